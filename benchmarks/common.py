@@ -1,0 +1,128 @@
+"""What every benchmark here shares: clocks, the machine's description, tables, our own package.
+
+Comparisons are of process CPU seconds (``time.process_time``), as in the project's table of
+peers, because the machine may be shared; wall seconds are printed beside them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+PICTURES = Path(__file__).resolve().parent / "pictures"
+
+
+class Clock:
+    """CPU and wall seconds of a ``with`` block.
+
+    The collector runs as usual: a library that makes many objects pays for them.
+    """
+
+    def __enter__(self) -> Clock:
+        self._cpu, self._wall = time.process_time(), time.perf_counter()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.cpu = time.process_time() - self._cpu
+        self.wall = time.perf_counter() - self._wall
+
+    def __str__(self) -> str:
+        return f"{self.cpu:.3f} s CPU, {self.wall:.3f} s wall"
+
+
+def median_time(call: Callable[[], Any], repeat: int = 3) -> tuple[float, float, Any]:
+    """Median CPU seconds, median wall seconds and the last result of `repeat` calls."""
+    cpu, wall, result = [], [], None
+    for _ in range(repeat):
+        with Clock() as clock:
+            result = call()
+        cpu.append(clock.cpu)
+        wall.append(clock.wall)
+    return statistics.median(cpu), statistics.median(wall), result
+
+
+def machine() -> str:
+    """One line: processor, cores, load average, Python and NumPy."""
+    import numpy as np
+
+    name = platform.processor() or platform.machine()
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as lines:
+        name = next(
+            (line.split(":")[1].strip() for line in lines if line.startswith("model name")), name
+        )
+    load = ", ".join(f"{x:.2f}" for x in os.getloadavg()) if hasattr(os, "getloadavg") else "?"
+    return (
+        f"{name}, {os.cpu_count()} cores, load {load}; Python {platform.python_version()}, "
+        f"NumPy {np.__version__}, OMP_NUM_THREADS={os.environ.get('OMP_NUM_THREADS')}"
+    )
+
+
+def one_thread() -> None:
+    """Start the script anew with one thread for BLAS and OpenMP, unless the user chose.
+
+    The variables are read when the libraries are loaded, so setting them now would be too late.
+    """
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    if names[0] not in os.environ:
+        environment = os.environ | dict.fromkeys(names, "1")
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
+
+
+def header(title: str) -> None:
+    """Call `one_thread`; print the title of a benchmark and the state of the machine."""
+    one_thread()
+    print(f"## {title}\n\n{machine()}\n", flush=True)
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A markdown table; floats get four significant digits, None a dash."""
+
+    def cell(value: object) -> str:
+        if value is None:
+            return "-"
+        return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+    lines = ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
+    lines += ["| " + " | ".join(cell(value) for value in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def ratio(peer: float | None, ours: float | None) -> str:
+    """``peer / ours`` as text: above 1 we are the faster."""
+    return f"{peer / ours:.2f}x" if peer and ours else "-"
+
+
+def structsolve_or_none() -> Any:
+    """The package, or None with a printed reason: the peer's side still runs without it."""
+    try:
+        import structsolve
+
+        _ = structsolve.StructuredSVM
+    except (ImportError, AttributeError) as error:
+        print(f"(our side skipped: structsolve is not importable: {error})\n", flush=True)
+        return None
+    return structsolve
+
+
+@contextlib.contextmanager
+def picture(name: str, title: str) -> Iterator[Any]:
+    """A matplotlib axes written to ``pictures/NAME.png``."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    fig, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
+    ax.set_title(title)
+    yield ax
+    PICTURES.mkdir(exist_ok=True)
+    fig.savefig(PICTURES / f"{name}.png", dpi=120)
+    plt.close(fig)
+    print(f"picture: benchmarks/pictures/{name}.png\n", flush=True)

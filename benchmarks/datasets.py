@@ -1,0 +1,227 @@
+"""Loaders of the benchmarks' data: OCR letters, CoNLL-2000, mc-letter, a generated sparse set.
+
+Real sets are read from the folder named by the environment variable STRUCTSOLVE_DATA; the
+generated one needs nothing.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+OCR_FOLDS = 10
+
+
+def data_path(*parts: str) -> Path:
+    """A file below STRUCTSOLVE_DATA; exits with one line that says what to do if it is missing."""
+    root = os.environ.get("STRUCTSOLVE_DATA")
+    if not root:
+        raise SystemExit(
+            "STRUCTSOLVE_DATA is not set: point it at the folder of data sets, for example\n"
+            "    STRUCTSOLVE_DATA=../shared/data python benchmarks/bcfw_ocr.py"
+        )
+    path = Path(root, *parts)
+    if not path.exists():
+        raise SystemExit(f"{path} does not exist (STRUCTSOLVE_DATA={root})")
+    return path
+
+
+@dataclass(frozen=True)
+class Words:
+    """Words of the OCR set, packed: letter rows ``offsets[i]:offsets[i + 1]`` form word i."""
+
+    pixels: np.ndarray  # (letters, 128) uint8, 0 or 1
+    labels: np.ndarray  # (letters,) int32, 0..25
+    offsets: np.ndarray  # (words + 1,) int64
+    n_classes: int = 26
+
+    @property
+    def n_words(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_letters(self) -> int:
+        return len(self.labels)
+
+    @property
+    def max_length(self) -> int:
+        return int(np.diff(self.offsets).max())
+
+    def csr(self, constant: bool = False) -> sp.csr_matrix:
+        """All letters as one CSR matrix of ones; `constant` appends a column of ones."""
+        pixels = self.pixels
+        if constant:
+            pixels = np.hstack([pixels, np.ones((len(pixels), 1), dtype=pixels.dtype)])
+        return sp.csr_matrix(pixels, dtype=np.float64)
+
+    def x_list(self, form: str = "csr", constant: bool = False) -> list[Any]:
+        """One item per word: "csr" matrices, or "dense" float64 arrays."""
+        bounds = list(zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist(), strict=True))
+        packed = self.csr(constant)
+        if form == "dense":
+            dense = packed.toarray()
+            return [dense[a:b] for a, b in bounds]
+        if form == "csr":
+            return [packed[a:b] for a, b in bounds]
+        raise ValueError(f"form must be 'csr' or 'dense', got {form!r}")
+
+    def y_list(self, letters: bool = False) -> list[Any]:
+        """One label sequence per word: int arrays, or lists of "a".."z" if `letters`."""
+        labels: Any = self.labels
+        if letters:
+            labels = [chr(ord("a") + k) for k in labels]
+        return [
+            labels[a:b] for a, b in zip(self.offsets[:-1], self.offsets[1:], strict=True)
+        ]
+
+    def crfsuite_items(self, ends: bool = True) -> list[list[list[str]]]:
+        """Attribute lists for python-crfsuite: pixels, a bias, and with `ends` BOS and EOS."""
+        names = np.array([f"p{j}" for j in range(self.pixels.shape[1])])
+        rows = [[*names[row.astype(bool)].tolist(), "bias"] for row in self.pixels]
+        items = []
+        for a, b in zip(self.offsets[:-1], self.offsets[1:], strict=True):
+            word = rows[a:b]
+            if ends:
+                word[0] = [*word[0], "BOS"]
+                word[-1] = [*word[-1], "EOS"]
+            items.append(word)
+        return items
+
+    def take(self, words: np.ndarray) -> Words:
+        """The words of an index array or mask, repacked in that order."""
+        words = np.flatnonzero(words) if words.dtype == bool else words
+        lengths = np.diff(self.offsets)[words]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        rows = np.repeat(self.offsets[words] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return Words(self.pixels[rows], self.labels[rows], offsets, self.n_classes)
+
+    def repeat(self, times: int) -> Words:
+        """The set `times` over, for scaling curves."""
+        return self.take(np.tile(np.arange(self.n_words), times))
+
+    def stretch(self, times: int) -> Words:
+        """Words joined `times` at a time: longer chains from the same letters."""
+        offsets = np.append(self.offsets[:-1:times], self.offsets[-1])
+        return Words(self.pixels, self.labels, offsets, self.n_classes)
+
+
+def ocr() -> tuple[Words, np.ndarray]:
+    """All OCR words and the fold (0..9) of each."""
+    with np.load(data_path("ocr-letters", "letters.npz"), allow_pickle=False) as data:
+        words = Words(
+            np.unpackbits(data["X"], axis=1),
+            data["y"].astype(np.int32),
+            data["offsets"].astype(np.int64),
+        )
+        return words, data["fold"].astype(int)
+
+
+def ocr_split(fold: int = 0, train: str = "nine") -> tuple[Words, Words]:
+    """Training and test words: `fold` is held out ("nine"), or alone trained on ("one")."""
+    words, folds = ocr()
+    held = words.take(folds == fold), words.take(folds != fold)
+    if train == "nine":
+        return held[1], held[0]
+    if train == "one":
+        return held
+    raise ValueError(f"train must be 'nine' or 'one', got {train!r}")
+
+
+def conll2000(part: str) -> tuple[list[list[tuple[str, str]]], list[list[str]]]:
+    """CoNLL-2000 chunking, `part` "train" or "test": (word, tag) pairs and IOB chunk tags."""
+    sentences, chunks = [], []
+    with gzip.open(data_path("seq-conll2000", f"{part}.txt.gz"), "rt", encoding="utf-8") as file:
+        for block in file.read().strip().split("\n\n"):
+            rows = [line.split() for line in block.splitlines() if line.strip()]
+            sentences.append([(word, tag) for word, tag, _ in rows])
+            chunks.append([chunk for *_, chunk in rows])
+    return sentences, chunks
+
+
+def chunking_attributes(sentence: list[tuple[str, str]]) -> list[list[str]]:
+    """Named binary attributes of each token: word, shape, affixes, tag, neighbours two away.
+
+    Both sides of a benchmark get these; `structsolve.conll_features` makes them.
+    """
+    from structsolve.token_features import conll_features
+
+    return conll_features(sentence)
+
+
+def attribute_matrices(
+    train: list[list[list[str]]], test: list[list[list[str]]]
+) -> tuple[list[sp.csr_matrix], list[sp.csr_matrix], list[str]]:
+    """CSR matrices of attribute lists; columns are the attributes seen in training.
+
+    "bias" is dropped: our model has an intercept.
+    """
+    skip = {"bias"}
+    column: dict[str, int] = {}
+    for sentence in train:
+        for row in sentence:
+            for name in row:
+                if name not in skip:
+                    column.setdefault(name, len(column))
+
+    def pack(sentences: list[list[list[str]]]) -> list[sp.csr_matrix]:
+        matrices = []
+        for sentence in sentences:
+            rows = [sorted({column[a] for a in row if a in column}) for row in sentence]
+            indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+            indices = np.fromiter((j for row in rows for j in row), dtype=np.int32)
+            shape = (len(rows), len(column))
+            matrices.append(sp.csr_matrix((np.ones(len(indices)), indices, indptr), shape=shape))
+        return matrices
+
+    return pack(train), pack(test), list(column)
+
+
+def mc_letter(scale: bool = True) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """mc-letter as X_train, y_train, X_test, y_test; `scale` maps 0..15 to [-1, 1]."""
+    with np.load(data_path("mc-letter", "data.npz"), allow_pickle=False) as data:
+        x, xt = data["X_train"].astype(np.float64), data["X_test"].astype(np.float64)
+        if scale:
+            x, xt = x / 7.5 - 1.0, xt / 7.5 - 1.0
+        return x, data["y_train"].astype(int), xt, data["y_test"].astype(int)
+
+
+def sparse_classes(
+    n: int = 10_000,
+    d: int = 20_000,
+    nnz: int = 50,
+    k: int = 1000,
+    n_test: int = 2000,
+    seed: int = 0,
+) -> tuple[sp.csr_matrix, np.ndarray, sp.csr_matrix, np.ndarray]:
+    """A text-like problem: each class prefers 60 of d features, each row has `nnz` of them.
+
+    Three tenths of a row come from its class and the rest from a background that all classes share
+    (frequency falling as 1/rank); values are positive and rows have unit length.
+    """
+    rng = np.random.default_rng(seed)
+    topics = rng.integers(d, size=(k, 60))
+    background = 1.0 / np.arange(10, d + 10)
+    background = np.cumsum(background / background.sum())
+    rename = rng.permutation(d)
+    total = n + n_test
+    y = np.concatenate([rng.permutation(np.arange(n) % k), rng.integers(k, size=n_test)])
+    own = 3 * nnz // 10
+    columns = np.empty((total, nnz), dtype=np.int64)
+    columns[:, :own] = np.take_along_axis(
+        topics[y], rng.integers(topics.shape[1], size=(total, own)), axis=1
+    )
+    common = np.searchsorted(background, rng.random((total, nnz - own)))
+    columns[:, own:] = rename[np.minimum(common, d - 1)]
+    values = np.abs(rng.normal(size=(total, nnz))) + 0.1
+    indptr = np.arange(total + 1) * nnz
+    x = sp.csr_matrix((values.ravel(), columns.ravel(), indptr), shape=(total, d))
+    x.sum_duplicates()
+    x = sp.diags_array(1.0 / np.sqrt(np.asarray(x.multiply(x).sum(axis=1)).ravel())) @ x
+    x = sp.csr_matrix(x)
+    return x[:n], y[:n], x[n:], y[n:]

@@ -1,0 +1,85 @@
+"""Runs the benchmarks one after the other and collects what they print into RESULTS.md.
+
+    STRUCTSOLVE_DATA=../shared/data python benchmarks/run_all.py
+    STRUCTSOLVE_DATA=../shared/data python benchmarks/run_all.py --only gap_ocr decode
+
+A benchmark that was left out keeps its old section.  Each section says with which command, when
+and how long it ran; a failure is written into its section and makes the exit status 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SCRIPTS = {
+    "c_loop": [],
+    "bcfw_ocr": [],
+    "gap_ocr": [],
+    "accuracy_ocr": [],
+    "decode": [],
+    "multiclass": [],
+    "jobs": [],
+    "quality": [],
+}
+PREFACE = """# Results
+
+Written by `benchmarks/run_all.py`; see `benchmarks/README.md` for what each script compares.  Times
+are process CPU seconds unless called wall.  Every section holds both sides, measured in one run.
+"""
+
+
+def run(name: str, arguments: list[str]) -> tuple[str, bool]:
+    """One section of the report, and whether the script succeeded."""
+    command = [sys.executable, str(HERE / f"{name}.py"), *arguments]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    start = time.time()
+    lines = []
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            lines.append(line)
+    minutes = (time.time() - start) / 60
+    shown = " ".join(["python", f"benchmarks/{name}.py", *arguments])
+    stamp = datetime.datetime.now().strftime("%Y-%m-%d %H:%M")
+    note = f"`{shown}`, {stamp}, {minutes:.1f} min"
+    if process.returncode:
+        note += f", **failed with status {process.returncode}**"
+    text = "".join(line for line in lines if not line.startswith("<!--")).strip()
+    return f"<!-- begin {name} -->\n{note}\n\n{text}\n<!-- end {name} -->\n", not process.returncode
+
+
+def old_sections(path: Path) -> dict[str, str]:
+    if not path.exists():
+        return {}
+    pattern = r"<!-- begin (\w+) -->\n.*?<!-- end \1 -->\n"
+    return {m.group(1): m.group(0) for m in re.finditer(pattern, path.read_text(), re.DOTALL)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="*", choices=list(SCRIPTS), default=list(SCRIPTS))
+    parser.add_argument("--output", type=Path, default=HERE / "RESULTS.md")
+    args = parser.parse_args()
+    sections = old_sections(args.output)
+    good = True
+    for name in args.only:
+        sections[name], succeeded = run(name, SCRIPTS[name])
+        good &= succeeded
+        ordered = [sections[key] for key in SCRIPTS if key in sections]
+        args.output.write_text("\n".join([PREFACE, *ordered]))
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

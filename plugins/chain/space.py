@@ -1,0 +1,172 @@
+"""Chains: label sequences with node scores, transitions, start and end scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structsolve import labels, packing
+from structsolve.blocks import Block, Layout
+from structsolve.examples import Examples, Sequences
+from structsolve.structure import NodeSpace, Structure
+
+
+class ChainStructure(Structure):
+    """First-order label sequences of any length from 1 up.
+
+    Parameters
+    ----------
+    start_end : bool, default=True
+        Learn a score per class for the first and for the last position.
+    transitions : bool, default=True
+        Learn one score per pair of neighbouring classes, shared by all positions.
+
+    Notes
+    -----
+    X is a list of feature matrices of shape (length, n_features), dense or CSR, or a
+    :class:`structsolve.Sequences`.  With edge features, each element is a pair
+    ``(node_features, edge_features)`` with edge features of shape (length - 1, n_edge_features);
+    they score each pair of neighbouring classes on top of the shared transitions.
+    Y is a list of label sequences, strings or integers.
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM
+    >>> X = [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0]]]
+    >>> model = StructuredSVM("chain").fit(X, [["a", "b"], ["b"]])
+    >>> [y.tolist() for y in model.predict(X)]
+    [['a', 'b'], ['b']]
+    """
+
+    name = "chain"
+
+    def __init__(self, start_end: bool = True, transitions: bool = True):
+        self.start_end = start_end
+        self.transitions = transitions
+
+    def make_space(
+        self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
+    ) -> ChainSpace:
+        examples = stack_chains(X)
+        found = labels.learn_classes(labels.flatten(Y, examples.offsets), classes)
+        n_edge = None if examples.edges is None else examples.edges.shape[1]
+        return ChainSpace(self, found, examples.nodes.shape[1], n_edge, fit_intercept)
+
+    def space_from_state(
+        self, state: dict[str, Any], arrays: dict[str, np.ndarray]
+    ) -> ChainSpace:
+        return ChainSpace(
+            self,
+            arrays["classes"],
+            state["n_features"],
+            state["n_edge_features"],
+            state["intercept"],
+        )
+
+    def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
+        rng = np.random.default_rng(random_state)
+        lengths = rng.integers(1, size + 1, n)
+        X = [rng.integers(-2, 3, (length, 3)).astype(float) for length in lengths]
+        return X, [rng.integers(0, 3, length) for length in lengths]
+
+
+class ChainSpace(NodeSpace):
+    """Chains over given classes and features."""
+
+    def __init__(
+        self,
+        structure: ChainStructure,
+        classes: np.ndarray,
+        n_features: int,
+        n_edge_features: int | None,
+        intercept: bool,
+    ):
+        K = len(classes)
+        blocks = []
+        if structure.transitions:
+            blocks.append(Block("transition", "shared", (K, K), ("class", "class")))
+        if structure.start_end:
+            blocks.append(Block("start", "shared", (K,), ("class",)))
+            blocks.append(Block("end", "shared", (K,), ("class",)))
+        blocks.append(Block("node", "node", (K,), ("class",)))
+        if n_edge_features is not None:
+            blocks.append(Block("edge", "edge", (K, K), ("class", "class")))
+        super().__init__(
+            structure, Layout(blocks, n_features, n_edge_features or 0, intercept), classes
+        )
+        self.n_edge_features = n_edge_features
+
+    def stack(self, X: Any) -> Examples:
+        return stack_chains(X, self.layout.n_features, self.n_edge_features)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        layout = self.layout
+        meta = {
+            "n_features": layout.n_features,
+            "n_edge_features": self.n_edge_features,
+            "intercept": layout.intercept,
+        }
+        return meta, {"classes": self.classes_}
+
+    def mask(
+        self, examples: Examples, allowed: Any = None, forbidden: Any = None
+    ) -> dict[str, Any]:
+        masks = {}
+        if allowed is not None:
+            masks["node"] = self.allowed_mask(allowed, examples)
+        if forbidden is not None:
+            if not self.structure.transitions:
+                raise ValueError(
+                    "forbidden transitions need a chain with transitions=True, which this is not"
+                )
+            table = np.zeros((len(self.classes_),) * 2)
+            index = {c: k for k, c in enumerate(self.classes_.tolist())}
+            for pair in forbidden:
+                try:
+                    before, after = pair
+                    table[index[before], index[after]] = -np.inf
+                except (KeyError, TypeError, ValueError):
+                    raise ValueError(
+                        f"forbidden: found {pair!r}, expected pairs (label, next label) of known "
+                        f"classes {self.classes_.tolist()[:12]}"
+                    ) from None
+            masks["transition"] = table
+        return masks
+
+
+def stack_chains(
+    X: Any, n_features: int | None = None, n_edge_features: int | None = None
+) -> Examples:
+    """Stack chains, with or without edge features, into packed examples."""
+    if isinstance(X, Sequences) or len(X) == 0 or not isinstance(X[0], tuple):
+        if n_edge_features is not None:
+            raise ValueError(
+                "this chain was trained with edge features: expected pairs (node_features, "
+                "edge_features)"
+            )
+        nodes, offsets = packing.stack_rows(X, n_features)
+        return Examples(offsets, nodes)
+    if n_features is not None and n_edge_features is None:
+        raise ValueError(
+            "X holds pairs (node_features, edge_features), but the chain was trained without "
+            "edge features"
+        )
+    for i, pair in enumerate(X):
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise ValueError(
+                f"X, example {i}: expected a pair (node_features, edge_features) as in the first "
+                "example"
+            )
+    nodes, offsets = packing.stack_rows([p[0] for p in X], n_features)
+    edges, edge_offsets = packing.stack_rows(
+        [p[1] for p in X], n_edge_features, "edge features", min_rows=0
+    )
+    wrong = np.flatnonzero(np.diff(edge_offsets) != np.diff(offsets) - 1)
+    if wrong.size:
+        i = int(wrong[0])
+        raise ValueError(
+            f"X, example {i}: {np.diff(edge_offsets)[i]} rows of edge features for "
+            f"{np.diff(offsets)[i]} nodes, expected one row less than nodes"
+        )
+    return Examples(offsets, nodes, edge_offsets=edge_offsets, edges=edges)

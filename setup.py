@@ -1,0 +1,87 @@
+"""Build of the compiled loops; everything else is in pyproject.toml."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension, find_packages, setup
+
+PACKAGE_DIR = {"structsolve": "structsolve", "structsolve.plugins": "plugins"}
+
+DEBUG = bool(os.environ.get("STRUCTSOLVE_DEBUG"))  # bounds checks in every loop
+SANITIZE = os.environ.get("STRUCTSOLVE_SANITIZE")  # for example "address"
+
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": DEBUG,
+    "wraparound": False,
+    "initializedcheck": DEBUG,
+    "nonecheck": DEBUG,
+    "cdivision": True,
+    "freethreading_compatible": True,
+}
+
+
+def compile_args() -> list[str]:
+    if sys.platform == "win32":
+        return ["/O2"]
+    args = ["-O1" if DEBUG else "-O3", "-g" if DEBUG or SANITIZE else "-g0"]
+    # One rounding per operation wherever the code says so: results are the same everywhere.
+    args += ["-fno-math-errno", "-ffp-contract=off", "-Wno-unused-function"]
+    return args + ([f"-fsanitize={SANITIZE}", "-fno-omit-frame-pointer"] if SANITIZE else [])
+
+
+def extensions() -> list[Extension]:
+    found = []
+    for root, folder in PACKAGE_DIR.items():
+        for path in sorted(Path(folder).rglob("*.pyx")):
+            module = ".".join([root, *path.relative_to(folder).with_suffix("").parts])
+            found.append(
+                Extension(
+                    module,
+                    [path.as_posix()],
+                    include_dirs=["structsolve"],
+                    depends=[p.as_posix() for p in Path("structsolve").glob("*.h")],
+                    extra_compile_args=compile_args(),
+                    extra_link_args=[f"-fsanitize={SANITIZE}"] if SANITIZE else [],
+                )
+            )
+    return found
+
+
+def stage_pxd() -> str:
+    """Lay the plugins' .pxd files out as structsolve/plugins, where Cython looks for them.
+
+    Cython does not know package_dir: without this a plugin's modules cannot cimport each other.
+    """
+    stage = Path("build/pxd")
+    for path in Path("plugins").rglob("*.pxd"):
+        target = stage / "structsolve" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+    (stage / "structsolve" / "__init__.pxd").touch()
+    return str(stage)
+
+
+PACKAGES = [
+    name
+    for root, folder in PACKAGE_DIR.items()
+    for name in (root, *(f"{root}.{sub}" for sub in find_packages(folder)))
+]
+
+setup(
+    packages=PACKAGES,
+    package_dir=PACKAGE_DIR,
+    package_data={"": ["*.pxd", "*.pyx", "*.h", "*.pyi", "py.typed"]},
+    exclude_package_data={"": ["*.c"]},
+    ext_modules=cythonize(
+        extensions(),
+        compiler_directives=DIRECTIVES,
+        build_dir="build/cython",
+        include_path=[stage_pxd()],
+        nthreads=0 if sys.platform == "win32" else (os.cpu_count() or 1),
+    ),
+    zip_safe=False,
+)

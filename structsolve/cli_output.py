@@ -1,0 +1,171 @@
+# What the shell prints and writes: predictions, scores, plugins, passes, errors.
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+KINDS = ("structures", "surrogates", "solvers", "losses", "lp_backends")
+GIVES = ("oracle", "parts", "projection", "loss")
+FIGURES = ("precision", "recall", "f1")
+
+
+def predictions(model: Any, data: Any) -> list[list[Any]]:
+    """The model's labels as lists of Python values, one list per sequence."""
+    labels = model.predict(data.X)
+    return as_lists(labels if data.sequences else data.split(labels))
+
+
+def as_lists(labels: Iterable[Any]) -> list[list[Any]]:
+    """Label sequences as lists of Python values."""
+    return [one.tolist() if hasattr(one, "tolist") else list(one) for one in labels]
+
+
+def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str]:
+    """One label a line, an empty line between sequences."""
+    from structsolve.io.conll import conll_block
+
+    labels = predictions(model, data)
+    if args.columns:
+        for i, (rows, guess) in enumerate(zip(data.rows, labels, strict=True)):
+            yield "\n" * (i > 0) + conll_block(rows, guess)
+        return
+    tables: Iterable[Any] = [None] * len(labels)
+    if args.marginals:
+        marginals = model.predict_marginals(data.X)
+        tables = marginals if data.sequences else data.split(marginals)
+    names = [str(name) for name in model.classes_]
+    for i, (guess, table) in enumerate(zip(labels, tables, strict=True)):
+        yield "\n" * (i > 0)
+        if table is None:
+            yield "".join(f"{label}\n" for label in guess)
+            continue
+        for label, row in zip(guess, table, strict=True):
+            cells = (f"\t{name}:{p:.6f}" for name, p in zip(names, row, strict=True))
+            yield f"{label}{''.join(cells)}\n"
+
+
+def kbest_text(model: Any, data: Any, k: int) -> Iterator[str]:
+    """For each example, per rank a line ``@rank TAB score`` and then the labels."""
+    for i, answers in enumerate(model.predict_kbest(data.X, k)):
+        for rank, (labels, score) in enumerate(answers, 1):
+            lines = [str(label) for label in labels] if data.sequences else [str(labels)]
+            head = "\n" if i or rank > 1 else ""
+            yield f"{head}@{rank}\t{score:.6f}\n" + "".join(line + "\n" for line in lines)
+
+
+def report_text(report: Mapping[str, Any], args: argparse.Namespace) -> str:
+    """A table of the figures of each label, then those of all; or JSON."""
+    if args.json:
+        import json
+
+        return json.dumps(report, indent=2, default=_plain)
+    rows = {str(label): row for label, row in report["per_class"].items()}
+    rows["macro mean"] = report["macro"]
+    width = max(14, *(len(label) + 2 for label in rows))
+    lines = ["label".ljust(width) + "".join(f"{name:>10}" for name in (*FIGURES, "support"))]
+    for label, row in rows.items():
+        figures = "".join(f"{row[name]:>10.4f}" for name in FIGURES)
+        lines.append(f"{label:<{width}}{figures}{row['support']:>10}")
+    lines += ["", f"accuracy {report['accuracy']:.4f} of {report['support']} labels"]
+    if "sequence_error" in report:
+        lines.append(f"sequences with an error {report['sequence_error']:.4f}")
+    if "spans" in report:
+        figures = "  ".join(f"{name} {report['spans'][name]:.4f}" for name in FIGURES)
+        lines.append(f"spans ({args.scheme}): {figures}")
+    return "\n".join(lines)
+
+
+def plugins_text(plugins: Iterable[Mapping[str, Any]]) -> str:
+    """A table of plugins: what each declares, or why it was not loaded.
+
+    >>> print(plugins_text([{"name": "chain", "distribution": "mine", "version": "1.0",
+    ...                      "status": "loaded", "structures": ["chain"], "losses": ["a", "b"]}]))
+    PLUGIN  FROM      STATUS  DECLARES
+    chain   mine 1.0  loaded  structures: chain
+                              losses: a, b
+    """
+    table = [("PLUGIN", "FROM", "STATUS", "DECLARES")]
+    for plugin in plugins:
+        source = " ".join(str(plugin.get(key) or "") for key in ("distribution", "version"))
+        lines = [
+            f"{kind.replace('_', ' ')}: {', '.join(plugin[kind])}"
+            for kind in KINDS
+            if plugin.get(kind)
+        ]
+        gives = [part for part in GIVES if plugin.get(f"gives_{part}")]
+        if gives:
+            lines.append(f"gives: {', '.join(gives)}")
+        if plugin.get("error"):
+            lines.insert(0, one_line(plugin["error"]))
+        first, *rest = lines or ["nothing"]
+        table.append((str(plugin["name"]), source.strip(), str(plugin.get("status") or ""), first))
+        table += [("", "", "", line) for line in rest]
+    widths = [max(len(row[c]) for row in table) for c in range(3)]
+    return "\n".join("  ".join([*map(str.ljust, row, widths), row[3]]).rstrip() for row in table)
+
+
+def write_history(path: str, history: Sequence[Mapping[str, Any]]) -> None:
+    """Write ``history_`` as JSON, or as CSV with a column per key."""
+    import csv
+    import json
+
+    from structsolve.io._text import atomic_write
+
+    with atomic_write(path) as handle:
+        if path.endswith(".json"):
+            json.dump(list(history), handle, indent=1, default=_plain)
+        else:
+            keys = list(dict.fromkeys(key for one in history for key in one))
+            writer = csv.DictWriter(handle, keys, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(history)
+
+
+def size_text(data: Any) -> str:
+    """How much data there is."""
+    blocks = data.X if data.sequences else [data.X]
+    parts = [f"{len(blocks)} sequences"] if data.sequences else []
+    rows = sum(block.shape[0] for block in blocks)
+    return ", ".join([*parts, f"{rows} rows", f"{blocks[0].shape[1]} features"])
+
+
+def passes_text(history: Sequence[Mapping[str, Any]]) -> str:
+    """How training ended."""
+    last = history[-1] if history else {}
+    parts = [f"{len(history)} passes"]
+    for name in ("primal", "dual"):
+        if last.get(name) is not None and math.isfinite(last[name]):
+            parts.append(f"{name} {last[name]:.6g}")
+    share = relative_gap(last)
+    if share is not None:
+        parts.append(f"gap {'' if last.get('certified', True) else '~'}{100 * share:.2g} %")
+    return ", ".join(parts)
+
+
+def relative_gap(record: Mapping[str, Any]) -> float | None:
+    """The gap of a pass relative to its primal objective, if both are known.
+
+    >>> relative_gap({"primal": 4.0, "gap": 1.0}), relative_gap({"primal": 4.0, "gap": None})
+    (0.25, None)
+    """
+    gap, primal = record.get("gap"), record.get("primal")
+    if gap is None or not primal or not math.isfinite(gap / primal):
+        return None
+    return gap / abs(primal)
+
+
+def one_line(error: object) -> str:
+    """An error as one line; the type is named where the message alone may not say enough."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    text = " ".join(str(error).split())
+    told = ValueError | TypeError | ImportError
+    if isinstance(error, Exception) and not isinstance(error, told | Warning):
+        text = f"{type(error).__name__}: {text} (-v shows the traceback)"
+    return text or type(error).__name__
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else str(value)

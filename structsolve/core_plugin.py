@@ -1,0 +1,74 @@
+"""The core's own plugin: node losses, adapters for Python structures, surrogates and solvers."""
+
+from __future__ import annotations
+
+from .hookspecs import Named, hookimpl
+from .structure import NodeSpace
+
+NODE_LOSSES = ["hamming", "normalized-hamming", "zero-one"]
+
+
+@hookimpl
+def structsolve_structures():
+    from .functions import FunctionStructure
+
+    return [Named("functions", FunctionStructure, "features, oracle, loss as three callables")]
+
+
+@hookimpl(trylast=True)
+def structsolve_oracle(space, examples):
+    if hasattr(space, "argmax"):
+        from .adapters import PythonOracle
+
+        return PythonOracle(space, examples)
+
+
+@hookimpl(trylast=True)
+def structsolve_parts(space, examples):
+    if hasattr(space, "parts"):
+        from .adapters import PythonParts
+
+        return PythonParts(space, examples)
+
+
+@hookimpl(trylast=True)
+def structsolve_projection(space, examples, regularizer):
+    if hasattr(space, "project") and regularizer in getattr(space, "projections", ("entropy",)):
+        from .adapters import PythonProjection
+
+        return PythonProjection(space, examples, regularizer)
+
+
+@hookimpl(trylast=True)
+def structsolve_loss(space, examples, loss):
+    if hasattr(space, "loss") and loss in getattr(space, "loss_names", ("hamming",)):
+        from .adapters import PythonLoss
+
+        return PythonLoss(space, examples)
+    if isinstance(space, NodeSpace):
+        from .node_losses import make_node_loss
+
+        return make_node_loss(space, examples, loss)
+
+
+@hookimpl
+def structsolve_loss_names():
+    return NODE_LOSSES
+
+
+@hookimpl
+def structsolve_surrogates():
+    from .surrogates import Margin
+
+    return [Named("margin", Margin, "margin rescaling (structured hinge)")]
+
+
+@hookimpl
+def structsolve_solvers():
+    from .solvers import BCFW, SGD, CuttingPlane
+
+    return [
+        Named("bcfw", BCFW, "block-coordinate Frank-Wolfe with cached pairwise steps"),
+        Named("cutting-plane", CuttingPlane, "one-slack or n-slack cutting planes (BMRM)"),
+        Named("sgd", SGD, "stochastic subgradient (Pegasos) with averaging"),
+    ]

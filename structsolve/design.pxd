@@ -1,0 +1,37 @@
+# Feature rows (dense or CSR) as the loops use them: scoring, its adjoint, inner products.
+from libc.stdint cimport int32_t, int64_t
+from .kernels cimport ss_kernel_table
+
+cdef enum Storage:
+    DENSE_F64
+    DENSE_F32
+    CSR_F64
+    CSR_F32
+    CSR_ONES
+
+
+cdef class Design:
+    cdef readonly Py_ssize_t n_rows, n_cols
+    cdef readonly double intercept          # value of the appended constant feature; 0: none
+    cdef readonly Py_ssize_t max_row_nnz
+    cdef Storage storage
+    cdef const int64_t* indptr
+    cdef const int32_t* indices
+    cdef const double* f64
+    cdef const float* f32
+    cdef const ss_kernel_table* kernels
+    cdef readonly Py_ssize_t stride         # width of a row of weights, set by bind_width()
+    cdef object owners
+
+    # out = x_row W
+    cdef void score(self, Py_ssize_t row, const double* W, double* out) noexcept nogil
+    # W[:, col] += coef * x_row
+    cdef void scatter(self, Py_ssize_t row, double coef, Py_ssize_t col, double* W) noexcept nogil
+    # <x_row, W[:, col]>
+    cdef double gather(self, Py_ssize_t row, Py_ssize_t col, const double* W) noexcept nogil
+    # out[v] = <x_row, x_v> for the rows v in first..last; `dense` is n_cols zeros, left zero
+    cdef void gram_row(self, Py_ssize_t row, Py_ssize_t first, Py_ssize_t last, double* dense,
+                       double* out) noexcept nogil
+    # Multiplications that one row costs per state.
+    cdef Py_ssize_t row_cost(self, Py_ssize_t row) noexcept nogil
+    cdef double _stored(self, Py_ssize_t j) noexcept nogil

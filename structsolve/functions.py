@@ -1,0 +1,3 @@
+from .structure import Structure
+class FunctionStructure(Structure):
+    name="functions"

@@ -1,0 +1,70 @@
+"""Data files: CoNLL columns, CRFsuite text, svmlight and NumPy archives.
+
+`read_examples` finds the format by the file's ending.  Malformed files raise a ValueError that
+names the file and the line, what was found there and what was expected.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import Any
+
+__all__ = ["FORMATS", "guess_format", "read_examples"]
+
+#: Format name to the endings that it is guessed from (``.gz`` may follow).
+FORMATS: dict[str, tuple[str, ...]] = {
+    "conll": (".conll", ".conllu", ".iob", ".iob2", ".bio", ".txt"),
+    "crfsuite": (".crfsuite", ".crf"),
+    "svmlight": (".svmlight", ".svm", ".libsvm"),
+    "npz": (".npz",),
+}
+
+
+def guess_format(path: str | os.PathLike[str]) -> str:
+    """Name the format of a file by its ending.
+
+    >>> guess_format("train.conll.gz")
+    'conll'
+    """
+    stem = os.fspath(path).lower().removesuffix(".gz")
+    for name, endings in FORMATS.items():
+        if stem.endswith(endings):
+            return name
+    known = "; ".join(f"{name}: {' '.join(endings)}" for name, endings in FORMATS.items())
+    raise ValueError(f"{path}: found no known ending; give the format, or use one of {known}")
+
+
+def read_examples(
+    path: str | os.PathLike[str], format: str | None = None, **options: Any
+) -> tuple[Any, Any]:
+    """Read examples and their labels.
+
+    Parameters
+    ----------
+    path : path-like
+        The file; ``"-"`` is standard input (not for npz).
+    format : {"conll", "crfsuite", "svmlight", "npz"}, optional
+        By default guessed from the ending.
+    **options
+        Passed on to the format's reader, e.g. ``label_column`` to
+        `structsolve.io.conll.read_conll`.
+
+    Returns
+    -------
+    X, y
+        As `read_conll`, `read_crfsuite`, `read_svmlight` and `read_npz` give them.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "toy.txt"
+    >>> _ = path.write_text("a X\\nb Y\\n")
+    >>> read_examples(path)
+    ([[['a'], ['b']]], [['X', 'Y']])
+    """
+    name = guess_format(path) if format is None else format
+    if name not in FORMATS:
+        raise ValueError(f"format: found {name!r}; expected one of {', '.join(FORMATS)}")
+    reader = getattr(import_module(f"structsolve.io.{name}"), f"read_{name}")
+    return reader(path, **options)

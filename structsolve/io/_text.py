@@ -1,0 +1,85 @@
+# Text files line by line: plain or gzip, UTF-8, with errors that name the file and the line.
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import IO, Any
+
+PathLike = str | os.PathLike[str]
+
+
+def bad_line(path: PathLike, number: int, found: str, expected: str) -> ValueError:
+    """The error every reader raises: where, what was found, what was expected."""
+    return ValueError(f"{path}, line {number}: found {found}; expected {expected}")
+
+
+def no_examples(path: PathLike, what: str) -> ValueError:
+    """The error for a file that holds nothing to learn from."""
+    return ValueError(f"{path}: found no examples; expected {what}")
+
+
+@contextmanager
+def open_binary(path: PathLike) -> Iterator[IO[bytes]]:
+    """Open a file for reading, through gzip if its first bytes say so; ``-`` is standard input."""
+    standard = os.fspath(path) == "-"
+    with nullcontext(sys.stdin.buffer) if standard else open(path, "rb") as file:
+        raw: Any = file
+        magic = raw.peek(2)[:2]
+        if magic == b"\x1f\x8b":
+            with gzip.open(raw) as unpacked:
+                yield unpacked  # type: ignore[misc]
+            return
+        if os.fspath(path).endswith(".gz"):
+            raise ValueError(
+                f"{path}: found {magic!r} as its first bytes; expected gzip data, because the "
+                "name ends in .gz"
+            )
+        yield raw
+
+
+def text_lines(path: PathLike) -> Iterator[tuple[int, str]]:
+    """Yield ``(number, line)`` without line ends, numbers from 1; a byte-order mark is dropped."""
+    number = 0
+    with open_binary(path) as handle:
+        try:
+            for number, raw in enumerate(handle, 1):
+                line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+                if "\0" in line:
+                    raise bad_line(path, number, "a NUL character", "text (UTF-8)")
+                yield number, line
+        except UnicodeDecodeError as error:
+            found = f"byte 0x{error.object[error.start]:02x} at position {error.start + 1}"
+            raise bad_line(path, number, found, f"UTF-8 text ({error.reason})") from error
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise bad_line(
+                path, number + 1, f"broken gzip data ({error})", "a whole file; it was cut short?"
+            ) from error
+
+
+@contextmanager
+def atomic_write(path: PathLike, mode: str = "w") -> Iterator[IO[Any]]:
+    """Write to a temporary file beside `path` and rename it when all went well.
+
+    Readers see the old file or the new one, never half of it.
+    """
+    path = os.path.realpath(path)
+    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe: nothing to rename
+        with open(path, mode, **text) as handle:  # type: ignore[call-overload]
+            yield handle
+        return
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, mode, **text) as handle:  # type: ignore[call-overload]
+            yield handle
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise

@@ -1,0 +1,171 @@
+# CRFsuite's text format: label TAB attribute[:value] ..., an empty line between sequences.
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from sys import intern
+
+from structsolve.io._text import PathLike, atomic_write, bad_line, no_examples, text_lines
+
+Items = list[dict[str, float]]
+
+_COLON = re.compile(r"(?<!\\)((?:\\\\)*):")
+_ESCAPED = re.compile(r"\\([\\:])")
+
+
+def unescape(text: str) -> str:
+    r"""Undo `escape`; a backslash before any other character stands for itself.
+
+    >>> unescape(r"time=10\:30")
+    'time=10:30'
+    """
+    return _ESCAPED.sub(r"\1", text) if "\\" in text else text
+
+
+def escape(text: str) -> str:
+    r"""Protect colons and backslashes as CRFsuite does.
+
+    >>> print(escape("time=10:30"))
+    time=10\:30
+    """
+    return text.replace("\\", "\\\\").replace(":", "\\:")
+
+
+def read_crfsuite(path: PathLike, return_weights: bool = False):
+    """Read sequences of named features in CRFsuite's format.
+
+    An attribute without a value counts 1; one that stands twice in an item counts twice.
+    ``__BOS__`` and ``__EOS__`` are attributes like all others.
+
+    Parameters
+    ----------
+    path : path-like
+        Plain or gzip file in UTF-8; ``"-"`` is standard input.
+    return_weights : bool, default=False
+        Also return the weights of the sequences (``@weight:2.5`` on a line of its own).
+
+    Returns
+    -------
+    X : list of list of dict
+        Feature name to value, for `SequenceVectorizer`.
+    Y : list of list of str
+        The labels.
+    weights : list of float or None
+        Only with `return_weights`; None if the file gives none.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "toy.crfsuite"
+    >>> _ = path.write_text("B\\tw=a\\tlen:2\\nI\\tw=b\\n")
+    >>> read_crfsuite(path)
+    ([[{'w=a': 1.0, 'len': 2.0}, {'w=b': 1.0}]], [['B', 'I']])
+    """
+    X: list[Items] = []
+    Y: list[list[str]] = []
+    items: Items = []
+    labels: list[str] = []
+    weights: list[float] = []
+    weight, weighted = 1.0, False
+    seen: dict[str, tuple[str, float]] = {}
+
+    def close() -> None:
+        nonlocal items, labels, weight
+        if items:
+            X.append(items)
+            Y.append(labels)
+            weights.append(weight)
+            items, labels = [], []
+        weight = 1.0
+
+    for number, line in text_lines(path):
+        if not line.strip():
+            close()
+            continue
+        fields = line.split("\t")
+        label = fields[0]
+        if label.startswith("@"):
+            if not label.startswith("@weight:") or not return_weights or items:
+                expected = (
+                    "'@weight:number' before the first item of a sequence"
+                    if return_weights
+                    else "a label (weights are read with return_weights=True)"
+                )
+                raise bad_line(path, number, f"the declaration {label!r}", expected)
+            weight, weighted = parse_attribute(label, path, number)[1], True
+            if weight < 0:
+                raise bad_line(path, number, f"the weight {weight}", "one that is not negative")
+            continue
+        if not label or _COLON.search(label):
+            found = f"{label!r} before the first tab"
+            raise bad_line(path, number, found, r"a label, with ':' written as '\:'")
+        item: dict[str, float] = {}
+        for field in fields[1:]:
+            if not field:
+                continue
+            pair = seen.get(field)
+            if pair is None:
+                pair = seen[field] = parse_attribute(field, path, number)
+            name, value = pair
+            item[name] = item[name] + value if name in item else value
+        items.append(item)
+        labels.append(intern(unescape(label)))
+    close()
+    if not X:
+        raise no_examples(path, "lines 'label TAB attribute[:value] ...'")
+    return (X, Y, weights if weighted else None) if return_weights else (X, Y)
+
+
+def write_crfsuite(
+    path: PathLike,
+    X: Iterable[Iterable[Mapping[str, float] | Iterable[str]]],
+    Y: Sequence[Sequence[object]],
+) -> None:
+    """Write sequences of named features for CRFsuite.
+
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "toy.crfsuite"
+    >>> write_crfsuite(path, [[{"w=a": 1.0, "len": 2.5}]], [["B"]])
+    >>> path.read_text()
+    'B\\tw=a\\tlen:2.5\\n'
+    """
+    with atomic_write(path) as handle:
+        for i, (sequence, labels) in enumerate(zip(X, Y, strict=True)):
+            handle.write("\n" if i else "")
+            for item, label in zip(sequence, labels, strict=True):
+                pairs = item.items() if isinstance(item, Mapping) else ((name, 1) for name in item)
+                fields = [escape(str(label))]
+                for name, value in pairs:
+                    fields.append(escape(name) + (f":{value!r}" if value != 1 else ""))
+                line = "\t".join(fields)
+                if not fields[0] or "\n" in line or "\r" in line or line.count("\t") >= len(fields):
+                    raise ValueError(
+                        f"example {i}: CRFsuite's format cannot hold an empty label, or a tab or "
+                        f"line end in a name; found {line[:80]!r}"
+                    )
+                handle.write(line + "\n")
+
+
+def parse_attribute(
+    field: str, path: PathLike = "attributes", number: int = 1
+) -> tuple[str, float]:
+    """Take ``name:value`` apart; the value is 1 if there is none.
+
+    >>> parse_attribute("len:2.5"), parse_attribute("end")
+    (('len', 2.5), ('end', 1.0))
+    """
+    colon = _COLON.search(field)
+    if colon is None:
+        return intern(unescape(field)), 1.0
+    name, text = field[: colon.end() - 1], field[colon.end() :]
+    if not text:
+        return intern(unescape(name)), 1.0
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not name or not math.isfinite(value):
+        expected = r"name:number, finite, with a ':' inside the name written as '\:'"
+        raise bad_line(path, number, f"the attribute {field!r}", expected)
+    return intern(unescape(name)), value

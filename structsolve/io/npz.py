@@ -1,0 +1,146 @@
+# NumPy archives: X (dense, or CSR in parts), y, and the offsets of sequences; never pickle.
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from structsolve.io._text import PathLike, atomic_write
+from structsolve.vectorize import split_rows
+
+_CSR = ("X_data", "X_indices", "X_indptr", "X_shape")
+
+
+def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> None:
+    """Write a feature matrix, or a list of one per sequence, and the labels.
+
+    The file holds ``X`` (or ``X_data, X_indices, X_indptr, X_shape`` if sparse), ``y``, and for
+    sequences ``offsets``: sequence i is rows ``offsets[i]:offsets[i + 1]``.
+
+    >>> import tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "toy.npz")
+    >>> write_npz(path, [np.eye(2), np.ones((1, 2))], [["a", "b"], ["a"]])
+    >>> X, Y = read_npz(path)
+    >>> [x.tolist() for x in X], [y.tolist() for y in Y]
+    ([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]]], [['a', 'b'], ['a']])
+    """
+    from scipy import sparse
+
+    arrays: dict[str, Any] = {}
+    if isinstance(X, Sequence):
+        if not len(X):
+            raise ValueError("X: found no sequences; expected at least one")
+        lengths = [x.shape[0] for x in X]
+        arrays["offsets"] = np.r_[0, np.cumsum(lengths)].astype(np.int64)
+        if y is not None:
+            for i, (labels, length) in enumerate(zip(y, lengths, strict=True)):
+                if len(labels) != length:
+                    raise ValueError(
+                        f"example {i}: found {len(labels)} labels; expected {length}, as X has rows"
+                    )
+            y = np.concatenate([np.asarray(labels) for labels in y])
+        stack = sparse.vstack if sparse.issparse(X[0]) else np.concatenate
+        X = stack([*X])
+    if sparse.issparse(X):
+        X = X.tocsr()
+        parts = (X.data, X.indices, X.indptr, np.array(X.shape, np.int64))
+        arrays.update(zip(_CSR, parts, strict=True))
+    else:
+        arrays["X"] = np.asarray(X)
+    if y is not None:
+        arrays["y"] = np.asarray(y)
+    for name, array in arrays.items():
+        if array.dtype.hasobject:
+            raise ValueError(f"{name}: found an object array; expected numbers or strings")
+    with atomic_write(path, "wb") as handle:
+        (np.savez_compressed if compress else np.savez)(handle, **arrays)
+
+
+def read_npz(path: PathLike):
+    """Read what `write_npz` writes.
+
+    ``X_data`` may be missing (all ones), and so may ``y``.  Where ``classes`` is given, ``y``
+    indexes it.
+
+    Returns
+    -------
+    X : ndarray or scipy.sparse.csr_matrix, or list of them if the file has ``offsets``
+    y : ndarray, or list of them, or None
+    """
+    try:
+        with open(path, "rb") as handle:
+            if not zipfile.is_zipfile(handle):
+                raise zipfile.BadZipFile("no table of contents at its end")
+            handle.seek(0)
+            archive = np.load(handle, allow_pickle=False)
+            wanted = (*_CSR, "X", "y", "offsets", "classes")
+            arrays = {name: archive[name] for name in archive if name in wanted}
+            found = ", ".join(archive) or "nothing"
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise ValueError(
+            f"{path}: found a broken archive ({error}); expected a whole .npz file; it was cut "
+            "short?"
+        ) from error
+    except ValueError as error:
+        raise ValueError(f"{path}: not a readable .npz file: {error}") from error
+
+    def check(ok: Any, what: str, expected: str) -> None:
+        if not ok:
+            raise ValueError(f"{path}: found {what}; expected {expected}")
+
+    if "X" in arrays:
+        X = arrays["X"]
+        check(X.ndim == 2, f"X of shape {X.shape}", "two dimensions")
+        check(X.dtype.kind in "biuf", f"X of type {X.dtype}", "numbers")
+    else:
+        known = all(name in arrays for name in _CSR[1:])
+        check(known, f"the arrays {found}", f"'X', or '{', '.join(_CSR)}'")
+        X = _csr(arrays, check)
+    rows = X.shape[0]
+    check(rows and X.shape[1], f"X of shape {X.shape}", "at least one row and one column")
+    y = arrays.get("y")
+    if y is not None:
+        check(y.ndim >= 1 and len(y) == rows, f"y of shape {y.shape}", f"{rows}, as X has rows")
+        if "classes" in arrays:
+            classes = arrays["classes"]
+            sound = y.dtype.kind in "iu" and y.min() >= 0 and y.max() < len(classes)
+            check(sound, "labels y outside of classes", f"integers below {len(classes)}")
+            y = classes[y]
+    if "offsets" not in arrays:
+        return X, y
+    offsets = arrays["offsets"]
+    check(
+        offsets.ndim == 1 and offsets.dtype.kind in "iu" and len(offsets) > 1,
+        f"offsets of shape {offsets.shape} and type {offsets.dtype}",
+        "one dimension of integers: where each sequence starts, and the end",
+    )
+    offsets = offsets.astype(np.int64)
+    check(
+        offsets[0] == 0 and offsets[-1] == rows and np.all(np.diff(offsets) > 0),
+        f"offsets from {offsets[0]} to {offsets[-1]}, least step {np.diff(offsets).min()}",
+        f"offsets that rise from 0 to {rows}, the rows of X (no empty sequence)",
+    )
+    pairs = pairwise(offsets.tolist())
+    return split_rows(X, offsets), None if y is None else [y[a:b] for a, b in pairs]
+
+
+def _csr(arrays: dict[str, np.ndarray], check: Any):
+    from scipy import sparse
+
+    indices, indptr, shape = (arrays[name] for name in _CSR[1:])
+    data = arrays.get("X_data")
+    data = np.ones(len(indices)) if data is None else data
+    sound = indices.dtype.kind in "iu" and indptr.dtype.kind in "iu" and shape.dtype.kind in "iu"
+    check(sound, "X_indices, X_indptr or X_shape that are not integers", "integers")
+    check(shape.shape == (2,), f"X_shape {shape.tolist()}", "the rows and columns of X")
+    check(data.dtype.kind in "biuf", f"X_data of type {data.dtype}", "numbers")
+    try:
+        X = sparse.csr_matrix((data, indices, indptr), shape=tuple(shape.tolist()))
+        X.check_format(full_check=True)
+    except ValueError as error:
+        check(False, f"sparse arrays that do not fit together ({error})", "a CSR matrix")
+    return X

@@ -1,0 +1,107 @@
+"""Labels of nodes as users write them (strings or integers) and as states 0 .. K-1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def flatten(Y: Any, offsets: np.ndarray) -> np.ndarray:
+    """Concatenate label sequences after checking their lengths against X.
+
+    Raises
+    ------
+    ValueError
+        When the number of sequences or the length of one differs from X.
+    """
+    n = len(offsets) - 1
+    if isinstance(Y, (str, bytes, dict)) or not hasattr(Y, "__len__"):
+        raise ValueError(f"y is a {type(Y).__name__}, expected a list of label sequences")
+    if len(Y) != n:
+        raise ValueError(f"X has {n} examples and y has {len(Y)}; both must be equally long")
+    arrays = []
+    for i, y in enumerate(Y):
+        y = _as_labels(y, f"y, example {i}")
+        if len(y) != offsets[i + 1] - offsets[i]:
+            raise ValueError(
+                f"example {i}: X has {offsets[i + 1] - offsets[i]} rows and y has {len(y)} labels; "
+                "expected one label per row"
+            )
+        arrays.append(y)
+    kinds = {a.dtype.kind in "US" for a in arrays}
+    if len(kinds) > 1:
+        raise ValueError("y mixes strings and numbers; use one kind of label for all examples")
+    return np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.int64)
+
+
+def _as_labels(y: Any, where: str) -> np.ndarray:
+    y = np.asarray(y)
+    if y.ndim != 1:
+        raise ValueError(f"{where}: found {y.ndim} dimensions, expected a flat list of labels")
+    if y.dtype == object:
+        types = {type(v) for v in y.tolist()}
+        if types <= {str, np.str_}:
+            return y.astype(str)
+        if types <= {int, bool, np.int64, np.int32}:
+            return y.astype(np.int64)
+        names = sorted(t.__name__ for t in types)
+        raise ValueError(
+            f"{where}: Unknown label type: labels of types {names}; expected all strings or all "
+            "integers"
+        )
+    if y.dtype.kind == "f":
+        if not np.isfinite(y).all():
+            raise ValueError(f"{where}: Input y contains NaN or infinity, expected labels")
+        if (y != np.floor(y)).any():
+            raise ValueError(
+                f"{where}: Unknown label type: continuous values such as {y[y != np.floor(y)][0]}; "
+                "expected classes (strings or integers)"
+            )
+    elif y.dtype.kind not in "iubUS":
+        raise ValueError(f"{where}: Unknown label type: dtype {y.dtype}; use strings or integers")
+    return y
+
+
+def learn_classes(flat: np.ndarray, given: Any = None) -> np.ndarray:
+    """Return the sorted classes, or the given ones after checking that they cover the labels."""
+    if given is None:
+        return np.unique(flat)
+    classes = np.asarray(given)
+    if classes.ndim != 1 or len(np.unique(classes)) != len(classes):
+        raise ValueError("classes must be a flat list without repetition")
+    return np.sort(classes)
+
+
+def encode(
+    flat: np.ndarray, classes: np.ndarray, offsets: np.ndarray, unseen: int | None = None
+) -> np.ndarray:
+    """Map labels to int32 states.
+
+    Parameters
+    ----------
+    unseen : int, optional
+        State for labels that are not in ``classes``; by default they are refused.
+    """
+    if flat.dtype.kind in "US" and classes.dtype.kind not in "US":
+        position = np.zeros(len(flat), dtype=np.int64)
+        known = np.zeros(len(flat), dtype=bool)
+    else:
+        position = np.minimum(np.searchsorted(classes, flat), len(classes) - 1)
+        known = classes[position] == flat
+    states = position.astype(np.int32)
+    if not known.all():
+        if unseen is None:
+            at = int(np.flatnonzero(~known)[0])
+            i = int(np.searchsorted(offsets, at, side="right")) - 1
+            raise ValueError(
+                f"example {i}: label {flat[at]!r} was not seen in training; known: "
+                f"{_shorten(classes)}"
+            )
+        states[~known] = unseen
+    return states
+
+
+def _shorten(classes: np.ndarray, most: int = 12) -> str:
+    shown = ", ".join(repr(c) for c in classes[:most].tolist())
+    return f"{shown}, ... ({len(classes)} in all)" if len(classes) > most else shown

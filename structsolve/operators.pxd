@@ -1,0 +1,81 @@
+# The public C API: what a compiled plugin subclasses and the training loops call.
+#
+# Layout.  theta_i, the part scores of example i, is one flat array of doubles: first the
+# *shared* blocks (parts whose weights every position shares: transition tables, start, end;
+# they are stored exactly like in w), then the rows of the *node* block (one row per node),
+# then the rows of the *edge* block (one row per edge).  The last axis of every block is padded
+# to `stride` doubles (structsolve.blocks.padded); padding holds zeros and must stay so.
+#
+# Contract of every method below: no GIL, no allocation, thread safe (all state that changes
+# during a call lives in `work`, of which the caller gives `work_bytes` bytes, 64-byte aligned,
+# one per thread).  Status methods return 0, or -1 with a Python exception set.
+#
+# This file is a C ABI.  Any edit needs a new number below (tests/test_abi.py says so): every
+# module that cimports it carries the number in its binary, and the registry refuses others.
+
+cdef extern from *:
+    """
+    #define STRUCTSOLVE_ABI_NUMBER "1"
+    #if defined(__GNUC__)
+    __attribute__((used))
+    #endif
+    static const char structsolve_abi_marker[] = "structsolve-c-abi=" STRUCTSOLVE_ABI_NUMBER ";";
+    """
+    const char* structsolve_abi_marker
+
+
+cdef class Operator:
+    # Bytes of scratch memory one call needs.
+    cdef readonly Py_ssize_t work_bytes
+
+
+cdef class Oracle(Operator):
+    # Can it answer kbest() / max_marginals() / argmax_augmented()?
+    cdef readonly bint has_kbest
+    cdef readonly bint has_max_marginals
+    cdef readonly bint has_augmented
+
+    # label <- argmax_y <theta, mu(y)>, ties broken deterministically; value <- the maximum.
+    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                    char* work) except -1 nogil
+    # The k best labels, best first, one after the other in `labels`; returns how many exist.
+    # kbest_bytes(k) is the scratch memory it needs (asked once, with the GIL).
+    cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
+                          double* values, char* work) except -1 nogil
+    cpdef Py_ssize_t kbest_bytes(self, Py_ssize_t k) except -1
+    # out[v * stride + s] <- the best value of a label in which node v takes state s.
+    cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
+                           char* work) except -1 nogil
+    # The most violated label, loss included, by an oracle that knows the loss itself.
+    cdef int argmax_augmented(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                              double* loss, char* work) except -1 nogil
+
+
+cdef class Parts(Operator):
+    # Largest number of entries that difference() or encode() can write for any example.
+    cdef readonly Py_ssize_t max_entries
+    # index, value <- mu(label), sparse; an index may appear more than once (values add up).
+    cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
+                           double* value) except -1 nogil
+    # index, value <- mu(truth) - mu(label); equal parts cancel and are left out.
+    cdef Py_ssize_t difference(self, Py_ssize_t i, const int* truth, const int* label, int* index,
+                               double* value) except -1 nogil
+
+
+cdef class Loss(Operator):
+    # True: L(y, y_i) = <c_i, mu(y)> + const_i, and augment() adds it to the scores.
+    cdef readonly bint decomposes
+    # True: the loss is 1 for every label but the truth.
+    cdef readonly bint zero_one
+    # True: value() is a mean or a verdict for the whole example; False: a sum over its parts.
+    cdef readonly bint averaged
+    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil
+    # theta += scale * c_i; returns scale * const_i.
+    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil
+
+
+cdef class Projection(Operator):
+    # marginals <- argmax_{mu in M} G(mu) + <theta, mu>, dense, in theta's layout;
+    # value <- the maximum (the log-partition where G is the entropy).
+    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
+                     char* work) except -1 nogil

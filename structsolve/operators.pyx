@@ -1,0 +1,100 @@
+"""Base classes of the native operators: what a structure declares, as the loops call it."""
+
+ABI = structsolve_abi_marker.decode().split("=")[1].rstrip(";")
+
+
+cdef int _missing(object operator, str method) except -1 with gil:
+    raise NotImplementedError(
+        f"{type(operator).__module__}.{type(operator).__qualname__} does not implement {method}()"
+    )
+
+
+cdef class Operator:
+    """What oracles, parts, losses and projections share: the size of their scratch memory.
+
+    Attributes
+    ----------
+    work_bytes : int
+        Bytes of scratch memory that one call needs; the caller allocates it once per thread.
+    """
+
+
+cdef class Oracle(Operator):
+    """Maximises ``<theta, mu(y)>`` over the labels of one example.
+
+    Compiled plugins subclass it (``from structsolve.operators cimport Oracle``) and override
+    ``argmax``; ``kbest``, ``max_marginals`` and ``argmax_augmented`` are optional powers, each
+    announced by its ``has_...`` flag.  The contract is in ``operators.pxd``.
+    """
+
+    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                    char* work) except -1 nogil:
+        return _missing(self, "argmax")
+
+    cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
+                          double* values, char* work) except -1 nogil:
+        return _missing(self, "kbest")
+
+    cpdef Py_ssize_t kbest_bytes(self, Py_ssize_t k) except -1:
+        return self.work_bytes
+
+    cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
+                           char* work) except -1 nogil:
+        return _missing(self, "max_marginals")
+
+    cdef int argmax_augmented(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                              double* loss, char* work) except -1 nogil:
+        return _missing(self, "argmax_augmented")
+
+
+cdef class Parts(Operator):
+    """Encodes labels as sparse indicator vectors ``mu(y)`` of their parts.
+
+    Attributes
+    ----------
+    max_entries : int
+        Largest number of entries that ``difference`` or ``encode`` can write.
+    """
+
+    cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
+                           double* value) except -1 nogil:
+        return _missing(self, "encode")
+
+    cdef Py_ssize_t difference(self, Py_ssize_t i, const int* truth, const int* label, int* index,
+                               double* value) except -1 nogil:
+        # The plain way for structures that only encode; it cancels nothing.
+        cdef Py_ssize_t first = self.encode(i, truth, index, value)
+        cdef Py_ssize_t second = self.encode(i, label, index + first, value + first), j
+        for j in range(first, first + second):
+            value[j] = -value[j]
+        return first + second
+
+
+cdef class Loss(Operator):
+    """``L(y, y_i)`` against the true labels of the examples it is bound to.
+
+    Attributes
+    ----------
+    decomposes : bool
+        ``L(y, y_i) = <c_i, mu(y)> + const_i``: it can be added to the part scores.
+    zero_one : bool
+        It is 1 for every label but the truth.
+    averaged : bool
+        It is a mean or a verdict for the whole example, not a sum over its parts.
+    """
+
+    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
+        _missing(self, "value")
+        return -1
+
+    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
+        _missing(self, "augment")
+        return -1
+
+
+cdef class Projection(Operator):
+    """Regularised maximiser over the marginal polytope (entropy: the marginals)."""
+
+    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
+                     char* work) except -1 nogil:
+        return _missing(self, "project")

@@ -1,0 +1,230 @@
+"""From users' arrays to packed ones: checks and stacking that structures share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .examples import Sequences
+
+
+def is_sparse(x: Any) -> bool:
+    """Tell a scipy.sparse matrix or array from anything else without importing scipy."""
+    return hasattr(x, "tocsr") and hasattr(x, "nnz")
+
+
+def _checked_dense(x: Any, where: str, ndim: int) -> np.ndarray:
+    try:
+        x = np.asarray(x)
+    except ValueError as error:
+        raise ValueError(f"{where}: not an array ({error})") from None
+    if x.dtype == object or x.dtype.kind in "USOMmV":
+        try:
+            x = np.asarray(x, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"{where}: dtype {x.dtype} is not numeric; vectorise features first, for example "
+                "with structsolve.SequenceVectorizer"
+            ) from None
+    if x.dtype.kind == "c":
+        raise ValueError(f"{where}: Complex data not supported, expected real features")
+    if x.ndim != ndim:
+        raise ValueError(
+            f"{where}: found {x.ndim} dimension(s), shape {x.shape}, expected {ndim}. Reshape your "
+            "data: one row per node, one column per feature"
+        )
+    return x
+
+
+def finite(X: Any, offsets: np.ndarray, what: str = "X") -> None:
+    """Raise a ValueError that names the example when X holds NaN or infinity."""
+    data = X.data if is_sparse(X) else X
+    if data.dtype.kind not in "fc" or np.isfinite(data.sum(dtype=np.float64)):
+        return
+    bad = ~np.isfinite(data)
+    if not bad.any():
+        return
+    if is_sparse(X):
+        row = int(np.searchsorted(X.indptr, np.flatnonzero(bad)[0], side="right")) - 1
+    else:
+        row = int(np.argwhere(bad)[0][0])
+    i = int(np.searchsorted(offsets, row, side="right")) - 1
+    kind = "NaN" if np.isnan(data[bad][0]) else "infinity"
+    raise ValueError(
+        f"{what}: Input contains {kind} (example {i}, row {row - offsets[i]}); features must be "
+        "finite: impute or drop them"
+    )
+
+
+def as_features(X: Any, what: str = "X") -> Any:
+    """Return X as C-ordered float64/float32 array or canonical CSR matrix."""
+    if is_sparse(X):
+        import scipy.sparse as sp
+
+        X = X.tocsr()
+        if X.dtype.kind not in "fiub":
+            raise ValueError(f"{what}: Complex data not supported, found dtype {X.dtype}")
+        if X.dtype not in (np.float32, np.float64):
+            X = X.astype(np.float64)
+        if not X.has_canonical_format:
+            X = sp.csr_matrix(X, copy=True)
+            X.sum_duplicates()
+        return X
+    X = np.ascontiguousarray(X)
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+
+
+def sparsify(X: Any, density: float = 0.25) -> Any:
+    """Return a dense X with few non-zeros as CSR: training then costs its non-zeros only."""
+    if X is None or is_sparse(X) or X.size == 0 or np.count_nonzero(X) > density * X.size:
+        return X
+    import scipy.sparse as sp
+
+    return sp.csr_matrix(X)
+
+
+def _stack_sparse(rows: list[Any]) -> Any:
+    """scipy.sparse.vstack without its per-matrix overhead."""
+    import scipy.sparse as sp
+
+    rows = [x.tocsr() for x in rows]
+    indptr = np.zeros(sum(x.shape[0] for x in rows) + 1, dtype=np.int64)
+    sizes = np.array([x.indptr[-1] for x in rows], dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    position = 1
+    for x, start in zip(rows, starts):
+        indptr[position : position + x.shape[0]] = x.indptr[1:]
+        indptr[position : position + x.shape[0]] += start
+        position += x.shape[0]
+    data = np.concatenate([x.data[: x.indptr[-1]] for x in rows])
+    indices = np.concatenate([x.indices[: x.indptr[-1]] for x in rows])
+    return sp.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, rows[0].shape[1]))
+
+
+def stack_rows(
+    X: Any, n_features: int | None = None, what: str = "X", min_rows: int = 1
+) -> tuple[Any, np.ndarray]:
+    """Stack a list of feature matrices; return the stacked matrix and the offsets.
+
+    Parameters
+    ----------
+    X : Sequences, or list of arrays or sparse matrices of shape (rows, n_features)
+    n_features : int, optional
+        Columns expected; those of the first matrix by default.
+    what : str
+        Name of the argument in errors.
+    min_rows : int
+        Fewest rows an example may have.
+
+    Returns
+    -------
+    matrix : ndarray (float64 or float32) or scipy.sparse CSR of shape (sum of rows, n_features)
+    offsets : ndarray of int64 of shape (n + 1,)
+
+    Raises
+    ------
+    ValueError
+        Naming the example that is empty, has another number of columns, or is not finite.
+    """
+    if isinstance(X, Sequences):
+        matrix = as_features(
+            X.features if is_sparse(X.features) else _checked_dense(X.features, what, 2), what
+        )
+        _expect_columns(matrix.shape[1], n_features, what, None)
+        finite(matrix, X.offsets, what)
+        return matrix, X.offsets
+    if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__"):
+        raise ValueError(
+            f"{what} is a {type(X).__name__}, expected a list with one feature matrix per example"
+        )
+    if is_sparse(X):
+        raise ValueError(
+            f"{what} is one sparse matrix of shape {X.shape}, expected a list with one matrix per "
+            "sequence; use structsolve.Sequences(X, lengths) for stacked rows"
+        )
+    if len(X) == 0:
+        raise ValueError(f"{what} is empty: expected at least one example")
+    rows = []
+    for i, x in enumerate(X):
+        if not is_sparse(x):
+            if isinstance(x, (list, tuple)) and x and isinstance(x[0], (dict, str)):
+                raise ValueError(
+                    f"{what}, example {i}: rows are of type {type(x[0]).__name__}, expected "
+                    "numbers; vectorise them with structsolve.SequenceVectorizer"
+                )
+            x = _checked_dense(x, f"{what}, example {i}", 2)
+        if x.shape[0] < min_rows:
+            raise ValueError(
+                f"{what}, example {i}: found {x.shape[0]} rows, expected at least {min_rows}; drop "
+                "empty examples before fitting or predicting"
+            )
+        if n_features is None:
+            n_features = x.shape[1]
+        _expect_columns(x.shape[1], n_features, what, i)
+        rows.append(x)
+    sparse = [is_sparse(x) for x in rows]
+    if any(sparse) and not all(sparse):
+        i = sparse.index(not sparse[0])
+        raise ValueError(
+            f"{what}, example {i}: dense and sparse matrices are mixed; use one kind for all"
+        )
+    offsets = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum([x.shape[0] for x in rows], out=offsets[1:])
+    matrix = as_features(_stack_sparse(rows) if sparse[0] else np.concatenate(rows), what)
+    finite(matrix, offsets, what)
+    return matrix, offsets
+
+
+def _expect_columns(found: int, expected: int | None, what: str, i: int | None) -> None:
+    if expected is not None and found != expected:
+        where = what if i is None else f"{what}, example {i}"
+        raise ValueError(
+            f"{where}: found {found} features, expected {expected} as in "
+            f"{'the first example' if i else 'training'}"
+        )
+
+
+def single_rows(X: Any, n_features: int | None = None) -> tuple[Any, np.ndarray]:
+    """Check a plain 2-D X, one node per example; return it with its offsets."""
+    if not is_sparse(X):
+        if hasattr(X, "iloc"):
+            X = X.to_numpy()
+        X = _checked_dense(X, "X", 2)
+    if X.shape[0] == 0:
+        raise ValueError("X: found array with 0 sample(s), expected a minimum of 1 is required")
+    if X.shape[1] == 0:
+        raise ValueError(
+            f"X: found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required"
+        )
+    if n_features is not None and X.shape[1] != n_features:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but StructuredSVM is expecting {n_features} features "
+            "as input"
+        )
+    X = as_features(X)
+    offsets = np.arange(X.shape[0] + 1, dtype=np.int64)
+    finite(X, offsets)
+    return X, offsets
+
+
+def check_weights(sample_weight: Any, n: int) -> np.ndarray:
+    """Return sample weights as float64 of shape (n,), all ones where None."""
+    if sample_weight is None:
+        return np.ones(n)
+    if np.isscalar(sample_weight):
+        sample_weight = np.full(n, sample_weight)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, expected ({n},): one weight per example"
+        )
+    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+    if bad.size:
+        raise ValueError(
+            f"sample_weight of example {bad[0]} is {weights[bad[0]]}, expected a finite number of "
+            "at least 0"
+        )
+    if weights.sum() <= 0:
+        raise ValueError("sample_weight is zero for every example: nothing to train on")
+    return weights

@@ -1,0 +1,133 @@
+"""Saving and loading of fitted models without pickle."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from . import container, registry
+from .losses import ClassWeights, CostMatrix
+from .params import Params
+
+_KINDS = ("structures", "surrogates", "solvers")
+_LOSSES = {"CostMatrix": CostMatrix, "ClassWeights": ClassWeights}
+# What a loaded model can do without.
+_TRANSIENT = ("callbacks", "checkpoint", "verbose")
+
+
+def _plain(value: Any, name: str) -> Any:
+    """Return a parameter as JSON-able values."""
+    if isinstance(value, (CostMatrix, ClassWeights)):
+        params = {k: _plain(v, k) for k, v in value.get_params(deep=False).items()}
+        return {"__loss__": type(value).__name__, "params": params}
+    if isinstance(value, Params) and hasattr(value, "name"):
+        for kind in _KINDS:
+            if value.name in registry.default().names(kind):
+                params = {k: _plain(v, k) for k, v in value.get_params(deep=False).items()}
+                return {"__kind__": kind, "name": value.name, "params": params}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, dict):
+        return {"__items__": [[_plain(k, name), _plain(v, name)] for k, v in value.items()]}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v, name) for v in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, (np.random.RandomState, np.random.Generator)):
+        return None
+    raise ValueError(
+        f"parameter {name!r} is {value!r}, which cannot be saved without pickle; save coef_ "
+        "instead, or use an object that a plugin registers by name"
+    )
+
+
+def _revive(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_revive(v) for v in value]
+    if not isinstance(value, dict):
+        return value
+    if "__items__" in value:
+        return {_revive(k): _revive(v) for k, v in value["__items__"]}
+    params = {k: _revive(v) for k, v in value["params"].items()}
+    if "__loss__" in value:
+        return _LOSSES[value["__loss__"]](**params)
+    return registry.default().find(value["__kind__"], value["name"]).factory(**params)
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model to ``path``, atomically; see :meth:`StructuredSVM.save`."""
+    params = {
+        k: _plain(v, k) for k, v in model.get_params(deep=False).items() if k not in _TRANSIENT
+    }
+    structure = model.space_.structure
+    space_meta, arrays = model.space_.state()
+    meta = {
+        "estimator": type(model).__name__,
+        "params": params,
+        "structure": _plain(structure, "structure"),
+        "space": space_meta,
+        "history": model.history_,
+        "stop_reason": model.stop_reason_,
+        "metadata": getattr(model, "metadata_", {}),
+    }
+    arrays = {f"space_{k}": v for k, v in arrays.items()}
+    arrays |= {f"coef_{k}": v for k, v in model.coef_.items()}
+    if hasattr(model, "feature_names_in_"):
+        arrays["feature_names_in"] = np.asarray(model.feature_names_in_, dtype=str)
+    container.write(path, "model", meta, arrays)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Load a model that :meth:`StructuredSVM.save` wrote.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    StructuredSVM
+
+    Raises
+    ------
+    ValueError
+        When the file is cut short, damaged, not one of ours, written by a newer format, or needs
+        a structure that no installed plugin brings.
+
+    Examples
+    --------
+    >>> import structsolve, tempfile, os
+    >>> model = structsolve.StructuredSVM("multiclass").fit([[0.0], [1.0]], ["no", "yes"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(os.path.join(folder, "m.structsolve"))
+    ...     structsolve.load(os.path.join(folder, "m.structsolve")).predict([[1.0]]).tolist()
+    ['yes']
+    """
+    from .estimator import StructuredSVM
+
+    meta, arrays = container.read(path, "model")
+    try:
+        if meta["estimator"] != "StructuredSVM":
+            raise ValueError(f"it holds a {meta['estimator']}, which this version does not know")
+        model = StructuredSVM(**{k: _revive(v) for k, v in meta["params"].items()})
+        space_arrays = {
+            k.removeprefix("space_"): v for k, v in arrays.items() if k.startswith("space_")
+        }
+        structure = _revive(meta["structure"])
+        space = structure.space_from_state(meta["space"], space_arrays)
+        coef = {k.removeprefix("coef_"): v for k, v in arrays.items() if k.startswith("coef_")}
+        model._become_fitted(space, coef)
+        model.history_, model.stop_reason_ = meta["history"], meta["stop_reason"]
+        model.n_iter_ = len(model.history_)
+        model.metadata_ = meta["metadata"]
+        if "feature_names_in" in arrays:
+            model.feature_names_in_ = arrays["feature_names_in"].astype(object)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"{os.fspath(path)!r} cannot be loaded: {error}") from error
+    return model

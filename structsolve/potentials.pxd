@@ -1,0 +1,36 @@
+# Linear potentials: theta_i = Phi_i w, w += coef Phi_i' p, and K_ii = Phi_i Phi_i'.
+from libc.stdint cimport int64_t
+from .design cimport Design
+
+
+cdef class LinearPotentials:
+    cdef readonly Py_ssize_t n, dim, shared_size, max_theta, max_nodes, max_edges
+    cdef readonly Py_ssize_t node_size, edge_size, node_start, edge_start
+    cdef readonly object layout
+    cdef Design nodes, edges
+    cdef const int64_t* offsets         # nodes of example i: offsets[i] .. offsets[i + 1]
+    cdef const int64_t* edge_offsets
+    cdef double[::1] node_gram          # all examples' Gram matrices, one after the other; or none
+    cdef int64_t[::1] gram_offsets
+    cdef object owners
+
+    cdef Py_ssize_t theta_size(self, Py_ssize_t i) noexcept nogil
+    # theta = scale * Phi_i w
+    cdef void score(self, Py_ssize_t i, const double* w, double scale,
+                    double* theta) noexcept nogil
+    # w += coef * Phi_i' p, p sparse; only the columns of w with column % step == phase
+    cdef void add(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* value,
+                  double coef, double* w, int step, int phase) noexcept nogil
+    # <Phi_i w, p> without computing theta
+    cdef double dot(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* value,
+                    const double* w) noexcept nogil
+    # u += coef * K_ii p; scratch as scratch_size() says, zeros, left zero
+    cdef void add_kernel(self, Py_ssize_t i, Py_ssize_t nnz, const int* index,
+                         const double* value, double coef, double* u,
+                         double* scratch) noexcept nogil
+    # u[where K_ii p may differ from zero] is added, times coef, to theta and reset to zero
+    cdef void move_kernel(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, double coef,
+                          double* u, double* theta) noexcept nogil
+    # u = 0 where K_ii p may differ from zero
+    cdef void clear_kernel(self, Py_ssize_t i, Py_ssize_t nnz, const int* index,
+                           double* u) noexcept nogil

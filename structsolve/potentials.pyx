@@ -1,0 +1,236 @@
+"""Linear potentials: the map between weights and part scores, its adjoint, its Gram matrix."""
+
+import numpy as np
+
+from libc.string cimport memcpy, memset
+
+
+cdef class LinearPotentials:
+    """``theta_i = Phi_i w`` for packed examples, and ``Phi_i' p``.
+
+    Parameters
+    ----------
+    examples : Examples
+        Packed features.
+    layout : Layout
+        Blocks of the weight vector.
+    gram_budget : int, default=0
+        Bytes that may be spent on keeping the Gram matrices of each example's node features.
+        They turn steps within one example into operations on parts that touch no feature.
+
+    Attributes
+    ----------
+    dim : int
+        Length of ``w``.
+    max_theta : int
+        Longest ``theta_i``.
+    """
+
+    def __init__(self, examples, layout, Py_ssize_t gram_budget=0):
+        cdef const int64_t[::1] offsets = examples.offsets
+        cdef const int64_t[::1] edge_offsets
+        cdef double[::1] dense
+        cdef Py_ssize_t i, v
+        self.layout = layout
+        self.n = examples.n
+        self.dim = layout.dim
+        self.shared_size = layout.shared_size
+        self.node_size, self.edge_size = layout.node_size, layout.edge_size
+        self.node_start, self.edge_start = layout.node_start, layout.edge_start
+        counts = np.diff(examples.offsets)
+        edge_counts = np.zeros_like(counts)
+        self.owners = (examples.offsets, examples.edge_offsets)
+        self.offsets = &offsets[0]
+        if layout.node is not None:
+            self.nodes = Design(examples.nodes, layout.node_size, 1.0 if layout.intercept else 0.0)
+        if layout.edge is not None:
+            edge_offsets = examples.edge_offsets
+            self.edge_offsets = &edge_offsets[0]
+            edge_counts = np.diff(examples.edge_offsets)
+            self.edges = Design(examples.edges, layout.edge_size)
+        sizes = self.shared_size + counts * self.node_size + edge_counts * self.edge_size
+        self.max_theta = int(sizes.max()) if self.n else self.shared_size
+        self.max_nodes = int(counts.max()) if self.n else 0
+        self.max_edges = int(edge_counts.max()) if self.n else 0
+        if self.max_theta > np.iinfo(np.int32).max:
+            raise ValueError(
+                f"an example has {self.max_theta} part scores, at most 2^31 - 1 are supported"
+            )
+        if self.nodes is not None and 8 * int((counts * counts).sum()) <= gram_budget:
+            starts = np.zeros(self.n + 1, dtype=np.int64)
+            np.cumsum(counts * counts, out=starts[1:])
+            self.gram_offsets = starts
+            self.node_gram = np.empty(max(int(starts[self.n]), 1))
+            dense = np.zeros(max(self.nodes.n_cols, 1))
+            with nogil:
+                for i in range(self.n):
+                    for v in range(self.offsets[i], self.offsets[i + 1]):
+                        self.nodes.gram_row(
+                            v, self.offsets[i], self.offsets[i + 1], &dense[0],
+                            &self.node_gram[self.gram_offsets[i]]
+                            + (v - self.offsets[i]) * (self.offsets[i + 1] - self.offsets[i]))
+
+    @property
+    def scratch_size(self):
+        """Doubles of scratch that the kernel methods need per thread."""
+        cols = [d.n_cols for d in (self.nodes, self.edges) if d is not None]
+        return max(cols, default=0) + max(self.max_nodes, self.max_edges) + 16
+
+    @property
+    def nbytes(self):
+        """Bytes of the packed features and kept Gram matrices."""
+        total = sum(d.nbytes for d in (self.nodes, self.edges) if d is not None)
+        return total + (self.node_gram.nbytes if self.node_gram is not None else 0)
+
+    cdef Py_ssize_t theta_size(self, Py_ssize_t i) noexcept nogil:
+        cdef Py_ssize_t size = self.shared_size
+        size += (self.offsets[i + 1] - self.offsets[i]) * self.node_size
+        if self.edge_size:
+            size += (self.edge_offsets[i + 1] - self.edge_offsets[i]) * self.edge_size
+        return size
+
+    cdef void score(self, Py_ssize_t i, const double* w, double scale,
+                    double* theta) noexcept nogil:
+        cdef Py_ssize_t v, j, size
+        memcpy(theta, w, self.shared_size * sizeof(double))
+        cdef double* out = theta + self.shared_size
+        if self.node_size:
+            for v in range(self.offsets[i], self.offsets[i + 1]):
+                self.nodes.score(v, w + self.node_start, out)
+                out += self.node_size
+        if self.edge_size:
+            for v in range(self.edge_offsets[i], self.edge_offsets[i + 1]):
+                self.edges.score(v, w + self.edge_start, out)
+                out += self.edge_size
+        if scale != 1:
+            size = out - theta
+            for j in range(size):
+                theta[j] *= scale
+
+    cdef void add(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* value,
+                  double coef, double* w, int step, int phase) noexcept nogil:
+        cdef Py_ssize_t j, position, row, col
+        cdef Py_ssize_t node_end = 0
+        if self.node_size:
+            node_end = (self.offsets[i + 1] - self.offsets[i]) * self.node_size
+        for j in range(nnz):
+            if value[j] == 0:
+                continue
+            position = index[j] - self.shared_size
+            if position < 0:
+                if index[j] % step == phase:
+                    w[index[j]] += coef * value[j]
+            elif position < node_end:
+                row = position / self.node_size
+                col = position - row * self.node_size
+                if col % step == phase:
+                    self.nodes.scatter(self.offsets[i] + row, coef * value[j], col,
+                                       w + self.node_start)
+            else:
+                position -= node_end
+                row = position / self.edge_size
+                col = position - row * self.edge_size
+                if col % step == phase:
+                    self.edges.scatter(self.edge_offsets[i] + row, coef * value[j], col,
+                                       w + self.edge_start)
+
+    cdef double dot(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* value,
+                    const double* w) noexcept nogil:
+        cdef Py_ssize_t j, position, row, col
+        cdef Py_ssize_t node_end = 0
+        cdef double total = 0
+        if self.node_size:
+            node_end = (self.offsets[i + 1] - self.offsets[i]) * self.node_size
+        for j in range(nnz):
+            position = index[j] - self.shared_size
+            if position < 0:
+                total += w[index[j]] * value[j]
+            elif position < node_end:
+                row = position / self.node_size
+                col = position - row * self.node_size
+                total += value[j] * self.nodes.gather(self.offsets[i] + row, col,
+                                                      w + self.node_start)
+            else:
+                position -= node_end
+                row = position / self.edge_size
+                col = position - row * self.edge_size
+                total += value[j] * self.edges.gather(self.edge_offsets[i] + row, col,
+                                                      w + self.edge_start)
+        return total
+
+    cdef void add_kernel(self, Py_ssize_t i, Py_ssize_t nnz, const int* index,
+                         const double* value, double coef, double* u,
+                         double* scratch) noexcept nogil:
+        cdef Py_ssize_t j, v, position, row, col, n_nodes = 0, node_end = 0, n_edges, held = -1
+        cdef const double* gram
+        cdef double* column
+        cdef double c
+        # The row of the Gram matrix last computed, behind the dense scratch of gram_row().
+        cdef double* line = scratch
+        cdef double* dense = scratch + (
+            self.max_nodes if self.max_nodes > self.max_edges else self.max_edges)
+        if self.node_size:
+            n_nodes = self.offsets[i + 1] - self.offsets[i]
+            node_end = n_nodes * self.node_size
+        for j in range(nnz):
+            c = coef * value[j]
+            if c == 0:
+                continue
+            position = index[j] - self.shared_size
+            if position < 0:
+                u[index[j]] += c
+                continue
+            if position < node_end:
+                row = position / self.node_size
+                col = position - row * self.node_size
+                if self.node_gram is not None:
+                    gram = &self.node_gram[self.gram_offsets[i]] + row * n_nodes
+                else:
+                    if held != row:
+                        self.nodes.gram_row(self.offsets[i] + row, self.offsets[i],
+                                            self.offsets[i + 1], dense, line)
+                        held = row
+                    gram = line
+                column = u + self.shared_size + col
+                for v in range(n_nodes):
+                    column[v * self.node_size] += c * gram[v]
+            else:
+                position -= node_end
+                row = position / self.edge_size
+                col = position - row * self.edge_size
+                n_edges = self.edge_offsets[i + 1] - self.edge_offsets[i]
+                self.edges.gram_row(self.edge_offsets[i] + row, self.edge_offsets[i],
+                                    self.edge_offsets[i + 1], dense, line)
+                held = -1
+                column = u + self.shared_size + node_end + col
+                for v in range(n_edges):
+                    column[v * self.edge_size] += c * line[v]
+        # `line` holds old numbers, `dense` is zero again: callers keep the two together.
+
+    cdef void move_kernel(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, double coef,
+                          double* u, double* theta) noexcept nogil:
+        cdef Py_ssize_t j, v, position, row, col, first, count, size, n_nodes = 0, node_end = 0
+        if self.node_size:
+            n_nodes = self.offsets[i + 1] - self.offsets[i]
+            node_end = n_nodes * self.node_size
+        for j in range(nnz):
+            position = index[j] - self.shared_size
+            if position < 0:
+                theta[index[j]] += coef * u[index[j]]
+                u[index[j]] = 0
+                continue
+            if position < node_end:
+                size = self.node_size
+                first = self.shared_size + position % size
+                count = n_nodes
+            else:
+                size = self.edge_size
+                first = self.shared_size + node_end + (position - node_end) % size
+                count = self.edge_offsets[i + 1] - self.edge_offsets[i]
+            for v in range(count):
+                theta[first + v * size] += coef * u[first + v * size]
+                u[first + v * size] = 0
+
+    cdef void clear_kernel(self, Py_ssize_t i, Py_ssize_t nnz, const int* index,
+                           double* u) noexcept nogil:
+        self.move_kernel(i, nnz, index, 0.0, u, u)

@@ -1,0 +1,250 @@
+"""The predicting half of StructuredSVM: decoding, scores, marginals, k best, named weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .examples import Examples
+from .problem import ask_loss, ask_oracle, ask_projection
+
+
+class PredictionMixin:
+    """Prediction from ``space_`` and the flat weights ``_w``."""
+
+    space_: Any
+    _w: np.ndarray
+    coef_: dict[str, np.ndarray]
+    loss: Any
+    n_jobs: int | None
+
+    def predict(self, X: Any, allowed: Any = None, forbidden: Any = None) -> Any:
+        """Return the best label of every example.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+        allowed : list, optional
+            Per example: one list of allowed labels per node, None for "all".
+        forbidden : list of pairs, optional
+            Transitions (label, next label) that must not occur ("chain").
+
+        Returns
+        -------
+        Labels in the form of ``y``: an array for single nodes, a list of arrays for sequences.
+        """
+        from .sweep import decode
+
+        examples, potentials = self._prepare(X)
+        oracle = ask_oracle(self.space_, examples)
+        masks = self.space_.mask(examples, allowed, forbidden)
+        labels, scores = decode(
+            potentials, oracle, self._w, examples.offsets, examples.label_offsets, masks,
+            self.n_jobs,
+        )
+        if masks:
+            self._refuse_impossible(scores)
+        return self.space_.unpack(labels, examples)
+
+    def decision_function(self, X: Any) -> Any:
+        """Return, for every node and class, the score of the best label with that class there.
+
+        For single nodes these are the class scores, of shape (n, K), or (n,) for two classes; for
+        sequences a list of arrays of shape (length, K).
+        """
+        from .sweep import node_rows
+
+        examples, potentials = self._prepare(X)
+        oracle = ask_oracle(self.space_, examples)
+        if not oracle.has_max_marginals:
+            raise ValueError(
+                f"decision_function needs max-marginals, which the oracle of structure "
+                f"{self.space_.structure.name!r} does not give; use predict or predict_kbest"
+            )
+        rows, _ = node_rows(potentials, oracle, self._w, examples.offsets, {}, 1.0, self.n_jobs)
+        scores = self.space_.unpack_scores(rows, examples)
+        if isinstance(scores, np.ndarray) and scores.ndim == 2 and scores.shape[1] == 2:
+            return scores[:, 1] - scores[:, 0]
+        return scores
+
+    def predict_marginals(
+        self, X: Any, scale: float = 1.0, allowed: Any = None, forbidden: Any = None
+    ) -> Any:
+        """Return the marginal probability of every class at every node.
+
+        They belong to the Gibbs distribution ``p(y) ~ exp(scale * score(y))``; a margin model is
+        not trained to be calibrated, and ``scale`` sharpens or flattens it.
+
+        Returns
+        -------
+        Array of shape (n, K) for single nodes, a list of arrays (length, K) for sequences.
+        """
+        from .sweep import node_rows
+
+        examples, potentials = self._prepare(X)
+        projection = ask_projection(self.space_, examples, "entropy")
+        masks = self.space_.mask(examples, allowed, forbidden)
+        rows, _ = node_rows(
+            potentials, projection, self._w, examples.offsets, masks, float(scale), self.n_jobs
+        )
+        return self.space_.unpack_scores(rows, examples)
+
+    def predict_kbest(
+        self, X: Any, k: int, allowed: Any = None, forbidden: Any = None
+    ) -> list[list[tuple[Any, float]]]:
+        """Return the k best labels of every example with their scores, best first.
+
+        Parameters
+        ----------
+        k : int
+            Fewer are returned where an example has fewer labels.
+
+        Returns
+        -------
+        list of list of (label, score)
+        """
+        from .sweep import decode_kbest
+
+        if not isinstance(k, (int, np.integer)) or k < 1:
+            raise ValueError(f"k is {k!r}, expected an integer >= 1")
+        examples, potentials = self._prepare(X)
+        oracle = ask_oracle(self.space_, examples)
+        if not oracle.has_kbest:
+            raise ValueError(
+                f"the oracle of structure {self.space_.structure.name!r} has no k-best power"
+            )
+        masks = self.space_.mask(examples, allowed, forbidden)
+        labels, scores = decode_kbest(
+            potentials, oracle, self._w, examples.offsets, examples.label_offsets, masks, int(k),
+            self.n_jobs,
+        )
+        answers = []
+        for rows, values in zip(labels, scores):
+            possible = np.isfinite(values)
+            answers.append(
+                [(self.space_.unpack_one(r), float(v)) for r, v in zip(rows[possible], values)]
+            )
+        if masks:
+            self._refuse_impossible(np.array([len(a) or -np.inf for a in answers]))
+        return answers
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return ``1 - mean loss per part``.
+
+        The training loss is summed over the examples and divided by the number of parts that
+        carry it (nodes), or of examples where the loss is a mean or a verdict per example. With
+        "hamming" this is the accuracy over nodes. Labels not seen in training count as errors.
+        """
+        check_is_fitted(self, "space_")
+        return self._score(self.space_, self._w, X, y, sample_weight)
+
+    def named_weights(
+        self, feature_names: Any = None, tolerance: float = 0.0
+    ) -> list[tuple[str, tuple[Any, ...], float]]:
+        """Return the weights by name, largest magnitude first.
+
+        Parameters
+        ----------
+        feature_names : sequence of str, optional
+            Names of the node features; ``feature_names_in_`` or numbers by default.
+        tolerance : float
+            Leave out weights of at most this magnitude.
+
+        Returns
+        -------
+        list of (block, names, weight)
+            ``("transition", ("B", "I"), 1.5)``, ``("node", ("word=the", "B"), 0.3)``.
+        """
+        check_is_fitted(self, "space_")
+        names = feature_names
+        if names is None:
+            names = getattr(self, "feature_names_in_", None)
+        blocks = {b.name: b for b in self.space_.layout.blocks}
+        found = []
+        for name, values in self.coef_.items():
+            block = blocks.get(name) or self.space_.layout.node
+            axes = [
+                self.classes_ if axis == "class" else np.arange(size)
+                for axis, size in zip(block.axes or ("",) * len(block.shape), block.shape)
+            ]
+            if values.ndim > len(block.shape):
+                rows = names if block.kind == "node" and names is not None else None
+                if rows is not None and len(rows) != values.shape[0]:
+                    raise ValueError(
+                        f"feature_names has {len(rows)} entries, expected {values.shape[0]}"
+                    )
+                axes.insert(0, np.arange(values.shape[0]) if rows is None else np.asarray(rows))
+            for index in np.argwhere(np.abs(values) > tolerance):
+                key = tuple(
+                    a[j].item() if hasattr(a[j], "item") else a[j] for a, j in zip(axes, index)
+                )
+                found.append((name, key, float(values[tuple(index)])))
+        return sorted(found, key=lambda entry: -abs(entry[2]))
+
+    # -- parts of the above ---------------------------------------------------------------------
+
+    def _prepare(self, X: Any) -> tuple[Examples, Any]:
+        from .potentials import LinearPotentials
+
+        check_is_fitted(self, "space_")
+        self._check_names(X)
+        examples = self.space_.pack(X)
+        return examples, LinearPotentials(examples, self.space_.layout)
+
+    def _score(
+        self, space: Any, w: np.ndarray, X: Any, y: Any, sample_weight: Any = None
+    ) -> float:
+        from .potentials import LinearPotentials
+        from .sweep import decode
+
+        examples = space.pack(X, y, sample_weight, unseen="extra")
+        potentials = LinearPotentials(examples, space.layout)
+        oracle = ask_oracle(space, examples)
+        labels, _ = decode(
+            potentials, oracle, w, examples.offsets, examples.label_offsets, {}, self.n_jobs
+        )
+        loss = ask_loss(space, examples, self.loss)
+        from .sweep import losses
+
+        values = losses(loss, labels, examples.label_offsets)
+        sizes = np.ones(examples.n) if loss.averaged else np.diff(examples.label_offsets)
+        weights = examples.sample_weight
+        return float(1 - (weights @ values) / (weights @ sizes))
+
+    def _refuse_impossible(self, scores: np.ndarray) -> None:
+        impossible = np.flatnonzero(scores == -np.inf)
+        if impossible.size:
+            raise ValueError(
+                f"example {impossible[0]}: the constraints leave no label at all; allow more"
+            )
+
+    def _remember_names(self, X: Any) -> None:
+        from sklearn.utils.validation import _get_feature_names
+
+        frame = X if hasattr(X, "columns") else X[0] if isinstance(X, list) and X else None
+        names = _get_feature_names(frame) if hasattr(frame, "columns") else None
+        if names is not None:
+            self.feature_names_in_ = names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _check_names(self, X: Any) -> None:
+        if hasattr(X, "columns") or hasattr(self, "feature_names_in_"):
+            from sklearn.utils.validation import _check_feature_names
+
+            frame = X if not isinstance(X, list) else (X[0] if X else X)
+            _check_feature_names(self, frame, reset=False)
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags
+
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        structure = self.structure  # type: ignore[attr-defined]
+        if structure == "multiclass" or getattr(structure, "single_node", False):
+            tags.estimator_type = "classifier"
+            tags.classifier_tags = ClassifierTags()
+        return tags

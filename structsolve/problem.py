@@ -1,0 +1,173 @@
+"""A training problem put together: examples, potentials, structure operators, surrogate.
+
+Everything a plugin may decide is asked here, once; the loops never leave native code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from . import registry
+from .examples import Examples
+from .packing import sparsify
+from .structure import Space
+
+
+class Problem:
+    """``alpha/2 ||w||^2 + sum_i u_i H_i(w)`` on packed examples, with ``sum u = 1``.
+
+    Parameters
+    ----------
+    space : Space
+    examples : Examples
+        With labels.
+    loss : str or loss object
+    surrogate : str or surrogate object
+    penalize_intercept : bool, default=True
+        False leaves the last row of the node block out of ``||w||^2``.
+    gram : bool, default=True
+        Let the potentials keep Gram matrices, up to the size of the packed features.
+
+    Attributes
+    ----------
+    potentials : LinearPotentials
+    surrogate : Surrogate
+        The native surrogate; :attr:`oracle`, :attr:`parts` and :attr:`loss` are what it is made of.
+    weights : ndarray of shape (n,)
+        ``u_i``.
+    dim : int
+        Length of w.
+    penalty : ndarray of shape (dim,) or None
+        0 for coordinates left unpenalised, else 1; None when all are penalised.
+
+    Examples
+    --------
+    >>> import structsolve
+    >>> from structsolve.problem import Problem
+    >>> structure = structsolve.get_structure("multiclass")
+    >>> X, y = [[0.0], [1.0]], ["a", "b"]
+    >>> space = structure.make_space(X, y)
+    >>> problem = Problem(space, space.pack(X, y), loss="hamming")
+    >>> problem.n, problem.dim
+    (2, 4)
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        examples: Examples,
+        loss: Any = "hamming",
+        surrogate: Any = "margin",
+        penalize_intercept: bool = True,
+        gram: bool = True,
+    ):
+        from .potentials import LinearPotentials
+
+        examples = replace(
+            examples, nodes=sparsify(examples.nodes), edges=sparsify(examples.edges)
+        )
+        self.space, self.examples = space, examples
+        budget = _nbytes(examples.nodes) if gram else 0
+        self.potentials = LinearPotentials(examples, space.layout, budget)
+        self.oracle = ask_oracle(space, examples)
+        self.parts = ask_parts(space, examples)
+        self.loss = ask_loss(space, examples, loss)
+        if isinstance(surrogate, str):
+            surrogate = registry.default().find("surrogates", surrogate).factory()
+        elif not hasattr(surrogate, "bind"):
+            raise TypeError(
+                f"surrogate is {surrogate!r}, expected a name (known: "
+                f"{registry.default().names('surrogates')}) or an object with bind()"
+            )
+        self.surrogate = surrogate.bind(
+            self.potentials, self.oracle, self.parts, self.loss, examples
+        )
+        total = examples.sample_weight if examples.sample_weight is not None else None
+        weights = np.ones(examples.n) if total is None else np.asarray(total, dtype=np.float64)
+        self.weights = weights / weights.sum()
+        self.n, self.dim = examples.n, self.potentials.dim
+        self.penalty = None
+        layout = space.layout
+        if not penalize_intercept and layout.intercept and layout.node is not None:
+            self.penalty = np.ones(self.dim)
+            last = layout.node_start + (layout.node_rows - 1) * layout.node_size
+            self.penalty[last : last + layout.node_size] = 0
+
+    def regulariser(self, w: np.ndarray, alpha: float) -> float:
+        """Return ``alpha/2 ||w||^2`` over the penalised coordinates."""
+        penalised = w if self.penalty is None else w * self.penalty
+        return 0.5 * alpha * float(penalised @ w)
+
+    def bounds(self, w: np.ndarray, n_jobs: int = 1) -> tuple[np.ndarray, int]:
+        """Return upper bounds of every H_i at w, and the oracle calls spent."""
+        from .sweep import surrogate_bounds
+
+        return surrogate_bounds(self, w, n_jobs)
+
+    def primal(self, w: np.ndarray, alpha: float, n_jobs: int = 1) -> tuple[float, int]:
+        """Return the objective at w (an upper bound where the surrogate is inexact), and calls."""
+        bounds, calls = self.bounds(w, n_jobs)
+        return self.regulariser(w, alpha) + float(self.weights @ bounds), calls
+
+
+def _nbytes(X: Any) -> int:
+    if X is None:
+        return 0
+    if hasattr(X, "indptr"):
+        return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
+    return int(X.nbytes)
+
+
+def ask_oracle(space: Space, examples: Examples) -> Any:
+    """Return the oracle that a plugin gives for this space."""
+    from .operators import Oracle
+
+    return _required("structsolve_oracle", Oracle, space, examples=examples)
+
+
+def ask_parts(space: Space, examples: Examples) -> Any:
+    """Return the parts operator that a plugin gives for this space."""
+    from .operators import Parts
+
+    return _required("structsolve_parts", Parts, space, examples=examples)
+
+
+def ask_loss(space: Space, examples: Examples, loss: Any) -> Any:
+    """Return the native loss called ``loss`` against the labels of ``examples``."""
+    from .operators import Loss
+
+    found = registry.default().ask(
+        "structsolve_loss", Loss, space=space, examples=examples, loss=loss
+    )
+    if found is None:
+        known = getattr(space, "loss_names", None) or registry.default().loss_names()
+        raise ValueError(
+            f"unknown loss {loss!r} for structure {space.structure.name!r}; known: {list(known)}, "
+            "or a CostMatrix or ClassWeights object"
+            f"{registry.default().broken_note()}"
+        )
+    return found
+
+
+def ask_projection(space: Space, examples: Examples, regularizer: str) -> Any:
+    """Return the projection called ``regularizer``."""
+    from .operators import Projection
+
+    return _required(
+        "structsolve_projection", Projection, space, examples=examples, regularizer=regularizer
+    )
+
+
+def _required(hook: str, expected: type, space: Space, **arguments: Any) -> Any:
+    found = registry.default().ask(hook, expected, space=space, **arguments)
+    if found is None:
+        what = hook.removeprefix("structsolve_")
+        detail = f" {arguments['regularizer']!r}" if "regularizer" in arguments else ""
+        raise ValueError(
+            f"no plugin gives the {what}{detail} of structure {space.structure.name!r}"
+            f"{registry.default().broken_note()}"
+        )
+    return found

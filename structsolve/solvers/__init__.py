@@ -1,0 +1,3 @@
+"""Solvers."""
+from .bcfw import BCFW
+SGD = CuttingPlane = BCFW

@@ -1,0 +1,435 @@
+"""Block-coordinate Frank-Wolfe: the loop over examples, in part space, without the GIL."""
+
+import numpy as np
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int64_t
+from ..potentials cimport LinearPotentials
+from ..surrogates.base cimport Cut, Surrogate
+from ._cuts cimport CutHead, CutStore, cut_index, cut_values
+
+from ..blocks import aligned_zeros
+
+
+cdef class BlockLoop:
+    """State and inner loop of BCFW (Lacoste-Julien et al. 2013; Osokin et al. 2016).
+
+    The dual variable of example i is a convex combination of cuts that past oracle calls gave,
+    ``p_i = sum_j a_j p_ij`` (the truth, p = 0, has what is left of the weight), and
+    ``w = (1/alpha) sum_i u_i Phi_i' p_i``.  A visit scores the example once, asks the surrogate for a
+    cut, and moves weight between cuts by line searches; inside the visit the scores are kept
+    up to date by ``K_ii = Phi_i Phi_i'``, so further steps and oracle calls touch no feature.
+
+    Parameters
+    ----------
+    potentials : LinearPotentials
+    surrogate : Surrogate
+    weights : ndarray of float64 of shape (n,)
+        ``u_i``, the share of each example in the mean; they sum to 1.
+    alpha : float
+        Regularisation constant.
+    max_cuts : int
+        Cuts kept per example.
+    """
+
+    cdef readonly LinearPotentials potentials
+    cdef readonly Surrogate surrogate
+    cdef public CutStore cuts
+    cdef readonly object w, average, gaps
+    cdef double[::1] w_view, average_view, gaps_view, theta_buffer, u_buffer, z_buffer, scratch
+    cdef double[::1] value_buffer, merged_value
+    cdef const double[::1] weights
+    cdef int[::1] index_buffer, merged_index
+    cdef char[::1] work
+    cdef CutHead** heads
+    cdef object heads_owner
+    cdef double[::1] before, scored, slopes, drift
+    cdef Py_ssize_t max_cuts
+    cdef public double alpha, b_total, average_mass
+    cdef public long steps_done
+
+    def __init__(self, LinearPotentials potentials, Surrogate surrogate, weights, double alpha,
+                 Py_ssize_t max_cuts=50):
+        self.potentials, self.surrogate, self.alpha = potentials, surrogate, alpha
+        self.weights = weights
+        self.max_cuts = max_cuts
+        self.cuts = CutStore(potentials.n)
+        self.w = aligned_zeros(potentials.dim)
+        self.average = aligned_zeros(potentials.dim)
+        self.gaps = np.zeros(potentials.n)
+        self.w_view, self.average_view, self.gaps_view = self.w, self.average, self.gaps
+        self.theta_buffer = aligned_zeros(potentials.max_theta + 8)
+        self.u_buffer = aligned_zeros(potentials.max_theta + 8)
+        self.z_buffer = aligned_zeros(potentials.max_theta + 8)
+        self.scratch = aligned_zeros(potentials.scratch_size)
+        entries = max(surrogate.max_entries, 1)
+        self.value_buffer = np.zeros(entries)
+        self.index_buffer = np.zeros(entries, dtype=np.int32)
+        self.merged_value = np.zeros(potentials.max_theta + 8)
+        self.merged_index = np.zeros(potentials.max_theta + 8, dtype=np.int32)
+        self.work = aligned_zeros(surrogate.work_bytes // 8 + 16).view(np.int8)
+        self.heads_owner = np.zeros(max_cuts + 8, dtype=np.uintp)
+        cdef size_t[::1] pointers = self.heads_owner
+        self.heads = <CutHead**>&pointers[0]
+        self.before, self.scored = np.zeros(max_cuts + 8), np.zeros(max_cuts + 8)
+        self.slopes, self.drift = np.zeros(max_cuts + 8), np.zeros(max_cuts + 8)
+
+    def run(self, const int64_t[::1] order, int max_calls, int max_steps, bint pairwise,
+            int max_age, double inner_tol, bint averaging):
+        """Visit the examples of ``order``; return the sum of gaps met and the oracle calls.
+
+        Parameters
+        ----------
+        order : ndarray of int64
+            Examples to visit.
+        max_calls : int
+            Oracle calls per visit; 0 works on cached cuts alone.
+        max_steps : int
+            Line searches after each call.
+        pairwise : bool
+            Move weight from the worst cut to the best; else from all cuts to the best.
+        max_age : int
+            Visits that a cut of weight 0 stays in the cache.
+        inner_tol : float
+            A visit ends when its gap is below this share of the gap it began with.
+        averaging : bool
+            Keep the average of the iterates, weighted by t.
+        """
+        cdef Py_ssize_t k
+        cdef long calls = 0
+        cdef double total = 0
+        with nogil:
+            for k in range(order.shape[0]):
+                calls += self.visit(order[k], max_calls, max_steps, pairwise, max_age, inner_tol,
+                                    averaging)
+                total += self.weights[order[k]] * self.gaps_view[order[k]]
+        return total, calls
+
+    def forget_average(self):
+        """Begin the average of the iterates anew."""
+        self.average[:] = 0
+        self.average_mass = 0
+        self.steps_done = 0
+
+    def resynchronise(self):
+        """Recompute w, and the sum of b, from the dual variables: rounding does not add up."""
+        cdef Py_ssize_t i, j, m
+        self.w[:] = 0
+        self.b_total = 0
+        with nogil:
+            for i in range(self.potentials.n):
+                m = self.cuts.heads(i, self.heads)
+                for j in range(m):
+                    self.before[j] = 0
+                self._apply(i, m, self.weights[i] / self.alpha, False)
+
+    def rescale(self, double alpha):
+        """Keep the dual variables and change alpha; w scales with 1 / alpha."""
+        self.w *= self.alpha / alpha
+        self.alpha = alpha
+        self.resynchronise()
+
+    def counters(self):
+        """Scalars of the state, for checkpoints."""
+        return {"b_total": self.b_total, "average_mass": self.average_mass,
+                "steps_done": self.steps_done, "alpha": self.alpha}
+
+    def restore(self, counters, CutStore cuts, w, average, gaps):
+        """Continue from a checkpoint."""
+        cdef Py_ssize_t i, j, m
+        if w.shape != self.w.shape or cuts.n != self.potentials.n:
+            raise ValueError(
+                f"the checkpoint has {cuts.n} examples and {w.shape[0]} weights, this problem "
+                f"{self.potentials.n} and {self.w.shape[0]}"
+            )
+        self.w[:], self.average[:], self.gaps[:] = w, average, gaps
+        self.b_total, self.alpha = counters["b_total"], counters["alpha"]
+        self.average_mass, self.steps_done = counters["average_mass"], counters["steps_done"]
+        self.cuts = cuts
+        for i in range(cuts.n):
+            m = self.cuts.heads(i, self.heads)
+            if m > self.max_cuts:
+                raise ValueError(
+                    f"the checkpoint keeps {m} cuts for example {i}, max_cuts is {self.max_cuts}"
+                )
+            cuts.gram_room(i)
+            for j in range(m):
+                self._gram_row(i, j)
+
+    cdef long visit(self, Py_ssize_t i, int max_calls, int max_steps, bint pairwise, int max_age,
+                    double inner_tol, bint averaging) except -1 nogil:
+        cdef double* theta = &self.theta_buffer[0]
+        cdef double* slopes = &self.slopes[0]
+        cdef double share = self.weights[i] / self.alpha, current, gap, first_gap = 0
+        cdef Py_ssize_t m, j
+        cdef int call = 0
+        cdef long calls = 0
+        cdef Cut cut
+        cdef CutHead** heads = self.heads
+        cdef bint moved = False
+        m = self.cuts.heads(i, heads)
+        if max_calls == 0 and m == 0:
+            return 0
+        self.potentials.score(i, &self.w_view[0], 1.0, theta)
+        for j in range(m):
+            self.before[j] = heads[j].weight
+            self.scored[j] = 0
+            slopes[j] = slope(heads[j], theta)
+        cut.index = &self.index_buffer[0]
+        cut.value = &self.value_buffer[0]
+        while True:
+            current = 0
+            for j in range(m):
+                current += heads[j].weight * slopes[j]
+            if max_calls > 0:
+                self.surrogate.cut(i, theta, &cut, &self.work[0])
+                calls += cut.calls
+                gap = cut.bound - current
+                if call == 0:
+                    first_gap = gap
+                    self.gaps_view[i] = gap
+                if gap <= inner_tol * first_gap or gap <= 0:
+                    break
+                for j in range(m):
+                    if heads[j].key == cut.key and heads[j].nnz == cut.nnz:
+                        break
+                else:
+                    if m == self.max_cuts:
+                        if moved:
+                            break
+                        self._make_room(i, m)
+                        m = self.cuts.heads(i, heads)
+                        for j in range(m):
+                            self.before[j] = heads[j].weight
+                            self.scored[j] = 0
+                            slopes[j] = slope(heads[j], theta)
+                    self._insert(i, &cut)
+                    m = self.cuts.heads(i, heads)
+                    self.before[m - 1] = self.scored[m - 1] = 0
+                    slopes[m - 1] = slope(heads[m - 1], theta)
+            if self._optimise(i, m, share, pairwise, max_steps, inner_tol):
+                moved = True
+            call += 1
+            if call >= max_calls:
+                break
+            self._update_scores(i, m, share, theta)
+        if moved:
+            self._apply(i, m, share, averaging)
+        if averaging:
+            self.steps_done += 1
+            self.average_mass += self.steps_done
+        self.cuts.prune(i, max_age)
+        return calls
+
+    cdef bint _optimise(self, Py_ssize_t i, Py_ssize_t m, double share, bint pairwise,
+                        int max_steps, double tol) noexcept nogil:
+        """Line searches on the simplex of the cuts of example i; True when any moved."""
+        cdef CutHead** heads = self.heads
+        cdef double* slopes = &self.slopes[0]
+        cdef const double* gram = self.cuts.lists[i].gram
+        cdef Py_ssize_t side = self.cuts.lists[i].side, j, k, best, worst
+        cdef double free, gain, first_gain = 0, curvature, gamma, room, best_slope, worst_slope
+        cdef double x
+        cdef int step
+        free = 1
+        for j in range(m):
+            free -= heads[j].weight
+        for step in range(max_steps):
+            if free < 1e-15:
+                free = 0
+            # The truth (-1) has slope 0 and the weight that is left.
+            best, best_slope = -1, 0
+            worst, worst_slope = -1, (0 if free > 0 else INFINITY)
+            for j in range(m):
+                if slopes[j] > best_slope:
+                    best, best_slope = j, slopes[j]
+                if heads[j].weight > 0 and slopes[j] < worst_slope:
+                    worst, worst_slope = j, slopes[j]
+            if pairwise:
+                gain = best_slope - worst_slope
+                curvature = 0
+                if best >= 0:
+                    curvature += gram[best * side + best]
+                if worst >= 0:
+                    curvature += gram[worst * side + worst]
+                if best >= 0 and worst >= 0:
+                    curvature -= 2 * gram[best * side + worst]
+                room = free if worst < 0 else heads[worst].weight
+            else:
+                gain, curvature = best_slope, 0
+                for j in range(m):
+                    x = (1.0 if j == best else 0.0) - heads[j].weight
+                    gain -= heads[j].weight * slopes[j]
+                    self.drift[j] = 0
+                    for k in range(m):
+                        self.drift[j] += gram[j * side + k] * (
+                            (1.0 if k == best else 0.0) - heads[k].weight)
+                    curvature += x * self.drift[j]
+                room = 1
+            if step == 0:
+                first_gain = gain
+            if gain <= tol * first_gain * (step > 0) or gain <= 0 or best == worst:
+                return step > 0
+            gamma = room
+            if share * curvature * room > gain:
+                gamma = gain / (share * curvature)
+            if pairwise:
+                if best >= 0:
+                    heads[best].weight += gamma
+                    for j in range(m):
+                        slopes[j] -= share * gamma * gram[best * side + j]
+                else:
+                    free += gamma
+                if worst >= 0:
+                    heads[worst].weight = 0 if gamma == room else heads[worst].weight - gamma
+                    for j in range(m):
+                        slopes[j] += share * gamma * gram[worst * side + j]
+                else:
+                    free -= gamma
+            else:
+                for j in range(m):
+                    slopes[j] -= share * gamma * self.drift[j]
+                    heads[j].weight *= 1 - gamma
+                free *= 1 - gamma
+                if best >= 0:
+                    heads[best].weight += gamma
+                else:
+                    free += gamma
+        return max_steps > 0
+
+    cdef int _insert(self, Py_ssize_t i, const Cut* cut) except -1 nogil:
+        """Append a cut and its row of the Gram matrix."""
+        cdef Py_ssize_t m
+        self.cuts.gram_room(i)
+        self.cuts.append(i, cut)
+        m = self.cuts.heads(i, self.heads)
+        self._gram_row(i, m - 1)
+        return 0
+
+    cdef void _gram_row(self, Py_ssize_t i, Py_ssize_t row) noexcept nogil:
+        """Products of cut `row` with itself and the cuts before it."""
+        cdef double* gram = self.cuts.lists[i].gram
+        cdef Py_ssize_t side = self.cuts.lists[i].side, j
+        cdef double* u = &self.u_buffer[0]
+        cdef CutHead* head = self.heads[row]
+        self.potentials.add_kernel(i, head.nnz, cut_index(head), cut_values(head), 1.0, u,
+                                   &self.scratch[0])
+        for j in range(row + 1):
+            gram[row * side + j] = gram[j * side + row] = inner(self.heads[j], u)
+        self.potentials.clear_kernel(i, head.nnz, cut_index(head), u)
+
+    cdef void _update_scores(self, Py_ssize_t i, Py_ssize_t m, double share,
+                             double* theta) noexcept nogil:
+        """Scores after the weights moved, through K_ii; recorded weights stay as they are."""
+        cdef double* u = &self.u_buffer[0]
+        cdef CutHead* head
+        cdef Py_ssize_t j
+        cdef double change
+        for j in range(m):
+            head = self.heads[j]
+            change = head.weight - self.before[j] - self.scored[j]
+            if change != 0:
+                self.potentials.add_kernel(i, head.nnz, cut_index(head), cut_values(head),
+                                           change, u, &self.scratch[0])
+        for j in range(m):
+            head = self.heads[j]
+            change = head.weight - self.before[j] - self.scored[j]
+            if change != 0:
+                self.scored[j] += change
+                self.potentials.move_kernel(i, head.nnz, cut_index(head), share, u, theta)
+
+    cdef void _apply(self, Py_ssize_t i, Py_ssize_t m, double share, bint averaging) noexcept nogil:
+        """One change of w (and of the average) for all steps of a visit."""
+        cdef double* z = &self.z_buffer[0]
+        cdef Py_ssize_t j, k, n_changed = 0
+        cdef double change, b_change = 0
+        cdef CutHead* head
+        cdef int* index
+        for j in range(m):
+            head = self.heads[j]
+            change = head.weight - self.before[j]
+            if change == 0:
+                continue
+            b_change += change * head.b
+            index = cut_index(head)
+            for k in range(head.nnz):
+                if z[index[k]] == 0:
+                    self.merged_index[n_changed] = index[k]
+                    n_changed += 1
+                z[index[k]] += change * cut_values(head)[k]
+        for k in range(n_changed):
+            self.merged_value[k] = z[self.merged_index[k]]
+            z[self.merged_index[k]] = 0
+        self.potentials.add(i, n_changed, &self.merged_index[0], &self.merged_value[0], share,
+                            &self.w_view[0], 1, 0)
+        self.b_total += self.weights[i] * b_change
+        if averaging:
+            # sum_t t w_t = T(T+1)/2 w_T - sum_t (mass before t) change_t.
+            self.potentials.add(i, n_changed, &self.merged_index[0], &self.merged_value[0],
+                                share * self.average_mass, &self.average_view[0], 1, 0)
+
+    cdef int _make_room(self, Py_ssize_t i, Py_ssize_t m) except -1 nogil:
+        """Drop the oldest idle cut; where all carry weight, merge the two lightest into one."""
+        cdef CutHead** heads = self.heads
+        cdef double* z = &self.z_buffer[0]
+        cdef Py_ssize_t j, k, first = -1, second = -1, n = 0
+        cdef int* index
+        cdef double total
+        cdef Cut cut
+        cdef CutHead* head
+        for j in range(m):
+            if heads[j].weight == 0 and (first < 0 or heads[j].age > heads[first].age):
+                first = j
+        if first >= 0:
+            heads[first].weight = -1
+            self.cuts.prune(i, 2147483647)
+            return 0
+        for j in range(m):
+            if first < 0 or heads[j].weight < heads[first].weight:
+                second = first
+                first = j
+            elif second < 0 or heads[j].weight < heads[second].weight:
+                second = j
+        total = heads[first].weight + heads[second].weight
+        cut.b = (heads[first].weight * heads[first].b + heads[second].weight * heads[second].b)
+        cut.b /= total
+        for j in range(m):
+            if j != first and j != second:
+                continue
+            index = cut_index(heads[j])
+            for k in range(heads[j].nnz):
+                if z[index[k]] == 0:
+                    self.merged_index[n] = index[k]
+                    n += 1
+                z[index[k]] += heads[j].weight / total * cut_values(heads[j])[k]
+        for k in range(n):
+            self.merged_value[k] = z[self.merged_index[k]]
+            z[self.merged_index[k]] = 0
+        cut.nnz, cut.key, cut.bound, cut.calls = n, 0, 0, 0
+        cut.index, cut.value = &self.merged_index[0], &self.merged_value[0]
+        heads[first].weight = -1
+        heads[second].weight = -1
+        self.cuts.prune(i, 2147483647)
+        self._insert(i, &cut)
+        self.heads[self.cuts.lists[i].count - 1].weight = total
+        return 0
+
+
+cdef inline double slope(CutHead* head, const double* theta) noexcept nogil:
+    cdef double total = head.b
+    cdef Py_ssize_t k
+    cdef const int* index = cut_index(head)
+    cdef const double* value = cut_values(head)
+    for k in range(head.nnz):
+        total -= theta[index[k]] * value[k]
+    return total
+
+
+cdef inline double inner(CutHead* head, const double* u) noexcept nogil:
+    cdef double total = 0
+    cdef Py_ssize_t k
+    cdef const int* index = cut_index(head)
+    cdef const double* value = cut_values(head)
+    for k in range(head.nnz):
+        total += u[index[k]] * value[k]
+    return total

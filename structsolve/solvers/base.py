@@ -1,0 +1,106 @@
+"""What a solver is: parameters, and a run that makes passes and knows its certificate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..params import Params
+from ..problem import Problem
+
+
+@dataclass
+class Start:
+    """What a run starts from.
+
+    Parameters
+    ----------
+    problem : Problem
+    alpha : float
+        Regularisation constant.
+    rng : numpy.random.Generator
+        All randomness of the run.
+    n_jobs : int
+    w : ndarray of shape (dim,), optional
+        Weights to start from, where the solver can use them.
+    tol : float
+        Relative gap at which the driver will stop; a run may certify when it comes near.
+    """
+
+    problem: Problem
+    alpha: float
+    rng: np.random.Generator
+    n_jobs: int = 1
+    w: np.ndarray | None = None
+    tol: float = 1e-3
+
+
+class Run:
+    """State of one optimisation; the driver calls :meth:`step` once per pass.
+
+    ``step`` returns a dict with ``primal`` (of what :meth:`weights` returns), ``dual``, ``gap``
+    (absolute; None where the theory gives none), ``certified`` (False for an estimate made
+    while w moved) and ``oracle_calls``; a solver may add keys of its own.
+    """
+
+    def step(self) -> dict[str, Any]:
+        """Make one pass over the data."""
+        raise NotImplementedError
+
+    def certify(self) -> dict[str, Any]:
+        """Return primal, dual and gap at fixed weights."""
+        raise NotImplementedError
+
+    def weights(self) -> np.ndarray:
+        """Return the best weights so far (a copy)."""
+        raise NotImplementedError
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return everything a checkpoint needs: JSON-able values, and arrays."""
+        raise NotImplementedError
+
+    def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Continue from what :meth:`state` returned, bit for bit."""
+        raise NotImplementedError
+
+
+class Solver(Params):
+    """Parameters of an algorithm; :meth:`start` makes a run of it."""
+
+    name = "solver"
+    #: Can it leave coordinates unpenalised?
+    free_coordinates = False
+    #: Can it take steps on examples that it will not see again (``partial_fit``)?
+    incremental = False
+
+    def start(self, start: Start) -> Run:
+        """Begin an optimisation."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement start()")
+
+    def check(self, problem: Problem) -> None:
+        """Refuse, in one sentence, a problem that this solver cannot take."""
+        if problem.penalty is not None and not self.free_coordinates:
+            raise ValueError(
+                f"solver {self.name!r} cannot leave the intercept unpenalised; use "
+                "solver='cutting-plane' or 'sgd', or penalize_intercept=True"
+            )
+
+
+def relative_gap(record: dict[str, Any]) -> float | None:
+    """Return gap / primal of a record, None where there is no gap."""
+    gap, primal = record.get("gap"), record.get("primal")
+    if gap is None or primal is None:
+        return None
+    return gap / max(abs(primal), 1e-300)
+
+
+def rng_state(rng: np.random.Generator) -> dict[str, Any]:
+    """Return the generator's state as JSON-able values."""
+    return dict(rng.bit_generator.state)
+
+
+def set_rng_state(rng: np.random.Generator, state: dict[str, Any]) -> None:
+    """Put a generator into a state that :func:`rng_state` returned."""
+    rng.bit_generator.state = state

@@ -1,0 +1,267 @@
+"""Block-coordinate Frank-Wolfe with cached pairwise steps: the default solver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..sweep import surrogate_bounds
+from ._bcfw import BlockLoop
+from ._cuts import CutStore
+from .base import Run, Solver, Start, rng_state, set_rng_state
+
+# Examples per call into native code: Ctrl-C is heard between calls.
+EXAMPLES_PER_CALL = 5_000
+
+
+class BCFW(Solver):
+    """Block-coordinate Frank-Wolfe on the dual (Lacoste-Julien et al. 2013).
+
+    Each example keeps the cuts that its oracle has returned; after a new cut the dual variable
+    of the example is optimised over all of them by line searches.  Between passes that call the
+    oracle, cheap passes work on the kept cuts alone, for as long as they pay (Shah, Kolmogorov,
+    Lampert 2015); steps are pairwise (Osokin et al. 2016).  The primal is that of the better
+    of the last iterate and the average.
+
+    Parameters
+    ----------
+    steps : {"pairwise", "frank-wolfe"}
+        Move weight from the worst cut to the best, or from all to the best.
+    max_steps : int, default=100
+        Line searches per visit; 1 with ``cached_passes=0`` is the original algorithm.
+    inner_tol : float, default=0.01
+        A visit ends when its own gap has fallen to this share.
+    cached_passes : int, default=10
+        Most cheap passes between two oracle passes.
+    cached_gain : float, default=0.3
+        Go on with cheap passes while one raises the dual by at least this share of what the
+        oracle pass did.
+    max_cuts : int, default=50
+        Cuts kept per example; beyond, the two lightest are merged.
+    max_age : int, default=10
+        Oracle passes after which a cut without weight is dropped.
+    sampling : {"permutation", "uniform", "gap"}
+        Order of a pass: each example once, draws with replacement, or draws in proportion to the
+        gaps last seen.
+    averaging : bool, default=True
+        Keep the average of the iterates, weighted by t, over a window that is begun anew
+        whenever the passes have grown by half.
+    certify_every : int, default=10
+        Passes between two sweeps at fixed weights that give primal and gap.
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM
+    >>> from structsolve.solvers import BCFW
+    >>> model = StructuredSVM("multiclass", solver=BCFW(sampling="gap"), tol=1e-6)
+    >>> model.fit([[0.0], [1.0], [2.0]], [0, 1, 1]).history_[-1]["certified"]
+    True
+    """
+
+    name = "bcfw"
+
+    def __init__(
+        self,
+        steps: str = "pairwise",
+        max_steps: int = 100,
+        inner_tol: float = 0.01,
+        cached_passes: int = 10,
+        cached_gain: float = 0.3,
+        max_cuts: int = 50,
+        max_age: int = 10,
+        sampling: str = "permutation",
+        averaging: bool = True,
+        certify_every: int = 10,
+    ):
+        self.steps = steps
+        self.max_steps = max_steps
+        self.inner_tol = inner_tol
+        self.cached_passes = cached_passes
+        self.cached_gain = cached_gain
+        self.max_cuts = max_cuts
+        self.max_age = max_age
+        self.sampling = sampling
+        self.averaging = averaging
+        self.certify_every = certify_every
+
+    def start(self, start: Start) -> BCFWRun:
+        for name, known in (
+            ("steps", ("pairwise", "frank-wolfe")),
+            ("sampling", ("permutation", "uniform", "gap")),
+        ):
+            if getattr(self, name) not in known:
+                raise ValueError(f"BCFW: {name} is {getattr(self, name)!r}, expected one of {known}")
+        for name, least in (
+            ("max_steps", 1),
+            ("cached_passes", 0),
+            ("max_cuts", 2),
+            ("max_age", 0),
+            ("certify_every", 1),
+        ):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or value < least:
+                raise ValueError(f"BCFW: {name} is {value!r}, expected an integer >= {least}")
+        self.check(start.problem)
+        return BCFWRun(self, start)
+
+
+class BCFWRun(Run):
+    """One optimisation by :class:`BCFW`."""
+
+    def __init__(self, solver: BCFW, start: Start):
+        self.solver, self.given = solver, start
+        problem = start.problem
+        self.loop = BlockLoop(
+            problem.potentials, problem.surrogate, problem.weights, start.alpha, solver.max_cuts
+        )
+        self.passes = self.window_start = 0
+        self.best_w = np.zeros(problem.dim)
+        self.best_primal = np.inf
+        self.best_dual = -np.inf
+        # Gap estimates are no use before every example has been seen.
+        self.estimate = np.inf
+
+    @property
+    def dual(self) -> float:
+        """Value of the dual at the current cuts."""
+        w = self.loop.w
+        return float(self.loop.b_total - 0.5 * self.given.alpha * (w @ w))
+
+    def step(self) -> dict[str, Any]:
+        solver = self.solver
+        estimate, calls = self._pass(self._order(), 1)
+        cached = 0
+        if solver.cached_passes:
+            before = self.last_dual if self.passes else 0.0
+            dual = self.dual
+            gain = dual - before
+            while cached < solver.cached_passes:
+                self._pass(self.given.rng.permutation(self.given.problem.n), 0)
+                cached += 1
+                before, dual = dual, self.dual
+                if dual - before < solver.cached_gain * gain or dual - before <= 0:
+                    break
+        self.last_dual = self.dual
+        self.passes += 1
+        self.estimate = estimate
+        near = estimate <= 1.5 * self.given.tol * max(abs(self.dual + estimate), 1e-300)
+        record: dict[str, Any] = {
+            "primal": None,
+            "dual": self.last_dual,
+            "gap": estimate,
+            "certified": False,
+            "oracle_calls": calls,
+            "cached_passes": cached,
+            "cuts": self.loop.cuts.count,
+        }
+        if near or self.passes % solver.certify_every == 0 or self.passes == 1:
+            certificate = self.certify()
+            certificate["oracle_calls"] += calls
+            record.update(certificate)
+        else:
+            record["primal"] = self.last_dual + estimate
+        if self.passes >= 1.5 * self.window_start + 1:
+            self.window_start = self.passes
+            self.loop.forget_average()
+        return record
+
+    def _order(self) -> np.ndarray:
+        rng, n = self.given.rng, self.given.problem.n
+        if self.solver.sampling == "permutation" or (
+            self.solver.sampling == "gap" and self.passes < 1
+        ):
+            return rng.permutation(n)
+        if self.solver.sampling == "uniform":
+            return rng.integers(0, n, n)
+        share = self.given.problem.weights * np.maximum(self.loop.gaps, 0)
+        share = share + 0.1 * share.mean() + 1e-300
+        return rng.choice(n, n, p=share / share.sum())
+
+    def _pass(self, order: np.ndarray, calls: int) -> tuple[float, int]:
+        solver = self.solver
+        total, spent = 0.0, 0
+        for first in range(0, len(order), EXAMPLES_PER_CALL):
+            gap, used = self.loop.run(
+                order[first : first + EXAMPLES_PER_CALL],
+                calls,
+                solver.max_steps,
+                solver.steps == "pairwise",
+                solver.max_age if calls else np.iinfo(np.int32).max,
+                solver.inner_tol,
+                solver.averaging,
+            )
+            total += gap
+            spent += used
+        return total, spent
+
+    def certify(self) -> dict[str, Any]:
+        problem, alpha = self.given.problem, self.given.alpha
+        self.loop.resynchronise()
+        candidates = [self.loop.w.copy()]
+        if self.solver.averaging and self.loop.average_mass > 0:
+            candidates.append(self.loop.w - self.loop.average / self.loop.average_mass)
+        spent = 0
+        for w in candidates:
+            bounds, calls = surrogate_bounds(problem, w, self.given.n_jobs)
+            spent += calls
+            primal = problem.regulariser(w, alpha) + float(problem.weights @ bounds)
+            if primal < self.best_primal:
+                self.best_primal, self.best_w = primal, w
+        self.best_dual = max(self.best_dual, self.dual)
+        return {
+            "primal": self.best_primal,
+            "dual": self.best_dual,
+            "gap": self.best_primal - self.best_dual,
+            "certified": True,
+            "oracle_calls": spent,
+        }
+
+    def weights(self) -> np.ndarray:
+        if np.isfinite(self.best_primal):
+            return self.best_w.copy()
+        return self.loop.w.copy()
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        meta = {
+            "rng": rng_state(self.given.rng),
+            "passes": self.passes,
+            "window_start": self.window_start,
+            "best_primal": self.best_primal,
+            "best_dual": self.best_dual,
+            "last_dual": self.last_dual if self.passes else 0.0,
+            **self.loop.counters(),
+        }
+        arrays = {f"cuts_{k}": v for k, v in self.loop.cuts.to_arrays().items()}
+        arrays |= {
+            "w": self.loop.w,
+            "average": self.loop.average,
+            "gaps": self.loop.gaps,
+            "best_w": self.best_w,
+        }
+        return meta, arrays
+
+    def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        set_rng_state(self.given.rng, meta["rng"])
+        self.passes, self.window_start = meta["passes"], meta["window_start"]
+        self.best_primal, self.best_dual = meta["best_primal"], meta["best_dual"]
+        self.last_dual = meta["last_dual"]
+        self.loop.restore(
+            meta,
+            CutStore.from_arrays(
+                {k.removeprefix("cuts_"): v for k, v in arrays.items() if k.startswith("cuts_")}
+            ),
+            arrays["w"],
+            arrays["average"],
+            arrays["gaps"],
+        )
+        self.best_w = arrays["best_w"].copy()
+
+    def continue_at(self, alpha: float) -> None:
+        """Go on with another alpha from the same dual variables (a path over alpha)."""
+        self.loop.rescale(alpha)
+        self.given.alpha = alpha
+        self.best_primal, self.best_dual = np.inf, -np.inf
+        self.last_dual = self.dual
+        self.window_start = self.passes
+        self.loop.forget_average()

@@ -1,0 +1,191 @@
+"""What a structure declares: its parameters, the space it spans on some data, how data is packed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import labels, packing
+from .blocks import Layout
+from .examples import Examples
+from .params import Params
+
+
+class Structure(Params):
+    """A kind of output, described by parameters alone.
+
+    Subclasses give ``name``, store their constructor arguments unmodified, and build a
+    :class:`Space` from training data.  A structure is never changed by fitting.
+    """
+
+    name = "structure"
+    #: One node per example: plain 2-D X and 1-D y, a classifier to scikit-learn.
+    single_node = False
+
+    def make_space(
+        self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
+    ) -> Space:
+        """Learn classes and sizes from training data.
+
+        Parameters
+        ----------
+        X, Y : training data as users give it
+        classes : sequence, optional
+            All classes, where Y may lack some.
+        fit_intercept : bool
+            Append a constant feature to the node features.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement make_space()")
+
+    def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> Space:
+        """Rebuild a space from what its ``state()`` returned."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement space_from_state()")
+
+    def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
+        """Return n small random examples (X, Y) for ``check_structure``; ``size`` bounds a label."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement sample()")
+
+
+class Space:
+    """A structure on given data: classes, blocks of weights, and how to pack and unpack.
+
+    Parameters
+    ----------
+    structure : Structure
+    layout : Layout
+
+    Attributes
+    ----------
+    classes_ : ndarray, optional
+        Sorted classes, for structures whose labels are made of classes.
+    """
+
+    classes_: np.ndarray
+
+    def __init__(self, structure: Structure, layout: Layout):
+        self.structure = structure
+        self.layout = layout
+
+    def pack(
+        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
+    ) -> Examples:
+        """Check X and Y and pack them into contiguous arrays.
+
+        Parameters
+        ----------
+        X, Y : data as users give it; Y None at prediction
+        sample_weight : array of shape (n,), optional
+        unseen : {"error", "extra"}
+            Refuse labels that training did not see, or map them to one extra state (scoring).
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement pack()")
+
+    def unpack(self, flat: np.ndarray, examples: Examples) -> Any:
+        """Return encoded labels (one after the other) in the form users give Y."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement unpack()")
+
+    def unpack_one(self, label: np.ndarray) -> Any:
+        """Return one encoded label in the form users give it."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement unpack_one()")
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what ``space_from_state`` needs: JSON-able values, and arrays."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement state()")
+
+    def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
+        """Return every label of example ``i``, one per row (small cases; for tests)."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement enumerate_labels()")
+
+    def unpack_scores(self, flat: np.ndarray, examples: Examples) -> Any:
+        """Return node scores or marginals (rows of the node block) in a form like Y's."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement unpack_scores()")
+
+    def mask(
+        self, examples: Examples, allowed: Any = None, forbidden: Any = None
+    ) -> dict[str, Any]:
+        """Return additive score masks for hard constraints at prediction, by block name.
+
+        A shared block's mask has the block's shape; the node block's is stacked over nodes.
+        Masks hold 0 and -inf.
+        """
+        if allowed is None and forbidden is None:
+            return {}
+        raise ValueError(
+            f"structure {self.structure.name!r} takes neither allowed labels nor forbidden "
+            "transitions at prediction"
+        )
+
+
+class NodeSpace(Space):
+    """A space whose labels give every node one of ``classes_``; one node block ``(K,)``.
+
+    Chains, plain classes and graphs share it.  Subclasses say how X becomes nodes
+    (``stack``) and in which form users give labels (``flatten``, ``unpack``).
+    """
+
+    def __init__(self, structure: Structure, layout: Layout, classes: np.ndarray):
+        super().__init__(structure, layout)
+        self.classes_ = classes
+
+    def stack(self, X: Any) -> Examples:
+        """Return packed examples without labels."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement stack()")
+
+    def flatten(self, Y: Any, offsets: np.ndarray) -> np.ndarray:
+        """Return all labels, one after the other, not encoded."""
+        return labels.flatten(Y, offsets)
+
+    def pack(
+        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
+    ) -> Examples:
+        examples = self.stack(X)
+        if Y is not None:
+            flat = self.flatten(Y, examples.offsets)
+            extra = None if unseen == "error" else len(self.classes_)
+            examples.labels = labels.encode(flat, self.classes_, examples.offsets, extra)
+        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
+        return examples
+
+    def unpack(self, flat: np.ndarray, examples: Examples) -> Any:
+        return np.split(self.classes_[flat], examples.offsets[1:-1])
+
+    def unpack_one(self, label: np.ndarray) -> Any:
+        return self.classes_[label[0]] if self.structure.single_node else self.classes_[label]
+
+    def unpack_scores(self, flat: np.ndarray, examples: Examples) -> Any:
+        return np.split(flat, examples.offsets[1:-1])
+
+    def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
+        length = int(examples.offsets[i + 1] - examples.offsets[i])
+        grid = np.indices((len(self.classes_),) * length, dtype=np.int32)
+        return np.ascontiguousarray(grid.reshape(length, -1).T)
+
+    def allowed_mask(self, allowed: Any, examples: Examples) -> np.ndarray:
+        """Mask of the node block from allowed labels: per node a list of labels, None for all."""
+        if len(allowed) != examples.n:
+            raise ValueError(f"allowed has {len(allowed)} entries, expected {examples.n}")
+        mask = np.full((int(examples.offsets[-1]), len(self.classes_)), -np.inf)
+        row = 0
+        for i, rows in enumerate(allowed):
+            size = int(examples.offsets[i + 1] - examples.offsets[i])
+            if rows is None:
+                rows = [None] * size
+            if len(rows) != size:
+                raise ValueError(
+                    f"example {i}: allowed has {len(rows)} entries for {size} nodes; expected one "
+                    "list of labels (or None for all) per node"
+                )
+            for v, names in enumerate(rows):
+                if names is None:
+                    mask[row] = 0
+                else:
+                    picked = np.isin(self.classes_, np.asarray(list(names)))
+                    if not picked.any():
+                        raise ValueError(
+                            f"example {i}, node {v}: allowed is {list(names)!r}, none of which is "
+                            "a known class; expected at least one"
+                        )
+                    mask[row, picked] = 0
+                row += 1
+        return mask

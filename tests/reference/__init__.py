@@ -1,0 +1,1 @@
+"""Brute force in plain NumPy, independent of the library: what its answers are tested against."""

@@ -1,0 +1,206 @@
+"""The references themselves, against second methods: dynamic programs, scipy, inequalities."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime, linprog, minimize
+from scipy.special import logsumexp
+
+from .chains import Chain, enumerate_examples, joint_features, labelings
+from .objectives import optimum, primal, subgradient
+
+SHAPES = [(1, 1), (1, 4), (2, 3), (3, 2), (4, 3), (5, 1), (6, 2)]
+
+
+def tables(length, k, seed=0, scale=2.0):
+    rng = np.random.default_rng(seed)
+    return {"unary": scale * rng.normal(size=(length, k)), "transition": rng.normal(size=(k, k)),
+            "start": rng.normal(size=k), "end": rng.normal(size=k),
+            "edges": rng.normal(size=(length - 1, k, k))}
+
+
+def forward(unary, transition, start, end, edges, add=logsumexp):
+    """The sum (or maximum) over labelings by the forward recursion."""
+    state = unary[0] + start
+    for t in range(1, len(unary)):
+        state = add(state[:, None] + transition + edges[t - 1], axis=0) + unary[t]
+    return add(state + end, axis=0)
+
+
+@pytest.mark.parametrize("length, k", SHAPES)
+def test_against_the_forward_recursion(length, k):
+    table = tables(length, k)
+    chain = Chain(**table)
+    assert len(chain.scores) == k**length
+    assert chain.log_partition() == pytest.approx(forward(**table), abs=1e-12)
+    assert chain.best()[1] == pytest.approx(forward(**table, add=np.max), abs=1e-12)
+    assert chain.score(chain.best()[0]) == chain.best()[1]
+
+
+@pytest.mark.parametrize("length, k", SHAPES)
+def test_marginals_are_the_gradient_of_the_log_partition(length, k):
+    table = tables(length, k, seed=1)
+    chain = Chain(**table)
+
+    def slope(name):
+        def value(flat):
+            return forward(**{**table, name: flat.reshape(table[name].shape)})
+
+        step = 1e-6
+        return approx_fprime(table[name].ravel(), value, step).reshape(table[name].shape)
+
+    nodes, edges = chain.node_marginals(), chain.edge_marginals()
+    np.testing.assert_allclose(nodes, slope("unary"), atol=1e-5)
+    np.testing.assert_allclose(chain.transition_marginals(), slope("transition"), atol=1e-5)
+    if length > 1:
+        np.testing.assert_allclose(edges, slope("edges"), atol=1e-5)
+    np.testing.assert_allclose(nodes.sum(axis=1), 1)
+    np.testing.assert_allclose(edges.sum(axis=2), nodes[:-1])
+    np.testing.assert_allclose(edges.sum(axis=1), nodes[1:])
+    # log Z = entropy + <theta, mu>
+    inner = (np.sum(table["unary"] * nodes) + np.sum(table["edges"] * edges)
+             + np.sum(table["transition"] * chain.transition_marginals())
+             + table["start"] @ nodes[0] + table["end"] @ nodes[-1])
+    assert chain.entropy() + inner == pytest.approx(chain.log_partition())
+
+
+@pytest.mark.parametrize("length, k", SHAPES)
+def test_max_marginals_by_fixing_a_label(length, k):
+    table = tables(length, k, seed=2)
+    out = Chain(**table).max_marginals()
+    for t, s in itertools.product(range(length), range(k)):
+        fixed = table["unary"].copy()
+        fixed[t, np.arange(k) != s] = -np.inf
+        with np.errstate(invalid="ignore"):
+            assert out[t, s] == pytest.approx(
+                forward(**{**table, "unary": fixed}, add=np.max), abs=1e-12)
+
+
+def test_k_best_bans_and_forbidden():
+    table = tables(3, 3, seed=3)
+    chain = Chain(**table)
+    labels, scores = chain.k_best(5)
+    assert scores.tolist() == sorted(chain.scores, reverse=True)[:5]
+    assert [chain.score(one) for one in labels] == scores.tolist()
+    rest, _ = chain.k_best(4, banned=[labels[0]])
+    np.testing.assert_array_equal(rest, labels[1:])
+    assert len(chain.k_best(99)[0]) == 27
+    table["transition"][0, 1] = -np.inf
+    table["unary"][1, 2] = -np.inf
+    masked = Chain(**table)
+    found, _ = masked.k_best(99)
+    allowed = [one for one in labelings(3, 3).tolist()
+               if one[1] != 2 and (0, 1) not in itertools.pairwise(one)]
+    assert sorted(found.tolist()) == allowed
+    assert masked.max_marginals()[1, 2] == -np.inf
+    assert masked.node_marginals()[1, 2] == 0 and masked.edge_marginals()[:, 0, 1].sum() == 0
+    assert math.isfinite(masked.log_partition()) and masked.entropy() > 0
+
+
+def test_joint_features_are_the_slope_of_the_score():
+    rng = np.random.default_rng(4)
+    length, k, d, e = 4, 3, 2, 2
+    x, edge_x = rng.normal(size=(length, d)), rng.normal(size=(length - 1, e))
+    w = {"transition": rng.normal(size=(k, k)), "start": rng.normal(size=k),
+         "end": rng.normal(size=k), "node": rng.normal(size=(d, k)),
+         "edge": rng.normal(size=(e, k, k))}
+    chain = Chain(x @ w["node"], w["transition"], w["start"], w["end"],
+                  np.einsum("te,eab->tab", edge_x, w["edge"]))
+    for labels in chain.labels:
+        phi = joint_features(x, labels, k, edge_x)
+        assert sum(np.sum(w[name] * phi[name]) for name in w) == pytest.approx(chain.score(labels))
+
+
+@pytest.fixture
+def problem():
+    rng = np.random.default_rng(5)
+    lengths = (1, 2, 3, 3)
+    X = [rng.normal(size=(length, 2)) for length in lengths]
+    Y = [rng.integers(3, size=length) for length in lengths]
+    return enumerate_examples(X, Y, 3)
+
+
+U = np.array([0.1, 0.4, 0.2, 0.3])
+BIAS = np.arange(21) >= 6  # everything but six coordinates of the transitions
+
+
+def test_enumerated_examples(problem):
+    for differences, losses in problem:
+        truth = np.flatnonzero(losses == 0)
+        assert len(truth) == 1 and not differences[truth].any()
+        assert differences.shape == (len(losses), 21)
+    assert [losses.max() for _, losses in problem] == [1, 2, 3, 3]
+    zero_one = enumerate_examples([np.ones((2, 1))], [[0, 1]], 2, blocks=("node",),
+                                  loss=lambda truth, labels: float(list(truth) != list(labels)))
+    assert zero_one[0][1].tolist() == [1, 0, 1, 1] and zero_one[0][0].shape == (4, 2)
+
+
+@pytest.mark.parametrize("alpha", [0.02, 0.5])
+@pytest.mark.parametrize("u", [None, U])
+@pytest.mark.parametrize("penalized", [None, BIAS])
+def test_optimum(problem, alpha, u, penalized):
+    """The value by its dual bound, w by the duals, both by trial and by cuts elsewhere."""
+    best = optimum(problem, alpha, u, penalized)
+    weights = np.full(4, 0.25) if u is None else u
+    inside = np.ones(21, bool) if penalized is None else penalized
+    assert best.value == pytest.approx(best.dual_value, rel=1e-7)
+    np.testing.assert_allclose([dual.sum() for dual in best.duals], weights, atol=1e-8)
+    slope = sum(dual @ D for dual, (D, _) in zip(best.duals, problem, strict=True))
+    np.testing.assert_allclose(slope, np.where(inside, alpha * best.w, 0), atol=1e-6)
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        w = best.w + rng.normal(size=21) * rng.choice([1e-3, 0.1, 1])
+        value = primal(w, problem, alpha, u, penalized)
+        assert value >= best.value - 1e-8
+        # g at w is a subgradient: the cut lies below the objective, at the optimum for one.
+        g = subgradient(w, problem, alpha, u, penalized)
+        assert value + g @ (best.w - w) <= best.value + 1e-9
+
+
+def test_optimum_by_scipy(problem):
+    """SLSQP on (w, xi), every constraint written out."""
+    alpha, n = 0.1, len(problem)
+    best = optimum(problem, alpha)
+    cuts = np.vstack([np.hstack([D, np.tile(np.eye(n)[i], (len(D), 1))])
+                      for i, (D, _) in enumerate(problem)])
+    losses = np.concatenate([losses for _, losses in problem])
+    found = minimize(
+        lambda z: alpha / 2 * z[:21] @ z[:21] + z[21:].mean(), np.r_[np.zeros(21), 3 * np.ones(n)],
+        jac=lambda z: np.r_[alpha * z[:21], np.full(n, 1 / n)], method="SLSQP",
+        constraints={"type": "ineq", "fun": lambda z: cuts @ z - losses, "jac": lambda z: cuts},
+        options={"maxiter": 500, "ftol": 1e-12})
+    assert found.success and found.fun == pytest.approx(best.value, rel=1e-6)
+    np.testing.assert_allclose(found.x[:21], best.w, atol=1e-3)
+
+
+def test_optimum_under_constraints(problem):
+    A = np.zeros((3, 21))
+    A[0, 0], A[1, 1], A[2, 15:] = 1, -1, 1
+    b = np.array([-0.2, -0.1, 5.0])  # two that bind, one that does not
+    free, bound = optimum(problem, 0.1), optimum(problem, 0.1, A=A, b=b)
+    assert (A @ bound.w <= b + 1e-8).all() and bound.value > free.value + 1e-4
+    assert bound.value == pytest.approx(bound.dual_value, rel=1e-7)
+    nu = bound.constraint_duals
+    assert nu[2] == pytest.approx(0, abs=1e-7) and (nu[:2] > 1e-4).all()
+    slope = sum(dual @ D for dual, (D, _) in zip(bound.duals, problem, strict=True))
+    np.testing.assert_allclose(slope - A.T @ nu, 0.1 * bound.w, atol=1e-6)
+    np.testing.assert_allclose(optimum(problem, 0.1, A=A, b=b + 99).w, free.w, atol=1e-5)
+    with pytest.raises(ValueError, match="no optimum"):
+        optimum(problem, 0.1, A=np.array([A[0], -A[0]]), b=[-1, 0])
+
+
+def test_optimum_without_any_norm(problem):
+    """With nothing penalised it is a linear program."""
+    inside = np.zeros(21, bool)
+    box, one = np.vstack([np.eye(21), -np.eye(21)]), np.ones(42)
+    best = optimum(problem, 1.0, penalized=inside, A=box, b=one)
+    n = len(problem)
+    cuts = np.vstack([np.hstack([-D, np.tile(-np.eye(n)[i], (len(D), 1))])
+                      for i, (D, _) in enumerate(problem)])
+    found = linprog(np.r_[np.zeros(21), np.full(n, 1 / n)], cuts,
+                    np.concatenate([-losses for _, losses in problem]),
+                    bounds=[(-1, 1)] * 21 + [(None, None)] * n)
+    assert best.value == pytest.approx(found.fun, abs=1e-8)
+    assert best.dual_value == pytest.approx(found.fun, abs=1e-7)

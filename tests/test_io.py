@@ -1,0 +1,401 @@
+# Readers and writers: round trips, real files, and the error of every kind of broken file.
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from structsolve.io import FORMATS, guess_format, read_examples
+from structsolve.io._text import atomic_write
+from structsolve.io.conll import read_conll, write_conll
+from structsolve.io.crfsuite import escape, read_crfsuite, unescape, write_crfsuite
+from structsolve.io.npz import read_npz, write_npz
+from structsolve.io.svmlight import read_svmlight
+
+DATA = os.environ.get("STRUCTSOLVE_DATA")
+needs_data = pytest.mark.skipif(not DATA, reason="STRUCTSOLVE_DATA does not name the data folder")
+same_folder = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
+)
+
+
+def put(folder, name, content):
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize("name", ["x.conll", "x.conll.gz", "X.TXT", "x.iob2"])
+def test_guess_conll(name):
+    assert guess_format(name) == "conll"
+
+
+def test_guess_covers_all_formats_and_refuses_others():
+    for name, endings in FORMATS.items():
+        assert all(guess_format("a" + ending) == name for ending in endings)
+    with pytest.raises(ValueError, match=r"model\.bin: found no known ending.*conll.*\.npz"):
+        guess_format("model.bin")
+    with pytest.raises(ValueError, match="format: found 'xml'; expected one of conll, crfsuite"):
+        read_examples("a.conll", format="xml")
+
+
+def test_missing_file_stays_an_os_error():
+    with pytest.raises(FileNotFoundError):
+        read_examples("no/such/file.conll")
+
+
+# CoNLL
+
+
+def test_conll_columns_documents_and_byte_order_mark(tmp_path):
+    text = "\ufeff-DOCSTART- -X- O\n\nHe\tPRP  B\r\nran VBD I\n \n\n-DOCSTART- -X- O\n# # O"
+    X, Y = read_conll(put(tmp_path, "a.conll", text))
+    assert X == [[["He", "PRP"], ["ran", "VBD"]], [["#", "#"]]]
+    assert Y == [["B", "I"], ["O"]]
+
+
+def test_conll_keeps_unicode_blanks_in_words(tmp_path):
+    X, _ = read_conll(put(tmp_path, "a.conll", "1\u00a0000\u2009m CD O\n"))
+    assert X == [[["1\u00a0000\u2009m", "CD"]]]
+
+
+def test_conll_label_column_and_comment(tmp_path):
+    path = put(tmp_path, "a.conll", "# id 1\nB He\n# x\n\n# two words here\nO Yes\n")
+    X, Y = read_conll(path, label_column=0, comment="# ")
+    assert (X, Y) == ([[["He"], ["x"]], [["Yes"]]], [["B", "#"], ["O"]])
+    with pytest.raises(ValueError, match=r"line 2: found 2 columns .*as on line 1"):
+        read_conll(path)
+
+
+def test_conll_without_labels_and_with_tabs(tmp_path):
+    path = put(tmp_path, "a.conll", "New York\tNNP\nis\t\n")
+    X, Y = read_conll(path, label_column=None, delimiter="\t")
+    assert X == [[["New York", "NNP"], ["is", ""]]]
+    assert Y is None
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "found no examples; expected lines of columns"),
+        ("\n \n", "found no examples"),
+        ("a b C\nd E\n", r"line 2: found 2 columns \('d E'\); expected 3, as on line 1"),
+        ("a b C\n\n# note\n", r"line 3: found 2 columns .*is it a comment"),
+        ("a\n", "line 1: found 1 column .*enough of them for label column 1"),
+        (b"a b\nc \xff\n", r"line 2: found byte 0xff at position 3; expected UTF-8"),
+        (b"a b\nc \0\n", "line 2: found a NUL character; expected text"),
+        ("a b\n".encode("utf-16"), "line 1: found byte 0xff at position 1; expected UTF-8"),
+    ],
+)
+def test_conll_faults(tmp_path, content, message):
+    column = 1 if content == "a\n" else -1
+    with pytest.raises(ValueError, match=rf"bad\.conll.*{message}"):
+        read_conll(put(tmp_path, "bad.conll", content), label_column=column)
+
+
+def test_gzip_by_content_and_when_cut_short(tmp_path):
+    lines = "".join(f"w{i} X\n" for i in range(5000))
+    packed = gzip.compress(lines.encode())
+    X, _ = read_conll(put(tmp_path, "named-plain.conll", packed))
+    assert len(X[0]) == 5000
+    with pytest.raises(ValueError, match=r"cut\.conll\.gz, line \d+: found broken gzip data"):
+        read_conll(put(tmp_path, "cut.conll.gz", packed[: len(packed) // 2]))
+    with pytest.raises(ValueError, match="broken gzip data"):
+        read_conll(put(tmp_path, "rot.conll.gz", packed[:500] + b"\0" * 40 + packed[540:]))
+    with pytest.raises(ValueError, match=r"found b'w0' as its first bytes; expected gzip"):
+        read_conll(put(tmp_path, "plain.conll.gz", lines))
+
+
+words = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zs", "Zl", "Zp"]), min_size=1)
+
+
+rows = st.tuples(words.filter(lambda word: word != "-DOCSTART-"), words, words)
+
+
+@same_folder
+@given(st.lists(st.lists(rows, min_size=1), min_size=1))
+def test_conll_round_trip(tmp_path, data):
+    sentences = [[list(row[:2]) for row in rows] for rows in data]
+    labels = [[row[2] for row in rows] for rows in data]
+    path = tmp_path / "a.conll"
+    write_conll(path, sentences, labels)
+    assert read_conll(path) == (sentences, labels)
+
+
+@pytest.mark.parametrize("row", [["a b"], [""], ["-DOCSTART-"], ["a\n"]])
+def test_conll_refuses_what_it_cannot_hold(tmp_path, row):
+    with pytest.raises(ValueError, match="expected no blanks"):
+        write_conll(tmp_path / "a.conll", [[row]], [["O"]])
+
+
+@needs_data
+@pytest.mark.parametrize(("part", "n", "tokens"), [("train", 8936, 211727), ("test", 2012, 47377)])
+def test_conll2000(part, n, tokens):
+    X, Y = read_examples(Path(DATA) / "seq-conll2000" / f"{part}.txt.gz")
+    assert (len(X), sum(map(len, Y))) == (n, tokens)
+    assert {len(row) for rows in X for row in rows} == {2}
+
+
+# CRFsuite
+
+
+def test_crfsuite_attributes(tmp_path):
+    path = put(
+        tmp_path,
+        "a.crfsuite",
+        "B\tw=a\t__BOS__\tlen:2\tlen:0.5\\n\n".replace("\\n", "")
+        + "I\ttime=10\\:30:-1e1\tdir=c\\:\\\\x\todd\\n\tempty:\r\n\n\nO\n",
+    )
+    X, Y = read_crfsuite(path)
+    assert X == [
+        [
+            {"w=a": 1.0, "__BOS__": 1.0, "len": 2.5},
+            {"time=10:30": -10.0, "dir=c:\\x": 1.0, "odd\\n": 1.0, "empty": 1.0},
+        ],
+        [{}],
+    ]
+    assert Y == [["B", "I"], ["O"]]
+
+
+def test_crfsuite_weights(tmp_path):
+    path = put(tmp_path, "a.crf", "@weight:2.5\nA\tx\n\nB\ty\n")
+    _, Y, weights = read_crfsuite(path, return_weights=True)
+    assert (Y, weights) == ([["A"], ["B"]], [2.5, 1.0])
+    with pytest.raises(ValueError, match=r"line 1: .*'@weight:2.5'.*return_weights=True"):
+        read_crfsuite(path)
+    plain = put(tmp_path, "b.crf", "A\tx\n")
+    assert read_crfsuite(plain, return_weights=True)[2] is None
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "found no examples"),
+        ("A\tx:1\nB\ty:one\n", r"line 2: found the attribute 'y:one'; expected name:number"),
+        ("A\tx:nan\n", "line 1: found the attribute 'x:nan'"),
+        ("A\tx:1:2\n", "line 1: found the attribute 'x:1:2'"),
+        ("A\t:1\n", "line 1: found the attribute ':1'"),
+        ("A:1\tx\n", "line 1: found 'A:1' before the first tab; expected a label"),
+        ("\tx\n", "line 1: found '' before the first tab"),
+        ("@include\tx\n", "line 1: found the declaration '@include'"),
+        (b"A\tx\nB\t\xc3\n", "line 2: found byte 0xc3"),
+    ],
+)
+def test_crfsuite_faults(tmp_path, content, message):
+    with pytest.raises(ValueError, match=rf"bad\.crf.*{message}"):
+        read_crfsuite(put(tmp_path, "bad.crf", content))
+
+
+@given(st.text(st.sampled_from("a\\:=é")))
+@example("\\:")
+@example("\\\\:")
+@example("a\\")
+def test_escapes_undo_each_other(text):
+    assert unescape(escape(text)) == text
+
+
+names = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp"]), min_size=1)
+labels = names.filter(lambda text: not text.startswith("@") and text.strip())
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@same_folder
+@given(
+    st.lists(st.lists(st.tuples(labels, st.dictionaries(names, numbers)), min_size=1), min_size=1)
+)
+@example([[("\\", {"\\": 1.0, ":": 2.0, "a\\:": -0.0})]])
+def test_crfsuite_round_trip(tmp_path, data):
+    X = [[item for _, item in rows] for rows in data]
+    Y = [[label for label, _ in rows] for rows in data]
+    write_crfsuite(tmp_path / "a.crf", X, Y)
+    assert read_crfsuite(tmp_path / "a.crf") == (X, Y)
+
+
+@pytest.mark.parametrize(("label", "item"), [("", {}), ("A", {"a\tb": 1}), ("A\n", ["x"])])
+def test_crfsuite_refuses_what_it_cannot_hold(tmp_path, label, item):
+    with pytest.raises(ValueError, match="example 0: CRFsuite's format cannot hold"):
+        write_crfsuite(tmp_path / "a.crf", [[item]], [[label]])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_crfsuite_reads_what_python_crfsuite_means(tmp_path):
+    path = put(tmp_path, "a.crf", "A\tx\ty:2\nB\tx\n")
+    X, _ = read_crfsuite(path)
+    pycrfsuite = pytest.importorskip("pycrfsuite")
+    assert pycrfsuite.ItemSequence(X[0]).items() == X[0]
+
+
+# svmlight
+
+
+def test_svmlight_plain_and_multilabel(tmp_path):
+    X, y = read_examples(put(tmp_path, "a.svm", "# c\n2 1:0.5 3:1 # x\n\n-1 2:1\n"))
+    assert X.toarray().tolist() == [[0.5, 0, 1], [0, 1, 0]]
+    assert (y.tolist(), y.dtype.kind) == ([2, -1], "i")
+    _, y = read_svmlight(put(tmp_path, "b.svm", "1,3 1:1\n 1:2\n"), multilabel=True)
+    assert y == [(1.0, 3.0), ()]
+
+
+def test_svmlight_sequences_and_columns_of_test_data(tmp_path):
+    path = put(tmp_path, "a.svm.gz", gzip.compress(b"1 qid:4 1:1\n2 qid:4 2:1\n1 qid:2 1:3\n"))
+    X, y = read_svmlight(path, n_features=5)
+    assert [x.shape for x in X] == [(2, 5), (1, 5)]
+    assert [labels.tolist() for labels in y] == [[1, 2], [1]]
+    flat, _ = read_svmlight(path, sequences=False)
+    assert flat.shape == (3, 2)
+    zero, _ = read_svmlight(put(tmp_path, "z.svm", "1 0:1 2:1\n"), zero_based=True)
+    assert zero.shape == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "found no examples"),
+        ("# only a comment\n", "found no examples"),
+        ("1 1:1\none 1:1\n", "line 2: found the label 'one'; expected a number"),
+        ("1 1:1\n1 2:x\n", "line 2: found '2:x'; expected column:number"),
+        ("1 1:1\n1 2\n", "line 2: found '2'; expected column:number"),
+        ("1 1:nan\n", "line 1: found '1:nan'; expected column:number, finite"),
+        ("1 2:1\n1 0:1\n", "line 2: found '0:1'; expected columns that count from 1"),
+        ("1 2:1 1:1\n", "line 1: found '1:1'; expected a column after 2"),
+        ("1 qid:1 1:1\n1 1:1\n", "line 2: found no qid; expected a qid on all lines"),
+        ("1 qid:x 1:1\n", "line 1: found 'qid:x'; expected qid:integer"),
+        ("1 7:1\n", "line 1: found '7:1'; expected at most 6 columns"),
+        ("1 qid:1 1:1\n1 qid:2 1:1\n1 qid:1 1:1\n", "qid 1 in 2 separate places"),
+        (gzip.compress(b"1 1:1\n" * 9999)[:-20], r"line \d+: found broken gzip"),
+        (b"1 1:1\n\xff\n", "line 2: found byte 0xff"),
+    ],
+)
+def test_svmlight_faults(tmp_path, content, message):
+    with pytest.raises(ValueError, match=rf"bad\.svm.*{message}"):
+        read_svmlight(put(tmp_path, "bad.svm", content), n_features=6)
+
+
+def test_svmlight_sequences_need_a_qid(tmp_path):
+    with pytest.raises(ValueError, match="found no qid"):
+        read_svmlight(put(tmp_path, "a.svm", "1 1:1\n"), sequences=True)
+
+
+# npz
+
+
+lengths = st.lists(st.integers(1, 4), min_size=1, max_size=5)
+
+
+@same_folder
+@given(
+    lengths,
+    st.booleans(),
+    st.sampled_from([np.float64, np.float32, np.int8, np.bool_]),
+    st.sampled_from(["int", "str"]),
+    st.integers(0, 2**32),
+)
+def test_npz_round_trip(tmp_path, lengths, is_sparse, dtype, kind, seed):
+    rng = np.random.default_rng(seed)
+    X = [(rng.integers(-1, 2, (n, 3)) * rng.random((n, 3)) * 9).astype(dtype) for n in lengths]
+    y = [rng.integers(0, 9, n) for n in lengths]
+    y = [np.array([f"é{k}" for k in one]) for one in y] if kind == "str" else y
+    given_X = [sparse.csr_matrix(x) for x in X] if is_sparse else X
+    for pair in ((given_X, y), (given_X[0], y[0]), (given_X, None)):
+        write_npz(tmp_path / "a.npz", *pair)
+        got_X, got_y = read_npz(tmp_path / "a.npz")
+        one = not isinstance(pair[0], list)
+        for a, b in zip([got_X] if one else got_X, [X[0]] if one else X, strict=True):
+            assert sparse.issparse(a) == is_sparse
+            dense = a.toarray() if is_sparse else a
+            assert dense.dtype == dtype
+            np.testing.assert_array_equal(dense, b)
+        if pair[1] is None:
+            assert got_y is None
+        else:
+            for a, b in zip([got_y] if one else got_y, [y[0]] if one else y, strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+def test_npz_classes_and_csr_of_ones(tmp_path):
+    np.savez(
+        tmp_path / "a.npz",
+        X_indices=np.array([0, 1, 1], np.int16),
+        X_indptr=np.array([0, 2, 3]),
+        X_shape=np.array([2, 2]),
+        y=np.array([1, 0], np.int8),
+        classes=np.array(["a", "b"]),
+    )
+    X, y = read_npz(tmp_path / "a.npz")
+    assert X.toarray().tolist() == [[1, 1], [0, 1]]
+    assert y.tolist() == ["b", "a"]
+
+
+ok = {"X": np.eye(3), "y": np.arange(3)}
+csr = {
+    "X_data": np.ones(2),
+    "X_indices": np.array([0, 1]),
+    "X_indptr": np.array([0, 1, 2]),
+    "X_shape": np.array([2, 2]),
+}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"features": np.eye(2)}, r"found the arrays features; expected 'X', or 'X_data"),
+        ({"X": np.ones(3)}, r"found X of shape \(3,\); expected two dimensions"),
+        ({"X": np.array([["a"]])}, "found X of type <U1; expected numbers"),
+        ({"X": np.ones((0, 3))}, r"X of shape \(0, 3\); expected at least one row"),
+        ({"X": np.array([[None]], object)}, "not a readable .npz file: Object arrays"),
+        (ok | {"y": np.arange(2)}, r"found y of shape \(2,\); expected 3"),
+        (ok | {"classes": np.array(["a"])}, "outside of classes; expected integers below 1"),
+        (ok | {"offsets": np.array([0, 3, 3])}, "expected offsets that rise from 0 to 3"),
+        (ok | {"offsets": np.array([0, 2])}, "expected offsets that rise from 0 to 3"),
+        (ok | {"offsets": np.array([0.0, 3.0])}, "offsets of shape .* and type float64"),
+        (csr | {"X_indices": np.array([0, 5])}, "sparse arrays that do not fit together"),
+        (csr | {"X_indptr": np.array([0, 2, 1])}, "sparse arrays that do not fit together"),
+        (csr | {"X_shape": np.array([2])}, r"found X_shape \[2\]"),
+        (csr | {"X_indices": np.array([0.0, 1.0])}, "not integers"),
+    ],
+)
+def test_npz_faults(tmp_path, arrays, message):
+    np.savez(tmp_path / "bad.npz", **arrays)
+    with pytest.raises(ValueError, match=rf"bad\.npz: .*{message}"):
+        read_npz(tmp_path / "bad.npz")
+
+
+def test_npz_cut_short_at_any_place(tmp_path):
+    write_npz(tmp_path / "a.npz", np.eye(20), np.arange(20))
+    whole = (tmp_path / "a.npz").read_bytes()
+    for size in range(0, len(whole), 37):
+        with pytest.raises(ValueError, match=r"cut\.npz: .*whole \.npz file; it was cut short"):
+            read_npz(put(tmp_path, "cut.npz", whole[:size]))
+    np.save(tmp_path / "one.npy", np.eye(2))
+    with pytest.raises(ValueError, match=r"one\.npy: found a broken archive"):
+        read_npz(tmp_path / "one.npy")
+
+
+def test_npz_refuses_objects_and_unequal_lengths(tmp_path):
+    with pytest.raises(ValueError, match="y: found an object array"):
+        write_npz(tmp_path / "a.npz", np.eye(2), np.array(["a", None], object))
+    with pytest.raises(ValueError, match="example 1: found 2 labels; expected 1"):
+        write_npz(tmp_path / "a.npz", [np.eye(2), np.ones((1, 2))], [[1, 2], [1, 2]])
+    with pytest.raises(ValueError, match="X: found no sequences"):
+        write_npz(tmp_path / "a.npz", [])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    path = put(tmp_path, "a.txt", "old")
+    with pytest.raises(RuntimeError), atomic_write(path) as handle:
+        handle.write("new")
+        raise RuntimeError
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@needs_data
+def test_iris_archive():
+    X, y = read_examples(Path(DATA) / "mc-iris" / "data.npz")
+    assert X.shape == (150, 4)
+    assert sorted(set(y.tolist())) == ["Iris-setosa", "Iris-versicolor", "Iris-virginica"]

@@ -1,0 +1,235 @@
+# SequenceVectorizer and the chunking features.
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction import DictVectorizer, FeatureHasher
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.pipeline import make_pipeline
+
+from structsolve.token_features import conll_features, word_features, word_shape
+from structsolve.vectorize import SequenceVectorizer, split_rows
+
+DATA = os.environ.get("STRUCTSOLVE_DATA")
+DICTS = [
+    [{"word": "Vienna", "len": 6, "first": True}, {"word": "waits", "len": 5.5}],
+    [{"word": "Vienna", "len": 0}],
+]
+
+
+def stack(blocks):
+    return np.vstack([b.toarray() if sparse.issparse(b) else b for b in blocks])
+
+
+names = st.sampled_from(["a", "b", "c=x", "word", "é"])
+values = st.one_of(
+    st.floats(-9, 9), st.integers(-9, 9), st.booleans(), st.sampled_from(["x", "yy"])
+)
+items = st.dictionaries(names, values, max_size=4)
+
+
+@given(st.lists(st.lists(items, min_size=1, max_size=4), min_size=1, max_size=5))
+def test_same_as_dict_vectorizer(X):
+    flat = [item for sequence in X for item in sequence]
+    reference = DictVectorizer()
+    ours = SequenceVectorizer()
+    if not any(flat):
+        return
+    expected = reference.fit_transform(flat).toarray()
+    blocks = ours.fit_transform(X)
+    np.testing.assert_allclose(stack(blocks), expected, rtol=1e-12)
+    assert [b.shape[0] for b in blocks] == [len(sequence) for sequence in X]
+    assert ours.get_feature_names_out().tolist() == reference.get_feature_names_out().tolist()
+    np.testing.assert_allclose(stack(ours.transform(X)), expected, rtol=1e-12)
+    again = SequenceVectorizer.from_feature_names(ours.get_feature_names_out())
+    np.testing.assert_allclose(stack(again.transform(X)), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("options", [{}, {"alternate_sign": False}, {"input_type": "pair"}])
+def test_same_as_feature_hasher(options):
+    flat = [item for sequence in DICTS for item in sequence]
+    hasher = FeatureHasher(16, **options)
+    pairs = "input_type" in options
+    expected = hasher.transform([list(d.items()) for d in flat] if pairs else flat).toarray()
+    ours = SequenceVectorizer(hasher)
+    np.testing.assert_allclose(stack(ours.fit_transform(DICTS)), expected)
+    with pytest.raises(AttributeError, match="FeatureHasher keeps no feature names"):
+        ours.get_feature_names_out()
+
+
+def test_hashing_strings():
+    X = [[["a", "b", "a"], ["c"]], [[]]]
+    expected = FeatureHasher(8, input_type="string").transform(X[0] + X[1]).toarray()
+    for kind in ("string", "dict"):
+        got = SequenceVectorizer(FeatureHasher(8, input_type=kind)).fit_transform(X)
+        np.testing.assert_allclose(stack(got), expected)
+
+
+def test_strings_repeat_mix_with_dicts_and_stream():
+    X = [[["a", "b", "a"], ("b",)], [{"a": 2.0}], [iter(["c"])]]
+    vectorizer = SequenceVectorizer()
+    rows = stack(vectorizer.fit_transform(iter(X)))
+    assert rows.tolist() == [[2, 1, 0], [0, 1, 0], [2, 0, 0], [0, 0, 1]]
+    unseen = vectorizer.transform([[["z", "c"]], [["z"]], [[]]])
+    assert stack(unseen).tolist() == [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
+
+
+def test_lists_of_strings_as_values():
+    X = [[{"tags": ["x", "y"], "n": 2}, {"tags": ["y"]}]]
+    expected = DictVectorizer().fit_transform(X[0]).toarray()
+    np.testing.assert_allclose(stack(SequenceVectorizer().fit_transform(X)), expected)
+
+
+def test_vectorisers_that_must_see_whole_items():
+    inner = make_pipeline(DictVectorizer(), TfidfTransformer())
+    flat = [item for sequence in DICTS for item in sequence]
+    expected = clone(inner).fit_transform(flat).toarray()
+    ours = SequenceVectorizer(inner)
+    np.testing.assert_allclose(stack(ours.fit_transform(DICTS)), expected)
+    np.testing.assert_allclose(stack(ours.transform(DICTS)), expected)
+    assert len(ours.get_feature_names_out()) == expected.shape[1]
+
+
+def test_dtype_and_dense_output():
+    blocks = SequenceVectorizer(DictVectorizer(dtype=np.float32)).fit_transform(DICTS)
+    assert blocks[0].dtype == np.float32
+    dense = SequenceVectorizer(DictVectorizer(sparse=False)).fit_transform(DICTS)
+    assert all(isinstance(block, np.ndarray) for block in dense)
+
+
+def test_scikit_learn_manners():
+    vectorizer = SequenceVectorizer(FeatureHasher(32))
+    copy = clone(vectorizer)
+    assert copy.get_params()["vectorizer__n_features"] == 32
+    copy.set_params(vectorizer__n_features=64)
+    assert copy.fit_transform(DICTS)[0].shape == (2, 64)
+    assert vectorizer.vectorizer.n_features == 32
+    assert "FeatureHasher" in repr(copy)
+    with pytest.raises(NotFittedError):
+        SequenceVectorizer().transform(DICTS)
+    inner = DictVectorizer()
+    SequenceVectorizer(inner).fit(DICTS)
+    assert not hasattr(inner, "vocabulary_")
+
+
+class Widths(BaseEstimator):
+    """Stands for an estimator of sequences: counts columns."""
+
+    def fit(self, X, y=None):
+        self.width_ = X[0].shape[1]
+        return self
+
+    def predict(self, X):
+        return [x.shape for x in X]
+
+
+def test_in_a_pipeline():
+    pipeline = make_pipeline(SequenceVectorizer(), Widths()).fit(DICTS, [[0, 1], [0]])
+    assert pipeline.predict(DICTS) == [(2, 4), (1, 4)]
+    assert clone(pipeline).fit(DICTS).predict([[["len"]]]) == [(1, 4)]
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        ([], ValueError, "X: found no sequences"),
+        ("abc", TypeError, r"X: found 'abc' \(str\); expected a list of sequences"),
+        ({"a": 1}, TypeError, "X: found .* expected a list of sequences"),
+        (3, TypeError, r"X: found 3 \(int\)"),
+        ([[["a"]], []], ValueError, r"X\[1\]: found an empty sequence"),
+        ([{"a": 1}], TypeError, r"X\[0\]: found .*\(dict\); expected a sequence"),
+        ([["a", "b"]], TypeError, r"X\[0\]\[0\]: found 'a' \(str\); expected a dict or a list"),
+        ([[["a"], 3]], TypeError, r"X\[0\]\[1\]: found 3 \(int\)"),
+        ([[["a"]], [["b"], ["c", 3]]], ValueError, r"X\[1\]\[1\]: found the feature 3 \(int\)"),
+        ([[["a"]], [{3: 1}]], ValueError, r"X\[1\]\[0\]: found the feature \(3, 1\)"),
+        ([[["a", ["b"]]]], ValueError, r"X\[0\]\[0\]: found the feature \['b'\] \(list\)"),
+        ([[{"a": [["b"]]}]], ValueError, r"X\[0\]\[0\]: found the feature \('a', \[\['b'\]\]\)"),
+    ],
+)
+def test_faults(X, error, message):
+    with pytest.raises(error, match=message):
+        SequenceVectorizer().fit(X)
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array, np.asarray])
+def test_split_rows(kind):
+    dense = np.arange(12.0).reshape(4, 3) % 5
+    matrix = kind(dense)
+    blocks = split_rows(matrix, [0, 1, 1, 4])
+    assert [b.shape for b in blocks] == [(1, 3), (0, 3), (3, 3)]
+    assert type(blocks[0]) is type(matrix)
+    np.testing.assert_array_equal(stack(blocks), dense)
+    if sparse.issparse(matrix):
+        for block in blocks:
+            block.check_format(full_check=True)
+        assert np.shares_memory(blocks[2].data, matrix.data)
+        assert (blocks[2] @ np.ones(3)).tolist() == dense[1:].sum(axis=1).tolist()
+        blocks[0].data[:] = 7  # a view, but the shapes and the counts are the block's own
+        assert blocks[2].nnz == np.count_nonzero(dense[1:])
+
+
+def test_words():
+    assert word_shape("U.S.") == "X.X."
+    assert word_shape("ÄÖé-1999") == "XXx-dd"
+    assert word_features("a-1") == (
+        *("lower=a-1", "shape=x-d", "pre1=a", "suf1=1", "pre2=a-", "suf2=-1"),
+        *("pre3=a-1", "suf3=a-1", "digit", "hyphen"),
+    )
+
+
+def test_template_by_hand():
+    first, second = conll_features([["Oslo", "NNP", "x"], ["calls", "VBZ", "y"]], window=2)
+    assert "bias" in first
+    for feature in (
+        *("w[-2]=__BOS__", "w[0]=Oslo", "w[1]=calls", "w[2]=__EOS__", "w[-1..0]=__BOS__|Oslo"),
+        *("p[0]=NNP", "p[-2..-1]=__BOS__|__BOS__", "p[0..1]=NNP|VBZ", "p[0..2]=NNP|VBZ|__EOS__"),
+        *("c2[0]=x", "c2[1]=y", "c2[0..1]=x|y", "title", "shape=Xxx", "suf4=Oslo"),
+    ):
+        assert feature in first
+    assert "w[-1]=Oslo" in second
+    assert "p[-2..0]=__BOS__|NNP|VBZ" in second
+    assert len(set(first)) == len(first)
+
+
+def test_template_edges():
+    assert "only" in conll_features([["Yes"]])[0]
+    alone = conll_features([["Yes", "UH"]], window=0)[0]
+    assert [f for f in alone if f[:2] in ("w[", "p[")] == ["w[0]=Yes", "p[0]=UH"]
+    for bad in ([], [["a"], []]):
+        with pytest.raises(ValueError, match="sentence: found no tokens, or one without columns"):
+            conll_features(bad)
+
+
+@pytest.mark.skipif(not DATA, reason="STRUCTSOLVE_DATA does not name the data folder")
+def test_conll2000_features():
+    from structsolve.io.conll import read_conll
+
+    X, _ = read_conll(Path(DATA) / "seq-conll2000" / "test.txt.gz")
+    items = [conll_features(sentence) for sentence in X[:200]]
+    blocks = SequenceVectorizer().fit_transform(items)
+    flat = [dict.fromkeys(item, 1.0) for sentence in items for item in sentence]
+    expected = DictVectorizer().fit_transform(flat)
+    assert (sparse.vstack(blocks) != expected).nnz == 0
+
+
+class Upper(TransformerMixin, BaseEstimator):
+    """A vectoriser of one's own: the number of features, and of capitals in their names."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return np.array([[len(d), sum(c.isupper() for c in "".join(d))] for d in X], float)
+
+
+def test_any_transformer_of_dicts():
+    assert stack(SequenceVectorizer(Upper()).fit_transform([[["aB", "C"]], [[]]])).tolist() == [
+        [2, 2],
+        [0, 0],
+    ]
