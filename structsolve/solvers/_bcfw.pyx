@@ -105,6 +105,15 @@ cdef class BlockLoop:
                 total += self.weights[order[k]] * self.gaps_view[order[k]]
         return total, calls
 
+    def average_pass(self, before, Py_ssize_t visits):
+        """Take the present w into the average with the weight of ``visits`` steps.
+
+        For passes run without averaging: ``before`` is w as it was before the pass.
+        """
+        self.average += self.average_mass * (self.w - before)
+        self.average_mass += visits * self.steps_done + visits * (visits + 1) // 2
+        self.steps_done += visits
+
     def forget_average(self):
         """Begin the average of the iterates anew."""
         self.average[:] = 0
@@ -161,7 +170,7 @@ cdef class BlockLoop:
         cdef double* theta = &self.theta_buffer[0]
         cdef double* slopes = &self.slopes[0]
         cdef double share = self.weights[i] / self.alpha, current, gap, first_gap = 0
-        cdef Py_ssize_t m, j
+        cdef Py_ssize_t m, j, entries = 0
         cdef int call = 0
         cdef long calls = 0
         cdef Cut cut
@@ -170,11 +179,20 @@ cdef class BlockLoop:
         m = self.cuts.heads(i, heads)
         if max_calls == 0 and m == 0:
             return 0
-        self.potentials.score(i, &self.w_view[0], 1.0, theta)
         for j in range(m):
             self.before[j] = heads[j].weight
             self.scored[j] = 0
-            slopes[j] = slope(heads[j], theta)
+            entries += heads[j].nnz
+        if max_calls == 0 and 8 * entries < (
+                self.potentials.theta_size(i) - self.potentials.shared_size):
+            # Few parts of many: score only those that the kept cuts touch.
+            for j in range(m):
+                slopes[j] = heads[j].b - self.potentials.dot(
+                    i, heads[j].nnz, cut_index(heads[j]), cut_values(heads[j]), &self.w_view[0])
+        else:
+            self.potentials.score(i, &self.w_view[0], 1.0, theta)
+            for j in range(m):
+                slopes[j] = slope(heads[j], theta)
         cut.index = &self.index_buffer[0]
         cut.value = &self.value_buffer[0]
         while True:

@@ -28,13 +28,13 @@ class BCFW(Solver):
     ----------
     steps : {"pairwise", "frank-wolfe"}
         Move weight from the worst cut to the best, or from all to the best.
-    max_steps : int, default=100
+    max_steps : int, default=30
         Line searches per visit; 1 with ``cached_passes=0`` is the original algorithm.
-    inner_tol : float, default=0.01
+    inner_tol : float, default=0.1
         A visit ends when its own gap has fallen to this share.
     cached_passes : int, default=10
         Most cheap passes between two oracle passes.
-    cached_gain : float, default=0.3
+    cached_gain : float, default=0.5
         Go on with cheap passes while one raises the dual by at least this share of what the
         oracle pass did.
     max_cuts : int, default=50
@@ -64,10 +64,10 @@ class BCFW(Solver):
     def __init__(
         self,
         steps: str = "pairwise",
-        max_steps: int = 100,
-        inner_tol: float = 0.01,
+        max_steps: int = 30,
+        inner_tol: float = 0.1,
         cached_passes: int = 10,
-        cached_gain: float = 0.3,
+        cached_gain: float = 0.5,
         max_cuts: int = 50,
         max_age: int = 10,
         sampling: str = "permutation",
@@ -137,7 +137,7 @@ class BCFWRun(Run):
             dual = self.dual
             gain = dual - before
             while cached < solver.cached_passes:
-                self._pass(self.given.rng.permutation(self.given.problem.n), 0)
+                self._cached_pass()
                 cached += 1
                 before, dual = dual, self.dual
                 if dual - before < solver.cached_gain * gain or dual - before <= 0:
@@ -178,7 +178,17 @@ class BCFWRun(Run):
         share = share + 0.1 * share.mean() + 1e-300
         return rng.choice(n, n, p=share / share.sum())
 
-    def _pass(self, order: np.ndarray, calls: int) -> tuple[float, int]:
+    def _cached_pass(self) -> None:
+        problem = self.given.problem
+        order = self.given.rng.permutation(problem.n)
+        # One update of the average per pass, where w is small beside the data.
+        whole = self.solver.averaging and problem.dim <= 16 * problem.n
+        before = self.loop.w.copy() if whole else None
+        self._pass(order, 0, averaging=not whole)
+        if whole:
+            self.loop.average_pass(before, problem.n)
+
+    def _pass(self, order: np.ndarray, calls: int, averaging: bool = True) -> tuple[float, int]:
         solver = self.solver
         total, spent = 0.0, 0
         for first in range(0, len(order), EXAMPLES_PER_CALL):
@@ -189,7 +199,7 @@ class BCFWRun(Run):
                 solver.steps == "pairwise",
                 solver.max_age if calls else np.iinfo(np.int32).max,
                 solver.inner_tol,
-                solver.averaging,
+                solver.averaging and averaging,
             )
             total += gap
             spent += used
