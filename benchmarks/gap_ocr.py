@@ -83,7 +83,7 @@ def main() -> None:
         for run in results:
             meets = run["dual"] <= high and run["primal"] >= low
             rows.append([run["name"], run["passes"], run["seconds"], run["total"],
-                         f"{100 * run['gap']:.2f} %", run["primal"], run["dual"],
+                         f"{100 * run['gap']:.2f} %", f"{run['primal']:.3f}", f"{run['dual']:.3f}",
                          "yes" if meets else "NO",
                          ratio(run["total"], ours)])
             if not meets:

@@ -5,9 +5,14 @@ The one place to change when a default moves or an option of a solver gets anoth
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+# Runs of a stated number of passes are meant to stop early.
+warnings.filterwarnings("ignore", category=ConvergenceWarning)
 
 
 def chain_svm(

@@ -10,6 +10,7 @@ cdef class LinearPotentials:
     cdef Design nodes, edges
     cdef const int64_t* offsets         # nodes of example i: offsets[i] .. offsets[i + 1]
     cdef const int64_t* edge_offsets
+    cdef readonly bint has_gram
     cdef double[::1] node_gram          # all examples' Gram matrices, one after the other; or none
     cdef int64_t[::1] gram_offsets
     cdef object owners

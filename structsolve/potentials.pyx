@@ -57,6 +57,7 @@ cdef class LinearPotentials:
                 f"an example has {self.max_theta} part scores, at most 2^31 - 1 are supported"
             )
         if self.nodes is not None and 8 * int((counts * counts).sum()) <= gram_budget:
+            self.has_gram = True
             starts = np.zeros(self.n + 1, dtype=np.int64)
             np.cumsum(counts * counts, out=starts[1:])
             self.gram_offsets = starts
@@ -80,7 +81,7 @@ cdef class LinearPotentials:
     def nbytes(self):
         """Bytes of the packed features and kept Gram matrices."""
         total = sum(d.nbytes for d in (self.nodes, self.edges) if d is not None)
-        return total + (self.node_gram.nbytes if self.node_gram is not None else 0)
+        return total + (self.node_gram.nbytes if self.has_gram else 0)
 
     cdef Py_ssize_t theta_size(self, Py_ssize_t i) noexcept nogil:
         cdef Py_ssize_t size = self.shared_size
@@ -183,7 +184,7 @@ cdef class LinearPotentials:
             if position < node_end:
                 row = position / self.node_size
                 col = position - row * self.node_size
-                if self.node_gram is not None:
+                if self.has_gram:
                     gram = &self.node_gram[self.gram_offsets[i]] + row * n_nodes
                 else:
                     if held != row:

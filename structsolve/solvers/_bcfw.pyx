@@ -40,7 +40,7 @@ cdef class BlockLoop:
     cdef double[::1] value_buffer, merged_value
     cdef const double[::1] weights
     cdef int[::1] index_buffer, merged_index
-    cdef char[::1] work
+    cdef char[::1] work, marks
     cdef CutHead** heads
     cdef object heads_owner
     cdef double[::1] before, scored, slopes, drift
@@ -65,6 +65,7 @@ cdef class BlockLoop:
         entries = max(surrogate.max_entries, 1)
         self.value_buffer = np.zeros(entries)
         self.index_buffer = np.zeros(entries, dtype=np.int32)
+        self.marks = np.zeros(potentials.max_theta + 8, dtype=np.int8)
         self.merged_value = np.zeros(potentials.max_theta + 8)
         self.merged_index = np.zeros(potentials.max_theta + 8, dtype=np.int32)
         self.work = aligned_zeros(surrogate.work_bytes // 8 + 16).view(np.int8)
@@ -371,13 +372,15 @@ cdef class BlockLoop:
             b_change += change * head.b
             index = cut_index(head)
             for k in range(head.nnz):
-                if z[index[k]] == 0:
+                if not self.marks[index[k]]:
+                    self.marks[index[k]] = 1
                     self.merged_index[n_changed] = index[k]
                     n_changed += 1
                 z[index[k]] += change * cut_values(head)[k]
         for k in range(n_changed):
             self.merged_value[k] = z[self.merged_index[k]]
             z[self.merged_index[k]] = 0
+            self.marks[self.merged_index[k]] = 0
         self.potentials.add(i, n_changed, &self.merged_index[0], &self.merged_value[0], share,
                             &self.w_view[0], 1, 0)
         self.b_total += self.weights[i] * b_change
@@ -416,13 +419,15 @@ cdef class BlockLoop:
                 continue
             index = cut_index(heads[j])
             for k in range(heads[j].nnz):
-                if z[index[k]] == 0:
+                if not self.marks[index[k]]:
+                    self.marks[index[k]] = 1
                     self.merged_index[n] = index[k]
                     n += 1
                 z[index[k]] += heads[j].weight / total * cut_values(heads[j])[k]
         for k in range(n):
             self.merged_value[k] = z[self.merged_index[k]]
             z[self.merged_index[k]] = 0
+            self.marks[self.merged_index[k]] = 0
         cut.nnz, cut.key, cut.bound, cut.calls = n, 0, 0, 0
         cut.index, cut.value = &self.merged_index[0], &self.merged_value[0]
         heads[first].weight = -1

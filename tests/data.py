@@ -1,0 +1,44 @@
+"""Small data sets for tests, and the real ones behind STRUCTSOLVE_DATA."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+needs_data = pytest.mark.skipif(
+    "STRUCTSOLVE_DATA" not in os.environ,
+    reason="STRUCTSOLVE_DATA is not set: real data sets are not at hand",
+)
+
+
+def chains(n=30, n_features=6, n_classes=3, longest=6, seed=0, noise=1.0):
+    """Random chains whose labels can be learnt: X list of arrays, Y list of int arrays."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(n_classes, n_features)) * 2
+    jump = rng.dirichlet(np.ones(n_classes), n_classes)
+    X, Y = [], []
+    for _ in range(n):
+        y = [int(rng.integers(n_classes))]
+        for _ in range(int(rng.integers(0, longest))):
+            y.append(int(rng.choice(n_classes, p=jump[y[-1]])))
+        Y.append(np.array(y))
+        X.append(centres[y] + noise * rng.normal(size=(len(y), n_features)))
+    return X, Y
+
+
+def classes(n=60, n_features=5, n_classes=3, seed=0):
+    """Random points in classes."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    centres = rng.normal(size=(n_classes, n_features)) * 2
+    return centres[y] + rng.normal(size=(n, n_features)), y
+
+
+def ocr_letters():
+    """OCR letters as (list of (length, 128) arrays, list of label arrays, fold per word)."""
+    with np.load(Path(os.environ["STRUCTSOLVE_DATA"], "ocr-letters", "letters.npz")) as data:
+        X = np.unpackbits(data["X"], axis=1).astype(np.float64)
+        y, offsets, fold = data["y"], data["offsets"], data["fold"]
+    cut = offsets[1:-1]
+    return np.split(X, cut), np.split(y, cut), fold

@@ -1,0 +1,216 @@
+"""Bad input: a clear error that names argument, example, what was found and what to do."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from data import chains, classes
+
+import structsolve
+from structsolve import (
+    ClassWeights,
+    CostMatrix,
+    NodeSpace,
+    Sequences,
+    StructuredSVM,
+    from_padded,
+    hookimpl,
+    registry,
+)
+
+X, Y = chains(6)
+P, Q = classes(30)
+
+
+def replaced(values, i, value):
+    return [value if j == i else v for j, v in enumerate(values)]
+
+
+def with_value(x, value):
+    x = x.copy()
+    x[-1, 2] = value
+    return x
+
+
+BAD_CHAINS = [
+    (X, Y[:-1], "X has 6 examples and y has 5"),
+    (X, replaced(Y, 2, Y[2][:-1]) if len(Y[2]) > 1 else replaced(Y, 2, [0, 0, 0, 0]),
+     r"example 2: X has \d+ rows and y has \d+ labels"),
+    (replaced(X, 1, np.zeros((0, 6))), replaced(Y, 1, []), "example 1: found 0 rows"),
+    (replaced(X, 3, with_value(X[3], np.nan)), Y, r"NaN \(example 3, row \d+\)"),
+    (replaced(X, 3, with_value(X[3], -np.inf)), Y, r"infinity \(example 3, row \d+\)"),
+    ([sp.csr_matrix(x) for x in replaced(X, 4, with_value(X[4], np.nan))], Y, r"example 4"),
+    (replaced(X, 2, X[2][:, :4]), Y, "example 2: found 4 features, expected 6"),
+    (replaced(X, 2, X[2].astype(object)), replaced(Y, 2, [[1]] * len(Y[2])), "example 2"),
+    (replaced(X, 2, np.full(X[2].shape, "a")), Y, "example 2: dtype .* is not numeric"),
+    (replaced(X, 2, X[2] * 1j), Y, "example 2: Complex data not supported"),
+    (replaced(X, 0, X[0][0]), Y, r"example 0: found 1 dimension"),
+    ([], [], "X is empty"),
+    ("text", Y, "X is a str"),
+    ([[{"word": "a"}]] * 6, Y, "vectorise them with structsolve.SequenceVectorizer"),
+    (sp.csr_matrix(X[0]), Y, "X is one sparse matrix"),
+    (replaced(X, 1, sp.csr_matrix(X[1])), Y, "example 1: dense and sparse matrices are mixed"),
+    (X, replaced(Y, 2, np.full(len(Y[2]), 0.5)), "Unknown label type: continuous"),
+    (X, replaced(Y, 2, np.full(len(Y[2]), np.nan)), "NaN"),
+    (X, replaced(Y, 2, ["a"] * len(Y[2])), "mixes strings and numbers"),
+    (X, replaced(Y, 2, [None] * len(Y[2])), "labels of types"),
+    (X, "abcdef", "y is a str"),
+    (X, None, "y is a NoneType"),
+    (replaced(X, 1, (X[1], np.zeros((1, 2)))), Y, "example 1"),
+    ([(x, np.zeros((len(x), 2))) for x in X], Y, "rows of edge features"),
+]
+
+
+@pytest.mark.parametrize(("bad_x", "bad_y", "message"), BAD_CHAINS)
+def test_bad_chains(bad_x, bad_y, message):
+    with pytest.raises(ValueError, match=message):
+        StructuredSVM("chain").fit(bad_x, bad_y)
+
+
+def test_bad_input_at_prediction():
+    model = StructuredSVM("chain", max_iter=3, tol=1).fit(X, Y)
+    with pytest.raises(ValueError, match="example 0: found 3 features, expected 6"):
+        model.predict([np.zeros((2, 3))])
+    with pytest.raises(ValueError, match="trained without edge features"):
+        model.predict([(np.zeros((2, 6)), np.zeros((1, 2)))])
+    with pytest.raises(ValueError, match="k is 0"):
+        model.predict_kbest(X, 0)
+    with pytest.raises(ValueError, match="allowed has 1 entries, expected 6"):
+        model.predict(X, allowed=[None])
+    assert model.score(X, [np.full(len(y), 99) for y in Y]) == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"alpha": 0}, "alpha is 0, expected a finite number > 0"),
+        ({"alpha": -1.0}, "alpha is -1.0"),
+        ({"alpha": float("nan")}, "alpha is nan"),
+        ({"alpha": "big"}, "alpha is 'big'"),
+        ({"tol": -1}, "tol is -1"),
+        ({"max_iter": 0}, "max_iter is 0"),
+        ({"max_iter": 1.5}, "max_iter is 1.5"),
+        ({"n_jobs": 0}, "n_jobs is 0"),
+        ({"random_state": "x"}, "random_state is 'x'"),
+        ({"structure": "chian"}, r"unknown structure 'chian'; known: \["),
+        ({"loss": "haming"}, r"unknown loss 'haming' .* known: \["),
+        ({"solver": "adam"}, r"unknown solver 'adam'; known: \['bcfw'"),
+        ({"surrogate": "hinge"}, r"unknown surrogate 'hinge'; known: \["),
+        ({"validation_fraction": 1.0}, "validation_fraction is 1.0"),
+        ({"early_stopping": True, "n_iter_no_change": 0}, "n_iter_no_change is 0"),
+        ({"loss": CostMatrix([[0, 1], [1, 0]])}, r"CostMatrix: matrix has shape \(2, 2\)"),
+        ({"loss": CostMatrix(-np.ones((3, 3)))}, "costs of at least 0, and 0 on the diagonal"),
+        ({"loss": CostMatrix(np.ones((3, 2)))}, "expected a square"),
+        ({"loss": ClassWeights({9: 1.0})}, r"ClassWeights: unknown classes \[9\]"),
+        ({"loss": ClassWeights({0: -1.0})}, "weights of at least 0"),
+    ],
+)
+def test_bad_settings(settings, message):
+    with pytest.raises(ValueError, match=message):
+        StructuredSVM(**{"structure": "chain", **settings}).fit(X, Y)
+
+
+@pytest.mark.parametrize("name", ["structure", "solver", "surrogate"])
+def test_bad_types_of_settings(name):
+    with pytest.raises(TypeError, match=f"{name} is 3"):
+        StructuredSVM(**{"structure": "chain", name: 3}).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(5), r"sample_weight has shape \(5,\), expected \(6,\)"),
+        ([1, 1, -1, 1, 1, 1], "sample_weight of example 2 is -1.0"),
+        ([1, 1, np.nan, 1, 1, 1], "sample_weight of example 2 is nan"),
+        (np.zeros(6), "zero for every example"),
+    ],
+)
+def test_bad_weights(weights, message):
+    with pytest.raises(ValueError, match=message):
+        StructuredSVM("chain").fit(X, Y, sample_weight=weights)
+
+
+def test_bad_containers():
+    with pytest.raises(ValueError, match="lengths sum to 3, but features has 4 rows"):
+        Sequences(np.zeros((4, 2)), [1, 2])
+    with pytest.raises(ValueError, match="at least 1"):
+        Sequences(np.zeros((4, 2)), [4, 0])
+    with pytest.raises(ValueError, match="example 1: length 5 is outside"):
+        from_padded(np.zeros((2, 3, 1)), [1, 5])
+    with pytest.raises(ValueError, match="expected 3"):
+        from_padded(np.zeros((2, 3)), [1, 1])
+
+
+def test_one_class_only():
+    model = StructuredSVM("chain").fit(X, [np.full(len(y), "only") for y in Y])
+    assert all((y == "only").all() for y in model.predict(X))
+    assert StructuredSVM("multiclass").fit(P, np.ones(30)).predict(P).tolist() == [1.0] * 30
+
+
+def test_views_lists_and_read_only_arrays_do():
+    model = StructuredSVM("chain", tol=1e-6, max_iter=300).fit(X, Y)
+    wide = [np.repeat(x, 2, axis=1)[:, ::2] for x in X]
+    frozen = [x.copy() for x in X]
+    for x in frozen:
+        x.flags.writeable = False
+    for other in (
+        wide,
+        frozen,
+        [np.asfortranarray(x) for x in X],
+        [x.tolist() for x in X],
+        [x.astype(object) for x in X],
+        tuple(X),
+        [x[::-1][::-1] for x in X],
+    ):
+        again = StructuredSVM("chain", tol=1e-6, max_iter=300).fit(other, Y)
+        np.testing.assert_array_equal(again.coef_["node"], model.coef_["node"])
+
+
+def test_sparse_matrices_with_duplicates_and_unsorted_indices():
+    rows = sp.csr_matrix((np.ones(4), [2, 0, 2, 1], [0, 3, 4]), shape=(2, 3))
+    assert not rows.has_canonical_format
+    a = StructuredSVM("chain").fit([rows], [[0, 1]])
+    b = StructuredSVM("chain").fit([rows.toarray()], [[0, 1]])
+    np.testing.assert_allclose(a.coef_["node"], b.coef_["node"], atol=1e-12)
+    broken = sp.csr_matrix(np.eye(3))
+    broken.indices[1] = 70
+    with pytest.raises(ValueError, match="column indices"):
+        StructuredSVM("multiclass").fit(broken, [0, 1, 2])
+
+
+def test_a_plugin_that_raises_inside_an_oracle_names_the_example():
+    class Broken(NodeSpace):
+        def stack(self, X):
+            return inner.stack(X)
+
+        def argmax(self, examples, i, theta):
+            if i == 3:
+                raise KeyError("lost")
+            return np.zeros(examples.offsets[i + 1] - examples.offsets[i], dtype=np.int32)
+
+        def parts(self, examples, i, label):
+            return {"node": np.eye(len(self.classes_))[label]}
+
+    inner = structsolve.get_structure("chain", transitions=False, start_end=False).make_space(X, Y)
+
+    class BrokenStructure(type(inner.structure)):
+        def make_space(self, X, Y, classes=None, fit_intercept=True):
+            return Broken(self, inner.layout, inner.classes_)
+
+    with pytest.raises(ValueError, match=r"example 3: argmax\(\) .* raised KeyError: 'lost'"):
+        StructuredSVM(BrokenStructure()).fit(X, Y)
+
+
+def test_a_plugin_that_breaks_its_promise_is_named():
+    class Wrong:
+        @hookimpl(tryfirst=True)
+        def structsolve_oracle(self, space, examples):
+            return "not an oracle"
+
+    plugin = Wrong()
+    registry.default().register(plugin, "wrong-one")
+    try:
+        with pytest.raises(TypeError, match="returned str from structsolve_oracle"):
+            StructuredSVM("chain").fit(X, Y)
+    finally:
+        registry.default().unregister(plugin)
+    StructuredSVM("chain", tol=1).fit(X, Y)

@@ -1,0 +1,132 @@
+"""Checkpoints: a run that was killed goes on as if it had not been."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+from data import chains
+
+from structsolve import StructuredSVM
+from structsolve.solvers import BCFW, SGD, CuttingPlane
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+SOLVERS = [
+    BCFW(),
+    BCFW(sampling="gap", steps="frank-wolfe", max_cuts=4, averaging=False),
+    CuttingPlane(),
+    CuttingPlane(slack="n"),
+    SGD(),
+]
+
+
+def without_seconds(history):
+    return [{k: v for k, v in h.items() if not k.endswith("seconds")} for h in history]
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+@pytest.mark.parametrize("stop", [1, 4, 7])
+def test_resuming_is_bit_for_bit(tmp_path, solver, stop):
+    X, Y = chains(30)
+    settings = {"solver": solver, "alpha": 0.01, "tol": 0, "random_state": 3}
+    whole = StructuredSVM("chain", max_iter=11, **settings).fit(X, Y)
+    path = tmp_path / "run.checkpoint"
+
+    def die(record):
+        if record["pass"] == stop:
+            raise RuntimeError("killed")
+
+    # The state after pass `stop` is never written: the run resumes from an earlier one.
+    with pytest.raises(RuntimeError):
+        StructuredSVM("chain", max_iter=11, checkpoint=path, callbacks=[die], **settings).fit(X, Y)
+    resumed = StructuredSVM("chain", max_iter=11, checkpoint=path, **settings).fit(X, Y)
+    for name, values in whole.coef_.items():
+        np.testing.assert_array_equal(resumed.coef_[name], values)
+    assert without_seconds(resumed.history_) == without_seconds(whole.history_)
+
+
+def test_a_finished_checkpoint_can_be_extended(tmp_path):
+    X, Y = chains(30)
+    path = tmp_path / "run.checkpoint"
+    settings = {"alpha": 0.01, "tol": 0, "solver": BCFW(certify_every=1)}
+    StructuredSVM("chain", max_iter=5, checkpoint=path, **settings).fit(X, Y)
+    longer = StructuredSVM("chain", max_iter=9, checkpoint=path, **settings).fit(X, Y)
+    whole = StructuredSVM("chain", max_iter=9, **settings).fit(X, Y)
+    assert without_seconds(longer.history_) == without_seconds(whole.history_)
+    np.testing.assert_array_equal(longer.coef_["node"], whole.coef_["node"])
+
+
+def test_early_stopping_resumes(tmp_path):
+    X, Y = chains(60, noise=3)
+    path = tmp_path / "run.checkpoint"
+    settings = {
+        "alpha": 1e-3, "tol": 0, "early_stopping": True, "n_iter_no_change": 3, "max_iter": 40,
+        "solver": BCFW(certify_every=1),
+    }
+    whole = StructuredSVM("chain", **settings).fit(X, Y)
+
+    def die(record):
+        if record["pass"] == 3:
+            raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError):
+        StructuredSVM("chain", checkpoint=path, callbacks=[die], **settings).fit(X, Y)
+    resumed = StructuredSVM("chain", checkpoint=path, **settings).fit(X, Y)
+    np.testing.assert_array_equal(resumed.coef_["node"], whole.coef_["node"])
+    assert resumed.stop_reason_ == whole.stop_reason_
+
+
+@pytest.mark.parametrize(
+    "change", [{"alpha": 0.02}, {"loss": "normalized-hamming"}, {"random_state": 1}]
+)
+def test_a_checkpoint_of_something_else_is_refused(tmp_path, change):
+    X, Y = chains(10)
+    path = tmp_path / "run.checkpoint"
+    settings = {"alpha": 0.01, "max_iter": 2, "checkpoint": path}
+    StructuredSVM("chain", **settings).fit(X, Y)
+    with pytest.raises(ValueError, match="belongs to other data or settings; delete it"):
+        StructuredSVM("chain", **{**settings, **change}).fit(X, Y)
+    with pytest.raises(ValueError, match="belongs to other data or settings"):
+        StructuredSVM("chain", **settings).fit([x + 1 for x in X], Y)
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path):
+    X, Y = chains(10)
+    path = tmp_path / "run.checkpoint"
+    StructuredSVM("chain", max_iter=2, checkpoint=path).fit(X, Y)
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(ValueError, match=r"run\.checkpoint"):
+        StructuredSVM("chain", max_iter=2, checkpoint=path).fit(X, Y)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="SIGKILL is not on Windows")
+def test_killed_at_any_moment(tmp_path):
+    path = tmp_path / "run.checkpoint"
+    script = textwrap.dedent(f"""
+        import sys, warnings; warnings.simplefilter("ignore")
+        sys.path.insert(0, {os.path.dirname(__file__)!r})
+        from data import chains
+        from structsolve import StructuredSVM
+        X, Y = chains(200, longest=10, noise=3)
+        model = StructuredSVM("chain", alpha=1e-4, tol=0, max_iter=60, checkpoint={str(path)!r})
+        model.fit(X, Y)
+        print(model.coef_["node"].tobytes().hex())
+    """)
+    rng = np.random.default_rng(0)
+    for attempt in range(12):
+        process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+        time.sleep(1.0 + rng.random() * 1.5)
+        if process.poll() is not None:
+            break
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    resumed = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    path.unlink()
+    whole = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert resumed.stdout == whole.stdout
