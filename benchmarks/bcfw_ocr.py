@@ -43,7 +43,7 @@ class OurLoop:
         """CPU seconds of a fit of `passes` passes, packing included."""
         make = plain_bcfw if self.plain else uncertified
         self.model = chain_svm(self.structsolve, alpha_of(self.words), passes, intercept=False,
-                               solver=make(self.structsolve))
+                               solver=make())
         gc.collect()
         with Clock() as clock:
             self.model.fit(self.x, self.y)

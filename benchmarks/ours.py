@@ -32,16 +32,18 @@ def chain_svm(
     )
 
 
-def plain_bcfw(structsolve: Any) -> Any:
+def plain_bcfw() -> Any:
     """The solver object of a textbook BCFW: one oracle call a step, Frank-Wolfe steps only."""
-    return structsolve.solvers.BCFW(
-        steps="frank-wolfe", max_steps=1, cached_passes=0, certify_every=1_000_000
-    )
+    from structsolve.solvers import BCFW
+
+    return BCFW(steps="frank-wolfe", max_steps=1, cached_passes=0, certify_every=1_000_000)
 
 
-def uncertified(structsolve: Any) -> Any:
+def uncertified() -> Any:
     """The default solver without the sweeps that certify, to time its passes alone."""
-    return structsolve.solvers.BCFW(certify_every=1_000_000)
+    from structsolve.solvers import BCFW
+
+    return BCFW(certify_every=1_000_000)
 
 
 def oracle_passes(model: Any, n: int) -> float:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import persistence, registry
 from .blocks import aligned_zeros
+from .parallel import effective_jobs
 from .prediction import PredictionMixin
 from .problem import Problem
 from .solvers.base import Solver, Start
@@ -280,6 +281,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
 
         number("alpha", self.alpha, 0, True)
         number("tol", self.tol, 0, False)
+        effective_jobs(self.n_jobs)
         if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
             raise ValueError(f"max_iter is {self.max_iter!r}, expected an integer >= 1")
         if not 0 < self.validation_fraction < 1:

@@ -45,17 +45,17 @@ def test_scikit_learn_checks(estimator, check):
 
 
 def test_sample_weight_counts_like_repetition():
-    X, Y = chains(12)
+    X, Y = chains(12, noise=5)
     weights = np.array([1, 2, 3] * 4)
     repeated = np.repeat(np.arange(12), weights)
-    one = fitted(X, Y, tol=1e-9)
-    weighted = StructuredSVM("chain", alpha=0.05, tol=1e-9, max_iter=500).fit(
+    one = fitted(X, Y)
+    weighted = StructuredSVM("chain", alpha=0.05, tol=1e-6, max_iter=500).fit(
         X, Y, sample_weight=weights
     )
-    again = fitted([X[i] for i in repeated], [Y[i] for i in repeated], tol=1e-9)
-    assert weighted.history_[-1]["primal"] == pytest.approx(again.history_[-1]["primal"], rel=1e-8)
-    np.testing.assert_allclose(weighted.coef_["node"], again.coef_["node"], atol=1e-4)
-    assert abs(one.coef_["node"] - again.coef_["node"]).max() > 1e-3
+    again = fitted([X[i] for i in repeated], [Y[i] for i in repeated])
+    assert weighted.history_[-1]["primal"] == pytest.approx(again.history_[-1]["primal"], rel=2e-6)
+    np.testing.assert_allclose(weighted.coef_["node"], again.coef_["node"], atol=1e-3)
+    assert abs(one.coef_["node"] - again.coef_["node"]).max() > 1e-2
 
 
 def test_dense_csr_float32_and_stacked_give_the_same_weights():

@@ -8,7 +8,7 @@ import numpy as np
 
 from structsolve import labels, packing
 from structsolve.blocks import Block, Layout
-from structsolve.examples import Examples, Sequences
+from structsolve.examples import Examples
 from structsolve.structure import NodeSpace, Structure
 
 
@@ -139,7 +139,7 @@ def stack_chains(
     X: Any, n_features: int | None = None, n_edge_features: int | None = None
 ) -> Examples:
     """Stack chains, with or without edge features, into packed examples."""
-    if isinstance(X, Sequences) or len(X) == 0 or not isinstance(X[0], tuple):
+    if not isinstance(X, (list, tuple)) or not X or not isinstance(X[0], tuple):
         if n_edge_features is not None:
             raise ValueError(
                 "this chain was trained with edge features: expected pairs (node_features, "

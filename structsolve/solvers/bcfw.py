@@ -32,7 +32,7 @@ class BCFW(Solver):
         Line searches per visit; 1 with ``cached_passes=0`` is the original algorithm.
     inner_tol : float, default=0.1
         A visit ends when its own gap has fallen to this share.
-    cached_passes : int, default=10
+    cached_passes : int, default=200
         Most cheap passes between two oracle passes.
     cached_gain : float, default=0.5
         Go on with cheap passes while one raises the dual by at least this share of what the
@@ -66,7 +66,7 @@ class BCFW(Solver):
         steps: str = "pairwise",
         max_steps: int = 30,
         inner_tol: float = 0.1,
-        cached_passes: int = 10,
+        cached_passes: int = 200,
         cached_gain: float = 0.5,
         max_cuts: int = 50,
         max_age: int = 10,

@@ -1,0 +1,13 @@
+"""What follows what: the transition table of a chain."""
+
+from matplotlib.figure import Figure
+
+from structsolve import StructuredSVM
+from structsolve.demo import make_strips
+
+train, _ = make_strips(n_train=500, n_test=1)
+model = StructuredSVM("chain", alpha=0.01, tol=0.01).fit(train.pixels, train.labels)
+figure = Figure(figsize=(4.5, 4), layout="constrained")
+axes = figure.subplots()
+axes.set(xlabel="next digit", ylabel="digit", xticks=range(10), yticks=range(10))
+figure.colorbar(axes.imshow(model.coef_["transition"], cmap="PuOr"), label="weight")
