@@ -2,9 +2,10 @@
 
 Trains on nine OCR folds and tests on the held-out one.  Both sides see the 128 pixels, a bias
 and word ends: an intercept and start/end tables on our side, the attributes "bias", "BOS" and
-"EOS" on theirs.  Their data is converted and appended before the clock starts, ours is packed
-inside it.  A point of a curve is a training run of its own with that many iterations.  Prints
-the time each needs to an error of --target and the ratio, and draws pictures/accuracy_ocr.png.
+"EOS" on theirs.  Their data is converted and appended before the clock starts; ours is given as
+structsolve.Sequences and packed inside it.  A point of a curve is a training run of its own with
+that many iterations.  Prints the time each needs to an error of --target and the ratio, and
+draws pictures/accuracy_ocr.png.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 from common import Clock, header, picture, ratio, structsolve_or_none, table
 from datasets import Words, ocr_split
+from ours import chain_svm, plain_bcfw
 from peers import Crfsuite
 
 # algorithm, its parameters, iterations of the points of its curve
@@ -26,11 +28,13 @@ PEERS = {
     "l2sgd c2=1": ("l2sgd", {"c2": 1.0}, (1, 2, 5, 10, 20, 40)),
     "l2sgd c2=.1": ("l2sgd", {"c2": 0.1}, (1, 2, 5, 10, 20, 40)),
 }
-# solver, alpha (times n), passes of the points of our curve
-OURS = {
-    "ours, bcfw C=.1": ("bcfw", 10.0, (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 40)),
-    "ours, bcfw C=.3": ("bcfw", 1 / 0.3, (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 40)),
-    "ours, sgd C=.3": ("sgd", 1 / 0.3, (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 40)),
+# solver, C = 1 / (alpha n), passes of the points of our curve
+OURS: dict[str, tuple[Any, float, tuple[int, ...]]] = {
+    "ours, plain bcfw C=.1": (plain_bcfw, 0.1, (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 40)),
+    "ours, plain bcfw C=1": (plain_bcfw, 1.0, (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 40)),
+    "ours, bcfw C=.1": ("bcfw", 0.1, (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 40)),
+    "ours, bcfw C=.3": ("bcfw", 0.3, (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 40)),
+    "ours, sgd C=.3": ("sgd", 0.3, (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 40)),
 }
 Curve = list[tuple[int, float, float, float]]  # iterations, CPU s, wall s, test error
 
@@ -52,13 +56,12 @@ def crfsuite_curve(name: str, train: Words, test: Words, quick: bool) -> Curve:
 
 
 def our_curve(structsolve: Any, name: str, train: Words, test: Words, quick: bool) -> Curve:
-    solver, alpha_n, passes = OURS[name]
-    x, y, xt = train.x_list("csr"), train.y_list(), test.x_list("csr")
+    solver, c, passes = OURS[name]
+    x, y, xt = train.x_list("packed"), train.y_list(), test.x_list("packed")
     curve = []
     for count in passes[:4] if quick else passes:
-        model = structsolve.StructuredSVM(
-            structure="chain", solver=solver, alpha=alpha_n / train.n_words, max_iter=count, tol=0.0
-        )
+        alpha = 1.0 / (c * train.n_words)
+        model = chain_svm(structsolve, alpha, count, ends=True, solver=solver() if callable(solver) else solver)
         with Clock() as clock:
             model.fit(x, y)
         curve.append((count, clock.cpu, clock.wall, letter_error(model.predict(xt), test.labels)))

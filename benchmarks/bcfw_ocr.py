@@ -36,7 +36,7 @@ class OurLoop:
     def __init__(self, structsolve: Any, words: Words, plain: bool) -> None:
         self.structsolve, self.words, self.plain, self.n = structsolve, words, plain, words.n_words
         self.name = "ours, plain BCFW" if plain else "ours, default solver"
-        self.x, self.y = words.x_list("csr", constant=True), words.y_list()
+        self.x, self.y = words.x_list("packed", constant=True), words.y_list()
         self.model: Any = None
 
     def fit(self, passes: int) -> float:

@@ -60,16 +60,20 @@ class Words:
             pixels = np.hstack([pixels, np.ones((len(pixels), 1), dtype=pixels.dtype)])
         return sp.csr_matrix(pixels, dtype=np.float64)
 
-    def x_list(self, form: str = "csr", constant: bool = False) -> list[Any]:
-        """One item per word: "csr" matrices, or "dense" float64 arrays."""
+    def x_list(self, form: str = "csr", constant: bool = False) -> Any:
+        """One "csr" matrix or "dense" array per word, or all "packed": structsolve.Sequences."""
         bounds = list(zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist(), strict=True))
         packed = self.csr(constant)
+        if form == "packed":
+            import structsolve
+
+            return structsolve.Sequences(packed, np.diff(self.offsets))
         if form == "dense":
             dense = packed.toarray()
             return [dense[a:b] for a, b in bounds]
         if form == "csr":
             return [packed[a:b] for a, b in bounds]
-        raise ValueError(f"form must be 'csr' or 'dense', got {form!r}")
+        raise ValueError(f"form must be 'csr', 'dense' or 'packed', got {form!r}")
 
     def y_list(self, letters: bool = False) -> list[Any]:
         """One label sequence per word: int arrays, or lists of "a".."z" if `letters`."""

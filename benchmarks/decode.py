@@ -1,9 +1,9 @@
 """Decoding: letters per second of predict against python-crfsuite's tagger, and the kernels.
 
 Both sides decode all ten OCR folds with a model of fold 0, features already in the library's
-own input form (ItemSequence on their side, CSR or dense matrices on ours); converting to that
-form is timed apart.  Kernels are timed in C against textbook and vectorised C loops, per cell
-of the recursion, (L - 1) K^2 cells a chain.
+own input form (ItemSequence on their side; structsolve.Sequences, or lists of matrices, on
+ours); converting to that form is timed apart.  Kernels are timed against textbook and
+vectorised C loops, per cell of the recursion, (L - 1) K^2 cells a chain.
 """
 
 from __future__ import annotations
@@ -59,21 +59,19 @@ def letters_per_second(structsolve: Any, repeat: int) -> None:
     if structsolve:
         model = chain_svm(structsolve, 10.0 / train.n_words, 10, ends=True)
         model.fit(train.x_list("csr"), train.y_list())
-        for form in ("csr", "dense"):
+        for form in ("packed", "csr", "dense"):
             with Clock() as conversion:
                 x = words.x_list(form)
             cpu, wall, _ = median_time(lambda x=x: model.predict(x), repeat)
-            rows.append([f"ours, predict on a list of {form} matrices", cpu, wall,
-                         conversion.cpu])
-        if hasattr(structsolve, "from_padded"):
-            lengths = np.diff(words.offsets)
-            padded = np.zeros((words.n_words, words.max_length, 128))
-            inside = np.arange(words.max_length) < lengths[:, None]
-            padded[inside] = words.pixels
-            with Clock() as conversion:
-                x = structsolve.from_padded(padded, lengths)
-            cpu, wall, _ = median_time(lambda: model.predict(x), repeat)
-            rows.append(["ours, predict on from_padded(...)", cpu, wall, conversion.cpu])
+            name = "Sequences (CSR)" if form == "packed" else f"a list of {form} matrices"
+            rows.append([f"ours, predict on {name}", cpu, wall, conversion.cpu])
+        lengths = np.diff(words.offsets)
+        padded = np.zeros((words.n_words, words.max_length, words.pixels.shape[1]))
+        padded[np.arange(words.max_length) < lengths[:, None]] = words.pixels
+        with Clock() as conversion:
+            x = structsolve.from_padded(padded, lengths)
+        cpu, wall, _ = median_time(lambda: model.predict(x), repeat)
+        rows.append(["ours, predict on from_padded(...), dense", cpu, wall, conversion.cpu])
     base = rows[0][1]
     print(table(
         ["decoder", "us per letter", "letters per CPU s", "wall s", "converting, us per letter",

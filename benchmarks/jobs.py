@@ -55,8 +55,8 @@ def main() -> None:
     if not structsolve:
         return
     train, _ = ocr_split(0, "nine")
-    x, y = train.x_list("csr"), train.y_list()
-    many = ocr()[0].repeat(4).x_list("csr")
+    x, y = train.x_list("packed"), train.y_list()
+    many = ocr()[0].repeat(4).x_list("packed")
     alpha = 1.0 / (0.02 * train.n_words)
     fitted = chain_svm(structsolve, alpha, 5, ends=True).fit(x, y)
 

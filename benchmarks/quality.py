@@ -45,10 +45,10 @@ def one_ocr(structsolve: Any, train: Words, test: Words, learners: list[str], ou
         else:
             c, passes = OURS_OCR[name]
             model = chain_svm(structsolve, 1.0 / (c * train.n_words), passes, ends=True)
-            x, y = train.x_list("csr"), train.y_list()
+            x, y = train.x_list("packed"), train.y_list()
             with Clock() as clock:
                 model.fit(x, y)
-            predicted = model.predict(test.x_list("csr"))
+            predicted = model.predict(test.x_list("packed"))
         out.setdefault(name, []).append((*scores_ocr(predicted, test), clock.cpu))
 
 

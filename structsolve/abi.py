@@ -1,4 +1,4 @@
-"""The C API number that every compiled plugin carries in its binary without doing anything for it."""
+"""The C API number that compiled plugins carry in their binaries without doing anything for it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import importlib.machinery
 import importlib.util
 import mmap
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 MARKER = b"structsolve-c-abi="
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def number_in_file(path: str) -> str | None:
     """Return the C API number that a compiled module was built against, None where it has none."""
     with open(path, "rb") as file:
@@ -22,7 +23,8 @@ def number_in_file(path: str) -> str | None:
                 start = data.find(MARKER)
                 if start < 0:
                     return None
-                return data[start + len(MARKER) : data.find(b";", start)].decode("ascii", "replace")
+                start += len(MARKER)
+                return data[start : data.find(b";", start, start + 32)].decode("ascii", "replace")
         except ValueError:  # an empty file
             return None
 
@@ -34,30 +36,44 @@ def ours() -> str:
     return ABI
 
 
-def stale_modules(module_name: str) -> list[str]:
-    """Describe the compiled modules beside ``module_name`` that another C API was baked into.
+def _loadable(path: Path) -> bool:
+    # Other interpreters' builds may lie beside ours: what follows the first dot must be ours.
+    return "." + path.name.partition(".")[2] in importlib.machinery.EXTENSION_SUFFIXES
 
-    The package is looked at on disk, before any of it is imported.
+
+def stale_modules(module_name: str, files: Iterable[Path] = ()) -> list[str]:
+    """Describe a plugin's compiled modules that another C API was baked into.
+
+    Its package is looked at on disk, before any of it is imported.
+
+    Parameters
+    ----------
+    module_name : str
+        Module of the plugin; all compiled modules of its top-level package are looked at.
+    files : iterable of Path
+        Further files of the plugin's distribution.
+
+    Returns
+    -------
+    list of str
+        One complaint per stale module.
     """
-    top = module_name.split(".")[0]
-    spec = importlib.util.find_spec(top)
-    if spec is None:
-        return []
-    files: list[Path] = []
-    suffixes = tuple(importlib.machinery.EXTENSION_SUFFIXES)
-    if spec.submodule_search_locations:
+    found = {Path(path).resolve() for path in files}
+    spec = importlib.util.find_spec(module_name.split(".")[0])
+    if spec is not None and spec.submodule_search_locations:
         for folder in spec.submodule_search_locations:
-            files += [p for p in Path(folder).rglob("*") if p.name.endswith(suffixes)]
-    elif spec.origin and spec.origin.endswith(suffixes):
-        files.append(Path(spec.origin))
-    return [text for path in files if (text := _complaint(str(path))) is not None]
+            found.update(path.resolve() for path in Path(folder).rglob("*.*"))
+    elif spec is not None and spec.origin:
+        found.add(Path(spec.origin).resolve())
+    paths = sorted(str(path) for path in found if _loadable(path) and path.is_file())
+    return [text for path in paths if (text := _complaint(path)) is not None]
 
 
 def stale_object(obj: Any) -> str | None:
     """Describe the module of ``obj``'s class when it was built against another C API."""
     for cls in type(obj).__mro__:
         path = getattr(sys.modules.get(cls.__module__), "__file__", None)
-        if path and path.endswith(tuple(importlib.machinery.EXTENSION_SUFFIXES)):
+        if path and _loadable(Path(path)):
             text = _complaint(path)
             if text is not None:
                 return text

@@ -1,20 +1,26 @@
+# cython: boundscheck=True, wraparound=True
 """Structures written in plain Python, behind the native operators: slower, never different.
 
-A space may give the methods below instead of compiled operators.  ``theta``, ``mu`` and costs are
-dicts of arrays by block name, without padding: shared blocks have the block's shape, the node and
-edge blocks one row per node or edge.  A label is an array of small integers.
+A space may give the methods below instead of compiled operators.  ``theta`` is a dict of read-only
+arrays by block name, without padding: shared blocks have the block's shape, the node and edge
+blocks one row per node or edge.  Parts, marginals and costs are given back in the same form;
+blocks left out are zero, and a pair ``(flat indices, values)`` may stand for an array with few
+entries.  A label is an array of integers, ``label_offsets`` says how many.
 
 =========================================  =====================================================
-``argmax(examples, i, theta)``             the best label
+``argmax(examples, i, theta)``             the best label; ties broken in a fixed way
 ``kbest(examples, i, theta, k)``           optional: the k best labels, best first
-``parts(examples, i, label)``              ``mu(label)`` as a dict; blocks left out are zero
+``parts(examples, i, label)``              ``mu(label)``
 ``loss(examples, i, label)``               ``L(label, truth)``
 ``loss_costs(examples, i)``                optional: ``(costs, const)``, the loss as costs of parts
 ``argmax_augmented(examples, i, theta)``   optional: the most violated label, loss included
 ``project(examples, i, theta, name)``      optional: ``(mu, value)`` of the projection ``name``
 =========================================  =====================================================
 
-``sizes(examples, i)`` gives the number of nodes and edges where they are not those of the offsets.
+A space with its own ``loss`` says in ``loss_names`` what it may be called (default
+``("hamming",)``), one with ``project`` the ``projections`` it knows (default ``("entropy",)``).
+A :class:`~structsolve.NodeSpace` needs neither: the node losses are there already.
+``structsolve.testing`` holds an example of a whole structure, and checks yours.
 """
 
 import numpy as np
@@ -22,89 +28,171 @@ import numpy as np
 from libc.string cimport memcpy
 from .operators cimport Loss, Oracle, Parts, Projection
 
+from .structure import NodeSpace
+
 
 cdef class _Face:
-    """Sizes of examples, and flat theta to named views and back."""
+    """Flat theta to named arrays, named arrays back to sparse parts, and named errors."""
 
-    cdef public object space, examples, layout
+    cdef object space, examples, layout, n_states
 
     def __init__(self, space, examples):
         self.space, self.examples, self.layout = space, examples, space.layout
+        self.n_states = len(space.classes_) if isinstance(space, NodeSpace) else None
 
-    def sizes(self, Py_ssize_t i):
-        examples = self.examples
-        edges = examples.edge_offsets
+    cdef tuple sizes(self, Py_ssize_t i):
+        offsets, edges = self.examples.offsets, self.examples.edge_offsets
         n_edges = 0 if edges is None else int(edges[i + 1] - edges[i])
-        return int(examples.offsets[i + 1] - examples.offsets[i]), n_edges
+        return int(offsets[i + 1] - offsets[i]), n_edges
 
     cdef object flat(self, Py_ssize_t i, const double* theta):
-        n_nodes, n_edges = self.sizes(i)
-        cdef Py_ssize_t size = self.layout.theta_size(n_nodes, n_edges)
+        # A copy: the plugin may keep it, and may not change the caller's.
+        cdef Py_ssize_t size = self.layout.theta_size(*self.sizes(i))
         copy = np.empty(size)
         cdef double[::1] view = copy
         if size:
             memcpy(&view[0], theta, size * sizeof(double))
+        copy.flags.writeable = False
         return copy
 
-    cdef object named(self, Py_ssize_t i, const double* theta):
+    cdef object named(self, Py_ssize_t i, flat):
         n_nodes, n_edges = self.sizes(i)
-        return self.layout.theta_views(self.flat(i, theta), n_nodes, n_edges)
+        return self.layout.theta_views(flat, n_nodes, n_edges)
 
-    def unnamed(self, Py_ssize_t i, parts, str what):
-        """Flat array of a dict of parts; unknown blocks and wrong shapes are refused."""
-        n_nodes, n_edges = self.sizes(i)
-        flat = np.zeros(self.layout.theta_size(n_nodes, n_edges))
-        views = self.layout.theta_views(flat, n_nodes, n_edges)
-        if not isinstance(parts, dict):
-            raise TypeError(
-                f"example {i}: {what} returned {type(parts).__name__}, expected a dict of arrays "
-                f"by block name {sorted(views)}"
-            )
-        for name, array in parts.items():
-            if name not in views:
-                raise ValueError(
-                    f"example {i}: {what} returned the block {name!r}; known: {sorted(views)}"
-                )
-            array = np.asarray(array, dtype=np.float64)
-            if array.shape != views[name].shape:
-                raise ValueError(
-                    f"example {i}: {what} returned block {name!r} of shape {array.shape}, expected "
-                    f"{views[name].shape}"
-                )
-            views[name][...] = array
-        return flat
-
-    def label_size(self, Py_ssize_t i):
+    def limits(self, Py_ssize_t i):
+        """Doubles in theta, integers in a label, and states of a node (None where unknown)."""
+        if not 0 <= i < self.examples.n:
+            raise ValueError(f"example {i} of {self.examples.n}: no such example")
         offsets = self.examples.label_offsets
-        return int(offsets[i + 1] - offsets[i])
+        size = int(offsets[i + 1] - offsets[i])
+        return self.layout.theta_size(*self.sizes(i)), size, self.n_states
 
+    def ask(self, str method, Py_ssize_t i, *arguments):
+        """Call the space's method; what it raises becomes a ValueError that names the example."""
+        try:
+            return getattr(self.space, method)(self.examples, i, *arguments)
+        except Exception as error:
+            if isinstance(error, ValueError) and str(error).startswith(f"example {i}:"):
+                raise
+            raise ValueError(
+                f"example {i}: {method}() of structure {self.space.structure.name!r} raised "
+                f"{type(error).__name__}: {error}"
+            ) from error
 
-cdef int _write(object label, Py_ssize_t size, Py_ssize_t i, str what, int* out) except -1:
-    array = np.ascontiguousarray(label, dtype=np.int32).ravel()
-    if array.size != size:
+    def refuse(self, str method, Py_ssize_t i, found, expected):
+        """Raise the ValueError for an answer of the wrong kind."""
         raise ValueError(
-            f"example {i}: {what} returned a label of {array.size} entries, expected {size}"
+            f"example {i}: {method}() of structure {self.space.structure.name!r} returned "
+            f"{found}, expected {expected}"
         )
-    cdef const int[::1] view = array
-    if size:
-        memcpy(out, &view[0], size * sizeof(int))
+
+    def pair(self, str method, Py_ssize_t i, answer, expected):
+        """Unpack an answer of two."""
+        try:
+            first, second = answer
+        except (TypeError, ValueError):
+            self.refuse(method, i, repr(answer), expected)
+        return first, self.number(method, i, second)
+
+    def number(self, str method, Py_ssize_t i, answer):
+        """Check a number."""
+        try:
+            value = float(answer)
+        except (TypeError, ValueError):
+            self.refuse(method, i, repr(answer), "a number")
+        if not np.isfinite(value):
+            self.refuse(method, i, value, "a finite number")
+        return value
+
+    def label(self, str method, Py_ssize_t i, answer):
+        """Check a label; return it as int32."""
+        offsets = self.examples.label_offsets
+        cdef Py_ssize_t size = int(offsets[i + 1] - offsets[i])
+        try:
+            array = np.asarray(answer).ravel()
+        except ValueError:
+            array = np.asarray(None)
+        if array.dtype.kind not in "iub" and array.size or array.size != size:
+            self.refuse(method, i, repr(answer), f"a label of {size} integers")
+        label = np.ascontiguousarray(array, dtype=np.int32)
+        if self.n_states is not None and size and not 0 <= array.min() <= array.max() < self.n_states:
+            self.refuse(method, i, repr(answer), f"states 0 .. {self.n_states - 1}")
+        if not np.array_equal(label, array):
+            self.refuse(method, i, repr(answer), "integers that fit 32 bits")
+        return label
+
+    def entries(self, str method, Py_ssize_t i, parts):
+        """Return named parts as positions in theta and values; zeros are left out."""
+        n_nodes, n_edges = self.sizes(i)
+        rows = {"node": n_nodes, "edge": n_edges}
+        starts = {"node": self.layout.shared_size,
+                  "edge": self.layout.shared_size + n_nodes * self.layout.node_size}
+        blocks = {block.name: block for block in self.layout.blocks}
+        if not isinstance(parts, dict):
+            self.refuse(method, i, type(parts).__name__,
+                        f"a dict of arrays by block name {sorted(blocks)}")
+        indices, values = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
+        for name, given in parts.items():
+            if name not in blocks:
+                self.refuse(method, i, f"the block {name!r}", f"blocks of {sorted(blocks)}")
+            block = blocks[name]
+            shape = block.shape if block.kind == "shared" else (rows[block.kind], *block.shape)
+            index, value = self.nonzero(method, i, name, given, shape)
+            start = starts.get(block.kind, self.layout.starts[name])
+            indices.append(start + index // shape[-1] * block.stride + index % shape[-1])
+            values.append(value)
+        return np.concatenate(indices), np.concatenate(values)
+
+    def nonzero(self, str method, Py_ssize_t i, name, given, shape):
+        """Return one block's flat positions and values that are not zero."""
+        try:
+            if isinstance(given, tuple) and len(given) == 2:
+                index, value = np.asarray(given[0]), np.asarray(given[1], dtype=np.float64)
+                size = int(np.prod(shape))
+                if not index.size:
+                    index = index.astype(np.int64)
+                if index.ndim != 1 or index.shape != value.shape or index.dtype.kind not in "iu" or (
+                    index.size and not 0 <= index.min() <= index.max() < size
+                ):
+                    self.refuse(method, i, f"block {name!r} as a pair of {given!r}",
+                                f"equally long 1-D indices below {size} and values")
+            else:
+                array = np.asarray(given, dtype=np.float64)
+                if array.shape != shape:
+                    self.refuse(method, i, f"block {name!r} of shape {array.shape}", shape)
+                flat = array.ravel()
+                index = np.flatnonzero(flat)
+                value = flat[index]
+        except TypeError as error:
+            self.refuse(method, i, f"block {name!r} that is not numeric ({error})", "numbers")
+        if not np.isfinite(value).all():
+            self.refuse(method, i, f"block {name!r} with NaN or infinity", "finite numbers")
+        return index.astype(np.int64), value
+
+    def score(self, Py_ssize_t i, flat, label):
+        """Return ``<theta, mu(label)>``; parts that a label lacks may score -inf."""
+        index, value = self.entries("parts", i, self.ask("parts", i, label))
+        return float(flat[index] @ value)
+
+
+cdef int _copy(object label, int* out) except -1:
+    cdef const int[::1] view = label
+    if view.shape[0]:
+        memcpy(out, &view[0], view.shape[0] * sizeof(int))
     return 0
 
 
-cdef object _read(const int* label, Py_ssize_t size):
-    array = np.empty(size, dtype=np.int32)
+cdef object _label(_Face face, Py_ssize_t i, const int* label):
+    offsets = face.examples.label_offsets
+    array = np.empty(int(offsets[i + 1] - offsets[i]), dtype=np.int32)
     cdef int[::1] view = array
-    if size:
-        memcpy(&view[0], label, size * sizeof(int))
+    if view.shape[0]:
+        memcpy(&view[0], label, view.shape[0] * sizeof(int))
     return array
 
 
-def _named_error(error, i, structure):
-    return type(error)(f"example {i}: {structure}: {error}")
-
-
 cdef class PythonOracle(Oracle):
-    """An oracle that calls the space's ``argmax``."""
+    """An oracle that calls the space's ``argmax``, ``kbest`` and ``argmax_augmented``."""
 
     cdef _Face face
 
@@ -113,64 +201,45 @@ cdef class PythonOracle(Oracle):
         self.has_kbest = hasattr(space, "kbest")
         self.has_augmented = hasattr(space, "argmax_augmented") and examples.labels is not None
 
+    def limits(self, Py_ssize_t i):
+        """Sizes of example i, for the checks of :mod:`structsolve.faces`."""
+        return self.face.limits(i)
+
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     char* work) except -1 nogil:
         with gil:
             flat = self.face.flat(i, theta)
-            space = self.face.space
-            n_nodes, n_edges = self.face.sizes(i)
-            views = self.face.layout.theta_views(flat, n_nodes, n_edges)
-            answer = _call(space.argmax, "argmax", space, i, self.face.examples, i, views)
-            _write(answer, self.face.label_size(i), i, "argmax", label)
-            value[0] = _score(self.face, i, flat, answer)
+            answer = self.face.ask("argmax", i, self.face.named(i, flat))
+            answer = self.face.label("argmax", i, answer)
+            _copy(answer, label)
+            value[0] = self.face.score(i, flat, answer)
         return 0
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
-        cdef Py_ssize_t j, size, found
+        cdef Py_ssize_t found = 0
         with gil:
             flat = self.face.flat(i, theta)
-            space = self.face.space
-            n_nodes, n_edges = self.face.sizes(i)
-            views = self.face.layout.theta_views(flat, n_nodes, n_edges)
-            answers = list(_call(space.kbest, "kbest", space, i, self.face.examples, i, views, k))
-            size = self.face.label_size(i)
-            found = min(len(answers), k)
-            for j in range(found):
-                _write(answers[j], size, i, "kbest", labels + j * size)
-                values[j] = _score(self.face, i, flat, answers[j])
+            answers = self.face.ask("kbest", i, self.face.named(i, flat), k)
+            if not hasattr(answers, "__len__"):
+                self.face.refuse("kbest", i, repr(answers), "a list of labels")
+            for answer in answers[:k]:
+                answer = self.face.label("kbest", i, answer)
+                _copy(answer, labels + found * <Py_ssize_t>len(answer))
+                values[found] = self.face.score(i, flat, answer)
+                found += 1
         return found
 
     cdef int argmax_augmented(self, Py_ssize_t i, const double* theta, int* label, double* value,
                               double* loss, char* work) except -1 nogil:
         with gil:
             flat = self.face.flat(i, theta)
-            space = self.face.space
-            n_nodes, n_edges = self.face.sizes(i)
-            views = self.face.layout.theta_views(flat, n_nodes, n_edges)
-            answer = _call(space.argmax_augmented, "argmax_augmented", space, i,
-                           self.face.examples, i, views)
-            _write(answer, self.face.label_size(i), i, "argmax_augmented", label)
-            loss[0] = _call(space.loss, "loss", space, i, self.face.examples, i,
-                            np.asarray(answer))
-            value[0] = _score(self.face, i, flat, answer) + loss[0]
+            answer = self.face.ask("argmax_augmented", i, self.face.named(i, flat))
+            answer = self.face.label("argmax_augmented", i, answer)
+            _copy(answer, label)
+            loss[0] = self.face.number("loss", i, self.face.ask("loss", i, answer))
+            value[0] = self.face.score(i, flat, answer) + loss[0]
         return 0
-
-
-def _call(method, str name, space, Py_ssize_t i, *arguments):
-    """Call a plugin's Python method; its exceptions name the example and the structure."""
-    try:
-        return method(*arguments)
-    except Exception as error:
-        raise ValueError(
-            f"example {i}: {name}() of structure {space.structure.name!r} raised "
-            f"{type(error).__name__}: {error}"
-        ) from error
-
-
-def _score(_Face face, Py_ssize_t i, flat, label):
-    parts = _call(face.space.parts, "parts", face.space, i, face.examples, i, np.asarray(label))
-    return float(flat @ face.unnamed(i, parts, "parts"))
 
 
 cdef class PythonParts(Parts):
@@ -185,30 +254,40 @@ cdef class PythonParts(Parts):
                       default=layout.shared_size)
         self.max_entries = max(largest, 1)
 
-    cdef object vector(self, Py_ssize_t i, const int* label):
-        space = self.face.space
-        label_array = _read(label, self.face.label_size(i))
-        parts = _call(space.parts, "parts", space, i, self.face.examples, i, label_array)
-        return self.face.unnamed(i, parts, "parts")
+    def limits(self, Py_ssize_t i):
+        """Sizes of example i, for the checks of :mod:`structsolve.faces`."""
+        return self.face.limits(i)
+
+    cdef tuple vector(self, Py_ssize_t i, const int* label):
+        parts = self.face.ask("parts", i, _label(self.face, i, label))
+        return self.face.entries("parts", i, parts)
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
                            double* value) except -1 nogil:
         with gil:
-            return _sparse(self.vector(i, label), index, value)
+            positions, values = self.vector(i, label)
+            return _sparse(positions, values, index, value)
 
     cdef Py_ssize_t difference(self, Py_ssize_t i, const int* truth, const int* label, int* index,
                                double* value) except -1 nogil:
         with gil:
-            return _sparse(self.vector(i, truth) - self.vector(i, label), index, value)
+            away, away_values = self.vector(i, label)
+            home, home_values = self.vector(i, truth)
+            return _sparse(np.concatenate([home, away]),
+                           np.concatenate([home_values, -away_values]), index, value)
 
 
-cdef Py_ssize_t _sparse(object flat, int* index, double* value) except -1:
+cdef Py_ssize_t _sparse(object positions, object values, int* index, double* value) except -1:
+    # Sums what is given twice, leaves zeros out.
+    positions, inverse = np.unique(positions, return_inverse=True)
+    totals = np.bincount(inverse, weights=values, minlength=len(positions))
+    cdef const double[::1] total = totals
+    cdef const long long[::1] position = positions.astype(np.longlong)
     cdef Py_ssize_t n = 0, j
-    cdef const double[::1] view = flat
-    for j in range(view.shape[0]):
-        if view[j] != 0:
-            index[n] = <int>j
-            value[n] = view[j]
+    for j in range(total.shape[0]):
+        if total[j] != 0:
+            index[n] = <int>position[j]
+            value[n] = total[j]
             n += 1
     return n
 
@@ -223,21 +302,26 @@ cdef class PythonLoss(Loss):
         self.decomposes = hasattr(space, "loss_costs")
         self.averaged = bool(getattr(space, "loss_averaged", False))
 
+    def limits(self, Py_ssize_t i):
+        """Sizes of example i, for the checks of :mod:`structsolve.faces`."""
+        return self.face.limits(i)
+
     cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
         with gil:
-            space = self.face.space
-            array = _read(label, self.face.label_size(i))
-            return _call(space.loss, "loss", space, i, self.face.examples, i, array)
+            answer = self.face.ask("loss", i, _label(self.face, i, label))
+            return self.face.number("loss", i, answer)
 
     cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
-        cdef const double[::1] costs
+        cdef const double[::1] cost
+        cdef const long long[::1] position
         cdef Py_ssize_t j
         with gil:
-            space = self.face.space
-            parts, const = _call(space.loss_costs, "loss_costs", space, i, self.face.examples, i)
-            costs = self.face.unnamed(i, parts, "loss_costs")
-            for j in range(costs.shape[0]):
-                theta[j] += scale * costs[j]
+            answer = self.face.ask("loss_costs", i)
+            parts, const = self.face.pair("loss_costs", i, answer, "a pair (costs, const)")
+            positions, costs = self.face.entries("loss_costs", i, parts)
+            cost, position = costs, positions.astype(np.longlong)
+            for j in range(cost.shape[0]):
+                theta[position[j]] += scale * cost[j]
             return scale * const
 
 
@@ -245,21 +329,27 @@ cdef class PythonProjection(Projection):
     """A projection from the space's ``project``."""
 
     cdef _Face face
-    cdef object name
+    cdef str name
 
     def __init__(self, space, examples, str name):
         self.face = _Face(space, examples)
         self.name = name
 
+    def limits(self, Py_ssize_t i):
+        """Sizes of example i, for the checks of :mod:`structsolve.faces`."""
+        return self.face.limits(i)
+
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
                      char* work) except -1 nogil:
-        cdef const double[::1] mu
+        cdef const double[::1] view
         with gil:
-            space = self.face.space
-            parts, total = _call(space.project, "project", space, i, self.face.examples, i,
-                                 self.face.named(i, theta), self.name)
-            mu = self.face.unnamed(i, parts, "project")
-            value[0] = total
-            if mu.shape[0]:
-                memcpy(marginals, &mu[0], mu.shape[0] * sizeof(double))
+            flat = self.face.flat(i, theta)
+            answer = self.face.ask("project", i, self.face.named(i, flat), self.name)
+            parts, value[0] = self.face.pair("project", i, answer, "a pair (marginals, value)")
+            positions, values = self.face.entries("project", i, parts)
+            mu = np.zeros(flat.shape[0])
+            np.add.at(mu, positions, values)
+            view = mu
+            if view.shape[0]:
+                memcpy(marginals, &view[0], view.shape[0] * sizeof(double))
         return 0

@@ -84,7 +84,13 @@ def run_demo(output: str = "structsolve-demo", seed: int = 0, quick: bool = Fals
         flush=True,
     )
     flat, flat_labels = np.concatenate(train.pixels), np.concatenate(train.labels)
-    options = {"alpha": 1e-3, "tol": 1e-2, "max_iter": 200, "random_state": seed, "verbose": 1}
+    options: dict[str, Any] = {
+        "alpha": 1e-3,
+        "tol": 1e-2,
+        "max_iter": 200,
+        "random_state": seed,
+        "verbose": 1,
+    }
     rows, guesses, histories, models = [], {}, {}, {}
 
     def compare(name: str, model: Any, X: Any, y: Any) -> None:

@@ -88,17 +88,16 @@ def _stack_sparse(rows: list[Any]) -> Any:
     """scipy.sparse.vstack without its per-matrix overhead."""
     import scipy.sparse as sp
 
-    rows = [x.tocsr() for x in rows]
-    indptr = np.zeros(sum(x.shape[0] for x in rows) + 1, dtype=np.int64)
-    sizes = np.array([x.indptr[-1] for x in rows], dtype=np.int64)
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    position = 1
-    for x, start in zip(rows, starts):
-        indptr[position : position + x.shape[0]] = x.indptr[1:]
-        indptr[position : position + x.shape[0]] += start
-        position += x.shape[0]
-    data = np.concatenate([x.data[: x.indptr[-1]] for x in rows])
-    indices = np.concatenate([x.indices[: x.indptr[-1]] for x in rows])
+    rows = [x if x.format == "csr" else x.tocsr() for x in rows]
+    pointers = [x.indptr for x in rows]
+    counts = np.array([len(p) - 1 for p in pointers])
+    sizes = np.array([p[-1] for p in pointers], dtype=np.int64)
+    starts = np.cumsum(sizes) - sizes
+    indptr = np.zeros(counts.sum() + 1, dtype=np.int64)
+    indptr[1:] = np.concatenate([p[1:] for p in pointers]) + np.repeat(starts, counts)
+    # Arrays of a CSR matrix may be longer than its last pointer says.
+    data = np.concatenate([x.data[:size] for x, size in zip(rows, sizes.tolist())])
+    indices = np.concatenate([x.indices[:size] for x, size in zip(rows, sizes.tolist())])
     return sp.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, rows[0].shape[1]))
 
 
@@ -147,23 +146,27 @@ def stack_rows(
         raise ValueError(f"{what} is empty: expected at least one example")
     rows = []
     for i, x in enumerate(X):
-        if not is_sparse(x):
+        if isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind == "f":
+            pass
+        elif not is_sparse(x):
             if isinstance(x, (list, tuple)) and x and isinstance(x[0], (dict, str)):
                 raise ValueError(
                     f"{what}, example {i}: rows are of type {type(x[0]).__name__}, expected "
                     "numbers; vectorise them with structsolve.SequenceVectorizer"
                 )
             x = _checked_dense(x, f"{what}, example {i}", 2)
-        if x.shape[0] < min_rows:
+        n_rows, n_columns = x.shape
+        if n_rows < min_rows:
             raise ValueError(
-                f"{what}, example {i}: found {x.shape[0]} rows, expected at least {min_rows}; drop "
+                f"{what}, example {i}: found {n_rows} rows, expected at least {min_rows}; drop "
                 "empty examples before fitting or predicting"
             )
         if n_features is None:
-            n_features = x.shape[1]
-        _expect_columns(x.shape[1], n_features, what, i)
+            n_features = n_columns
+        if n_columns != n_features:
+            _expect_columns(n_columns, n_features, what, i)
         rows.append(x)
-    sparse = [is_sparse(x) for x in rows]
+    sparse = [not isinstance(x, np.ndarray) for x in rows]
     if any(sparse) and not all(sparse):
         i = sparse.index(not sparse[0])
         raise ValueError(

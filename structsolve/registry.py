@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import functools
+import copy
 import importlib.metadata
 import logging
+import re
 import threading
+import types
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pluggy
@@ -46,22 +50,37 @@ class Registry:
         self.plugins: list[Plugin] = []
 
     def load_entry_points(self) -> None:
-        """Load every installed plugin; a broken one is remembered with its error and left out."""
-        seen = set()
+        """Load every installed plugin; a broken one is remembered with its error and left out.
+
+        Ours come first: hooks ask the last one registered first, so that any other plugin may
+        answer in place of a structure's own, whatever the order on ``sys.path``.
+        """
+        found, seen = [], set()
         for distribution in importlib.metadata.distributions():
-            for entry in distribution.entry_points:
-                if entry.group != GROUP or (entry.name, entry.value) in seen:
-                    continue
-                seen.add((entry.name, entry.value))
-                plugin = Plugin(entry.name, distribution.name, distribution.version)
-                try:
-                    if not entry.module.startswith("structsolve."):
-                        stale = abi.stale_modules(entry.module)
-                        if stale:
-                            raise ImportError("; ".join(stale))
-                    self.add(entry.load(), plugin)
-                except Exception as error:  # a plugin may fail in any way; the others stay
-                    self._broken(plugin, error)
+            try:
+                entries = [e for e in distribution.entry_points if e.group == GROUP]
+                ours = [_is_ours(e.module) for e in entries]
+            except Exception as error:  # an entry_points.txt that is none
+                self._broken(_plugin_of("?", distribution), error)
+                continue
+            if not entries:
+                continue
+            plugins = [_plugin_of(e.name, distribution) for e in entries]
+            # The first of a name on sys.path is the one that gets imported.
+            if (key := re.sub(r"[-_.]+", "-", plugins[0].distribution).lower()) not in seen:
+                seen.add(key)
+                found += zip(ours, plugins, entries, [distribution] * len(entries))
+        for our, plugin, entry, distribution in sorted(
+            found, key=lambda item: (not item[0], item[1].distribution, item[1].name)
+        ):
+            try:
+                if not our:
+                    stale = abi.stale_modules(entry.module, _files(distribution))
+                    if stale:
+                        raise ImportError("; ".join(stale))
+                self.add(entry.load(), plugin)
+            except (Exception, SystemExit) as error:  # it may fail in any way; the others stay
+                self._broken(plugin, error)
 
     def register(self, module: Any, name: str | None = None) -> None:
         """Register a module or object with hook implementations (for scripts and tests)."""
@@ -70,18 +89,26 @@ class Registry:
 
     def unregister(self, module: Any) -> None:
         """Take a registered module or object out again."""
+        if not self.manager.is_registered(module):
+            raise ValueError(f"{module!r} is not registered as a plugin")
         self.manager.unregister(module)
         self.plugins = [p for p in self.plugins if p.module is not module]
 
     def add(self, module: Any, plugin: Plugin) -> None:
         """Check a plugin's hooks and what it declares, then register it."""
-        marked = {
-            name: options
-            for name in dir(module)
-            if name.startswith("structsolve_")
-            and (options := self.manager.parse_hookimpl_opts(module, name)) is not None
-        }
+        for other in self.plugins:
+            if not other.error and (other.name == plugin.name or other.module is module):
+                what = "the name" if other.name == plugin.name else "the module"
+                raise ValueError(f"{what} is taken by {other.label}; rename or uninstall one")
         known = [n for n in vars(hookspecs) if n.startswith("structsolve_")]
+        marked = {}
+        for name in dir(module):
+            if name.startswith("structsolve_"):
+                options = self.manager.parse_hookimpl_opts(module, name)
+                if options is not None:
+                    marked[name] = options
+                elif name in known:
+                    raise TypeError(f"{name} is not marked; decorate it with structsolve.hookimpl")
         for name in marked:
             if name not in known:
                 raise TypeError(f"implements the unknown hook {name!r}; known hooks: {known}")
@@ -89,20 +116,23 @@ class Registry:
             raise TypeError(
                 f"{module!r} implements no hook; mark functions with structsolve.hookimpl"
             )
-        self.manager.register(module, name=plugin.name)
+        declares: dict[str, list[Any]] = {}
         try:
+            self.manager.register(module, name=plugin.name)
             for kind in (*LISTS, "loss_names"):
                 hook = f"structsolve_{kind}"
-                if hook in marked:
-                    plugin.declares[kind] = _checked(getattr(module, hook)(), hook, kind)
-        except Exception:
-            self.manager.unregister(module)
+                if hook in marked and not marked[hook].get("wrapper"):
+                    declares[kind] = _checked(getattr(module, hook)(), hook, kind)
+        except BaseException:
+            # A failed registration leaves the hooks that it came to before the wrong one.
+            if self.manager.is_registered(module):
+                self.manager.unregister(module)
             raise
         plugin.module = module
-        plugin.declares["hooks"] = sorted(marked)
+        plugin.declares = {**declares, "hooks": sorted(marked)}
         self.plugins.append(plugin)
 
-    def _broken(self, plugin: Plugin, error: Exception) -> None:
+    def _broken(self, plugin: Plugin, error: BaseException) -> None:
         plugin.error = f"{type(error).__name__}: {' '.join(str(error).split())}"
         self.plugins.append(plugin)
         logger.warning("%s was not loaded: %s", plugin.label, plugin.error)
@@ -120,9 +150,7 @@ class Registry:
         found = [(p, d) for p in self.plugins for d in p.declares.get(kind, ()) if d.name == name]
         if len(found) > 1:
             labels = " and ".join(p.label for p, _ in found)
-            raise ValueError(
-                f"{kind[:-1]} {name!r} is declared by {labels}; uninstall one of them"
-            )
+            raise ValueError(f"{kind[:-1]} {name!r} is declared by {labels}; uninstall one of them")
         if not found:
             raise ValueError(
                 f"unknown {kind[:-1].replace('_', ' ')} {name!r}; known: {self.names(kind)}"
@@ -142,78 +170,116 @@ class Registry:
         ------
         TypeError
             When a plugin returns something else than ``expected`` or None.
-        ValueError, ImportError
-            What the plugin raised, with its name in front.
+        ImportError
+            When what it returns was compiled against another C API.
+        ValueError, TypeError, RuntimeError
+            What the plugin raised, with its name in front: a ValueError or TypeError (of ours
+            without the name) stays one, anything else becomes a RuntimeError.
         """
         try:
             answer = getattr(self.manager.hook, hook)(**arguments)
-        except (ValueError, TypeError):
-            raise
         except Exception as error:
             owner = self._owner_of_traceback(error)
-            raise RuntimeError(
-                f"{owner} failed in {hook}: {type(error).__name__}: {error}"
+            kind = next((k for k in (ValueError, TypeError) if isinstance(error, k)), RuntimeError)
+            if kind is not RuntimeError and (owner is None or _is_ours(_module_name(owner.module))):
+                raise
+            raise kind(
+                f"{_label(owner)} failed in {hook}: {type(error).__name__}: {error}"
             ) from error
         if answer is None:
             return None
         stale = abi.stale_object(answer)
-        if stale:
-            raise ImportError(f"{self._owner(answer)}: {stale}")
-        if not isinstance(answer, expected):
+        if stale or not isinstance(answer, expected):
+            label = _label(self._owner_of_module(type(answer).__module__))
+            if stale:
+                raise ImportError(f"{label}: {stale}")
             raise TypeError(
-                f"{self._owner(answer)} returned {type(answer).__name__} from {hook}, expected "
-                f"{expected.__name__}"
+                f"{label} returned {type(answer).__name__} from {hook}, expected "
+                f"{expected.__module__}.{expected.__name__}"
             )
         return answer
 
-    def _owner(self, answer: Any) -> str:
-        module = type(answer).__module__
-        return self._owner_of_modules([module]) or f"a plugin (class of module {module})"
-
-    def _owner_of_traceback(self, error: BaseException) -> str:
+    def _owner_of_traceback(self, error: BaseException) -> Plugin | None:
         modules = []
         trace = error.__traceback__
         while trace is not None:
             modules.append(trace.tb_frame.f_globals.get("__name__", ""))
             trace = trace.tb_next
-        return self._owner_of_modules(modules) or "a plugin"
+        # The innermost frame that belongs to a plugin is the one to blame.
+        owners = (self._owner_of_module(module) for module in reversed(modules))
+        return next((owner for owner in owners if owner is not None), None)
 
-    def _owner_of_modules(self, modules: list[str]) -> str:
-        for plugin in reversed(self.plugins):
-            name = getattr(plugin.module, "__name__", type(plugin.module).__module__)
-            if any(m == name or m.startswith(f"{name}.") for m in modules):
-                return plugin.label
-        return ""
+    def _owner_of_module(self, module: str) -> Plugin | None:
+        for plugin in self.plugins:
+            name = _module_name(plugin.module)
+            if plugin.module is not None and (module == name or module.startswith(f"{name}.")):
+                return plugin
+        # Else a plugin of the same package; the core's modules belong to no plugin.
+        package = module.split(".")[0]
+        for plugin in self.plugins:
+            name = _module_name(plugin.module)
+            if plugin.module is not None and package == name.split(".")[0] != "structsolve":
+                return plugin
+        return None
+
+
+def _is_ours(module: str) -> bool:
+    return module.split(".")[0] == "structsolve"
+
+
+def _module_name(plugin: Any) -> str:
+    if isinstance(plugin, types.ModuleType):
+        return plugin.__name__
+    return getattr(plugin, "__module__", None) or type(plugin).__module__
+
+
+def _label(owner: Plugin | None) -> str:
+    return "a plugin" if owner is None else owner.label
+
+
+def _plugin_of(name: str, distribution: importlib.metadata.Distribution) -> Plugin:
+    try:
+        return Plugin(name, distribution.metadata["Name"] or "?", distribution.version or "?")
+    except Exception:  # metadata cut short
+        return Plugin(name, str(getattr(distribution, "_path", "?")), "?")
+
+
+def _files(distribution: importlib.metadata.Distribution) -> list[Path]:
+    return [Path(str(distribution.locate_file(file))) for file in distribution.files or ()]
 
 
 def _checked(declared: Any, hook: str, kind: str) -> list[Any]:
     expected = str if kind == "loss_names" else Named
-    try:
-        declared = list(declared)
-    except TypeError:
-        raise TypeError(f"{hook} returned {declared!r}, expected a list") from None
+    if isinstance(declared, (str, bytes)) or not isinstance(declared, Iterable):
+        raise TypeError(
+            f"{hook} returned {declared!r}, expected a list of {expected.__name__} objects"
+        )
+    declared = list(declared)
     for item in declared:
         if not isinstance(item, expected):
             raise TypeError(
                 f"{hook} returned a list with {item!r}, expected {expected.__name__} objects"
             )
+    names = [getattr(item, "name", item) for item in declared]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{hook} declares {name!r} twice")
     return declared
 
 
-_lock = threading.Lock()
-
-
-@functools.lru_cache(maxsize=None)
-def _default() -> Registry:
-    registry = Registry()
-    registry.load_entry_points()
-    return registry
+_lock = threading.RLock()
+_registry: Registry | None = None
 
 
 def default() -> Registry:
     """Return the registry of installed plugins; entry points are read at the first call."""
+    global _registry
     with _lock:
-        return _default()
+        if _registry is None:
+            # Known before it is filled, so that a plugin may come here while it is imported.
+            _registry = Registry()
+            _registry.load_entry_points()
+        return _registry
 
 
 def get_structure(structure: Any = "chain", **params: Any) -> Any:
@@ -223,7 +289,7 @@ def get_structure(structure: Any = "chain", **params: Any) -> Any:
     ----------
     structure : str or Structure
     **params
-        Constructor arguments of the structure.
+        Constructor arguments of the structure; they go to a copy of a structure object.
 
     Examples
     --------
@@ -238,7 +304,7 @@ def get_structure(structure: Any = "chain", **params: Any) -> Any:
             f"structure is {structure!r}, expected a name (known: {default().names('structures')}) "
             "or a Structure object"
         )
-    return structure.set_params(**params) if params else structure
+    return copy.copy(structure).set_params(**params) if params else structure
 
 
 def list_plugins() -> list[dict[str, Any]]:

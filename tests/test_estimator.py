@@ -267,8 +267,8 @@ def test_score_is_one_minus_the_loss_per_part():
 
 def test_class_weights_move_the_decision():
     rng = np.random.default_rng(0)
-    X = np.r_[rng.normal(0, 1, (100, 1)), rng.normal(1, 1, (20, 1))]
-    y = np.r_[["common"] * 100, ["rare"] * 20]
+    X = np.r_[rng.normal(0, 1, (60, 1)), rng.normal(1, 1, (60, 1))]
+    y = np.r_[["common"] * 60, ["rare"] * 60]
     plain = StructuredSVM("multiclass").fit(X, y)
     heavy = StructuredSVM("multiclass", loss=ClassWeights({"rare": 10.0})).fit(X, y)
     assert (heavy.predict(X) == "rare").sum() > (plain.predict(X) == "rare").sum() + 10

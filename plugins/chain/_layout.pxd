@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 
 
 cdef class ChainShape:
-    cdef readonly Py_ssize_t K, stride, shared_size, edge_size, max_length
+    cdef readonly Py_ssize_t n, K, stride, shared_size, edge_size, max_length
     # First double of the block in theta, -1 where the space has no such block.
     cdef readonly Py_ssize_t transition, start, end
     cdef const int64_t* offsets

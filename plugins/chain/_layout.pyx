@@ -14,13 +14,20 @@ cdef class ChainShape:
     layout : structsolve.blocks.Layout
         Layout of a chain space.
     offsets : ndarray of int64 of shape (n + 1,)
-        First node of each chain.
+        First node of each chain; every chain has at least one.
     """
 
     def __init__(self, layout, offsets):
         cdef const int64_t[::1] view = offsets
+        lengths = np.diff(offsets)
+        if lengths.size and lengths.min() < 1:
+            raise ValueError(
+                f"example {int(lengths.argmin())}: a chain of {lengths.min()} nodes, expected at "
+                "least 1"
+            )
         self.owners = offsets
         self.offsets = &view[0]
+        self.n = lengths.size
         self.K = layout.node.shape[0]
         self.stride = layout.node_size
         self.shared_size = layout.shared_size
@@ -28,7 +35,17 @@ cdef class ChainShape:
         self.transition = layout.starts.get("transition", -1)
         self.start = layout.starts.get("start", -1)
         self.end = layout.starts.get("end", -1)
-        self.max_length = int(np.diff(offsets).max()) if offsets.shape[0] > 1 else 1
+        self.max_length = int(lengths.max()) if lengths.size else 1
+
+    def limits(self, Py_ssize_t i):
+        """Sizes that belong to example ``i``: doubles in theta, nodes of a label, states a node.
+
+        ``structsolve.faces`` checks its arguments against them.
+        """
+        if not 0 <= i < self.n:
+            raise ValueError(f"example {i} of {self.n}: expected 0 to {self.n - 1}")
+        cdef Py_ssize_t L = self.offsets[i + 1] - self.offsets[i]
+        return self.shared_size + L * self.stride + (L - 1) * self.edge_size, L, self.K
 
 
 cdef class ChainParts(Parts):
@@ -39,6 +56,10 @@ cdef class ChainParts(Parts):
     def __init__(self, ChainShape shape):
         self.shape = shape
         self.max_entries = 2 * (shape.max_length + 2 * (shape.max_length - 1) + 2)
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        return self.shape.limits(i)
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
                            double* value) except -1 nogil:

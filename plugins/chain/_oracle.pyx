@@ -1,34 +1,84 @@
 """Viterbi decoding of chains: best label, k best, max-marginals."""
 
-import numpy as np
-
+cimport cython
 from libc.math cimport INFINITY
-from libc.stdint cimport int64_t
+from libc.string cimport memset
 from structsolve.kernels cimport ss_kernel_table, ss_kernels
 from structsolve.operators cimport Oracle
 
 from structsolve.plugins.chain._layout cimport ChainShape
 
 
-cdef inline Py_ssize_t _argmax_sum(Py_ssize_t K, const double* a, const double* b,
-                                   Py_ssize_t step) noexcept nogil:
-    # First s with the largest a[s] + b[s * step].
-    cdef Py_ssize_t s, best = 0
-    cdef double x, top = a[0] + b[0]
-    for s in range(1, K):
-        x = a[s] + b[s * step]
-        if x > top:
-            top = x
-            best = s
-    return best
+cdef struct Tables:
+    # Pair scores of one example: shared ones, one table per edge, or both; NULL where absent.
+    const double* shared
+    const double* edges
+    double* buffer          # for the table in use, where it has to be made
 
 
+cdef struct Candidate:
+    # A labeling as it differs from an earlier answer: equal to answer `path` after position v,
+    # state s at v, the best choice before v.
+    double value
+    int path, v, s
+
+
+cdef inline void _push(Candidate* heap, Py_ssize_t* size, Candidate item) noexcept nogil:
+    cdef Py_ssize_t j = size[0], up
+    size[0] += 1
+    while j:
+        up = (j - 1) / 2
+        if heap[up].value >= item.value:
+            break
+        heap[j] = heap[up]
+        j = up
+    heap[j] = item
+
+
+cdef inline Candidate _pop(Candidate* heap, Py_ssize_t* size) noexcept nogil:
+    cdef Candidate first = heap[0], item
+    cdef Py_ssize_t j = 0, down = 1
+    size[0] -= 1
+    item = heap[size[0]]
+    while down < size[0]:
+        if down + 1 < size[0] and heap[down + 1].value > heap[down].value:
+            down += 1
+        if item.value >= heap[down].value:
+            break
+        heap[j] = heap[down]
+        j = down
+        down = 2 * j + 1
+    heap[j] = item
+    return first
+
+
+cdef inline Py_ssize_t _find(Py_ssize_t K, Py_ssize_t step, const double* before,
+                             const double* pairs, const double* extra, double own,
+                             double target) noexcept nogil:
+    # First state s from which `target` is reached; 0 where none is (the target is NaN).
+    cdef Py_ssize_t s
+    if extra == NULL:
+        for s in range(K):
+            if before[s] + pairs[s * step] + own == target:
+                return s
+    else:
+        for s in range(K):
+            if before[s] + (pairs[s * step] + extra[s * step]) + own == target:
+                return s
+    return 0
+
+
+@cython.final
 cdef class ChainOracle(Oracle):
     """Exact maximisation over the labelings of chains by dynamic programming.
 
-    The forward pass keeps scores only; the path is recovered by maximising again along it,
-    which costs O(L K) and spares K back-pointers a position.  Ties go to the smallest state,
-    the last position first.
+    The forward pass keeps scores only; the path is recovered by looking along it for the states
+    that reach them, which costs O(L K) and spares K back-pointers a position.  Of equal labelings
+    the one with the smallest last state wins, then the smallest last but one, and so on.
+
+    Scores of -inf forbid a state or a transition.  ``argmax`` answers with value -inf when no
+    labeling is left; ``kbest`` gives possible labelings only, apart from its first answer, which
+    is always that of ``argmax``.
 
     Parameters
     ----------
@@ -44,196 +94,211 @@ cdef class ChainOracle(Oracle):
         self.kernels = ss_kernels(shape.stride)
         self.has_kbest = True
         self.has_max_marginals = True
-        self.work_bytes = 8 * shape.stride * (2 * shape.max_length + 2 + 2 * shape.K) + 64
+        # Forward scores, the last row with end scores, two rows backward, one table.
+        self.work_bytes = 8 * shape.stride * (shape.max_length + 3 + shape.K) + 64
 
-    cdef const double* _table(self, const double* theta, const double* edges, Py_ssize_t v,
-                              double* buffer) noexcept nogil:
-        # Transition scores into position v + 1.
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        return self.shape.limits(i)
+
+    cdef Tables _tables(self, Py_ssize_t i, const double* theta, double* buffer) noexcept nogil:
+        cdef Tables tables
+        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
+        tables.buffer = buffer
+        tables.shared = NULL
+        tables.edges = NULL
+        if self.shape.transition >= 0:
+            tables.shared = theta + self.shape.transition
+        if self.shape.edge_size:
+            tables.edges = theta + self.shape.shared_size + L * self.shape.stride
+        elif tables.shared == NULL:
+            memset(buffer, 0, self.shape.K * self.shape.stride * sizeof(double))
+            tables.shared = buffer
+        return tables
+
+    cdef const double* _table(self, Tables tables, Py_ssize_t v) noexcept nogil:
+        # Pair scores of positions v and v + 1.
         cdef Py_ssize_t j, size = self.shape.K * self.shape.stride
         cdef const double* extra
-        if edges == NULL:
-            return theta + self.shape.transition
-        extra = edges + v * size
-        if self.shape.transition < 0:
+        if tables.edges == NULL:
+            return tables.shared
+        extra = tables.edges + v * size
+        if tables.shared == NULL:
             return extra
         for j in range(size):
-            buffer[j] = theta[self.shape.transition + j] + extra[j]
-        return buffer
+            tables.buffer[j] = tables.shared[j] + extra[j]
+        return tables.buffer
 
-    cdef double _forward(self, Py_ssize_t i, const double* theta, double* alpha,
-                         double* buffer) noexcept nogil:
-        # alpha[v, s]: best score of positions 0..v that ends in state s, end score included.
+    cdef inline double _pair(self, Tables tables, Py_ssize_t v, Py_ssize_t s,
+                             Py_ssize_t t) noexcept nogil:
+        # Entry [s, t] of the same table.
+        cdef Py_ssize_t stride = self.shape.stride
+        if tables.edges == NULL:
+            return tables.shared[s * stride + t]
+        if tables.shared == NULL:
+            return tables.edges[(v * self.shape.K + s) * stride + t]
+        return tables.shared[s * stride + t] + tables.edges[(v * self.shape.K + s) * stride + t]
+
+    cdef const double* _forward(self, Py_ssize_t i, const double* theta, Tables tables,
+                                double* alpha) noexcept nogil:
+        # alpha[v, s]: best score of positions 0..v that ends in state s.  Returns the last row
+        # with end scores added: row L of alpha, or row L - 1 where there are none.
         cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s
         cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
         cdef const double* unary = theta + self.shape.shared_size
-        cdef const double* edges = NULL
         cdef const double* extra
         cdef double* row = alpha
-        cdef double best
-        if self.shape.edge_size:
-            edges = unary + L * stride
-        for s in range(K):
+        for s in range(stride):
             row[s] = unary[s]
         if self.shape.start >= 0:
             extra = theta + self.shape.start
-            for s in range(K):
+            for s in range(stride):
                 row[s] += extra[s]
         for v in range(1, L):
-            self.kernels.maxplus(K, row, self._table(theta, edges, v - 1, buffer), stride, stride,
+            unary += stride
+            self.kernels.maxplus(K, row, self._table(tables, v - 1), stride, stride, unary,
                                  row + stride)
             row += stride
-            unary += stride
-            for s in range(stride):
-                row[s] += unary[s]
-        if self.shape.end >= 0:
-            extra = theta + self.shape.end
-            for s in range(K):
-                row[s] += extra[s]
-        best = row[0]
-        for s in range(1, K):
-            if row[s] > best:
-                best = row[s]
-        return best
+        if self.shape.end < 0:
+            return row
+        extra = theta + self.shape.end
+        for s in range(stride):
+            row[stride + s] = row[s] + extra[s]
+        return row + stride
+
+    cdef inline double _candidate(self, const double* theta, Tables tables, const double* alpha,
+                                  const double* last, Py_ssize_t L, Py_ssize_t v, Py_ssize_t s,
+                                  Py_ssize_t t) noexcept nogil:
+        # Best score of positions 0..v + 1 with state s at v and t behind it, rounded as in
+        # _forward(), so that the best of them equals alpha[v + 1, t] bit by bit.
+        cdef Py_ssize_t stride = self.shape.stride
+        if v == L - 1:
+            return last[s]
+        return (alpha[v * stride + s] + self._pair(tables, v, s, t)
+                + theta[self.shape.shared_size + (v + 1) * stride + t])
+
+    cdef void _backtrace(self, const double* theta, Tables tables, const double* alpha,
+                         Py_ssize_t v, int* label) noexcept nogil:
+        # Best states before position v, given label[v].
+        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, t = label[v]
+        cdef const double* unary = theta + self.shape.shared_size
+        cdef const double* pairs
+        cdef const double* extra = NULL
+        for v in range(v - 1, -1, -1):
+            pairs = tables.shared
+            if tables.edges != NULL:
+                extra = tables.edges + v * K * stride + t
+                if tables.shared == NULL:
+                    pairs, extra = extra - t, NULL
+            t = _find(K, stride, alpha + v * stride, pairs + t, extra,
+                      unary[(v + 1) * stride + t], alpha[(v + 1) * stride + t])
+            label[v] = <int>t
+
+    cdef double _best(self, Py_ssize_t i, const double* theta, Tables tables, double* alpha,
+                      int* label) noexcept nogil:
+        cdef Py_ssize_t K = self.shape.K, s
+        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
+        cdef const double* last = self._forward(i, theta, tables, alpha)
+        cdef double low, top
+        self.kernels.range(1, last, self.shape.stride, K, 0, &low, &top)
+        label[L - 1] = 0
+        for s in range(K):
+            if last[s] == top:
+                label[L - 1] = <int>s
+                break
+        self._backtrace(theta, tables, alpha, L - 1, label)
+        return top
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     char* work) except -1 nogil:
-        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s
-        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
         cdef double* alpha = <double*>work
-        cdef double* buffer = alpha + (2 * self.shape.max_length + 2) * stride
-        cdef const double* edges = NULL
-        if self.shape.edge_size:
-            edges = theta + self.shape.shared_size + L * stride
-        value[0] = self._forward(i, theta, alpha, buffer)
-        s = 0
-        for v in range(1, K):
-            if alpha[(L - 1) * stride + v] > alpha[(L - 1) * stride + s]:
-                s = v
-        label[L - 1] = <int>s
-        for v in range(L - 2, -1, -1):
-            s = _argmax_sum(K, alpha + v * stride,
-                            self._table(theta, edges, v, buffer) + s, stride)
-            label[v] = <int>s
+        cdef double* buffer = alpha + (self.shape.max_length + 3) * self.shape.stride
+        value[0] = self._best(i, theta, self._tables(i, theta, buffer), alpha, label)
         return 0
 
     cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
                            char* work) except -1 nogil:
-        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s, t
+        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s
         cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
         cdef double* alpha = <double*>work
         cdef double* beta = alpha + (self.shape.max_length + 1) * stride
-        cdef double* buffer = alpha + (2 * self.shape.max_length + 2) * stride
+        cdef double* ahead = beta + stride
         cdef const double* unary = theta + self.shape.shared_size
-        cdef const double* edges = NULL
-        cdef const double* row
-        cdef double* ahead
-        cdef double x, best
-        if self.shape.edge_size:
-            edges = unary + L * stride
-        self._forward(i, theta, alpha, buffer)
-        # The end score is in the last row of alpha already.
-        ahead = beta + (L - 1) * stride
+        cdef Tables tables = self._tables(i, theta, ahead + stride)
+        cdef const double* last = self._forward(i, theta, tables, alpha)
         for s in range(stride):
-            ahead[s] = 0
+            out[(L - 1) * stride + s] = last[s] if s < K else 0
+            beta[s] = -INFINITY
+            if s < K:
+                beta[s] = theta[self.shape.end + s] if self.shape.end >= 0 else 0
         for v in range(L - 2, -1, -1):
-            for s in range(K):
-                row = self._table(theta, edges, v, buffer) + s * stride
-                best = row[0] + unary[(v + 1) * stride] + ahead[0]
-                if v == L - 2 and self.shape.end >= 0:
-                    best += theta[self.shape.end]
-                for t in range(1, K):
-                    x = row[t] + unary[(v + 1) * stride + t] + ahead[t]
-                    if v == L - 2 and self.shape.end >= 0:
-                        x += theta[self.shape.end + t]
-                    if x > best:
-                        best = x
-                (ahead - stride)[s] = best
-            ahead -= stride
-        for v in range(L):
-            for s in range(K):
-                out[v * stride + s] = alpha[v * stride + s] + beta[v * stride + s]
-            for s in range(K, stride):
-                out[v * stride + s] = 0
+            for s in range(stride):
+                ahead[s] = beta[s] + unary[(v + 1) * stride + s]
+            self.kernels.maxdots(K, self._table(tables, v), stride, stride, ahead, beta)
+            for s in range(stride):
+                out[v * stride + s] = alpha[v * stride + s] + beta[s] if s < K else 0
         return 0
 
     cpdef Py_ssize_t kbest_bytes(self, Py_ssize_t k) except -1:
-        # Per (position, state): k scores and k back-pointers; a head per previous state.
-        cells = self.shape.max_length * self.shape.K
-        return cells * k * 16 + 16 * self.shape.K + 8 * self.shape.stride * self.shape.K + 256
+        # Every answer adds at most one candidate a position.
+        return self.work_bytes + (k * self.shape.max_length + 1) * sizeof(Candidate) + 64
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
-        # scores[v, s, r] is the r-th best score of a prefix that ends in (v, s); each list is
-        # the merge of K sorted lists, one per previous state.  -inf marks "no such label".
-        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s, t, r, best, found
+        # Lawler's partition: all labelings but the answers so far fall into disjoint sets, each
+        # made of those that leave answer `path` at position v for state s or one that comes
+        # after s in the order of candidates; a heap holds the best of every set.
         cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
-        cdef double* scores = <double*>work
-        cdef int64_t* origin = <int64_t*>(scores + self.shape.max_length * K * k)
-        cdef int64_t* head = origin + self.shape.max_length * K * k
-        cdef double* buffer = <double*>(head + K + 8)
+        cdef Py_ssize_t stride = self.shape.stride, size = 0, found, v
+        cdef double* alpha = <double*>work
+        cdef double* buffer = alpha + (self.shape.max_length + 3) * stride
+        cdef Candidate* heap = <Candidate*>(buffer + self.shape.K * stride)
+        cdef Tables tables = self._tables(i, theta, buffer)
+        cdef const double* last = alpha + (L if self.shape.end >= 0 else L - 1) * stride
+        cdef Candidate item
+        cdef int* label = labels
+        values[0] = self._best(i, theta, tables, alpha, label)
+        item.v = <int>(L - 1)
+        for found in range(1, k):
+            self._branch(theta, tables, alpha, last, L, label, <int>(found - 1), item.v, heap,
+                         &size)
+            if size == 0:
+                return found
+            item = _pop(heap, &size)
+            label += L
+            for v in range(item.v + 1, L):
+                label[v] = labels[item.path * L + v]
+            label[item.v] = item.s
+            self._backtrace(theta, tables, alpha, item.v, label)
+            # Sums of the same scores in another order may differ in the last bit.
+            values[found] = min(item.value, values[found - 1])
+        return k
+
+    cdef void _branch(self, const double* theta, Tables tables, const double* alpha,
+                      const double* last, Py_ssize_t L, const int* label, int path, int deviation,
+                      Candidate* heap, Py_ssize_t* size) noexcept nogil:
+        # The best labelings that leave `label` at a position up to `deviation`.
+        cdef Py_ssize_t stride = self.shape.stride, v, s, t = 0, best
         cdef const double* unary = theta + self.shape.shared_size
-        cdef const double* edges = NULL
-        cdef const double* table
-        cdef double* cell
-        cdef double x, top, extra
-        cdef int64_t node
-        cdef double none = -INFINITY
-        if self.shape.edge_size:
-            edges = unary + L * stride
-        for s in range(K):
-            cell = scores + s * k
-            for r in range(k):
-                cell[r] = none
-                origin[s * k + r] = -1
-            cell[0] = unary[s]
-            if self.shape.start >= 0:
-                cell[0] += theta[self.shape.start + s]
-            # A forbidden state (score -inf) still is a label; "no such label" is origin -1.
-            origin[s * k] = 0
-        for v in range(1, L):
-            table = self._table(theta, edges, v - 1, buffer)
-            for t in range(K):
-                for s in range(K):
-                    head[s] = 0
-                cell = scores + (v * K + t) * k
-                for r in range(k):
-                    best = -1
-                    top = none
-                    for s in range(K):
-                        if head[s] == k or origin[((v - 1) * K + s) * k + head[s]] < 0:
-                            continue
-                        x = scores[((v - 1) * K + s) * k + head[s]] + table[s * stride + t]
-                        if best < 0 or x > top:
-                            top = x
-                            best = s
-                    if best < 0:
-                        cell[r] = none
-                        origin[(v * K + t) * k + r] = -1
-                        continue
-                    cell[r] = top + unary[v * stride + t]
-                    origin[(v * K + t) * k + r] = best * k + head[best]
-                    head[best] += 1
-        for s in range(K):
-            head[s] = 0
-        found = 0
-        for r in range(k):
-            best = -1
-            top = none
-            for s in range(K):
-                if head[s] == k or origin[((L - 1) * K + s) * k + head[s]] < 0:
-                    continue
-                extra = theta[self.shape.end + s] if self.shape.end >= 0 else 0
-                x = scores[((L - 1) * K + s) * k + head[s]] + extra
-                if best < 0 or x > top:
-                    top = x
-                    best = s
-            if best < 0:
-                break
-            values[r] = top
-            node = best * k + head[best]
-            head[best] += 1
-            for v in range(L - 1, -1, -1):
-                labels[r * L + v] = <int>(node / k)
-                node = origin[v * K * k + node]
-            found += 1
-        return found
+        cdef double x, own, top, rest = 0
+        cdef Candidate item
+        for v in range(L - 1, -1, -1):
+            # rest: what positions after v + 1 add, the pair (v + 1, v + 2) included.
+            if v == L - 2 and self.shape.end >= 0:
+                rest = theta[self.shape.end + label[L - 1]]
+            elif v < L - 2:
+                rest += (self._pair(tables, v + 1, t, label[v + 2])
+                         + unary[(v + 2) * stride + label[v + 2]])
+            if v <= deviation:
+                own = self._candidate(theta, tables, alpha, last, L, v, label[v], t)
+                best = -1
+                top = -INFINITY
+                for s in range(self.shape.K):
+                    x = self._candidate(theta, tables, alpha, last, L, v, s, t)
+                    if x > top and (x < own or (x == own and s > label[v])):
+                        top = x
+                        best = s
+                if best >= 0:
+                    item.value, item.path, item.v, item.s = top + rest, path, <int>v, <int>best
+                    _push(heap, size, item)
+            t = label[v]

@@ -1,0 +1,36 @@
+"""The multiclass structure as a plugin: what it declares, and its hook implementations."""
+
+from structsolve.hookspecs import Named, hookimpl
+
+from .space import MulticlassSpace, MulticlassStructure
+
+__all__ = ["MulticlassSpace", "MulticlassStructure"]
+
+
+@hookimpl
+def structsolve_structures():
+    return [Named("multiclass", MulticlassStructure, "one of K classes per row of features")]
+
+
+@hookimpl
+def structsolve_oracle(space, examples):
+    if isinstance(space, MulticlassSpace):
+        from ._operators import MulticlassOracle
+
+        return MulticlassOracle(space.layout, examples.n)
+
+
+@hookimpl
+def structsolve_parts(space, examples):
+    if isinstance(space, MulticlassSpace):
+        from ._operators import MulticlassParts
+
+        return MulticlassParts(space.layout, examples.n)
+
+
+@hookimpl
+def structsolve_projection(space, examples, regularizer):
+    if isinstance(space, MulticlassSpace) and regularizer == "entropy":
+        from ._operators import Softmax
+
+        return Softmax(space.layout, examples.n)

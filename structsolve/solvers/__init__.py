@@ -1,3 +1,6 @@
-"""Solvers."""
+"""Solvers: block-coordinate Frank-Wolfe, stochastic subgradients, cutting planes."""
+
 from .bcfw import BCFW
-SGD = CuttingPlane = BCFW
+from .cutting_plane import CuttingPlane
+from .weight_constraints import LinearConstraint, WeightBounds
+SGD = BCFW

@@ -40,7 +40,7 @@ cdef class BlockLoop:
     cdef double[::1] value_buffer, merged_value
     cdef const double[::1] weights
     cdef int[::1] index_buffer, merged_index
-    cdef char[::1] work, marks
+    cdef char[::1] work, seen
     cdef CutHead** heads
     cdef object heads_owner
     cdef double[::1] before, scored, slopes, drift
@@ -65,9 +65,9 @@ cdef class BlockLoop:
         entries = max(surrogate.max_entries, 1)
         self.value_buffer = np.zeros(entries)
         self.index_buffer = np.zeros(entries, dtype=np.int32)
-        self.marks = np.zeros(potentials.max_theta + 8, dtype=np.int8)
         self.merged_value = np.zeros(potentials.max_theta + 8)
         self.merged_index = np.zeros(potentials.max_theta + 8, dtype=np.int32)
+        self.seen = np.zeros(potentials.max_theta + 8, dtype=np.int8)
         self.work = aligned_zeros(surrogate.work_bytes // 8 + 16).view(np.int8)
         self.heads_owner = np.zeros(max_cuts + 8, dtype=np.uintp)
         cdef size_t[::1] pointers = self.heads_owner
@@ -146,22 +146,29 @@ cdef class BlockLoop:
 
     def restore(self, counters, CutStore cuts, w, average, gaps):
         """Continue from a checkpoint."""
-        cdef Py_ssize_t i, j, m
+        cdef Py_ssize_t i, j, k, m
         if w.shape != self.w.shape or cuts.n != self.potentials.n:
             raise ValueError(
                 f"the checkpoint has {cuts.n} examples and {w.shape[0]} weights, this problem "
                 f"{self.potentials.n} and {self.w.shape[0]}"
             )
+        for i in range(cuts.n):
+            if cuts.lists[i].count > self.max_cuts:
+                raise ValueError(
+                    f"the checkpoint keeps {cuts.lists[i].count} cuts for example {i}, max_cuts "
+                    f"is {self.max_cuts}"
+                )
+            m = cuts.heads(i, self.heads)
+            for j in range(m):
+                for k in range(self.heads[j].nnz):
+                    if not 0 <= cut_index(self.heads[j])[k] < self.potentials.theta_size(i):
+                        raise ValueError(f"the checkpoint has cuts of another example {i}")
         self.w[:], self.average[:], self.gaps[:] = w, average, gaps
         self.b_total, self.alpha = counters["b_total"], counters["alpha"]
         self.average_mass, self.steps_done = counters["average_mass"], counters["steps_done"]
         self.cuts = cuts
         for i in range(cuts.n):
             m = self.cuts.heads(i, self.heads)
-            if m > self.max_cuts:
-                raise ValueError(
-                    f"the checkpoint keeps {m} cuts for example {i}, max_cuts is {self.max_cuts}"
-                )
             cuts.gram_room(i)
             for j in range(m):
                 self._gram_row(i, j)
@@ -209,10 +216,8 @@ cdef class BlockLoop:
                     self.gaps_view[i] = gap
                 if gap <= inner_tol * first_gap or gap <= 0:
                     break
-                for j in range(m):
-                    if heads[j].key == cut.key and heads[j].nnz == cut.nnz:
-                        break
-                else:
+                # The truth needs no slot: it has what is left of the weight.
+                if (cut.nnz or cut.b > 0) and not self._known(m, &cut):
                     if m == self.max_cuts:
                         if moved:
                             break
@@ -239,6 +244,13 @@ cdef class BlockLoop:
             self.average_mass += self.steps_done
         self.cuts.prune(i, max_age)
         return calls
+
+    cdef inline bint _known(self, Py_ssize_t m, const Cut* cut) noexcept nogil:
+        cdef Py_ssize_t j
+        for j in range(m):
+            if self.heads[j].key == cut.key and self.heads[j].nnz == cut.nnz:
+                return True
+        return False
 
     cdef bint _optimise(self, Py_ssize_t i, Py_ssize_t m, double share, bint pairwise,
                         int max_steps, double tol) noexcept nogil:
@@ -359,28 +371,16 @@ cdef class BlockLoop:
 
     cdef void _apply(self, Py_ssize_t i, Py_ssize_t m, double share, bint averaging) noexcept nogil:
         """One change of w (and of the average) for all steps of a visit."""
-        cdef double* z = &self.z_buffer[0]
-        cdef Py_ssize_t j, k, n_changed = 0
+        cdef Py_ssize_t j, n_changed = 0
         cdef double change, b_change = 0
         cdef CutHead* head
-        cdef int* index
         for j in range(m):
             head = self.heads[j]
             change = head.weight - self.before[j]
-            if change == 0:
-                continue
-            b_change += change * head.b
-            index = cut_index(head)
-            for k in range(head.nnz):
-                if not self.marks[index[k]]:
-                    self.marks[index[k]] = 1
-                    self.merged_index[n_changed] = index[k]
-                    n_changed += 1
-                z[index[k]] += change * cut_values(head)[k]
-        for k in range(n_changed):
-            self.merged_value[k] = z[self.merged_index[k]]
-            z[self.merged_index[k]] = 0
-            self.marks[self.merged_index[k]] = 0
+            if change != 0:
+                b_change += change * head.b
+                n_changed = self._merge(head, change, n_changed)
+        self._merged(n_changed)
         self.potentials.add(i, n_changed, &self.merged_index[0], &self.merged_value[0], share,
                             &self.w_view[0], 1, 0)
         self.b_total += self.weights[i] * b_change
@@ -389,15 +389,34 @@ cdef class BlockLoop:
             self.potentials.add(i, n_changed, &self.merged_index[0], &self.merged_value[0],
                                 share * self.average_mass, &self.average_view[0], 1, 0)
 
+    cdef inline Py_ssize_t _merge(self, CutHead* head, double coef, Py_ssize_t n) noexcept nogil:
+        """z += coef * cut; the n entries touched so far, each once, are in merged_index."""
+        cdef const int* index = cut_index(head)
+        cdef const double* value = cut_values(head)
+        cdef Py_ssize_t k
+        for k in range(head.nnz):
+            # Not z == 0: sums pass through zero, and merged_index has room for each entry once.
+            if not self.seen[index[k]]:
+                self.seen[index[k]] = 1
+                self.merged_index[n] = index[k]
+                n += 1
+            self.z_buffer[index[k]] += coef * value[k]
+        return n
+
+    cdef inline void _merged(self, Py_ssize_t n) noexcept nogil:
+        """Move the merged entries from z to merged_value; z is zero again."""
+        cdef Py_ssize_t k
+        for k in range(n):
+            self.merged_value[k] = self.z_buffer[self.merged_index[k]]
+            self.z_buffer[self.merged_index[k]] = 0
+            self.seen[self.merged_index[k]] = 0
+
     cdef int _make_room(self, Py_ssize_t i, Py_ssize_t m) except -1 nogil:
         """Drop the oldest idle cut; where all carry weight, merge the two lightest into one."""
         cdef CutHead** heads = self.heads
-        cdef double* z = &self.z_buffer[0]
-        cdef Py_ssize_t j, k, first = -1, second = -1, n = 0
-        cdef int* index
+        cdef Py_ssize_t j, first = -1, second = -1, n = 0
         cdef double total
         cdef Cut cut
-        cdef CutHead* head
         for j in range(m):
             if heads[j].weight == 0 and (first < 0 or heads[j].age > heads[first].age):
                 first = j
@@ -415,19 +434,9 @@ cdef class BlockLoop:
         cut.b = (heads[first].weight * heads[first].b + heads[second].weight * heads[second].b)
         cut.b /= total
         for j in range(m):
-            if j != first and j != second:
-                continue
-            index = cut_index(heads[j])
-            for k in range(heads[j].nnz):
-                if not self.marks[index[k]]:
-                    self.marks[index[k]] = 1
-                    self.merged_index[n] = index[k]
-                    n += 1
-                z[index[k]] += heads[j].weight / total * cut_values(heads[j])[k]
-        for k in range(n):
-            self.merged_value[k] = z[self.merged_index[k]]
-            z[self.merged_index[k]] = 0
-            self.marks[self.merged_index[k]] = 0
+            if j == first or j == second:
+                n = self._merge(heads[j], heads[j].weight / total, n)
+        self._merged(n)
         cut.nnz, cut.key, cut.bound, cut.calls = n, 0, 0, 0
         cut.index, cut.value = &self.merged_index[0], &self.merged_value[0]
         heads[first].weight = -1

@@ -170,6 +170,11 @@ cdef class CutStore:
     @classmethod
     def from_arrays(cls, arrays):
         """Rebuild the lists from ``to_arrays()``."""
+        sizes = {len(arrays[name]) for name in ("key", "b", "weight", "nnz", "age")}
+        entries = {len(arrays["index"]), len(arrays["value"])}
+        if (sizes != {int(arrays["counts"].sum())} or entries != {int(arrays["nnz"].sum())}
+                or (arrays["counts"] < 0).any() or (arrays["nnz"] < 0).any()):
+            raise ValueError("the arrays of the cuts do not fit together")
         cdef CutStore store = cls(arrays["counts"].shape[0])
         cdef const int64_t[::1] counts = arrays["counts"]
         cdef const uint64_t[::1] key = arrays["key"]

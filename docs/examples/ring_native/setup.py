@@ -1,0 +1,14 @@
+"""Build of the compiled operators."""
+
+import structsolve
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+setup(
+    packages=["ring_native"],
+    ext_modules=cythonize(
+        [Extension("ring_native._operators", ["ring_native/_operators.pyx"])],
+        include_path=[structsolve.get_include()],
+        language_level=3,
+    ),
+)

@@ -1,0 +1,153 @@
+"""Multiclass operators: the largest of K scores, the k largest, softmax, indicator parts."""
+
+cimport cython
+from libc.math cimport INFINITY, log
+from libc.string cimport memcpy, memset
+from structsolve.kernels cimport ss_kernel_table, ss_kernels
+from structsolve.operators cimport Oracle, Parts, Projection
+
+
+def _limits(Py_ssize_t i, Py_ssize_t n, Py_ssize_t stride, Py_ssize_t K):
+    if not 0 <= i < n:
+        raise ValueError(f"example {i} of {n}: expected 0 to {n - 1}")
+    return stride, 1, K
+
+
+cdef int _impossible(Py_ssize_t i) except -1 with gil:
+    raise ValueError(
+        f"example {i}: every class is forbidden (its score is -inf or NaN), so there are no "
+        "marginals; allow at least one class, and check that the weights are finite"
+    )
+
+
+@cython.final
+cdef class MulticlassOracle(Oracle):
+    """Largest of K scores; of equal ones the first.
+
+    Scores of -inf forbid a class: ``kbest`` leaves it out, but for its first answer, which is
+    always that of ``argmax``.
+
+    Parameters
+    ----------
+    layout : structsolve.blocks.Layout
+        With one node block of shape (K,) and no other.
+    n : int
+        Number of examples.
+    """
+
+    cdef Py_ssize_t n, K, stride
+    cdef const ss_kernel_table* kernels
+
+    def __init__(self, layout, Py_ssize_t n):
+        self.n, self.K, self.stride = n, layout.node.shape[0], layout.node_size
+        self.kernels = ss_kernels(self.stride)
+        self.has_kbest = True
+        self.has_max_marginals = True
+        self.work_bytes = 8
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        return _limits(i, self.n, self.stride, self.K)
+
+    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                    char* work) except -1 nogil:
+        cdef double low
+        cdef Py_ssize_t s
+        self.kernels.range(1, theta, self.stride, self.K, 0, &low, value)
+        label[0] = 0
+        for s in range(self.K):
+            if theta[s] == value[0]:
+                label[0] = <int>s
+                break
+        return 0
+
+    cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
+                          double* values, char* work) except -1 nogil:
+        # A sorted list of the best so far; most scores fail at its last entry.
+        cdef Py_ssize_t found, s, j
+        self.argmax(i, theta, labels, values, work)
+        found = 1
+        for s in range(self.K):
+            if s == labels[0] or not theta[s] > -INFINITY:
+                continue
+            if found == k and theta[s] <= values[k - 1]:
+                continue
+            j = found if found < k else k - 1
+            found = j + 1
+            while j > 1 and values[j - 1] < theta[s]:
+                values[j] = values[j - 1]
+                labels[j] = labels[j - 1]
+                j -= 1
+            values[j] = theta[s]
+            labels[j] = <int>s
+        return found
+
+    cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
+                           char* work) except -1 nogil:
+        memset(out, 0, self.stride * sizeof(double))
+        memcpy(out, theta, self.K * sizeof(double))
+        return 0
+
+
+@cython.final
+cdef class MulticlassParts(Parts):
+    """One part per class."""
+
+    cdef Py_ssize_t n, K, stride
+
+    def __init__(self, layout, Py_ssize_t n):
+        self.n, self.K, self.stride = n, layout.node.shape[0], layout.node_size
+        self.max_entries = 2
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        return _limits(i, self.n, self.stride, self.K)
+
+    cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
+                           double* value) except -1 nogil:
+        index[0] = label[0]
+        value[0] = 1
+        return 1
+
+    cdef Py_ssize_t difference(self, Py_ssize_t i, const int* truth, const int* label, int* index,
+                               double* value) except -1 nogil:
+        if truth[0] == label[0]:
+            return 0
+        index[0], index[1] = truth[0], label[0]
+        value[0], value[1] = 1, -1
+        return 2
+
+
+@cython.final
+cdef class Softmax(Projection):
+    """Entropy projection on the simplex: ``exp(theta) / sum exp(theta)``, log-sum-exp its value.
+
+    Scores of -inf forbid a class; its probability is exactly 0.
+    """
+
+    cdef Py_ssize_t n, K, stride
+    cdef const ss_kernel_table* kernels
+
+    def __init__(self, layout, Py_ssize_t n):
+        self.n, self.K, self.stride = n, layout.node.shape[0], layout.node_size
+        self.kernels = ss_kernels(self.stride)
+        self.work_bytes = 8
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        return _limits(i, self.n, self.stride, self.K)
+
+    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
+                     char* work) except -1 nogil:
+        cdef double low, top, total = 0
+        cdef Py_ssize_t s
+        self.kernels.range(1, theta, self.stride, self.K, 0, &low, &top)
+        self.kernels.exp_rows(1, theta, self.stride, self.K, top, marginals)
+        for s in range(self.K):
+            total += marginals[s]
+        if not (top > -INFINITY and total > 0):     # a NaN comes out of the sum
+            _impossible(i)
+        for s in range(self.K):
+            marginals[s] /= total
+        value[0] = top + log(total)
+        return 0

@@ -1,0 +1,108 @@
+"""Multiclass: one of K classes for every row of features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structsolve import labels, packing
+from structsolve.blocks import Block, Layout
+from structsolve.examples import Examples
+from structsolve.structure import NodeSpace, Structure
+
+
+class MulticlassStructure(Structure):
+    """One of K classes for every row of X (Crammer and Singer's multi-class SVM).
+
+    Notes
+    -----
+    X is a plain 2-D array, CSR matrix or data frame, y a 1-D array of strings or integers.
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM
+    >>> model = StructuredSVM("multiclass").fit([[-1.0], [0.0], [1.0]], ["low", "mid", "high"])
+    >>> model.predict([[-2.0], [3.0]]).tolist()
+    ['low', 'high']
+    """
+
+    name = "multiclass"
+    single_node = True
+
+    def make_space(
+        self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
+    ) -> MulticlassSpace:
+        nodes, _ = packing.single_rows(X)
+        found = labels.learn_classes(flatten(Y, nodes.shape[0]), classes)
+        return MulticlassSpace(self, found, nodes.shape[1], fit_intercept)
+
+    def space_from_state(
+        self, state: dict[str, Any], arrays: dict[str, np.ndarray]
+    ) -> MulticlassSpace:
+        return MulticlassSpace(self, arrays["classes"], state["n_features"], state["intercept"])
+
+    def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
+        rng = np.random.default_rng(random_state)
+        return rng.integers(-2, 3, (n, 3)).astype(float), rng.integers(0, size, n)
+
+
+class MulticlassSpace(NodeSpace):
+    """Classes and number of features."""
+
+    def __init__(
+        self, structure: Structure, classes: np.ndarray, n_features: int, intercept: bool
+    ):
+        block = Block("node", "node", (len(classes),), ("class",))
+        super().__init__(structure, Layout([block], n_features, 0, intercept), classes)
+
+    def stack(self, X: Any) -> Examples:
+        nodes, offsets = packing.single_rows(X, self.layout.n_features)
+        return Examples(offsets, nodes)
+
+    def flatten(self, Y: Any, offsets: np.ndarray) -> np.ndarray:
+        return flatten(Y, len(offsets) - 1)
+
+    def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
+        return self.classes_[flat]
+
+    def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
+        return flat
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        meta = {"n_features": self.layout.n_features, "intercept": self.layout.intercept}
+        return meta, {"classes": self.classes_}
+
+    def mask(
+        self, examples: Examples, allowed: Any = None, forbidden: Any = None
+    ) -> dict[str, Any]:
+        """Mask from ``allowed``: per row a list of classes, or None for all."""
+        if forbidden is not None:
+            raise ValueError("forbidden transitions: multiclass has none; use allowed")
+        if allowed is None:
+            return {}
+        rows = [None if names is None else [names] for names in allowed]
+        return {"node": self.allowed_mask(rows, examples)}
+
+
+def flatten(Y: Any, n: int) -> np.ndarray:
+    """Return y as an array of n strings or numbers, checked as scikit-learn does."""
+    from sklearn.utils import column_or_1d
+    from sklearn.utils.multiclass import check_classification_targets
+
+    if Y is None:
+        raise ValueError(
+            "This StructuredSVM estimator requires y to be passed, but the target y is None"
+        )
+    y = column_or_1d(Y, warn=True)
+    check_classification_targets(y)
+    if len(y) != n:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {n} rows of X, {len(y)} "
+            "labels in y"
+        )
+    if y.dtype == object:
+        y = np.asarray(y.tolist())
+    if y.dtype.kind not in "biufUS":
+        raise ValueError(f"y: Unknown label type: dtype {y.dtype}; use strings or integers")
+    return y

@@ -1,0 +1,424 @@
+"""Python faces of the native operators, for tests, scripts and the conformance kit.
+
+Every function checks types, sizes and label values before native code sees them.  What belongs to
+an example is asked of the operator's ``limits(i)``, a Python method that returns (doubles in
+theta, nodes of a label, states of a node) and refuses an unknown example; of an operator without
+it only types, signs and the sizes given can be checked.
+"""
+
+from collections import namedtuple
+from time import perf_counter
+
+import numpy as np
+
+from .blocks import aligned_zeros, padded
+
+from .design cimport Design
+from .operators cimport Loss, Operator, Oracle, Parts, Projection
+from .potentials cimport LinearPotentials
+from .surrogates.base cimport Cut, Surrogate
+
+CutFace = namedtuple("CutFace", "index value b bound key calls")
+
+
+def _array(x, dtype, str what, size=None, writable=False):
+    """Refuse what is not a flat contiguous array of ``dtype`` (and of ``size`` entries)."""
+    name = np.dtype(dtype).name
+    if not isinstance(x, np.ndarray) or x.dtype != dtype or x.ndim != 1:
+        found = f"{x.dtype}, {x.ndim}-D" if isinstance(x, np.ndarray) else type(x).__name__
+        raise ValueError(f"{what}: found {found}, expected a 1-D array of {name}")
+    if not x.flags.c_contiguous or not x.flags.aligned:
+        raise ValueError(f"{what}: not contiguous; pass np.ascontiguousarray({what})")
+    if writable and not x.flags.writeable:
+        raise ValueError(f"{what}: read-only, expected an array that can be written to")
+    if size is not None and x.size != size:
+        raise ValueError(f"{what}: found {x.size} entries, expected {size}")
+    # One spare entry, so that an empty array has an address too.
+    return x if x.size else np.zeros(1, dtype)
+
+
+def _limits(operator, i):
+    """(theta size, label size, states) of example i, None where the operator does not tell."""
+    if not isinstance(operator, (Operator, LinearPotentials)):
+        raise ValueError(f"found {type(operator).__name__}, expected a native operator")
+    if i < 0:
+        raise ValueError(f"example {i}: expected a number of at least 0")
+    told = getattr(operator, "limits", None)
+    return (None, None, None) if told is None else told(i)
+
+
+def _theta(operator, i, theta, writable=False):
+    return _array(theta, np.float64, "theta", _limits(operator, i)[0], writable)
+
+
+def _label(operator, i, label, str what="label"):
+    _, size, states = _limits(operator, i)
+    label = _array(label, np.int32, what, size)
+    if label.min() < 0 or (states is not None and label.max() >= states):
+        raise ValueError(
+            f"{what}: states from {label.min()} to {label.max()}, expected 0 to "
+            f"{'K' if states is None else states} - 1"
+        )
+    return label
+
+
+def _label_size(operator, i, label_size):
+    size = _limits(operator, i)[1]
+    if label_size < 1 or (size is not None and label_size != size):
+        raise ValueError(
+            f"label_size is {label_size}, expected {'at least 1' if size is None else size}"
+        )
+    return int(label_size)
+
+
+def _work(bytes_needed):
+    return aligned_zeros(bytes_needed // 8 + 8)
+
+
+def argmax(Oracle oracle not None, Py_ssize_t i, theta, label_size):
+    """Best label of example ``i`` at the part scores ``theta``.
+
+    Parameters
+    ----------
+    oracle : Oracle
+    i : int
+    theta : ndarray of float64
+        Flat, in the layout of the space (``Layout.theta_views`` names its pieces).
+    label_size : int
+        Nodes of the label.
+
+    Returns
+    -------
+    label : ndarray of int32 of shape (label_size,)
+    value : float
+    """
+    cdef const double[::1] scores = _theta(oracle, i, theta)
+    label = np.zeros(_label_size(oracle, i, label_size), dtype=np.int32)
+    cdef int[::1] out = label
+    cdef double[::1] work = _work(oracle.work_bytes)
+    cdef double value = 0
+    with nogil:
+        oracle.argmax(i, &scores[0], &out[0], &value, <char*>&work[0])
+    return label, value
+
+
+def kbest(Oracle oracle not None, Py_ssize_t i, theta, Py_ssize_t k, label_size):
+    """Best ``k`` labels of example ``i``, best first.
+
+    Returns
+    -------
+    labels : ndarray of int32 of shape (found, label_size)
+    values : ndarray of shape (found,)
+    """
+    cdef const double[::1] scores = _theta(oracle, i, theta)
+    if k < 1:
+        raise ValueError(f"k is {k}, expected at least 1")
+    labels = np.zeros((k, _label_size(oracle, i, label_size)), dtype=np.int32)
+    values = np.zeros(k)
+    cdef int[:, ::1] out = labels
+    cdef double[::1] value_view = values, work = _work(oracle.kbest_bytes(k))
+    cdef Py_ssize_t found
+    with nogil:
+        found = oracle.kbest(i, &scores[0], k, &out[0, 0], &value_view[0], <char*>&work[0])
+    return labels[:found], values[:found]
+
+
+def max_marginals(Oracle oracle not None, Py_ssize_t i, theta, n_nodes, n_states):
+    """Best value of a label in which node v takes state s, for all of them.
+
+    Returns
+    -------
+    ndarray of shape (n_nodes, n_states)
+    """
+    cdef const double[::1] scores = _theta(oracle, i, theta)
+    _, size, states = _limits(oracle, i)
+    if n_nodes < 1 or n_states < 1 or (size not in (None, n_nodes)) or (
+            states not in (None, n_states)):
+        raise ValueError(
+            f"n_nodes and n_states are {n_nodes} and {n_states}, expected {size} and {states}"
+        )
+    out = np.zeros((n_nodes, padded(n_states)))
+    cdef double[:, ::1] view = out
+    cdef double[::1] work = _work(oracle.work_bytes)
+    with nogil:
+        oracle.max_marginals(i, &scores[0], &view[0, 0], <char*>&work[0])
+    return out[:, :n_states]
+
+
+def argmax_augmented(Oracle oracle not None, Py_ssize_t i, theta, label_size):
+    """Most violated label of example ``i``, by an oracle that knows the loss.
+
+    Returns
+    -------
+    label : ndarray of int32
+    value, loss : float
+    """
+    cdef const double[::1] scores = _theta(oracle, i, theta)
+    label = np.zeros(_label_size(oracle, i, label_size), dtype=np.int32)
+    cdef int[::1] out = label
+    cdef double[::1] work = _work(oracle.work_bytes)
+    cdef double value = 0, loss = 0
+    with nogil:
+        oracle.argmax_augmented(i, &scores[0], &out[0], &value, &loss, <char*>&work[0])
+    return label, value, loss
+
+
+def encode(Parts parts not None, Py_ssize_t i, label):
+    """Parts of a label.
+
+    Returns
+    -------
+    index : ndarray of int32
+        Positions in ``theta``; one may appear more than once.
+    value : ndarray of float64
+    """
+    return difference(parts, i, None, label)
+
+
+def difference(Parts parts not None, Py_ssize_t i, truth, label):
+    """Parts of ``truth`` less those of ``label``, as (index, value)."""
+    cdef const int[::1] first = _label(parts, i, label)
+    cdef const int[::1] second = first if truth is None else _label(parts, i, truth, "truth")
+    if first.shape[0] != second.shape[0]:
+        raise ValueError(f"truth has {second.shape[0]} nodes, label {first.shape[0]}")
+    index = np.zeros(parts.max_entries + 1, dtype=np.int32)
+    value = np.zeros(parts.max_entries + 1)
+    cdef int[::1] index_view = index
+    cdef double[::1] value_view = value
+    cdef Py_ssize_t n
+    cdef bint one = truth is None
+    with nogil:
+        if one:
+            n = parts.encode(i, &first[0], &index_view[0], &value_view[0])
+        else:
+            n = parts.difference(i, &second[0], &first[0], &index_view[0], &value_view[0])
+    return index[:n], value[:n]
+
+
+def loss_value(Loss loss not None, Py_ssize_t i, label):
+    """Loss of ``label`` against the true label of example ``i``."""
+    cdef const int[::1] view = _label(loss, i, label)
+    cdef double value
+    with nogil:
+        value = loss.value(i, &view[0])
+    return value
+
+
+def augment(Loss loss not None, Py_ssize_t i, double scale, theta):
+    """Add ``scale`` times the loss to the part scores ``theta``, in place.
+
+    Returns
+    -------
+    float
+        The part of the loss that no part of the label carries, times ``scale``.
+    """
+    cdef double[::1] view = _theta(loss, i, theta, writable=True)
+    cdef double constant
+    if not loss.decomposes:
+        raise ValueError(f"{type(loss).__name__} does not decompose over the parts")
+    with nogil:
+        constant = loss.augment(i, scale, &view[0])
+    return constant
+
+
+def project(Projection projection not None, Py_ssize_t i, theta):
+    """Regularised maximiser of example ``i`` (entropy: the marginals).
+
+    Returns
+    -------
+    marginals : ndarray
+        Flat, in the layout of ``theta``.
+    value : float
+        The maximum (entropy: the log-partition).
+    """
+    cdef const double[::1] scores = _theta(projection, i, theta)
+    marginals = np.zeros_like(theta)
+    cdef double[::1] out = marginals if marginals.size else np.zeros(1)
+    cdef double[::1] work = _work(projection.work_bytes)
+    cdef double value = 0
+    with nogil:
+        projection.project(i, &scores[0], &out[0], &value, <char*>&work[0])
+    return marginals, value
+
+
+def cut(Surrogate surrogate not None, Py_ssize_t i, theta):
+    """One cut of a surrogate: ``H_i(w) >= b - <theta_i(w), p>``.
+
+    Returns
+    -------
+    CutFace
+        ``index`` and ``value`` of p, ``b``, the upper ``bound`` of H_i at ``theta``, the ``key``
+        of the vertex, and the number of oracle ``calls``.
+    """
+    cdef const double[::1] scores = _theta(surrogate, i, theta)
+    cdef double[::1] work = _work(surrogate.work_bytes)
+    index = np.zeros(surrogate.max_entries + 1, dtype=np.int32)
+    value = np.zeros(surrogate.max_entries + 1)
+    cdef int[::1] index_view = index
+    cdef double[::1] value_view = value
+    cdef Cut found
+    found.index, found.value = &index_view[0], &value_view[0]
+    with nogil:
+        surrogate.cut(i, &scores[0], &found, <char*>&work[0])
+    return CutFace(index[:found.nnz], value[:found.nnz], found.b, found.bound, found.key,
+                   found.calls)
+
+
+def seconds_per_call(Operator operator not None, Py_ssize_t i, theta, label_size, int repeat=1000,
+                     Py_ssize_t k=0):
+    """Seconds that native code takes for one answer, the way from Python to it left out.
+
+    Parameters
+    ----------
+    operator : Oracle or Projection
+        ``argmax`` (``kbest`` where k > 0) or ``project`` is timed.
+    """
+    cdef const double[::1] scores = _theta(operator, i, theta)
+    cdef Oracle oracle = operator if isinstance(operator, Oracle) else None
+    cdef Projection projection = operator if isinstance(operator, Projection) else None
+    if oracle is None and projection is None:
+        raise ValueError(f"found {type(operator).__name__}, expected an oracle or a projection")
+    cdef int[::1] label = np.zeros(_label_size(operator, i, label_size) * max(k, 1), np.int32)
+    cdef Py_ssize_t needed = operator.work_bytes
+    if oracle is not None and k > 0:
+        needed = max(needed, oracle.kbest_bytes(k))
+    cdef double[::1] work = _work(needed), values = np.zeros(max(k, 1))
+    cdef double[::1] marginals = aligned_zeros(scores.shape[0])
+    started = perf_counter()
+    with nogil:
+        for _ in range(repeat):
+            if projection is not None:
+                projection.project(i, &scores[0], &marginals[0], &values[0], <char*>&work[0])
+            elif k > 0:
+                oracle.kbest(i, &scores[0], k, &label[0], &values[0], <char*>&work[0])
+            else:
+                oracle.argmax(i, &scores[0], &label[0], &values[0], <char*>&work[0])
+    return (perf_counter() - started) / repeat
+
+
+def _row(Design design, Py_ssize_t row, W, Py_ssize_t col=0, writable=False):
+    if not 0 <= row < design.n_rows:
+        raise ValueError(f"row is {row}, expected 0 to {design.n_rows - 1}")
+    if not 0 <= col < design.stride:
+        raise ValueError(f"col is {col}, expected 0 to {design.stride - 1}")
+    rows = design.n_cols + (design.intercept != 0)
+    return _array(W, np.float64, "W", rows * design.stride, writable)
+
+
+def design_score(Design design not None, Py_ssize_t row, W):
+    """Product of a row of features (intercept included) with flat weights W."""
+    cdef const double[::1] weights = _row(design, row, W)
+    out = aligned_zeros(design.stride)
+    cdef double[::1] view = out
+    with nogil:
+        design.score(row, &weights[0], &view[0])
+    return out
+
+
+def design_add(Design design not None, Py_ssize_t row, double coef, Py_ssize_t col, W):
+    """Add ``coef`` times a row of features to column ``col`` of flat weights W, in place."""
+    cdef double[::1] weights = _row(design, row, W, col, writable=True)
+    with nogil:
+        design.scatter(row, coef, col, &weights[0])
+
+
+def design_dot(Design design not None, Py_ssize_t row, Py_ssize_t col, W):
+    """Inner product of a row of features with column ``col`` of flat weights W."""
+    cdef const double[::1] weights = _row(design, row, W, col)
+    cdef double value
+    with nogil:
+        value = design.gather(row, col, &weights[0])
+    return value
+
+
+def design_gram(Design design not None, Py_ssize_t row, Py_ssize_t first, Py_ssize_t last):
+    """Inner products of a row of features with the rows first .. last - 1."""
+    if not (0 <= row < design.n_rows and 0 <= first <= last <= design.n_rows):
+        raise ValueError(
+            f"row {row}, rows {first} to {last}: expected them within 0 to {design.n_rows}"
+        )
+    out = np.zeros(last - first + 1)
+    cdef double[::1] view = out, dense = np.zeros(design.n_cols + 1)
+    with nogil:
+        design.gram_row(row, first, last, &dense[0], &view[0])
+    if np.asarray(dense).any():
+        raise AssertionError("gram_row() did not leave its scratch memory zero")
+    return out[:last - first]
+
+
+def _example(LinearPotentials potentials, Py_ssize_t i):
+    if not 0 <= i < potentials.n:
+        raise ValueError(f"example {i} of {potentials.n}: expected 0 to {potentials.n - 1}")
+    return potentials.theta_size(i)
+
+
+def _entries(LinearPotentials potentials, Py_ssize_t i, index, value=None):
+    size = _example(potentials, i)
+    picked = _array(index, np.int32, "index")
+    if picked.min() < 0 or picked.max() >= size:
+        raise ValueError(
+            f"index: from {picked.min()} to {picked.max()}, expected 0 to {size - 1}"
+        )
+    if value is None:
+        return picked
+    return picked, _array(value, np.float64, "value", index.size)
+
+
+def score(LinearPotentials potentials not None, Py_ssize_t i, w, double scale=1.0):
+    """Part scores ``scale * Phi_i w`` of example ``i``."""
+    theta = aligned_zeros(max(_example(potentials, i), 1))
+    cdef const double[::1] weights = _array(w, np.float64, "w", potentials.dim)
+    cdef double[::1] out = theta
+    with nogil:
+        potentials.score(i, &weights[0], scale, &out[0])
+    return theta
+
+
+def add(LinearPotentials potentials not None, Py_ssize_t i, index, value, double coef, w,
+        int step=1, int phase=0):
+    """``w += coef Phi_i' p`` in place; only columns that are ``phase`` modulo ``step``."""
+    picked, values = _entries(potentials, i, index, value)
+    cdef const int[::1] index_view = picked
+    cdef const double[::1] value_view = values
+    cdef double[::1] weights = _array(w, np.float64, "w", potentials.dim, writable=True)
+    cdef Py_ssize_t n = index.size
+    if step < 1 or not 0 <= phase < step:
+        raise ValueError(f"step {step}, phase {phase}: expected 0 <= phase < step")
+    with nogil:
+        potentials.add(i, n, &index_view[0], &value_view[0], coef, &weights[0], step, phase)
+
+
+def dot(LinearPotentials potentials not None, Py_ssize_t i, index, value, w):
+    """``<Phi_i w, p>``."""
+    picked, values = _entries(potentials, i, index, value)
+    cdef const int[::1] index_view = picked
+    cdef const double[::1] value_view = values
+    cdef const double[::1] weights = _array(w, np.float64, "w", potentials.dim)
+    cdef Py_ssize_t n = index.size
+    cdef double total
+    with nogil:
+        total = potentials.dot(i, n, &index_view[0], &value_view[0], &weights[0])
+    return total
+
+
+def add_kernel(LinearPotentials potentials not None, Py_ssize_t i, index, value, double coef, u):
+    """``u += coef Phi_i Phi_i' p`` in place."""
+    picked, values = _entries(potentials, i, index, value)
+    cdef const int[::1] index_view = picked
+    cdef const double[::1] value_view = values
+    cdef double[::1] out = _array(u, np.float64, "u", _example(potentials, i), writable=True)
+    cdef double[::1] scratch = np.zeros(potentials.scratch_size)
+    cdef Py_ssize_t n = index.size
+    with nogil:
+        potentials.add_kernel(i, n, &index_view[0], &value_view[0], coef, &out[0], &scratch[0])
+
+
+def move_kernel(LinearPotentials potentials not None, Py_ssize_t i, index, double coef, u, theta):
+    """Move what ``add_kernel`` left in u, times ``coef``, to theta; u is zero again there."""
+    cdef const int[::1] index_view = _entries(potentials, i, index)
+    size = _example(potentials, i)
+    cdef double[::1] source = _array(u, np.float64, "u", size, writable=True)
+    cdef double[::1] target = _array(theta, np.float64, "theta", size, writable=True)
+    cdef Py_ssize_t n = index.size
+    with nogil:
+        potentials.move_kernel(i, n, &index_view[0], coef, &source[0], &target[0])

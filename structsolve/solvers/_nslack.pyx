@@ -1,0 +1,95 @@
+"""Cuts of single examples in the space of w: what the n-slack cutting plane collects."""
+
+import numpy as np
+
+from ..potentials cimport LinearPotentials
+from ..surrogates.base cimport Cut, Surrogate
+
+from ..blocks import aligned_zeros
+from ..parallel import over_examples
+
+
+cdef class Scratch:
+    """Memory of one thread."""
+
+    cdef double[::1] theta, value, dense, entry
+    cdef int[::1] index, column
+    cdef char[::1] work
+
+    def __init__(self, LinearPotentials potentials, Surrogate surrogate):
+        entries = max(surrogate.max_entries, 1)
+        self.theta = aligned_zeros(potentials.max_theta + 8)
+        self.value = np.zeros(entries)
+        self.index = np.zeros(entries, dtype=np.int32)
+        self.dense = aligned_zeros(max(potentials.dim, 1))
+        self.entry = np.zeros(max(potentials.dim, 1))
+        self.column = np.zeros(max(potentials.dim, 1), dtype=np.int32)
+        self.work = aligned_zeros(surrogate.work_bytes // 8 + 16).view(np.int8)
+
+
+def violated_cuts(problem, const double[::1] at, const double[::1] w, const double[::1] xi,
+                  double threshold, n_jobs=1):
+    """Ask every example for its cut at one point; keep those that a second point violates.
+
+    Parameters
+    ----------
+    problem : Problem
+    at : ndarray of float64 of shape (dim,)
+        Where the surrogate is asked.
+    w : ndarray of float64 of shape (dim,)
+        Minimiser of the present model.
+    xi : ndarray of float64 of shape (n,)
+        The model's value of each example at ``w``.
+    threshold : float
+        A cut is kept when it exceeds ``xi`` at ``w`` by more than this.
+    n_jobs : int
+
+    Returns
+    -------
+    bounds : ndarray of shape (n,)
+        Upper bounds of every ``H_i`` at ``at``.
+    rows : list of tuple
+        ``(i, b, columns, values)`` of each kept cut ``H_i(v) >= b - <g, v>``, examples in order.
+    calls : int
+        Oracle calls spent.
+    """
+    cdef LinearPotentials potentials = problem.potentials
+    cdef Surrogate surrogate = problem.surrogate
+    cdef const double[::1] weights = problem.weights
+    bounds = np.empty(problem.n)
+    cdef double[::1] out = bounds
+
+    def piece(Py_ssize_t first, Py_ssize_t last, Scratch scratch):
+        cdef Cut cut
+        cdef Py_ssize_t i, j, count
+        cdef long calls = 0
+        cdef double slope
+        kept = []
+        cut.index, cut.value = &scratch.index[0], &scratch.value[0]
+        with nogil:
+            for i in range(first, last):
+                potentials.score(i, &at[0], 1.0, &scratch.theta[0])
+                surrogate.cut(i, &scratch.theta[0], &cut, &scratch.work[0])
+                out[i] = cut.bound
+                calls += cut.calls
+                if weights[i] <= 0:
+                    continue
+                slope = cut.b - potentials.dot(i, cut.nnz, cut.index, cut.value, &w[0])
+                if not slope > xi[i] + threshold:
+                    continue
+                potentials.add(i, cut.nnz, cut.index, cut.value, 1.0, &scratch.dense[0], 1, 0)
+                count = 0
+                for j in range(potentials.dim):
+                    if scratch.dense[j] != 0:
+                        scratch.column[count] = <int>j
+                        scratch.entry[count] = scratch.dense[j]
+                        scratch.dense[j] = 0
+                        count += 1
+                with gil:
+                    kept.append((i, cut.b, np.array(scratch.column[:count]),
+                                 np.array(scratch.entry[:count])))
+        return kept, calls
+
+    found = over_examples(piece, problem.examples.offsets, n_jobs,
+                          lambda: Scratch(potentials, surrogate))
+    return bounds, [row for kept, _ in found for row in kept], sum(calls for _, calls in found)

@@ -1,0 +1,324 @@
+"""Cutting planes (BMRM), one-slack and n-slack, with linear constraints on the weights."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from ..blocks import aligned_zeros
+from ..sweep import subgradient
+from . import qp
+from .base import Run, Solver, Start
+from .weight_constraints import Rows, assemble
+
+
+class CuttingPlane(Solver):
+    """Cutting planes on the primal: one exact pass over all examples per iteration.
+
+    A pass at fixed weights gives the primal exactly and a cut below the mean surrogate (one-slack,
+    BMRM) or below the surrogate of each example (n-slack); a small quadratic program over all cuts
+    so far gives the dual and the next weights.  Both ends of the gap are certified after every
+    pass.  It needs few passes where regularisation is strong, keeps its promises under linear
+    constraints on the weights and an unpenalised intercept, and its passes run in ``n_jobs``
+    threads with the same result to the last bit.
+
+    Parameters
+    ----------
+    slack : {"one", "n"}
+        One cut per pass for the mean of all examples, or one per example and pass: fewer passes,
+        a much larger program; for small data and costly oracles.
+    step : float, default=0.5
+        The next cut is taken this far on the way from the best weights so far to the minimiser of
+        the model; 1 is plain BMRM, which jumps about while the model is poor.
+    inactive : int, default=50
+        Drop a cut that has had no weight in so many programs in a row.
+    constraints : list of LinearConstraint or WeightBounds, optional
+        What every w must satisfy; anything with ``rows(layout)`` will do.
+
+    Notes
+    -----
+    Weights outside the norm are bounded by a box as long as the model does not bound them; it
+    grows when they reach it, and has no part in the dual that is reported.
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM
+    >>> from structsolve.solvers import CuttingPlane
+    >>> model = StructuredSVM("multiclass", solver=CuttingPlane(slack="n"), tol=1e-6)
+    >>> model.fit([[0.0], [1.0], [2.0]], [0, 1, 1]).history_[-1]["certified"]
+    True
+    """
+
+    name = "cutting-plane"
+    free_coordinates = True
+
+    def __init__(
+        self,
+        slack: str = "one",
+        step: float = 0.5,
+        inactive: int = 50,
+        constraints: Any = None,
+    ):
+        self.slack = slack
+        self.step = step
+        self.inactive = inactive
+        self.constraints = constraints
+
+    def start(self, start: Start) -> CuttingPlaneRun:
+        if self.slack not in ("one", "n"):
+            raise ValueError(f"CuttingPlane: slack is {self.slack!r}, expected 'one' or 'n'")
+        if not 0 < self.step <= 1:
+            raise ValueError(f"CuttingPlane: step is {self.step!r}, expected 0 < step <= 1")
+        if not isinstance(self.inactive, (int, np.integer)) or self.inactive < 1:
+            raise ValueError(
+                f"CuttingPlane: inactive is {self.inactive!r}, expected an integer >= 1"
+            )
+        self.check(start.problem)
+        return CuttingPlaneRun(self, start)
+
+
+class OneSlack:
+    """Cuts of the mean surrogate, dense, with the Gram matrix of their penalised columns."""
+
+    def __init__(self, dim: int, rows: Rows, inside: np.ndarray):
+        self.A, self.inside = rows.A, inside
+        r = len(rows.c)
+        self.G = aligned_zeros(0).reshape(0, dim)
+        self.b, self.idle = np.zeros(0), np.zeros(0, dtype=np.int64)
+        self.gram = np.zeros((r, r))
+        if r:
+            penalised = rows.A.multiply(inside).tocsr()
+            self.gram = (penalised @ penalised.T).toarray()
+
+    caps = np.ones(1)
+
+    def pass_over(self, run: CuttingPlaneRun, at: np.ndarray) -> tuple[float, int]:
+        """Take a cut at ``at``; return the mean surrogate there, and the oracle calls."""
+        problem = run.given.problem
+        g, b, bounds, calls = subgradient(problem, at, run.given.n_jobs)
+        m, r, dim = len(self.b), self.A.shape[0], problem.dim
+        if m == len(self.G):
+            grown = aligned_zeros((2 * m + 16) * dim).reshape(-1, dim)
+            grown[:m] = self.G
+            self.G = grown
+        self.G[m] = g
+        h = g * self.inside
+        gram = np.empty((r + m + 1,) * 2)
+        gram[:-1, :-1] = self.gram
+        row = np.concatenate([-(self.A @ h), self.G[: m + 1] @ h])
+        gram[-1] = gram[:, -1] = row
+        self.gram = gram
+        self.b, self.idle = np.append(self.b, b), np.append(self.idle, 0)
+        return float(problem.weights @ bounds), calls
+
+    @property
+    def group(self) -> np.ndarray:
+        return np.zeros(len(self.b), dtype=np.int64)
+
+    @property
+    def cuts(self) -> np.ndarray:
+        return self.G[: len(self.b)]
+
+    def keep(self, mask: np.ndarray) -> None:
+        """Drop the other cuts."""
+        m = int(mask.sum())
+        self.G[:m] = self.cuts[mask]
+        self.b, self.idle = self.b[mask], self.idle[mask]
+        both = np.concatenate([np.ones(self.A.shape[0], dtype=bool), mask])
+        self.gram = self.gram[np.ix_(both, both)]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What a checkpoint needs."""
+        return {"G": self.cuts, "b": self.b, "idle": self.idle, "gram": self.gram}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take the cuts of a checkpoint."""
+        G = arrays["G"]
+        self.G = aligned_zeros(G.size).reshape(G.shape)
+        self.G[:] = G
+        self.b, self.idle, self.gram = (arrays[k].copy() for k in ("b", "idle", "gram"))
+
+
+class NSlack:
+    """Cuts of each example, as sparse rows."""
+
+    gram = None
+
+    def __init__(self, dim: int, caps: np.ndarray):
+        import scipy.sparse as sp
+
+        self.caps = caps
+        self.cuts = sp.csr_matrix((0, dim))
+        self.b, self.idle = np.zeros(0), np.zeros(0, dtype=np.int64)
+        self.group = np.zeros(0, dtype=np.int64)
+
+    def pass_over(self, run: CuttingPlaneRun, at: np.ndarray) -> tuple[float, int]:
+        """Take the violated cuts at ``at``; return the mean surrogate there, and the calls."""
+        import scipy.sparse as sp
+
+        from ._nslack import violated_cuts
+
+        problem = run.given.problem
+        xi = run.model().slacks(run.w) if len(self.b) else np.zeros(problem.n)
+        # Cuts that all but hold already could not close more than this share of the gap.
+        threshold = 0.01 * max(run.given.tol * abs(run.best_primal), 1e-14 * abs(run.best_primal))
+        threshold = threshold if np.isfinite(threshold) else 0.0
+        bounds, rows, calls = violated_cuts(problem, at, run.w, xi, threshold, run.given.n_jobs)
+        if rows:
+            owners, b, columns, values = zip(*rows)
+            ends = np.concatenate([[0], np.cumsum([len(c) for c in columns])])
+            fresh = sp.csr_matrix(
+                (np.concatenate(values), np.concatenate(columns), ends),
+                shape=(len(rows), problem.dim),
+            )
+            self.cuts = sp.vstack([self.cuts, fresh], format="csr")
+            self.b = np.concatenate([self.b, b])
+            self.group = np.concatenate([self.group, np.array(owners, dtype=np.int64)])
+            self.idle = np.concatenate([self.idle, np.zeros(len(rows), dtype=np.int64)])
+        return float(problem.weights @ bounds), calls
+
+    def keep(self, mask: np.ndarray) -> None:
+        """Drop the other cuts."""
+        self.cuts, self.b = self.cuts[mask], self.b[mask]
+        self.group, self.idle = self.group[mask], self.idle[mask]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What a checkpoint needs."""
+        return {
+            "data": self.cuts.data,
+            "indices": self.cuts.indices,
+            "indptr": self.cuts.indptr,
+            "b": self.b,
+            "idle": self.idle,
+            "group": self.group,
+        }
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take the cuts of a checkpoint."""
+        import scipy.sparse as sp
+
+        self.b, self.idle, self.group = (arrays[k].copy() for k in ("b", "idle", "group"))
+        parts = tuple(arrays[k].copy() for k in ("data", "indices", "indptr"))
+        self.cuts = sp.csr_matrix(parts, shape=(len(self.b), self.cuts.shape[1]))
+
+
+class CuttingPlaneRun(Run):
+    """One optimisation by :class:`CuttingPlane`."""
+
+    def __init__(self, solver: CuttingPlane, start: Start):
+        self.solver, self.given = solver, start
+        problem = start.problem
+        layout = problem.space.layout
+        self.constraints = assemble(solver.constraints, layout)
+        self.free = np.zeros(0, dtype=np.int64)
+        inside = np.ones(problem.dim)
+        if problem.penalty is not None:
+            inside = problem.penalty
+            stored = np.zeros(problem.dim)
+            for block in layout.blocks:
+                layout.view(stored, block.name)[...] = 1
+            self.free = np.flatnonzero((problem.penalty == 0) & (stored > 0))
+        self.store: Any
+        if solver.slack == "one":
+            self.store = OneSlack(problem.dim, self.constraints, inside)
+        else:
+            self.store = NSlack(problem.dim, problem.weights)
+        self.box = 10.0
+        self.best_primal, self.best_dual = np.inf, 0.0
+        self.w = np.zeros(problem.dim)
+        self.next = np.zeros(problem.dim) if start.w is None else np.array(start.w)
+        if self.constraints.violation(self.next) > 1e-9:
+            # The feasible weights of least norm.
+            self.w = qp.solve(self.model()).w
+            self.next = self.w.copy()
+        self.best_w = self.next.copy()
+
+    def model(self) -> qp.Model:
+        """Return the present cutting-plane model."""
+        return qp.Model(
+            cuts=self.store.cuts,
+            b=self.store.b,
+            group=self.store.group,
+            caps=self.store.caps,
+            alpha=self.given.alpha,
+            A=self.constraints.A,
+            c=self.constraints.c,
+            equal=self.constraints.equal,
+            free=self.free,
+            box=self.box,
+            scale=self.best_primal if 0 < self.best_primal < np.inf else 1.0,
+            gram=self.store.gram,
+        )
+
+    def step(self) -> dict[str, Any]:
+        problem, at = self.given.problem, self.next
+        mean, calls = self.store.pass_over(self, at)
+        primal = problem.regulariser(at, self.given.alpha) + mean
+        if primal < self.best_primal:
+            self.best_primal, self.best_w = primal, at.copy()
+        begun = time.perf_counter()
+        self._minimise()
+        record = self._certificate()
+        record["oracle_calls"] = calls
+        record["cuts"] = len(self.store.b)
+        record["qp_seconds"] = time.perf_counter() - begun
+        return record
+
+    def _minimise(self) -> None:
+        """Minimise the model; sets the dual and where the next cut is taken."""
+        found = qp.solve(self.model())
+        self.best_dual = max(self.best_dual, found.lower)
+        self.w = found.w
+        if found.at_box:
+            self.box *= 10
+        used = found.x[len(self.constraints.c) :] > 1e-9 * self.store.caps[self.store.group]
+        self.store.idle = np.where(used, 0, self.store.idle + 1)
+        stale = self.store.idle >= self.solver.inactive
+        if stale.any():
+            self.store.keep(~stale)
+        share = self.solver.step
+        self.next = (1 - share) * self.best_w + share * self.w
+
+    def _certificate(self) -> dict[str, Any]:
+        return {
+            "primal": self.best_primal,
+            "dual": self.best_dual,
+            "gap": self.best_primal - self.best_dual,
+            "certified": True,
+            "oracle_calls": 0,
+        }
+
+    def certify(self) -> dict[str, Any]:
+        return self._certificate()
+
+    def weights(self) -> np.ndarray:
+        return self.best_w.copy()
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        meta = {
+            "best_primal": self.best_primal,
+            "best_dual": self.best_dual,
+            "box": self.box,
+            "alpha": self.given.alpha,
+        }
+        arrays = {f"cuts_{k}": v for k, v in self.store.arrays().items()}
+        return meta, arrays | {"w": self.w, "next": self.next, "best_w": self.best_w}
+
+    def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        self.best_primal, self.best_dual = meta["best_primal"], meta["best_dual"]
+        self.box, self.given.alpha = meta["box"], meta["alpha"]
+        self.store.restore(
+            {k.removeprefix("cuts_"): v for k, v in arrays.items() if k.startswith("cuts_")}
+        )
+        self.w, self.next, self.best_w = (arrays[k].copy() for k in ("w", "next", "best_w"))
+
+    def continue_at(self, alpha: float) -> None:
+        """Go on with another alpha: cuts hold for every alpha (a path over alpha)."""
+        problem = self.given.problem
+        if np.isfinite(self.best_primal):
+            self.best_primal += problem.regulariser(self.best_w, alpha - self.given.alpha)
+        self.given.alpha, self.best_dual = alpha, 0.0
+        if len(self.store.b):
+            self._minimise()

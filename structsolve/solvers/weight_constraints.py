@@ -1,0 +1,227 @@
+"""Linear constraints on named blocks of weights, for the solvers that take them."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..params import Params
+
+
+class LinearConstraint(Params):
+    """``lower <= <coefficients, w> <= upper``, one row or several, over named blocks of weights.
+
+    Parameters
+    ----------
+    coefficients : dict
+        Block name to coefficients: an array of the block's shape (that of ``coef_[name]``, the
+        intercept as last row of the node block) for one row, the same with a leading axis for
+        several rows, or a sparse matrix with one row per constraint and the block's entries in
+        C order as columns.  Blocks left out have coefficients 0.
+    upper, lower : float or array of shape (rows,), optional
+        None leaves that side open; equal values make an equation.
+
+    Examples
+    --------
+    Two classes that must like each other as neighbours at least as much as themselves:
+
+    >>> from structsolve.solvers import LinearConstraint
+    >>> row = LinearConstraint({"transition": [[1.0, -1.0], [-1.0, 1.0]]}, upper=0.0)
+    >>> row
+    LinearConstraint(coefficients={'transition': <2 x 2, 334c2b3a>}, upper=0.0, lower=None)
+    """
+
+    def __init__(self, coefficients: dict[str, Any], upper: Any = None, lower: Any = None):
+        self.coefficients = coefficients
+        self.upper = upper
+        self.lower = lower
+
+    def rows(self, layout: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Return rows over the flat w (CSR), and their lower and upper ends."""
+        import scipy.sparse as sp
+
+        if not isinstance(self.coefficients, dict) or not self.coefficients:
+            raise ValueError(
+                f"LinearConstraint: coefficients is {self.coefficients!r}, expected a dict of block "
+                f"name to array; blocks: {[b.name for b in layout.blocks]}"
+            )
+        parts = []
+        for name, given in self.coefficients.items():
+            place, shape = _places(layout, name)
+            if sp.issparse(given):
+                part = sp.csr_matrix(given, dtype=np.float64)
+                if part.shape[1] != place.size:
+                    raise ValueError(
+                        f"LinearConstraint: {name!r} has {part.shape[1]} columns, expected "
+                        f"{place.size} for the block of shape {shape}"
+                    )
+            else:
+                array = np.asarray(given, dtype=np.float64)
+                if array.shape == shape:
+                    array = array[None]
+                if array.shape[1:] != shape:
+                    raise ValueError(
+                        f"LinearConstraint: {name!r} has shape {array.shape}, expected {shape}, or "
+                        f"(rows, {', '.join(map(str, shape))}) for several rows"
+                    )
+                part = sp.csr_matrix(array.reshape(len(array), -1))
+            spread = sp.csr_matrix(
+                (np.ones(place.size), (np.arange(place.size), place)),
+                shape=(place.size, layout.dim),
+            )
+            parts.append(part @ spread)
+        if len({part.shape[0] for part in parts}) > 1:
+            raise ValueError(
+                "LinearConstraint: the blocks have different numbers of rows: "
+                f"{ {n: p.shape[0] for n, p in zip(self.coefficients, parts)} }"
+            )
+        total = sp.csr_matrix(sum(parts[1:], parts[0]))
+        ends = (
+            _ends(self.lower, -np.inf, (total.shape[0],), "LinearConstraint: lower"),
+            _ends(self.upper, np.inf, (total.shape[0],), "LinearConstraint: upper"),
+        )
+        return total, *ends
+
+    def __repr__(self) -> str:
+        shown = {name: _Short(array) for name, array in dict(self.coefficients).items()}
+        upper, lower = _Short(self.upper), _Short(self.lower)
+        return f"LinearConstraint(coefficients={shown}, upper={upper!r}, lower={lower!r})"
+
+
+class WeightBounds(Params):
+    """``lower <= w <= upper`` for every weight of a block.
+
+    Parameters
+    ----------
+    block : str
+        Name of the block.
+    lower, upper : float or array of the block's shape, optional
+        None leaves that side open.
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM
+    >>> from structsolve.solvers import CuttingPlane, WeightBounds
+    >>> solver = CuttingPlane(constraints=[WeightBounds("transition", lower=0.0)])
+    >>> X, Y = [[[0.0], [1.0]], [[1.0], [0.0]]], [["a", "b"], ["b", "a"]]
+    >>> bool(StructuredSVM("chain", solver=solver).fit(X, Y).coef_["transition"].min() > -1e-9)
+    True
+    """
+
+    def __init__(self, block: str, lower: Any = None, upper: Any = None):
+        self.block = block
+        self.lower = lower
+        self.upper = upper
+
+    def rows(self, layout: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Return rows over the flat w (CSR), and their lower and upper ends."""
+        import scipy.sparse as sp
+
+        place, shape = _places(layout, self.block)
+        lower = _ends(self.lower, -np.inf, shape, f"WeightBounds({self.block!r}): lower").ravel()
+        upper = _ends(self.upper, np.inf, shape, f"WeightBounds({self.block!r}): upper").ravel()
+        rows = sp.csr_matrix(
+            (np.ones(place.size), (np.arange(place.size), place)), shape=(place.size, layout.dim)
+        )
+        return rows, lower, upper
+
+    def __repr__(self) -> str:
+        lower, upper = _Short(self.lower), _Short(self.upper)
+        return f"WeightBounds({self.block!r}, lower={lower!r}, upper={upper!r})"
+
+
+@dataclass
+class Rows:
+    """``A w <= c`` with ``A w = c`` where ``equal``; every row of A has norm 1."""
+
+    A: Any
+    c: np.ndarray
+    equal: np.ndarray
+
+    def violation(self, w: np.ndarray) -> float:
+        """Return by how much w misses the worst row."""
+        if not len(self.c):
+            return 0.0
+        excess = self.A @ w - self.c
+        return float(np.where(self.equal, np.abs(excess), excess).max(initial=0))
+
+
+def assemble(constraints: Any, layout: Any) -> Rows:
+    """Join constraints into one-sided rows over the flat w.
+
+    Parameters
+    ----------
+    constraints : list or None
+        Objects with ``rows(layout)``, which returns rows (CSR) and their lower and upper ends.
+    layout : Layout
+    """
+    import scipy.sparse as sp
+
+    parts, ends, equal = [sp.csr_matrix((0, layout.dim))], [np.zeros(0)], [np.zeros(0, bool)]
+    if constraints is not None and not isinstance(constraints, (list, tuple)):
+        constraints = [constraints]
+    for constraint in constraints or ():
+        if not hasattr(constraint, "rows"):
+            raise TypeError(
+                f"constraints holds {constraint!r}, expected LinearConstraint or WeightBounds"
+            )
+        rows, lower, upper = constraint.rows(layout)
+        crossed = np.flatnonzero(lower > upper)
+        if crossed.size:
+            raise ValueError(
+                f"{constraint!r}: lower is {lower[crossed[0]]} and upper {upper[crossed[0]]}; "
+                "expected lower <= upper"
+            )
+        same = lower == upper
+        for sign, end, pick in ((1, upper, same | (upper < np.inf)), (-1, lower, lower > -np.inf)):
+            pick = pick & ~same if sign < 0 else pick
+            parts.append(sign * rows[pick])
+            ends.append(sign * end[pick])
+            equal.append(same[pick])
+    A, c, same = sp.vstack(parts, format="csr"), np.concatenate(ends), np.concatenate(equal)
+    norm = np.sqrt(np.asarray(A.multiply(A).sum(axis=1)).ravel())
+    empty = norm == 0
+    if (empty & (np.where(same, -np.abs(c), c) < 0)).any():
+        raise ValueError("constraints has a row without coefficients that no weights satisfy")
+    A, c, same, norm = A[~empty], c[~empty], same[~empty], norm[~empty]
+    return Rows(sp.csr_matrix(sp.diags_array(1 / norm) @ A), c / norm, same)
+
+
+def _places(layout: Any, name: str) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Positions in w of a block's entries, in C order, and the block's shape."""
+    numbers = layout.view(np.arange(layout.dim), name)
+    return numbers.ravel(), numbers.shape
+
+
+def _ends(given: Any, default: float, shape: tuple[int, ...], what: str) -> np.ndarray:
+    values = np.asarray(default if given is None else given, dtype=np.float64)
+    try:
+        values = np.broadcast_to(values, shape)
+    except ValueError:
+        raise ValueError(
+            f"{what} has shape {values.shape}, expected one number or {shape}"
+        ) from None
+    if np.isnan(values).any() or (values == -default).any():
+        raise ValueError(f"{what} has NaN or {-default}, expected numbers")
+    return values
+
+
+class _Short:
+    """An array in a repr: its shape and a checksum, so that different constraints look so."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __repr__(self) -> str:
+        if self.value is None or np.isscalar(self.value):
+            return repr(self.value)
+        if hasattr(self.value, "tocsr"):
+            csr = self.value.tocsr()
+            code = zlib.crc32(csr.indptr.tobytes() + csr.indices.tobytes() + csr.data.tobytes())
+        else:
+            code = zlib.crc32(np.ascontiguousarray(self.value, dtype=np.float64).tobytes())
+        shape = " x ".join(map(str, np.shape(self.value)))
+        return f"<{shape}, {code:08x}>"

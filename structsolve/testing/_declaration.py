@@ -1,0 +1,211 @@
+"""Checks of what a structure declares: its parameters, packing, and what is saved of a space."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import numpy as np
+
+from ..packing import is_sparse
+from ._case import BrokenPromise, Case
+
+
+def check_parameters(structure: Any) -> None:
+    """Constructor arguments are stored as they are; ``get_params`` and ``clone`` work."""
+    from sklearn.base import clone
+
+    def fail(what: str, promise: str, found: Any, expected: Any) -> None:
+        raise BrokenPromise(
+            f"{structure!r}: {what} breaks a promise: it {promise}. Found {found}, expected "
+            f"{expected}"
+        )
+
+    if not isinstance(getattr(structure, "name", None), str):
+        fail("name", "is a string", getattr(structure, "name", None), "a string")
+    params = structure.get_params(deep=False)
+    fresh = type(structure)(**params)
+    for name, value in fresh.get_params(deep=False).items():
+        if value is not params[name]:
+            fail("__init__", f"stores {name!r} unmodified", repr(value), repr(params[name]))
+    try:
+        copied = clone(structure)
+    except Exception as error:
+        raise BrokenPromise(
+            f"{structure!r}: __init__ breaks a promise: sklearn.base.clone() copies the "
+            f"structure. Found {type(error).__name__}: {error}"
+        ) from error
+    if type(copied) is not type(structure) or set(copied.get_params()) != set(
+        structure.get_params()
+    ):
+        fail("get_params", "describes the structure", copied.get_params(), params)
+    if fresh.set_params(**params) is not fresh:
+        fail("set_params", "returns the structure itself", "something else", "self")
+
+
+def check_packing(case: Case) -> None:
+    """Packing keeps every example, in order; unpacking gives the labels back."""
+    space, examples = case.space, case.examples
+    n = _length(case.X)
+    for name, array in _offsets(examples):
+        good = (
+            isinstance(array, np.ndarray)
+            and array.dtype == np.int64
+            and array.flags.c_contiguous
+            and array.ndim == 1
+            and len(array) > 0
+            and array[0] == 0
+            and (np.diff(array) >= 0).all()
+        )
+        if not good:
+            case.fail(
+                "pack",
+                f"gives {name} as rising int64 from 0, contiguous",
+                None,
+                repr(array),
+                "such an array",
+            )
+        if len(array) != n + 1:
+            case.fail("pack", f"keeps every example ({name})", None, len(array) - 1, n)
+    labels = examples.labels
+    if labels is None or labels.dtype != np.int32 or not labels.flags.c_contiguous:
+        case.fail("pack", "gives labels as contiguous int32", None, repr(labels), "such an array")
+    if len(labels) != examples.label_offsets[-1]:
+        case.fail(
+            "pack",
+            "gives as many labels as label_offsets say",
+            None,
+            len(labels),
+            examples.label_offsets[-1],
+        )
+    layout = case.layout
+    for what, matrix, offsets, columns in (
+        ("nodes", examples.nodes, examples.offsets, layout.n_features if layout.node else None),
+        ("edges", examples.edges, examples.edge_offsets, layout.n_edge_features),
+    ):
+        if matrix is not None and columns is not None and matrix.shape != (offsets[-1], columns):
+            case.fail(
+                "pack", f"gives {what} one row each", None, matrix.shape, (offsets[-1], columns)
+            )
+    weights = examples.sample_weight
+    if weights is not None and not np.array_equal(weights, np.ones(n)):
+        case.fail("pack", "weighs examples 1 by default", None, weights, "ones")
+    with case.promise("pack", "takes sample_weight"):
+        given = space.pack(case.X, case.Y, sample_weight=np.arange(1.0, n + 1)).sample_weight
+    if given is None or not np.array_equal(given, np.arange(1.0, n + 1)):
+        case.fail("pack", "keeps sample_weight", None, given, np.arange(1.0, n + 1))
+    X, Y = copy.deepcopy(case.X), copy.deepcopy(case.Y)
+    with case.promise("pack", "packs X without labels"):
+        bare = space.pack(case.X)
+    if bare.labels is not None or not _same_inputs(bare, examples):
+        case.fail("pack", "packs X the same with and without labels", None, bare, examples)
+    if not (_equal(X, case.X) and _equal(Y, case.Y)):
+        case.fail("pack", "leaves X and y as they are", None, (case.X, case.Y), (X, Y))
+    _check_round_trip(case, examples, range(n))
+    for rows in (list(range(1, n)), [n - 1, 0], [0]):
+        with case.promise("pack", "packs any subset of the examples"):
+            subset = space.pack(_pick(case.X, rows), _pick(case.Y, rows))
+        if subset.n != len(rows):
+            case.fail("pack", "keeps every example of a subset", None, subset.n, len(rows))
+        for j, i in enumerate(rows):
+            if not _equal(_example(subset, j), _example(examples, i)):
+                case.fail(
+                    "pack",
+                    "packs an example the same in any company",
+                    i,
+                    _example(subset, j),
+                    _example(examples, i),
+                )
+        _check_round_trip(case, subset, rows)
+
+
+def _check_round_trip(case: Case, examples: Any, rows: Any) -> None:
+    with case.promise("unpack", "takes what pack gave"):
+        back = case.space.unpack(examples.labels, examples)
+    if _length(back) != len(rows):
+        case.fail("unpack", "gives every label back", None, _length(back), len(rows))
+    for j, i in enumerate(rows):
+        if not _equal(back[j], case.Y[i]):
+            case.fail("unpack", "gives back the labels that were packed", i, back[j], case.Y[i])
+
+
+def check_state(case: Case) -> None:
+    """What ``state`` returns goes through JSON and arrays, and rebuilds the same space."""
+    space = case.space
+    if not getattr(space, "can_be_saved", True):
+        try:
+            space.state()
+        except ValueError:
+            return
+        case.fail("state", "refuses what cannot be saved", None, "no exception", "ValueError")
+    with case.promise("state", "describes the space"):
+        meta, arrays = space.state()
+    with case.promise("state", "returns values that JSON can hold"):
+        meta = json.loads(json.dumps(meta))
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray) or array.dtype == object:
+            case.fail("state", f"returns {name!r} as an array without objects", None, array, "one")
+    with case.promise("space_from_state", "rebuilds the space"):
+        twin = case.structure.space_from_state(meta, arrays)
+    classes, twins = getattr(space, "classes_", None), getattr(twin, "classes_", None)
+    if classes is not None and not (
+        np.array_equal(classes, twins) and classes.dtype == twins.dtype
+    ):
+        case.fail("space_from_state", "keeps the classes", None, twins, classes)
+    for name in ("blocks", "n_features", "n_edge_features", "intercept", "dim"):
+        found, expected = getattr(twin.layout, name), getattr(case.layout, name)
+        if found != expected:
+            case.fail("space_from_state", f"keeps the layout ({name})", None, found, expected)
+    with case.promise("space_from_state", "rebuilds a space that packs"):
+        packed = twin.pack(case.X, case.Y)
+    same = np.array_equal(packed.labels, case.examples.labels)
+    if not same or not _same_inputs(packed, case.examples):
+        case.fail("space_from_state", "packs as before", None, packed, case.examples)
+
+
+def _offsets(examples: Any) -> list[tuple[str, Any]]:
+    found = [("offsets", examples.offsets), ("label_offsets", examples.label_offsets)]
+    if examples.edge_offsets is not None:
+        found.append(("edge_offsets", examples.edge_offsets))
+    return found
+
+
+def _example(examples: Any, i: int) -> list[Any]:
+    # Features and sizes of one example; its label is compared after unpacking.
+    pieces = []
+    for matrix, offsets in (
+        (examples.nodes, examples.offsets),
+        (examples.edges, examples.edge_offsets),
+    ):
+        if offsets is not None:
+            pieces.append(int(offsets[i + 1] - offsets[i]))
+            if matrix is not None:
+                pieces.append(matrix[offsets[i] : offsets[i + 1]])
+    return pieces
+
+
+def _same_inputs(a: Any, b: Any) -> bool:
+    return a.n == b.n and all(_equal(_example(a, i), _example(b, i)) for i in range(a.n))
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if is_sparse(a) or is_sparse(b):
+        return is_sparse(a) and is_sparse(b) and a.shape == b.shape and abs(a - b).sum() == 0
+    if isinstance(a, (list, tuple)) or isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(_equal(x, y) for x, y in zip(a, b))
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.array_equal(a, b)
+    if hasattr(a, "features") and hasattr(a, "offsets"):
+        return np.array_equal(a.offsets, b.offsets) and _equal(a.features, b.features)
+    return bool(a == b)
+
+
+def _length(values: Any) -> int:
+    return values.shape[0] if hasattr(values, "shape") else len(values)
+
+
+def _pick(values: Any, rows: list[int]) -> Any:
+    if isinstance(values, (list, tuple)):
+        return [values[i] for i in rows]
+    return values[rows]

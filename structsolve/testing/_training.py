@@ -1,0 +1,131 @@
+"""Check that solvers agree on the optimum, and that their certificates are true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import problem, registry
+from . import _calls
+from ._case import Case, Guarded
+
+ALPHA = 0.1
+TOL, PASSES = 1e-7, 400
+
+
+def check_solvers(case: Case, loss: Any, solvers: Sequence[Any]) -> None:
+    """Every solver's bounds are bounds, and exact solvers meet at one optimum.
+
+    Parameters
+    ----------
+    case : Case
+    loss : str or loss object
+    solvers : sequence of str or Solver
+        Those whose records have a gap are trained until it is closed.
+    """
+    from ..solvers.base import Start
+
+    with case.promise("Problem", f"is put together with loss {loss!r}"):
+        task = problem.Problem(case.space, case.examples, loss)
+    optima = {}
+    for solver in solvers:
+        if isinstance(solver, str):
+            solver = registry.default().find("solvers", solver).factory()
+        what = f"training by {solver.name!r}"
+        rng = np.random.default_rng(case.seed)
+        with case.promise(what, "runs"):
+            run = solver.start(Start(task, ALPHA, rng, tol=TOL))
+            record = run.step()
+            for _ in range(PASSES if record.get("dual") is not None else 20):
+                gap = record.get("gap")
+                if record.get("certified") and gap is not None and gap <= TOL * record["primal"]:
+                    break
+                record = run.step()
+            record = {**record, **run.certify()}
+        exact = objective(case, loss, run.weights())
+        primal, dual = record["primal"], record.get("dual")
+        slack = 1e-8 * (1 + abs(exact))
+        if abs(primal - exact) > slack:
+            case.fail(
+                what,
+                "reports the objective of its weights",
+                None,
+                primal,
+                f"{exact!r}, by enumeration",
+            )
+        if dual is None:
+            continue
+        if dual > primal + slack:
+            case.fail(what, "has a dual below the primal", None, f"{dual!r} > {primal!r}", "<=")
+        if primal - dual > 1e-5 * max(primal, 1e-3):
+            case.fail(
+                what,
+                f"closes the gap in {PASSES} passes",
+                None,
+                f"gap {primal - dual!r}",
+                f"below {1e-5 * primal!r}",
+            )
+        optima[solver.name] = (primal, dual)
+    if optima:
+        low = max(dual for _, dual in optima.values())
+        for name, (primal, _) in optima.items():
+            if abs(primal - low) > 1e-5 * max(abs(low), 1e-3):
+                case.fail(
+                    f"training by {name!r}",
+                    "finds the optimum that all solvers find",
+                    None,
+                    primal,
+                    f"{low!r} ({optima})",
+                )
+
+
+def objective(case: Case, loss: Any, w: np.ndarray) -> float:
+    """Return the training objective at ``w`` by enumeration of all labels."""
+    native = problem.ask_loss(case.space, case.examples, loss)
+    weights = case.examples.sample_weight
+    weights = np.ones(case.n) if weights is None else weights
+    total = 0.0
+    for i in range(case.n):
+        theta = scores(case, i, w)
+        truth = case.mu[i][case.find(i, case.examples.label(i))]
+        violations = [
+            _calls.loss_value(native, i, Guarded(len(y), np.int32, y).memory) + theta @ (mu - truth)
+            for y, mu in zip(case.labels[i], case.mu[i])
+        ]
+        total += weights[i] * max(violations)
+    return float(0.5 * ALPHA * w @ w + total / weights.sum())
+
+
+def scores(case: Case, i: int, w: np.ndarray) -> np.ndarray:
+    """Return ``theta_i = Phi_i w``, row by row of the features."""
+    layout, examples = case.layout, case.examples
+    pieces = [w[: layout.shared_size]]
+    for block, start, rows, X, offsets, constant in (
+        (
+            layout.node,
+            layout.node_start,
+            layout.node_rows,
+            examples.nodes,
+            examples.offsets,
+            layout.intercept,
+        ),
+        (
+            layout.edge,
+            layout.edge_start,
+            layout.edge_rows,
+            examples.edges,
+            examples.edge_offsets,
+            False,
+        ),
+    ):
+        if block is None:
+            continue
+        W = w[start : start + rows * block.size].reshape(rows, block.size)
+        features = X[offsets[i] : offsets[i + 1]]
+        features = np.asarray(features.todense() if hasattr(features, "todense") else features)
+        if constant:
+            features = np.column_stack([features, np.ones(len(features))])
+        pieces.append((features @ W).ravel())
+    return np.concatenate(pieces)

@@ -1,0 +1,61 @@
+"""Code in README.md and docs/: finding it, and running shell sessions as they are printed."""
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+
+# The files that the shell sessions of the README and of docs/cli.rst speak of.
+TRAIN = "He PRP B-NP\nreckons VBZ B-VP\nthe DT B-NP\ndeficit NN I-NP\n\nIt PRP B-NP\nran VBD B-VP\n"
+NEW = "He PRP\nran VBD\nthe DT\ndeficit NN\n"
+
+
+def fenced(path, language):
+    """Code blocks of a Markdown file in one language, with the lines at which they start."""
+    text = path.read_text(encoding="utf-8")
+    for match in re.finditer(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        yield text[: match.start()].count("\n") + 2, match.group(1)
+
+
+def directives(path, language):
+    """Code blocks of an .rst file in one language: (line, caption, code)."""
+    text = path.read_text(encoding="utf-8")
+    pattern = rf"^\.\. code-block:: {language}\n((?:    :.*\n)*)\n((?:(?:    .*)?\n)+)"
+    for match in re.finditer(pattern, text, re.MULTILINE):
+        caption = re.search(r":caption: (.*)", match.group(1))
+        line = text[: match.start(2)].count("\n") + 1
+        yield line, caption and caption.group(1), textwrap.dedent(match.group(2)).rstrip() + "\n"
+
+
+def run_session(session, folder, where):
+    """Run the ``$ commands`` of a printed session; what is printed below one must come out."""
+    scripts = Path(sys.executable).parent
+    environment = os.environ | {
+        "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONIOENCODING": "utf-8",
+        "COLUMNS": "80",
+    }
+    for entry in re.split(r"^\$ ", session, flags=re.MULTILINE)[1:]:
+        command, _, expected = entry.partition("\n")
+        done = subprocess.run(
+            command,
+            shell=True,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+        )
+        assert done.returncode == 0, f"{where}: $ {command}\n{done.stdout}{done.stderr}"
+        if expected.strip():
+            same = doctest.OutputChecker().check_output(
+                textwrap.dedent(expected), done.stdout, OPTIONS
+            )
+            assert same, f"{where}: $ {command}\nexpected:\n{expected}\nfound:\n{done.stdout}"

@@ -1,0 +1,214 @@
+"""The documentation: every page's code runs, every hook, option and public name is in it."""
+
+import doctest
+import inspect
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from doc_code import NEW, OPTIONS, ROOT, TRAIN, directives, run_session
+
+import structsolve
+from structsolve import hookspecs
+
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.rst"))
+RING = DOCS / "examples" / "ring_native"
+
+pytestmark = pytest.mark.skipif(not DOCS.exists(), reason="installed without the checkout")
+
+
+# -- code ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder to write to, from which docs/examples can be imported."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(RING / "ring_native"))
+    return tmp_path
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_sessions_of_python(page, folder):
+    failed, _ = doctest.testfile(str(page), module_relative=False, optionflags=OPTIONS)
+    assert not failed
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_python_compiles(page):
+    for line, _, code in directives(page, "python"):
+        compile("\n" * (line - 1) + code, str(page), "exec")
+
+
+def test_first_example_of_the_index(folder):
+    _, _, code = next(directives(DOCS / "index.rst", "python"))
+    exec(code, {})
+
+
+def test_sessions_of_the_shell(folder):
+    page = DOCS / "cli.rst"
+    for (_, name, text), content in zip(directives(page, "text"), (TRAIN, NEW), strict=True):
+        assert text == content, name
+        (folder / name).write_text(text)
+    for line, _, session in directives(page, "console"):
+        run_session(session, folder, f"{page.name}, line {line}")
+
+
+def test_example_of_matching(capsys):
+    runpy.run_path(str(DOCS / "examples" / "matching.py"))
+    ours, evenly = map(float, re.findall(r"0\.\d+|1\.0+", capsys.readouterr().out))
+    assert ours > evenly + 0.1
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "script", sorted((DOCS / "gallery").glob("*.py")), ids=lambda script: script.stem
+)
+def test_pictures_of_the_gallery(script, folder):
+    runpy.run_path(str(script))["figure"].savefig("picture.png", dpi=30)
+    page = (DOCS / "gallery.rst").read_text()
+    assert f"gallery/{script.name}" in page and f"generated/gallery/{script.stem}.png" in page
+
+
+@pytest.mark.slow
+def test_compiled_example_passes_the_check(tmp_path):
+    """The package of docs/structures.rst: built, found by its entry point, and correct."""
+    pytest.importorskip("Cython")
+    source = tmp_path / "source"
+    for path in RING.rglob("*"):
+        if path.suffix in (".py", ".pyx", ".toml"):
+            target = source / path.relative_to(RING)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+    install += ["--no-build-isolation", "--target", str(tmp_path / "site"), str(source)]
+    program = (
+        "from structsolve.testing import check_structure\n"
+        "from structsolve import list_plugins\n"
+        "assert next(p for p in list_plugins() if p['name'] == 'ring')['gives_parts']\n"
+        "check_structure('ring')\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "site")}
+    for command in (install, [sys.executable, "-c", program]):
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+# -- completeness ----------------------------------------------------------------------------------
+
+
+def hooks():
+    return {
+        name: f"{name}({', '.join(inspect.signature(hook).parameters)})"
+        for name, hook in vars(hookspecs).items()
+        if name.startswith("structsolve_") and callable(hook)
+    }
+
+
+def headings(page):
+    lines = page.read_text(encoding="utf-8").splitlines()
+    marks = zip(lines, lines[1:])
+    return {a for a, b in marks if a and b and set(b) <= set("=-^") and len(b) == len(a)}
+
+
+def test_every_hook_has_a_section_with_its_signature():
+    found = {heading for heading in headings(DOCS / "hooks.rst") if "(" in heading}
+    assert found == set(hooks().values())
+
+
+@pytest.mark.parametrize("name", hooks())
+def test_hook_specifications_hold_an_example(name):
+    assert "@hookimpl" in getattr(hookspecs, name).__doc__
+
+
+def test_every_option_of_the_shell_is_described():
+    from structsolve.cli import make_parser
+
+    page = (DOCS / "cli.rst").read_text(encoding="utf-8")
+    commands = next(a for a in make_parser()._actions if getattr(a, "choices", None)).choices
+    assert {"demo", "fit", "predict", "score", "plugins", "bench"} <= headings(DOCS / "cli.rst")
+    for command, parser in commands.items():
+        for action in parser._actions:
+            option = action.option_strings[-1] if action.option_strings else None
+            if option and option not in ("--help", "--verbose"):
+                assert re.search(rf"{option}\b", page), f"{command} {option}"
+
+
+def documented():
+    """Names with an entry in docs/api.rst, fully qualified."""
+    module, names = "structsolve", []
+    for line in (DOCS / "api.rst").read_text(encoding="utf-8").splitlines():
+        if found := re.match(r"\.\. currentmodule:: (\S+)", line):
+            module = found.group(1)
+        elif found := re.match(r"\.\. auto(?:class|function|data):: (\S+)", line):
+            name = found.group(1)
+            names.append(name if name.startswith("structsolve.") else f"{module}.{name}")
+    return names
+
+
+def resolve(name):
+    import importlib
+
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def test_every_public_name_is_in_the_reference():
+    import structsolve.metrics
+    import structsolve.solvers
+
+    names = documented()
+    assert len(set(names)) == len(names)
+    public = [f"structsolve.{name}" for name in structsolve.__all__ if name != "__version__"]
+    public += [f"structsolve.metrics.{name}" for name in structsolve.metrics.__all__]
+    # Constants, and helpers of the metrics that are there for other modules.
+    helpers = {f"structsolve.metrics.{n}" for n in ("SCHEMES", "spans", "tags_from_spans")}
+    assert set(public) - helpers <= set(names)
+    for plugin in structsolve.list_plugins():
+        if plugin["distribution"] == "structsolve-learn":
+            for solver in plugin["solvers"]:
+                factory = structsolve.registry.default().find("solvers", solver).factory
+                assert f"structsolve.solvers.{factory.__name__}" in names
+
+
+# Errors of numpydoc.validate that are asked for: a summary in one line, and parameters that are
+# those of the signature, in its order, each with a type.
+WANTED = {"GL08", "SS01", "SS03", "PR01", "PR02", "PR03", "PR04", "PR05", "RT01"}
+WANTED -= {"SS03", "RT01"}
+
+
+@pytest.mark.parametrize("name", documented() if DOCS.exists() else [])
+def test_docstrings_are_complete(name):
+    validate = pytest.importorskip("numpydoc.validate").validate
+    thing = resolve(name)
+    if name == "structsolve.hookimpl":
+        return
+    assert problems(validate, thing, name) == []
+    if inspect.isclass(thing):
+        for member, value in vars(thing).items():
+            public = not member.startswith("_") and inspect.isfunction(value)
+            if public and value.__doc__ and "Parameters\n" in value.__doc__:
+                assert problems(validate, value, f"{name}.{member}") == []
+
+
+def problems(validate, thing, name):
+    """What numpydoc finds, of what is wanted; a docstring without parameters may be one line."""
+    home = f"{thing.__module__}.{thing.__qualname__}"
+    found = [(code, text) for code, text in validate(home)["errors"] if code in WANTED]
+    if "Parameters\n" not in (thing.__doc__ or "") and not inspect.isclass(thing):
+        found = [(code, text) for code, text in found if code != "PR01"]
+    return [f"{name}: {code} {text}" for code, text in found]
+
+
+@pytest.mark.parametrize("path", sorted(Path(structsolve.__file__).parent.rglob("*.py")), ids=str)
+def test_first_lines_say_what_a_file_is_for(path):
+    first = path.read_text(encoding="utf-8").lstrip()
+    assert first.startswith(('"""', 'r"""', "# ")) or not first, f"{path}: no first words"

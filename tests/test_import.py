@@ -1,0 +1,52 @@
+"""Importing structsolve is cheap: heavy packages are loaded where they are used."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {"sklearn", "scipy", "pandas", "matplotlib", "cvxpy", "highspy", "networkx", "joblib", "torch"}
+
+
+def loaded_after(code, tmp_path):
+    program = f"{code}\nimport json, sys; print('\\n' + json.dumps(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return {name.partition(".")[0] for name in json.loads(done.stdout.splitlines()[-1])}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import structsolve",
+        "import structsolve; structsolve.__version__, dir(structsolve)",
+        "from structsolve import Named, hookimpl",
+        "from structsolve.cli import make_parser; make_parser().format_help()",
+    ],
+)
+def test_nothing_heavy_is_imported(code, tmp_path):
+    assert not loaded_after(code, tmp_path) & HEAVY
+
+
+def test_training_imports_neither_plots_nor_modelling_languages(tmp_path):
+    code = (
+        "from structsolve import StructuredSVM\n"
+        "StructuredSVM('chain').fit([[[0.0], [1.0]]], [[0, 1]]).predict([[[1.0]]])"
+    )
+    assert not loaded_after(code, tmp_path) & {"matplotlib", "cvxpy", "highspy", "pandas", "torch"}
+
+
+def test_public_names_can_be_imported():
+    import structsolve
+
+    for name in structsolve.__all__:
+        assert getattr(structsolve, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        structsolve.nonsense

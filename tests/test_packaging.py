@@ -1,0 +1,122 @@
+"""The sdist and the wheel: what is in them, and that the one builds the other.  Slow: compiles."""
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+
+import pytest
+from doc_code import ROOT
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (ROOT / "setup.py").exists(), reason="installed without the checkout"),
+]
+
+
+def run(*command, cwd, **environment):
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        env=os.environ | environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+def tracked():
+    """Files of the checkout as git knows them, new ones included."""
+    try:
+        listed = run(
+            "git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT
+        ).splitlines()
+    except (OSError, AssertionError):
+        pytest.skip("needs git and a checkout")
+    return [name for name in listed if (ROOT / name).is_file()]
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory):
+    """Path of the sdist, made from a copy of the checkout without anything built."""
+    pytest.importorskip("build")
+    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("sdist")
+    for name in tracked():
+        path = source / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes((ROOT / name).read_bytes())
+    run(
+        sys.executable, "-m", "build", "--sdist", "--no-isolation", "-o", target, source, cwd=source
+    )
+    (path,) = target.iterdir()
+    return path
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist, tmp_path_factory):
+    """Path of the wheel, made from the sdist; with little optimisation, which compiles faster."""
+    target = tmp_path_factory.mktemp("wheel")
+    run(
+        *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"),
+        *("-w", target, sdist),
+        cwd=target,
+        STRUCTSOLVE_DEBUG="1",
+    )
+    (path,) = target.iterdir()
+    return path
+
+
+def test_sdist_holds_sources_tests_and_docs(sdist):
+    assert re.fullmatch(r"structsolve_learn-[\d.]+\.tar\.gz", sdist.name)
+    with tarfile.open(sdist) as archive:
+        names = {m.name.partition("/")[2] for m in archive.getmembers() if m.isfile()}
+    endings = (".py", ".pyx", ".pxd", ".h", ".pyi", ".typed")
+    for name in tracked():
+        top = name.split("/")[0]
+        if top in ("structsolve", "plugins"):
+            assert name in names or not name.endswith(endings), name
+        elif top in ("tests", "docs"):
+            assert name in names, name
+    assert {"LICENSE", "README.md", "CHANGELOG.md", "pyproject.toml", "setup.py"} <= names
+    generated = [n for n in names if n.endswith((".so", ".pyd", ".pyc")) or n.startswith("build/")]
+    generated += [n for n in names if n.endswith(".c") and not n.startswith("benchmarks/")]
+    assert not generated
+
+
+def test_wheel_holds_modules_and_their_interface_but_no_generated_sources(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        entry_points = next(n for n in names if n.endswith("entry_points.txt"))
+        assert "chain = structsolve.plugins.chain" in archive.read(entry_points).decode()
+    assert {"structsolve/py.typed", "structsolve/operators.pxd", "structsolve/__init__.pxd"} <= names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert not [n for n in names if n.endswith((".c", ".cpp"))]
+    tops = {name.split("/")[0] for name in names}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"structsolve"}
+    compiled = {re.sub(r"\.[^/]*$", "", n) for n in names if n.endswith((".so", ".pyd"))}
+    for name in tracked():
+        if name.startswith(("structsolve/", "plugins/")):
+            placed = name if name.startswith("structsolve/") else f"structsolve/{name}"
+            assert not name.endswith((".py", ".pxd", ".h")) or placed in names, name
+            assert not name.endswith(".pyx") or placed[:-4] in compiled, name
+
+
+def test_wheel_can_be_imported_and_trains(wheel, tmp_path):
+    site = tmp_path / "site"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import structsolve\n"
+        "assert structsolve.__file__.startswith(sys.argv[1]), structsolve.__file__\n"
+        "X, Y = [[[0.0], [1.0]], [[1.0]]], [['a', 'b'], ['b']]\n"
+        "model = structsolve.StructuredSVM('chain', alpha=0.01).fit(X, Y)\n"
+        "print([y.tolist() for y in model.predict(X)], structsolve.__version__)\n"
+    )
+    found = run(sys.executable, "-c", program, str(site), cwd=tmp_path)
+    version = wheel.name.split("-")[1]
+    assert found.strip() == f"[['a', 'b'], ['b']] {version}"

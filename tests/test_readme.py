@@ -1,0 +1,53 @@
+"""The README: its two commands, and every snippet run as it stands."""
+
+import re
+
+import pytest
+from doc_code import NEW, ROOT, TRAIN, fenced, run_session
+
+README = ROOT / "README.md"
+
+pytestmark = pytest.mark.skipif(not README.exists(), reason="installed without the checkout")
+
+
+def test_two_commands_stand_at_the_top():
+    commands = [code for _, code in fenced(README, "sh")][:2]
+    assert all(code.count("\n") == 1 for code in commands)
+    assert commands[0].rstrip().endswith('pip install ".[plot]" && structsolve demo')
+    assert commands[1].rstrip().endswith("&& pytest")
+    first_heading_below = README.read_text(encoding="utf-8").index("\n## ")
+    assert README.read_text(encoding="utf-8").index(commands[1]) < first_heading_below
+
+
+def test_ci_runs_the_test_command_from_between_the_markers():
+    text = README.read_text(encoding="utf-8")
+    marked = re.search(r"<!-- test-command -->\n```sh\n(.*)\n```\n<!-- /test-command -->", text)
+    assert marked and marked.group(1) + "\n" == [code for _, code in fenced(README, "sh")][1]
+    assert "<!-- test-command -->" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "line, code", [pytest.param(*block, id=f"line {block[0]}") for block in fenced(README, "python")]
+)
+def test_python_snippets(line, code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    space = {"__name__": "readme"}
+    exec(compile("\n" * (line - 1) + code, str(README), "exec"), space)
+    if "matcher" in space:
+        weights = abs(space["matcher"].coef_["weights"])
+        assert weights[:2].min() > 3 * weights[2:].max()
+
+
+def test_shell_session(tmp_path):
+    (tmp_path / "train.conll").write_text(TRAIN)
+    (tmp_path / "new.conll").write_text(NEW)
+    for line, session in fenced(README, "console"):
+        run_session(session, tmp_path, f"README.md, line {line}")
+
+
+def test_links_lead_somewhere():
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+            # The results are written by benchmarks/run_all.py, which takes hours.
+            assert (ROOT / target).exists() or target == "benchmarks/RESULTS.md", f"{name}: {target}"
