@@ -5,7 +5,7 @@ and word ends: an intercept and start/end tables on our side, the attributes "bi
 "EOS" on theirs.  Their data is converted and appended before the clock starts; ours is given as
 structsolve.Sequences and packed inside it.  A point of a curve is a training run of its own with
 that many iterations.  Prints the time each needs to an error of --target and the ratio, and
-draws pictures/accuracy_ocr.png.
+draws pictures/accuracy_ocr.png (not with --only or --quick).
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def our_curve(structsolve: Any, name: str, train: Words, test: Words, quick: boo
     curve = []
     for count in passes[:4] if quick else passes:
         alpha = 1.0 / (c * train.n_words)
-        model = chain_svm(structsolve, alpha, count, ends=True, solver=solver() if callable(solver) else solver)
+        made = solver() if callable(solver) else solver
+        model = chain_svm(structsolve, alpha, count, ends=True, solver=made)
         with Clock() as clock:
             model.fit(x, y)
         curve.append((count, clock.cpu, clock.wall, letter_error(model.predict(xt), test.labels)))
@@ -114,6 +115,8 @@ def main() -> None:
     if ours and peers:
         print(f"ours: {min(ours):.3f} s, ratio {ratio(min(peers), min(ours))} (asked: 5x)")
     print()
+    if args.only or args.quick:
+        return
     with picture("accuracy_ocr", "OCR letters, nine folds: test error over training time") as ax:
         for name, curve in curves.items():
             ax.plot([c for _, c, _, _ in curve], [e for *_, e in curve],

@@ -10,16 +10,18 @@ Memory: in a process of its own, bytes above what the input lists take, at 1x an
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from c_loop import FloorLoop, PlainLoop
-from common import Clock, header, ratio, structsolve_or_none, table
+from common import Clock, header, one_thread, ratio, structsolve_or_none, table
 from datasets import Words, ocr_split
 from ours import chain_svm, oracle_passes, plain_bcfw, uncertified
 
@@ -137,6 +139,8 @@ def memory_child(times: int, plain: bool, trace: bool) -> None:
     """In a child process: bytes of a fit above the input, as JSON on the last line."""
     import tracemalloc
 
+    one_thread()
+    warnings.simplefilter("ignore")
     structsolve = structsolve_or_none()
     words = ocr_split(0, "nine")[0].repeat(times)
     loop = OurLoop(structsolve, words, plain)
@@ -148,7 +152,9 @@ def memory_child(times: int, plain: bool, trace: bool) -> None:
         loop.fit(3)
         peak = tracemalloc.get_traced_memory()[1]
     else:
-        Path("/proc/self/clear_refs").write_text("5")
+        # freed memory that the allocator kept would hide what the fit takes
+        ctypes.CDLL(None).malloc_trim(0)
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak
         before = status_bytes("VmRSS")
         loop.fit(3)
         peak = status_bytes("VmHWM") - before

@@ -79,7 +79,7 @@ def main() -> None:
         return make
 
     rows = [compare(f"fit, {name}", fit(solver), min(args.repeat, 3))
-            for name, solver in cutting_planes(structsolve).items()]
+            for name, solver in cutting_planes().items()]
     rows += [compare(m, answer(m), args.repeat) for m in ("predict", "predict_marginals")]
     print(table(["work", "wall s, 1 job", "wall s, 2 jobs", "gain", "CPU of 2 / CPU of 1",
                  "same to the last bit", f"at least {ASKED}x"], rows))

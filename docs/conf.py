@@ -6,7 +6,7 @@ from pathlib import Path
 
 project = "structsolve"
 author = "the structsolve developers"
-copyright = f"2025, {author}"  # noqa: A001
+copyright = author
 release = version = installed_version("structsolve-learn")
 
 extensions = [

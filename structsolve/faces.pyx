@@ -71,6 +71,11 @@ def _label_size(operator, i, label_size):
     return int(label_size)
 
 
+def work_for(Operator operator not None):
+    """Scratch memory for one operator: zeros, on a cache line."""
+    return _work(operator.work_bytes)
+
+
 def _work(bytes_needed):
     return aligned_zeros(bytes_needed // 8 + 8)
 
@@ -221,8 +226,17 @@ def augment(Loss loss not None, Py_ssize_t i, double scale, theta):
     return constant
 
 
-def project(Projection projection not None, Py_ssize_t i, theta):
+def project(Projection projection not None, Py_ssize_t i, theta, work=None):
     """Regularised maximiser of example ``i`` (entropy: the marginals).
+
+    Parameters
+    ----------
+    projection : Projection
+    i : int
+    theta : ndarray of float64
+        Flat part scores.
+    work : ndarray of float64, optional
+        From :func:`work_for`; training loops keep theirs from one example to the next.
 
     Returns
     -------
@@ -234,10 +248,14 @@ def project(Projection projection not None, Py_ssize_t i, theta):
     cdef const double[::1] scores = _theta(projection, i, theta)
     marginals = np.zeros_like(theta)
     cdef double[::1] out = marginals if marginals.size else np.zeros(1)
-    cdef double[::1] work = _work(projection.work_bytes)
+    cdef double[::1] memory = work_for(projection)
+    if work is not None:
+        memory = _array(work, np.float64, "work", memory.shape[0], writable=True)
+        if work.ctypes.data % 64:
+            raise ValueError("work: not 64-byte aligned; make it with faces.work_for()")
     cdef double value = 0
     with nogil:
-        projection.project(i, &scores[0], &out[0], &value, <char*>&work[0])
+        projection.project(i, &scores[0], &out[0], &value, <char*>&memory[0])
     return marginals, value
 
 
@@ -414,11 +432,19 @@ def add_kernel(LinearPotentials potentials not None, Py_ssize_t i, index, value,
 
 
 def move_kernel(LinearPotentials potentials not None, Py_ssize_t i, index, double coef, u, theta):
-    """Move what ``add_kernel`` left in u, times ``coef``, to theta; u is zero again there."""
+    """Move what ``add_kernel`` left in u, times ``coef``, to theta; u is zero again there.
+
+    Without a theta, u is set to zero.
+    """
     cdef const int[::1] index_view = _entries(potentials, i, index)
     size = _example(potentials, i)
     cdef double[::1] source = _array(u, np.float64, "u", size, writable=True)
-    cdef double[::1] target = _array(theta, np.float64, "theta", size, writable=True)
+    cdef double[::1] target
     cdef Py_ssize_t n = index.size
+    if theta is None:
+        with nogil:
+            potentials.clear_kernel(i, n, &index_view[0], &source[0])
+        return
+    target = _array(theta, np.float64, "theta", size, writable=True)
     with nogil:
         potentials.move_kernel(i, n, &index_view[0], coef, &source[0], &target[0])

@@ -33,13 +33,13 @@ class FunctionStructure(Structure):
         default labels that can be hashed stand for themselves, arrays, lists, sets and dicts for
         their contents.
     dim : int, optional
-        Length of the feature vectors; that of the first example's by default.
+        Length of the feature vectors, checked; that of the first example's by default.
 
     Notes
     -----
     X and y are lists of any objects. Training minimises
     ``alpha/2 ||w||^2 + mean_i max_y [loss(y_i, y) + w @ (features(x_i, y) - features(x_i, y_i))]``,
-    and SVM-struct's ``C`` is ``alpha = 1 / (C n)``. Distinct labels that the oracle returned are
+    and SVM-struct's ``C`` is ``alpha = 1 / C``. Distinct labels that the oracle returned are
     kept for as long as the data they belong to. A fitted model predicts, but cannot be saved:
     functions do not go into a file without pickle. Keep ``coef_["weights"]`` instead.
 
@@ -90,13 +90,14 @@ class FunctionStructure(Structure):
         if self.dim is not None and (not isinstance(self.dim, (int, np.integer)) or self.dim < 1):
             raise ValueError(f"FunctionStructure: dim is {self.dim!r}, expected an integer >= 1")
         objects, labels = _pairs(X, Y)
-        dim = self.dim
-        if dim is None:
-            vector = _call("features(x, y)", 0, self.features, objects[0], labels[0])
-            dim = np.prod(vector.shape if packing.is_sparse(vector) else np.shape(vector))
-            if dim < 1:
-                raise ValueError("example 0: features(x, y) returned an empty vector")
-        return FunctionSpace(self, int(dim))
+        vector = _call("features(x, y)", 0, self.features, objects[0], labels[0])
+        dim = int(np.prod(vector.shape if packing.is_sparse(vector) else np.shape(vector)))
+        if dim < 1 or self.dim not in (None, dim):
+            raise ValueError(
+                f"example 0: features(x, y) returned {dim} numbers, expected "
+                f"{'at least one' if self.dim is None else f'dim={self.dim}'}"
+            )
+        return FunctionSpace(self, dim)
 
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
@@ -242,7 +243,7 @@ class FunctionSpace(Space):
         if not fits:
             raise ValueError(
                 f"example {i}: features(x, y) returned a vector of shape {shape}, expected "
-                f"({self.dim},) as for the first example (or dim=)"
+                f"({self.dim},) as for the first example"
             )
         if not np.isfinite(values).all():
             raise ValueError(

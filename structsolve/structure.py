@@ -122,6 +122,13 @@ class NodeSpace(Space):
 
     Chains, plain classes and graphs share it.  Subclasses say how X becomes nodes
     (``stack``) and in which form users give labels (``flatten``, ``unpack``).
+
+    Parameters
+    ----------
+    structure : Structure
+    layout : Layout
+    classes : ndarray
+        Sorted.
     """
 
     def __init__(self, structure: Structure, layout: Layout, classes: np.ndarray):

@@ -9,7 +9,7 @@ import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 # The files that the shell sessions of the README and of docs/cli.rst speak of.
 TRAIN = "He PRP B-NP\nreckons VBZ B-VP\nthe DT B-NP\ndeficit NN I-NP\n\nIt PRP B-NP\nran VBD B-VP\n"

@@ -6,7 +6,17 @@ import sys
 
 import pytest
 
-HEAVY = {"sklearn", "scipy", "pandas", "matplotlib", "cvxpy", "highspy", "networkx", "joblib", "torch"}
+HEAVY = {
+    "sklearn",
+    "scipy",
+    "pandas",
+    "matplotlib",
+    "cvxpy",
+    "highspy",
+    "networkx",
+    "joblib",
+    "torch",
+}
 
 
 def loaded_after(code, tmp_path):
@@ -49,4 +59,4 @@ def test_public_names_can_be_imported():
     for name in structsolve.__all__:
         assert getattr(structsolve, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        structsolve.nonsense
+        structsolve.nonsense  # noqa: B018

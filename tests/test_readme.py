@@ -27,7 +27,8 @@ def test_ci_runs_the_test_command_from_between_the_markers():
 
 
 @pytest.mark.parametrize(
-    "line, code", [pytest.param(*block, id=f"line {block[0]}") for block in fenced(README, "python")]
+    "line, code",
+    [pytest.param(*block, id=f"line {block[0]}") for block in fenced(README, "python")],
 )
 def test_python_snippets(line, code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -50,4 +51,6 @@ def test_links_lead_somewhere():
         text = (ROOT / name).read_text(encoding="utf-8")
         for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
             # The results are written by benchmarks/run_all.py, which takes hours.
-            assert (ROOT / target).exists() or target == "benchmarks/RESULTS.md", f"{name}: {target}"
+            assert (ROOT / target).exists() or target == "benchmarks/RESULTS.md", (
+                f"{name}: {target}"
+            )

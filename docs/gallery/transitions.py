@@ -10,4 +10,6 @@ model = StructuredSVM("chain", alpha=0.01, tol=0.01).fit(train.pixels, train.lab
 figure = Figure(figsize=(4.5, 4), layout="constrained")
 axes = figure.subplots()
 axes.set(xlabel="next digit", ylabel="digit", xticks=range(10), yticks=range(10))
-figure.colorbar(axes.imshow(model.coef_["transition"], cmap="PuOr"), label="weight")
+table = model.coef_["transition"]
+picture = axes.imshow(table, cmap="PuOr", vmin=-abs(table).max(), vmax=abs(table).max())
+figure.colorbar(picture, label="weight")

@@ -291,14 +291,14 @@ cdef class ChainOracle(Oracle):
                          + unary[(v + 2) * stride + label[v + 2]])
             if v <= deviation:
                 own = self._candidate(theta, tables, alpha, last, L, v, label[v], t)
-                best = -1
+                best = 0
                 top = -INFINITY
                 for s in range(self.shape.K):
                     x = self._candidate(theta, tables, alpha, last, L, v, s, t)
                     if x > top and (x < own or (x == own and s > label[v])):
                         top = x
                         best = s
-                if best >= 0:
+                if top + rest > -INFINITY:
                     item.value, item.path, item.v, item.s = top + rest, path, <int>v, <int>best
                     _push(heap, size, item)
             t = label[v]

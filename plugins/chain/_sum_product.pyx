@@ -338,8 +338,14 @@ cdef class ChainSumProduct(Projection):
             for s in range(K):
                 nodes[v * stride + s] = alpha[v * stride + s] + beta[s]
             mass = _log_sum_exp(K, nodes + v * stride)
+            top = 0
             for s in range(K):
                 nodes[v * stride + s] = exp(nodes[v * stride + s] - mass)
+                top += nodes[v * stride + s]
+            # Differences of large scores are off by their rounding: the sum is 1 all the same.
+            for s in range(K):
+                nodes[v * stride + s] /= top
+            mass += log(top)
             if v == L - 1 or (self.shape.transition < 0 and self.shape.edge_size == 0):
                 continue
             for s in range(K):

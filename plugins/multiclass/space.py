@@ -95,14 +95,18 @@ def flatten(Y: Any, n: int) -> np.ndarray:
             "This StructuredSVM estimator requires y to be passed, but the target y is None"
         )
     y = column_or_1d(Y, warn=True)
+    if y.dtype == object:
+        kinds = {isinstance(label, str) for label in y}
+        y = np.asarray(y.tolist()) if len(kinds) == 1 else y
+    if y.dtype.kind not in "biufUS":
+        types = sorted({type(label).__name__ for label in y.tolist()})
+        raise ValueError(
+            f"y: Unknown label type: found {types}, expected all strings or all integers"
+        )
     check_classification_targets(y)
     if len(y) != n:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: {n} rows of X, {len(y)} "
             "labels in y"
         )
-    if y.dtype == object:
-        y = np.asarray(y.tolist())
-    if y.dtype.kind not in "biufUS":
-        raise ValueError(f"y: Unknown label type: dtype {y.dtype}; use strings or integers")
     return y

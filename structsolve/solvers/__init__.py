@@ -2,5 +2,6 @@
 
 from .bcfw import BCFW
 from .cutting_plane import CuttingPlane
+from .sgd import SGD
 from .weight_constraints import LinearConstraint, WeightBounds
-SGD = BCFW
+

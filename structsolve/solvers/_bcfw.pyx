@@ -35,12 +35,12 @@ cdef class BlockLoop:
     cdef readonly LinearPotentials potentials
     cdef readonly Surrogate surrogate
     cdef public CutStore cuts
-    cdef readonly object w, average, gaps
+    cdef readonly object w, average, gaps, moved
     cdef double[::1] w_view, average_view, gaps_view, theta_buffer, u_buffer, z_buffer, scratch
     cdef double[::1] value_buffer, merged_value
     cdef const double[::1] weights
     cdef int[::1] index_buffer, merged_index
-    cdef char[::1] work, seen
+    cdef char[::1] work, seen, moved_view
     cdef CutHead** heads
     cdef object heads_owner
     cdef double[::1] before, scored, slopes, drift
@@ -57,6 +57,9 @@ cdef class BlockLoop:
         self.w = aligned_zeros(potentials.dim)
         self.average = aligned_zeros(potentials.dim)
         self.gaps = np.zeros(potentials.n)
+        # Whether the last visit moved the dual variable of an example.
+        self.moved = np.zeros(potentials.n, dtype=np.int8)
+        self.moved_view = self.moved
         self.w_view, self.average_view, self.gaps_view = self.w, self.average, self.gaps
         self.theta_buffer = aligned_zeros(potentials.max_theta + 8)
         self.u_buffer = aligned_zeros(potentials.max_theta + 8)
@@ -76,7 +79,7 @@ cdef class BlockLoop:
         self.slopes, self.drift = np.zeros(max_cuts + 8), np.zeros(max_cuts + 8)
 
     def run(self, const int64_t[::1] order, int max_calls, int max_steps, bint pairwise,
-            int max_age, double inner_tol, bint averaging):
+            int max_age, double inner_tol, double min_gain, bint averaging):
         """Visit the examples of ``order``; return the sum of gaps met and the oracle calls.
 
         Parameters
@@ -93,6 +96,8 @@ cdef class BlockLoop:
             Visits that a cut of weight 0 stays in the cache.
         inner_tol : float
             A visit ends when its gap is below this share of the gap it began with.
+        min_gain : float
+            Smallest gap within the kept cuts that is worth a line search.
         averaging : bool
             Keep the average of the iterates, weighted by t.
         """
@@ -102,7 +107,7 @@ cdef class BlockLoop:
         with nogil:
             for k in range(order.shape[0]):
                 calls += self.visit(order[k], max_calls, max_steps, pairwise, max_age, inner_tol,
-                                    averaging)
+                                    min_gain, averaging)
                 total += self.weights[order[k]] * self.gaps_view[order[k]]
         return total, calls
 
@@ -174,7 +179,7 @@ cdef class BlockLoop:
                 self._gram_row(i, j)
 
     cdef long visit(self, Py_ssize_t i, int max_calls, int max_steps, bint pairwise, int max_age,
-                    double inner_tol, bint averaging) except -1 nogil:
+                    double inner_tol, double min_gain, bint averaging) except -1 nogil:
         cdef double* theta = &self.theta_buffer[0]
         cdef double* slopes = &self.slopes[0]
         cdef double share = self.weights[i] / self.alpha, current, gap, first_gap = 0
@@ -185,6 +190,7 @@ cdef class BlockLoop:
         cdef CutHead** heads = self.heads
         cdef bint moved = False
         m = self.cuts.heads(i, heads)
+        self.moved_view[i] = 0
         if max_calls == 0 and m == 0:
             return 0
         for j in range(m):
@@ -231,13 +237,14 @@ cdef class BlockLoop:
                     m = self.cuts.heads(i, heads)
                     self.before[m - 1] = self.scored[m - 1] = 0
                     slopes[m - 1] = slope(heads[m - 1], theta)
-            if self._optimise(i, m, share, pairwise, max_steps, inner_tol):
+            if self._optimise(i, m, share, pairwise, max_steps, inner_tol, min_gain):
                 moved = True
             call += 1
             if call >= max_calls:
                 break
             self._update_scores(i, m, share, theta)
         if moved:
+            self.moved_view[i] = 1
             self._apply(i, m, share, averaging)
         if averaging:
             self.steps_done += 1
@@ -253,7 +260,7 @@ cdef class BlockLoop:
         return False
 
     cdef bint _optimise(self, Py_ssize_t i, Py_ssize_t m, double share, bint pairwise,
-                        int max_steps, double tol) noexcept nogil:
+                        int max_steps, double tol, double min_gain) noexcept nogil:
         """Line searches on the simplex of the cuts of example i; True when any moved."""
         cdef CutHead** heads = self.heads
         cdef double* slopes = &self.slopes[0]
@@ -299,7 +306,7 @@ cdef class BlockLoop:
                 room = 1
             if step == 0:
                 first_gain = gain
-            if gain <= tol * first_gain * (step > 0) or gain <= 0 or best == worst:
+            if gain <= tol * first_gain * (step > 0) or gain <= min_gain or best == worst:
                 return step > 0
             gamma = room
             if share * curvature * room > gain:

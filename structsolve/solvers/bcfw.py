@@ -13,6 +13,8 @@ from .base import Run, Solver, Start, rng_state, set_rng_state
 
 # Examples per call into native code: Ctrl-C is heard between calls.
 EXAMPLES_PER_CALL = 5_000
+# Share of the mean gap below which a cheap visit leaves an example alone.
+SMALL_GAIN = 0.05
 
 
 class BCFW(Solver):
@@ -135,12 +137,12 @@ class BCFWRun(Run):
         if solver.cached_passes:
             before = self.last_dual if self.passes else 0.0
             dual = self.dual
-            gain = dual - before
+            gain = (dual - before) / self.given.problem.n
             while cached < solver.cached_passes:
-                self._cached_pass()
+                visits = self._cached_pass(cached > 0, SMALL_GAIN * estimate)
                 cached += 1
                 before, dual = dual, self.dual
-                if dual - before < solver.cached_gain * gain or dual - before <= 0:
+                if dual - before <= solver.cached_gain * gain * visits:
                     break
         self.last_dual = self.dual
         self.passes += 1
@@ -178,17 +180,20 @@ class BCFWRun(Run):
         share = share + 0.1 * share.mean() + 1e-300
         return rng.choice(n, n, p=share / share.sum())
 
-    def _cached_pass(self) -> None:
-        problem = self.given.problem
-        order = self.given.rng.permutation(problem.n)
+    def _cached_pass(self, shrink: bool, min_gain: float) -> int:
+        problem, loop = self.given.problem, self.loop
+        order = self.given.rng.permutation(np.flatnonzero(loop.moved) if shrink else problem.n)
         # One update of the average per pass, where w is small beside the data.
-        whole = self.solver.averaging and problem.dim <= 16 * problem.n
-        before = self.loop.w.copy() if whole else None
-        self._pass(order, 0, averaging=not whole)
+        whole = self.solver.averaging and problem.dim <= 16 * len(order)
+        before = loop.w.copy() if whole else None
+        self._pass(order, 0, min_gain, averaging=not whole)
         if whole:
-            self.loop.average_pass(before, problem.n)
+            loop.average_pass(before, len(order))
+        return len(order)
 
-    def _pass(self, order: np.ndarray, calls: int, averaging: bool = True) -> tuple[float, int]:
+    def _pass(
+        self, order: np.ndarray, calls: int, min_gain: float = 0.0, averaging: bool = True
+    ) -> tuple[float, int]:
         solver = self.solver
         total, spent = 0.0, 0
         for first in range(0, len(order), EXAMPLES_PER_CALL):
@@ -199,6 +204,7 @@ class BCFWRun(Run):
                 solver.steps == "pairwise",
                 solver.max_age if calls else np.iinfo(np.int32).max,
                 solver.inner_tol,
+                min_gain,
                 solver.averaging and averaging,
             )
             total += gap

@@ -29,7 +29,7 @@ class CuttingPlane(Solver):
     slack : {"one", "n"}
         One cut per pass for the mean of all examples, or one per example and pass: fewer passes,
         a much larger program; for small data and costly oracles.
-    step : float, default=0.5
+    step : float, default=0.2
         The next cut is taken this far on the way from the best weights so far to the minimiser of
         the model; 1 is plain BMRM, which jumps about while the model is poor.
     inactive : int, default=50
@@ -57,7 +57,7 @@ class CuttingPlane(Solver):
     def __init__(
         self,
         slack: str = "one",
-        step: float = 0.5,
+        step: float = 0.2,
         inactive: int = 50,
         constraints: Any = None,
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -52,6 +53,11 @@ class Guarded:
         return ""
 
 
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= 400 else f"{text[:400]}..."
+
+
 class Case:
     """A data set drawn from a structure, with the operators that plugins give for it.
 
@@ -72,6 +78,7 @@ class Case:
         self.rng = np.random.default_rng(seed)
         with self.promise("sample", "draws examples"):
             self.X, self.Y = structure.sample(seed, n=4, size=size)
+        self.given = copy.deepcopy((self.X, self.Y))
         before = {k: id(v) for k, v in vars(structure).items()}
         self.intercept = number % 2 == 0
         with self.promise("make_space", "accepts its own sample"):
@@ -97,7 +104,7 @@ class Case:
         where = "" if i is None else f", example {i}"
         raise BrokenPromise(
             f"{self.structure!r}: {what} breaks a promise: it {promise} (case {self.number}, "
-            f"random_state {self.seed}{where}). Found {found}, expected {expected}"
+            f"random_state {self.seed}{where}). Found {_short(found)}, expected {_short(expected)}"
         ) from cause
 
     @contextlib.contextmanager

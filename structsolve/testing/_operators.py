@@ -45,8 +45,8 @@ def _check_best(case: Case, what: str, i: int, kind: str, label: Any, value: flo
             what,
             f"returns a label that attains the maximum ({kind} theta)",
             i,
-            f"{label} with score {scores[row]!r}",
-            f"score {best!r}",
+            f"{label} with score {float(scores[row])!r}",
+            f"score {float(best)!r}",
         )
     case.near(what, f"returns the value of its label ({kind} theta)", i, value, scores[row])
 
@@ -291,8 +291,8 @@ def _check_entropy(
             what,
             f"returns the marginals of the Gibbs distribution ({kind} theta)",
             i,
-            f"{mu[worst]!r} at position {worst} of theta",
-            repr(expected[worst]),
+            f"{float(mu[worst])!r} at position {worst} of theta",
+            float(expected[worst]),
         )
 
 

@@ -1,8 +1,9 @@
 """Build of the compiled operators."""
 
-import structsolve
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+
+import structsolve
 
 setup(
     packages=["ring_native"],

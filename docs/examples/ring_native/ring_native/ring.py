@@ -2,8 +2,17 @@
 
 import numpy as np
 
-from structsolve import Block, Examples, Layout, Named, NodeSpace, Structure, hookimpl
-from structsolve import labels, packing
+from structsolve import (
+    Block,
+    Examples,
+    Layout,
+    Named,
+    NodeSpace,
+    Structure,
+    hookimpl,
+    labels,
+    packing,
+)
 
 
 class RingStructure(Structure):

@@ -1,0 +1,220 @@
+"""Stochastic subgradient steps over examples, with w = scale * v and lazy averages."""
+
+import numpy as np
+
+from libc.math cimport sqrt
+from libc.stdint cimport int64_t
+from ..potentials cimport LinearPotentials
+from ..surrogates.base cimport Cut, Surrogate
+
+from ..blocks import aligned_zeros
+
+
+cdef class SGDLoop:
+    """State and inner loop of SGD: a step costs the non-zeros of its example, whatever ``dim``.
+
+    ``w = scale * v`` on penalised coordinates, so that shrinking is one multiplication.  With
+    weights ``c_t`` of the iterates and ``S_t = sum_{k<=t} c_k scale_k`` their weighted sum is
+    ``S_T v_T - sum_k S_{k-1} change_k``: the second vector, ``lag``, changes only where v does.
+    Free coordinates (outside the norm) neither shrink nor take the same step; there are few of
+    them, and each step touches them all.
+
+    Parameters
+    ----------
+    dim : int
+        Length of w.
+    free : ndarray of int64
+        Coordinates outside the norm.
+    alpha : float
+        Regularisation constant.
+    t0 : float
+        The step size after t steps is ``1 / (alpha (t + t0))``.
+    free_step : float
+        That of the free coordinates is ``free_step / sqrt(t + t0)``.
+    """
+
+    cdef LinearPotentials potentials
+    cdef Surrogate surrogate
+    cdef const double[::1] weights
+    cdef readonly object v, lag, free_sum, free
+    cdef double[::1] v_view, lag_view, free_sum_view, before
+    cdef const int64_t[::1] free_view
+    cdef double[::1] theta, u, scratch, value
+    cdef int[::1] index
+    cdef char[::1] work
+    cdef Py_ssize_t dim, n
+    cdef double scale, scale_sum, mass, norm, t0, free_step
+    cdef readonly double alpha
+    cdef readonly int64_t t
+
+    def __init__(self, Py_ssize_t dim, free, double alpha, double t0=0, double free_step=1):
+        self.dim, self.alpha, self.t0, self.free_step = dim, alpha, t0, free_step
+        self.v, self.lag = aligned_zeros(dim), aligned_zeros(dim)
+        self.free, self.free_sum = np.asarray(free, dtype=np.int64), np.zeros(len(free))
+        self.v_view, self.lag_view = self.v, self.lag
+        self.free_view, self.free_sum_view = self.free, self.free_sum
+        self.before = np.zeros(len(free))
+        self.scale = 1
+
+    def bind(self, LinearPotentials potentials, Surrogate surrogate, weights):
+        """Work on these examples from now on."""
+        self.potentials, self.surrogate, self.weights = potentials, surrogate, weights
+        self.n = potentials.n
+        self.theta = aligned_zeros(potentials.max_theta + 8)
+        self.u = aligned_zeros(potentials.max_theta + 8)
+        self.scratch = aligned_zeros(potentials.scratch_size)
+        entries = max(surrogate.max_entries, 1)
+        self.value, self.index = np.zeros(entries), np.zeros(entries, dtype=np.int32)
+        self.work = aligned_zeros(surrogate.work_bytes // 8 + 16).view(np.int8)
+
+    def set_weights(self, w):
+        """Start from w."""
+        self.v[:] = w
+        self.scale = 1
+
+    def last(self):
+        """The last iterate (a copy)."""
+        return self.v * self.scale
+
+    def averaged(self):
+        """The average of the iterates, or None before the first."""
+        if self.mass == 0:
+            return None
+        total = self.scale_sum * self.v - self.lag
+        total[self.free] = self.free_sum
+        return total / self.mass
+
+    def forget_average(self):
+        """Begin the average anew."""
+        self.lag[:] = 0
+        self.free_sum[:] = 0
+        self.scale_sum = self.mass = 0
+
+    def state(self):
+        """Scalars and arrays of the state, for checkpoints."""
+        scalars = {"t": self.t, "scale": self.scale, "scale_sum": self.scale_sum,
+                   "mass": self.mass}
+        return scalars, {"v": self.v, "lag": self.lag, "free_sum": self.free_sum}
+
+    def restore(self, scalars, arrays):
+        """Continue from a checkpoint."""
+        if arrays["v"].shape != self.v.shape or arrays["free_sum"].shape != self.free_sum.shape:
+            raise ValueError(
+                f"the checkpoint has {arrays['v'].shape[0]} weights, this problem "
+                f"{self.v.shape[0]}"
+            )
+        self.v[:], self.lag[:] = arrays["v"], arrays["lag"]
+        self.free_sum[:] = arrays["free_sum"]
+        self.t, self.scale = scalars["t"], scalars["scale"]
+        self.scale_sum, self.mass = scalars["scale_sum"], scalars["mass"]
+
+    def run(self, const int64_t[::1] order, bint by_t, bint averaging, double radius):
+        """Take a step on each example of ``order``.
+
+        Parameters
+        ----------
+        order : ndarray of int64
+        by_t : bool
+            Weigh the iterates by t in the average; else all alike.
+        averaging : bool
+        radius : float
+            Project the penalised part of w on the ball of this radius; 0 for none.
+
+        Returns
+        -------
+        total : float
+            Sum of ``u_i H_i(w)``, each at the w of its step.
+        calls : int
+            Oracle calls.
+        """
+        cdef Py_ssize_t k
+        cdef long calls = 0
+        cdef double total = 0
+        if radius > 0:
+            inside = self.v.copy()
+            inside[self.free] = 0
+            self.norm = inside @ inside
+        with nogil:
+            for k in range(order.shape[0]):
+                calls += self._step(order[k], by_t, averaging, radius, &total)
+        return total, calls
+
+    cdef long _step(self, Py_ssize_t i, bint by_t, bint averaging, double radius,
+                    double* total) except -1 nogil:
+        cdef double tau, shrink, eta, coef, weight, ratio, along = 0, square = 0
+        cdef double share = self.n * self.weights[i]
+        cdef double* v = &self.v_view[0]
+        cdef Py_ssize_t j, f, n_free = self.free_view.shape[0]
+        cdef Cut cut
+        cut.nnz = cut.calls = 0
+        cut.index, cut.value = &self.index[0], &self.value[0]
+        if share > 0:
+            self.potentials.score(i, v, self.scale, &self.theta[0])
+            self.surrogate.cut(i, &self.theta[0], &cut, &self.work[0])
+            total[0] += self.weights[i] * cut.bound
+        if radius > 0 and cut.nnz:
+            self._products(i, &cut, &along, &square)
+            along /= self.scale
+        self.t += 1
+        tau = self.t + self.t0
+        eta = 1 / (self.alpha * tau)
+        shrink = 1 - 1 / tau
+        for f in range(n_free):
+            self.before[f] = v[self.free_view[f]] * self.scale
+        if shrink > 0:
+            self.scale *= shrink
+        else:
+            # The first step forgets where it starts.
+            for j in range(self.dim):
+                v[j] = 0
+            self.scale = 1
+            self.norm = along = 0
+        for f in range(n_free):
+            v[self.free_view[f]] = self.before[f] / self.scale
+        if cut.nnz:
+            coef = eta * share / self.scale
+            self.potentials.add(i, cut.nnz, cut.index, cut.value, coef, v, 1, 0)
+            if averaging and self.scale_sum > 0:
+                self.potentials.add(i, cut.nnz, cut.index, cut.value, coef * self.scale_sum,
+                                    &self.lag_view[0], 1, 0)
+            for f in range(n_free):
+                j = self.free_view[f]
+                ratio = (v[j] - self.before[f] / self.scale) / coef
+                along -= ratio * self.before[f] / self.scale
+                square -= ratio * ratio
+                v[j] = (self.before[f] + self.free_step / sqrt(tau) * share * ratio) / self.scale
+            self.norm += coef * (2 * along + coef * square)
+        if radius > 0 and self.norm * self.scale * self.scale > radius * radius:
+            ratio = radius / (sqrt(self.norm) * self.scale)
+            self.scale *= ratio
+            for f in range(n_free):
+                v[self.free_view[f]] /= ratio
+        if averaging:
+            weight = self.t if by_t else 1
+            self.mass += weight
+            self.scale_sum += weight * self.scale
+            for f in range(n_free):
+                self.free_sum_view[f] += weight * self.scale * v[self.free_view[f]]
+        if self.scale < 1e-6:
+            self._rescale()
+        return cut.calls
+
+    cdef void _products(self, Py_ssize_t i, const Cut* cut, double* along,
+                        double* square) noexcept nogil:
+        """<w, Phi' p> and ||Phi' p||^2."""
+        cdef Py_ssize_t k
+        cdef double* u = &self.u[0]
+        self.potentials.add_kernel(i, cut.nnz, cut.index, cut.value, 1.0, u, &self.scratch[0])
+        for k in range(cut.nnz):
+            along[0] += self.theta[cut.index[k]] * cut.value[k]
+            square[0] += u[cut.index[k]] * cut.value[k]
+        self.potentials.clear_kernel(i, cut.nnz, cut.index, u)
+
+    cdef void _rescale(self) noexcept nogil:
+        """v = w, scale = 1; the sums of the average follow."""
+        cdef Py_ssize_t j
+        for j in range(self.dim):
+            self.v_view[j] *= self.scale
+        self.norm *= self.scale * self.scale
+        self.scale_sum /= self.scale
+        self.scale = 1

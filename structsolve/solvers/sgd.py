@@ -1,0 +1,207 @@
+"""Stochastic subgradient descent (Pegasos): for data that streams by, and for a quick start."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..problem import Problem
+from ..sweep import surrogate_bounds
+from ._sgd import SGDLoop
+from .base import Run, Solver, Start, rng_state, set_rng_state
+
+# Examples per call into native code: Ctrl-C is heard between calls.
+EXAMPLES_PER_CALL = 5_000
+
+
+class SGD(Solver):
+    """Stochastic subgradient descent with Pegasos steps (Shalev-Shwartz et al. 2011).
+
+    Step t subtracts ``1 / (alpha (t + t0))`` times the subgradient at one example.  There is no
+    dual and no gap: the primal of the last and of the average iterate is computed exactly every
+    few passes, the better one is kept, and training ends when that has stopped falling.
+
+    Parameters
+    ----------
+    averaging : {"weighted", "uniform", "none"}
+        Weigh iterate t by t, or all alike, or keep no average.
+    order : {"permutation", "uniform"}
+        Each example once per pass in random order, or draws with replacement.
+    projection : bool, default=False
+        Project on the ball ``alpha ||w||^2 <= mean H_i(0)`` after each step, which holds the
+        solution: ``H_i(0)`` is the largest loss of example i, and the objective is strongly convex.
+    certify_every : int, default=5
+        Passes between two sweeps at fixed weights that give the primal.
+    patience : int, default=5
+        Stop when the best primal fell by less than ``tol`` (relative) over so many sweeps: unlike
+        a gap it is no certificate.
+    t0 : float, default=0
+        Steps that count as taken before the first.  0 makes the first step large and forgets where
+        it starts; with weights to start from, 0 is taken as one pass.
+    free_step : float, default=1.0
+        Weights outside the norm (an unpenalised intercept) do not shrink and take the steps
+        ``free_step / sqrt(t + t0)``: the objective is not strongly convex along them.
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM
+    >>> from structsolve.solvers import SGD
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+    >>> StructuredSVM("multiclass", solver=SGD(order="uniform")).fit(X, y).predict(X).tolist()
+    [0, 0, 1, 1]
+    """
+
+    name = "sgd"
+    incremental = True
+    free_coordinates = True
+
+    def __init__(
+        self,
+        averaging: str = "weighted",
+        order: str = "permutation",
+        projection: bool = False,
+        certify_every: int = 5,
+        patience: int = 5,
+        t0: float = 0,
+        free_step: float = 1.0,
+    ):
+        self.averaging = averaging
+        self.order = order
+        self.projection = projection
+        self.certify_every = certify_every
+        self.patience = patience
+        self.t0 = t0
+        self.free_step = free_step
+
+    def start(self, start: Start) -> SGDRun:
+        for name, known in (
+            ("averaging", ("weighted", "uniform", "none")),
+            ("order", ("permutation", "uniform")),
+        ):
+            if getattr(self, name) not in known:
+                raise ValueError(f"SGD: {name} is {getattr(self, name)!r}, expected one of {known}")
+        for name in ("certify_every", "patience"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or value < 1:
+                raise ValueError(f"SGD: {name} is {value!r}, expected an integer >= 1")
+        if not (np.isfinite(self.t0) and self.t0 >= 0):
+            raise ValueError(f"SGD: t0 is {self.t0!r}, expected a number >= 0")
+        if not (np.isfinite(self.free_step) and self.free_step > 0):
+            raise ValueError(f"SGD: free_step is {self.free_step!r}, expected a number > 0")
+        self.check(start.problem)
+        return SGDRun(self, start)
+
+
+class SGDRun(Run):
+    """One optimisation by :class:`SGD`."""
+
+    def __init__(self, solver: SGD, start: Start):
+        self.solver, self.given = solver, start
+        problem = start.problem
+        penalty = problem.penalty
+        free = np.zeros(0, dtype=np.int64) if penalty is None else np.flatnonzero(penalty == 0)
+        t0 = float(solver.t0)
+        if start.w is not None and start.w.any() and t0 == 0:
+            t0 = float(problem.n)
+        self.loop = SGDLoop(problem.dim, free, start.alpha, t0, solver.free_step)
+        if start.w is not None:
+            self.loop.set_weights(start.w)
+        self.passes = 0
+        self.move_to(problem)
+
+    def move_to(self, problem: Problem) -> None:
+        """Go on with other examples of the same layout; t and the average go on."""
+        if problem.dim != self.loop.v.shape[0]:
+            raise ValueError(
+                f"the new examples have {problem.dim} weights, the run {self.loop.v.shape[0]}; "
+                "make them with the same space"
+            )
+        self.given.problem = problem
+        self.loop.bind(problem.potentials, problem.surrogate, problem.weights)
+        self.best_primal, self.best_w = np.inf, np.zeros(0)
+        self.certified: list[float] = []
+        self.radius = 0.0
+        self.sweeps = 0
+        if self.solver.projection:
+            bounds, self.sweeps = surrogate_bounds(
+                problem, np.zeros(problem.dim), self.given.n_jobs
+            )
+            self.radius = float(np.sqrt(problem.weights @ bounds / self.given.alpha))
+
+    def step(self) -> dict[str, Any]:
+        solver, rng, n = self.solver, self.given.rng, self.given.problem.n
+        order = rng.permutation(n) if solver.order == "permutation" else rng.integers(0, n, n)
+        total, calls = 0.0, self.sweeps
+        self.sweeps = 0
+        for first in range(0, n, EXAMPLES_PER_CALL):
+            part, used = self.loop.run(
+                order[first : first + EXAMPLES_PER_CALL],
+                solver.averaging == "weighted",
+                solver.averaging != "none",
+                self.radius,
+            )
+            total += part
+            calls += used
+        self.passes += 1
+        record: dict[str, Any] = {
+            "primal": self.given.problem.regulariser(self.loop.last(), self.given.alpha) + total,
+            "dual": None,
+            "gap": None,
+            "certified": False,
+            "oracle_calls": calls,
+            "steps": int(self.loop.t),
+        }
+        if self.passes % solver.certify_every == 0:
+            record |= self.certify()
+            record["oracle_calls"] += calls
+        return record
+
+    def certify(self) -> dict[str, Any]:
+        problem, alpha = self.given.problem, self.given.alpha
+        spent = 0
+        for w in (self.loop.averaged(), self.loop.last()):
+            if w is None:
+                continue
+            bounds, calls = surrogate_bounds(problem, w, self.given.n_jobs)
+            spent += calls
+            primal = problem.regulariser(w, alpha) + float(problem.weights @ bounds)
+            if primal < self.best_primal:
+                self.best_primal, self.best_w = primal, w
+        self.certified = [*self.certified[-self.solver.patience :], self.best_primal]
+        fell = self.certified[0] - self.best_primal
+        settled = len(self.certified) > self.solver.patience
+        return {
+            "primal": self.best_primal,
+            "dual": None,
+            "gap": None,
+            "certified": True,
+            "converged": settled and fell < self.given.tol * abs(self.best_primal),
+            "oracle_calls": spent,
+        }
+
+    def weights(self) -> np.ndarray:
+        if self.best_w.size:
+            return self.best_w.copy()
+        w = self.loop.averaged()
+        return self.loop.last() if w is None else w
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        scalars, arrays = self.loop.state()
+        meta = {
+            "rng": rng_state(self.given.rng),
+            "passes": self.passes,
+            "best_primal": self.best_primal,
+            "certified": self.certified,
+            "radius": self.radius,
+            "sweeps": self.sweeps,
+            **scalars,
+        }
+        return meta, {**arrays, "best_w": self.best_w}
+
+    def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        set_rng_state(self.given.rng, meta["rng"])
+        self.passes, self.best_primal = meta["passes"], meta["best_primal"]
+        self.certified, self.best_w = list(meta["certified"]), arrays["best_w"].copy()
+        self.radius, self.sweeps = meta["radius"], meta["sweeps"]
+        self.loop.restore(meta, arrays)

@@ -1,0 +1,116 @@
+"""Structures in plain Python, by enumeration: a twin of the native chain, and one of functions."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from structsolve.plugins.chain.space import ChainSpace, ChainStructure
+
+from structsolve import FunctionStructure
+from structsolve.structure import NodeSpace
+
+
+class PyChainStructure(ChainStructure):
+    """Chains whose oracle, parts, k-best and projection are Python."""
+
+    name = "py-chain"
+
+    def make_space(self, X, Y, classes=None, fit_intercept=True):
+        return PyChainSpace.of(super().make_space(X, Y, classes, fit_intercept))
+
+    def space_from_state(self, state, arrays):
+        return PyChainSpace.of(super().space_from_state(state, arrays))
+
+
+class PyChainSpace(NodeSpace):
+    """A chain space that no plugin knows: everything comes from the methods below."""
+
+    projections = ("entropy",)
+
+    @classmethod
+    def of(cls, native):
+        space = cls(native.structure, native.layout, native.classes_)
+        space.n_edge_features = native.n_edge_features
+        return space
+
+    stack, state, mask = ChainSpace.stack, ChainSpace.state, ChainSpace.mask
+
+    def parts(self, examples, i, label):
+        K = len(self.classes_)
+        L = len(label)
+        states = np.eye(K)[label]
+        mu = {"node": states}
+        known = {block.name for block in self.layout.blocks}
+        pairs = states[:-1, :, None] * states[1:, None, :]
+        if "transition" in known:
+            mu["transition"] = pairs.sum(axis=0)
+        if "start" in known:
+            mu |= {"start": states[0], "end": states[L - 1]}
+        if "edge" in known:
+            mu["edge"] = pairs
+        return mu
+
+    def score(self, examples, i, theta, label):
+        mu = PyChainSpace.parts(self, examples, i, label)
+        return sum(theta[name][mu[name] > 0] @ mu[name][mu[name] > 0] for name in mu)
+
+    def ranked(self, examples, i, theta):
+        labels = self.enumerate_labels(examples, i)
+        scores = np.array([self.score(examples, i, theta, y) for y in labels])
+        return labels[np.argsort(-scores, kind="stable")], scores
+
+    def argmax(self, examples, i, theta):
+        return self.ranked(examples, i, theta)[0][0]
+
+    def kbest(self, examples, i, theta, k):
+        return self.ranked(examples, i, theta)[0][:k]
+
+    def project(self, examples, i, theta, name):
+        labels = self.enumerate_labels(examples, i)
+        scores = np.array([self.score(examples, i, theta, y) for y in labels])
+        weights = np.exp(scores - scores.max())
+        total = weights.sum()
+        mus = [PyChainSpace.parts(self, examples, i, y) for y in labels]
+        mean = {
+            block: sum(p * mu[block] for p, mu in zip(weights / total, mus)) for block in mus[0]
+        }
+        return mean, scores.max() + np.log(total)
+
+
+def subset_features(x, y):
+    """Sum of the chosen rows, and how many there are."""
+    return np.append(x[np.asarray(y, dtype=bool)].sum(axis=0), float(sum(y)))
+
+
+def subset_loss(y_true, y_pred):
+    """Hamming."""
+    return float(sum(a != b for a, b in zip(y_true, y_pred)))
+
+
+def subset_oracle(w, x, y=None):
+    """Best 0/1 vector with at most two ones, by enumeration."""
+    return max(
+        subset_labels(x),
+        key=lambda z: w @ subset_features(x, z) + (0.0 if y is None else subset_loss(y, z)),
+    )
+
+
+def subset_labels(x):
+    """All 0/1 vectors with at most two ones."""
+    return [z for z in itertools.product((0, 1), repeat=len(x)) if sum(z) <= 2]
+
+
+class SubsetStructure(FunctionStructure):
+    """At most two of a few rows, as three functions."""
+
+    def __init__(self, features=subset_features, oracle=subset_oracle, loss=subset_loss):
+        super().__init__(features, oracle, loss)
+
+    def labels(self, x):
+        return subset_labels(x)
+
+    def sample(self, random_state, n=4, size=3):
+        rng = np.random.default_rng(random_state)
+        X = [rng.integers(-2, 3, (size, 2)).astype(float) for _ in range(n)]
+        return X, [subset_labels(x)[rng.integers(len(subset_labels(x)))] for x in X]

@@ -1,0 +1,216 @@
+"""A chain in plain Python is the native chain, slower; what it raises names the example."""
+
+import numpy as np
+import pytest
+from python_structures import PyChainSpace, PyChainStructure
+
+from structsolve import StructuredSVM, get_structure
+from structsolve.problem import Problem, ask_loss, ask_oracle, ask_parts, ask_projection
+
+
+@pytest.fixture(params=["plain", "edges", "bare"])
+def setting(request):
+    structure = PyChainStructure(*((False, False) if request.param == "bare" else (True, True)))
+    X, Y = structure.sample(1, n=6, size=3)
+    if request.param == "edges":
+        rng = np.random.default_rng(0)
+        X = [(x, rng.normal(size=(len(x) - 1, 2))) for x in X]
+    native = get_structure("chain", **structure.get_params())
+    return structure, native, X, Y
+
+
+@pytest.mark.parametrize("solver", ["bcfw", "cutting-plane"])
+@pytest.mark.parametrize("loss", ["hamming", "zero-one"])
+def test_same_optimum_and_predictions(setting, solver, loss):
+    structure, native, X, Y = setting
+    settings = {"solver": solver, "loss": loss, "alpha": 0.1, "tol": 1e-8, "max_iter": 500}
+    ours = StructuredSVM(structure, **settings).fit(X, Y)
+    theirs = StructuredSVM(native, **settings).fit(X, Y)
+    assert ours.history_[-1]["primal"] == pytest.approx(theirs.history_[-1]["primal"], rel=1e-7)
+    for block, weights in ours.coef_.items():
+        np.testing.assert_allclose(weights, theirs.coef_[block], atol=1e-3)
+    ours._w = theirs._w  # so that nothing but decoding can differ
+    for found, expected in zip(ours.predict(X), theirs.predict(X)):
+        assert found.tolist() == expected.tolist()
+    for found, expected in zip(ours.predict_marginals(X), theirs.predict_marginals(X)):
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+    for found, expected in zip(ours.predict_kbest(X, 3), theirs.predict_kbest(X, 3)):
+        np.testing.assert_allclose([v for _, v in found], [v for _, v in expected], atol=1e-9)
+    allowed = [[None] * len(y) for y in Y]
+    allowed[0][0] = [Y[0][0]]
+    assert ours.predict(X, allowed)[0].tolist() == theirs.predict(X, allowed)[0].tolist()
+
+
+def test_operators_are_named_in_errors(setting):
+    structure, _, X, Y = setting
+    space = structure.make_space(X, Y)
+    examples = space.pack(X, Y)
+    for operator in (
+        ask_oracle(space, examples),
+        ask_parts(space, examples),
+        ask_projection(space, examples, "entropy"),
+    ):
+        size, label_size, states = operator.limits(2)
+        assert (label_size, states) == (len(Y[2]), len(space.classes_))
+        assert size == space.layout.theta_size(
+            len(Y[2]), examples.edges is not None and len(Y[2]) - 1
+        )
+        with pytest.raises(ValueError, match="example 6 of 6"):
+            operator.limits(6)
+
+
+def space_with(**methods):
+    """A structure whose space has some methods replaced."""
+    space_class = type("BentSpace", (PyChainSpace,), methods)
+
+    class Bent(PyChainStructure):
+        def make_space(self, X, Y, classes=None, fit_intercept=True):
+            return space_class.of(super().make_space(X, Y, classes, fit_intercept))
+
+    return Bent()
+
+
+def bend(method, answer):
+    """Give ``answer`` for example 3, the truth's otherwise."""
+    right = getattr(PyChainSpace, method)
+
+    def bent(self, examples, i, *arguments):
+        if i != 3:
+            return right(self, examples, i, *arguments)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer(right(self, examples, i, *arguments)) if callable(answer) else answer
+
+    return {method: bent}
+
+
+def with_block(block, change):
+    return lambda mu: {**mu, block: change(mu[block])}
+
+
+@pytest.mark.parametrize(
+    "method, answer, message",
+    [
+        ("argmax", ZeroDivisionError("boom"), r"argmax\(\) of .*'py-chain' raised ZeroDivisionErr"),
+        ("argmax", ValueError("example 3: own words"), "^example 3: own words$"),
+        ("argmax", [0], "returned .*, expected a label of 3 integers"),
+        ("argmax", None, "returned None, expected a label of 3 integers"),
+        ("argmax", [0.0, 1.5, 0.0], "expected a label of 3 integers"),
+        ("argmax", [[0, 1], 2], "expected a label of 3 integers"),
+        ("argmax", [0, 7, 0], r"expected states 0 \.\. 2"),
+        ("argmax", [0, -1, 0], r"expected states 0 \.\. 2"),
+        ("parts", [1, 2], "returned list, expected a dict of arrays by block name"),
+        ("parts", {"nodes": 1}, r"returned the block 'nodes', expected blocks of \['end', 'node'"),
+        ("parts", with_block("node", np.transpose), None),
+        ("parts", with_block("start", lambda a: a[:2]), r"shape \(2,\), expected \(3,\)"),
+        ("parts", with_block("start", lambda a: ["x", 1, 2]), "block 'start' that is not numeric"),
+        ("parts", with_block("node", lambda a: a * np.nan), "with NaN or infinity"),
+        ("parts", with_block("start", lambda a: ([3], [1.0])), "1-D indices below 3"),
+        ("parts", with_block("start", lambda a: ([1], [1.0, 2.0])), "equally long"),
+    ],
+)
+def test_errors_name_the_example(method, answer, message):
+    X, Y = PyChainStructure().sample(1, n=6, size=3)
+    X[3], Y[3] = np.zeros((3, 3)), np.array([0, 1, 2])
+    structure = space_with(**bend(method, answer))
+    if message is None:
+        X[3], Y[3] = X[3][:2], Y[3][:2]
+        message = r"block 'node' of shape \(3, 2\), expected \(2, 3\)"
+    with pytest.raises(ValueError, match=message) as caught:
+        StructuredSVM(structure).fit(X, Y)
+    assert str(caught.value).startswith("example 3:")
+
+
+@pytest.mark.parametrize(
+    "answer, message",
+    [
+        (lambda pair: pair[0], r"\(\) .* returned {.*, expected a pair \(marginals, value\)"),
+        (lambda pair: (pair[0], "x"), "returned 'x', expected a number"),
+        (lambda pair: (pair[0], np.inf), "returned inf, expected a finite number"),
+    ],
+)
+def test_errors_of_projections(answer, message):
+    X, Y = PyChainStructure().sample(1, n=6, size=3)
+    model = StructuredSVM(space_with(**bend("project", answer))).fit(X, Y)
+    with pytest.raises(ValueError, match=f"(?s)example 3: project.*{message}"):
+        model.predict_marginals(X)
+
+
+def test_scores_are_read_only():
+    def argmax(self, examples, i, theta):
+        theta["node"][0] = 0
+
+    X, Y = PyChainStructure().sample(1, n=6, size=3)
+    with pytest.raises(ValueError, match="example .: .*read-only"):
+        StructuredSVM(space_with(argmax=argmax)).fit(X, Y)
+
+
+def test_parts_as_pairs():
+    def parts(self, examples, i, label):
+        dense = PyChainSpace.parts(self, examples, i, label)
+        flat = {name: array.ravel() for name, array in dense.items()}
+        return {name: (np.flatnonzero(a), a[a != 0]) for name, a in flat.items()}
+
+    X, Y = PyChainStructure().sample(1, n=6, size=3)
+    plain = StructuredSVM(PyChainStructure(), alpha=0.1).fit(X, Y)
+    pairs = StructuredSVM(space_with(parts=parts), alpha=0.1).fit(X, Y)
+    assert pairs.history_[-1]["primal"] == plain.history_[-1]["primal"]
+
+
+class TestOwnLoss:
+    """A space with its own loss, with and without costs."""
+
+    @staticmethod
+    def loss(self, examples, i, label):
+        return 2.0 * np.sum(label != examples.label(i))
+
+    @staticmethod
+    def loss_costs(self, examples, i):
+        return {"node": 2.0 - 2.0 * np.eye(len(self.classes_))[examples.label(i)]}, 0.0
+
+    def test_trains_as_the_native_loss(self):
+        X, Y = PyChainStructure().sample(1, n=6, size=3)
+        structure = space_with(loss=self.loss, loss_costs=self.loss_costs, loss_names=("double",))
+        ours = StructuredSVM(structure, loss="double", alpha=0.1, tol=1e-8).fit(X, Y)
+        from structsolve import CostMatrix
+
+        cost = CostMatrix(2 - 2 * np.eye(3))
+        theirs = StructuredSVM("chain", loss=cost, alpha=0.1, tol=1e-8).fit(X, Y)
+        assert ours.history_[-1]["primal"] == pytest.approx(theirs.history_[-1]["primal"], rel=1e-6)
+
+    def test_without_costs_margin_says_what_it_needs(self):
+        X, Y = PyChainStructure().sample(1, n=6, size=3)
+        structure = space_with(loss=self.loss, loss_names=("double",))
+        with pytest.raises(ValueError, match="needs a loss that decomposes"):
+            StructuredSVM(structure, loss="double").fit(X, Y)
+
+    @pytest.mark.parametrize(
+        "answer, message",
+        [
+            (None, r"loss\(\) .* returned None, expected a number"),
+            (np.nan, r"loss\(\) .* returned nan, expected a finite number"),
+        ],
+    )
+    def test_wrong_values(self, answer, message):
+        X, Y = PyChainStructure().sample(1, n=6, size=3)
+        structure = space_with(
+            loss=lambda *_: answer, loss_costs=self.loss_costs, loss_names=("double",)
+        )
+        with pytest.raises(ValueError, match=f"example .: {message}"):
+            StructuredSVM(structure, loss="double").fit(X, Y)
+
+    def test_wrong_costs(self):
+        X, Y = PyChainStructure().sample(1, n=6, size=3)
+        structure = space_with(loss=self.loss, loss_costs=lambda *_: 1, loss_names=("double",))
+        with pytest.raises(ValueError, match=r"example .: .*expected a pair \(costs, const\)"):
+            StructuredSVM(structure, loss="double").fit(X, Y)
+
+
+def test_native_objects_come_from_the_hooks():
+    X, Y = PyChainStructure().sample(1, n=6, size=3)
+    space = PyChainStructure().make_space(X, Y)
+    examples = space.pack(X, Y)
+    problem = Problem(space, examples)
+    assert type(problem.oracle).__name__ == "PythonOracle"
+    assert problem.oracle.has_kbest and not problem.oracle.has_augmented
+    assert type(ask_loss(space, examples, "hamming")).__name__ == "NodeLoss"

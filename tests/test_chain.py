@@ -1,0 +1,408 @@
+"""Chain operators against enumeration, on thousands of small cases; then what enumeration misses."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference.chains import Chain, labelings
+
+from structsolve import faces
+from structsolve.blocks import Block, Layout
+from structsolve.kbest import kbest as kbest_with_bans
+from structsolve.plugins.chain import (
+    ChainStructure,
+    structsolve_oracle,
+    structsolve_parts,
+    structsolve_projection,
+)
+from structsolve.plugins.chain._layout import ChainShape
+
+VARIANTS = [(t, s, e) for t in (True, False) for s in (True, False) for e in (True, False)]
+SIZES = [(1, 1), (1, 2), (1, 5), (1, 9), (2, 1), (4, 1), (2, 2), (2, 4), (2, 13), (3, 3), (3, 5),
+         (4, 2), (4, 4), (5, 3), (7, 2)]
+KINDS = ["normal", "ties", "equal", "wide", "huge", "forbidden", "forbidden pairs"]
+NONE = -np.inf
+
+
+class Case:
+    """Operators of chains of one length, and the matrix of all labelings' parts."""
+
+    def __init__(self, length, k, transitions=True, start_end=True, edges=False):
+        self.length, self.k = length, k
+        X = [np.zeros((n, 2)) for n in (length, 1, length + 1)]
+        if edges:
+            X = [(x, np.zeros((len(x) - 1, 1))) for x in X]
+        structure = ChainStructure(start_end=start_end, transitions=transitions)
+        self.space = structure.make_space(X, [np.zeros(n, int) for n in (length, 1, length + 1)],
+                                          classes=range(k))
+        self.examples = self.space.pack(X)
+        self.oracle = structsolve_oracle(self.space, self.examples)
+        self.parts = structsolve_parts(self.space, self.examples)
+        self.projection = structsolve_projection(self.space, self.examples, "entropy")
+        self.labels = labelings(length, k).astype(np.int32)
+        self.size = self.space.layout.theta_size(length, length - 1)
+        self.matrix = np.array([self._indicator(label) for label in self.labels])
+
+    def views(self, theta):
+        return self.space.layout.theta_views(theta, self.length, self.length - 1)
+
+    def _indicator(self, label):
+        row = np.zeros(self.size)
+        views = self.views(row)
+        for v, s in enumerate(label):
+            views["node"][v, s] = 1
+        for v, pair in enumerate(zip(label[:-1], label[1:])):
+            if "transition" in views:
+                views["transition"][pair] += 1
+            if "edge" in views:
+                views["edge"][v][pair] = 1
+        if "start" in views:
+            views["start"][label[0]] = views["end"][label[-1]] = 1
+        return row
+
+    def theta(self, kind, rng):
+        theta = np.zeros(self.size)
+        for name, view in self.views(theta).items():
+            if kind == "ties":
+                view[...] = rng.integers(-1, 2, view.shape)
+            elif kind == "huge":
+                view[...] = rng.choice([-1e4, 1e4, 0.0, 9999.5], view.shape)
+            elif kind != "equal":
+                view[...] = rng.normal(size=view.shape) * (120 if kind == "wide" else 1)
+            if kind == "forbidden" and name == "node":
+                view[rng.random(view.shape) < 0.3] = NONE
+            if kind == "forbidden pairs" and name != "node":
+                view[rng.random(view.shape) < 0.3] = NONE
+        return theta
+
+    def scores(self, theta):
+        """Score of every labeling."""
+        never = np.isneginf(theta)
+        scores = self.matrix @ np.where(never, 0, theta)
+        scores[self.matrix @ never > 0] = NONE
+        return scores
+
+    def check(self, theta):
+        scores = self.scores(theta)
+        scale = 1 + np.abs(theta[np.isfinite(theta)]).max(initial=0)
+        close = {"rtol": 1e-13, "atol": 1e-14 * scale * (self.length + 1)}
+        label, value = self.check_best(theta, scores, close)
+        self.check_kbest(theta, scores, label, value, close)
+        if scores.max() > NONE:
+            self.check_marginals(theta, scores, scale)
+        else:
+            with pytest.raises(ValueError, match="example 0: every labeling is forbidden"):
+                faces.project(self.projection, 0, theta)
+
+    def check_best(self, theta, scores, close):
+        label, value = faces.argmax(self.oracle, 0, theta, self.length)
+        row = int(np.flatnonzero((self.labels == label).all(axis=1))[0])
+        np.testing.assert_allclose([value, scores[row]], scores.max(), **close)
+        expected = np.array([[scores[self.labels[:, v] == s].max() for s in range(self.k)]
+                             for v in range(self.length)])
+        found = faces.max_marginals(self.oracle, 0, theta, self.length, self.k)
+        np.testing.assert_allclose(found, expected, **close)
+        return label, value
+
+    def check_kbest(self, theta, scores, label, value, close):
+        ranked = -np.sort(-scores[scores > NONE])
+        for k in (1, 2, 7, len(scores) + 3):
+            labels, values = faces.kbest(self.oracle, 0, theta, k, self.length)
+            assert values[0] == value and (labels[0] == label).all()
+            if len(ranked) == 0:
+                assert len(values) == 1 and value == NONE
+                continue
+            np.testing.assert_allclose(values, ranked[:k], **close)
+            assert (np.diff(values) <= 0).all()
+            assert len(np.unique(labels, axis=0)) == len(labels)
+            rows = np.ravel_multi_index(labels.T, (self.k,) * self.length)
+            np.testing.assert_allclose(scores[rows], values, **close)
+
+    def check_marginals(self, theta, scores, scale):
+        marginals, value = faces.project(self.projection, 0, theta)
+        top = scores.max()
+        weights = np.exp(scores - top)
+        expected = weights @ self.matrix / weights.sum()
+        np.testing.assert_allclose(value, top + np.log(weights.sum()), rtol=1e-13,
+                                   atol=1e-13 * scale)
+        np.testing.assert_allclose(marginals, expected, rtol=1e-9, atol=1e-14 * scale * self.length)
+        assert (marginals[np.isneginf(theta)] == 0).all()
+        assert (marginals[(self.matrix == 0).all(axis=0)] == 0).all()  # padding too
+        nodes = self.views(marginals)["node"]
+        np.testing.assert_allclose(nodes.sum(axis=1), 1, rtol=1e-13)
+        again = self.projection.log_partition(0, theta)
+        assert again == value
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_against_enumeration(variant):
+    rng = np.random.default_rng(VARIANTS.index(variant))
+    for length, k in SIZES:
+        case = Case(length, k, *variant)
+        for kind in KINDS:
+            for _ in range(3):
+                case.check(case.theta(kind, rng))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_parts_against_enumeration(variant):
+    rng = np.random.default_rng(0)
+    for length, k in SIZES:
+        case = Case(length, k, *variant)
+
+        def dense(entries, size=case.size):
+            index, value = entries
+            assert len(index) <= case.parts.max_entries
+            return np.bincount(index, value, minlength=size)
+
+        for row in rng.integers(len(case.labels), size=10):
+            other = rng.integers(len(case.labels))
+            label, truth = case.labels[row], case.labels[other]
+            np.testing.assert_array_equal(
+                dense(faces.encode(case.parts, 0, label)), case.matrix[row]
+            )
+            np.testing.assert_array_equal(
+                dense(faces.difference(case.parts, 0, truth, label)),
+                case.matrix[other] - case.matrix[row],
+            )
+        assert faces.difference(case.parts, 0, label, label)[0].size == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_against_the_reference(seed):
+    rng = np.random.default_rng(seed)
+    case = Case(rng.integers(1, 5), rng.integers(1, 4), edges=True)
+    theta = case.theta("forbidden", rng)
+    theta[case.space.layout.shared_size :][:: case.space.layout.node_size] = 0  # one label stays
+    views = case.views(theta)
+    chain = Chain(views["node"], views["transition"], views["start"], views["end"], views["edge"])
+    banned = [case.labels[j] for j in rng.integers(len(case.labels), size=3)]
+    labels, values = kbest_with_bans(case.oracle, 0, theta, 5, case.length, banned)
+    expected, scores = chain.k_best(5, banned)
+    np.testing.assert_allclose(values, scores, atol=1e-12)
+    np.testing.assert_array_equal(labels, expected)
+    marginals, value = faces.project(case.projection, 0, theta)
+    found = case.views(marginals)
+    assert value == pytest.approx(chain.log_partition())
+    np.testing.assert_allclose(found["node"], chain.node_marginals(), atol=1e-12)
+    np.testing.assert_allclose(found["edge"], chain.edge_marginals(), atol=1e-12)
+    np.testing.assert_allclose(found["transition"], chain.transition_marginals(), atol=1e-12)
+    # The entropy projection is the maximum: value = Ent(mu) + <theta, mu>.
+    inside = marginals > 0
+    assert value == pytest.approx(chain.entropy() + theta[inside] @ marginals[inside])
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_ties_go_to_the_smallest_state_last_position_first(variant):
+    rng = np.random.default_rng(1)
+    for length, k in SIZES:
+        case = Case(length, k, *variant)
+        for kind in ("ties", "equal"):
+            theta = case.theta(kind, rng)
+            scores = case.scores(theta)
+            best = case.labels[scores == scores.max()]
+            first = best[np.lexsort(best.T)[0]]
+            np.testing.assert_array_equal(faces.argmax(case.oracle, 0, theta, length)[0], first)
+
+
+def test_bans():
+    case = Case(2, 2)
+    theta = np.zeros(case.size)
+    with pytest.raises(ValueError, match="banned: found .* expected labels of 2 encoded states"):
+        kbest_with_bans(case.oracle, 0, theta, 1, 2, banned=[[0]])
+    with pytest.raises(ValueError, match="k is 0"):
+        kbest_with_bans(case.oracle, 0, theta, 0, 2)
+    labels, values = kbest_with_bans(case.oracle, 0, theta, 9, 2, banned=case.labels)
+    assert labels.shape == (0, 2) and values.shape == (0,)
+    labels, _ = kbest_with_bans(case.oracle, 0, theta, 9, 2, banned=[*case.labels[:3], [5, 5]])
+    np.testing.assert_array_equal(labels, case.labels[3:])
+
+
+def forward_backward(theta, k):
+    """Node marginals and log-partition of a long chain with K states, by logarithms."""
+    unary, transition = theta["node"], theta["transition"]
+    alpha, beta = unary.copy(), np.zeros_like(unary)
+    alpha[0] += theta["start"]
+    for v in range(1, len(unary)):
+        alpha[v] += np.logaddexp.reduce(alpha[v - 1][:, None] + transition, axis=0)
+    beta[-1] = theta["end"]
+    for v in range(len(unary) - 2, -1, -1):
+        beta[v] = np.logaddexp.reduce(transition + unary[v + 1] + beta[v + 1], axis=1)
+    total = np.logaddexp.reduce(alpha[-1] + beta[-1])
+    return np.exp(alpha + beta - total), total
+
+
+def long_chain(k, length, scale, rng):
+    blocks = [Block("transition", "shared", (k, k)), Block("start", "shared", (k,)),
+              Block("end", "shared", (k,)), Block("node", "node", (k,))]
+    layout = Layout(blocks, 1)
+    shape = ChainShape(layout, np.array([0, length]))
+    theta = np.zeros(layout.theta_size(length, length - 1))
+    views = layout.theta_views(theta, length, length - 1)
+    for view in views.values():
+        view[...] = scale * rng.normal(size=view.shape)
+    return layout, shape, theta, views
+
+
+@pytest.mark.parametrize("scale", [0.1, 3, 30, 200])
+@pytest.mark.parametrize("k, length", [(26, 40), (5, 1000), (40, 12), (1, 500), (2, 700)])
+def test_long_chains_in_both_forms(k, length, scale):
+    from structsolve.plugins.chain._sum_product import ChainSumProduct
+
+    layout, shape, theta, views = long_chain(k, length, scale, np.random.default_rng(k))
+    expected, total = forward_backward(views, k)
+    marginals, value = faces.project(ChainSumProduct(shape), 0, theta)
+    found = layout.theta_views(marginals, length, length - 1)
+    assert value == pytest.approx(total, rel=1e-12)
+    np.testing.assert_allclose(found["node"], expected, atol=1e-9)
+    assert found["transition"].sum() == pytest.approx(length - 1)
+    np.testing.assert_allclose(found["node"].sum(axis=1), 1, rtol=1e-12)
+
+
+def test_paths_that_only_pay_in_the_end():
+    """Two groups of states without a way across: one falls far behind, then wins."""
+    from structsolve.plugins.chain._sum_product import ChainSumProduct
+
+    k, length = 4, 400
+    layout, shape, theta, views = long_chain(k, length, 0.5, np.random.default_rng(0))
+    views["transition"][:2, 2:] = views["transition"][2:, :2] = NONE
+    views["node"][: length // 2, :2] -= 20
+    views["node"][length // 2 :, :2] += 20
+    expected, total = forward_backward(views, k)
+    marginals, value = faces.project(ChainSumProduct(shape), 0, theta)
+    found = layout.theta_views(marginals, length, length - 1)
+    assert value == pytest.approx(total, rel=1e-12)
+    np.testing.assert_allclose(found["node"], expected, atol=1e-9)
+    assert 1e-6 < expected[0, :2].sum() < 1 - 1e-6 or expected[0].max() < 1
+    assert not found["transition"][:2, 2:].any()
+
+
+def test_states_that_no_one_can_reach_change_nothing():
+    rng = np.random.default_rng(0)
+    small, large = Case(4, 3), Case(4, 5)
+    theta, wide = np.zeros(small.size), np.zeros(large.size)
+    for name, view in small.views(theta).items():
+        view[...] = rng.normal(size=view.shape)
+        target = large.views(wide)[name]
+        target[...] = rng.normal(size=target.shape)
+        target[tuple(slice(n) for n in view.shape)] = view
+    marginals, value = faces.project(small.projection, 0, theta)
+    for never in (NONE, -1e4, -300.0):
+        large.views(wide)["node"][:, 3:] = never
+        found, same = faces.project(large.projection, 0, wide)
+        assert same == pytest.approx(value)
+        for name, view in small.views(marginals).items():
+            inner = large.views(found)[name][tuple(slice(n) for n in view.shape)]
+            np.testing.assert_allclose(inner, view, atol=1e-12)
+
+
+def test_kept_exponentials_are_never_trusted():
+    """The work memory goes from example to example, and others may have written into it."""
+    rng = np.random.default_rng(0)
+    case = Case(4, 5)
+    work = faces.work_for(case.projection)
+    theta = case.theta("normal", rng)
+    for round_ in range(200):
+        if rng.random() < 0.4:
+            theta = case.theta(rng.choice(["normal", "wide", "forbidden pairs"]), rng)
+            case.views(theta)["transition"][0, 0] = 0
+        case.views(theta)["node"][...] = rng.normal(size=(4, 5))
+        if round_ % 3 == 0:
+            at = rng.integers(work.size)
+            work[at : at + rng.integers(1, 30)] = rng.choice([0.0, 1.0, np.nan, 1e300, -7.5])
+        if case.scores(theta).max() == NONE:
+            continue
+        expected, value = faces.project(case.projection, 0, theta)
+        found, same = faces.project(case.projection, 0, theta, work)
+        assert same == value
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("name", ["node", "transition", "start", "end", "edge"])
+def test_nan_and_infinity_do_not_pass_for_marginals(name, bad):
+    case = Case(3, 3, edges=True)
+    theta = np.zeros(case.size)
+    case.views(theta)[name].flat[0] = bad
+    with pytest.raises(ValueError, match=r"example 0: every labeling is forbidden .*NaN"):
+        faces.project(case.projection, 0, theta)
+    label, _ = faces.argmax(case.oracle, 0, theta, 3)
+    assert label.min() >= 0 and label.max() < 3
+    for labels in (faces.kbest(case.oracle, 0, theta, 5, 3)[0],):
+        assert labels.min() >= 0 and labels.max() < 3
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 7), st.integers(1, 5), st.integers(1, 4), st.integers(0, 2**32 - 1))
+def test_marginals_are_the_gradient_of_the_log_partition(variant, length, k, seed):
+    rng = np.random.default_rng(seed)
+    case = Case(length, k, *VARIANTS[variant])
+    theta = case.theta("normal", rng)
+    direction = case.theta("normal", rng)
+    marginals, _ = faces.project(case.projection, 0, theta)
+    step = 1e-4
+    ahead, behind = (case.projection.log_partition(0, theta + sign * step * direction)
+                     for sign in (1, -1))
+    assert (ahead - behind) / (2 * step) == pytest.approx(marginals @ direction, abs=1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 6), st.integers(1, 5), st.integers(1, 40), st.integers(0, 2**32 - 1),
+       st.sampled_from(KINDS))
+def test_kbest_begins_with_a_shorter_kbest(length, k, n, seed, kind):
+    case = Case(length, k)
+    theta = case.theta(kind, np.random.default_rng(seed))
+    labels, values = faces.kbest(case.oracle, 0, theta, n, length)
+    fewer, first = faces.kbest(case.oracle, 0, theta, max(n // 2, 1), length)
+    np.testing.assert_array_equal(labels[: len(fewer)], fewer)
+    np.testing.assert_array_equal(values[: len(fewer)], first)
+
+
+def test_bad_arguments_are_refused():
+    case = Case(2, 3)
+    good, label = np.zeros(case.size), np.zeros(2, np.int32)
+    assert faces.argmax(case.oracle, 2, np.zeros(case.size + 4), 3)[0].shape == (3,)
+    thetas = [None, [0.0], good.astype(np.float32), np.zeros(2 * case.size)[::2], good[:-1],
+              good.reshape(1, -1), good.astype(object), np.zeros(0)]
+    calls = [
+        lambda theta: faces.argmax(case.oracle, 0, theta, 2),
+        lambda theta: faces.kbest(case.oracle, 0, theta, 3, 2),
+        lambda theta: faces.max_marginals(case.oracle, 0, theta, 2, 3),
+        lambda theta: faces.project(case.projection, 0, theta),
+        lambda theta: faces.seconds_per_call(case.oracle, 0, theta, 2, 1),
+    ]
+    for call in calls:
+        call(good)
+        for theta in thetas:
+            with pytest.raises(ValueError, match="theta"):
+                call(theta)
+    for bad in (None, [0, 0], label.astype(np.int64), np.zeros(3, np.int32), label - 1, label + 3):
+        for call in (lambda x: faces.encode(case.parts, 0, x),
+                     lambda x: faces.difference(case.parts, 0, label, x),
+                     lambda x: faces.difference(case.parts, 0, x, label)):
+            with pytest.raises((ValueError, TypeError)):
+                call(bad)
+                if bad is None:
+                    raise TypeError("encode() of None")
+    for i in (-1, 3, 10**9):
+        with pytest.raises(ValueError, match=f"example {i}"):
+            faces.argmax(case.oracle, i, good, 2)
+        with pytest.raises(ValueError, match=f"example {i}"):
+            faces.encode(case.parts, i, label)
+    for size in (-1, 0, 1, 3):
+        with pytest.raises(ValueError, match="label_size"):
+            faces.argmax(case.oracle, 0, good, size)
+    with pytest.raises(ValueError, match="k is 0"):
+        faces.kbest(case.oracle, 0, good, 0, 2)
+    with pytest.raises(ValueError, match="n_nodes and n_states"):
+        faces.max_marginals(case.oracle, 0, good, 2, 4)
+    with pytest.raises(ValueError, match="work"):
+        faces.project(case.projection, 0, good, np.zeros(3))
+    with pytest.raises(TypeError):
+        faces.argmax(None, 0, good, 2)
+    with pytest.raises(TypeError):
+        faces.argmax(case.parts, 0, good, 2)
+    with pytest.raises(ValueError, match="expected 36"):
+        case.projection.log_partition(2, good)
+    with pytest.raises(ValueError, match="example 1: a chain of 0 nodes"):
+        ChainShape(case.space.layout, np.array([0, 2, 2, 3]))

@@ -1,0 +1,223 @@
+"""Feature rows and linear potentials against the same matrices written out in full."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from structsolve import faces
+from structsolve.blocks import Block, Layout, padded
+from structsolve.design import Design
+from structsolve.examples import Examples
+from structsolve.potentials import LinearPotentials
+
+STORAGE = ["dense f64", "dense f32", "csr f64", "csr f32", "csr ones"]
+LENGTHS = [3, 1, 4, 2]
+
+
+def features(storage, rows, columns, rng):
+    """A matrix as stored, and the same dense in float64."""
+    X = rng.integers(-4, 5, (rows, columns)) / 4.0  # exact in float32
+    if storage.startswith("csr"):
+        X *= rng.random(X.shape) < 0.5
+        X = (X != 0).astype(float) if storage == "csr ones" else X
+        X = sp.csr_matrix(X)
+    if storage.endswith("f32"):
+        X = X.astype(np.float32)
+    return X, (X.toarray() if sp.issparse(X) else X).astype(float)
+
+
+@pytest.mark.parametrize("storage", STORAGE)
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 8, 26, 33, 64, 70])
+@pytest.mark.parametrize("intercept", [0.0, 1.0, 2.5])
+def test_design(storage, k, intercept):
+    rng = np.random.default_rng(k)
+    X, dense = features(storage, 6, 5, rng)
+    dense = np.hstack([dense, np.full((6, int(intercept != 0)), intercept)])
+    stride = padded(k)
+    design = Design(X, stride, intercept)
+    assert (design.n_rows, design.n_cols) == (6, 5)
+    assert design.nnz == (X.nnz if sp.issparse(X) else X.size)
+    W = rng.normal(size=(dense.shape[1], stride))
+    for row in range(6):
+        np.testing.assert_allclose(faces.design_score(design, row, W.ravel()), dense[row] @ W,
+                                   atol=1e-13)
+        for col in {0, k - 1}:
+            expected = dense[row] @ W[:, col]
+            assert faces.design_dot(design, row, col, W.ravel()) == pytest.approx(expected)
+            changed = W.copy()
+            faces.design_add(design, row, -1.5, col, changed.reshape(-1))
+            W2 = W.copy()
+            W2[:, col] -= 1.5 * dense[row]
+            np.testing.assert_allclose(changed, W2, atol=1e-14)
+        np.testing.assert_allclose(faces.design_gram(design, row, 1, 5),
+                                   dense[row] @ dense[1:5].T, atol=1e-13)
+
+
+def test_design_without_rows_or_columns():
+    for X in (np.zeros((0, 3)), np.zeros((2, 0)), sp.csr_matrix((0, 3)), sp.csr_matrix((2, 0))):
+        design = Design(X, 4, 1.0)
+        if X.shape[0]:
+            np.testing.assert_array_equal(
+                faces.design_score(design, 1, np.arange(4.0)), np.arange(4)
+            )
+        with pytest.raises(ValueError, match="row is"):
+            faces.design_score(design, X.shape[0], np.zeros(4 * (X.shape[1] + 1)))
+
+
+def test_broken_csr_matrices_are_refused():
+    def matrix(indptr, indices):
+        X = sp.csr_matrix((2, 3))
+        X.indptr, X.indices = np.array(indptr), np.array(indices)
+        X.data = np.full(len(indices), 2.0)
+        return X
+
+    Design(matrix([0, 1, 2], [2, 0]), 4)
+    for bad in ([1, 1, 2], [0, 2, 1], [0, 1]):
+        with pytest.raises(ValueError, match="broken indptr|indptr ends"):
+            Design(matrix(bad, [2, 0]), 4)
+    with pytest.raises(ValueError, match="all three must agree"):
+        Design(matrix([0, 1, 3], [2, 0]), 4)
+    for column in (-1, 3):
+        with pytest.raises(ValueError, match="expected 0 to 2"):
+            Design(matrix([0, 1, 2], [column, 0]), 4)
+
+
+class Written:
+    """Potentials of random examples, and every Phi_i as a dense matrix."""
+
+    def __init__(self, storage, k, edges, intercept, gram_budget, seed=0):
+        rng = np.random.default_rng(seed)
+        offsets = np.concatenate([[0], np.cumsum(LENGTHS)])
+        X, dense = features(storage, offsets[-1], 5, rng)
+        blocks = [Block("pair", "shared", (k, k)), Block("bias", "shared", (3,)),
+                  Block("node", "node", (k,))]
+        examples = Examples(offsets, X)
+        edge_offsets = offsets - np.arange(len(offsets))
+        if edges:
+            blocks.append(Block("edge", "edge", (k, k)))
+            E, dense_edges = features(storage, edge_offsets[-1], 4, rng)
+            examples = Examples(offsets, X, edge_offsets=edge_offsets, edges=E)
+        self.layout = Layout(blocks, 5, 4 if edges else 0, intercept)
+        self.potentials = LinearPotentials(examples, self.layout, gram_budget)
+        self.rng = rng
+        self.phi = []
+        layout = self.layout
+        for i, length in enumerate(LENGTHS):
+            x = dense[offsets[i] : offsets[i + 1]]
+            x = np.hstack([x, np.ones((length, int(intercept)))])
+            phi = np.zeros((layout.theta_size(length, length - 1), layout.dim))
+            shared = np.arange(layout.shared_size)
+            phi[shared, shared] = 1
+            position = layout.shared_size
+            position = self._fill(phi, position, layout.node_start, x, layout.node_size)
+            if edges:
+                e = dense_edges[edge_offsets[i] : edge_offsets[i + 1]]
+                self._fill(phi, position, layout.edge_start, e, layout.edge_size)
+            self.phi.append(phi)
+
+    @staticmethod
+    def _fill(phi, row, column, x, width):
+        block = np.kron(x, np.eye(width))
+        phi[row : row + block.shape[0], column : column + block.shape[1]] = block
+        return row + block.shape[0]
+
+    def sparse(self, i):
+        """A sparse p with a repeated index, and the same dense."""
+        size = len(self.phi[i])
+        index = self.rng.integers(size, size=9).astype(np.int32)
+        index[-1] = index[0]
+        value = self.rng.normal(size=9)
+        value[3] = 0
+        return index, value, np.bincount(index, value, minlength=size)
+
+
+@pytest.mark.parametrize("storage", STORAGE)
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 9])
+@pytest.mark.parametrize("edges", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_potentials(storage, k, edges, intercept):
+    for gram_budget in (0, 10**6):
+        case = Written(storage, k, edges, intercept, gram_budget)
+        potentials, rng = case.potentials, case.rng
+        assert potentials.dim == case.layout.dim and potentials.n == len(LENGTHS)
+        assert potentials.max_theta == max(len(phi) for phi in case.phi)
+        w = rng.normal(size=potentials.dim)
+        for i, phi in enumerate(case.phi):
+            np.testing.assert_allclose(faces.score(potentials, i, w), phi @ w, atol=1e-12)
+            np.testing.assert_allclose(faces.score(potentials, i, w, -0.5), -0.5 * phi @ w,
+                                       atol=1e-12)
+            index, value, p = case.sparse(i)
+            assert faces.dot(potentials, i, index, value, w) == pytest.approx(p @ phi @ w)
+            changed = w.copy()
+            faces.add(potentials, i, index, value, 0.75, changed)
+            np.testing.assert_allclose(changed, w + 0.75 * phi.T @ p, atol=1e-13)
+            pieces = w.copy()
+            for phase in (2, 0, 1):
+                faces.add(potentials, i, index, value, 0.75, pieces, 3, phase)
+            np.testing.assert_array_equal(pieces, changed)
+            u = np.zeros(len(phi))
+            faces.add_kernel(potentials, i, index, value, 2.0, u)
+            expected = 2 * phi @ (phi.T @ p)
+            np.testing.assert_allclose(u, expected, atol=1e-12)
+            copy, theta = u.copy(), rng.normal(size=len(phi))
+            moved = theta.copy()
+            faces.move_kernel(potentials, i, index, -0.5, u, moved)
+            np.testing.assert_allclose(moved, theta - 0.5 * expected, atol=1e-12)
+            assert not u.any()
+            faces.move_kernel(potentials, i, index, 1.0, copy, None)
+            assert not copy.any()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.sampled_from(STORAGE), st.integers(1, 12), st.booleans(), st.integers(0, 10**6),
+       st.integers(1, 5))
+def test_adjoint(storage, k, edges, seed, jobs):
+    """<Phi w, p> = <w, Phi' p>, the adjoint taken by any number of threads' shares."""
+    case = Written(storage, k, edges, True, 0, seed)
+    for i in range(len(LENGTHS)):
+        w = case.rng.normal(size=case.potentials.dim)
+        index, value, p = case.sparse(i)
+        adjoint = np.zeros_like(w)
+        for phase in range(jobs):
+            faces.add(case.potentials, i, index, value, 1.0, adjoint, jobs, phase)
+        assert faces.score(case.potentials, i, w) @ p == pytest.approx(w @ adjoint, abs=1e-10)
+
+
+def test_bad_arguments_are_refused():
+    potentials = Written("dense f64", 3, True, True, 0).potentials
+    w, size = np.zeros(potentials.dim), len(faces.score(potentials, 0, np.zeros(potentials.dim)))
+    index, value = np.zeros(2, np.int32), np.zeros(2)
+    empty = np.zeros(0, np.int32), np.zeros(0)
+    faces.add(potentials, 0, *empty, 1.0, w)
+    assert faces.dot(potentials, 0, *empty, w) == 0
+    for i in (-1, 4):
+        with pytest.raises(ValueError, match=f"example {i} of 4"):
+            faces.score(potentials, i, w)
+    read_only = w.copy()
+    read_only.flags.writeable = False
+    faces.score(potentials, 0, read_only)
+    with pytest.raises(ValueError, match="read-only"):
+        faces.add(potentials, 0, index, value, 1.0, read_only)
+    for wrong in (w[:-1], w.astype(np.float32), np.zeros((1, w.size)), np.zeros(2 * w.size)[::2],
+                  list(w), None):
+        with pytest.raises(ValueError, match="w: "):
+            faces.score(potentials, 0, wrong)
+        with pytest.raises(ValueError, match="w: "):
+            faces.dot(potentials, 0, index, value, wrong)
+    for wrong in (index - 1, index + size, index.astype(np.int64)):
+        with pytest.raises(ValueError, match="index: "):
+            faces.add(potentials, 0, wrong, value, 1.0, w)
+    with pytest.raises(ValueError, match="value: "):
+        faces.add(potentials, 0, index, value[:1], 1.0, w)
+    with pytest.raises(ValueError, match="u: "):
+        faces.add_kernel(potentials, 0, index, value, 1.0, np.zeros(size + 1))
+    with pytest.raises(ValueError, match="step 2, phase 2"):
+        faces.add(potentials, 0, index, value, 1.0, w, 2, 2)
+    design = Design(np.zeros((2, 3)), 4)
+    for row, first, last in ((2, 0, 1), (0, 1, 3), (0, 2, 1), (0, -1, 1)):
+        with pytest.raises(ValueError, match="expected them within"):
+            faces.design_gram(design, row, first, last)
+    with pytest.raises(ValueError, match="col is 4"):
+        faces.design_dot(design, 0, 4, np.zeros(12))

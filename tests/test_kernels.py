@@ -1,0 +1,159 @@
+"""The vector kernels: every version against NumPy, all versions against each other.
+
+Run as a script, this file computes with the version that STRUCTSOLVE_SIMD asks for and writes the
+results to the file named on the command line.
+"""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+VERSIONS = ["plain", "avx2", "avx512"]
+WIDTHS = range(1, 71)
+ROWS, COLUMNS = 3, 7
+
+
+def inputs(k):
+    """Features (dense, sparse, all ones), weights, and scores of a chain with k states."""
+    rng = np.random.default_rng(k)
+    dense = rng.normal(size=(ROWS, COLUMNS))
+    sparse = sp.csr_matrix(dense * (rng.random(dense.shape) < 0.4))
+    weights = rng.normal(size=(COLUMNS + 1, k))
+    length = 1 + k % 6
+    scores = {"transition": (k, k), "start": (k,), "end": (k,), "node": (length, k)}
+    return dense, sparse, weights, {n: rng.normal(size=shape) for n, shape in scores.items()}
+
+
+def designs(dense, sparse):
+    return {
+        "dense f64": dense,
+        "dense f32": dense.astype(np.float32),
+        "csr f64": sparse,
+        "csr f32": sparse.astype(np.float32),
+        "csr ones": (sparse != 0).astype(float),
+    }
+
+
+def compute():
+    """All results by name, for all widths."""
+    from structsolve import faces
+    from structsolve.blocks import Block, Layout, padded
+    from structsolve.design import Design
+    from structsolve.plugins.chain._layout import ChainShape
+    from structsolve.plugins.chain._oracle import ChainOracle
+    from structsolve.plugins.chain._sum_product import ChainSumProduct
+
+    results = {}
+    for k in WIDTHS:
+        dense, sparse, weights, scores = inputs(k)
+        W = np.zeros((COLUMNS + 1, padded(k)))
+        W[:, :k] = weights
+        for name, X in designs(dense, sparse).items():
+            for intercept in (0, 2.5):
+                design = Design(X, padded(k), intercept)
+                rows = W[: COLUMNS + (intercept > 0)].ravel()
+                results[f"{k} {name} {intercept}"] = [
+                    faces.design_score(design, r, rows)[:k] for r in range(ROWS)
+                ]
+        length = len(scores["node"])
+        layout = Layout([Block(n, "node" if n == "node" else "shared", s.shape[n == "node" :])
+                         for n, s in scores.items()], 1)
+        theta = np.zeros(layout.theta_size(length, length - 1))
+        for name, view in layout.theta_views(theta, length, length - 1).items():
+            view[...] = scores[name]
+        shape = ChainShape(layout, np.array([0, length]))
+        oracle = ChainOracle(shape)
+        label, value = faces.argmax(oracle, 0, theta, length)
+        results[f"{k} label"], results[f"{k} value"] = label, value
+        results[f"{k} max-marginals"] = faces.max_marginals(oracle, 0, theta, length, k)
+        results[f"{k} kbest"] = faces.kbest(oracle, 0, theta, 4, length)[0]
+        marginals, total = faces.project(ChainSumProduct(shape), 0, theta)
+        results[f"{k} log-partition"] = total
+        for name, view in layout.theta_views(marginals, length, length - 1).items():
+            results[f"{k} {name} marginals"] = view
+    return results
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Results of every version this processor has, each from a process of its own."""
+    folder = tmp_path_factory.mktemp("kernels")
+    files = {version: folder / f"{version}.npz" for version in VERSIONS}
+    for version, path in files.items():
+        env = {**os.environ, "STRUCTSOLVE_SIMD": version}
+        subprocess.run([sys.executable, __file__, str(path)], env=env, check=True, timeout=300)
+    return {version: dict(np.load(path)) for version, path in files.items()}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_scores(results, version):
+    for k in WIDTHS:
+        dense, sparse, weights, _ = inputs(k)
+        for name, X in designs(dense, sparse).items():
+            X = (X.toarray() if sp.issparse(X) else X).astype(float)
+            for intercept in (0, 2.5):
+                expected = X @ weights[:-1] + intercept * weights[-1]
+                np.testing.assert_allclose(results[version][f"{k} {name} {intercept}"], expected,
+                                           rtol=1e-12, atol=1e-12, err_msg=f"{name}, width {k}")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_recursions(results, version):
+    found = results[version]
+    for k in WIDTHS:
+        scores = inputs(k)[3]
+        unary = scores["node"].copy()
+        unary[0] += scores["start"]
+        unary[-1] += scores["end"]
+        best = total = unary[0]
+        for row in unary[1:]:
+            best = (best[:, None] + scores["transition"]).max(axis=0) + row
+            total = np.logaddexp.reduce(total[:, None] + scores["transition"], axis=0) + row
+        assert found[f"{k} value"] == pytest.approx(best.max(), rel=1e-13)
+        assert found[f"{k} log-partition"] == pytest.approx(np.logaddexp.reduce(total), rel=1e-13)
+        label = found[f"{k} label"]
+        reached = unary[np.arange(len(label)), label].sum()
+        reached += scores["transition"][label[:-1], label[1:]].sum()
+        assert reached == pytest.approx(best.max(), rel=1e-13)
+        np.testing.assert_allclose(found[f"{k} max-marginals"].max(axis=1), best.max(), rtol=1e-13)
+        np.testing.assert_allclose(found[f"{k} node marginals"].sum(axis=1), 1, rtol=1e-13)
+
+
+@pytest.mark.parametrize("version", VERSIONS[:-1])
+def test_versions_agree(results, version):
+    """Maximisation adds and compares alike to the last bit; products and sums to rounding."""
+    for name, ours in results[version].items():
+        other = results["avx512"][name]
+        if name.split()[1] in ("label", "value", "kbest"):
+            np.testing.assert_array_equal(ours, other, err_msg=name)
+        else:
+            np.testing.assert_allclose(ours, other, rtol=1e-11, atol=1e-13, err_msg=name)
+
+
+@pytest.mark.parametrize("shift", [0.0, -3.25, 700.0])
+def test_exponentials_to_the_last_bits(shift):
+    """Softmax of pairs is the exponential kernel in a thin coat."""
+    from structsolve import faces
+    from structsolve.plugins.multiclass import (
+        MulticlassStructure,
+        structsolve_oracle,
+        structsolve_projection,
+    )
+
+    k = 4096
+    space = MulticlassStructure().make_space(np.zeros((1, 1)), [0], classes=range(k))
+    examples = space.pack(np.zeros((1, 1)))
+    theta = shift - np.linspace(0, 707, k) ** 1.1 / 2
+    marginals, value = faces.project(structsolve_projection(space, examples, "entropy"), 0, theta)
+    total = np.exp(theta - theta.max()).sum()
+    np.testing.assert_allclose(marginals * total, np.exp(theta - theta.max()), rtol=2e-15)
+    assert value == pytest.approx(shift + np.log(total), rel=1e-15)
+    assert faces.argmax(structsolve_oracle(space, examples), 0, theta, 1)[0] == [0]
+
+
+if __name__ == "__main__":
+    np.savez(sys.argv[1], **compute())

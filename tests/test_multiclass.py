@@ -1,0 +1,187 @@
+"""Multiclass: its operators against NumPy, and what it takes as X and y."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import logsumexp, softmax
+from sklearn.exceptions import DataConversionWarning
+
+from structsolve import faces
+from structsolve.kbest import kbest as kbest_with_bans
+from structsolve.plugins.multiclass import (
+    MulticlassStructure,
+    structsolve_oracle,
+    structsolve_parts,
+    structsolve_projection,
+)
+
+KINDS = ["normal", "ties", "equal", "huge", "forbidden", "one left"]
+WIDTHS = [*range(1, 35), 64, 100, 1000]
+
+
+def operators(k):
+    space = MulticlassStructure().make_space(np.zeros((1, 2)), [0], classes=range(k))
+    examples = space.pack(np.zeros((3, 2)))
+    return (space, structsolve_oracle(space, examples), structsolve_parts(space, examples),
+            structsolve_projection(space, examples, "entropy"))
+
+
+def draw(k, kind, rng):
+    scores = rng.normal(size=k)
+    if kind == "ties":
+        scores = rng.integers(-1, 2, k).astype(float)
+    elif kind == "equal":
+        scores[:] = 0.3
+    elif kind == "huge":
+        scores = rng.choice([-1e4, 1e4, 0.5], k)
+    elif kind == "forbidden":
+        scores[rng.random(k) < 0.5] = -np.inf
+        scores[rng.integers(k)] = 0.25
+    elif kind == "one left":
+        scores[np.arange(k) != rng.integers(k)] = -np.inf
+    return scores
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_operators(kind):
+    rng = np.random.default_rng(0)
+    for k in WIDTHS:
+        space, oracle, parts, projection = operators(k)
+        for i in range(3):
+            scores = draw(k, kind, rng)
+            theta = np.zeros(space.layout.node_size)
+            theta[:k] = scores
+            label, value = faces.argmax(oracle, i, theta, 1)
+            assert (label[0], value) == (np.argmax(scores), scores.max())
+            np.testing.assert_array_equal(
+                faces.max_marginals(oracle, i, theta, 1, k), scores[None]
+            )
+            ranked = np.argsort(-scores, kind="stable")
+            ranked = ranked[scores[ranked] > -np.inf]
+            for n in (1, 2, 5, k, k + 3):
+                labels, values = faces.kbest(oracle, i, theta, n, 1)
+                np.testing.assert_array_equal(labels[:, 0], ranked[:n])
+                np.testing.assert_array_equal(values, scores[ranked[:n]])
+            marginals, total = faces.project(projection, i, theta)
+            np.testing.assert_allclose(marginals[:k], softmax(scores), rtol=1e-13, atol=1e-300)
+            assert total == pytest.approx(logsumexp(scores), rel=1e-14, abs=1e-14)
+            assert not marginals[k:].any() and not marginals[:k][np.isneginf(scores)].any()
+        index, value = faces.encode(parts, 0, np.array([k - 1], np.int32))
+        assert index.tolist() == [k - 1] and value.tolist() == [1]
+        truth = np.zeros(1, np.int32)
+        index, value = faces.difference(parts, 0, truth, np.array([k - 1], np.int32))
+        assert np.bincount(index, value, minlength=k)[0] == (k > 1)
+        assert np.bincount(index, value, minlength=k)[k - 1] == (-1 if k > 1 else 0)
+
+
+def test_bans():
+    _, oracle, _, _ = operators(4)
+    theta = np.array([1.0, 3.0, -np.inf, 2.0])
+    labels, values = kbest_with_bans(oracle, 0, theta, 3, 1, banned=[[1], [1]])
+    assert labels.ravel().tolist() == [3, 0] and values.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("bad", [-np.inf, np.nan, np.inf])
+def test_no_class_left(bad):
+    _, oracle, _, projection = operators(3)
+    theta = np.array([bad] * 3 + [0.0])
+    with pytest.raises(ValueError, match="example 2: every class is forbidden"):
+        faces.project(projection, 2, theta)
+    labels, _ = faces.kbest(oracle, 0, theta, 3, 1)
+    assert labels.min() >= 0 and labels.max() < 3
+
+
+def test_bad_arguments_are_refused():
+    _, oracle, parts, projection = operators(3)
+    theta = np.zeros(4)
+    for i in (-1, 3):
+        with pytest.raises(ValueError, match=f"example {i}"):
+            faces.argmax(oracle, i, theta, 1)
+    for wrong in (np.zeros(3), np.zeros(5), np.zeros(4, np.float32)):
+        with pytest.raises(ValueError, match="theta"):
+            faces.project(projection, 0, wrong)
+    for label in (-1, 3):
+        with pytest.raises(ValueError, match="states from"):
+            faces.encode(parts, 0, np.array([label], np.int32))
+
+
+class TestSpace:
+    X = np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
+
+    @pytest.mark.parametrize("y", [["b", "a", "b"], np.array(["b", "a", "b"], dtype=object),
+                                   [4, 2, 4], np.array([4.0, 2.0, 4.0]), [True, False, True],
+                                   np.array([4, 2, 4], dtype=object)])
+    def test_round_trip(self, y):
+        space = MulticlassStructure().make_space(self.X, y)
+        examples = space.pack(self.X, y)
+        assert examples.labels.tolist() == [1, 0, 1] and examples.n == 3
+        assert space.classes_.dtype != object
+        assert space.unpack(examples.labels, examples).tolist() == np.asarray(y).tolist()
+        rows = np.arange(6.0).reshape(3, 2)
+        assert space.unpack_scores(rows, examples) is rows
+        again = MulticlassStructure().space_from_state(*space.state())
+        assert again.pack(self.X, y).labels.tolist() == [1, 0, 1]
+        assert again.layout.dim == space.layout.dim
+
+    @pytest.mark.parametrize("X", [sp.csr_matrix(X), sp.csc_array(X), X.astype(np.float32),
+                                   X.astype(int), X.tolist(), np.asfortranarray(X)])
+    def test_forms_of_x(self, X):
+        space = MulticlassStructure().make_space(X, [0, 1, 0])
+        nodes = space.pack(X).nodes
+        np.testing.assert_array_equal(nodes.toarray() if sp.issparse(nodes) else nodes, self.X)
+        assert space.layout.blocks[0].name == "node" and len(space.layout.blocks) == 1
+
+    def test_data_frame(self):
+        pandas = pytest.importorskip("pandas")
+        frame = pandas.DataFrame(self.X, columns=["u", "v"])
+        y = pandas.Series(["p", "q", "p"])
+        space = MulticlassStructure().make_space(frame, y)
+        assert space.pack(frame, y).labels.tolist() == [0, 1, 0]
+
+    def test_column_vector(self):
+        with pytest.warns(DataConversionWarning, match="column-vector y"):
+            space = MulticlassStructure().make_space(self.X, [[1], [0], [1]])
+        assert space.classes_.tolist() == [0, 1]
+
+    @pytest.mark.parametrize("y, message", [
+        ([0.5, 1.25, 2.0], "Unknown label type"),
+        ([[0, 1], [1, 0], [1, 1]], "y should be a 1d array"),
+        (None, "requires y to be passed, but the target y is None"),
+        ([0, 1], "inconsistent numbers of samples: 3 rows of X, 2 labels"),
+        ([0.0, np.inf, 1.0], "infinity"),
+        (np.array(["a", 1, "b"], dtype=object), r"Unknown label type: found \['int', 'str'\]"),
+        (np.array([1, None, 2], dtype=object), r"Unknown label type: found \['NoneType', 'int'\]"),
+        (np.array(["2020-01-01"] * 3, dtype="datetime64[D]"), "label type"),
+    ])
+    @pytest.mark.filterwarnings("ignore:invalid value")
+    def test_bad_y(self, y, message):
+        with pytest.raises(ValueError, match=message):
+            MulticlassStructure().make_space(self.X, y)
+
+    def test_unseen_labels(self):
+        space = MulticlassStructure().make_space(self.X, [0, 1, 0])
+        with pytest.raises(ValueError, match="example 2: label .*7.* was not seen in training"):
+            space.pack(self.X, [0, 1, 7])
+        assert space.pack(self.X, [0, 1, 7], unseen="extra").labels.tolist() == [0, 1, 2]
+
+    def test_masks(self):
+        space = MulticlassStructure().make_space(self.X, ["a", "b", "c"])
+        examples = space.pack(self.X)
+        mask = space.mask(examples, allowed=[["a"], None, ["b", "c"]])["node"]
+        expected = [[True, False, False], [True] * 3, [False, True, True]]
+        assert (mask == 0).tolist() == expected
+        assert np.isneginf(mask[~np.array(expected)]).all()
+        assert space.mask(examples) == {}
+        with pytest.raises(ValueError, match="forbidden transitions: multiclass has none"):
+            space.mask(examples, forbidden=[("a", "b")])
+        with pytest.raises(ValueError, match="example 0, node 0: allowed is"):
+            space.mask(examples, allowed=[["z"], None, None])
+        with pytest.raises(ValueError, match="allowed has 1 entries, expected 3"):
+            space.mask(examples, allowed=[["a"]])
+
+    def test_sample(self):
+        X, y = MulticlassStructure().sample(0, n=5, size=4)
+        assert X.shape == (5, 3) and y.shape == (5,) and y.max() < 4
+        space = MulticlassStructure().make_space(X, y)
+        labels = space.enumerate_labels(space.pack(X), 0)
+        assert labels.tolist() == [[s] for s in range(len(space.classes_))]

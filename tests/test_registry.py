@@ -1,0 +1,420 @@
+"""The plugin manager: a broken plugin is named, with its distribution, and the others stay."""
+
+import logging
+import re
+import sys
+import threading
+from types import ModuleType
+
+import numpy as np
+import pytest
+from python_structures import PyChainStructure
+from structsolve.operators import ABI, Oracle, Parts
+
+import structsolve
+from structsolve import Named, hookimpl, registry
+from structsolve.problem import ask_loss, ask_oracle, ask_parts
+from structsolve.registry import Registry
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Put a fake installed distribution on sys.path: a module and its dist-info."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    modules = []
+
+    def put(name, code, distribution=None, version="1.0", entry=None, folder=tmp_path):
+        distribution = distribution or f"structsolve-{name}"
+        info = folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n"
+        )
+        value = entry or f"outside_{name}"
+        (info / "entry_points.txt").write_text(f"[structsolve]\n{name} = {value}\n")
+        if code is not None:
+            (folder / f"outside_{name}.py").write_text(code)
+            modules.append(f"outside_{name}")
+        return info
+
+    yield put
+    for module in modules:
+        sys.modules.pop(module, None)
+
+
+def load():
+    found = Registry()
+    found.load_entry_points()
+    return found
+
+
+def plugin(found, name):
+    return next(p for p in found.plugins if p.name == name)
+
+
+GOOD = """
+from structsolve import FunctionStructure, Named, hookimpl
+
+@hookimpl
+def structsolve_structures():
+    return [Named("{name}", FunctionStructure, "a test")]
+"""
+
+HEADER = "from structsolve import Named, hookimpl\n@hookimpl\n"
+
+BROKEN = {
+    "import error": (
+        "import a_module_that_is_not_there",
+        "ModuleNotFoundError: No module named 'a_module_that_is_not_there'",
+    ),
+    "error while imported": ("1 / 0", "ZeroDivisionError: division by zero"),
+    "exit while imported": ("raise SystemExit(3)", "SystemExit: 3"),
+    "no hooks": ("x = 1", "TypeError: .*implements no hook; mark functions with structsolve.hook"),
+    "unmarked hook": (
+        "from structsolve import hookimpl\n"
+        "@hookimpl\ndef structsolve_loss_names(): return []\n"
+        "def structsolve_oracle(space, examples): pass",
+        "TypeError: structsolve_oracle is not marked; decorate it with structsolve.hookimpl",
+    ),
+    "unknown hook": (
+        HEADER + "def structsolve_orakle(space, examples): pass",
+        "TypeError: implements the unknown hook 'structsolve_orakle'; known .*structsolve_oracle",
+    ),
+    "wrong argument": (
+        HEADER + "def structsolve_oracle(space, example): pass",
+        r"PluginValidationError: .*Argument\(s\) {'example'} are declared in the hookimpl",
+    ),
+    "not a list": (
+        HEADER + "def structsolve_structures(): return 3",
+        "TypeError: structsolve_structures returned 3, expected a list of Named",
+    ),
+    "not Named": (
+        HEADER + "def structsolve_structures(): return ['x']",
+        "TypeError: structsolve_structures returned a list with 'x', expected Named objects",
+    ),
+    "text for names": (
+        HEADER + "def structsolve_loss_names(): return 'hamming'",
+        "TypeError: structsolve_loss_names returned 'hamming', expected a list of str",
+    ),
+    "factory not callable": (
+        HEADER + "def structsolve_solvers(): return [Named('x', 3)]",
+        "TypeError: factory of 'x' is not callable: 3",
+    ),
+    "empty name": (
+        HEADER + "def structsolve_solvers(): return [Named('', int)]",
+        "TypeError: name is '', expected a non-empty string",
+    ),
+    "twice in one plugin": (
+        HEADER + "def structsolve_solvers(): return [Named('x', int), Named('x', int)]",
+        "ValueError: structsolve_solvers declares 'x' twice",
+    ),
+    "raises when asked": (
+        HEADER + "def structsolve_surrogates(): raise KeyError('k')",
+        "KeyError: 'k'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_broken_plugins_are_named_and_the_others_stay(install, case, caplog):
+    code, message = BROKEN[case]
+    install("bent", code, version="0.3")
+    install("sound", GOOD.format(name="sound"))
+    with caplog.at_level(logging.WARNING, "structsolve.plugins"):
+        found = load()
+    bent = plugin(found, "bent")
+    assert bent.label == "plugin 'bent' (structsolve-bent 0.3)"
+    assert re.search(f"^{message}", bent.error), bent.error
+    assert "\n" not in bent.error
+    assert f"{bent.label} was not loaded: {bent.error}" in caplog.text
+    assert bent.declares == {}
+    # Not even the hooks before the wrong one are left behind.
+    module = sys.modules.get("outside_bent")
+    assert module is None or not found.manager.is_registered(module)
+    assert {"chain", "multiclass", "sound"} <= set(found.names("structures"))
+    assert found.find("structures", "sound").summary == "a test"
+    with pytest.raises(ValueError, match="unknown structure 'bent'; known: .*sound") as caught:
+        found.find("structures", "bent")
+    assert bent.label in str(caught.value) and bent.error in str(caught.value)
+
+
+def test_a_partly_wrong_plugin_leaves_no_hook_behind(install):
+    install(
+        "half",
+        "from structsolve import hookimpl\n"
+        "@hookimpl\ndef structsolve_loss(space, examples, loss): return 'not a loss'\n"
+        "@hookimpl\ndef structsolve_oracle(space, wrong): pass\n",
+    )
+    found = load()
+    assert "wrong" in plugin(found, "half").error
+    space = PyChainStructure().make_space([np.eye(2)], [[0, 1]])
+    examples = space.pack([np.eye(2)], [[0, 1]])
+    assert found.manager.hook.structsolve_loss(space=space, examples=examples, loss="none") is None
+
+
+def test_names_taken_twice(install):
+    install("one", GOOD.format(name="same"))
+    install("two", GOOD.format(name="same"), version="2.0")
+    found = load()
+    with pytest.raises(
+        ValueError, match="structure 'same' is declared by plugin 'one'.*1.0.* and p"
+    ):
+        found.find("structures", "same")
+    assert found.find("structures", "chain").name == "chain"
+
+
+def test_plugin_names_taken_twice(install, tmp_path):
+    install("one", GOOD.format(name="first"))
+    install("one", None, distribution="another", entry="outside_other")
+    (tmp_path / "outside_other.py").write_text(GOOD.format(name="second"))
+    found = load()
+    errors = [p.error for p in found.plugins if p.name == "one" and p.error]
+    assert errors == [
+        "ValueError: the name is taken by plugin 'one' (another 1.0); rename or uninstall one"
+    ]
+    assert "second" in found.names("structures") and "first" not in found.names("structures")
+
+
+def test_only_the_first_distribution_of_a_name_counts(install, tmp_path, monkeypatch):
+    old = tmp_path / "elsewhere"
+    install("same", GOOD.format(name="shadowed"), version="0.1", folder=old)
+    sys.modules.pop("outside_same", None)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(old)])
+    install("same", GOOD.format(name="visible"), distribution="Structsolve_Same", version="0.2")
+    found = load()
+    assert plugin(found, "same").version == "0.2"
+    assert "visible" in found.names("structures") and "shadowed" not in found.names("structures")
+
+
+def test_entry_points_that_are_none(install):
+    info = install("odd", None)
+    (info / "entry_points.txt").write_text("[structsolve]\nodd = not a module!\n")
+    found = load()
+    assert [p.distribution for p in found.plugins if p.error] == ["structsolve-odd"]
+    assert "chain" in found.names("structures")
+
+
+def test_a_stale_binary_is_refused_before_it_is_imported(install, tmp_path):
+    import importlib.machinery
+
+    suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
+    info = install("stale", "raise SystemExit('imported')")
+    (tmp_path / f"_stale{suffix}").write_bytes(b"structsolve-c-abi=0;" + bytes(9))
+    (info / "RECORD").write_text(f"outside_stale.py,,\n_stale{suffix},,\n")
+    error = plugin(load(), "stale").error
+    assert "C API 0" in error and f"provides {ABI}; rebuild or upgrade" in error
+
+
+def test_outside_plugins_are_asked_first(install):
+    # A name that sorts, and is found, before ours.
+    install(
+        "aaa",
+        "from structsolve import hookimpl\n"
+        "@hookimpl\ndef structsolve_oracle(space, examples):\n"
+        "    return 'mine' if space == 'chain' else None\n",
+        distribution="aaa",
+    )
+    found = load()
+    assert found.plugins[-1].name == "aaa"
+    assert found.manager.hook.structsolve_oracle(space="chain", examples=None) == "mine"
+
+
+@pytest.fixture
+def registered():
+    """Register plugins with the default registry; they are out again afterwards."""
+    modules = []
+
+    def add(name=None, **functions):
+        module = ModuleType(f"fake_plugin_{len(modules)}")
+        for key, function in functions.items():
+            function.__module__ = module.__name__
+            setattr(module, key, hookimpl(function))
+        registry.default().register(module, name)
+        modules.append(module)
+        return module
+
+    yield add
+    for module in modules:
+        if registry.default().manager.is_registered(module):
+            registry.default().unregister(module)
+
+
+def test_register_and_unregister(registered):
+    module = registered(
+        structsolve_structures=lambda: [Named("mine", PyChainStructure, "of this test")]
+    )
+    assert isinstance(structsolve.get_structure("mine", start_end=False), PyChainStructure)
+    row = next(r for r in structsolve.list_plugins() if r["structures"] == ["mine"])
+    assert (row["name"], row["status"], row["distribution"]) == (module.__name__, "loaded", "")
+    with pytest.raises(ValueError, match="the name is taken by plugin 'fake_plugin_0'"):
+        registry.default().register(module)
+    with pytest.raises(ValueError, match="the module is taken by plugin 'fake_plugin_0'"):
+        registry.default().register(module, "again")
+    assert structsolve.get_structure("mine").name == "py-chain"
+    registry.default().unregister(module)
+    with pytest.raises(ValueError, match="unknown structure 'mine'; known: .*'chain'"):
+        structsolve.get_structure("mine")
+    with pytest.raises(ValueError, match="is not registered as a plugin"):
+        registry.default().unregister(module)
+
+
+@pytest.fixture
+def packed():
+    X, Y = PyChainStructure().sample(0)
+    space = PyChainStructure().make_space(X, Y)
+    return space, space.pack(X, Y)
+
+
+def test_a_replaced_oracle_is_used(registered, packed):
+    space, examples = packed
+    native = structsolve.get_structure("chain").make_space(*PyChainStructure().sample(0))
+    theirs = ask_oracle(native, native.pack(PyChainStructure().sample(0)[0]))
+    assert type(ask_oracle(space, examples)).__name__ == "PythonOracle"
+    registered(structsolve_oracle=lambda space, examples: theirs)
+    assert ask_oracle(space, examples) is theirs
+
+
+@pytest.mark.parametrize(
+    "ask, hook, answer, expected",
+    [
+        (ask_oracle, "structsolve_oracle", "text", r"str .*expected structsolve.operators.Oracle"),
+        (ask_parts, "structsolve_parts", Oracle(), r"Oracle .*expected .*operators.Parts"),
+        (
+            lambda space, examples: ask_loss(space, examples, "hamming"),
+            "structsolve_loss",
+            Parts(),
+            r"Parts .*expected .*operators.Loss",
+        ),
+    ],
+)
+def test_wrong_return_types(registered, packed, ask, hook, answer, expected):
+    hooks = {
+        "structsolve_oracle": lambda space, examples: answer,
+        "structsolve_parts": lambda space, examples: answer,
+        "structsolve_loss": lambda space, examples, loss: answer,
+    }
+    registered(**{hook: hooks[hook]})
+    with pytest.raises(TypeError, match=f"returned {expected}") as caught:
+        ask(*packed)
+    assert hook in str(caught.value)
+
+
+class Mine:
+    """What a plugin of this test returns; the test module is the plugin."""
+
+
+def test_the_plugin_that_returned_it_is_named(registered, packed, monkeypatch):
+    module = registered("liar", structsolve_oracle=lambda space, examples: Mine())
+    monkeypatch.setattr(Mine, "__module__", f"{module.__name__}.deep.inside")
+    with pytest.raises(TypeError, match="^plugin 'liar' returned Mine from structsolve_oracle"):
+        ask_oracle(*packed)
+    # A sibling module of the plugin's package.
+    registry.default().unregister(module)
+    module = registered("liar", structsolve_oracle=lambda space, examples: Mine())
+    module.__name__ = "a_package.plugin"
+    monkeypatch.setattr(Mine, "__module__", "a_package.operators")
+    with pytest.raises(TypeError, match="^plugin 'liar' returned Mine from structsolve_oracle"):
+        ask_oracle(*packed)
+
+
+@pytest.mark.parametrize(
+    "raised, seen",
+    [
+        (KeyError("k"), RuntimeError),
+        (ZeroDivisionError("z"), RuntimeError),
+        (ValueError("v"), ValueError),
+        (TypeError("t"), TypeError),
+    ],
+)
+def test_what_a_hook_raises_is_named(install, packed, raised, seen, monkeypatch):
+    install(
+        "raiser",
+        f"from structsolve import hookimpl\n@hookimpl\ndef structsolve_oracle(space, examples):\n"
+        f"    raise {raised!r}\n",
+    )
+    monkeypatch.setattr(registry, "_registry", load())
+    with pytest.raises(seen) as caught:
+        ask_oracle(*packed)
+    text = str(caught.value)
+    assert text == (
+        "plugin 'raiser' (structsolve-raiser 1.0) failed in structsolve_oracle: "
+        f"{type(raised).__name__}: {raised}"
+    )
+    assert caught.value.__cause__ is not None
+
+
+def test_our_own_messages_stay_as_they_are(packed):
+    from structsolve import CostMatrix
+
+    with pytest.raises(ValueError, match="^CostMatrix: matrix has shape"):
+        ask_loss(*packed, CostMatrix([[0.0]]))
+
+
+def test_wrapper_plugins_may_count(registered, packed):
+    seen = []
+
+    def structsolve_oracle(space, examples):
+        answer = yield
+        seen.append(type(answer).__name__)
+        return answer
+
+    module = ModuleType("counting_plugin")
+    module.structsolve_oracle = hookimpl(structsolve_oracle, wrapper=True)
+    registry.default().register(module)
+    try:
+        ask_oracle(*packed)
+    finally:
+        registry.default().unregister(module)
+    assert seen == ["PythonOracle"]
+
+
+def test_objects_can_be_plugins(packed):
+    class Plugin:
+        @hookimpl
+        def structsolve_loss_names(self):
+            return ["of-an-object"]
+
+    found = Registry()
+    thing = Plugin()
+    found.register(thing)
+    assert found.loss_names() == ["of-an-object"]
+    found.unregister(thing)
+    assert found.loss_names() == []
+
+
+def test_structures_pass_through_and_are_not_changed():
+    structure = PyChainStructure()
+    assert structsolve.get_structure(structure) is structure
+    changed = structsolve.get_structure(structure, start_end=False)
+    assert (changed.start_end, structure.start_end) == (False, True)
+    with pytest.raises(TypeError, match=r"structure is 3, expected a name \(known: .*'chain'"):
+        structsolve.get_structure(3)
+
+
+def test_a_plugin_may_ask_for_structures_while_it_is_imported(install, monkeypatch):
+    install(
+        "curious",
+        "import structsolve\nseen = structsolve.get_structure('chain')\n" + GOOD.format(name="c"),
+    )
+    monkeypatch.setattr(registry, "_registry", None)
+    assert "c" in registry.default().names("structures")
+
+
+def test_many_threads_get_one_registry(monkeypatch):
+    monkeypatch.setattr(registry, "_registry", None)
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(registry.default())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({id(r) for r in found}) == 1
+    assert "chain" in found[0].names("structures")
+
+
+def test_every_hook_is_documented_with_an_example():
+    from structsolve import hookspecs
+
+    for name in [n for n in vars(hookspecs) if n.startswith("structsolve_")]:
+        text = getattr(hookspecs, name).__doc__
+        assert "Example" in text and f"def {name}(" in text, name

@@ -1,0 +1,12 @@
+"""Build of the compiled operators."""
+
+from Cython.Build import cythonize
+from setuptools import setup
+
+import structsolve
+
+setup(
+    ext_modules=cythonize(
+        "structsolve_quota/_operators.pyx", include_path=[structsolve.get_include()]
+    )
+)

@@ -1,0 +1,77 @@
+# cython: boundscheck=False, wraparound=False
+"""Operators of single nodes with a fault each."""
+
+import time
+
+from structsolve.operators cimport Oracle, Parts
+
+FAULTS = ("none", "value", "work", "scribble", "theta", "label", "shared", "stale", "padding",
+          "entries", "exception")
+
+
+cdef class WrongOracle(Oracle):
+    """Right, except for its fault."""
+
+    cdef Py_ssize_t K
+    cdef int fault
+    cdef Py_ssize_t shared
+
+    def __init__(self, Py_ssize_t K, str fault):
+        self.K, self.fault = K, FAULTS.index(fault)
+        self.work_bytes = 8
+
+    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                    char* work) except -1 nogil:
+        cdef Py_ssize_t s, best = 0
+        cdef double* wild = <double*>theta
+        for s in range(self.K):
+            if theta[s] > theta[best]:
+                best = s
+        if self.fault == 6:         # keeps what changes during a call in the object
+            self.shared = best
+            with gil:
+                time.sleep(0)
+            best = self.shared
+        label[0] = <int>best
+        value[0] = theta[best]
+        if self.fault == 1:
+            value[0] += 1
+        elif self.fault == 2:
+            work[self.work_bytes + 3] = 1
+        elif self.fault == 3:
+            work[-1] = 1
+        elif self.fault == 4:
+            wild[best] += 1
+        elif self.fault == 5:
+            label[1] = 0
+        elif self.fault == 7 and (<double*>work)[0] == 0:   # believes that work holds zeros
+            label[0] = <int>((best + 1) % self.K)
+        elif self.fault == 10:
+            with gil:
+                raise RuntimeError("no label today")
+        return 0
+
+
+cdef class WrongParts(Parts):
+    """Right, except for its fault."""
+
+    cdef Py_ssize_t K, stride
+    cdef int fault
+
+    def __init__(self, Py_ssize_t K, Py_ssize_t stride, str fault):
+        self.K, self.stride, self.fault = K, stride, FAULTS.index(fault)
+        self.max_entries = 2
+
+    cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
+                           double* value) except -1 nogil:
+        index[0] = label[0]
+        value[0] = 1
+        if self.fault == 8:         # the first position after the states
+            index[1] = <int>self.K
+            value[1] = 1
+            return 2
+        if self.fault == 9:
+            index[2] = index[1] = label[0]
+            value[2] = value[1] = 0
+            return 3
+        return 1
