@@ -98,15 +98,21 @@ def main() -> None:
         ]
         median = np.median(np.array(repeats), axis=0)
         curves[name] = [(int(n), float(c), float(w), float(e)) for n, c, w, e in median]
-        print(f"{name}: " + "; ".join(f"{n} it {c:.2f} s {e:.4f}" for n, c, _, e in curves[name]),
-              flush=True)
+        print(
+            f"{name}: " + "; ".join(f"{n} it {c:.2f} s {e:.4f}" for n, c, _, e in curves[name]),
+            flush=True,
+        )
     rows = []
     for name, curve in curves.items():
         best = min(curve, key=lambda point: point[3])
         rows.append([name, time_to(curve, args.target), best[3], best[1], best[0]])
     print()
-    print(table(["learner", f"CPU s to {args.target:g}", "best error", "its CPU s",
-                 "its iterations"], rows))
+    print(
+        table(
+            ["learner", f"CPU s to {args.target:g}", "best error", "its CPU s", "its iterations"],
+            rows,
+        )
+    )
     times = {name: time_to(curve, args.target) for name, curve in curves.items()}
     peers = [t for name, t in times.items() if t and name in PEERS]
     ours = [t for name, t in times.items() if t and name in OURS]
@@ -119,12 +125,21 @@ def main() -> None:
         return
     with picture("accuracy_ocr", "OCR letters, nine folds: test error over training time") as ax:
         for name, curve in curves.items():
-            ax.plot([c for _, c, _, _ in curve], [e for *_, e in curve],
-                    "o-" if name in OURS else ".--", label=name, linewidth=2 if name in OURS else 1)
+            ax.plot(
+                [c for _, c, _, _ in curve],
+                [e for *_, e in curve],
+                "o-" if name in OURS else ".--",
+                label=name,
+                linewidth=2 if name in OURS else 1,
+            )
         ax.axhline(args.target, color="0.7", linewidth=0.8)
         ax.axhline(0.1157, color="0.7", linewidth=0.8, linestyle=":")
-        ax.set(xscale="log", xlabel="training CPU seconds", ylabel="test letter error",
-               ylim=(0.1, 0.25))
+        ax.set(
+            xscale="log",
+            xlabel="training CPU seconds",
+            ylabel="test letter error",
+            ylim=(0.1, 0.25),
+        )
         ax.legend(fontsize=8)
 
 

@@ -44,8 +44,9 @@ class OurLoop:
     def fit(self, passes: int) -> float:
         """CPU seconds of a fit of `passes` passes, packing included."""
         make = plain_bcfw if self.plain else uncertified
-        self.model = chain_svm(self.structsolve, alpha_of(self.words), passes, intercept=False,
-                               solver=make())
+        self.model = chain_svm(
+            self.structsolve, alpha_of(self.words), passes, intercept=False, solver=make()
+        )
         gc.collect()
         with Clock() as clock:
             self.model.fit(self.x, self.y)
@@ -87,10 +88,29 @@ def side_by_side(structsolve: Any, words: Words, repeat: int) -> None:
         # the machine may have changed its mind meanwhile: the peers once more
         times[:3] = [min(a, c_micro(b, 5, repeat)) for a, b in zip(times, loops[:3], strict=False)]
     for loop, micro, size in zip(loops, times, sizes, strict=True):
-        rows.append([loop.name, micro, ratio(times[0], micro), ratio(times[1], micro),
-                     ratio(times[2], micro), f"{size / 2**20:.0f} MB" if size else "see below"])
-    print(table(["loop (averaged, but the floor)", "us per word", "plain C / this",
-                 "tuned C / this", "floor / this", "duals"], rows))
+        rows.append(
+            [
+                loop.name,
+                micro,
+                ratio(times[0], micro),
+                ratio(times[1], micro),
+                ratio(times[2], micro),
+                f"{size / 2**20:.0f} MB" if size else "see below",
+            ]
+        )
+    print(
+        table(
+            [
+                "loop (averaged, but the floor)",
+                "us per word",
+                "plain C / this",
+                "tuned C / this",
+                "floor / this",
+                "duals",
+            ],
+            rows,
+        )
+    )
 
 
 def slope(sizes: list[float], seconds: list[float]) -> float:
@@ -106,11 +126,11 @@ def growth(structsolve: Any, words: Words) -> None:
         "plain C loop": lambda w: c_micro(PlainLoop(w, alpha_of(w), True), 3, 3) * w.n_words
     }
     if structsolve:
-        makers["ours, plain BCFW"] = (
-            lambda w: OurLoop(structsolve, w, True).micro_per_word(5, 1) * w.n_words
+        makers["ours, plain BCFW"] = lambda w: (
+            OurLoop(structsolve, w, True).micro_per_word(5, 1) * w.n_words
         )
-        makers["ours, default solver"] = (
-            lambda w: OurLoop(structsolve, w, False).micro_per_word(5, 1) * w.n_words
+        makers["ours, default solver"] = lambda w: (
+            OurLoop(structsolve, w, False).micro_per_word(5, 1) * w.n_words
         )
     rows = []
     for name, make in makers.items():
@@ -119,12 +139,27 @@ def growth(structsolve: Any, words: Words) -> None:
         per_word = [f"{t / w.n_words:.1f}" for t, w in zip(a, by_words, strict=True)]
         lengths = [w.n_letters / w.n_words for w in by_length]
         per_letter = [f"{t / length:.2f}" for t, length in zip(b, lengths, strict=True)]
-        rows.append([name, " ".join(per_word), slope([w.n_words for w in by_words], a),
-                     " ".join(per_letter), slope(lengths, b)])
-    print("words: " + " ".join(str(w.n_words) for w in by_words) + "; letters a word: "
-          + " ".join(f"{w.n_letters / w.n_words:.1f}" for w in by_length) + "\n")
-    print(table(["loop", "us per word", "exponent, words", "us per letter", "exponent, letters"],
-                rows))
+        rows.append(
+            [
+                name,
+                " ".join(per_word),
+                slope([w.n_words for w in by_words], a),
+                " ".join(per_letter),
+                slope(lengths, b),
+            ]
+        )
+    print(
+        "words: "
+        + " ".join(str(w.n_words) for w in by_words)
+        + "; letters a word: "
+        + " ".join(f"{w.n_letters / w.n_words:.1f}" for w in by_length)
+        + "\n"
+    )
+    print(
+        table(
+            ["loop", "us per word", "exponent, words", "us per letter", "exponent, letters"], rows
+        )
+    )
 
 
 def status_bytes(key: str) -> int:
@@ -149,31 +184,39 @@ def memory_child(times: int, plain: bool, trace: bool) -> None:
     gc.collect()
     if trace:
         tracemalloc.start()
-        loop.fit(3)
+        loop.fit(12)
         peak = tracemalloc.get_traced_memory()[1]
     else:
         # freed memory that the allocator kept would hide what the fit takes
         ctypes.CDLL(None).malloc_trim(0)
         Path("/proc/self/clear_refs").write_text("5")  # resets the peak
         before = status_bytes("VmRSS")
-        loop.fit(3)
+        loop.fit(12)
         peak = status_bytes("VmHWM") - before
     packed = words.csr(True)
-    print(json.dumps({
-        "peak": peak,
-        "packed": packed.indices.nbytes + packed.indptr.nbytes + words.labels.nbytes
-        + words.offsets.nbytes,
-        "own": getattr(loop.model, "memory_", None),
-    }))
+    print(
+        json.dumps(
+            {
+                "peak": peak,
+                "packed": packed.indices.nbytes
+                + packed.indptr.nbytes
+                + words.labels.nbytes
+                + words.offsets.nbytes,
+                "own": getattr(loop.model, "memory_", None),
+            }
+        )
+    )
 
 
 def memory(structsolve: Any) -> None:
     words, _ = ocr_split(0, "nine")
     plain = PlainLoop(words, 1.0, True)
     mb = 2.0**20
-    print(f"plain C loop: packed examples {plain.packed_bytes / mb:.1f} MB (no copy of the ones), "
-          f"part-space duals {plain.dual_bytes / mb:.1f} MB; n copies of w would be "
-          f"{words.n_words * plain.w.nbytes / mb:.0f} MB\n")
+    print(
+        f"plain C loop: packed examples {plain.packed_bytes / mb:.1f} MB (no copy of the ones), "
+        f"part-space duals {plain.dual_bytes / mb:.1f} MB; n copies of w would be "
+        f"{words.n_words * plain.w.nbytes / mb:.0f} MB\n"
+    )
     if not structsolve:
         return
     rows = []
@@ -186,12 +229,33 @@ def memory(structsolve: Any) -> None:
                 run = subprocess.run(command, capture_output=True, text=True, check=True)
                 got.append(json.loads(run.stdout.splitlines()[-1]))
             duals = times * plain.dual_bytes
-            rows.append(["plain BCFW" if kind else "default solver", f"{times}x",
-                         got[0]["packed"] / mb, duals / mb, got[0]["peak"] / mb,
-                         got[1]["peak"] / mb, (2 * got[0]["packed"] + duals) / mb,
-                         json.dumps(got[0]["own"])])
-    print(table(["ours", "words", "packed MB", "dense duals MB", "peak RSS over input MB",
-                 "peak tracemalloc MB", "asked: at most", "own accounting"], rows))
+            rows.append(
+                [
+                    "plain BCFW" if kind else "default solver",
+                    f"{times}x",
+                    got[0]["packed"] / mb,
+                    duals / mb,
+                    got[0]["peak"] / mb,
+                    got[1]["peak"] / mb,
+                    (2 * got[0]["packed"] + duals) / mb,
+                    json.dumps(got[0]["own"]),
+                ]
+            )
+    print(
+        table(
+            [
+                "ours",
+                "words",
+                "packed MB",
+                "dense duals MB",
+                "peak RSS over input MB",
+                "peak tracemalloc MB",
+                "asked: at most",
+                "own accounting",
+            ],
+            rows,
+        )
+    )
 
 
 def main() -> None:

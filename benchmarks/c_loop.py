@@ -61,8 +61,16 @@ def library(name: str, *flags: str) -> Any:
         raise SystemExit(f"gcc failed: {' '.join(command)}\n{error.stderr}") from None
     loaded = ctypes.CDLL(str(target))
     results = {
-        "c_loop": ["plain_steps", "plain_mean_hinge", "plain_error", "viterbi_textbook",
-                   "viterbi_jouter", "forward_scaled", "forward_logsumexp", "cpu_seconds"],
+        "c_loop": [
+            "plain_steps",
+            "plain_mean_hinge",
+            "plain_error",
+            "viterbi_textbook",
+            "viterbi_jouter",
+            "forward_scaled",
+            "forward_logsumexp",
+            "cpu_seconds",
+        ],
         "c_floor": ["floor_steps", "floor_decode", "viterbi_floor", "forward_floor"],
     }
     for function in results[name]:
@@ -99,8 +107,15 @@ class _Problem:
     def _common(self) -> dict[str, Any]:
         names = ("word", "indptr", "indices", "y")
         arrays = {name: _address(getattr(self, name)) for name in names}
-        return dict(n=self.n, D=self.D, K=self.K, max_length=self.words.max_length,
-                    alpha=self.alpha, b=_address(self.b), **arrays)
+        return dict(
+            n=self.n,
+            D=self.D,
+            K=self.K,
+            max_length=self.words.max_length,
+            alpha=self.alpha,
+            b=_address(self.b),
+            **arrays,
+        )
 
     @property
     def packed_bytes(self) -> int:
@@ -115,8 +130,15 @@ class PlainLoop(_Problem):
 
     name = "plain C loop"
 
-    def __init__(self, words: Words, alpha: float, constant: bool = False, average: bool = True,
-                 seed: int = 1, tuned: bool = False) -> None:
+    def __init__(
+        self,
+        words: Words,
+        alpha: float,
+        constant: bool = False,
+        average: bool = True,
+        seed: int = 1,
+        tuned: bool = False,
+    ) -> None:
         super().__init__(words, alpha, constant)
         K = self.K
         if tuned:
@@ -125,8 +147,14 @@ class PlainLoop(_Problem):
         self.w = np.zeros(self.size)
         self.avg = np.zeros(self.size) if average else None
         self.node, self.edge = np.zeros((words.n_letters, K)), np.zeros((self.n, K, K))
-        self.state = _Plain(w=_address(self.w), avg=_address(self.avg), node=_address(self.node),
-                            edge=_address(self.edge), seed=seed, **self._common())
+        self.state = _Plain(
+            w=_address(self.w),
+            avg=_address(self.avg),
+            node=_address(self.node),
+            edge=_address(self.edge),
+            seed=seed,
+            **self._common(),
+        )
         self._lib = library("c_loop", *([f"-DSTATES={K}"] if tuned else []))
 
     def run(self, passes: float = 1) -> float:
@@ -172,8 +200,9 @@ class FloorLoop(_Problem):
         super().__init__(words, alpha, constant)
         self.w = aligned(self.D + self.K, PAD)
         self.blocks = aligned(self.n, self.D + self.K, PAD)
-        self.state = _Floor(w=_address(self.w), blocks=_address(self.blocks), seed=seed,
-                            **self._common())
+        self.state = _Floor(
+            w=_address(self.w), blocks=_address(self.blocks), seed=seed, **self._common()
+        )
         self._lib = library("c_floor")
         self._judge = PlainLoop(words, alpha, constant, average=False)
 
@@ -226,8 +255,13 @@ def kernel_times(length: int, states: int, seconds: float = 0.2) -> dict[str, fl
     for name, (function, a, b) in jobs.items():
         extra = [_address(back), _address(path)] if name.startswith("Viterbi") else []
         pointers = [_pointer(v) for v in (_address(a), _address(b))]
-        call = [*pointers, _i64(length), _i64(states), _pointer(_address(work)),
-                *(_pointer(v) for v in extra)]
+        call = [
+            *pointers,
+            _i64(length),
+            _i64(states),
+            _pointer(_address(work)),
+            *(_pointer(v) for v in extra),
+        ]
         values[name] = function(*call)
         # ctypes costs about 1 us a call: time it on an empty chain and subtract
         empty = [*call[:2], _i64(1), *call[3:]]
@@ -271,15 +305,24 @@ def main() -> None:
                 if isinstance(loop, PlainLoop):
                     loop.check()
                 averaged = isinstance(loop, PlainLoop) and loop.avg is not None
-                rows.append([title, loop.D, loop.name + (", averaged" if averaged else ""), micro,
-                             primal / loop.alpha, dual / loop.alpha,
-                             f"{100 * (primal - dual) / primal:.2f} %"])
+                rows.append(
+                    [
+                        title,
+                        loop.D,
+                        loop.name + (", averaged" if averaged else ""),
+                        micro,
+                        primal / loop.alpha,
+                        dual / loop.alpha,
+                        f"{100 * (primal - dual) / primal:.2f} %",
+                    ]
+                )
     columns = ["problem", "features", "loop", "us per word", "primal", "dual", "gap, 20 passes"]
     print(table(columns, rows))
     rows = []
     for length, states in ((8, 26), (1000, 26), (100, 200)):
-        rows += [[f"L={length} K={states}", name, t]
-                 for name, t in kernel_times(length, states).items()]
+        rows += [
+            [f"L={length} K={states}", name, t] for name, t in kernel_times(length, states).items()
+        ]
     print(table(["chain", "kernel", "ns per cell"], rows))
 
 

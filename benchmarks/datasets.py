@@ -80,9 +80,7 @@ class Words:
         labels: Any = self.labels
         if letters:
             labels = [chr(ord("a") + k) for k in labels]
-        return [
-            labels[a:b] for a, b in zip(self.offsets[:-1], self.offsets[1:], strict=True)
-        ]
+        return [labels[a:b] for a, b in zip(self.offsets[:-1], self.offsets[1:], strict=True)]
 
     def crfsuite_items(self, ends: bool = True) -> list[list[list[str]]]:
         """Attribute lists for python-crfsuite: pixels, a bias, and with `ends` BOS and EOS."""

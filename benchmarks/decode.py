@@ -73,12 +73,29 @@ def letters_per_second(structsolve: Any, repeat: int) -> None:
         cpu, wall, _ = median_time(lambda: model.predict(x), repeat)
         rows.append(["ours, predict on from_padded(...), dense", cpu, wall, conversion.cpu])
     base = rows[0][1]
-    print(table(
-        ["decoder", "us per letter", "letters per CPU s", "wall s", "converting, us per letter",
-         "crfsuite / this (asked of ours: 10x)"],
-        [[name, 1e6 * cpu / n, f"{n / cpu:,.0f}", wall,
-          None if convert is None else 1e6 * convert / n, ratio(base, cpu)]
-         for name, cpu, wall, convert in rows]))
+    print(
+        table(
+            [
+                "decoder",
+                "us per letter",
+                "letters per CPU s",
+                "wall s",
+                "converting, us per letter",
+                "crfsuite / this (asked of ours: 10x)",
+            ],
+            [
+                [
+                    name,
+                    1e6 * cpu / n,
+                    f"{n / cpu:,.0f}",
+                    wall,
+                    None if convert is None else 1e6 * convert / n,
+                    ratio(base, cpu),
+                ]
+                for name, cpu, wall, convert in rows
+            ],
+        )
+    )
 
 
 def kernels(structsolve: Any) -> None:
@@ -88,8 +105,11 @@ def kernels(structsolve: Any) -> None:
         if structsolve:
             times |= our_kernel_times(structsolve, length, states)
         for name, ns in times.items():
-            best = min(t for other, t in times.items()
-                       if other.split()[0] == name.split()[0] and not other.endswith("ours"))
+            best = min(
+                t
+                for other, t in times.items()
+                if other.split()[0] == name.split()[0] and not other.endswith("ours")
+            )
             rows.append([f"L={length} K={states}", name, ns, ratio(best, ns)])
     print(table(["chain", "kernel", "ns per cell", "best C / this"], rows))
 

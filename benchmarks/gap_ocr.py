@@ -38,12 +38,20 @@ def c_side(loop: PlainLoop | FloorLoop, tol: float, every: int, most: int) -> di
         checks += clock.cpu
         primal, dual = min(primal, new_primal), max(dual, new_dual)
         gap = (primal - dual) / primal
-    return dict(name=loop.name, passes=passes, seconds=loop.seconds, total=loop.seconds + checks,
-                primal=primal / loop.alpha, dual=dual / loop.alpha, gap=gap)
+    return dict(
+        name=loop.name,
+        passes=passes,
+        seconds=loop.seconds,
+        total=loop.seconds + checks,
+        primal=primal / loop.alpha,
+        dual=dual / loop.alpha,
+        gap=gap,
+    )
 
 
-def our_side(structsolve: Any, words: Words, alpha: float, tol: float, most: int,
-             form: str) -> dict[str, Any]:
+def our_side(
+    structsolve: Any, words: Words, alpha: float, tol: float, most: int, form: str
+) -> dict[str, Any]:
     x, y = words.x_list(form), words.y_list()
     model = chain_svm(structsolve, alpha, most, tol=tol, intercept=False)
     with Clock() as clock:
@@ -52,10 +60,19 @@ def our_side(structsolve: Any, words: Words, alpha: float, tol: float, most: int
     judge = PlainLoop(words, alpha, average=False)
     w = flat_weights(model, words.pixels.shape[1], words.n_classes)
     again = 0.5 * alpha * float(w @ w) + judge.mean_hinge(w)
-    return dict(name=f"ours ({form} input)", passes=len(model.history_), seconds=None,
-                total=clock.cpu, wall=clock.wall, primal=again / alpha, dual=dual / alpha,
-                gap=(again - dual) / again, certified=certified, own=primal / alpha,
-                loops=sum(row["seconds"] for row in model.history_))
+    return dict(
+        name=f"ours ({form} input)",
+        passes=len(model.history_),
+        seconds=None,
+        total=clock.cpu,
+        wall=clock.wall,
+        primal=again / alpha,
+        dual=dual / alpha,
+        gap=(again - dual) / again,
+        certified=certified,
+        own=primal / alpha,
+        loops=sum(row["seconds"] for row in model.history_),
+    )
 
 
 def main() -> None:
@@ -72,8 +89,10 @@ def main() -> None:
         results = []
         if structsolve:
             for form in ("packed", "csr"):
-                runs = [our_side(structsolve, words, alpha, args.tol, most, form)
-                        for _ in range(args.repeat)]
+                runs = [
+                    our_side(structsolve, words, alpha, args.tol, most, form)
+                    for _ in range(args.repeat)
+                ]
                 results.append(sorted(runs, key=lambda run: run["total"])[args.repeat // 2])
         loops: list[Any] = [PlainLoop(words, alpha), PlainLoop(words, alpha, tuned=True)]
         if not args.skip_floor:
@@ -83,22 +102,51 @@ def main() -> None:
         rows = []
         for run in results:
             meets = run["dual"] <= high and run["primal"] >= low
-            rows.append([run["name"], run["passes"], run["seconds"], run["total"],
-                         f"{100 * run['gap']:.2f} %", f"{run['primal']:.3f}", f"{run['dual']:.3f}",
-                         "yes" if meets else "NO",
-                         ratio(run["total"], ours)])
+            rows.append(
+                [
+                    run["name"],
+                    run["passes"],
+                    run["seconds"],
+                    run["total"],
+                    f"{100 * run['gap']:.2f} %",
+                    f"{run['primal']:.3f}",
+                    f"{run['dual']:.3f}",
+                    "yes" if meets else "NO",
+                    ratio(run["total"], ours),
+                ]
+            )
             if not meets:
-                print(f"WRONG: {run['name']} says the optimum is in [{run['dual']:.3f}, "
-                      f"{run['primal']:.3f}], published [{low}, {high}]")
-        print(f"### {title}: {words.n_words} words, asked of us: under {ASKED[title]:g} s on the "
-              "machine of PEERS.md\n")
-        print(table(["loop", "passes", "CPU s, no checks", "CPU s in all", "gap", "primal", "dual",
-                     "meets published optimum", "time / ours"], rows))
+                print(
+                    f"WRONG: {run['name']} says the optimum is in [{run['dual']:.3f}, "
+                    f"{run['primal']:.3f}], published [{low}, {high}]"
+                )
+        print(
+            f"### {title}: {words.n_words} words, asked of us: under {ASKED[title]:g} s on the "
+            "machine of PEERS.md\n"
+        )
+        print(
+            table(
+                [
+                    "loop",
+                    "passes",
+                    "CPU s, no checks",
+                    "CPU s in all",
+                    "gap",
+                    "primal",
+                    "dual",
+                    "meets published optimum",
+                    "time / ours",
+                ],
+                rows,
+            )
+        )
         if structsolve:
             run = results[0]
-            print(f"ours: {run['wall']:.2f} s wall; {run['loops']:.2f} s in passes, the rest is "
-                  f"packing; own primal {run['own']:.4f}, by the C code {run['primal']:.4f}; last "
-                  f"line certified: {run['certified']}\n")
+            print(
+                f"ours: {run['wall']:.2f} s wall; {run['loops']:.2f} s in passes, the rest is "
+                f"packing; own primal {run['own']:.4f}, by the C code {run['primal']:.4f}; last "
+                f"line certified: {run['certified']}\n"
+            )
 
 
 if __name__ == "__main__":

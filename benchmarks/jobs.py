@@ -41,8 +41,15 @@ def compare(name: str, make: Callable[[int], Callable[[], Any]], repeat: int) ->
             wall[jobs], cpu[jobs] = min(wall[jobs], clock.wall), min(cpu[jobs], clock.cpu)
     same = np.array_equal(answers[1], answers[2])
     gain = wall[1] / wall[2]
-    return [name, wall[1], wall[2], f"{gain:.2f}x", cpu[2] / cpu[1],
-            "yes" if same else "NO", "yes" if gain >= ASKED else "no"]
+    return [
+        name,
+        wall[1],
+        wall[2],
+        f"{gain:.2f}x",
+        cpu[2] / cpu[1],
+        "yes" if same else "NO",
+        "yes" if gain >= ASKED else "no",
+    ]
 
 
 def main() -> None:
@@ -62,8 +69,9 @@ def main() -> None:
 
     def fit(solver: Any) -> Callable[[int], Callable[[], Any]]:
         def make(jobs: int) -> Callable[[], Any]:
-            model = chain_svm(structsolve, alpha, args.passes, ends=True, solver=solver,
-                              n_jobs=jobs)
+            model = chain_svm(
+                structsolve, alpha, args.passes, ends=True, solver=solver, n_jobs=jobs
+            )
             return lambda: model.fit(x, y).coef_
 
         return make
@@ -78,11 +86,25 @@ def main() -> None:
 
         return make
 
-    rows = [compare(f"fit, {name}", fit(solver), min(args.repeat, 3))
-            for name, solver in cutting_planes().items()]
+    rows = [
+        compare(f"fit, {name}", fit(solver), min(args.repeat, 3))
+        for name, solver in cutting_planes().items()
+    ]
     rows += [compare(m, answer(m), args.repeat) for m in ("predict", "predict_marginals")]
-    print(table(["work", "wall s, 1 job", "wall s, 2 jobs", "gain", "CPU of 2 / CPU of 1",
-                 "same to the last bit", f"at least {ASKED}x"], rows))
+    print(
+        table(
+            [
+                "work",
+                "wall s, 1 job",
+                "wall s, 2 jobs",
+                "gain",
+                "CPU of 2 / CPU of 1",
+                "same to the last bit",
+                f"at least {ASKED}x",
+            ],
+            rows,
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -61,8 +61,9 @@ def peer(x: Any, y: np.ndarray, c: float, tol: float, repeat: int) -> dict[str, 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cpu, wall, _ = median_time(lambda: model.fit(x, y), repeat)
-    return dict(model=model, cpu=cpu, wall=wall,
-                objective=objective(x, y, model.coef_, model.intercept_, c))
+    return dict(
+        model=model, cpu=cpu, wall=wall, objective=objective(x, y, model.coef_, model.intercept_, c)
+    )
 
 
 def our_arrays(model: Any, d: int) -> tuple[np.ndarray, np.ndarray]:

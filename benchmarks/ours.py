@@ -23,7 +23,11 @@ def chain_svm(
     """A chain SVM, by the default solver unless `options` names another."""
     return structsolve.StructuredSVM(
         structure=structsolve.get_structure("chain", start_end=ends),
-        alpha=alpha, max_iter=max_iter, tol=tol, fit_intercept=intercept, **options,
+        alpha=alpha,
+        max_iter=max_iter,
+        tol=tol,
+        fit_intercept=intercept,
+        **options,
     )
 
 

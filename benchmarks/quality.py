@@ -58,15 +58,25 @@ def ocr_task(structsolve: Any, folds: list[int], ways: list[str], peers: list[st
         out: Scores = {}
         for fold in folds:
             one_ocr(structsolve, *ocr_split(fold, way), learners, out)
-            print(f"<!-- {way} {fold}: " + ", ".join(f"{n} {v[-1][0]:.4f}" for n, v in out.items())
-                  + " -->", flush=True)
+            print(
+                f"<!-- {way} {fold}: "
+                + ", ".join(f"{n} {v[-1][0]:.4f}" for n, v in out.items())
+                + " -->",
+                flush=True,
+            )
         title = "one fold, tested on nine" if way == "one" else "nine folds, tested on one"
         print(f"\n### OCR letters, trained on {title}; mean and deviation of {len(folds)} runs\n")
         rows = []
         for name, values in out.items():
             v = np.array(values)
-            rows.append([name, f"{v[:, 0].mean():.4f} ± {v[:, 0].std():.4f}",
-                         f"{v[:, 1].mean():.4f}", f"{v[:, 2].mean():.2f}"])
+            rows.append(
+                [
+                    name,
+                    f"{v[:, 0].mean():.4f} ± {v[:, 0].std():.4f}",
+                    f"{v[:, 1].mean():.4f}",
+                    f"{v[:, 2].mean():.2f}",
+                ]
+            )
         print(table(["learner", "letter error", "word error", "train CPU s"], rows), flush=True)
 
 
@@ -86,9 +96,17 @@ def conll_task(structsolve: Any, peers: list[str], limit: int | None) -> None:
         pairs = zip(predicted, truth, strict=True)
         wrong = sum(a != b for p, t in pairs for a, b in zip(p, t, strict=True))
         report = span_f1(truth, [list(map(str, p)) for p in predicted])
-        rows.append([name, f"{wrong / sum(map(len, truth)):.4f}", f"{100 * report['f1']:.2f}",
-                     f"{100 * report['precision']:.2f}", f"{100 * report['recall']:.2f}",
-                     f"{clock.cpu:.1f}", f"{tagging.cpu:.2f}"])
+        rows.append(
+            [
+                name,
+                f"{wrong / sum(map(len, truth)):.4f}",
+                f"{100 * report['f1']:.2f}",
+                f"{100 * report['precision']:.2f}",
+                f"{100 * report['recall']:.2f}",
+                f"{clock.cpu:.1f}",
+                f"{tagging.cpu:.2f}",
+            ]
+        )
         print(f"<!-- {rows[-1]} -->", flush=True)
 
     if peers:
@@ -108,8 +126,21 @@ def conll_task(structsolve: Any, peers: list[str], limit: int | None) -> None:
                 model.fit(x, y)
             add(name, clock, lambda m=model: m.predict(xt))
     print(f"\n### CoNLL-2000 chunking, {len(train)} sentences, same features\n")
-    print(table(["learner", "token error", "span F1", "precision", "recall", "train CPU s",
-                 "tag CPU s"], rows), flush=True)
+    print(
+        table(
+            [
+                "learner",
+                "token error",
+                "span F1",
+                "precision",
+                "recall",
+                "train CPU s",
+                "tag CPU s",
+            ],
+            rows,
+        ),
+        flush=True,
+    )
 
 
 def main() -> None:

@@ -48,12 +48,17 @@ def spans(tags: Labels) -> list[tuple[int, int, str]]:
         return []
     found = Spans(flat, np.cumsum(lengths) - lengths, types, "tags")
     names = list(types)
-    return [(first, last + 1, names[kind]) for first, last, kind in
-            zip(found.first.tolist(), found.last.tolist(), found.kind.tolist(), strict=True)]
+    return [
+        (first, last + 1, names[kind])
+        for first, last, kind in zip(
+            found.first.tolist(), found.last.tolist(), found.kind.tolist(), strict=True
+        )
+    ]
 
 
-def tags_from_spans(chunks: Iterable[tuple[int, int, str]], length: int,
-                    scheme: str = "IOB2") -> list[str]:
+def tags_from_spans(
+    chunks: Iterable[tuple[int, int, str]], length: int, scheme: str = "IOB2"
+) -> list[str]:
     """
     The tags that a scheme writes for these chunks: the inverse of `spans`.
 
@@ -80,14 +85,17 @@ def tags_from_spans(chunks: Iterable[tuple[int, int, str]], length: int,
     check_scheme(scheme)
     if scheme == "conll":
         raise ValueError(
-            f"scheme 'conll' only reads tags; to write them choose one of {', '.join(SCHEMES[1:])}")
+            f"scheme 'conll' only reads tags; to write them choose one of {', '.join(SCHEMES[1:])}"
+        )
     ordered = sorted(chunks)
     names = list(dict.fromkeys(kind for _, _, kind in ordered))
     edge = 0
     for start, end, kind in ordered:
         if not edge <= start < end <= length:
-            raise ValueError(f"chunk {(start, end, kind)} is empty, overlaps the one before it or "
-                             f"passes the end of the {length} tokens")
+            raise ValueError(
+                f"chunk {(start, end, kind)} is empty, overlaps the one before it or "
+                f"passes the end of the {length} tokens"
+            )
         edge = end
     bounds = np.array([chunk[:2] for chunk in ordered], dtype=np.intp).reshape(-1, 2)
     kinds = np.array([names.index(chunk[2]) for chunk in ordered], dtype=np.intp)
@@ -101,8 +109,9 @@ def tags_from_spans(chunks: Iterable[tuple[int, int, str]], length: int,
 class Spans:
     """Chunks of flat tags: index of the `first` and `last` token, and code of the type."""
 
-    def __init__(self, flat: NDArray[Any], starts: NDArray[np.intp], types: dict[str, int],
-                 name: str) -> None:
+    def __init__(
+        self, flat: NDArray[Any], starts: NDArray[np.intp], types: dict[str, int], name: str
+    ) -> None:
         self.name, self.size = name, flat.size
         tags, index = np.unique(flat, return_inverse=True)
         marks, codes = [], []
@@ -115,7 +124,8 @@ class Spans:
                 raise ValueError(
                     f"{name}[{example}][{at - int(starts[example])}] is {tag!r}, not a chunk tag: "
                     "expected 'O', or one of B, I, E, S (or M, L, U), alone or with a type, as in "
-                    "'B-NP'; for other labels use token_report")
+                    "'B-NP'; for other labels use token_report"
+                )
             marks.append(canon)
             codes.append(-1 if canon == "O" else types.setdefault(type_, len(types)))
         self.marks = mark = np.array(marks)[index]
@@ -135,15 +145,22 @@ class Spans:
     def enforce(self, scheme: str) -> NDArray[np.intp]:
         """Drop the chunks that `scheme` would have written otherwise; where it differs."""
         wrong = self.marks != _write(
-            self.first, self.last, self.kind, self.starts, self.size, scheme)
+            self.first, self.last, self.kind, self.starts, self.size, scheme
+        )
         before = np.concatenate([[0], np.cumsum(wrong)])
         good = before[self.last + 1] == before[self.first]
         self.first, self.last, self.kind = self.first[good], self.last[good], self.kind[good]
         return np.flatnonzero(wrong)
 
 
-def _write(first: NDArray[np.intp], last: NDArray[np.intp], kind: NDArray[np.intp],
-           starts: NDArray[np.intp], size: int, scheme: str) -> NDArray[np.str_]:
+def _write(
+    first: NDArray[np.intp],
+    last: NDArray[np.intp],
+    kind: NDArray[np.intp],
+    starts: NDArray[np.intp],
+    size: int,
+    scheme: str,
+) -> NDArray[np.str_]:
     """The prefix of every token, when these chunks are written in `scheme`."""
     marks = np.full(size, "O")
     inside = np.zeros(size + 1, dtype=np.intp)
@@ -173,19 +190,28 @@ def check_scheme(scheme: str) -> None:
 def flatten(sequences: Sequence[Labels], name: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """All labels in one array (of str, or of integers), and the length of each sequence."""
     if isinstance(sequences, str) or not hasattr(sequences, "__iter__"):
-        raise ValueError(f"{name} is a {type(sequences).__name__}; expected a list of label "
-                         "sequences, one per example")
+        raise ValueError(
+            f"{name} is a {type(sequences).__name__}; expected a list of label "
+            "sequences, one per example"
+        )
     sequences = list(sequences)
     for i, one in enumerate(sequences):
-        if (isinstance(one, (str, bytes, dict)) or not hasattr(one, "__len__")
-                or getattr(one, "ndim", 1) != 1):
+        if (
+            isinstance(one, (str, bytes, dict))
+            or not hasattr(one, "__len__")
+            or getattr(one, "ndim", 1) != 1
+        ):
             shown = repr(one) if len(repr(one)) < 60 else f"a {type(one).__name__}"
             raise ValueError(
                 f"{name}[{i}] is {shown}; expected a sequence of labels.  Wrap a single sequence "
-                "as [labels]; for one label per example use sklearn.metrics")
+                "as [labels]; for one label per example use sklearn.metrics"
+            )
     lengths = np.fromiter(map(len, sequences), dtype=np.intp, count=len(sequences))
-    flat = list(chain.from_iterable(
-        one.tolist() if isinstance(one, np.ndarray) else one for one in sequences))
+    flat = list(
+        chain.from_iterable(
+            one.tolist() if isinstance(one, np.ndarray) else one for one in sequences
+        )
+    )
     text = [isinstance(label, str) for label in flat]
     if all(text):
         return np.array(flat, dtype=np.str_), lengths
@@ -208,4 +234,5 @@ def flatten(sequences: Sequence[Labels], name: str) -> tuple[NDArray[Any], NDArr
     example = int(np.searchsorted(np.cumsum(lengths), at, side="right"))
     raise ValueError(
         f"{name}[{example}][{at - int(lengths[:example].sum())}] is {flat[at]!r}; expected "
-        f"{'a string, as the other labels are' if text[0] else 'strings only or integers only'}")
+        f"{'a string, as the other labels are' if text[0] else 'strings only or integers only'}"
+    )

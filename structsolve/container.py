@@ -34,8 +34,9 @@ _DTYPE_KINDS = "biufcSUmM"
 Kind = Literal["model", "checkpoint"]
 
 
-def write(path: str | os.PathLike[str], kind: Kind, meta: Any,
-          arrays: Mapping[str, ArrayLike]) -> None:
+def write(
+    path: str | os.PathLike[str], kind: Kind, meta: Any, arrays: Mapping[str, ArrayLike]
+) -> None:
     """
     Write a file atomically, replacing one that is there.
 
@@ -131,7 +132,7 @@ def read(path: str | os.PathLike[str], kind: Kind) -> tuple[Any, dict[str, NDArr
         head = file.read(4)
         if not head:
             raise ValueError(f"{shown} is empty; it was never written, or cut short")
-        if head[:2] != b"PK"[:len(head)]:
+        if head[:2] != b"PK"[: len(head)]:
             guess = " (a Python pickle, it seems, which is not opened)" if head[0] == 0x80 else ""
             raise ValueError(f"{shown} is not a structsolve file{guess}")
         try:
@@ -141,7 +142,8 @@ def read(path: str | os.PathLike[str], kind: Kind) -> tuple[Any, dict[str, NDArr
         except Exception as error:
             raise ValueError(
                 f"{shown} is cut short or damaged ({type(error).__name__}: {error}); copy it again "
-                "from where it came, or use an older file") from error
+                "from where it came, or use an older file"
+            ) from error
 
 
 class _Refused(Exception):
@@ -150,8 +152,12 @@ class _Refused(Exception):
 
 def _write_zip(file: IO[bytes], kind: str, meta: Any, arrays: dict[str, NDArray[Any]]) -> None:
     manifest = {
-        "format": "structsolve", "format_version": FORMAT_VERSION,
-        "structsolve_version": _library_version(), "kind": kind, "meta": meta, "arrays": [],
+        "format": "structsolve",
+        "format_version": FORMAT_VERSION,
+        "structsolve_version": _library_version(),
+        "kind": kind,
+        "meta": meta,
+        "arrays": [],
     }
     # ZipInfo made by hand has a fixed date: the same content gives the same bytes.
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
@@ -159,22 +165,30 @@ def _write_zip(file: IO[bytes], kind: str, meta: Any, arrays: dict[str, NDArray[
             member = zipfile.ZipInfo(_member(i))
             with archive.open(member, "w", force_zip64=array.nbytes > 2**30) as out:
                 np.lib.format.write_array(out, array, version=(1, 0), allow_pickle=False)
-            manifest["arrays"].append({
-                "name": name, "shape": list(array.shape), "dtype": array.dtype.str,
-                "crc32": member.CRC})
+            manifest["arrays"].append(
+                {
+                    "name": name,
+                    "shape": list(array.shape),
+                    "dtype": array.dtype.str,
+                    "crc32": member.CRC,
+                }
+            )
         archive.writestr(zipfile.ZipInfo(_MANIFEST), json.dumps(manifest))
 
 
-def _read_zip(file: IO[bytes], size: int, kind: str,
-              shown: str) -> tuple[Any, dict[str, NDArray[Any]]]:
+def _read_zip(
+    file: IO[bytes], size: int, kind: str, shown: str
+) -> tuple[Any, dict[str, NDArray[Any]]]:
     with zipfile.ZipFile(file) as archive:
         members = {member.filename: member for member in archive.infolist()}
         if _MANIFEST not in members:
-            raise _Refused(f"{shown} is a zip archive (an .npz file, perhaps), but not a "
-                           "structsolve file")
+            raise _Refused(
+                f"{shown} is a zip archive (an .npz file, perhaps), but not a structsolve file"
+            )
         for member in members.values():
             if member.compress_type != zipfile.ZIP_STORED or not (
-                    member.file_size == member.compress_size <= size):
+                member.file_size == member.compress_size <= size
+            ):
                 raise ValueError(f"member {member.filename!r} is compressed or too large")
         manifest = json.loads(archive.read(_MANIFEST))
         if not isinstance(manifest, dict) or manifest.get("format") != "structsolve":
@@ -186,33 +200,38 @@ def _read_zip(file: IO[bytes], size: int, kind: str,
             raise _Refused(
                 f"{shown} was written by structsolve {manifest.get('structsolve_version')} in file "
                 f"format {version}; this is structsolve {_library_version()}, which reads formats "
-                f"up to {FORMAT_VERSION}: upgrade (pip install -U structsolve-learn) to read it")
+                f"up to {FORMAT_VERSION}: upgrade (pip install -U structsolve-learn) to read it"
+            )
         if manifest["kind"] != kind:
             raise _Refused(f"{shown} is a {manifest['kind']}, expected a {kind}")
         entries = manifest["arrays"]
         # The offset unmasks a cut file that ends in a whole one, stored in one of its arrays.
         if set(members) != {_MANIFEST, *map(_member, range(len(entries)))} or min(
-                member.header_offset for member in members.values()):
+            member.header_offset for member in members.values()
+        ):
             raise ValueError("its parts do not match its contents list")
-        arrays = {entry["name"]: _read_array(archive, members[_member(i)], entry)
-                  for i, entry in enumerate(entries)}
+        arrays = {
+            entry["name"]: _read_array(archive, members[_member(i)], entry)
+            for i, entry in enumerate(entries)
+        }
         if len(arrays) != len(entries):
             raise ValueError("two arrays have the same name")
         return manifest["meta"], arrays
 
 
-def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo,
-                entry: dict[str, Any]) -> NDArray[Any]:
+def _read_array(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, entry: dict[str, Any]
+) -> NDArray[Any]:
     with archive.open(member) as stream:
         if np.lib.format.read_magic(stream) != (1, 0):
             raise ValueError(f"{member.filename} is not in the npy format 1.0")
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
         # Sizes first: a header may declare any shape, the member's size cannot lie.
         if dtype.kind not in _DTYPE_KINDS or (
-                stream.tell() + math.prod(shape) * dtype.itemsize != member.file_size):
+            stream.tell() + math.prod(shape) * dtype.itemsize != member.file_size
+        ):
             raise ValueError(f"{member.filename} does not hold the {dtype} {shape} it declares")
-        if [list(shape), dtype.str, member.CRC] != [
-                entry["shape"], entry["dtype"], entry["crc32"]]:
+        if [list(shape), dtype.str, member.CRC] != [entry["shape"], entry["dtype"], entry["crc32"]]:
             raise ValueError(f"{member.filename} is not the array of the contents list")
         data = np.empty(math.prod(shape) * dtype.itemsize, dtype=np.uint8)
         done = 0
@@ -220,7 +239,7 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo,
             piece = stream.read(min(2**20, data.size - done))
             if not piece:
                 raise ValueError(f"{member.filename} ends early")
-            data[done:done + len(piece)] = np.frombuffer(piece, dtype=np.uint8)
+            data[done : done + len(piece)] = np.frombuffer(piece, dtype=np.uint8)
             done += len(piece)
         # The end must be seen: that is where zipfile compares the checksum.
         if stream.read(1):
@@ -241,7 +260,8 @@ def _storable(name: str, array: ArrayLike) -> NDArray[Any]:
         raise ValueError(
             f"arrays[{name!r}] is a {type(array).__name__} of dtype {plain.dtype}; expected "
             "numbers, booleans, bytes, unicode or dates (convert objects with .astype(str), and "
-            "store the parts of a sparse matrix one by one)")
+            "store the parts of a sparse matrix one by one)"
+        )
     return plain
 
 
@@ -256,12 +276,16 @@ def _plain(value: Any, where: str) -> Any:
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):
-                raise TypeError(f"{where} has the key {key!r}, a {type(key).__name__}; expected "
-                                "str keys only, since JSON has no others")
+                raise TypeError(
+                    f"{where} has the key {key!r}, a {type(key).__name__}; expected "
+                    "str keys only, since JSON has no others"
+                )
         return {str(key): _plain(item, f"{where}[{key!r}]") for key, item in value.items()}
     hint = "; put it in arrays" if isinstance(value, np.ndarray) else ""
-    raise TypeError(f"{where} is a {type(value).__name__}; expected None, bool, int, float, str, "
-                    f"or lists and dicts of them{hint}")
+    raise TypeError(
+        f"{where} is a {type(value).__name__}; expected None, bool, int, float, str, "
+        f"or lists and dicts of them{hint}"
+    )
 
 
 def _check_regular(path: str | os.PathLike[str], status: os.stat_result) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from . import persistence, registry
@@ -20,6 +21,16 @@ from .prediction import PredictionMixin
 from .problem import Problem
 from .solvers.base import Solver, Start
 from .solvers.driver import Outcome, Validation, drive
+
+
+def _is_incremental(model: StructuredSVM) -> bool:
+    solver = model._solver()
+    if not solver.incremental:
+        raise AttributeError(
+            f"partial_fit needs a solver that forgets its examples; {solver.name!r} keeps all of "
+            "them: use solver='sgd'"
+        )
+    return True
 
 
 class StructuredSVM(PredictionMixin, BaseEstimator):
@@ -92,6 +103,9 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     >>> model.predict([[[3.0], [1.0]]])[0].tolist()
     [2, 0]
     """
+
+    _partial: Any
+    _run: Any
 
     def __init__(
         self,
@@ -183,6 +197,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         self._finish(space, outcome, X)
         return self
 
+    @available_if(_is_incremental)
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> StructuredSVM:
@@ -202,11 +217,6 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         """
         self._check_settings()
         solver = self._solver()
-        if not solver.incremental:
-            raise ValueError(
-                f"partial_fit needs a solver that forgets its examples; {solver.name!r} keeps dual "
-                "variables of all of them: use solver='sgd'"
-            )
         if not hasattr(self, "space_") or getattr(self, "_partial", None) is None:
             structure = registry.get_structure(self.structure)
             space = structure.make_space(X, y, classes, bool(self.fit_intercept))

@@ -31,8 +31,8 @@ class Examples:
 
     offsets: np.ndarray
     nodes: Any = None
-    labels: np.ndarray | None = None
-    label_offsets: np.ndarray | None = None
+    labels: Any = None
+    label_offsets: Any = None
     edge_offsets: np.ndarray | None = None
     edges: Any = None
     sample_weight: np.ndarray | None = None

@@ -162,14 +162,12 @@ class FunctionSpace(Space):
 
     # -- what the adapters call ------------------------------------------------------------------
 
-    def argmax(self, examples: Examples, i: int, theta: dict[str, np.ndarray]) -> list[int]:
+    def argmax(self, examples: Examples, i: int, theta: dict[str, np.ndarray]) -> Any:
         x = examples.topology["objects"][i]
         y = _call("oracle(w, x)", i, self.structure.oracle, theta["weights"], x)
         return [self._number(examples, i, y)]
 
-    def argmax_augmented(
-        self, examples: Examples, i: int, theta: dict[str, np.ndarray]
-    ) -> list[int]:
+    def argmax_augmented(self, examples: Examples, i: int, theta: dict[str, np.ndarray]) -> Any:
         w, x = theta["weights"], examples.topology["objects"][i]
         truth = examples.label(i)
         y = _call(

@@ -95,7 +95,7 @@ def encode(
             at = int(np.flatnonzero(~known)[0])
             i = int(np.searchsorted(offsets, at, side="right")) - 1
             raise ValueError(
-                f"example {i}: label {flat[at]!r} was not seen in training; known: "
+                f"example {i}: label {flat[at].item()!r} was not seen in training; known: "
                 f"{_shorten(classes)}"
             )
         states[~known] = unseen

@@ -24,13 +24,21 @@ from structsolve.chunks import (
 )
 
 __all__ = [
-    "SCHEMES", "hamming_loss", "make_span_scorer", "make_token_scorer", "sequence_error",
-    "span_f1", "spans", "tags_from_spans", "token_report",
+    "SCHEMES",
+    "hamming_loss",
+    "make_span_scorer",
+    "make_token_scorer",
+    "sequence_error",
+    "span_f1",
+    "spans",
+    "tags_from_spans",
+    "token_report",
 ]
 
 
-def token_report(y_true: Sequence[Labels], y_pred: Sequence[Labels],
-                 labels: Sequence[Any] | None = None) -> dict[str, Any]:
+def token_report(
+    y_true: Sequence[Labels], y_pred: Sequence[Labels], labels: Sequence[Any] | None = None
+) -> dict[str, Any]:
     """
     Accuracy, and precision, recall and F1 of every class, over all tokens.
 
@@ -63,15 +71,20 @@ def token_report(y_true: Sequence[Labels], y_pred: Sequence[Labels],
         names = np.unique(np.concatenate([true, pred]))
     else:
         names = np.asarray(labels)
-        if names.ndim != 1 or not names.size or (names.dtype.kind == "U") != (
-                true.dtype.kind == "U"):
+        if (
+            names.ndim != 1
+            or not names.size
+            or (names.dtype.kind == "U") != (true.dtype.kind == "U")
+        ):
             raise ValueError(
                 f"labels is {labels!r}; expected one or more labels of the same type as in y_true, "
-                f"such as {true[0].item()!r}")
+                f"such as {true[0].item()!r}"
+            )
 
     def figures(average: Any) -> Any:
         return precision_recall_fscore_support(
-            true, pred, labels=names, average=average, zero_division=0)
+            true, pred, labels=names, average=average, zero_division=0
+        )
 
     table = np.column_stack(figures(None))
     averages = {}
@@ -81,14 +94,18 @@ def token_report(y_true: Sequence[Labels], y_pred: Sequence[Labels],
     return {
         "accuracy": float(np.mean(true == pred)),
         "support": int(true.size),
-        "per_class": {name: _row(*row)
-                      for name, row in zip(names.tolist(), table.tolist(), strict=True)},
+        "per_class": {
+            name: _row(*row) for name, row in zip(names.tolist(), table.tolist(), strict=True)
+        },
         **averages,
     }
 
 
-def hamming_loss(y_true: Sequence[Labels], y_pred: Sequence[Labels],
-                 average: Literal["token", "sequence", "count"] = "token") -> float:
+def hamming_loss(
+    y_true: Sequence[Labels],
+    y_pred: Sequence[Labels],
+    average: Literal["token", "sequence", "count"] = "token",
+) -> float:
     """
     How many tokens are wrong.
 
@@ -145,8 +162,9 @@ def sequence_error(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
     return float(np.mean(_errors(y_true, y_pred)[0] > 0))
 
 
-def span_f1(y_true: Sequence[Labels], y_pred: Sequence[Labels],
-            scheme: str = "conll") -> dict[str, Any]:
+def span_f1(
+    y_true: Sequence[Labels], y_pred: Sequence[Labels], scheme: str = "conll"
+) -> dict[str, Any]:
     """
     Precision, recall and F1 of whole chunks: right only if start, end and type all are.
 
@@ -182,8 +200,9 @@ def span_f1(y_true: Sequence[Labels], y_pred: Sequence[Labels],
     true, pred, lengths = _paired(y_true, y_pred)
     starts = np.cumsum(lengths) - lengths
     types: dict[str, int] = {}
-    found = [Spans(flat, starts, types, name)
-             for flat, name in ((true, "y_true"), (pred, "y_pred"))]
+    found = [
+        Spans(flat, starts, types, name) for flat, name in ((true, "y_true"), (pred, "y_pred"))
+    ]
     if scheme != "conll":
         for one in found:
             broken = one.enforce(scheme)
@@ -192,23 +211,36 @@ def span_f1(y_true: Sequence[Labels], y_pred: Sequence[Labels],
                 raise ValueError(
                     f"y_true[{example}][{int(broken[0] - starts[example])}] is "
                     f"{true[broken[0]].item()!r}, which {scheme} does not allow there; pass the "
-                    "scheme of your tags, or scheme='conll' to score broken tags as conlleval does")
+                    "scheme of your tags, or scheme='conll' to score broken tags as conlleval does"
+                )
     # Spans of one side do not overlap, so a span is known by its start.
     truth, guess = found
     end, kind = np.full((2, true.size), -1)
     end[truth.first], kind[truth.first] = truth.last, truth.kind
     hit = (end[guess.first] == guess.last) & (kind[guess.first] == guess.kind)
-    counts = np.stack([np.bincount(each, minlength=len(types))
-                       for each in (guess.kind[hit], guess.kind, truth.kind)], axis=1)
+    counts = np.stack(
+        [
+            np.bincount(each, minlength=len(types))
+            for each in (guess.kind[hit], guess.kind, truth.kind)
+        ],
+        axis=1,
+    )
     return {
         **_shares(*counts.sum(axis=0)),
-        "per_type": {name: _shares(*counts[code]) for name, code in sorted(types.items())
-                     if counts[code].any()},
+        "per_type": {
+            name: _shares(*counts[code])
+            for name, code in sorted(types.items())
+            if counts[code].any()
+        },
     }
 
 
-def make_span_scorer(metric: Literal["f1", "precision", "recall"] = "f1", *,
-                     scheme: str = "conll", chunk_type: str | None = None) -> Callable[..., float]:
+def make_span_scorer(
+    metric: Literal["f1", "precision", "recall"] = "f1",
+    *,
+    scheme: str = "conll",
+    chunk_type: str | None = None,
+) -> Callable[..., float]:
     """
     A scikit-learn scorer of chunks, for ``GridSearchCV(scoring=...)`` and ``cross_validate``.
 
@@ -244,8 +276,9 @@ def make_span_scorer(metric: Literal["f1", "precision", "recall"] = "f1", *,
     return make_scorer(_span_score, metric=metric, scheme=scheme, chunk_type=chunk_type)
 
 
-def make_token_scorer(metric: str = "accuracy", *,
-                      labels: Sequence[Any] | None = None) -> Callable[..., float]:
+def make_token_scorer(
+    metric: str = "accuracy", *, labels: Sequence[Any] | None = None
+) -> Callable[..., float]:
     """
     A scikit-learn scorer of tokens or whole sequences.
 
@@ -279,9 +312,15 @@ def make_token_scorer(metric: str = "accuracy", *,
     return make_scorer(_token_score, metric=metric, labels=labels)
 
 
-_TOKEN_METRICS = ("accuracy", "sequence-accuracy", *(
-    f"{average}-{figure}" for average in ("macro", "micro", "weighted")
-    for figure in ("f1", "precision", "recall")))
+_TOKEN_METRICS = (
+    "accuracy",
+    "sequence-accuracy",
+    *(
+        f"{average}-{figure}"
+        for average in ("macro", "micro", "weighted")
+        for figure in ("f1", "precision", "recall")
+    ),
+)
 
 
 def _token_score(y_true: Any, y_pred: Any, metric: str, labels: Sequence[Any] | None) -> float:
@@ -293,8 +332,9 @@ def _token_score(y_true: Any, y_pred: Any, metric: str, labels: Sequence[Any] | 
     return token_report(y_true, y_pred, labels)[average][figure]
 
 
-def _span_score(y_true: Any, y_pred: Any, metric: str, scheme: str,
-                chunk_type: str | None) -> float:
+def _span_score(
+    y_true: Any, y_pred: Any, metric: str, scheme: str, chunk_type: str | None
+) -> float:
     report = span_f1(y_true, y_pred, scheme)
     if chunk_type is not None:
         report = report["per_type"].get(chunk_type, _shares(0, 0, 0))
@@ -302,43 +342,60 @@ def _span_score(y_true: Any, y_pred: Any, metric: str, scheme: str,
 
 
 def _row(precision: float, recall: float, f1: float, support: float, /) -> dict[str, Any]:
-    return {"precision": float(precision), "recall": float(recall), "f1": float(f1),
-            "support": int(support)}
+    return {
+        "precision": float(precision),
+        "recall": float(recall),
+        "f1": float(f1),
+        "support": int(support),
+    }
 
 
 def _shares(correct: int, predicted: int, support: int) -> dict[str, Any]:
     correct, predicted, support = int(correct), int(predicted), int(support)
     return {
-        **_row(correct / max(predicted, 1), correct / max(support, 1),
-               2 * correct / max(predicted + support, 1), support),
-        "predicted": predicted, "correct": correct,
+        **_row(
+            correct / max(predicted, 1),
+            correct / max(support, 1),
+            2 * correct / max(predicted + support, 1),
+            support,
+        ),
+        "predicted": predicted,
+        "correct": correct,
     }
 
 
-def _errors(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> tuple[
-        NDArray[np.intp], NDArray[np.intp]]:
+def _errors(
+    y_true: Sequence[Labels], y_pred: Sequence[Labels]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Wrong tokens and length of every sequence."""
     true, pred, lengths = _paired(y_true, y_pred)
     owner = np.repeat(np.arange(lengths.size), lengths)
     return np.bincount(owner[true != pred], minlength=lengths.size), lengths
 
 
-def _paired(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> tuple[
-        NDArray[Any], NDArray[Any], NDArray[np.intp]]:
+def _paired(
+    y_true: Sequence[Labels], y_pred: Sequence[Labels]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.intp]]:
     """Both sides as flat arrays of tokens, and the lengths that they share."""
     true, lengths = flatten(y_true, "y_true")
     pred, others = flatten(y_pred, "y_pred")
     if lengths.size != others.size:
-        raise ValueError(f"y_true has {lengths.size} sequences and y_pred has {others.size}; "
-                         "expected the same number")
+        raise ValueError(
+            f"y_true has {lengths.size} sequences and y_pred has {others.size}; "
+            "expected the same number"
+        )
     uneven = np.flatnonzero(lengths != others)
     if uneven.size:
         at = uneven[0]
-        raise ValueError(f"y_true[{at}] has {lengths[at]} labels and y_pred[{at}] has "
-                         f"{others[at]}; expected the same number in both")
+        raise ValueError(
+            f"y_true[{at}] has {lengths[at]} labels and y_pred[{at}] has "
+            f"{others[at]}; expected the same number in both"
+        )
     if not true.size:
         raise ValueError("y_true holds no labels; there is nothing to score")
     if (true.dtype.kind == "U") != (pred.dtype.kind == "U"):
-        raise ValueError(f"y_true holds labels such as {true[0].item()!r} and y_pred such as "
-                         f"{pred[0].item()!r}; expected strings in both or integers in both")
+        raise ValueError(
+            f"y_true holds labels such as {true[0].item()!r} and y_pred such as "
+            f"{pred[0].item()!r}; expected strings in both or integers in both"
+        )
     return true, pred, lengths

@@ -22,10 +22,10 @@ def _checked_dense(x: Any, where: str, ndim: int) -> np.ndarray:
     if x.dtype == object or x.dtype.kind in "USOMmV":
         try:
             x = np.asarray(x, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"{where}: dtype {x.dtype} is not numeric; vectorise features first, for example "
-                "with structsolve.SequenceVectorizer"
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"{where}: dtype {x.dtype} is not numeric ({error}); vectorise features first, for "
+                "example with structsolve.SequenceVectorizer"
             ) from None
     if x.dtype.kind == "c":
         raise ValueError(f"{where}: Complex data not supported, expected real features")
@@ -198,7 +198,7 @@ def single_rows(X: Any, n_features: int | None = None) -> tuple[Any, np.ndarray]
         raise ValueError("X: found array with 0 sample(s), expected a minimum of 1 is required")
     if X.shape[1] == 0:
         raise ValueError(
-            f"X: found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required"
+            f"X: found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
         )
     if n_features is not None and X.shape[1] != n_features:
         raise ValueError(

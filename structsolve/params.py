@@ -36,9 +36,7 @@ class Params:
         for key, value in params.items():
             name, _, inner = key.partition("__")
             if name not in known:
-                raise ValueError(
-                    f"{type(self).__name__} has no parameter {name!r}; known: {known}"
-                )
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; known: {known}")
             if inner:
                 getattr(self, name).set_params(**{inner: value})
             else:

@@ -15,6 +15,7 @@ class PredictionMixin:
     """Prediction from ``space_`` and the flat weights ``_w``."""
 
     space_: Any
+    classes_: np.ndarray
     _w: np.ndarray
     coef_: dict[str, np.ndarray]
     loss: Any
@@ -41,7 +42,12 @@ class PredictionMixin:
         oracle = ask_oracle(self.space_, examples)
         masks = self.space_.mask(examples, allowed, forbidden)
         labels, scores = decode(
-            potentials, oracle, self._w, examples.offsets, examples.label_offsets, masks,
+            potentials,
+            oracle,
+            self._w,
+            examples.offsets,
+            examples.label_offsets,
+            masks,
             self.n_jobs,
         )
         if masks:
@@ -117,7 +123,13 @@ class PredictionMixin:
             )
         masks = self.space_.mask(examples, allowed, forbidden)
         labels, scores = decode_kbest(
-            potentials, oracle, self._w, examples.offsets, examples.label_offsets, masks, int(k),
+            potentials,
+            oracle,
+            self._w,
+            examples.offsets,
+            examples.label_offsets,
+            masks,
+            int(k),
             self.n_jobs,
         )
         answers = []
@@ -193,9 +205,7 @@ class PredictionMixin:
         examples = self.space_.pack(X)
         return examples, LinearPotentials(examples, self.space_.layout)
 
-    def _score(
-        self, space: Any, w: np.ndarray, X: Any, y: Any, sample_weight: Any = None
-    ) -> float:
+    def _score(self, space: Any, w: np.ndarray, X: Any, y: Any, sample_weight: Any = None) -> float:
         from .potentials import LinearPotentials
         from .sweep import decode
 

@@ -66,9 +66,7 @@ class Problem:
     ):
         from .potentials import LinearPotentials
 
-        examples = replace(
-            examples, nodes=sparsify(examples.nodes), edges=sparsify(examples.edges)
-        )
+        examples = replace(examples, nodes=sparsify(examples.nodes), edges=sparsify(examples.edges))
         self.space, self.examples = space, examples
         budget = _nbytes(examples.nodes) if gram else 0
         self.potentials = LinearPotentials(examples, space.layout, budget)

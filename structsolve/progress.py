@@ -52,8 +52,9 @@ class Progress:
     'bcfw pass 1/10: primal 1.5, dual 1, gap 0.5 (33 %)'
     """
 
-    def __init__(self, verbose: int, max_iter: int | None, description: str = "fit",
-                 initial: int = 0) -> None:
+    def __init__(
+        self, verbose: int, max_iter: int | None, description: str = "fit", initial: int = 0
+    ) -> None:
         self.verbose = int(verbose)
         self.max_iter = max_iter
         self.description = description
@@ -69,13 +70,23 @@ class Progress:
                 from tqdm import tqdm
 
                 sized = _columns(sys.stderr) > 0
-                self._bar = tqdm(total=self.max_iter, initial=self.done, desc=self.description,
-                                 unit="pass", file=sys.stderr, dynamic_ncols=sized,
-                                 **({} if sized else {"ncols": 100, "nrows": 20}))
+                self._bar = tqdm(
+                    total=self.max_iter,
+                    initial=self.done,
+                    desc=self.description,
+                    unit="pass",
+                    file=sys.stderr,
+                    dynamic_ncols=sized,
+                    **({} if sized else {"ncols": 100, "nrows": 20}),
+                )
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._bar is not None:
             with contextlib.suppress(OSError, ValueError):
                 self._bar.close()
@@ -180,7 +191,8 @@ def _reaches_console(logger: logging.Logger) -> bool:
     while walk is not None:
         for handler in walk.handlers:
             if handler.level <= logging.INFO and not isinstance(
-                    handler, (logging.NullHandler, logging.FileHandler)):
+                handler, (logging.NullHandler, logging.FileHandler)
+            ):
                 return True
         walk = walk.parent if walk.propagate else None
     return False

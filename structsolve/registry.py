@@ -55,7 +55,8 @@ class Registry:
         Ours come first: hooks ask the last one registered first, so that any other plugin may
         answer in place of a structure's own, whatever the order on ``sys.path``.
         """
-        found, seen = [], set()
+        found: list[Any] = []
+        seen: set[str] = set()
         for distribution in importlib.metadata.distributions():
             try:
                 entries = [e for e in distribution.entry_points if e.group == GROUP]

@@ -1,4 +1,4 @@
-"""What a structure declares: its parameters, the space it spans on some data, how data is packed."""
+"""What a structure declares: parameters, the space it spans on some data, how data is packed."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ class Structure(Params):
     #: One node per example: plain 2-D X and 1-D y, a classifier to scikit-learn.
     single_node = False
 
-    def make_space(
-        self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
-    ) -> Space:
+    def make_space(self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True) -> Space:
         """Learn classes and sizes from training data.
 
         Parameters
@@ -43,7 +41,7 @@ class Structure(Params):
         raise NotImplementedError(f"{type(self).__name__} does not implement space_from_state()")
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
-        """Return n small random examples (X, Y) for ``check_structure``; ``size`` bounds a label."""
+        """Return n small random examples (X, Y) for ``check_structure``; size bounds a label."""
         raise NotImplementedError(f"{type(self).__name__} does not implement sample()")
 
 
@@ -62,6 +60,7 @@ class Space:
     """
 
     classes_: np.ndarray
+    structure: Any
 
     def __init__(self, structure: Structure, layout: Layout):
         self.structure = structure

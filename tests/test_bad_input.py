@@ -33,8 +33,11 @@ def with_value(x, value):
 
 BAD_CHAINS = [
     (X, Y[:-1], "X has 6 examples and y has 5"),
-    (X, replaced(Y, 2, Y[2][:-1]) if len(Y[2]) > 1 else replaced(Y, 2, [0, 0, 0, 0]),
-     r"example 2: X has \d+ rows and y has \d+ labels"),
+    (
+        X,
+        replaced(Y, 2, Y[2][:-1]) if len(Y[2]) > 1 else replaced(Y, 2, [0, 0, 0, 0]),
+        r"example 2: X has \d+ rows and y has \d+ labels",
+    ),
     (replaced(X, 1, np.zeros((0, 6))), replaced(Y, 1, []), "example 1: found 0 rows"),
     (replaced(X, 3, with_value(X[3], np.nan)), Y, r"NaN \(example 3, row \d+\)"),
     (replaced(X, 3, with_value(X[3], -np.inf)), Y, r"infinity \(example 3, row \d+\)"),

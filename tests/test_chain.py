@@ -1,14 +1,10 @@
-"""Chain operators against enumeration, on thousands of small cases; then what enumeration misses."""
+"""Chain operators against enumeration on thousands of small cases; then what that misses."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.chains import Chain, labelings
-
-from structsolve import faces
-from structsolve.blocks import Block, Layout
-from structsolve.kbest import kbest as kbest_with_bans
 from structsolve.plugins.chain import (
     ChainStructure,
     structsolve_oracle,
@@ -17,9 +13,28 @@ from structsolve.plugins.chain import (
 )
 from structsolve.plugins.chain._layout import ChainShape
 
+from structsolve import faces
+from structsolve.blocks import Block, Layout
+from structsolve.kbest import kbest as kbest_with_bans
+
 VARIANTS = [(t, s, e) for t in (True, False) for s in (True, False) for e in (True, False)]
-SIZES = [(1, 1), (1, 2), (1, 5), (1, 9), (2, 1), (4, 1), (2, 2), (2, 4), (2, 13), (3, 3), (3, 5),
-         (4, 2), (4, 4), (5, 3), (7, 2)]
+SIZES = [
+    (1, 1),
+    (1, 2),
+    (1, 5),
+    (1, 9),
+    (2, 1),
+    (4, 1),
+    (2, 2),
+    (2, 4),
+    (2, 13),
+    (3, 3),
+    (3, 5),
+    (4, 2),
+    (4, 4),
+    (5, 3),
+    (7, 2),
+]
 KINDS = ["normal", "ties", "equal", "wide", "huge", "forbidden", "forbidden pairs"]
 NONE = -np.inf
 
@@ -33,8 +48,9 @@ class Case:
         if edges:
             X = [(x, np.zeros((len(x) - 1, 1))) for x in X]
         structure = ChainStructure(start_end=start_end, transitions=transitions)
-        self.space = structure.make_space(X, [np.zeros(n, int) for n in (length, 1, length + 1)],
-                                          classes=range(k))
+        self.space = structure.make_space(
+            X, [np.zeros(n, int) for n in (length, 1, length + 1)], classes=range(k)
+        )
         self.examples = self.space.pack(X)
         self.oracle = structsolve_oracle(self.space, self.examples)
         self.parts = structsolve_parts(self.space, self.examples)
@@ -98,8 +114,12 @@ class Case:
         label, value = faces.argmax(self.oracle, 0, theta, self.length)
         row = int(np.flatnonzero((self.labels == label).all(axis=1))[0])
         np.testing.assert_allclose([value, scores[row]], scores.max(), **close)
-        expected = np.array([[scores[self.labels[:, v] == s].max() for s in range(self.k)]
-                             for v in range(self.length)])
+        expected = np.array(
+            [
+                [scores[self.labels[:, v] == s].max() for s in range(self.k)]
+                for v in range(self.length)
+            ]
+        )
         found = faces.max_marginals(self.oracle, 0, theta, self.length, self.k)
         np.testing.assert_allclose(found, expected, **close)
         return label, value
@@ -123,8 +143,9 @@ class Case:
         top = scores.max()
         weights = np.exp(scores - top)
         expected = weights @ self.matrix / weights.sum()
-        np.testing.assert_allclose(value, top + np.log(weights.sum()), rtol=1e-13,
-                                   atol=1e-13 * scale)
+        np.testing.assert_allclose(
+            value, top + np.log(weights.sum()), rtol=1e-13, atol=1e-13 * scale
+        )
         np.testing.assert_allclose(marginals, expected, rtol=1e-9, atol=1e-14 * scale * self.length)
         assert (marginals[np.isneginf(theta)] == 0).all()
         assert (marginals[(self.matrix == 0).all(axis=0)] == 0).all()  # padding too
@@ -150,7 +171,7 @@ def test_parts_against_enumeration(variant):
     for length, k in SIZES:
         case = Case(length, k, *variant)
 
-        def dense(entries, size=case.size):
+        def dense(entries, size=case.size, case=case):
             index, value = entries
             assert len(index) <= case.parts.max_entries
             return np.bincount(index, value, minlength=size)
@@ -233,8 +254,12 @@ def forward_backward(theta, k):
 
 
 def long_chain(k, length, scale, rng):
-    blocks = [Block("transition", "shared", (k, k)), Block("start", "shared", (k,)),
-              Block("end", "shared", (k,)), Block("node", "node", (k,))]
+    blocks = [
+        Block("transition", "shared", (k, k)),
+        Block("start", "shared", (k,)),
+        Block("end", "shared", (k,)),
+        Block("node", "node", (k,)),
+    ]
     layout = Layout(blocks, 1)
     shape = ChainShape(layout, np.array([0, length]))
     theta = np.zeros(layout.theta_size(length, length - 1))
@@ -341,14 +366,20 @@ def test_marginals_are_the_gradient_of_the_log_partition(variant, length, k, see
     direction = case.theta("normal", rng)
     marginals, _ = faces.project(case.projection, 0, theta)
     step = 1e-4
-    ahead, behind = (case.projection.log_partition(0, theta + sign * step * direction)
-                     for sign in (1, -1))
+    ahead, behind = (
+        case.projection.log_partition(0, theta + sign * step * direction) for sign in (1, -1)
+    )
     assert (ahead - behind) / (2 * step) == pytest.approx(marginals @ direction, abs=1e-6)
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(1, 6), st.integers(1, 5), st.integers(1, 40), st.integers(0, 2**32 - 1),
-       st.sampled_from(KINDS))
+@given(
+    st.integers(1, 6),
+    st.integers(1, 5),
+    st.integers(1, 40),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from(KINDS),
+)
 def test_kbest_begins_with_a_shorter_kbest(length, k, n, seed, kind):
     case = Case(length, k)
     theta = case.theta(kind, np.random.default_rng(seed))
@@ -362,8 +393,16 @@ def test_bad_arguments_are_refused():
     case = Case(2, 3)
     good, label = np.zeros(case.size), np.zeros(2, np.int32)
     assert faces.argmax(case.oracle, 2, np.zeros(case.size + 4), 3)[0].shape == (3,)
-    thetas = [None, [0.0], good.astype(np.float32), np.zeros(2 * case.size)[::2], good[:-1],
-              good.reshape(1, -1), good.astype(object), np.zeros(0)]
+    thetas = [
+        None,
+        [0.0],
+        good.astype(np.float32),
+        np.zeros(2 * case.size)[::2],
+        good[:-1],
+        good.reshape(1, -1),
+        good.astype(object),
+        np.zeros(0),
+    ]
     calls = [
         lambda theta: faces.argmax(case.oracle, 0, theta, 2),
         lambda theta: faces.kbest(case.oracle, 0, theta, 3, 2),
@@ -377,9 +416,11 @@ def test_bad_arguments_are_refused():
             with pytest.raises(ValueError, match="theta"):
                 call(theta)
     for bad in (None, [0, 0], label.astype(np.int64), np.zeros(3, np.int32), label - 1, label + 3):
-        for call in (lambda x: faces.encode(case.parts, 0, x),
-                     lambda x: faces.difference(case.parts, 0, label, x),
-                     lambda x: faces.difference(case.parts, 0, x, label)):
+        for call in (
+            lambda x: faces.encode(case.parts, 0, x),
+            lambda x: faces.difference(case.parts, 0, label, x),
+            lambda x: faces.difference(case.parts, 0, x, label),
+        ):
             with pytest.raises((ValueError, TypeError)):
                 call(bad)
                 if bad is None:

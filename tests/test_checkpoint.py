@@ -65,7 +65,11 @@ def test_early_stopping_resumes(tmp_path):
     X, Y = chains(60, noise=3)
     path = tmp_path / "run.checkpoint"
     settings = {
-        "alpha": 1e-3, "tol": 0, "early_stopping": True, "n_iter_no_change": 3, "max_iter": 40,
+        "alpha": 1e-3,
+        "tol": 0,
+        "early_stopping": True,
+        "n_iter_no_change": 3,
+        "max_iter": 40,
         "solver": BCFW(certify_every=1),
     }
     whole = StructuredSVM("chain", **settings).fit(X, Y)
@@ -119,7 +123,7 @@ def test_killed_at_any_moment(tmp_path):
         print(model.coef_["node"].tobytes().hex())
     """)
     rng = np.random.default_rng(0)
-    for attempt in range(12):
+    for _attempt in range(12):
         process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
         time.sleep(1.0 + rng.random() * 1.5)
         if process.poll() is not None:

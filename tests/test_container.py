@@ -45,16 +45,21 @@ def whole(small):
 
 def same(one, two):
     return (one.shape, one.dtype.str) == (two.shape, two.dtype.str) and (
-        one.tobytes() == two.tobytes())
+        one.tobytes() == two.tobytes()
+    )
 
 
 def same_file(got):
     meta, arrays = got
-    return meta == META and list(arrays) == list(ARRAYS) and all(
-        same(arrays[name], ARRAYS[name]) for name in ARRAYS)
+    return (
+        meta == META
+        and list(arrays) == list(ARRAYS)
+        and all(same(arrays[name], ARRAYS[name]) for name in ARRAYS)
+    )
 
 
 # ---- round trips -----------------------------------------------------------------------------
+
 
 def equal_json(one, two):
     if isinstance(one, float) and isinstance(two, float):
@@ -67,26 +72,49 @@ def equal_json(one, two):
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.integers(-2**130, 2**130)
+    st.none()
+    | st.booleans()
+    | st.floats()
+    | st.integers(-(2**130), 2**130)
     | st.text(st.characters()),
-    lambda inner: st.lists(inner, max_size=3) | st.tuples(inner)
-    | st.dictionaries(st.text(max_size=4), inner, max_size=3), max_leaves=8)
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner)
+        | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
 DTYPES = st.one_of(
-    hnp.boolean_dtypes(), hnp.integer_dtypes(endianness="?"), hnp.unsigned_integer_dtypes(),
-    hnp.floating_dtypes(endianness="?"), hnp.complex_number_dtypes(), hnp.datetime64_dtypes(),
-    hnp.timedelta64_dtypes(), hnp.unicode_string_dtypes(max_len=5),
-    hnp.byte_string_dtypes(max_len=5))
-ARRAY = DTYPES.flatmap(lambda dtype: hnp.arrays(
-    dtype, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)))
+    hnp.boolean_dtypes(),
+    hnp.integer_dtypes(endianness="?"),
+    hnp.unsigned_integer_dtypes(),
+    hnp.floating_dtypes(endianness="?"),
+    hnp.complex_number_dtypes(),
+    hnp.datetime64_dtypes(),
+    hnp.timedelta64_dtypes(),
+    hnp.unicode_string_dtypes(max_len=5),
+    hnp.byte_string_dtypes(max_len=5),
+)
+ARRAY = DTYPES.flatmap(
+    lambda dtype: hnp.arrays(
+        dtype, hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
+    )
+)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(meta=JSON, arrays=st.dictionaries(st.text(), ARRAY, max_size=3),
-       fortran=st.booleans(), kind=st.sampled_from(["model", "checkpoint"]))
+@given(
+    meta=JSON,
+    arrays=st.dictionaries(st.text(), ARRAY, max_size=3),
+    fortran=st.booleans(),
+    kind=st.sampled_from(["model", "checkpoint"]),
+)
 def test_round_trip(path, meta, arrays, fortran, kind):
     if fortran:
-        arrays = {name: np.asfortranarray(array) if array.ndim else array
-                  for name, array in arrays.items()}
+        arrays = {
+            name: np.asfortranarray(array) if array.ndim else array
+            for name, array in arrays.items()
+        }
     write(path, kind, meta, arrays)
     got, back = read(path, kind)
     assert equal_json(meta, got)
@@ -100,9 +128,14 @@ def test_round_trip(path, meta, arrays, fortran, kind):
 def test_memory_orders_and_views(path):
     base = np.arange(24.0).reshape(4, 6)
     base.setflags(write=False)
-    views = {"fortran": np.asfortranarray(base), "strided": base[::2, ::-1], "transposed": base.T,
-             "zero-d": np.array(3), "broadcast": np.broadcast_to(1.5, (2, 3)),
-             "list": [[1, 2]]}
+    views = {
+        "fortran": np.asfortranarray(base),
+        "strided": base[::2, ::-1],
+        "transposed": base.T,
+        "zero-d": np.array(3),
+        "broadcast": np.broadcast_to(1.5, (2, 3)),
+        "list": [[1, 2]],
+    }
     write(path, "model", None, views)
     back = read(path, "model")[1]
     for name, view in views.items():
@@ -127,8 +160,18 @@ def test_generator_state_continues(path):
 
 
 def test_numpy_scalars_become_python(path):
-    write(path, "model", {"a": np.float64(0.1), "b": np.int32(3), "c": np.bool_(True),
-                          np.str_("d"): np.str_("x"), "e": (np.float32(0.1),)}, {})
+    write(
+        path,
+        "model",
+        {
+            "a": np.float64(0.1),
+            "b": np.int32(3),
+            "c": np.bool_(True),
+            np.str_("d"): np.str_("x"),
+            "e": (np.float32(0.1),),
+        },
+        {},
+    )
     meta = read(path, "model")[0]
     assert meta == {"a": 0.1, "b": 3, "c": True, "d": "x", "e": [float(np.float32(0.1))]}
     assert [type(value) for value in meta.values()] == [float, int, bool, str, list]
@@ -149,20 +192,28 @@ def test_other_tools_can_look_inside(small):
 
 # ---- what cannot be written ------------------------------------------------------------------
 
-@pytest.mark.parametrize("meta, arrays, words", [
-    ({"a": [1, {"b": np.ones(2)}]}, {}, r"meta\['a'\]\[1\]\['b'\] is a ndarray.*put it in arrays"),
-    ({1: 2}, {}, "meta has the key 1, a int"),
-    ({"a": 1j}, {}, r"meta\['a'\] is a complex"),
-    ({"a": np.complex128(1)}, {}, r"meta\['a'\] is a complex128"),
-    ({"a": np.longdouble(1)}, {}, r"meta\['a'\] is a longdouble"),
-    ({"a": {1}}, {}, "is a set"),
-    (b"x", {}, "meta is a bytes"),
-    ({}, {"x": np.array([None])}, r"arrays\['x'\] is a ndarray of dtype object"),
-    ({}, {"x": [[1], [1, 2]]}, r"arrays\['x'\] is not an array"),
-    ({}, {"x": np.zeros(2, "i4,f4")}, "of dtype"),
-    ({}, {"x": np.ma.array([1, 2], mask=[0, 1])}, "masked"),
-    ({}, {1: np.ones(2)}, "array name 1 is a int"),
-])
+
+@pytest.mark.parametrize(
+    "meta, arrays, words",
+    [
+        (
+            {"a": [1, {"b": np.ones(2)}]},
+            {},
+            r"meta\['a'\]\[1\]\['b'\] is a ndarray.*put it in arrays",
+        ),
+        ({1: 2}, {}, "meta has the key 1, a int"),
+        ({"a": 1j}, {}, r"meta\['a'\] is a complex"),
+        ({"a": np.complex128(1)}, {}, r"meta\['a'\] is a complex128"),
+        ({"a": np.longdouble(1)}, {}, r"meta\['a'\] is a longdouble"),
+        ({"a": {1}}, {}, "is a set"),
+        (b"x", {}, "meta is a bytes"),
+        ({}, {"x": np.array([None])}, r"arrays\['x'\] is a ndarray of dtype object"),
+        ({}, {"x": [[1], [1, 2]]}, r"arrays\['x'\] is not an array"),
+        ({}, {"x": np.zeros(2, "i4,f4")}, "of dtype"),
+        ({}, {"x": np.ma.array([1, 2], mask=[0, 1])}, "masked"),
+        ({}, {1: np.ones(2)}, "array name 1 is a int"),
+    ],
+)
 def test_refuses_to_write(small, meta, arrays, words):
     before = small.read_bytes()
     with pytest.raises((TypeError, ValueError), match=words):
@@ -227,6 +278,7 @@ def test_permissions_and_links(path, tmp_path):
 
 # ---- what cannot be read ---------------------------------------------------------------------
 
+
 def foreign():
     npz, other, word = io.BytesIO(), io.BytesIO(), io.BytesIO()
     np.savez(npz, w=np.ones(2))
@@ -238,13 +290,20 @@ def foreign():
     np.save(npy, np.ones(2))
     rng = np.random.default_rng(0)
     return [
-        (b"", "is empty"), (pickle.dumps({"w": 1}), "pickle, it seems"),
-        (npz.getvalue(), "an .npz file, perhaps"), (other.getvalue(), "but not a structsolve"),
-        (word.getvalue(), "but not a structsolve"), (npy.getvalue(), "is not a structsolve file"),
-        (b"{}", "is not a structsolve file"), (b"PK\3\4" + rng.bytes(999), "cut short or damaged"),
-        (b"P", "cut short or damaged"), (rng.bytes(5000), "is not a structsolve file"),
-        (zipfile.ZipFile(empty := io.BytesIO(), "w").close() or empty.getvalue(),
-         "but not a structsolve"),
+        (b"", "is empty"),
+        (pickle.dumps({"w": 1}), "pickle, it seems"),
+        (npz.getvalue(), "an .npz file, perhaps"),
+        (other.getvalue(), "but not a structsolve"),
+        (word.getvalue(), "but not a structsolve"),
+        (npy.getvalue(), "is not a structsolve file"),
+        (b"{}", "is not a structsolve file"),
+        (b"PK\3\4" + rng.bytes(999), "cut short or damaged"),
+        (b"P", "cut short or damaged"),
+        (rng.bytes(5000), "is not a structsolve file"),
+        (
+            zipfile.ZipFile(empty := io.BytesIO(), "w").close() or empty.getvalue(),
+            "but not a structsolve",
+        ),
     ]
 
 
@@ -288,7 +347,7 @@ def test_cut_at_every_byte(small, whole):
 def test_every_byte_flipped(small, whole, mask):
     refused = 0
     for at in range(len(whole)):
-        small.write_bytes(whole[:at] + bytes([whole[at] ^ mask]) + whole[at + 1:])
+        small.write_bytes(whole[:at] + bytes([whole[at] ^ mask]) + whole[at + 1 :])
         try:
             assert same_file(read(small, "model"))
         except ValueError:
@@ -296,8 +355,9 @@ def test_every_byte_flipped(small, whole, mask):
     assert refused > 0.8 * len(whole)
 
 
-@settings(deadline=None, max_examples=300,
-          suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @pytest.mark.filterwarnings("ignore")
 @given(data=st.data())
 def test_patched_files(small, whole, data):
@@ -316,7 +376,7 @@ def test_cut_file_that_ends_in_a_whole_one(path):
     inner = np.frombuffer(path.read_bytes(), np.uint8)
     write(path, "model", {"inner": False}, {"a": inner, "b": np.zeros(9)})
     whole = path.read_bytes()
-    path.write_bytes(whole[:whole.index(inner.tobytes()) + inner.size])
+    path.write_bytes(whole[: whole.index(inner.tobytes()) + inner.size])
     with pytest.raises(ValueError, match="cut short or damaged"):
         read(path, "model")
 
@@ -327,18 +387,36 @@ def forge(path, payload, entry=None, compression=zipfile.ZIP_STORED, version=1, 
         entries = []
         for i, name in enumerate(names):
             archive.writestr(f"arrays/{i}.npy", payload)
-            entries.append({"name": name, "shape": [2], "dtype": "<f8",
-                            "crc32": archive.getinfo(f"arrays/{i}.npy").CRC, **(entry or {})})
-        archive.writestr("structsolve.json", json.dumps({
-            "format": "structsolve", "format_version": version, "structsolve_version": "0",
-            "kind": "model", "meta": {}, "arrays": entries}))
+            entries.append(
+                {
+                    "name": name,
+                    "shape": [2],
+                    "dtype": "<f8",
+                    "crc32": archive.getinfo(f"arrays/{i}.npy").CRC,
+                    **(entry or {}),
+                }
+            )
+        archive.writestr(
+            "structsolve.json",
+            json.dumps(
+                {
+                    "format": "structsolve",
+                    "format_version": version,
+                    "structsolve_version": "0",
+                    "kind": "model",
+                    "meta": {},
+                    "arrays": entries,
+                }
+            ),
+        )
 
 
 def npy(array, version=(1, 0), **header):
     out = io.BytesIO()
     if header:
-        np.lib.format.write_array_header_1_0(out, {
-            "descr": "<f8", "fortran_order": False, "shape": (2,), **header})
+        np.lib.format.write_array_header_1_0(
+            out, {"descr": "<f8", "fortran_order": False, "shape": (2,), **header}
+        )
         out.write(array.tobytes())
     else:
         np.lib.format.write_array(out, array, version=version)
@@ -348,27 +426,30 @@ def npy(array, version=(1, 0), **header):
 TWO = np.ones(2)
 
 
-@pytest.mark.parametrize("payload, kwargs, words", [
-    (npy(TWO, shape=(10**13,)), {"entry": {"shape": [10**13]}}, "does not hold"),
-    (npy(TWO, shape=(10**30, 10**30)), {"entry": {"shape": [10**30] * 2}}, "does not hold"),
-    (npy(TWO, shape=(-1, -2)), {"entry": {"shape": [-1, -2]}}, "negative|does not hold"),
-    (npy(TWO, shape=(1,)), {"entry": {"shape": [1]}}, "does not hold"),
-    (npy(TWO, shape=(10**13, 0)), {"entry": {"shape": [10**13, 0]}}, "does not hold"),
-    (npy(TWO, descr="|O"), {}, "does not hold"),
-    (npy(TWO, version=(2, 0)), {}, "not in the npy format 1.0"),
-    (npy(TWO)[:-3], {}, "does not hold"),
-    (npy(TWO) + b"x", {}, "does not hold"),
-    (npy(TWO)[:20], {}, "damaged"),
-    (b"", {}, "damaged"),
-    (npy(TWO), {"entry": {"shape": [1, 2]}}, "not the array of the contents list"),
-    (npy(TWO), {"entry": {"crc32": 1}}, "not the array of the contents list"),
-    (npy(TWO), {"entry": {"dtype": "<i8"}}, "not the array of the contents list"),
-    (npy(TWO), {"names": ("a", "a")}, "same name"),
-    (npy(TWO), {"version": 0}, "format version is 0"),
-    (npy(TWO), {"version": True}, "format version is True"),
-    (npy(TWO), {"version": "2"}, "format version is '2'"),
-    (npy(np.zeros(10**6)), {"compression": zipfile.ZIP_DEFLATED}, "compressed or too large"),
-])
+@pytest.mark.parametrize(
+    "payload, kwargs, words",
+    [
+        (npy(TWO, shape=(10**13,)), {"entry": {"shape": [10**13]}}, "does not hold"),
+        (npy(TWO, shape=(10**30, 10**30)), {"entry": {"shape": [10**30] * 2}}, "does not hold"),
+        (npy(TWO, shape=(-1, -2)), {"entry": {"shape": [-1, -2]}}, "negative|does not hold"),
+        (npy(TWO, shape=(1,)), {"entry": {"shape": [1]}}, "does not hold"),
+        (npy(TWO, shape=(10**13, 0)), {"entry": {"shape": [10**13, 0]}}, "does not hold"),
+        (npy(TWO, descr="|O"), {}, "does not hold"),
+        (npy(TWO, version=(2, 0)), {}, "not in the npy format 1.0"),
+        (npy(TWO)[:-3], {}, "does not hold"),
+        (npy(TWO) + b"x", {}, "does not hold"),
+        (npy(TWO)[:20], {}, "damaged"),
+        (b"", {}, "damaged"),
+        (npy(TWO), {"entry": {"shape": [1, 2]}}, "not the array of the contents list"),
+        (npy(TWO), {"entry": {"crc32": 1}}, "not the array of the contents list"),
+        (npy(TWO), {"entry": {"dtype": "<i8"}}, "not the array of the contents list"),
+        (npy(TWO), {"names": ("a", "a")}, "same name"),
+        (npy(TWO), {"version": 0}, "format version is 0"),
+        (npy(TWO), {"version": True}, "format version is True"),
+        (npy(TWO), {"version": "2"}, "format version is '2'"),
+        (npy(np.zeros(10**6)), {"compression": zipfile.ZIP_DEFLATED}, "compressed or too large"),
+    ],
+)
 def test_forged_files(path, payload, kwargs, words):
     forge(path, payload, **kwargs)
     tracemalloc.start()
@@ -408,8 +489,11 @@ def test_killed_at_any_moment(path):
     paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     rng = np.random.default_rng(0)
     for _ in range(8):
-        with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE,
-                              env={**os.environ, "PYTHONPATH": paths}) as process:
+        with subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path)],
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": paths},
+        ) as process:
             assert process.stdout.readline() == b"ready\n"
             for _ in range(20):
                 meta, arrays = read(path, "checkpoint")  # a reader sees whole files, too

@@ -5,12 +5,12 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structsolve.design import Design
+from structsolve.potentials import LinearPotentials
 
 from structsolve import faces
 from structsolve.blocks import Block, Layout, padded
-from structsolve.design import Design
 from structsolve.examples import Examples
-from structsolve.potentials import LinearPotentials
 
 STORAGE = ["dense f64", "dense f32", "csr f64", "csr f32", "csr ones"]
 LENGTHS = [3, 1, 4, 2]
@@ -41,8 +41,9 @@ def test_design(storage, k, intercept):
     assert design.nnz == (X.nnz if sp.issparse(X) else X.size)
     W = rng.normal(size=(dense.shape[1], stride))
     for row in range(6):
-        np.testing.assert_allclose(faces.design_score(design, row, W.ravel()), dense[row] @ W,
-                                   atol=1e-13)
+        np.testing.assert_allclose(
+            faces.design_score(design, row, W.ravel()), dense[row] @ W, atol=1e-13
+        )
         for col in {0, k - 1}:
             expected = dense[row] @ W[:, col]
             assert faces.design_dot(design, row, col, W.ravel()) == pytest.approx(expected)
@@ -51,8 +52,9 @@ def test_design(storage, k, intercept):
             W2 = W.copy()
             W2[:, col] -= 1.5 * dense[row]
             np.testing.assert_allclose(changed, W2, atol=1e-14)
-        np.testing.assert_allclose(faces.design_gram(design, row, 1, 5),
-                                   dense[row] @ dense[1:5].T, atol=1e-13)
+        np.testing.assert_allclose(
+            faces.design_gram(design, row, 1, 5), dense[row] @ dense[1:5].T, atol=1e-13
+        )
 
 
 def test_design_without_rows_or_columns():
@@ -91,8 +93,11 @@ class Written:
         rng = np.random.default_rng(seed)
         offsets = np.concatenate([[0], np.cumsum(LENGTHS)])
         X, dense = features(storage, offsets[-1], 5, rng)
-        blocks = [Block("pair", "shared", (k, k)), Block("bias", "shared", (3,)),
-                  Block("node", "node", (k,))]
+        blocks = [
+            Block("pair", "shared", (k, k)),
+            Block("bias", "shared", (3,)),
+            Block("node", "node", (k,)),
+        ]
         examples = Examples(offsets, X)
         edge_offsets = offsets - np.arange(len(offsets))
         if edges:
@@ -146,8 +151,9 @@ def test_potentials(storage, k, edges, intercept):
         w = rng.normal(size=potentials.dim)
         for i, phi in enumerate(case.phi):
             np.testing.assert_allclose(faces.score(potentials, i, w), phi @ w, atol=1e-12)
-            np.testing.assert_allclose(faces.score(potentials, i, w, -0.5), -0.5 * phi @ w,
-                                       atol=1e-12)
+            np.testing.assert_allclose(
+                faces.score(potentials, i, w, -0.5), -0.5 * phi @ w, atol=1e-12
+            )
             index, value, p = case.sparse(i)
             assert faces.dot(potentials, i, index, value, w) == pytest.approx(p @ phi @ w)
             changed = w.copy()
@@ -171,8 +177,13 @@ def test_potentials(storage, k, edges, intercept):
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.sampled_from(STORAGE), st.integers(1, 12), st.booleans(), st.integers(0, 10**6),
-       st.integers(1, 5))
+@given(
+    st.sampled_from(STORAGE),
+    st.integers(1, 12),
+    st.booleans(),
+    st.integers(0, 10**6),
+    st.integers(1, 5),
+)
 def test_adjoint(storage, k, edges, seed, jobs):
     """<Phi w, p> = <w, Phi' p>, the adjoint taken by any number of threads' shares."""
     case = Written(storage, k, edges, True, 0, seed)
@@ -200,8 +211,14 @@ def test_bad_arguments_are_refused():
     faces.score(potentials, 0, read_only)
     with pytest.raises(ValueError, match="read-only"):
         faces.add(potentials, 0, index, value, 1.0, read_only)
-    for wrong in (w[:-1], w.astype(np.float32), np.zeros((1, w.size)), np.zeros(2 * w.size)[::2],
-                  list(w), None):
+    for wrong in (
+        w[:-1],
+        w.astype(np.float32),
+        np.zeros((1, w.size)),
+        np.zeros(2 * w.size)[::2],
+        list(w),
+        None,
+    ):
         with pytest.raises(ValueError, match="w: "):
             faces.score(potentials, 0, wrong)
         with pytest.raises(ValueError, match="w: "):

@@ -49,10 +49,10 @@ def test_sample_weight_counts_like_repetition():
     weights = np.array([1, 2, 3] * 4)
     repeated = np.repeat(np.arange(12), weights)
     one = fitted(X, Y)
-    weighted = StructuredSVM("chain", alpha=0.05, tol=1e-6, max_iter=500).fit(
+    weighted = StructuredSVM("chain", alpha=0.05, tol=1e-6, max_iter=2000).fit(
         X, Y, sample_weight=weights
     )
-    again = fitted([X[i] for i in repeated], [Y[i] for i in repeated])
+    again = fitted([X[i] for i in repeated], [Y[i] for i in repeated], max_iter=2000)
     assert weighted.history_[-1]["primal"] == pytest.approx(again.history_[-1]["primal"], rel=2e-6)
     np.testing.assert_allclose(weighted.coef_["node"], again.coef_["node"], atol=1e-3)
     assert abs(one.coef_["node"] - again.coef_["node"]).max() > 1e-2
@@ -177,14 +177,16 @@ def test_bcfw_says_what_it_lacks():
     X, y = classes(20)
     with pytest.raises(ValueError, match="solver 'bcfw' cannot leave the intercept unpenalised"):
         StructuredSVM("multiclass", penalize_intercept=False).fit(X, y)
-    with pytest.raises(ValueError, match="partial_fit needs a solver that forgets"):
+    assert not hasattr(StructuredSVM("multiclass"), "partial_fit")
+    with pytest.raises(AttributeError) as refused:
         StructuredSVM("multiclass").partial_fit(X, y)
+    assert "needs a solver that forgets its examples" in str(refused.value.__cause__)
 
 
 def test_partial_fit_learns_from_batches():
     X, y = classes(200)
     model = StructuredSVM("multiclass", solver="sgd", alpha=0.01)
-    for epoch in range(5):
+    for _epoch in range(5):
         for first in range(0, 200, 50):
             part = slice(first, first + 50)
             model.partial_fit(X[part], y[part], classes=[0, 1, 2])
@@ -330,8 +332,14 @@ def test_interrupt_keeps_the_best_model(caplog):
 def test_early_stopping():
     X, Y = chains(60, noise=3)
     model = fitted(
-        X, Y, early_stopping=True, n_iter_no_change=2, solver=BCFW(certify_every=1), tol=0,
-        alpha=1e-4, max_iter=300,
+        X,
+        Y,
+        early_stopping=True,
+        n_iter_no_change=2,
+        solver=BCFW(certify_every=1),
+        tol=0,
+        alpha=1e-4,
+        max_iter=300,
     )
     assert model.stop_reason_ == "early_stopping"
     scores = [h["validation_score"] for h in model.history_]

@@ -40,12 +40,13 @@ def designs(dense, sparse):
 
 def compute():
     """All results by name, for all widths."""
-    from structsolve import faces
-    from structsolve.blocks import Block, Layout, padded
     from structsolve.design import Design
     from structsolve.plugins.chain._layout import ChainShape
     from structsolve.plugins.chain._oracle import ChainOracle
     from structsolve.plugins.chain._sum_product import ChainSumProduct
+
+    from structsolve import faces
+    from structsolve.blocks import Block, Layout, padded
 
     results = {}
     for k in WIDTHS:
@@ -60,8 +61,13 @@ def compute():
                     faces.design_score(design, r, rows)[:k] for r in range(ROWS)
                 ]
         length = len(scores["node"])
-        layout = Layout([Block(n, "node" if n == "node" else "shared", s.shape[n == "node" :])
-                         for n, s in scores.items()], 1)
+        layout = Layout(
+            [
+                Block(n, "node" if n == "node" else "shared", s.shape[n == "node" :])
+                for n, s in scores.items()
+            ],
+            1,
+        )
         theta = np.zeros(layout.theta_size(length, length - 1))
         for name, view in layout.theta_views(theta, length, length - 1).items():
             view[...] = scores[name]
@@ -97,8 +103,13 @@ def test_scores(results, version):
             X = (X.toarray() if sp.issparse(X) else X).astype(float)
             for intercept in (0, 2.5):
                 expected = X @ weights[:-1] + intercept * weights[-1]
-                np.testing.assert_allclose(results[version][f"{k} {name} {intercept}"], expected,
-                                           rtol=1e-12, atol=1e-12, err_msg=f"{name}, width {k}")
+                np.testing.assert_allclose(
+                    results[version][f"{k} {name} {intercept}"],
+                    expected,
+                    rtol=1e-12,
+                    atol=1e-12,
+                    err_msg=f"{name}, width {k}",
+                )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -137,12 +148,13 @@ def test_versions_agree(results, version):
 @pytest.mark.parametrize("shift", [0.0, -3.25, 700.0])
 def test_exponentials_to_the_last_bits(shift):
     """Softmax of pairs is the exponential kernel in a thin coat."""
-    from structsolve import faces
     from structsolve.plugins.multiclass import (
         MulticlassStructure,
         structsolve_oracle,
         structsolve_projection,
     )
+
+    from structsolve import faces
 
     k = 4096
     space = MulticlassStructure().make_space(np.zeros((1, 1)), [0], classes=range(k))

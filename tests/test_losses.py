@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from reference.chains import labelings
-
-from structsolve import faces
-from structsolve.losses import ClassWeights, CostMatrix
 from structsolve.node_losses import make_node_loss
 from structsolve.plugins.chain import ChainStructure, structsolve_parts
 from structsolve.plugins.multiclass import MulticlassStructure
+
+from structsolve import faces
+from structsolve.losses import ClassWeights, CostMatrix
 
 K = 3
 COST = np.array([[0, 1, 2.5], [4, 0, 0.5], [3, 1, 0]])
@@ -19,12 +19,11 @@ LOSSES = {
     "normalized-hamming": lambda a, b: sum(x != y for x, y in zip(a, b)) / len(a),
     "zero-one": lambda a, b: float(list(a) != list(b)),
     CostMatrix(COST): lambda a, b: sum(COST[x, y] for x, y in zip(a, b)),
-    CostMatrix(COST, normalized=True):
-        lambda a, b: sum(COST[x, y] for x, y in zip(a, b)) / len(a),
-    ClassWeights({1: 3.0, 2: 0.0}):
-        lambda a, b: sum([1, 3, 0][x] * (x != y) for x, y in zip(a, b)),
-    ClassWeights({0: 2.0}, normalized=True):
-        lambda a, b: sum([2, 1, 1][x] * (x != y) for x, y in zip(a, b)) / len(a),
+    CostMatrix(COST, normalized=True): lambda a, b: sum(COST[x, y] for x, y in zip(a, b)) / len(a),
+    ClassWeights({1: 3.0, 2: 0.0}): lambda a, b: sum([1, 3, 0][x] * (x != y) for x, y in zip(a, b)),
+    ClassWeights({0: 2.0}, normalized=True): lambda a, b: (
+        sum([2, 1, 1][x] * (x != y) for x, y in zip(a, b)) / len(a)
+    ),
 }
 
 
@@ -42,8 +41,9 @@ def test_value_and_augmented_scores(loss, start_end):
     native = make_node_loss(space, examples, loss)
     parts = structsolve_parts(space, examples)
     assert native.zero_one == (loss == "zero-one")
-    assert native.averaged == (loss == "zero-one" or "normalized" in str(loss).replace(
-        "normalized=False", ""))
+    assert native.averaged == (
+        loss == "zero-one" or "normalized" in str(loss).replace("normalized=False", "")
+    )
     for i, truth in enumerate(TRUTHS):
         theta = rng.normal(size=space.layout.theta_size(len(truth), len(truth) - 1))
         changed = theta.copy()
@@ -116,20 +116,23 @@ def test_order_of_classes():
     np.testing.assert_array_equal(CostMatrix(COST).cost(classes), COST)
 
 
-@pytest.mark.parametrize("loss, message", [
-    (CostMatrix([[0, 1]]), r"shape \(1, 2\), expected a square"),
-    (CostMatrix([[0, 1], [1, 0]]), r"shape \(2, 2\), expected \(3, 3\)"),
-    (CostMatrix(-COST), "expected finite costs of at least 0"),
-    (CostMatrix(COST + 1), "0 on the diagonal"),
-    (CostMatrix(COST + np.nan), "expected finite costs"),
-    (CostMatrix(COST, classes=[0, 1]), "2 distinct classes for a matrix of 3 rows"),
-    (CostMatrix(COST, classes=[0, 1, 1]), "2 distinct classes for a matrix of 3 rows"),
-    (CostMatrix(COST, classes=[0, 1, 5]), r"no costs for the classes \[2\]"),
-    (ClassWeights({5: 1.0}), r"unknown classes \[5\]; known: \[0, 1, 2\]"),
-    (ClassWeights({0: -1.0}), "expected finite weights of at least 0"),
-    (ClassWeights({0: np.inf}), "expected finite weights of at least 0"),
-    (ClassWeights([1.0]), "expected a dict of class to weight"),
-])
+@pytest.mark.parametrize(
+    "loss, message",
+    [
+        (CostMatrix([[0, 1]]), r"shape \(1, 2\), expected a square"),
+        (CostMatrix([[0, 1], [1, 0]]), r"shape \(2, 2\), expected \(3, 3\)"),
+        (CostMatrix(-COST), "expected finite costs of at least 0"),
+        (CostMatrix(COST + 1), "0 on the diagonal"),
+        (CostMatrix(COST + np.nan), "expected finite costs"),
+        (CostMatrix(COST, classes=[0, 1]), "2 distinct classes for a matrix of 3 rows"),
+        (CostMatrix(COST, classes=[0, 1, 1]), "2 distinct classes for a matrix of 3 rows"),
+        (CostMatrix(COST, classes=[0, 1, 5]), r"no costs for the classes \[2\]"),
+        (ClassWeights({5: 1.0}), r"unknown classes \[5\]; known: \[0, 1, 2\]"),
+        (ClassWeights({0: -1.0}), "expected finite weights of at least 0"),
+        (ClassWeights({0: np.inf}), "expected finite weights of at least 0"),
+        (ClassWeights([1.0]), "expected a dict of class to weight"),
+    ],
+)
 def test_bad_costs(loss, message):
     with pytest.raises(ValueError, match=message):
         make_node_loss(*chains(), loss)

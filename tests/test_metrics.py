@@ -24,12 +24,42 @@ from structsolve.metrics import (
 
 # ---- conlleval, rule by rule as in the Perl script, with its later rules for S ---------------
 
-ENDS = {("B", "B"), ("B", "O"), ("I", "B"), ("I", "O"), ("E", "E"), ("E", "I"), ("E", "O"),
-        ("B", "S"), ("I", "S"), ("E", "S"), ("E", "B"),
-        ("S", "E"), ("S", "I"), ("S", "O"), ("S", "S"), ("S", "B")}
-STARTS = {("B", "B"), ("I", "B"), ("O", "B"), ("O", "I"), ("E", "E"), ("E", "I"), ("O", "E"),
-          ("B", "S"), ("I", "S"), ("E", "S"), ("O", "S"), ("E", "B"),
-          ("S", "E"), ("S", "I"), ("S", "S"), ("S", "B")}
+ENDS = {
+    ("B", "B"),
+    ("B", "O"),
+    ("I", "B"),
+    ("I", "O"),
+    ("E", "E"),
+    ("E", "I"),
+    ("E", "O"),
+    ("B", "S"),
+    ("I", "S"),
+    ("E", "S"),
+    ("E", "B"),
+    ("S", "E"),
+    ("S", "I"),
+    ("S", "O"),
+    ("S", "S"),
+    ("S", "B"),
+}
+STARTS = {
+    ("B", "B"),
+    ("I", "B"),
+    ("O", "B"),
+    ("O", "I"),
+    ("E", "E"),
+    ("E", "I"),
+    ("O", "E"),
+    ("B", "S"),
+    ("I", "S"),
+    ("E", "S"),
+    ("O", "S"),
+    ("E", "B"),
+    ("S", "E"),
+    ("S", "I"),
+    ("S", "S"),
+    ("S", "B"),
+}
 
 
 def split(tag):
@@ -41,16 +71,21 @@ def conlleval(truth, guess):
     """Counts (correct, predicted, true) by type; walks both sides at once as the script does."""
     count = {}
     inside, last_true, last_guess = None, ("O", ""), ("O", "")
-    rows = [pair for one, two in zip(truth, guess, strict=True)
-            for pair in [*zip(one, two, strict=True), ("O", "O")]]
+    rows = [
+        pair
+        for one, two in zip(truth, guess, strict=True)
+        for pair in [*zip(one, two, strict=True), ("O", "O")]
+    ]
     for one, two in rows:
         now_true, now_guess = split(one), split(two)
         end_true, end_guess = (
             (prev[0], now[0]) in ENDS or (prev[0] != "O" and prev[1] != now[1])
-            for prev, now in ((last_true, now_true), (last_guess, now_guess)))
+            for prev, now in ((last_true, now_true), (last_guess, now_guess))
+        )
         start_true, start_guess = (
             (prev[0], now[0]) in STARTS or (now[0] != "O" and prev[1] != now[1])
-            for prev, now in ((last_true, now_true), (last_guess, now_guess)))
+            for prev, now in ((last_true, now_true), (last_guess, now_guess))
+        )
         if inside is not None:
             if end_true and end_guess and last_true[1] == last_guess[1]:
                 count.setdefault(inside, [0, 0, 0])[0] += 1
@@ -68,12 +103,15 @@ def conlleval(truth, guess):
 
 
 def counts(report):
-    return {kind: [row["correct"], row["predicted"], row["support"]]
-            for kind, row in report["per_type"].items()}
+    return {
+        kind: [row["correct"], row["predicted"], row["support"]]
+        for kind, row in report["per_type"].items()
+    }
 
 
-TAG = st.one_of(st.just("O"), st.builds("{}-{}".format, st.sampled_from("BIES"),
-                                        st.sampled_from(["A", "B-x"])))
+TAG = st.one_of(
+    st.just("O"), st.builds("{}-{}".format, st.sampled_from("BIES"), st.sampled_from(["A", "B-x"]))
+)
 PAIRS = st.lists(st.lists(st.tuples(TAG, TAG), max_size=7), min_size=1, max_size=4).filter(any)
 
 
@@ -86,7 +124,10 @@ def test_spans_are_conllevals(pairs):
     assert counts(report) == expected
     correct, predicted, support = np.sum([*expected.values(), [0, 0, 0]], axis=0)
     assert (report["correct"], report["predicted"], report["support"]) == (
-        correct, predicted, support)
+        correct,
+        predicted,
+        support,
+    )
     p, r = report["precision"], report["recall"]
     assert p == pytest.approx(correct / predicted if predicted else 0)
     assert r == pytest.approx(correct / support if support else 0)
@@ -119,10 +160,16 @@ def test_every_scheme_is_read_back(case, scheme):
     assert (sides["support"], sides["predicted"]) == (2 * len(chunks), len(chunks))
 
 
-@pytest.mark.parametrize("scheme, tags", [
-    ("IOB1", "I-A I-A B-A I-B O I-A"), ("IOB2", "B-A I-A B-A B-B O B-A"),
-    ("IOE1", "I-A E-A I-A I-B O I-A"), ("IOE2", "I-A E-A E-A E-B O E-A"),
-    ("IOBES", "B-A E-A S-A S-B O S-A")])
+@pytest.mark.parametrize(
+    "scheme, tags",
+    [
+        ("IOB1", "I-A I-A B-A I-B O I-A"),
+        ("IOB2", "B-A I-A B-A B-B O B-A"),
+        ("IOE1", "I-A E-A I-A I-B O I-A"),
+        ("IOE2", "I-A E-A E-A E-B O E-A"),
+        ("IOBES", "B-A E-A S-A S-B O S-A"),
+    ],
+)
 def test_schemes_by_hand(scheme, tags):
     chunks = [(0, 2, "A"), (2, 3, "A"), (3, 4, "B"), (5, 6, "A")]
     assert tags_from_spans(reversed(chunks), 6, scheme) == tags.split()
@@ -143,7 +190,10 @@ def test_strict_scheme():
 
 def test_other_names_of_the_prefixes():
     assert spans(["B-A", "M-A", "L-A", "U-A", "U-A", "O", "O-A"]) == [
-        (0, 3, "A"), (3, 4, "A"), (4, 5, "A")]
+        (0, 3, "A"),
+        (3, 4, "A"),
+        (4, 5, "A"),
+    ]
     assert spans(["B", "I", "O", "I"]) == [(0, 2, ""), (3, 4, "")]
     assert spans([]) == [] and tags_from_spans([], 0) == []
 
@@ -153,8 +203,9 @@ def test_conll2000():
     if not folder:
         pytest.skip("STRUCTSOLVE_DATA is not set")
     text = gzip.decompress((Path(folder) / "seq-conll2000" / "test.txt.gz").read_bytes()).decode()
-    truth = [[line.split()[2] for line in block.splitlines()]
-             for block in text.strip().split("\n\n")]
+    truth = [
+        [line.split()[2] for line in block.splitlines()] for block in text.strip().split("\n\n")
+    ]
     rng = np.random.default_rng(0)
     every = sorted({tag for one in truth for tag in one})
     guess = [[rng.choice(every) if rng.random() < 0.1 else tag for tag in one] for one in truth]
@@ -172,8 +223,9 @@ LABELS = st.sampled_from([st.sampled_from(["x", "y", "zed"]), st.integers(-1, 3)
 @settings(deadline=None)
 @given(st.data(), LABELS, st.sampled_from([list, tuple, np.array]))
 def test_token_figures(data, label, make):
-    pairs = data.draw(st.lists(st.lists(st.tuples(label, label), min_size=1, max_size=5),
-                               min_size=1, max_size=4))
+    pairs = data.draw(
+        st.lists(st.lists(st.tuples(label, label), min_size=1, max_size=5), min_size=1, max_size=4)
+    )
     truth, guess = ([make([pair[side] for pair in one]) for one in pairs] for side in (0, 1))
     flat = [pair for one in pairs for pair in one]
     wrong = [sum(a != b for a, b in one) for one in pairs]
@@ -185,16 +237,21 @@ def test_token_figures(data, label, make):
     for name, row in report["per_class"].items():
         hit = sum(a == b == name for a, b in flat)
         chosen, present = (sum(pair[side] == name for pair in flat) for side in (1, 0))
-        assert row == {"precision": pytest.approx(hit / chosen if chosen else 0),
-                       "recall": pytest.approx(hit / present if present else 0),
-                       "f1": pytest.approx(2 * hit / (chosen + present)), "support": present}
+        assert row == {
+            "precision": pytest.approx(hit / chosen if chosen else 0),
+            "recall": pytest.approx(hit / present if present else 0),
+            "f1": pytest.approx(2 * hit / (chosen + present)),
+            "support": present,
+        }
         assert type(name) in (str, int) and type(row["support"]) is int
     assert report["macro"]["f1"] == pytest.approx(
-        np.mean([row["f1"] for row in report["per_class"].values()]))
+        np.mean([row["f1"] for row in report["per_class"].values()])
+    )
     assert hamming_loss(truth, guess) == pytest.approx(sum(wrong) / len(flat))
     assert hamming_loss(truth, guess, "count") == pytest.approx(np.mean(wrong))
     assert hamming_loss(truth, guess, "sequence") == pytest.approx(
-        np.mean([w / len(one) for w, one in zip(wrong, pairs, strict=True)]))
+        np.mean([w / len(one) for w, one in zip(wrong, pairs, strict=True)])
+    )
     assert sequence_error(truth, guess) == pytest.approx(np.mean([w > 0 for w in wrong]))
 
 
@@ -220,26 +277,29 @@ def test_what_is_accepted():
     assert span_f1(iter([["O"]]), [["O"]])["f1"] == 0
 
 
-@pytest.mark.parametrize("truth, guess, words", [
-    ([[1], [1, 2]], [[1], [1]], r"y_true\[1\] has 2 labels and y_pred\[1\] has 1"),
-    ([[1]], [[1], [1]], "y_true has 1 sequences and y_pred has 2"),
-    ([], [], "holds no labels"),
-    ([[]], [[]], "holds no labels"),
-    (["ab", "c"], ["ab", "c"], r"y_true\[0\] is 'ab'; expected a sequence"),
-    ("ab", "ab", "y_true is a str"),
-    (None, [[1]], "y_true is a NoneType"),
-    ([1, 2], [1, 2], r"y_true\[0\] is 1; expected a sequence.*\[labels\]"),
-    (np.array([1, 2]), np.array([1, 2]), r"y_true\[0\] is .*expected a sequence"),
-    ([np.array(3)], [[3]], r"y_true\[0\]"),
-    ([np.eye(2)], [np.eye(2)], r"y_true\[0\] is"),
-    ([["a"]], [[1]], "strings in both or integers in both"),
-    ([["a", "b"]], [["a", 1]], r"y_pred\[0\]\[1\] is 1; expected a string"),
-    ([[1], [2, "b"]], [[1], [2, 3]], r"y_true\[1\]\[1\] is 'b'; expected strings only"),
-    ([[1.0], [2.5]], [[1], [2]], r"y_true\[1\]\[0\] is 2.5"),
-    ([[1, float("nan")]], [[1, 2]], r"y_true\[0\]\[1\] is nan"),
-    ([[1, None]], [[1, 2]], r"y_true\[0\]\[1\] is None"),
-    ([[[1], [2]]], [[1, 2]], r"y_true\[0\]\[0\] is \[1\]"),
-])
+@pytest.mark.parametrize(
+    "truth, guess, words",
+    [
+        ([[1], [1, 2]], [[1], [1]], r"y_true\[1\] has 2 labels and y_pred\[1\] has 1"),
+        ([[1]], [[1], [1]], "y_true has 1 sequences and y_pred has 2"),
+        ([], [], "holds no labels"),
+        ([[]], [[]], "holds no labels"),
+        (["ab", "c"], ["ab", "c"], r"y_true\[0\] is 'ab'; expected a sequence"),
+        ("ab", "ab", "y_true is a str"),
+        (None, [[1]], "y_true is a NoneType"),
+        ([1, 2], [1, 2], r"y_true\[0\] is 1; expected a sequence.*\[labels\]"),
+        (np.array([1, 2]), np.array([1, 2]), r"y_true\[0\] is .*expected a sequence"),
+        ([np.array(3)], [[3]], r"y_true\[0\]"),
+        ([np.eye(2)], [np.eye(2)], r"y_true\[0\] is"),
+        ([["a"]], [[1]], "strings in both or integers in both"),
+        ([["a", "b"]], [["a", 1]], r"y_pred\[0\]\[1\] is 1; expected a string"),
+        ([[1], [2, "b"]], [[1], [2, 3]], r"y_true\[1\]\[1\] is 'b'; expected strings only"),
+        ([[1.0], [2.5]], [[1], [2]], r"y_true\[1\]\[0\] is 2.5"),
+        ([[1, float("nan")]], [[1, 2]], r"y_true\[0\]\[1\] is nan"),
+        ([[1, None]], [[1, 2]], r"y_true\[0\]\[1\] is None"),
+        ([[[1], [2]]], [[1, 2]], r"y_true\[0\]\[0\] is \[1\]"),
+    ],
+)
 def test_bad_input(truth, guess, words):
     for score in (token_report, hamming_loss, sequence_error, span_f1):
         with pytest.raises(ValueError, match=words):
@@ -266,6 +326,7 @@ def test_bad_tags_and_names():
 
 # ---- scorers ---------------------------------------------------------------------------------
 
+
 def sequence_tagger():
     """An estimator that predicts its parameter wherever x is positive, else O."""
     from sklearn.base import BaseEstimator
@@ -291,10 +352,18 @@ def test_scorers_in_a_grid_search():
     X = [rng.normal(size=(n, 1)) for n in (1, 2, 3, 4, 5, 6)]
     Y = [["B-A" if value > 0 else "O" for value in x[:, 0]] for x in X]
     search = GridSearchCV(
-        sequence_tagger(), {"tag": ["O", "I-A", "B-B", "B-A"]}, cv=KFold(2), error_score="raise",
-        refit="span", scoring={"span": make_span_scorer(), "token": make_token_scorer("macro-f1"),
-                               "whole": make_token_scorer("sequence-accuracy"),
-                               "b": make_span_scorer("recall", chunk_type="B", scheme="IOB2")})
+        sequence_tagger(),
+        {"tag": ["O", "I-A", "B-B", "B-A"]},
+        cv=KFold(2),
+        error_score="raise",
+        refit="span",
+        scoring={
+            "span": make_span_scorer(),
+            "token": make_token_scorer("macro-f1"),
+            "whole": make_token_scorer("sequence-accuracy"),
+            "b": make_span_scorer("recall", chunk_type="B", scheme="IOB2"),
+        },
+    )
     search.fit(X, Y)
     assert search.best_params_ == {"tag": "B-A"} and search.best_score_ == 1
     assert search.cv_results_["mean_test_token"][3] == 1
@@ -310,7 +379,8 @@ def test_scorers_pickle_and_refuse_unknown_names():
     assert scorer(tagger, X, [["B-A", "O"]]) == 0.5
     assert make_token_scorer("accuracy")(tagger, X, [["B-A", "O"]]) == 0.5
     assert make_token_scorer("macro-f1", labels=["B-A"])(tagger, X, [["B-A", "O"]]) == (
-        pytest.approx(2 / 3))
+        pytest.approx(2 / 3)
+    )
     with pytest.raises(ValueError, match="'f1', 'precision'"):
         make_span_scorer("f2")
     with pytest.raises(ValueError, match="choose one of conll"):

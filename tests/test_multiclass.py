@@ -5,15 +5,15 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import logsumexp, softmax
 from sklearn.exceptions import DataConversionWarning
-
-from structsolve import faces
-from structsolve.kbest import kbest as kbest_with_bans
 from structsolve.plugins.multiclass import (
     MulticlassStructure,
     structsolve_oracle,
     structsolve_parts,
     structsolve_projection,
 )
+
+from structsolve import faces
+from structsolve.kbest import kbest as kbest_with_bans
 
 KINDS = ["normal", "ties", "equal", "huge", "forbidden", "one left"]
 WIDTHS = [*range(1, 35), 64, 100, 1000]
@@ -22,8 +22,12 @@ WIDTHS = [*range(1, 35), 64, 100, 1000]
 def operators(k):
     space = MulticlassStructure().make_space(np.zeros((1, 2)), [0], classes=range(k))
     examples = space.pack(np.zeros((3, 2)))
-    return (space, structsolve_oracle(space, examples), structsolve_parts(space, examples),
-            structsolve_projection(space, examples, "entropy"))
+    return (
+        space,
+        structsolve_oracle(space, examples),
+        structsolve_parts(space, examples),
+        structsolve_projection(space, examples, "entropy"),
+    )
 
 
 def draw(k, kind, rng):
@@ -53,9 +57,7 @@ def test_operators(kind):
             theta[:k] = scores
             label, value = faces.argmax(oracle, i, theta, 1)
             assert (label[0], value) == (np.argmax(scores), scores.max())
-            np.testing.assert_array_equal(
-                faces.max_marginals(oracle, i, theta, 1, k), scores[None]
-            )
+            np.testing.assert_array_equal(faces.max_marginals(oracle, i, theta, 1, k), scores[None])
             ranked = np.argsort(-scores, kind="stable")
             ranked = ranked[scores[ranked] > -np.inf]
             for n in (1, 2, 5, k, k + 3):
@@ -108,9 +110,17 @@ def test_bad_arguments_are_refused():
 class TestSpace:
     X = np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
 
-    @pytest.mark.parametrize("y", [["b", "a", "b"], np.array(["b", "a", "b"], dtype=object),
-                                   [4, 2, 4], np.array([4.0, 2.0, 4.0]), [True, False, True],
-                                   np.array([4, 2, 4], dtype=object)])
+    @pytest.mark.parametrize(
+        "y",
+        [
+            ["b", "a", "b"],
+            np.array(["b", "a", "b"], dtype=object),
+            [4, 2, 4],
+            np.array([4.0, 2.0, 4.0]),
+            [True, False, True],
+            np.array([4, 2, 4], dtype=object),
+        ],
+    )
     def test_round_trip(self, y):
         space = MulticlassStructure().make_space(self.X, y)
         examples = space.pack(self.X, y)
@@ -123,8 +133,17 @@ class TestSpace:
         assert again.pack(self.X, y).labels.tolist() == [1, 0, 1]
         assert again.layout.dim == space.layout.dim
 
-    @pytest.mark.parametrize("X", [sp.csr_matrix(X), sp.csc_array(X), X.astype(np.float32),
-                                   X.astype(int), X.tolist(), np.asfortranarray(X)])
+    @pytest.mark.parametrize(
+        "X",
+        [
+            sp.csr_matrix(X),
+            sp.csc_array(X),
+            X.astype(np.float32),
+            X.astype(int),
+            X.tolist(),
+            np.asfortranarray(X),
+        ],
+    )
     def test_forms_of_x(self, X):
         space = MulticlassStructure().make_space(X, [0, 1, 0])
         nodes = space.pack(X).nodes
@@ -143,16 +162,22 @@ class TestSpace:
             space = MulticlassStructure().make_space(self.X, [[1], [0], [1]])
         assert space.classes_.tolist() == [0, 1]
 
-    @pytest.mark.parametrize("y, message", [
-        ([0.5, 1.25, 2.0], "Unknown label type"),
-        ([[0, 1], [1, 0], [1, 1]], "y should be a 1d array"),
-        (None, "requires y to be passed, but the target y is None"),
-        ([0, 1], "inconsistent numbers of samples: 3 rows of X, 2 labels"),
-        ([0.0, np.inf, 1.0], "infinity"),
-        (np.array(["a", 1, "b"], dtype=object), r"Unknown label type: found \['int', 'str'\]"),
-        (np.array([1, None, 2], dtype=object), r"Unknown label type: found \['NoneType', 'int'\]"),
-        (np.array(["2020-01-01"] * 3, dtype="datetime64[D]"), "label type"),
-    ])
+    @pytest.mark.parametrize(
+        "y, message",
+        [
+            ([0.5, 1.25, 2.0], "Unknown label type"),
+            ([[0, 1], [1, 0], [1, 1]], "y should be a 1d array"),
+            (None, "requires y to be passed, but the target y is None"),
+            ([0, 1], "inconsistent numbers of samples: 3 rows of X, 2 labels"),
+            ([0.0, np.inf, 1.0], "infinity"),
+            (np.array(["a", 1, "b"], dtype=object), r"Unknown label type: found \['int', 'str'\]"),
+            (
+                np.array([1, None, 2], dtype=object),
+                r"Unknown label type: found \['NoneType', 'int'\]",
+            ),
+            (np.array(["2020-01-01"] * 3, dtype="datetime64[D]"), "label type"),
+        ],
+    )
     @pytest.mark.filterwarnings("ignore:invalid value")
     def test_bad_y(self, y, message):
         with pytest.raises(ValueError, match=message):

@@ -13,8 +13,14 @@ import pytest
 from structsolve import progress
 from structsolve.progress import Progress
 
-RECORD = {"primal": 2.0, "dual": 1.5, "gap": 0.5, "certified": False, "oracle_calls": 626,
-          "seconds": 0.01}
+RECORD = {
+    "primal": 2.0,
+    "dual": 1.5,
+    "gap": 0.5,
+    "certified": False,
+    "oracle_calls": 626,
+    "seconds": 0.01,
+}
 LINE = "bcfw pass 1/3: primal 2, dual 1.5, gap ~0.5 (25 %), oracle_calls 626, seconds 0.01"
 
 
@@ -180,13 +186,18 @@ def test_an_interrupt_closes_the_bar_and_goes_on(monkeypatch):
     assert stream.getvalue().endswith("\n")
 
 
-@pytest.mark.parametrize("record, text", [
-    ({}, ""), ({"primal": None, "dual": 1}, "dual 1"), ({"gap": 0.1}, "gap 0.1"),
-    ({"primal": 0.0, "gap": 0.0}, "primal 0, gap 0"),
-    ({"primal": float("nan"), "gap": 1e-9}, "primal nan, gap 1e-09 (nan %)"),
-    ({"primal": -2, "gap": 1, "certified": True}, "primal -2, gap 1 (50 %)"),
-    ({"note": "restart", "validation": 1 / 3}, "note restart, validation 0.33333"),
-])
+@pytest.mark.parametrize(
+    "record, text",
+    [
+        ({}, ""),
+        ({"primal": None, "dual": 1}, "dual 1"),
+        ({"gap": 0.1}, "gap 0.1"),
+        ({"primal": 0.0, "gap": 0.0}, "primal 0, gap 0"),
+        ({"primal": float("nan"), "gap": 1e-9}, "primal nan, gap 1e-09 (nan %)"),
+        ({"primal": -2, "gap": 1, "certified": True}, "primal -2, gap 1 (50 %)"),
+        ({"note": "restart", "validation": 1 / 3}, "note restart, validation 0.33333"),
+    ],
+)
 def test_words(record, text):
     bar = Progress(0, None, "sgd")
     bar.update(record)
@@ -196,15 +207,21 @@ def test_words(record, text):
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
 def test_on_a_real_terminal():
     pytest.importorskip("tqdm")
-    code = ("import logging; logging.basicConfig(level=logging.INFO)\n"
-            "from structsolve.progress import Progress\n"
-            "with Progress(1, 3, 'bcfw') as bar:\n"
-            "    for _ in range(3): bar.update({'primal': 2.0, 'gap': 0.5})")
+    code = (
+        "import logging; logging.basicConfig(level=logging.INFO)\n"
+        "from structsolve.progress import Progress\n"
+        "with Progress(1, 3, 'bcfw') as bar:\n"
+        "    for _ in range(3): bar.update({'primal': 2.0, 'gap': 0.5})"
+    )
     root = str(Path(progress.__file__).parents[1])
     paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     leader, follower = os.openpty()
-    with subprocess.Popen([sys.executable, "-c", code], stderr=follower, stdin=follower,
-                          env={**os.environ, "PYTHONPATH": paths, "TERM": "xterm"}) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stderr=follower,
+        stdin=follower,
+        env={**os.environ, "PYTHONPATH": paths, "TERM": "xterm"},
+    ) as process:
         os.close(follower)
         text = b""
         while True:

@@ -53,9 +53,7 @@ class ChainStructure(Structure):
         n_edge = None if examples.edges is None else examples.edges.shape[1]
         return ChainSpace(self, found, examples.nodes.shape[1], n_edge, fit_intercept)
 
-    def space_from_state(
-        self, state: dict[str, Any], arrays: dict[str, np.ndarray]
-    ) -> ChainSpace:
+    def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> ChainSpace:
         return ChainSpace(
             self,
             arrays["classes"],

@@ -50,9 +50,7 @@ class MulticlassStructure(Structure):
 class MulticlassSpace(NodeSpace):
     """Classes and number of features."""
 
-    def __init__(
-        self, structure: Structure, classes: np.ndarray, n_features: int, intercept: bool
-    ):
+    def __init__(self, structure: Structure, classes: np.ndarray, n_features: int, intercept: bool):
         block = Block("node", "node", (len(classes),), ("class",))
         super().__init__(structure, Layout([block], n_features, 0, intercept), classes)
 

@@ -5,3 +5,4 @@ from .cutting_plane import CuttingPlane
 from .sgd import SGD
 from .weight_constraints import LinearConstraint, WeightBounds
 
+__all__ = ["BCFW", "SGD", "CuttingPlane", "LinearConstraint", "WeightBounds"]

@@ -14,7 +14,7 @@ from .base import Run, Solver, Start, rng_state, set_rng_state
 # Examples per call into native code: Ctrl-C is heard between calls.
 EXAMPLES_PER_CALL = 5_000
 # Share of the mean gap below which a cheap visit leaves an example alone.
-SMALL_GAIN = 0.05
+SMALL_GAIN = 0.01
 
 
 class BCFW(Solver):
@@ -93,7 +93,9 @@ class BCFW(Solver):
             ("sampling", ("permutation", "uniform", "gap")),
         ):
             if getattr(self, name) not in known:
-                raise ValueError(f"BCFW: {name} is {getattr(self, name)!r}, expected one of {known}")
+                raise ValueError(
+                    f"BCFW: {name} is {getattr(self, name)!r}, expected one of {known}"
+                )
         for name, least in (
             ("max_steps", 1),
             ("cached_passes", 0),
@@ -118,6 +120,7 @@ class BCFWRun(Run):
             problem.potentials, problem.surrogate, problem.weights, start.alpha, solver.max_cuts
         )
         self.passes = self.window_start = 0
+        self.last_dual = 0.0
         self.best_w = np.zeros(problem.dim)
         self.best_primal = np.inf
         self.best_dual = -np.inf
@@ -135,7 +138,7 @@ class BCFWRun(Run):
         estimate, calls = self._pass(self._order(), 1)
         cached = 0
         if solver.cached_passes:
-            before = self.last_dual if self.passes else 0.0
+            before = self.last_dual
             dual = self.dual
             gain = (dual - before) / self.given.problem.n
             while cached < solver.cached_passes:
@@ -245,7 +248,7 @@ class BCFWRun(Run):
             "window_start": self.window_start,
             "best_primal": self.best_primal,
             "best_dual": self.best_dual,
-            "last_dual": self.last_dual if self.passes else 0.0,
+            "last_dual": self.last_dual,
             **self.loop.counters(),
         }
         arrays = {f"cuts_{k}": v for k, v in self.loop.cuts.to_arrays().items()}

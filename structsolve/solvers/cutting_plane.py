@@ -135,7 +135,7 @@ class OneSlack:
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take the cuts of a checkpoint."""
-        G = arrays["G"]
+        G: np.ndarray = arrays["G"]
         self.G = aligned_zeros(G.size).reshape(G.shape)
         self.G[:] = G
         self.b, self.idle, self.gram = (arrays[k].copy() for k in ("b", "idle", "gram"))

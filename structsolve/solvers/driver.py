@@ -89,7 +89,7 @@ def drive(
         best_w = arrays.pop("best_validation_w", None)
         run.restore(meta["run"], arrays)
 
-    def save() -> None:
+    def save(checkpoint: str | Path) -> None:
         meta, arrays = run.state()
         arrays = dict(arrays)
         if best_w is not None:
@@ -138,7 +138,7 @@ def drive(
                 if checkpoint is not None and (
                     done or now - written_at >= CHECKPOINT_PAUSE * write_seconds
                 ):
-                    save()
+                    save(checkpoint)
                     written_at = time.perf_counter()
                     write_seconds = written_at - now
         except KeyboardInterrupt:

@@ -11,7 +11,7 @@ With ``M`` the rows ``-A`` and ``g_j``, ``q`` the numbers ``-c`` and ``b_j``, it
 
 where coordinates of w outside the norm (the intercept) turn into equations ``(M' x)_free = 0``.
 Any feasible x is a lower bound of the training problem itself, so what a solver returns is made
-feasible first (:func:`certify`): its accuracy decides how good the bound is, never whether it holds.
+feasible first (:func:`certify`): its accuracy decides how good the bound is, not whether it is one.
 """
 
 from __future__ import annotations
@@ -214,9 +214,7 @@ def _clarabel(model: Model) -> Any:
     for form in forms:
         x, w_free, status, settled = form(model)
         if model.rows and status.endswith("alInfeasible") and "Almost" not in status:
-            raise Contradiction(
-                "constraints contradict each other: no weights satisfy them all"
-            )
+            raise Contradiction("constraints contradict each other: no weights satisfy them all")
         yield x, w_free, status, settled
 
 
@@ -296,13 +294,15 @@ def _primal_form(model: Model) -> tuple[np.ndarray, np.ndarray, str, bool]:
     order = np.concatenate([np.flatnonzero(model.equal), np.flatnonzero(~model.equal)])
     on_w = sp.hstack([A[order], sp.csr_matrix((r, k))])
     box = sp.eye_array(d + k, format="csr")[d - f : d]
-    rows = sp.vstack([
-        on_w,
-        sp.hstack([cuts, slack]),
-        -sp.eye_array(d + k, format="csr")[d:],
-        box,
-        -box,
-    ])
+    rows = sp.vstack(
+        [
+            on_w,
+            sp.hstack([cuts, slack]),
+            -sp.eye_array(d + k, format="csr")[d:],
+            box,
+            -box,
+        ]
+    )
     limit = np.full(2 * f, model.box / omega)
     b = np.concatenate([c[order], -model.b / model.scale, np.zeros(k), limit])
     n_equal = int(model.equal.sum())

@@ -45,8 +45,8 @@ class LinearConstraint(Params):
 
         if not isinstance(self.coefficients, dict) or not self.coefficients:
             raise ValueError(
-                f"LinearConstraint: coefficients is {self.coefficients!r}, expected a dict of block "
-                f"name to array; blocks: {[b.name for b in layout.blocks]}"
+                f"LinearConstraint: coefficients is {self.coefficients!r}, expected a dict of "
+                f"block name to array; blocks: {[b.name for b in layout.blocks]}"
             )
         parts = []
         for name, given in self.coefficients.items():

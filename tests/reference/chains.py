@@ -48,14 +48,21 @@ class Chain:
     def k_best(self, k, banned=()):
         """(labels, scores) of the k best that are possible and not banned, best first."""
         banned = {tuple(map(int, labels)) for labels in banned}
-        rows = [row for row in np.argsort(-self.scores, kind="stable")
-                if np.isfinite(self.scores[row]) and tuple(self.labels[row].tolist()) not in banned]
+        rows = [
+            row
+            for row in np.argsort(-self.scores, kind="stable")
+            if np.isfinite(self.scores[row]) and tuple(self.labels[row].tolist()) not in banned
+        ]
         return self.labels[rows[:k]], self.scores[rows[:k]]
 
     def max_marginals(self):
         """(L, K): the best score of a labeling with label s at node t; -inf if there is none."""
-        return np.array([[max(self.scores[self.labels[:, t] == s])
-                          for s in range(self.n_classes)] for t in range(self.length)])
+        return np.array(
+            [
+                [max(self.scores[self.labels[:, t] == s]) for s in range(self.n_classes)]
+                for t in range(self.length)
+            ]
+        )
 
     def log_partition(self):
         """log of the sum over labelings of exp(score)."""
@@ -102,8 +109,12 @@ def joint_features(x, labels, n_classes, edge_x=None):
     """
     x = np.asarray(x, dtype=float)
     k = n_classes
-    out = {"transition": np.zeros((k, k)), "start": np.zeros(k), "end": np.zeros(k),
-           "node": np.zeros((x.shape[1], k))}
+    out = {
+        "transition": np.zeros((k, k)),
+        "start": np.zeros(k),
+        "end": np.zeros(k),
+        "node": np.zeros((x.shape[1], k)),
+    }
     out["start"][labels[0]] = out["end"][labels[-1]] = 1
     for t, label in enumerate(labels):
         out["node"][:, label] += x[t]
@@ -117,8 +128,9 @@ def joint_features(x, labels, n_classes, edge_x=None):
     return out
 
 
-def enumerate_examples(X, Y, n_classes, blocks=("transition", "start", "end", "node"),
-                       loss=None, edge_x=None):
+def enumerate_examples(
+    X, Y, n_classes, blocks=("transition", "start", "end", "node"), loss=None, edge_x=None
+):
     """The problem that `reference.objectives` takes: one (differences, losses) pair an example.
 
     Row y of `differences` is Phi^T (mu(y_i) - mu(y)), the blocks joined in the order given; `loss`
@@ -126,6 +138,7 @@ def enumerate_examples(X, Y, n_classes, blocks=("transition", "start", "end", "n
     """
     problem = []
     for i, (x, truth) in enumerate(zip(X, Y, strict=True)):
+
         def features(labels, x=x, i=i):
             found = joint_features(x, labels, n_classes, None if edge_x is None else edge_x[i])
             return np.concatenate([found[name].ravel() for name in blocks])
@@ -133,7 +146,11 @@ def enumerate_examples(X, Y, n_classes, blocks=("transition", "start", "end", "n
         every = labelings(len(x), n_classes)
         at_truth = features(np.asarray(truth))
         differences = np.array([at_truth - features(labels) for labels in every])
-        losses = np.array([float(np.sum(labels != truth)) if loss is None else loss(truth, labels)
-                           for labels in every])
+        losses = np.array(
+            [
+                float(np.sum(labels != truth)) if loss is None else loss(truth, labels)
+                for labels in every
+            ]
+        )
         problem.append((differences, losses))
     return problem

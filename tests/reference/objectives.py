@@ -53,8 +53,7 @@ def optimum(problem, alpha, u=None, penalized=None, A=None, b=None):
     size = problem[0][0].shape[1]
     inside = np.ones(size, bool) if penalized is None else np.asarray(penalized, bool)
     w, xi = cp.Variable(size), cp.Variable(len(problem))
-    cuts = [losses - differences @ w <= xi[i]
-            for i, (differences, losses) in enumerate(problem)]
+    cuts = [losses - differences @ w <= xi[i] for i, (differences, losses) in enumerate(problem)]
     rows = [] if A is None else [np.asarray(A, float) @ w <= np.asarray(b, float)]
     norm = cp.sum_squares(w[np.flatnonzero(inside)]) if inside.any() else 0
     task = cp.Problem(cp.Minimize(alpha / 2 * norm + u @ xi), cuts + rows)
@@ -69,8 +68,13 @@ def optimum(problem, alpha, u=None, penalized=None, A=None, b=None):
         slope = slope - np.asarray(A, float).T @ nu
     gain = sum(dual @ losses for dual, (_, losses) in zip(duals, problem, strict=True))
     bound = gain - slope[inside] @ slope[inside] / (2 * alpha) - (nu @ b if rows else 0)
-    return Optimum(w=w.value, value=primal(w.value, problem, alpha, u, inside), duals=duals,
-                   constraint_duals=nu, dual_value=float(bound))
+    return Optimum(
+        w=w.value,
+        value=primal(w.value, problem, alpha, u, inside),
+        duals=duals,
+        constraint_duals=nu,
+        dual_value=float(bound),
+    )
 
 
 def _weights(u, problem):

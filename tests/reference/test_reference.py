@@ -16,9 +16,13 @@ SHAPES = [(1, 1), (1, 4), (2, 3), (3, 2), (4, 3), (5, 1), (6, 2)]
 
 def tables(length, k, seed=0, scale=2.0):
     rng = np.random.default_rng(seed)
-    return {"unary": scale * rng.normal(size=(length, k)), "transition": rng.normal(size=(k, k)),
-            "start": rng.normal(size=k), "end": rng.normal(size=k),
-            "edges": rng.normal(size=(length - 1, k, k))}
+    return {
+        "unary": scale * rng.normal(size=(length, k)),
+        "transition": rng.normal(size=(k, k)),
+        "start": rng.normal(size=k),
+        "end": rng.normal(size=k),
+        "edges": rng.normal(size=(length - 1, k, k)),
+    }
 
 
 def forward(unary, transition, start, end, edges, add=logsumexp):
@@ -60,9 +64,13 @@ def test_marginals_are_the_gradient_of_the_log_partition(length, k):
     np.testing.assert_allclose(edges.sum(axis=2), nodes[:-1])
     np.testing.assert_allclose(edges.sum(axis=1), nodes[1:])
     # log Z = entropy + <theta, mu>
-    inner = (np.sum(table["unary"] * nodes) + np.sum(table["edges"] * edges)
-             + np.sum(table["transition"] * chain.transition_marginals())
-             + table["start"] @ nodes[0] + table["end"] @ nodes[-1])
+    inner = (
+        np.sum(table["unary"] * nodes)
+        + np.sum(table["edges"] * edges)
+        + np.sum(table["transition"] * chain.transition_marginals())
+        + table["start"] @ nodes[0]
+        + table["end"] @ nodes[-1]
+    )
     assert chain.entropy() + inner == pytest.approx(chain.log_partition())
 
 
@@ -75,7 +83,8 @@ def test_max_marginals_by_fixing_a_label(length, k):
         fixed[t, np.arange(k) != s] = -np.inf
         with np.errstate(invalid="ignore"):
             assert out[t, s] == pytest.approx(
-                forward(**{**table, "unary": fixed}, add=np.max), abs=1e-12)
+                forward(**{**table, "unary": fixed}, add=np.max), abs=1e-12
+            )
 
 
 def test_k_best_bans_and_forbidden():
@@ -91,8 +100,11 @@ def test_k_best_bans_and_forbidden():
     table["unary"][1, 2] = -np.inf
     masked = Chain(**table)
     found, _ = masked.k_best(99)
-    allowed = [one for one in labelings(3, 3).tolist()
-               if one[1] != 2 and (0, 1) not in itertools.pairwise(one)]
+    allowed = [
+        one
+        for one in labelings(3, 3).tolist()
+        if one[1] != 2 and (0, 1) not in itertools.pairwise(one)
+    ]
     assert sorted(found.tolist()) == allowed
     assert masked.max_marginals()[1, 2] == -np.inf
     assert masked.node_marginals()[1, 2] == 0 and masked.edge_marginals()[:, 0, 1].sum() == 0
@@ -103,11 +115,20 @@ def test_joint_features_are_the_slope_of_the_score():
     rng = np.random.default_rng(4)
     length, k, d, e = 4, 3, 2, 2
     x, edge_x = rng.normal(size=(length, d)), rng.normal(size=(length - 1, e))
-    w = {"transition": rng.normal(size=(k, k)), "start": rng.normal(size=k),
-         "end": rng.normal(size=k), "node": rng.normal(size=(d, k)),
-         "edge": rng.normal(size=(e, k, k))}
-    chain = Chain(x @ w["node"], w["transition"], w["start"], w["end"],
-                  np.einsum("te,eab->tab", edge_x, w["edge"]))
+    w = {
+        "transition": rng.normal(size=(k, k)),
+        "start": rng.normal(size=k),
+        "end": rng.normal(size=k),
+        "node": rng.normal(size=(d, k)),
+        "edge": rng.normal(size=(e, k, k)),
+    }
+    chain = Chain(
+        x @ w["node"],
+        w["transition"],
+        w["start"],
+        w["end"],
+        np.einsum("te,eab->tab", edge_x, w["edge"]),
+    )
     for labels in chain.labels:
         phi = joint_features(x, labels, k, edge_x)
         assert sum(np.sum(w[name] * phi[name]) for name in w) == pytest.approx(chain.score(labels))
@@ -132,8 +153,13 @@ def test_enumerated_examples(problem):
         assert len(truth) == 1 and not differences[truth].any()
         assert differences.shape == (len(losses), 21)
     assert [losses.max() for _, losses in problem] == [1, 2, 3, 3]
-    zero_one = enumerate_examples([np.ones((2, 1))], [[0, 1]], 2, blocks=("node",),
-                                  loss=lambda truth, labels: float(list(truth) != list(labels)))
+    zero_one = enumerate_examples(
+        [np.ones((2, 1))],
+        [[0, 1]],
+        2,
+        blocks=("node",),
+        loss=lambda truth, labels: float(list(truth) != list(labels)),
+    )
     assert zero_one[0][1].tolist() == [1, 0, 1, 1] and zero_one[0][0].shape == (4, 2)
 
 
@@ -163,14 +189,18 @@ def test_optimum_by_scipy(problem):
     """SLSQP on (w, xi), every constraint written out."""
     alpha, n = 0.1, len(problem)
     best = optimum(problem, alpha)
-    cuts = np.vstack([np.hstack([D, np.tile(np.eye(n)[i], (len(D), 1))])
-                      for i, (D, _) in enumerate(problem)])
+    cuts = np.vstack(
+        [np.hstack([D, np.tile(np.eye(n)[i], (len(D), 1))]) for i, (D, _) in enumerate(problem)]
+    )
     losses = np.concatenate([losses for _, losses in problem])
     found = minimize(
-        lambda z: alpha / 2 * z[:21] @ z[:21] + z[21:].mean(), np.r_[np.zeros(21), 3 * np.ones(n)],
-        jac=lambda z: np.r_[alpha * z[:21], np.full(n, 1 / n)], method="SLSQP",
+        lambda z: alpha / 2 * z[:21] @ z[:21] + z[21:].mean(),
+        np.r_[np.zeros(21), 3 * np.ones(n)],
+        jac=lambda z: np.r_[alpha * z[:21], np.full(n, 1 / n)],
+        method="SLSQP",
         constraints={"type": "ineq", "fun": lambda z: cuts @ z - losses, "jac": lambda z: cuts},
-        options={"maxiter": 500, "ftol": 1e-12})
+        options={"maxiter": 500, "ftol": 1e-12},
+    )
     assert found.success and found.fun == pytest.approx(best.value, rel=1e-6)
     np.testing.assert_allclose(found.x[:21], best.w, atol=1e-3)
 
@@ -197,10 +227,14 @@ def test_optimum_without_any_norm(problem):
     box, one = np.vstack([np.eye(21), -np.eye(21)]), np.ones(42)
     best = optimum(problem, 1.0, penalized=inside, A=box, b=one)
     n = len(problem)
-    cuts = np.vstack([np.hstack([-D, np.tile(-np.eye(n)[i], (len(D), 1))])
-                      for i, (D, _) in enumerate(problem)])
-    found = linprog(np.r_[np.zeros(21), np.full(n, 1 / n)], cuts,
-                    np.concatenate([-losses for _, losses in problem]),
-                    bounds=[(-1, 1)] * 21 + [(None, None)] * n)
+    cuts = np.vstack(
+        [np.hstack([-D, np.tile(-np.eye(n)[i], (len(D), 1))]) for i, (D, _) in enumerate(problem)]
+    )
+    found = linprog(
+        np.r_[np.zeros(21), np.full(n, 1 / n)],
+        cuts,
+        np.concatenate([-losses for _, losses in problem]),
+        bounds=[(-1, 1)] * 21 + [(None, None)] * n,
+    )
     assert best.value == pytest.approx(found.fun, abs=1e-8)
     assert best.dual_value == pytest.approx(found.fun, abs=1e-7)
