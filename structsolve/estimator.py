@@ -98,10 +98,10 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     Examples
     --------
     >>> from structsolve import StructuredSVM
-    >>> X = [[[1.0], [2.0]], [[3.0], [1.0], [2.0]]]
-    >>> model = StructuredSVM("chain", alpha=0.1).fit(X, [[0, 1], [2, 0, 1]])
-    >>> model.predict([[[3.0], [1.0]]])[0].tolist()
-    [2, 0]
+    >>> X = [[[-1.0], [1.0]], [[1.0], [-1.0], [1.0]]]
+    >>> model = StructuredSVM("chain", alpha=0.1).fit(X, [["off", "on"], ["on", "off", "on"]])
+    >>> model.predict([[[2.0], [-2.0]]])[0].tolist()
+    ['on', 'off']
     """
 
     _partial: Any

@@ -51,8 +51,8 @@ class Problem:
     >>> X, y = [[0.0], [1.0]], ["a", "b"]
     >>> space = structure.make_space(X, y)
     >>> problem = Problem(space, space.pack(X, y), loss="hamming")
-    >>> problem.n, problem.dim
-    (2, 4)
+    >>> problem.n, problem.weights.tolist()
+    (2, [0.5, 0.5])
     """
 
     def __init__(

@@ -85,7 +85,7 @@ class Registry:
 
     def register(self, module: Any, name: str | None = None) -> None:
         """Register a module or object with hook implementations (for scripts and tests)."""
-        plugin = Plugin(name or getattr(module, "__name__", type(module).__name__))
+        plugin = Plugin(name or str(getattr(module, "__name__", type(module).__name__)))
         self.add(module, plugin)
 
     def unregister(self, module: Any) -> None:

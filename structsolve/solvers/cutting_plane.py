@@ -85,7 +85,7 @@ class OneSlack:
     def __init__(self, dim: int, rows: Rows, inside: np.ndarray):
         self.A, self.inside = rows.A, inside
         r = len(rows.c)
-        self.G = aligned_zeros(0).reshape(0, dim)
+        self.G: np.ndarray = aligned_zeros(0).reshape(0, dim)
         self.b, self.idle = np.zeros(0), np.zeros(0, dtype=np.int64)
         self.gram = np.zeros((r, r))
         if r:

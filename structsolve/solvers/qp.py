@@ -136,7 +136,7 @@ def solve(model: Model) -> Solution:
     >>> model = Model(np.array([[1.0]]), np.ones(1), np.zeros(1, int), np.ones(1), 0.5,
     ...               sp.csr_matrix((0, 1)), none, none.astype(bool), none.astype(int))
     >>> found = solve(model)        # min .25 w^2 + max(0, 1 - w)
-    >>> round(found.w[0], 6), round(found.lower, 6)
+    >>> round(float(found.w[0]), 6), round(found.lower, 6)
     (1.0, 0.25)
     """
     tried = []

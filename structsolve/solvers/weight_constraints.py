@@ -31,7 +31,7 @@ class LinearConstraint(Params):
     >>> from structsolve.solvers import LinearConstraint
     >>> row = LinearConstraint({"transition": [[1.0, -1.0], [-1.0, 1.0]]}, upper=0.0)
     >>> row
-    LinearConstraint(coefficients={'transition': <2 x 2, 334c2b3a>}, upper=0.0, lower=None)
+    LinearConstraint(coefficients={'transition': <2 x 2, ...>}, upper=0.0, lower=None)
     """
 
     def __init__(self, coefficients: dict[str, Any], upper: Any = None, lower: Any = None):
