@@ -47,8 +47,8 @@ def _limits(operator, i):
     return (None, None, None) if told is None else told(i)
 
 
-def _theta(operator, i, theta, writable=False):
-    return _array(theta, np.float64, "theta", _limits(operator, i)[0], writable)
+def _theta(operator, i, theta):
+    return _array(theta, np.float64, "theta", _limits(operator, i)[0])
 
 
 def _label(operator, i, label, str what="label"):
@@ -177,26 +177,30 @@ def encode(Parts parts not None, Py_ssize_t i, label):
         Positions in ``theta``; one may appear more than once.
     value : ndarray of float64
     """
-    return difference(parts, i, None, label)
-
-
-def difference(Parts parts not None, Py_ssize_t i, truth, label):
-    """Parts of ``truth`` less those of ``label``, as (index, value)."""
-    cdef const int[::1] first = _label(parts, i, label)
-    cdef const int[::1] second = first if truth is None else _label(parts, i, truth, "truth")
-    if first.shape[0] != second.shape[0]:
-        raise ValueError(f"truth has {second.shape[0]} nodes, label {first.shape[0]}")
+    cdef const int[::1] view = _label(parts, i, label)
     index = np.zeros(parts.max_entries + 1, dtype=np.int32)
     value = np.zeros(parts.max_entries + 1)
     cdef int[::1] index_view = index
     cdef double[::1] value_view = value
     cdef Py_ssize_t n
-    cdef bint one = truth is None
     with nogil:
-        if one:
-            n = parts.encode(i, &first[0], &index_view[0], &value_view[0])
-        else:
-            n = parts.difference(i, &second[0], &first[0], &index_view[0], &value_view[0])
+        n = parts.encode(i, &view[0], &index_view[0], &value_view[0])
+    return index[:n], value[:n]
+
+
+def difference(Parts parts not None, Py_ssize_t i, truth, label):
+    """Parts of ``truth`` less those of ``label``, as (index, value)."""
+    cdef const int[::1] first = _label(parts, i, truth, "truth")
+    cdef const int[::1] second = _label(parts, i, label)
+    if first.shape[0] != second.shape[0]:
+        raise ValueError(f"truth has {first.shape[0]} nodes, label {second.shape[0]}")
+    index = np.zeros(parts.max_entries + 1, dtype=np.int32)
+    value = np.zeros(parts.max_entries + 1)
+    cdef int[::1] index_view = index
+    cdef double[::1] value_view = value
+    cdef Py_ssize_t n
+    with nogil:
+        n = parts.difference(i, &first[0], &second[0], &index_view[0], &value_view[0])
     return index[:n], value[:n]
 
 
@@ -217,8 +221,12 @@ def augment(Loss loss not None, Py_ssize_t i, double scale, theta):
     float
         The part of the loss that no part of the label carries, times ``scale``.
     """
-    cdef double[::1] view = _theta(loss, i, theta, writable=True)
+    # A loss over nodes knows where their scores end, not what follows them.
+    needed = _limits(loss, i)[0]
+    cdef double[::1] view = _array(theta, np.float64, "theta", writable=True)
     cdef double constant
+    if needed is not None and theta.size < needed:
+        raise ValueError(f"theta: found {theta.size} entries, expected at least {needed}")
     if not loss.decomposes:
         raise ValueError(f"{type(loss).__name__} does not decompose over the parts")
     with nogil:

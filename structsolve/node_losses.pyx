@@ -6,6 +6,12 @@ from libc.stdint cimport int64_t
 from .operators cimport Loss
 
 
+cdef object _labels_of(Py_ssize_t i, const int64_t* offsets, Py_ssize_t n):
+    if not 0 <= i < n:
+        raise ValueError(f"example {i} of {n}: expected 0 to {n - 1}")
+    return offsets[i + 1] - offsets[i]
+
+
 cdef class NodeLoss(Loss):
     """``sum_v cost[y_iv, y_v]``, or its mean over the nodes.
 
@@ -26,7 +32,7 @@ cdef class NodeLoss(Loss):
     cdef const int* labels
     cdef const int64_t* offsets
     cdef const double* cost
-    cdef Py_ssize_t n_states, shared_size, stride
+    cdef Py_ssize_t n, n_states, shared_size, stride
     cdef bint normalised, hamming
     cdef object owners
 
@@ -38,6 +44,7 @@ cdef class NodeLoss(Loss):
         self.owners = (labels, offsets, cost_view)
         self.labels = &label_view[0] if label_view.shape[0] else NULL
         self.offsets = &offset_view[0]
+        self.n = offset_view.shape[0] - 1
         self.n_states = cost_view.shape[1]
         self.cost = &cost_view[0, 0]
         self.shared_size, self.stride, self.normalised = shared_size, stride, normalised
@@ -47,6 +54,11 @@ cdef class NodeLoss(Loss):
         self.hamming = bool(known and (square == 1 - np.eye(self.n_states)).all())
         self.decomposes = True
         self.averaged = normalised
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        size = _labels_of(i, self.offsets, self.n)
+        return self.shared_size + size * self.stride, size, self.n_states
 
     cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
         cdef Py_ssize_t v, first = self.offsets[i], n = self.offsets[i + 1] - first
@@ -80,6 +92,7 @@ cdef class ZeroOneLoss(Loss):
 
     cdef const int* labels
     cdef const int64_t* offsets
+    cdef Py_ssize_t n
     cdef object owners
 
     def __init__(self, labels, offsets):
@@ -88,8 +101,13 @@ cdef class ZeroOneLoss(Loss):
         self.owners = (labels, offsets)
         self.labels = &label_view[0] if label_view.shape[0] else NULL
         self.offsets = &offset_view[0]
+        self.n = offset_view.shape[0] - 1
         self.zero_one = True
         self.averaged = True
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        return None, _labels_of(i, self.offsets, self.n), None
 
     cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
         cdef Py_ssize_t v

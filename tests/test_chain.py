@@ -1,4 +1,4 @@
-"""Chain operators against enumeration on thousands of small cases; then what that misses."""
+"""Chain operators against enumeration, on thousands of small cases; then what that misses."""
 
 import numpy as np
 import pytest
@@ -171,10 +171,10 @@ def test_parts_against_enumeration(variant):
     for length, k in SIZES:
         case = Case(length, k, *variant)
 
-        def dense(entries, size=case.size, case=case):
+        def dense(entries, case=case):
             index, value = entries
             assert len(index) <= case.parts.max_entries
-            return np.bincount(index, value, minlength=size)
+            return np.bincount(index, value, minlength=case.size)
 
         for row in rng.integers(len(case.labels), size=10):
             other = rng.integers(len(case.labels))
@@ -285,11 +285,11 @@ def test_long_chains_in_both_forms(k, length, scale):
 
 
 def test_paths_that_only_pay_in_the_end():
-    """Two groups of states without a way across: one falls far behind, then wins."""
+    """Two groups of states without a way across: one falls far behind, then catches up."""
     from structsolve.plugins.chain._sum_product import ChainSumProduct
 
     k, length = 4, 400
-    layout, shape, theta, views = long_chain(k, length, 0.5, np.random.default_rng(0))
+    layout, shape, theta, views = long_chain(k, length, 0.05, np.random.default_rng(0))
     views["transition"][:2, 2:] = views["transition"][2:, :2] = NONE
     views["node"][: length // 2, :2] -= 20
     views["node"][length // 2 :, :2] += 20
@@ -298,7 +298,7 @@ def test_paths_that_only_pay_in_the_end():
     found = layout.theta_views(marginals, length, length - 1)
     assert value == pytest.approx(total, rel=1e-12)
     np.testing.assert_allclose(found["node"], expected, atol=1e-9)
-    assert 1e-6 < expected[0, :2].sum() < 1 - 1e-6 or expected[0].max() < 1
+    assert 1e-6 < expected[0, :2].sum() < 1 - 1e-6
     assert not found["transition"][:2, 2:].any()
 
 
@@ -353,8 +353,8 @@ def test_nan_and_infinity_do_not_pass_for_marginals(name, bad):
         faces.project(case.projection, 0, theta)
     label, _ = faces.argmax(case.oracle, 0, theta, 3)
     assert label.min() >= 0 and label.max() < 3
-    for labels in (faces.kbest(case.oracle, 0, theta, 5, 3)[0],):
-        assert labels.min() >= 0 and labels.max() < 3
+    labels, _ = faces.kbest(case.oracle, 0, theta, 5, 3)
+    assert labels.min() >= 0 and labels.max() < 3
 
 
 @settings(max_examples=40, deadline=None)
@@ -421,10 +421,8 @@ def test_bad_arguments_are_refused():
             lambda x: faces.difference(case.parts, 0, label, x),
             lambda x: faces.difference(case.parts, 0, x, label),
         ):
-            with pytest.raises((ValueError, TypeError)):
+            with pytest.raises(ValueError, match="label|truth"):
                 call(bad)
-                if bad is None:
-                    raise TypeError("encode() of None")
     for i in (-1, 3, 10**9):
         with pytest.raises(ValueError, match=f"example {i}"):
             faces.argmax(case.oracle, i, good, 2)

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from reference.chains import labelings
 from structsolve.node_losses import make_node_loss
-from structsolve.plugins.chain import ChainStructure, structsolve_parts
+from structsolve.plugins.chain import ChainStructure, structsolve_oracle, structsolve_parts
 from structsolve.plugins.multiclass import MulticlassStructure
+from structsolve.potentials import LinearPotentials
+from structsolve.surrogates.margin import MarginRescaling
 
 from structsolve import faces
 from structsolve.losses import ClassWeights, CostMatrix
@@ -74,6 +76,38 @@ def test_single_nodes(loss):
         for s in range(K):
             found = faces.loss_value(native, i, np.array([s], np.int32))
             assert found == pytest.approx(LOSSES[loss]([truth], [s]))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
+def test_margin_rescaling_finds_the_most_violated_label(loss, scale):
+    rng = np.random.default_rng(0)
+    space, examples = chains()
+    parts = structsolve_parts(space, examples)
+    surrogate = MarginRescaling(
+        LinearPotentials(examples, space.layout),
+        structsolve_oracle(space, examples),
+        parts,
+        make_node_loss(space, examples, loss),
+        examples.labels,
+        examples.label_offsets,
+    )
+    keys = set()
+    for _ in range(20):
+        for i, truth in enumerate(TRUTHS):
+            theta = scale * rng.normal(size=space.layout.theta_size(len(truth), len(truth) - 1))
+            truth = np.array(truth, np.int32)
+
+            def margin(label, i=i, theta=theta, truth=truth):
+                index, value = faces.difference(parts, i, truth, label)
+                return LOSSES[loss](truth, label) - theta[index] @ value
+
+            cut = faces.cut(surrogate, i, theta)
+            best = max(margin(y) for y in labelings(len(truth), K).astype(np.int32))
+            assert cut.bound == pytest.approx(best, abs=1e-12)
+            assert cut.b - theta[cut.index] @ cut.value == pytest.approx(best, abs=1e-12)
+            keys.add(cut.key)
+    assert len(keys) >= 3
 
 
 @pytest.mark.parametrize("loss", ["hamming", "normalized-hamming", "zero-one"])

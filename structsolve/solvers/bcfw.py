@@ -30,6 +30,9 @@ class BCFW(Solver):
     ----------
     steps : {"pairwise", "frank-wolfe"}
         Move weight from the worst cut to the best, or from all to the best.
+    oracle_calls : int, default=1
+        Most oracle calls per visit of an example in an oracle pass; further ones see the scores
+        that the steps before them have left.
     max_steps : int, default=30
         Line searches per visit; 1 with ``cached_passes=0`` is the original algorithm.
     inner_tol : float, default=0.1
@@ -66,6 +69,7 @@ class BCFW(Solver):
     def __init__(
         self,
         steps: str = "pairwise",
+        oracle_calls: int = 1,
         max_steps: int = 30,
         inner_tol: float = 0.1,
         cached_passes: int = 200,
@@ -77,6 +81,7 @@ class BCFW(Solver):
         certify_every: int = 10,
     ):
         self.steps = steps
+        self.oracle_calls = oracle_calls
         self.max_steps = max_steps
         self.inner_tol = inner_tol
         self.cached_passes = cached_passes
@@ -97,6 +102,7 @@ class BCFW(Solver):
                     f"BCFW: {name} is {getattr(self, name)!r}, expected one of {known}"
                 )
         for name, least in (
+            ("oracle_calls", 1),
             ("max_steps", 1),
             ("cached_passes", 0),
             ("max_cuts", 2),
@@ -135,7 +141,7 @@ class BCFWRun(Run):
 
     def step(self) -> dict[str, Any]:
         solver = self.solver
-        estimate, calls = self._pass(self._order(), 1)
+        estimate, calls = self._pass(self._order(), solver.oracle_calls)
         cached = 0
         if solver.cached_passes:
             before = self.last_dual

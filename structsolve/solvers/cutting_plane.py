@@ -29,11 +29,13 @@ class CuttingPlane(Solver):
     slack : {"one", "n"}
         One cut per pass for the mean of all examples, or one per example and pass: fewer passes,
         a much larger program; for small data and costly oracles.
-    step : float, default=0.2
+    step : float, optional
         The next cut is taken this far on the way from the best weights so far to the minimiser of
-        the model; 1 is plain BMRM, which jumps about while the model is poor.
-    inactive : int, default=50
-        Drop a cut that has had no weight in so many programs in a row.
+        the model.  1 is plain BMRM, which jumps about while the model is poor.  By default 0.2
+        in the one-slack form and 1 in the n-slack form.
+    inactive : int, optional
+        Drop a cut that has had no weight in so many programs in a row; by default 50 in the
+        one-slack form and 5 in the n-slack form.
     constraints : list of LinearConstraint or WeightBounds, optional
         What every w must satisfy; anything with ``rows(layout)`` will do.
 
@@ -57,8 +59,8 @@ class CuttingPlane(Solver):
     def __init__(
         self,
         slack: str = "one",
-        step: float = 0.2,
-        inactive: int = 50,
+        step: float | None = None,
+        inactive: int | None = None,
         constraints: Any = None,
     ):
         self.slack = slack
@@ -69,9 +71,11 @@ class CuttingPlane(Solver):
     def start(self, start: Start) -> CuttingPlaneRun:
         if self.slack not in ("one", "n"):
             raise ValueError(f"CuttingPlane: slack is {self.slack!r}, expected 'one' or 'n'")
-        if not 0 < self.step <= 1:
+        if self.step is not None and not 0 < self.step <= 1:
             raise ValueError(f"CuttingPlane: step is {self.step!r}, expected 0 < step <= 1")
-        if not isinstance(self.inactive, (int, np.integer)) or self.inactive < 1:
+        if self.inactive is not None and (
+            not isinstance(self.inactive, (int, np.integer)) or self.inactive < 1
+        ):
             raise ValueError(
                 f"CuttingPlane: inactive is {self.inactive!r}, expected an integer >= 1"
             )
@@ -93,6 +97,7 @@ class OneSlack:
             self.gram = (penalised @ penalised.T).toarray()
 
     caps = np.ones(1)
+    share, patience = 0.2, 50
 
     def pass_over(self, run: CuttingPlaneRun, at: np.ndarray) -> tuple[float, int]:
         """Take a cut at ``at``; return the mean surrogate there, and the oracle calls."""
@@ -145,6 +150,7 @@ class NSlack:
     """Cuts of each example, as sparse rows."""
 
     gram = None
+    share, patience = 1.0, 5
 
     def __init__(self, dim: int, caps: np.ndarray):
         import scipy.sparse as sp
@@ -225,6 +231,8 @@ class CuttingPlaneRun(Run):
             self.store = OneSlack(problem.dim, self.constraints, inside)
         else:
             self.store = NSlack(problem.dim, problem.weights)
+        self.share = self.store.share if solver.step is None else float(solver.step)
+        self.patience = self.store.patience if solver.inactive is None else int(solver.inactive)
         self.box = 10.0
         self.best_primal, self.best_dual = np.inf, 0.0
         self.w = np.zeros(problem.dim)
@@ -275,11 +283,10 @@ class CuttingPlaneRun(Run):
             self.box *= 10
         used = found.x[len(self.constraints.c) :] > 1e-9 * self.store.caps[self.store.group]
         self.store.idle = np.where(used, 0, self.store.idle + 1)
-        stale = self.store.idle >= self.solver.inactive
+        stale = self.store.idle >= self.patience
         if stale.any():
             self.store.keep(~stale)
-        share = self.solver.step
-        self.next = (1 - share) * self.best_w + share * self.w
+        self.next = (1 - self.share) * self.best_w + self.share * self.w
 
     def _certificate(self) -> dict[str, Any]:
         return {

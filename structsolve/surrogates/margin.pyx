@@ -66,6 +66,14 @@ cdef class MarginRescaling(Surrogate):
         scratch = oracle.work_bytes if self.pairs == 1 else oracle.kbest_bytes(2)
         self.work_bytes = self.theta_bytes + self.label_bytes + scratch + 192
 
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        if not 0 <= i < self.potentials.n:
+            raise ValueError(
+                f"example {i} of {self.potentials.n}: expected 0 to {self.potentials.n - 1}"
+            )
+        return self.potentials.theta_size(i), None, None
+
     cdef int cut(self, Py_ssize_t i, const double* theta, Cut* cut, char* work) except -1 nogil:
         cdef double* augmented = <double*>_align(work)
         cdef int* label = <int*>_align(work + self.theta_bytes)
