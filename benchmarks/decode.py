@@ -9,6 +9,7 @@ vectorised C loops, per cell of the recursion, (L - 1) K^2 cells a chain.
 from __future__ import annotations
 
 import argparse
+import time
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,34 @@ CHAINS = ((8, 26), (1000, 26), (100, 200))
 
 
 def our_kernel_times(structsolve: Any, length: int, states: int) -> dict[str, float]:
-    """Nanoseconds per cell of our Viterbi and sum-product.
+    """Nanoseconds per cell of our Viterbi and sum-product on one chain, transitions shared."""
+    if structsolve is None:
+        return {}
+    from structsolve import faces
+    from structsolve.blocks import Block, Layout, aligned_zeros
+    from structsolve.plugins.chain._layout import ChainShape
+    from structsolve.plugins.chain._oracle import ChainOracle
+    from structsolve.plugins.chain._sum_product import ChainSumProduct
 
-    TO BE FILLED by whoever knows the kernels' Python faces: return {"Viterbi ours": ns,
-    "forward ours": ns} for one chain of `length` nodes and `states` states.
-    """
-    return {}
+    blocks = [Block("transition", "shared", (states, states)), Block("node", "node", (states,))]
+    layout = Layout(blocks, 1)
+    shape = ChainShape(layout, np.array([0, length], dtype=np.int64))
+    theta = aligned_zeros(layout.theta_size(length, length - 1))
+    rng = np.random.default_rng(0)
+    for view in layout.theta_views(theta, length, length - 1).values():
+        view[...] = rng.normal(size=view.shape)
+    cells = (length - 1) * states**2
+    repeat = max(10, 20_000_000 // cells)
+    viterbi = min(
+        faces.seconds_per_call(ChainOracle(shape), 0, theta, length, repeat) for _ in range(5)
+    )
+    projection = ChainSumProduct(shape)
+    forward = []
+    for _ in range(5):
+        begun = time.process_time()
+        projection.log_partition(0, theta, repeat)
+        forward.append((time.process_time() - begun) / repeat)
+    return {"Viterbi ours": viterbi * 1e9 / cells, "forward ours": min(forward) * 1e9 / cells}
 
 
 def letters_per_second(structsolve: Any, repeat: int) -> None:

@@ -92,6 +92,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         One per pass: ``primal``, ``dual``, ``gap``, ``certified``, ``oracle_calls``, ``seconds``.
     n_iter_ : int
     stop_reason_ : {"converged", "max_iter", "early_stopping", "callback", "interrupted"}
+    memory_ : dict of str to int
+        Bytes that training held at its end: packed examples, dual variables, weights.
     space_ : Space
         The structure on the training data.
 
@@ -194,6 +196,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         outcome = self._drive(run, validation, space, fingerprint + repr(float(self.alpha)))
         if self.warm_start and hasattr(run, "continue_at"):
             self._run = (fingerprint, run)
+        self.memory_ = run.memory()
         self._finish(space, outcome, X)
         return self
 

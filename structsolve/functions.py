@@ -162,12 +162,14 @@ class FunctionSpace(Space):
 
     # -- what the adapters call ------------------------------------------------------------------
 
-    def argmax(self, examples: Examples, i: int, theta: dict[str, np.ndarray]) -> Any:
+    def argmax(self, examples: Examples, i: int, theta: dict[str, np.ndarray]) -> list[int]:
         x = examples.topology["objects"][i]
         y = _call("oracle(w, x)", i, self.structure.oracle, theta["weights"], x)
         return [self._number(examples, i, y)]
 
-    def argmax_augmented(self, examples: Examples, i: int, theta: dict[str, np.ndarray]) -> Any:
+    def argmax_augmented(
+        self, examples: Examples, i: int, theta: dict[str, np.ndarray]
+    ) -> list[int]:
         w, x = theta["weights"], examples.topology["objects"][i]
         truth = examples.label(i)
         y = _call(

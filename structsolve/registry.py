@@ -55,8 +55,7 @@ class Registry:
         Ours come first: hooks ask the last one registered first, so that any other plugin may
         answer in place of a structure's own, whatever the order on ``sys.path``.
         """
-        found: list[Any] = []
-        seen: set[str] = set()
+        found, seen = [], set()
         for distribution in importlib.metadata.distributions():
             try:
                 entries = [e for e in distribution.entry_points if e.group == GROUP]
@@ -85,7 +84,7 @@ class Registry:
 
     def register(self, module: Any, name: str | None = None) -> None:
         """Register a module or object with hook implementations (for scripts and tests)."""
-        plugin = Plugin(name or str(getattr(module, "__name__", type(module).__name__)))
+        plugin = Plugin(name or getattr(module, "__name__", type(module).__name__))
         self.add(module, plugin)
 
     def unregister(self, module: Any) -> None:

@@ -57,6 +57,10 @@ class Run:
         """Return the best weights so far (a copy)."""
         raise NotImplementedError
 
+    def memory(self) -> dict[str, int]:
+        """Return the bytes held, by purpose; empty where a run does not keep count."""
+        return {}
+
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return everything a checkpoint needs: JSON-able values, and arrays."""
         raise NotImplementedError

@@ -247,6 +247,14 @@ class BCFWRun(Run):
             return self.best_w.copy()
         return self.loop.w.copy()
 
+    def memory(self) -> dict[str, int]:
+        loop = self.loop
+        return {
+            "examples": self.given.problem.potentials.nbytes,
+            "duals": loop.cuts.nbytes,
+            "weights": loop.w.nbytes + loop.average.nbytes + self.best_w.nbytes,
+        }
+
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         meta = {
             "rng": rng_state(self.given.rng),

@@ -146,8 +146,7 @@ def check_state(case: Case) -> None:
             case.fail("state", f"returns {name!r} as an array without objects", None, array, "one")
     with case.promise("space_from_state", "rebuilds the space"):
         twin = case.structure.space_from_state(meta, arrays)
-    classes: Any = getattr(space, "classes_", None)
-    twins: Any = getattr(twin, "classes_", None)
+    classes, twins = getattr(space, "classes_", None), getattr(twin, "classes_", None)
     if classes is not None and not (
         np.array_equal(classes, twins) and classes.dtype == twins.dtype
     ):

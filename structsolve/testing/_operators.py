@@ -175,12 +175,12 @@ def check_losses(case: Case, extra: Any) -> None:
         what = f"Loss {name!r}"
         for i in range(case.n):
             truth = case.examples.label(i)
-            found = []
+            values = []
             for label in case.labels[i]:
                 given = Guarded(len(label), np.int32, label)
                 with case.promise(f"{what}.value", "answers without an exception", i):
-                    found.append(_calls.loss_value(loss, i, given.memory))
-            values = np.array(found)
+                    values.append(_calls.loss_value(loss, i, given.memory))
+            values = np.array(values)
             at_truth = values[case.find(i, truth)]
             if at_truth != 0:
                 case.fail(f"{what}.value", "is 0 for the true label", i, at_truth, 0)
