@@ -450,6 +450,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         for array in (examples.offsets, examples.labels, problem.weights):
             digest.update(np.ascontiguousarray(array).data)
         settings = {
+            # Objects that arrays do not hold ("functions") are known by identity alone.
+            "identity": repr(examples.topology.get("identity")),
             "structure": repr(problem.space.structure),
             "classes": repr(getattr(problem.space, "classes_", None)),
             "surrogate": repr(self.surrogate),

@@ -117,6 +117,7 @@ class FunctionSpace(Space):
     loss_names = ("hamming", "functions")
     loss_averaged = True
     can_be_saved = False
+    structure: FunctionStructure
 
     def __init__(self, structure: FunctionStructure, dim: int):
         super().__init__(structure, Layout([Block("weights", "shared", (dim,))], 0))
@@ -169,7 +170,7 @@ class FunctionSpace(Space):
 
     def argmax_augmented(
         self, examples: Examples, i: int, theta: dict[str, np.ndarray]
-    ) -> list[int]:
+    ) -> np.ndarray:
         w, x = theta["weights"], examples.topology["objects"][i]
         truth = examples.label(i)
         y = _call(
@@ -192,7 +193,7 @@ class FunctionSpace(Space):
 
     def parts(self, examples: Examples, i: int, label: np.ndarray) -> dict[str, Any]:
         kind = "answer"
-        if examples.labels is not None and label[0] == examples.labels[i]:
+        if examples.labels is not None and label[0] == examples.label(i)[0]:
             kind = "truth"
         return {"weights": _remember(examples, kind, i, label[0], self._features)}
 
@@ -209,7 +210,7 @@ class FunctionSpace(Space):
         return float(w[index] @ values)
 
     def _loss(self, examples: Examples, i: int, number: int) -> float:
-        truth, y = self.unpack(np.array([examples.labels[i], number]), examples)
+        truth, y = self.unpack(np.array([examples.label(i)[0], number]), examples)
         value = _call("loss(y_true, y_pred)", i, self.structure.loss, truth, y)
         try:
             return float(value)

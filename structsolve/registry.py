@@ -55,7 +55,8 @@ class Registry:
         Ours come first: hooks ask the last one registered first, so that any other plugin may
         answer in place of a structure's own, whatever the order on ``sys.path``.
         """
-        found, seen = [], set()
+        found: list[tuple[bool, Plugin, Any, Any]] = []
+        seen = set()
         for distribution in importlib.metadata.distributions():
             try:
                 entries = [e for e in distribution.entry_points if e.group == GROUP]
@@ -84,7 +85,7 @@ class Registry:
 
     def register(self, module: Any, name: str | None = None) -> None:
         """Register a module or object with hook implementations (for scripts and tests)."""
-        plugin = Plugin(name or getattr(module, "__name__", type(module).__name__))
+        plugin = Plugin(str(name or getattr(module, "__name__", type(module).__name__)))
         self.add(module, plugin)
 
     def unregister(self, module: Any) -> None:
@@ -239,7 +240,8 @@ def _label(owner: Plugin | None) -> str:
 
 def _plugin_of(name: str, distribution: importlib.metadata.Distribution) -> Plugin:
     try:
-        return Plugin(name, distribution.metadata["Name"] or "?", distribution.version or "?")
+        source = str(distribution.metadata["Name"] or "?")
+        return Plugin(name, source, str(distribution.version or "?"))
     except Exception:  # metadata cut short
         return Plugin(name, str(getattr(distribution, "_path", "?")), "?")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from structsolve.plugins.chain.space import ChainSpace, ChainStructure
 
 from structsolve import FunctionStructure
+from structsolve.plugins.chain.space import ChainSpace, ChainStructure
 from structsolve.structure import NodeSpace
 
 

@@ -5,6 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.chains import Chain, labelings
+
+from structsolve import faces
+from structsolve.blocks import Block, Layout
+from structsolve.kbest import kbest as kbest_with_bans
 from structsolve.plugins.chain import (
     ChainStructure,
     structsolve_oracle,
@@ -12,10 +16,6 @@ from structsolve.plugins.chain import (
     structsolve_projection,
 )
 from structsolve.plugins.chain._layout import ChainShape
-
-from structsolve import faces
-from structsolve.blocks import Block, Layout
-from structsolve.kbest import kbest as kbest_with_bans
 
 VARIANTS = [(t, s, e) for t in (True, False) for s in (True, False) for e in (True, False)]
 SIZES = [

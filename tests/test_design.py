@@ -5,12 +5,12 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from structsolve.design import Design
-from structsolve.potentials import LinearPotentials
 
 from structsolve import faces
 from structsolve.blocks import Block, Layout, padded
+from structsolve.design import Design
 from structsolve.examples import Examples
+from structsolve.potentials import LinearPotentials
 
 STORAGE = ["dense f64", "dense f32", "csr f64", "csr f32", "csr ones"]
 LENGTHS = [3, 1, 4, 2]

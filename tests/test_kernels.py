@@ -40,13 +40,12 @@ def designs(dense, sparse):
 
 def compute():
     """All results by name, for all widths."""
+    from structsolve import faces
+    from structsolve.blocks import Block, Layout, padded
     from structsolve.design import Design
     from structsolve.plugins.chain._layout import ChainShape
     from structsolve.plugins.chain._oracle import ChainOracle
     from structsolve.plugins.chain._sum_product import ChainSumProduct
-
-    from structsolve import faces
-    from structsolve.blocks import Block, Layout, padded
 
     results = {}
     for k in WIDTHS:
@@ -148,13 +147,12 @@ def test_versions_agree(results, version):
 @pytest.mark.parametrize("shift", [0.0, -3.25, 700.0])
 def test_exponentials_to_the_last_bits(shift):
     """Softmax of pairs is the exponential kernel in a thin coat."""
+    from structsolve import faces
     from structsolve.plugins.multiclass import (
         MulticlassStructure,
         structsolve_oracle,
         structsolve_projection,
     )
-
-    from structsolve import faces
 
     k = 4096
     space = MulticlassStructure().make_space(np.zeros((1, 1)), [0], classes=range(k))

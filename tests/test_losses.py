@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 from reference.chains import labelings
+
+from structsolve import faces
+from structsolve.losses import ClassWeights, CostMatrix
 from structsolve.node_losses import make_node_loss
 from structsolve.plugins.chain import ChainStructure, structsolve_oracle, structsolve_parts
 from structsolve.plugins.multiclass import MulticlassStructure
 from structsolve.potentials import LinearPotentials
 from structsolve.surrogates.margin import MarginRescaling
-
-from structsolve import faces
-from structsolve.losses import ClassWeights, CostMatrix
 
 K = 3
 COST = np.array([[0, 1, 2.5], [4, 0, 0.5], [3, 1, 0]])

@@ -5,15 +5,15 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import logsumexp, softmax
 from sklearn.exceptions import DataConversionWarning
+
+from structsolve import faces
+from structsolve.kbest import kbest as kbest_with_bans
 from structsolve.plugins.multiclass import (
     MulticlassStructure,
     structsolve_oracle,
     structsolve_parts,
     structsolve_projection,
 )
-
-from structsolve import faces
-from structsolve.kbest import kbest as kbest_with_bans
 
 KINDS = ["normal", "ties", "equal", "huge", "forbidden", "one left"]
 WIDTHS = [*range(1, 35), 64, 100, 1000]

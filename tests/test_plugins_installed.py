@@ -13,9 +13,9 @@ import venv
 from pathlib import Path
 
 import pytest
-from structsolve.operators import ABI
 
 import structsolve
+from structsolve.operators import ABI
 
 pytestmark = pytest.mark.slow
 

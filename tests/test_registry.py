@@ -9,10 +9,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 from python_structures import PyChainStructure
-from structsolve.operators import ABI, Oracle, Parts
 
 import structsolve
 from structsolve import Named, hookimpl, registry
+from structsolve.operators import ABI, Oracle, Parts
 from structsolve.problem import ask_loss, ask_oracle, ask_parts
 from structsolve.registry import Registry
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .. import problem
-from . import _calls
+from . import _calls  # type: ignore[attr-defined]
 
 # Bytes on each side of memory that an operator is given, and what they hold: as a double the
 # pattern is 1.4e306, so that reading beyond the end does not go unnoticed either.
@@ -184,6 +184,12 @@ class Case:
         """Return the row of a label among all labels, None where it is not one of them."""
         rows = np.flatnonzero((self.labels[i] == label).all(axis=1))
         return int(rows[0]) if rows.size else None
+
+    def row(self, i: int, label: np.ndarray) -> int:
+        """Return the row of a label that is known to be one of all labels."""
+        row = self.find(i, label)
+        assert row is not None
+        return row
 
     def thetas(self, i: int) -> dict[str, np.ndarray]:
         """Return scores of several kinds, zero in the padding."""
@@ -360,6 +366,15 @@ class Case:
         if not np.isfinite(value).all():
             self.fail(what, "gives finite values", i, value, "finite numbers")
         return index, value
+
+    def losses(self, what: str, loss: Any, i: int) -> np.ndarray:
+        """Return the loss of every label."""
+        values = []
+        for label in self.labels[i]:
+            given = Guarded(len(label), np.int32, label)
+            with self.promise(f"{what}.value", "answers without an exception", i):
+                values.append(_calls.loss_value(loss, i, given.memory))
+        return np.array(values)
 
     def project(
         self, projection: Any, name: str, i: int, theta: np.ndarray

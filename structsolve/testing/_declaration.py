@@ -146,10 +146,8 @@ def check_state(case: Case) -> None:
             case.fail("state", f"returns {name!r} as an array without objects", None, array, "one")
     with case.promise("space_from_state", "rebuilds the space"):
         twin = case.structure.space_from_state(meta, arrays)
-    classes, twins = getattr(space, "classes_", None), getattr(twin, "classes_", None)
-    if classes is not None and not (
-        np.array_equal(classes, twins) and classes.dtype == twins.dtype
-    ):
+    classes, twins = (np.asarray(getattr(s, "classes_", ())) for s in (space, twin))
+    if not np.array_equal(classes, twins) or classes.dtype != twins.dtype:
         case.fail("space_from_state", "keeps the classes", None, twins, classes)
     for name in ("blocks", "n_features", "n_edge_features", "intercept", "dim"):
         found, expected = getattr(twin.layout, name), getattr(case.layout, name)

@@ -13,7 +13,7 @@ import numpy as np
 from .. import problem, registry
 from ..operators import Loss, Projection
 from ..structure import NodeSpace
-from . import _calls
+from . import _calls  # type: ignore[attr-defined]
 from ._case import TOLERANCE, Case, Guarded
 
 
@@ -175,18 +175,13 @@ def check_losses(case: Case, extra: Any) -> None:
         what = f"Loss {name!r}"
         for i in range(case.n):
             truth = case.examples.label(i)
-            values = []
-            for label in case.labels[i]:
-                given = Guarded(len(label), np.int32, label)
-                with case.promise(f"{what}.value", "answers without an exception", i):
-                    values.append(_calls.loss_value(loss, i, given.memory))
-            values = np.array(values)
-            at_truth = values[case.find(i, truth)]
+            values = case.losses(what, loss, i)
+            at_truth = float(values[case.row(i, truth)])
             if at_truth != 0:
                 case.fail(f"{what}.value", "is 0 for the true label", i, at_truth, 0)
             if not np.isfinite(values).all() or values.min() < 0:
                 case.fail(f"{what}.value", "is finite and at least 0", i, values, ">= 0")
-            wrong = np.array([label.tolist() != truth.tolist() for label in case.labels[i]])
+            wrong = (case.labels[i] != truth).any(axis=1)
             if loss.zero_one and not (values == wrong).all():
                 case.fail(
                     f"{what}.zero_one",
@@ -235,16 +230,11 @@ def check_augmented_oracle(case: Case, loss: Any) -> None:
     native = problem.ask_loss(case.space, case.examples, loss)
     what = "Oracle.argmax_augmented"
     for i in range(case.n):
-        values = np.array(
-            [
-                _calls.loss_value(native, i, Guarded(len(y), np.int32, y).memory)
-                for y in case.labels[i]
-            ]
-        )
+        values = case.losses(f"Loss {loss!r}", native, i)
         for kind, theta in case.thetas(i).items():
             label, value, found = case.argmax_augmented(i, theta)
             _check_best(case, what, i, kind, label, value, case.mu[i] @ theta + values)
-            case.near(what, "returns the loss of its label", i, found, values[case.find(i, label)])
+            case.near(what, "returns the loss of its label", i, found, values[case.row(i, label)])
 
 
 def check_projections(case: Case) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import problem, registry
-from . import _calls
-from ._case import Case, Guarded
+from ._case import Case
 
 ALPHA = 0.1
 TOL, PASSES = 1e-7, 400
@@ -89,12 +88,9 @@ def objective(case: Case, loss: Any, w: np.ndarray) -> float:
     total = 0.0
     for i in range(case.n):
         theta = scores(case, i, w)
-        truth = case.mu[i][case.find(i, case.examples.label(i))]
-        violations = [
-            _calls.loss_value(native, i, Guarded(len(y), np.int32, y).memory) + theta @ (mu - truth)
-            for y, mu in zip(case.labels[i], case.mu[i])
-        ]
-        total += weights[i] * max(violations)
+        truth = case.mu[i][case.row(i, case.examples.label(i))]
+        violations = case.losses(f"Loss {loss!r}", native, i) + (case.mu[i] - truth) @ theta
+        total += weights[i] * violations.max()
     return float(0.5 * ALPHA * w @ w + total / weights.sum())
 
 

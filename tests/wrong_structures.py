@@ -1,0 +1,390 @@
+"""Structures that each break one promise, with the message they must be met with."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from python_structures import (
+    PyChainSpace,
+    PyChainStructure,
+    SubsetStructure,
+    subset_features,
+    subset_labels,
+    subset_loss,
+)
+
+from structsolve import Examples
+
+
+class WrongStructure(PyChainStructure):
+    """Its space is of the class ``space_class``; a subclass gets one thing wrong."""
+
+    space_class = PyChainSpace
+
+    def make_space(self, X, Y, classes=None, fit_intercept=True):
+        return self.space_class.of(super().make_space(X, Y, classes, fit_intercept))
+
+    def space_from_state(self, state, arrays):
+        return self.space_class.of(super().space_from_state(state, arrays))
+
+
+WRONG = []
+
+
+def wrong(message):
+    """Collect a wrong space (or structure) with the message it must be met with."""
+
+    def collect(cls):
+        if not isinstance(cls, type) or issubclass(cls, PyChainSpace):
+            space_class = cls
+            cls = type(f"Structure{cls.__name__}", (WrongStructure,), {"space_class": space_class})
+        WRONG.append(pytest.param(cls, message, id=cls.__name__.removeprefix("Structure")))
+        return cls
+
+    return collect
+
+
+@wrong(r"Oracle.argmax breaks a promise: it returns a label that attains the maximum \(random")
+class SecondBest(PyChainSpace):
+    def argmax(self, examples, i, theta):
+        return self.ranked(examples, i, theta)[0][:2][-1]
+
+
+@wrong(r"Oracle.argmax .* attains the maximum \(tied theta\)")
+class WrongUnderTies(PyChainSpace):
+    def argmax(self, examples, i, theta):
+        labels, scores = self.ranked(examples, i, theta)
+        tied = int(np.sum(scores == scores.max()))
+        return labels[tied if 1 < tied < len(labels) else 0]
+
+
+@wrong(r"Oracle.argmax .* gives the same answer twice")
+class RandomUnderTies(PyChainSpace):
+    rng = np.random.default_rng(0)
+
+    def argmax(self, examples, i, theta):
+        labels, scores = self.ranked(examples, i, theta)
+        return self.rng.permutation(labels[: np.sum(scores == scores.max())])[0]
+
+
+@wrong(r"Oracle.argmax .* attains the maximum \(constrained theta\).*score -inf")
+class DeafToConstraints(PyChainSpace):
+    def argmax(self, examples, i, theta):
+        finite = {name: np.nan_to_num(array, neginf=0.0) for name, array in theta.items()}
+        return super().argmax(examples, i, finite)
+
+
+@wrong(r"Oracle.argmax .* returns the value of its label")
+class WrongValue(PyChainSpace):
+    scored = False
+
+    def argmax(self, examples, i, theta):
+        label = super().argmax(examples, i, theta)
+        self.scored = True
+        return label
+
+    def parts(self, examples, i, label):
+        mu = super().parts(examples, i, label)
+        if self.scored:
+            self.scored = False
+            mu["node"] = 2 * mu["node"]
+        return mu
+
+
+@wrong(r"Oracle.argmax .* answers without an exception.*states 0 \.\. 2")
+class InvalidState(PyChainSpace):
+    def argmax(self, examples, i, theta):
+        return super().argmax(examples, i, theta) + 1
+
+
+@wrong(r"Oracle.argmax .* returns a label of the example")
+class InvalidLabel(PyChainSpace):
+    def enumerate_labels(self, examples, i):
+        rows = super().enumerate_labels(examples, i)
+        truth = examples.label(i)
+        return rows[(rows == truth).all(axis=1) | (rows[:, 0] != truth[0])]
+
+    def argmax(self, examples, i, theta):
+        truth = examples.label(i)
+        return np.where(np.arange(len(truth)) == 0, truth[0], (truth + 1) % 3)
+
+
+@wrong(r"Oracle.argmax .* answers without an exception.*read-only")
+class WritesIntoTheta(PyChainSpace):
+    def argmax(self, examples, i, theta):
+        theta["node"] += 1.0
+        return super().argmax(examples, i, theta)
+
+
+@wrong(r"Oracle.argmax .* in four threads as in one")
+class SharedWorkspace(PyChainSpace):
+    def argmax(self, examples, i, theta):
+        self.held = self.__dict__.setdefault("main", threading.get_ident()), i, theta
+        if threading.get_ident() != self.main:
+            time.sleep(1e-4)
+        _, _, held = self.held
+        length = len(examples.label(i))
+        if held["node"].shape[0] != length:
+            return np.zeros(length, dtype=int)
+        return super().argmax(examples, i, held)
+
+
+@wrong(r"Oracle.kbest .* returns the best first")
+class KBestUnsorted(PyChainSpace):
+    def kbest(self, examples, i, theta, k):
+        return super().kbest(examples, i, theta, k)[::-1]
+
+
+@wrong(r"Oracle.kbest .* returns distinct labels \(k=2")
+class KBestTwice(PyChainSpace):
+    def kbest(self, examples, i, theta, k):
+        labels = super().kbest(examples, i, theta, k)
+        return labels[[0, 0, *range(1, len(labels))]][:k]
+
+
+@wrong(r"Oracle.kbest .* returns the k best labels")
+class KBestSkips(PyChainSpace):
+    def kbest(self, examples, i, theta, k):
+        labels = super().kbest(examples, i, theta, 10**6)
+        return labels[[0, *range(2, len(labels)), 1]][:k]
+
+
+@wrong(r"Oracle.kbest .* finds k labels where there are k")
+class KBestTooFew(PyChainSpace):
+    def kbest(self, examples, i, theta, k):
+        return super().kbest(examples, i, theta, min(k, 2))
+
+
+@wrong(r"Parts.difference .* is encode\(truth\) - encode\(label\)")
+class PartsChange(PyChainSpace):
+    asked = 0
+
+    def parts(self, examples, i, label):
+        self.asked += 1
+        mu = super().parts(examples, i, label)
+        if self.asked % 5 == 0:
+            mu.pop("start")
+        return mu
+
+
+@wrong(r"Parts.encode .* answers without an exception.*shape \(2,\), expected \(3,\)")
+class PartsOfWrongShape(PyChainSpace):
+    def parts(self, examples, i, label):
+        return {**super().parts(examples, i, label), "start": np.ones(2)}
+
+
+@wrong(r"Oracle.argmax .* attains the maximum")
+class PartsOfAnotherScore(PyChainSpace):
+    def ranked(self, examples, i, theta):
+        return super().ranked(examples, i, {**theta, "transition": theta["transition"].T.copy()})
+
+
+class OwnLoss(PyChainSpace):
+    loss_names = ("own",)
+
+    def loss(self, examples, i, label):
+        return float(np.sum(label != examples.label(i)))
+
+    def loss_costs(self, examples, i):
+        return {"node": 1.0 - np.eye(len(self.classes_))[examples.label(i)]}, 0.0
+
+
+class OwnLossStructure(WrongStructure):
+    space_class = OwnLoss
+
+
+@wrong(r"Loss 'own'.value .* is 0 for the true label")
+class LossAtTruth(OwnLoss):
+    def loss(self, examples, i, label):
+        return 1.0 + super().loss(examples, i, label)
+
+
+@wrong(r"Loss 'own'.value .* is finite and at least 0")
+class LossNegative(OwnLoss):
+    def loss(self, examples, i, label):
+        return -super().loss(examples, i, label)
+
+
+@wrong(r"Loss 'own'.augment .* adds 1.0 times the loss to the score of every label")
+class LossDoesNotDecompose(OwnLoss):
+    def loss(self, examples, i, label):
+        return super().loss(examples, i, label) ** 2
+
+
+@wrong(r"Loss 'own'.augment .* adds 1.0 times the loss")
+class LossWithAWrongConstant(OwnLoss):
+    def loss_costs(self, examples, i):
+        costs, _ = super().loss_costs(examples, i)
+        return costs, 1.0
+
+
+@wrong(r"Oracle.argmax_augmented .* attains the maximum")
+class AugmentedWithoutLoss(OwnLoss):
+    def argmax_augmented(self, examples, i, theta):
+        return self.argmax(examples, i, theta)
+
+
+@wrong(r"Projection.project \(entropy\) .* returns the marginals of the Gibbs distribution")
+class ProjectionTooSoft(PyChainSpace):
+    def project(self, examples, i, theta, name):
+        _, value = super().project(examples, i, theta, name)
+        soft = {name: 0.5 * array for name, array in theta.items()}
+        return super().project(examples, i, soft, name)[0], value
+
+
+@wrong(r"Projection.project \(entropy\) .* returns the log-partition")
+class ProjectionValueOff(PyChainSpace):
+    def project(self, examples, i, theta, name):
+        mu, value = super().project(examples, i, theta, name)
+        return mu, value + 0.01
+
+
+@wrong(r"Projection.project \(entropy\) .* answers without an exception")
+class ProjectionOverflows(PyChainSpace):
+    def project(self, examples, i, theta, name):
+        mu, value = super().project(examples, i, theta, name)
+        with np.errstate(over="ignore"):
+            return mu, np.log(np.exp(value))
+
+
+class OtherProjection(PyChainSpace):
+    """A projection by another name: the oracle itself, whose regulariser is zero."""
+
+    projections = ("none",)
+
+    def project(self, examples, i, theta, name):
+        label = self.argmax(examples, i, theta)
+        return self.parts(examples, i, label), self.score(examples, i, theta, label)
+
+
+class OtherProjectionStructure(WrongStructure):
+    space_class = OtherProjection
+
+
+@wrong(r"Projection.project \(none\) .* returns the gradient of its value")
+class ProjectionGradientOff(OtherProjection):
+    def project(self, examples, i, theta, name):
+        mu, value = super().project(examples, i, theta, name)
+        return mu, 2 * value
+
+
+@wrong(r"Projection.project \(none\) .* stays in the convex hull")
+class ProjectionOutside(OtherProjection):
+    def project(self, examples, i, theta, name):
+        mu, value = super().project(examples, i, theta, name)
+        return {**mu, "node": 2 * mu["node"]}, value
+
+
+@wrong(r"space_from_state .* keeps the classes")
+class StateLosesAClass(PyChainSpace):
+    def state(self):
+        meta, arrays = super().state()
+        return meta, {"classes": arrays["classes"][:-1]}
+
+
+@wrong(r"space_from_state .* keeps the layout \(intercept\)")
+class StateLosesTheIntercept(PyChainSpace):
+    def state(self):
+        meta, arrays = super().state()
+        return {**meta, "intercept": False}, arrays
+
+
+@wrong(r"state .* returns values that JSON can hold.*not JSON serializable")
+class StateNotPlain(PyChainSpace):
+    def state(self):
+        meta, arrays = super().state()
+        return {**meta, "classes": arrays["classes"]}, arrays
+
+
+@wrong(r"pack .* keeps every example \(offsets\).*Found 3, expected 4")
+class PackDropsAnExample(PyChainSpace):
+    def pack(self, X, Y=None, sample_weight=None, unseen="error"):
+        if len(X) == 4:
+            X, Y = X[:-1], None if Y is None else Y[:-1]
+        return super().pack(X, Y, sample_weight, unseen)
+
+
+@wrong(r"unpack .* gives back the labels that were packed.*example \d")
+class PackTurnsLabelsRound(PyChainSpace):
+    def flatten(self, Y, offsets):
+        return super().flatten([y[::-1] for y in Y], offsets)
+
+
+@wrong(r"pack .* packs an example the same in any company")
+class PackDependsOnCompany(PyChainSpace):
+    def stack(self, X):
+        examples = super().stack(X)
+        examples.nodes = examples.nodes - examples.nodes.mean(axis=0)
+        return examples
+
+
+@wrong(r"pack .* leaves X and y as they are")
+class PackChangesX(PyChainSpace):
+    def stack(self, X):
+        examples = super().stack(X)
+        for x in X:
+            x[0] += 1
+        return Examples(examples.offsets, examples.nodes)
+
+
+@wrong(r"pack .* keeps sample_weight")
+class PackForgetsWeights(PyChainSpace):
+    def pack(self, X, Y=None, sample_weight=None, unseen="error"):
+        return super().pack(X, Y, None, unseen)
+
+
+@wrong(r"pack .* gives labels as contiguous int32")
+class PackWideLabels(PyChainSpace):
+    def pack(self, X, Y=None, sample_weight=None, unseen="error"):
+        examples = super().pack(X, Y, sample_weight, unseen)
+        if Y is not None:
+            examples.labels = examples.labels.astype(np.int64)
+        return examples
+
+
+@wrong(r"enumerate_labels .* lists the true label")
+class EnumeratesTooFew(PyChainSpace):
+    def enumerate_labels(self, examples, i):
+        rows = super().enumerate_labels(examples, i)
+        return rows[(rows != examples.label(i)).any(axis=1)]
+
+
+@wrong(r"enumerate_labels .* lists no label twice")
+class EnumeratesTwice(PyChainSpace):
+    def enumerate_labels(self, examples, i):
+        return np.repeat(super().enumerate_labels(examples, i), 2, axis=0)
+
+
+@wrong(r"__init__ breaks a promise: it stores 'transitions' unmodified")
+class ChangesParameters(PyChainStructure):
+    def __init__(self, start_end=True, transitions=True):
+        super().__init__(start_end, [transitions])
+
+
+@wrong(r"make_space .* does not change the structure")
+class FitsItself(WrongStructure):
+    def make_space(self, X, Y, classes=None, fit_intercept=True):
+        self.seen = len(X)
+        return super().make_space(X, Y, classes, fit_intercept)
+
+
+@wrong(r"sample .* draws examples.*NotImplementedError")
+class NoSample(WrongStructure):
+    sample = PyChainStructure.__mro__[2].sample
+
+
+@wrong(r"Oracle.argmax_augmented .* attains the maximum")
+class FunctionsWithoutLoss(SubsetStructure):
+    def __init__(self):
+        super().__init__(
+            oracle=lambda w, x, y=None: max(
+                subset_labels(x), key=lambda z: w @ subset_features(x, z)
+            )
+        )
+
+
+@wrong(r"Loss 'hamming'.value .* is 0 for the true label")
+class FunctionsWithASimilarity(SubsetStructure):
+    def __init__(self):
+        super().__init__(loss=lambda a, b: len(a) - subset_loss(a, b))
