@@ -11,6 +11,7 @@ from setuptools import Extension, find_packages, setup
 PACKAGE_DIR = {"structsolve": "structsolve", "structsolve.plugins": "plugins"}
 
 DEBUG = bool(os.environ.get("STRUCTSOLVE_DEBUG"))  # bounds checks in every loop
+OPTIMIZE = os.environ.get("STRUCTSOLVE_OPTIMIZE", "-O1" if DEBUG else "-O3")
 SANITIZE = os.environ.get("STRUCTSOLVE_SANITIZE")  # for example "address"
 
 DIRECTIVES = {
@@ -26,7 +27,7 @@ DIRECTIVES = {
 def compile_args() -> list[str]:
     if sys.platform == "win32":
         return ["/O2"]
-    args = ["-O1" if DEBUG else "-O3", "-g" if DEBUG or SANITIZE else "-g0"]
+    args = [OPTIMIZE, "-g" if DEBUG or SANITIZE else "-g0"]
     # One rounding per operation wherever the code says so: results are the same everywhere.
     args += ["-fno-math-errno", "-ffp-contract=off", "-Wno-unused-function"]
     return args + ([f"-fsanitize={SANITIZE}", "-fno-omit-frame-pointer"] if SANITIZE else [])

@@ -45,7 +45,8 @@ def structsolve_loss(space, examples, loss):
         from .adapters import PythonLoss
 
         return PythonLoss(space, examples)
-    if isinstance(space, NodeSpace):
+    # An oracle that adds the loss itself knows no other.
+    if isinstance(space, NodeSpace) and not hasattr(space, "argmax_augmented"):
         from .node_losses import make_node_loss
 
         return make_node_loss(space, examples, loss)

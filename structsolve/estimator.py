@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import warnings
 from typing import Any
@@ -16,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import persistence, registry
 from .blocks import aligned_zeros
+from .fitting import fingerprint_of, hold_out
 from .parallel import effective_jobs
 from .prediction import PredictionMixin
 from .problem import Problem
@@ -180,11 +179,13 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         space = structure.make_space(X, y, fit_intercept=bool(self.fit_intercept))
         examples = space.pack(X, y, sample_weight)
         if self.early_stopping and validation is None:
-            X, y, sample_weight, validation = self._split(X, y, sample_weight, rng)
+            X, y, sample_weight, validation = hold_out(
+                X, y, sample_weight, self.validation_fraction, rng
+            )
             examples = space.pack(X, y, sample_weight)
         problem = Problem(space, examples, self.loss, self.surrogate, self.penalize_intercept)
         solver = self._solver()
-        fingerprint = self._fingerprint(problem, solver)
+        fingerprint = fingerprint_of(problem, self._settings(solver))
         previous = getattr(self, "_run", None) if self.warm_start else None
         if previous is not None and previous[0] == fingerprint:
             run = previous[1]
@@ -344,27 +345,15 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         )
         return self._w if same else None
 
-    def _split(self, X: Any, y: Any, sample_weight: Any, rng: np.random.Generator) -> Any:
-        from sklearn.utils import _safe_indexing
-
-        n = X.shape[0] if hasattr(X, "shape") else len(X)
-        size = max(1, round(self.validation_fraction * n))
-        if size >= n:
-            raise ValueError(
-                f"early_stopping needs examples to split off, found {n}; pass validation=(X, y)"
-            )
-        order = rng.permutation(n)
-        held, kept = np.sort(order[:size]), np.sort(order[size:])
-
-        def pick(values: Any, rows: np.ndarray) -> Any:
-            if isinstance(values, (list, tuple)):
-                return [values[i] for i in rows]
-            if not hasattr(values, "shape"):
-                return values[rows]
-            return _safe_indexing(values, rows)
-
-        weights = None if sample_weight is None else np.asarray(sample_weight)[kept]
-        return pick(X, kept), pick(y, kept), weights, (pick(X, held), pick(y, held))
+    def _settings(self, solver: Solver) -> dict[str, Any]:
+        """What, beside the data and alpha, decides how training goes."""
+        return {
+            "surrogate": repr(self.surrogate),
+            "loss": repr(self.loss),
+            "solver": [solver.name, repr(solver)],
+            "intercept": [self.fit_intercept, self.penalize_intercept],
+            "random_state": repr(self.random_state),
+        }
 
     def _drive(self, run: Any, validation: Any, space: Any, fingerprint: str) -> Outcome:
         check = None
@@ -434,31 +423,3 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             self.classes_ = space.classes_
         if layout.node is not None:
             self.n_features_in_ = layout.n_features
-
-    def _fingerprint(self, problem: Problem, solver: Solver) -> str:
-        digest = hashlib.sha256()
-        examples = problem.examples
-        for matrix in (examples.nodes, examples.edges):
-            if matrix is not None:
-                parts = (
-                    (matrix.data, matrix.indices, matrix.indptr)
-                    if hasattr(matrix, "indptr")
-                    else (matrix,)
-                )
-                for part in parts:
-                    digest.update(np.ascontiguousarray(part).data)
-        for array in (examples.offsets, examples.labels, problem.weights):
-            digest.update(np.ascontiguousarray(array).data)
-        settings = {
-            # Objects that arrays do not hold ("functions") are known by identity alone.
-            "identity": repr(examples.topology.get("identity")),
-            "structure": repr(problem.space.structure),
-            "classes": repr(getattr(problem.space, "classes_", None)),
-            "surrogate": repr(self.surrogate),
-            "loss": repr(self.loss),
-            "solver": [solver.name, repr(solver)],
-            "intercept": [self.fit_intercept, self.penalize_intercept],
-            "random_state": repr(self.random_state),
-        }
-        digest.update(json.dumps(settings, sort_keys=True).encode())
-        return digest.hexdigest()

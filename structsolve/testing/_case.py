@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .. import problem
-from . import _calls  # type: ignore[attr-defined]
+from . import _calls
 
 # Bytes on each side of memory that an operator is given, and what they hold: as a double the
 # pattern is 1.4e306, so that reading beyond the end does not go unnoticed either.

@@ -13,7 +13,7 @@ import numpy as np
 from .. import problem, registry
 from ..operators import Loss, Projection
 from ..structure import NodeSpace
-from . import _calls  # type: ignore[attr-defined]
+from . import _calls
 from ._case import TOLERANCE, Case, Guarded
 
 

@@ -1,0 +1,74 @@
+"""Two small parts of fitting: what identifies a training problem, and a held-out set."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+
+from .problem import Problem
+
+
+def fingerprint_of(problem: Problem, settings: dict[str, Any]) -> str:
+    """Return a digest of data and settings: what a checkpoint or a warm start must share.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its packed examples are hashed.
+    settings : dict
+        JSON-able.
+    """
+    digest = hashlib.sha256()
+    examples = problem.examples
+    for matrix in (examples.nodes, examples.edges):
+        if matrix is None:
+            continue
+        sparse = hasattr(matrix, "indptr")
+        for part in (matrix.data, matrix.indices, matrix.indptr) if sparse else (matrix,):
+            digest.update(np.ascontiguousarray(part).data)
+    for array in (examples.offsets, examples.labels, problem.weights):
+        digest.update(np.ascontiguousarray(array).data)
+    described = {
+        # Objects that arrays do not hold ("functions") are known by identity alone.
+        "identity": repr(examples.topology.get("identity")),
+        "structure": repr(problem.space.structure),
+        "classes": repr(getattr(problem.space, "classes_", None)),
+        **settings,
+    }
+    digest.update(json.dumps(described, sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def hold_out(
+    X: Any, y: Any, sample_weight: Any, fraction: float, rng: np.random.Generator
+) -> tuple[Any, Any, Any, tuple[Any, Any]]:
+    """Split examples off for validation.
+
+    Returns
+    -------
+    X, y, sample_weight, (X_val, y_val)
+        The rest, and what was split off.
+    """
+    from sklearn.utils import _safe_indexing
+
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    size = max(1, round(fraction * n))
+    if size >= n:
+        raise ValueError(
+            f"early_stopping needs examples to split off, found {n}; pass validation=(X, y)"
+        )
+    order = rng.permutation(n)
+    held, kept = np.sort(order[:size]), np.sort(order[size:])
+
+    def pick(values: Any, rows: np.ndarray) -> Any:
+        if isinstance(values, (list, tuple)):
+            return [values[i] for i in rows]
+        if not hasattr(values, "shape"):
+            return values[rows]
+        return _safe_indexing(values, rows)
+
+    weights = None if sample_weight is None else np.asarray(sample_weight)[kept]
+    return pick(X, kept), pick(y, kept), weights, (pick(X, held), pick(y, held))
