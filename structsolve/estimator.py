@@ -185,7 +185,9 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             examples = space.pack(X, y, sample_weight)
         problem = Problem(space, examples, self.loss, self.surrogate, self.penalize_intercept)
         solver = self._solver()
-        fingerprint = fingerprint_of(problem, self._settings(solver))
+        fingerprint = ""
+        if self.warm_start or self.checkpoint is not None:
+            fingerprint = fingerprint_of(problem, self._settings(solver))
         previous = getattr(self, "_run", None) if self.warm_start else None
         if previous is not None and previous[0] == fingerprint:
             run = previous[1]

@@ -13,6 +13,8 @@ from .base import Run, Solver, Start, rng_state, set_rng_state
 
 # Examples per call into native code: Ctrl-C is heard between calls.
 EXAMPLES_PER_CALL = 5_000
+# The average begins anew after pass b, then whenever the passes have become a-fold and b more.
+WINDOW = (1.5, 8)
 # Share of the mean gap below which a cheap visit leaves an example alone.
 SMALL_GAIN = 0.01
 
@@ -50,8 +52,8 @@ class BCFW(Solver):
         Order of a pass: each example once, draws with replacement, or draws in proportion to the
         gaps last seen.
     averaging : bool, default=True
-        Keep the average of the iterates, weighted by t, over a window that is begun anew
-        whenever the passes have grown by half.
+        Keep the average of the iterates, weighted by t, over a window that is begun anew after 8
+        passes, then 20, 38, ...: the first iterates are far from all later ones.
     certify_every : int, default=10
         Passes between two sweeps at fixed weights that give primal and gap.
 
@@ -141,6 +143,9 @@ class BCFWRun(Run):
 
     def step(self) -> dict[str, Any]:
         solver = self.solver
+        if self.passes >= WINDOW[0] * self.window_start + WINDOW[1]:
+            self.window_start = self.passes
+            self.loop.forget_average()
         estimate, calls = self._pass(self._order(), solver.oracle_calls)
         cached = 0
         if solver.cached_passes:
@@ -172,9 +177,6 @@ class BCFWRun(Run):
             record.update(certificate)
         else:
             record["primal"] = self.last_dual + estimate
-        if self.passes >= 1.5 * self.window_start + 1:
-            self.window_start = self.passes
-            self.loop.forget_average()
         return record
 
     def _order(self) -> np.ndarray:
