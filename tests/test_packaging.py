@@ -59,13 +59,12 @@ def sdist(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def wheel(sdist, tmp_path_factory):
-    """Path of the wheel, made from the sdist; with little optimisation, which compiles faster."""
+    """Path of the wheel, made from the sdist."""
     target = tmp_path_factory.mktemp("wheel")
     run(
         *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"),
         *("-w", target, sdist),
         cwd=target,
-        STRUCTSOLVE_DEBUG="1",
     )
     (path,) = target.iterdir()
     return path

@@ -1,168 +1,260 @@
-"""Every solver against cvxpy on the enumerated problem: the optimum, the certificate, the dual."""
-
-import warnings
+"""All solvers: one optimum, that of a general solver on the problem written out; certificates."""
 
 import numpy as np
 import pytest
-from data import chains, classes
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference.chains import enumerate_examples
-from reference.objectives import optimum, primal
-from sklearn.exceptions import ConvergenceWarning
+from reference.objectives import primal
+from solver_cases import LOSSES, begin, follow, make_case, through_file
 
-import structsolve
-from structsolve import CostMatrix, StructuredSVM
 from structsolve.solvers import BCFW, SGD, CuttingPlane
 
-warnings.simplefilter("ignore", ConvergenceWarning)
-
-COST = np.array([[0.0, 1.0, 3.0], [2.0, 0.0, 1.0], [0.5, 1.0, 0.0]])
-LOSSES = {
-    "hamming": ("hamming", None),
-    "normalized-hamming": ("normalized-hamming", lambda t, y: float(np.mean(t != y))),
-    "zero-one": ("zero-one", lambda t, y: float(np.any(t != y))),
-    "cost": (CostMatrix(COST), lambda t, y: float(COST[t, y].sum())),
+WEIGHTS = np.array([0, 1, 2, 0.5, 3, 1, 1, 0.1])
+EXACT = {
+    "bcfw": BCFW(),
+    "bcfw-uniform": BCFW(sampling="uniform"),
+    "bcfw-gap": BCFW(sampling="gap", averaging=False),
+    "one-slack": CuttingPlane("one"),
+    "n-slack": CuttingPlane("n"),
 }
-SOLVERS = {
-    "pairwise": BCFW(),
-    "original": BCFW(steps="frank-wolfe", max_steps=1, cached_passes=0),
-    "frank-wolfe": BCFW(steps="frank-wolfe"),
-    "gap sampling": BCFW(sampling="gap"),
-    "uniform": BCFW(sampling="uniform", averaging=False),
-    "few cuts": BCFW(max_cuts=3, max_age=0),
-    "many calls": BCFW(oracle_calls=5),
-    "one-slack": CuttingPlane(),
-    "n-slack": CuttingPlane(slack="n"),
-}
-# Steps that always move weight from every cut, and merged cuts, converge sublinearly.
-ACCURACY = {"original": 5e-2, "frank-wolfe": 1e-3, "few cuts": 1e-2}
 
 
-def data(kind, seed):
-    X, Y = chains(9, n_features=3, longest=4, seed=seed, noise=4)
-    if kind == "ties":
-        X = [np.round(x) for x in X]
-        X[1], Y[1] = X[0].copy(), Y[0].copy()
-        X[2] = np.zeros_like(X[2])
-    return X, Y
+def check(case, run, history, best, alpha, rel=1e-6):
+    """The records hold against the optimum, and the weights reach it."""
+    value = primal(
+        case.flat(run.weights()), case.written, alpha, case.problem.weights, case.penalized
+    )
+    last = history[-1]
+    assert last["primal"] == pytest.approx(value, rel=1e-9)
+    assert best.value * (1 - 1e-9) <= value <= best.value * (1 + rel)
+    for record in history:
+        if record["certified"]:
+            assert record["dual"] <= best.value * (1 + 1e-9)
+            assert record["dual"] <= record["primal"]
+            assert record["gap"] == pytest.approx(record["primal"] - record["dual"], abs=1e-15)
+            assert record["primal"] >= best.value * (1 - 1e-9)
+    assert last["certified"] and last["gap"] <= 1e-8 * last["primal"]
 
 
-def flat(model, blocks=("transition", "start", "end", "node")):
-    return np.concatenate([model.coef_[name].ravel() for name in blocks])
-
-
+@pytest.mark.parametrize("alpha", [0.3, 0.01])
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("kind", ["random", "ties"])
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_same_optimum_as_cvxpy(solver, kind, loss):
-    X, Y = data(kind, seed=len(loss))
-    ours, theirs = LOSSES[loss]
-    problem = enumerate_examples(X, Y, 3, loss=theirs)
-    weights = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
-    exact = optimum(problem, 0.1, weights / weights.sum())
-    accuracy = ACCURACY.get(solver, 1e-6)
-    model = StructuredSVM(
-        "chain",
-        loss=ours,
-        solver=SOLVERS[solver],
-        alpha=0.1,
-        tol=accuracy / 2,
-        max_iter=3000,
-        fit_intercept=False,
-    ).fit(X, Y, sample_weight=weights)
-    last = model.history_[-1]
-    assert model.stop_reason_ == "converged"
-    assert last["primal"] == pytest.approx(exact.value, rel=accuracy)
-    assert last["dual"] <= exact.value * (1 + 1e-9)
-    found = primal(flat(model), problem, 0.1, weights / weights.sum())
-    assert found == pytest.approx(last["primal"], rel=1e-9)
-    certified = [h for h in model.history_ if h["certified"]]
-    assert all(h["dual"] <= h["primal"] + 1e-12 for h in certified)
+@pytest.mark.parametrize("kind", ["chain", "ties", "edges", "classes"])
+def test_one_optimum(kind, loss, weights, alpha):
+    case = make_case(kind, loss=loss, weights=weights)
+    best = case.optimum(alpha)
+    assert best.value == pytest.approx(best.dual_value, rel=1e-8)
+    for solver in EXACT.values():
+        run = begin(solver, case.problem, alpha)
+        check(case, run, follow(run), best, alpha)
 
 
-def test_sgd_reaches_the_optimum():
-    X, Y = data("random", 3)
-    problem = enumerate_examples(X, Y, 3)
-    exact = optimum(problem, 0.5)
-    model = StructuredSVM(
-        "chain",
-        solver=SGD(certify_every=1000),
-        alpha=0.5,
-        tol=0,
-        max_iter=20000,
-        fit_intercept=False,
-    ).fit(X, Y)
-    assert exact.value <= model.history_[-1]["primal"] * (1 + 1e-9)
-    assert model.history_[-1]["primal"] == pytest.approx(exact.value, rel=3e-4)
-
-
-@pytest.mark.parametrize("solver", ["pairwise", "frank-wolfe", "many calls", "few cuts"])
-def test_the_dual_never_falls(solver):
-    X, Y = data("ties", 5)
-    model = StructuredSVM("chain", solver=SOLVERS[solver], alpha=0.01, tol=0, max_iter=60)
-    duals = [h["dual"] for h in model.fit(X, Y).history_]
-    assert all(b >= a - 1e-12 * abs(a) for a, b in zip(duals[:-1], duals[1:]))
-
-
-def test_unpenalised_intercept_has_the_optimum_of_cvxpy():
-    X, y = classes(40)
-    exact_features = []
-    for x, truth in zip(X, y):
-        rows, losses = [], []
-        for k in range(3):
-            d = np.zeros((6, 3))
-            d[:, truth] += np.r_[x, 1]
-            d[:, k] -= np.r_[x, 1]
-            rows.append(d.ravel())
-            losses.append(float(k != truth))
-        exact_features.append((np.array(rows), np.array(losses)))
-    penalised = np.r_[np.ones(15), np.zeros(3)].astype(bool)
-    exact = optimum(exact_features, 0.3, penalized=penalised)
+@pytest.mark.parametrize("alpha", [0.3, 0.01])
+@pytest.mark.parametrize("kind", ["chain", "ties", "classes"])
+def test_unpenalised_intercept(kind, alpha):
+    case = make_case(kind, weights=WEIGHTS, penalize=False)
+    best = case.optimum(alpha)
+    assert best.value < make_case(kind, weights=WEIGHTS).optimum(alpha).value
     for slack in ("one", "n"):
-        model = StructuredSVM(
-            "multiclass",
-            solver=CuttingPlane(slack=slack),
-            alpha=0.3,
-            tol=1e-7,
-            max_iter=500,
-            penalize_intercept=False,
-        ).fit(X, y)
-        assert model.history_[-1]["primal"] == pytest.approx(exact.value, rel=1e-6)
+        run = begin(CuttingPlane(slack), case.problem, alpha)
+        check(case, run, follow(run), best, alpha)
+    with pytest.raises(ValueError, match="unpenalised; use solver='cutting-plane' or 'sgd'"):
+        begin(BCFW(), case.problem, alpha)
 
 
-@pytest.mark.parametrize("n_edge", [0, 2])
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.integers(0, 10**6), st.sampled_from([1e-3, 0.05, 2.0]), st.integers(2, 6))
-def test_bcfw_on_random_problems(n_edge, seed, alpha, max_cuts):
-    rng = np.random.default_rng(seed)
-    X, Y = chains(5, n_features=2, longest=3, seed=seed, noise=3)
-    # The classes that occur, numbered anew: the estimator knows no others.
-    found, flat_labels = np.unique(np.concatenate(Y), return_inverse=True)
-    Y = np.split(flat_labels, np.cumsum([len(y) for y in Y])[:-1])
-    if seed % 2:
-        X = [np.round(x) for x in X]
-    edges = None
-    given_x = X
-    blocks = ["transition", "start", "end", "node"]
-    if n_edge:
-        edges = [rng.integers(-1, 2, (len(x) - 1, n_edge)).astype(float) for x in X]
-        given_x = list(zip(X, edges))
-        blocks.append("edge")
-    problem = enumerate_examples(X, Y, len(found), blocks=blocks, edge_x=edges)
-    exact = optimum(problem, alpha)
-    model = StructuredSVM(
-        structsolve.get_structure("chain"),
-        solver=BCFW(max_cuts=max_cuts, max_age=seed % 3),
-        alpha=alpha,
-        tol=1e-3,
-        max_iter=100,
-        fit_intercept=False,
-    ).fit(given_x, Y)
-    last = model.history_[-1]
-    w = np.concatenate([model.coef_[name].ravel() for name in blocks]) if n_edge else flat(model)
-    # Few cuts converge slowly, but the certificate holds at any moment.
-    assert primal(w, problem, alpha) == pytest.approx(last["primal"], rel=1e-9, abs=1e-12)
-    assert last["dual"] <= exact.value + 1e-7
-    assert last["primal"] >= exact.value - 1e-7
-    assert last["gap"] == pytest.approx(last["primal"] - last["dual"], abs=1e-12)
+@pytest.mark.parametrize(
+    "kind, loss",
+    [("chain", "hamming"), ("ties", "costs"), ("edges", "zero-one"), ("classes", "hamming")],
+)
+def test_sgd_reaches_it_too(kind, loss):
+    """To 1e-4 where regularisation is strong: its error falls like 1 / (alpha t), no faster."""
+    alpha = 1.0
+    case = make_case(kind, n=4, loss=loss, seed=1)
+    best = case.optimum(alpha)
+    run = begin(SGD(certify_every=10**6), case.problem, alpha)
+    for _ in range(30_000):
+        record = run.step()
+    assert record["dual"] is None and record["gap"] is None and not record["certified"]
+    record = run.certify()
+    value = primal(case.flat(run.weights()), case.written, alpha)
+    assert record["certified"] and record["primal"] == pytest.approx(value, rel=1e-9)
+    assert best.value * (1 - 1e-9) <= value <= best.value * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("averaging", ["weighted", "uniform", "none"])
+def test_sgd_comes_near_where_regularisation_is_weak(averaging):
+    case = make_case(weights=WEIGHTS)
+    run = begin(SGD(averaging=averaging), case.problem, 0.01, tol=0)
+    history = follow(run, passes=8000)
+    best = case.optimum(0.01).value
+    assert best * (1 - 1e-9) <= history[-1]["primal"] <= best * 1.01
+    certified = [record["primal"] for record in history if record["certified"]]
+    assert len(certified) == 1600 and certified == sorted(certified, reverse=True)
+
+
+def test_dual_of_bcfw_never_falls():
+    for sampling in ("permutation", "uniform", "gap"):
+        run = begin(BCFW(sampling=sampling, certify_every=3), make_case("ties").problem, 0.02)
+        duals = []
+        for _ in range(60):
+            run.step()
+            duals.append(run.dual)
+        assert all(b >= a - 1e-13 for a, b in zip(duals, duals[1:]))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    kind=st.sampled_from(["chain", "ties", "edges", "classes"]),
+    loss=st.sampled_from(list(LOSSES)),
+    steps=st.sampled_from(["pairwise", "frank-wolfe"]),
+    sampling=st.sampled_from(["permutation", "uniform", "gap"]),
+    max_cuts=st.sampled_from([2, 3, 50]),
+    max_age=st.sampled_from([0, 1, 10]),
+    max_steps=st.sampled_from([1, 5, 100]),
+    cached_passes=st.sampled_from([0, 3, 10]),
+    oracle_calls=st.sampled_from([1, 3]),
+    averaging=st.booleans(),
+    alpha=st.sampled_from([0.5, 0.05]),
+)
+def test_bcfw_whatever_it_keeps(seed, kind, loss, alpha, **options):
+    """Small caches, Frank-Wolfe steps, any order: the dual rises to the optimum."""
+    case = make_case(kind, seed, n=5, loss=loss)
+    best = case.optimum(alpha).value
+    run = begin(BCFW(certify_every=7, **options), case.problem, alpha, seed)
+    # Steps towards single cuts, and caches that forget, are of order 1 / t.
+    history = follow(run, tol=2e-3, passes=4000)
+    last = history[-1]
+    assert last["certified"] and last["gap"] <= 2e-3 * last["primal"]
+    duals = [record["dual"] for record in history]
+    assert all(b >= a - 1e-12 for a, b in zip(duals, duals[1:]))
+    assert duals[-1] <= best * (1 + 1e-9) and best * (1 - 1e-9) <= last["primal"] <= best * 1.002
+    w, total = run.loop.w.copy(), run.loop.b_total
+    run.loop.resynchronise()
+    np.testing.assert_allclose(run.loop.w, w, atol=1e-11)
+    assert run.loop.b_total == pytest.approx(total, abs=1e-11)
+
+
+def test_long_chain_of_two_states_in_bcfw():
+    """Sums over a cut pass through zero again and again: entries are not listed twice."""
+    import structsolve
+    from structsolve.problem import Problem
+
+    length = 300
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(length, 1)) for _ in range(3)]
+    Y = [np.arange(length) % 2, 1 - np.arange(length) % 2, rng.integers(0, 2, length)]
+    space = structsolve.get_structure("chain").make_space(X, Y)
+    problem = Problem(space, space.pack(X, Y))
+    run = begin(BCFW(max_cuts=2), problem, 10.0)
+    follow(run, passes=10)
+    w, total = run.loop.w.copy(), run.loop.b_total
+    run.loop.resynchronise()
+    np.testing.assert_allclose(run.loop.w, w, atol=1e-11)
+    assert run.loop.b_total == pytest.approx(total, rel=1e-12)
+
+
+ALL = {
+    **EXACT,
+    "sgd": SGD(certify_every=3),
+    "sgd-projected": SGD("uniform", projection=True),
+    "frank-wolfe": BCFW("frank-wolfe", max_cuts=3, max_age=1),
+}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_checkpoint_continues_bit_for_bit(name, tmp_path):
+    solver, alpha = ALL[name], 0.02
+    case = make_case("ties", n=12)
+    plain = begin(solver, case.problem, alpha, tol=0)
+    whole = [plain.step() for _ in range(14)]
+    for stop in (0, 1, 6, 9):
+        run = begin(solver, case.problem, alpha, tol=0)
+        parts = [run.step() for _ in range(stop)]
+        fresh = begin(solver, make_case("ties", n=12).problem, alpha, seed=99, tol=0)
+        run = through_file(run, fresh, tmp_path / "checkpoint")
+        parts += [run.step() for _ in range(14 - stop)]
+        np.testing.assert_array_equal(run.weights(), plain.weights())
+        for a, b in zip(whole, parts):
+            assert {k: v for k, v in a.items() if k != "qp_seconds"} == {
+                k: v for k, v in b.items() if k != "qp_seconds"
+            }
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_same_twice_and_in_threads(name):
+    case = make_case("chain", n=20)
+    runs = [begin(ALL[name], case.problem, 0.05, n_jobs=jobs) for jobs in (1, 1, 2, 3)]
+    for run in runs:
+        follow(run, passes=12)
+        np.testing.assert_array_equal(run.weights(), runs[0].weights())
+
+
+def test_a_path_over_alpha():
+    case = make_case()
+    for name in ("bcfw", "one-slack", "n-slack"):
+        run = begin(EXACT[name], case.problem, 0.3)
+        follow(run)
+        for alpha in (0.1, 0.02, 0.3):
+            run.continue_at(alpha)
+            check(case, run, follow(run), case.optimum(alpha), alpha)
+
+
+def test_warm_start_from_weights():
+    case = make_case()
+    run = begin(CuttingPlane(), case.problem, 0.05)
+    cold = len(follow(run))
+    warm = begin(CuttingPlane(), case.problem, 0.05, w=run.weights())
+    assert len(follow(warm)) < cold
+    assert (
+        follow(begin(SGD(), case.problem, 0.05, w=run.weights(), tol=0), passes=10)[-1]["primal"]
+        < 1.5 * run.best_primal
+    )
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: BCFW(steps="away"), r"steps is 'away', expected one of \('pairwise'"),
+        (lambda: BCFW(sampling="all"), "sampling is 'all'"),
+        (lambda: BCFW(max_cuts=1), "max_cuts is 1, expected an integer >= 2"),
+        (lambda: BCFW(max_steps=2.5), "max_steps is 2.5"),
+        (lambda: SGD(averaging="suffix"), "averaging is 'suffix'"),
+        (lambda: SGD(order=3), "order is 3"),
+        (lambda: SGD(certify_every=0), "certify_every is 0, expected an integer >= 1"),
+        (lambda: SGD(t0=-1), "t0 is -1, expected a number >= 0"),
+        (lambda: SGD(free_step=0), "free_step is 0"),
+        (lambda: CuttingPlane("two"), "slack is 'two', expected 'one' or 'n'"),
+        (lambda: CuttingPlane(step=0), "step is 0, expected 0 < step <= 1"),
+        (lambda: CuttingPlane(inactive=0), "inactive is 0, expected an integer >= 1"),
+    ],
+)
+def test_refused_parameters(make, message):
+    with pytest.raises(ValueError, match=message):
+        begin(make(), make_case(n=2).problem, 0.1)
+
+
+def test_checkpoint_of_another_problem_is_refused(tmp_path):
+    for solver, message in (
+        (BCFW(), "the checkpoint has 8 examples"),
+        (BCFW(max_cuts=60), "cuts of another example|has 8 examples"),
+        (SGD(), "the checkpoint has"),
+    ):
+        run = begin(solver, make_case().problem, 0.1)
+        run.step()
+        other = begin(solver, make_case("edges", n=7).problem, 0.1)
+        with pytest.raises(ValueError, match=message):
+            through_file(run, other, tmp_path / "checkpoint")
+    run = begin(BCFW(max_cuts=60, max_age=1000), make_case("ties").problem, 0.001)
+    follow(run, passes=20)
+    small = begin(BCFW(max_cuts=2), make_case("ties").problem, 0.001)
+    with pytest.raises(ValueError, match="max_cuts is 2"):
+        through_file(run, small, tmp_path / "checkpoint")
+    meta, arrays = run.state()
+    for name, bad in (
+        ("cuts_nnz", arrays["cuts_nnz"] + 1),
+        ("cuts_counts", arrays["cuts_counts"][1:]),
+        ("cuts_index", arrays["cuts_index"] + 10**6),
+    ):
+        with pytest.raises(ValueError, match="do not fit|another example|examples"):
+            run.restore(meta, {**arrays, name: bad})

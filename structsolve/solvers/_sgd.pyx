@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.math cimport sqrt
+from libc.math cimport INFINITY, sqrt
 from libc.stdint cimport int64_t
 from ..potentials cimport LinearPotentials
 from ..surrogates.base cimport Cut, Surrogate
@@ -141,7 +141,7 @@ cdef class SGDLoop:
 
     cdef long _step(self, Py_ssize_t i, bint by_t, bint averaging, double radius,
                     double* total) except -1 nogil:
-        cdef double tau, shrink, eta, coef, weight, ratio, along = 0, square = 0
+        cdef double tau, shrink, eta, coef, weight, ratio, along = 0, square = 0, old = self.scale
         cdef double share = self.n * self.weights[i]
         cdef double* v = &self.v_view[0]
         cdef Py_ssize_t j, f, n_free = self.free_view.shape[0]
@@ -154,7 +154,6 @@ cdef class SGDLoop:
             total[0] += self.weights[i] * cut.bound
         if radius > 0 and cut.nnz:
             self._products(i, &cut, &along, &square)
-            along /= self.scale
         self.t += 1
         tau = self.t + self.t0
         eta = 1 / (self.alpha * tau)
@@ -168,7 +167,8 @@ cdef class SGDLoop:
             for j in range(self.dim):
                 v[j] = 0
             self.scale = 1
-            self.norm = along = 0
+            self.norm = 0
+            old = INFINITY
         for f in range(n_free):
             v[self.free_view[f]] = self.before[f] / self.scale
         if cut.nnz:
@@ -180,10 +180,10 @@ cdef class SGDLoop:
             for f in range(n_free):
                 j = self.free_view[f]
                 ratio = (v[j] - self.before[f] / self.scale) / coef
-                along -= ratio * self.before[f] / self.scale
+                along -= ratio * self.before[f]
                 square -= ratio * ratio
                 v[j] = (self.before[f] + self.free_step / sqrt(tau) * share * ratio) / self.scale
-            self.norm += coef * (2 * along + coef * square)
+            self.norm += coef * (2 * along / old + coef * square)
         if radius > 0 and self.norm * self.scale * self.scale > radius * radius:
             ratio = radius / (sqrt(self.norm) * self.scale)
             self.scale *= ratio

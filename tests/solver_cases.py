@@ -1,0 +1,101 @@
+"""Small training problems twice: packed for the solvers, and written out for reference code."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from reference.chains import enumerate_examples
+from reference.objectives import optimum
+
+import structsolve
+from structsolve import container
+from structsolve.problem import Problem
+from structsolve.solvers.base import Start, relative_gap
+
+K = 3
+COSTS = np.array([[0, 1, 4], [2, 0, 0.5], [1, 3, 0]])
+
+
+@dataclass
+class Case:
+    """A problem, its enumeration, and which coordinates of the latter are penalised."""
+
+    problem: Problem
+    written: list
+    blocks: tuple
+    penalized: np.ndarray | None
+
+    def flat(self, w):
+        """The weights in the order of the enumeration."""
+        layout = self.problem.space.layout
+        return np.concatenate([layout.view(w, name).ravel() for name in self.blocks])
+
+    def optimum(self, alpha, **constraints):
+        return optimum(self.written, alpha, self.problem.weights, self.penalized, **constraints)
+
+
+def zero_one(truth, labels):
+    return float(np.any(np.asarray(truth) != labels))
+
+
+def costs(truth, labels):
+    return float(COSTS[np.asarray(truth), np.asarray(labels)].sum())
+
+
+LOSSES = {
+    "hamming": ("hamming", None),
+    "zero-one": ("zero-one", zero_one),
+    "costs": (structsolve.CostMatrix(COSTS), costs),
+}
+
+
+def make_case(kind="chain", seed=0, n=8, loss="hamming", weights=None, penalize=True):
+    """A case.
+
+    `kind`: chain; ties (few distinct integer features, examples repeated); edges (with features of
+    the edges); classes (single nodes, no tables of transitions).
+    """
+    rng = np.random.default_rng(seed)
+    lengths = np.ones(n, int) if kind == "classes" else rng.integers(1, 4, n)
+    X = [rng.normal(size=(length, 2)) for length in lengths]
+    if kind == "ties":
+        X = [rng.integers(-1, 2, x.shape).astype(float) for x in X]
+        X = [X[i % -(-n // 2)] for i in range(n)]
+    Y = [rng.integers(0, K, len(x)) for x in X]
+    if kind == "ties":
+        Y = [Y[i % -(-n // 2)] for i in range(n)]
+    edge_x = [rng.normal(size=(len(x) - 1, 2)) for x in X] if kind == "edges" else None
+    given = list(zip(X, edge_x)) if edge_x else X
+    tables = kind != "classes"
+    structure = structsolve.get_structure("chain", transitions=tables, start_end=tables)
+    space = structure.make_space(given, Y, classes=np.arange(K), fit_intercept=True)
+    packed = space.pack(given, Y, weights)
+    problem = Problem(space, packed, loss=LOSSES[loss][0], penalize_intercept=penalize)
+    blocks = tuple(block.name for block in space.layout.blocks)
+    ones = [np.hstack([x, np.ones((len(x), 1))]) for x in X]
+    written = enumerate_examples(ones, Y, K, blocks, LOSSES[loss][1], edge_x)
+    case = Case(problem, written, blocks, None)
+    if not penalize:
+        case.penalized = case.flat(problem.penalty) > 0
+    return case
+
+
+def begin(solver, problem, alpha, seed=0, tol=1e-8, n_jobs=1, w=None):
+    return solver.start(Start(problem, alpha, np.random.default_rng(seed), n_jobs, w, tol))
+
+
+def follow(run, tol=1e-8, passes=2000):
+    """Records of the passes until the certified gap is below tol."""
+    history = []
+    while len(history) < passes:
+        history.append(run.step())
+        gap = relative_gap(history[-1])
+        if history[-1]["certified"] and gap is not None and gap <= tol:
+            break
+    return history
+
+
+def through_file(run, fresh, path):
+    """`fresh`, put into the state of `run` by way of a checkpoint file."""
+    container.write(path, "checkpoint", *run.state())
+    fresh.restore(*container.read(path, "checkpoint"))
+    return fresh

@@ -1,0 +1,177 @@
+"""SGD against the same steps written out plainly: scaling, averages, projection, free weights."""
+
+import numpy as np
+import pytest
+from reference.objectives import margins, primal
+from solver_cases import begin, make_case
+
+from structsolve.solvers import SGD
+
+WEIGHTS = np.array([0, 1, 2, 0.5, 3, 1, 1, 0.1])
+
+
+def plain(case, solver, alpha, order, w=None, radius=np.inf):
+    """Last iterate and averages after the examples of `order`, one dense step at a time."""
+    u = case.problem.weights
+    size = case.written[0][0].shape[1]
+    inside = np.ones(size, bool) if case.penalized is None else case.penalized
+    w = np.zeros(size) if w is None else w.copy()
+    t0 = len(u) if w.any() and not solver.t0 else solver.t0
+    sums, mass = {"weighted": 0.0, "uniform": 0.0}, {"weighted": 0.0, "uniform": 0.0}
+    for t, i in enumerate(order, 1):
+        differences, losses = case.written[i]
+        move = len(u) * u[i] * differences[np.argmax(losses - differences @ w)]
+        tau = t + t0
+        w[inside] = (1 - 1 / tau) * w[inside] + move[inside] / (alpha * tau)
+        w[~inside] += solver.free_step / np.sqrt(tau) * move[~inside]
+        norm = np.linalg.norm(w[inside])
+        if norm > radius:
+            w[inside] *= radius / norm
+        for name, weight in (("weighted", t), ("uniform", 1)):
+            sums[name] = sums[name] + weight * w
+            mass[name] += weight
+    return w, {name: sums[name] / mass[name] for name in sums}
+
+
+@pytest.mark.parametrize("order", ["permutation", "uniform"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"t0": 20.5}, {"projection": True}, {"averaging": "uniform", "projection": True}],
+    ids=str,
+)
+@pytest.mark.parametrize("penalize", [True, False])
+@pytest.mark.parametrize("kind", ["chain", "edges"])
+def test_every_step(kind, penalize, options, order):
+    alpha, passes = 0.05, 7
+    case = make_case(kind, weights=WEIGHTS, penalize=penalize)
+    solver = SGD(order=order, free_step=0.3, certify_every=1000, **options)
+    run = begin(solver, case.problem, alpha, seed=5)
+    rng = np.random.default_rng(5)
+    n = case.problem.n
+    orders = [
+        rng.permutation(n) if order == "permutation" else rng.integers(0, n, n)
+        for _ in range(passes)
+    ]
+    radius = np.inf
+    if options.get("projection"):
+        size = case.written[0][0].shape[1]
+        radius = np.sqrt(case.problem.weights @ margins(np.zeros(size), case.written) / alpha)
+        best = case.optimum(alpha).w
+        assert np.linalg.norm(best if penalize else best[case.penalized]) < radius
+    estimates = [run.step()["primal"] for _ in range(passes)]
+    w, averages = plain(case, solver, alpha, np.concatenate(orders), radius=radius)
+    np.testing.assert_allclose(case.flat(run.loop.last()), w, atol=1e-11)
+    np.testing.assert_allclose(
+        case.flat(run.loop.averaged()), averages[solver.averaging], atol=1e-11
+    )
+    assert run.loop.t == n * passes and np.isfinite(estimates).all()
+    record = run.certify()
+    values = [
+        primal(v, case.written, alpha, case.problem.weights, case.penalized)
+        for v in (w, averages[solver.averaging])
+    ]
+    assert record["primal"] == pytest.approx(min(values), rel=1e-12)
+    expected = [w, averages[solver.averaging]][int(np.argmin(values))]
+    np.testing.assert_allclose(case.flat(run.weights()), expected, atol=1e-11)
+
+
+def test_projection_keeps_the_ball():
+    case = make_case(weights=WEIGHTS)
+    run = begin(SGD(projection=True, averaging="none"), case.problem, 1e-4)
+    assert run.step()["oracle_calls"] == 2 * 8 - 1  # with the sweep at 0; a weight of 0 needs none
+    assert np.linalg.norm(run.loop.last()) <= run.radius * (1 + 1e-12)
+    far = begin(SGD(averaging="none"), case.problem, 1e-4)
+    far.step()
+    assert np.linalg.norm(far.loop.last()) > 2 * run.radius
+
+
+def test_a_small_scale_is_folded_in():
+    """Restart from the same w with a scale that the next steps carry below the threshold."""
+    case = make_case(penalize=False)
+    runs = [begin(SGD(), case.problem, 0.1, tol=0) for _ in range(2)]
+    for run in runs:
+        for _ in range(3):
+            run.step()
+    meta, arrays = runs[0].state()
+    factor = meta["scale"] / 1.01e-6
+    meta = {**meta, "scale": meta["scale"] / factor, "scale_sum": meta["scale_sum"] / factor}
+    runs[0].restore(meta, {**arrays, "v": arrays["v"] * factor})
+    for run in runs:
+        run.step()
+    assert runs[0].state()[0]["scale"] > 0.5 > runs[1].state()[0]["scale"]
+    for a, b in ((r.loop.last(), r.loop.averaged()) for r in runs[1:]):
+        np.testing.assert_allclose(runs[0].loop.last(), a, atol=1e-11)
+        np.testing.assert_allclose(runs[0].loop.averaged(), b, atol=1e-11)
+
+
+def test_starts_from_weights():
+    case = make_case()
+    w = np.random.default_rng(0).normal(size=case.problem.dim)
+    layout = case.problem.space.layout
+    stored = np.zeros_like(w)
+    for block in layout.blocks:
+        layout.view(stored, block.name)[...] = layout.view(w, block.name)
+    run = begin(SGD(), case.problem, 0.1, seed=2, w=stored)
+    run.step()
+    order = np.random.default_rng(2).permutation(8)
+    expected, _ = plain(case, SGD(), 0.1, order, case.flat(stored))
+    np.testing.assert_allclose(case.flat(run.loop.last()), expected, atol=1e-12)
+
+
+def test_moves_on_to_other_examples():
+    """Batch after batch: t, the iterate and its average go on; the best weights begin anew."""
+    alpha = 0.05
+    batches = [make_case(seed=seed, n=n) for seed, n in ((0, 8), (1, 3), (2, 11))]
+    run = begin(SGD(), batches[0].problem, alpha, seed=3)
+    rng = np.random.default_rng(3)
+    written, order = [], []
+    for batch in batches:
+        run.move_to(batch.problem)
+        run.step()
+        order.append(len(written) + rng.permutation(batch.problem.n))
+        written += batch.written
+    joined = batches[0]
+    joined.written = written
+    joined.problem.weights = np.full(len(written), 1 / len(written))
+    last, averages = plain(joined, SGD(), alpha, np.concatenate(order))
+    np.testing.assert_allclose(joined.flat(run.loop.last()), last, atol=1e-11)
+    np.testing.assert_allclose(joined.flat(run.loop.averaged()), averages["weighted"], atol=1e-11)
+    assert run.loop.t == 22
+    with pytest.raises(ValueError, match="the new examples have .* weights, the run"):
+        run.move_to(make_case("edges").problem)
+
+
+def test_stops_when_the_primal_has_settled():
+    case = make_case()
+    run = begin(SGD(patience=3, certify_every=2), case.problem, 0.3, tol=1e-4)
+    history = []
+    while len(history) < 3000 and not (history and history[-1].get("converged")):
+        history.append(run.step())
+    certified = [r["primal"] for r in history if r["certified"]]
+    assert 4 <= len(certified) < 1500 and len(history) == 2 * len(certified)
+    assert certified[-4] - certified[-1] < 1e-4 * certified[-1]
+    assert certified[-1] == pytest.approx(case.optimum(0.3).value, rel=1e-2)
+    endless = begin(SGD(patience=1, certify_every=1), case.problem, 1e6, tol=0)
+    assert not any(endless.step()["converged"] for _ in range(50))
+
+
+def test_cost_of_a_step_does_not_grow_with_the_features():
+    """With a million columns, 20 000 steps would take an hour if each touched them all."""
+    import scipy.sparse as sp
+
+    import structsolve
+    from structsolve.problem import Problem
+
+    rng = np.random.default_rng(0)
+    n, d = 1000, 1_000_000
+    X = sp.csr_matrix(
+        (np.ones(2 * n), rng.integers(0, d, 2 * n), np.arange(0, 2 * n + 1, 2)), shape=(n, d)
+    )
+    X.sum_duplicates()
+    y = rng.integers(0, 2, n)
+    items = structsolve.Sequences(X, np.ones(n, int))
+    space = structsolve.get_structure("chain").make_space(items, y[:, None])
+    run = begin(SGD(certify_every=1000), Problem(space, space.pack(items, y[:, None])), 1e-3)
+    for _ in range(20):
+        record = run.step()
+    assert record["steps"] == 20 * n
