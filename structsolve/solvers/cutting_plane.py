@@ -281,6 +281,7 @@ class CuttingPlaneRun(Run):
     def _minimise(self, share: float) -> None:
         """Minimise the model; sets the dual, and the next point ``share`` of the way there."""
         found = qp.solve(self.model())
+        rose = found.lower > self.best_dual
         self.best_dual = max(self.best_dual, found.lower)
         self.w = found.w
         if found.at_box:
@@ -288,7 +289,8 @@ class CuttingPlaneRun(Run):
         used = found.x[len(self.constraints.c) :] > 1e-9 * self.store.caps[self.store.group]
         self.store.idle = np.where(used, 0, self.store.idle + 1)
         stale = self.store.idle >= self.patience
-        if stale.any():
+        # Dropping cuts while the dual stands still could go round in circles.
+        if rose and stale.any():
             self.store.keep(~stale)
         self.next = self.w if share == 1 else (1 - share) * self.best_w + share * self.w
 
