@@ -45,8 +45,7 @@ def structsolve_loss(space, examples, loss):
         from .adapters import PythonLoss
 
         return PythonLoss(space, examples)
-    # An oracle that adds the loss itself knows no other.
-    if isinstance(space, NodeSpace) and not hasattr(space, "argmax_augmented"):
+    if isinstance(space, NodeSpace):
         from .node_losses import make_node_loss
 
         return make_node_loss(space, examples, loss)
