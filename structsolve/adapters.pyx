@@ -20,7 +20,8 @@ entries.  A label is an array of integers, ``label_offsets`` says how many.
 A space with its own ``loss`` says in ``loss_names`` what it may be called (default
 ``("hamming",)``), one with ``project`` the ``projections`` it knows (default ``("entropy",)``).
 A :class:`~structsolve.NodeSpace` needs neither: the node losses are there already.
-``structsolve.testing`` holds an example of a whole structure, and checks yours.
+A space whose labels are single numbers y with ``mu(y) = e_y`` may say ``indicator = True``: solvers
+then take exact steps.  ``structsolve.testing`` holds an example of a whole structure, and checks yours.
 """
 
 import reprlib
@@ -254,6 +255,7 @@ cdef class PythonParts(Parts):
         largest = max((layout.theta_size(*self.face.sizes(i)) for i in range(examples.n)),
                       default=layout.shared_size)
         self.max_entries = max(largest, 1)
+        self.indicator = bool(getattr(space, "indicator", False))
 
     def limits(self, Py_ssize_t i):
         """Sizes of example i, for the checks of :mod:`structsolve.faces`."""

@@ -20,7 +20,7 @@ cdef class Design:
     cdef const double* f64
     cdef const float* f32
     cdef const ss_kernel_table* kernels
-    cdef readonly Py_ssize_t stride         # width of a row of weights, set by bind_width()
+    cdef readonly Py_ssize_t stride         # width of a row of weights, fixed at construction
     cdef object owners
 
     # out = x_row W
@@ -29,6 +29,11 @@ cdef class Design:
     cdef void scatter(self, Py_ssize_t row, double coef, Py_ssize_t col, double* W) noexcept nogil
     # <x_row, W[:, col]>
     cdef double gather(self, Py_ssize_t row, Py_ssize_t col, const double* W) noexcept nogil
+    # The same for m columns at once.
+    cdef void scatter_columns(self, Py_ssize_t row, Py_ssize_t m, const int* cols,
+                              const double* coefs, double* W) noexcept nogil
+    cdef void gather_columns(self, Py_ssize_t row, Py_ssize_t m, const int* cols, const double* W,
+                             double* out) noexcept nogil
     # out[v] = <x_row, x_v> for the rows v in first..last; `dense` is n_cols zeros, left zero
     cdef void gram_row(self, Py_ssize_t row, Py_ssize_t first, Py_ssize_t last, double* dense,
                        double* out) noexcept nogil

@@ -4,6 +4,28 @@ import numpy as np
 
 from .kernels cimport ss_kernels
 
+cdef extern from "columns.h" nogil:
+    void ss_scatter_dense_f64(Py_ssize_t n, const int32_t* index, const double* value, Py_ssize_t m,
+                  const int* cols, const double* coefs, double* W, Py_ssize_t stride) noexcept
+    void ss_gather_dense_f64(Py_ssize_t n, const int32_t* index, const double* value, Py_ssize_t m,
+                  const int* cols, const double* W, Py_ssize_t stride, double* out) noexcept
+    void ss_scatter_dense_f32(Py_ssize_t n, const int32_t* index, const float* value, Py_ssize_t m,
+                  const int* cols, const double* coefs, double* W, Py_ssize_t stride) noexcept
+    void ss_gather_dense_f32(Py_ssize_t n, const int32_t* index, const float* value, Py_ssize_t m,
+                  const int* cols, const double* W, Py_ssize_t stride, double* out) noexcept
+    void ss_scatter_csr_f64(Py_ssize_t n, const int32_t* index, const double* value, Py_ssize_t m,
+                  const int* cols, const double* coefs, double* W, Py_ssize_t stride) noexcept
+    void ss_gather_csr_f64(Py_ssize_t n, const int32_t* index, const double* value, Py_ssize_t m,
+                  const int* cols, const double* W, Py_ssize_t stride, double* out) noexcept
+    void ss_scatter_csr_f32(Py_ssize_t n, const int32_t* index, const float* value, Py_ssize_t m,
+                  const int* cols, const double* coefs, double* W, Py_ssize_t stride) noexcept
+    void ss_gather_csr_f32(Py_ssize_t n, const int32_t* index, const float* value, Py_ssize_t m,
+                  const int* cols, const double* W, Py_ssize_t stride, double* out) noexcept
+    void ss_scatter_ones(Py_ssize_t n, const int32_t* index, const double* value, Py_ssize_t m,
+                  const int* cols, const double* coefs, double* W, Py_ssize_t stride) noexcept
+    void ss_gather_ones(Py_ssize_t n, const int32_t* index, const double* value, Py_ssize_t m,
+                  const int* cols, const double* W, Py_ssize_t stride, double* out) noexcept
+
 
 cdef class Design:
     """Rows of features: a dense array or a CSR matrix, checked once and read without the GIL.
@@ -159,6 +181,51 @@ cdef class Design:
         if self.intercept != 0:
             total += column[self.n_cols * stride] * self.intercept
         return total
+
+    cdef void scatter_columns(self, Py_ssize_t row, Py_ssize_t m, const int* cols,
+                              const double* coefs, double* W) noexcept nogil:
+        cdef Py_ssize_t c, n = self.n_cols, start = row * self.n_cols
+        cdef double* last = W + self.n_cols * self.stride
+        if self.storage == DENSE_F64:
+            ss_scatter_dense_f64(n, NULL, self.f64 + start, m, cols, coefs, W, self.stride)
+        elif self.storage == DENSE_F32:
+            ss_scatter_dense_f32(n, NULL, self.f32 + start, m, cols, coefs, W, self.stride)
+        else:
+            start = self.indptr[row]
+            n = self.indptr[row + 1] - start
+            if self.storage == CSR_ONES:
+                ss_scatter_ones(n, self.indices + start, NULL, m, cols, coefs, W, self.stride)
+            elif self.storage == CSR_F64:
+                ss_scatter_csr_f64(n, self.indices + start, self.f64 + start, m, cols, coefs, W,
+                                   self.stride)
+            else:
+                ss_scatter_csr_f32(n, self.indices + start, self.f32 + start, m, cols, coefs, W,
+                                   self.stride)
+        if self.intercept != 0:
+            for c in range(m):
+                last[cols[c]] += coefs[c] * self.intercept
+
+    cdef void gather_columns(self, Py_ssize_t row, Py_ssize_t m, const int* cols, const double* W,
+                             double* out) noexcept nogil:
+        cdef Py_ssize_t c, n = self.n_cols, start = row * self.n_cols
+        cdef const double* last = W + self.n_cols * self.stride
+        for c in range(m):
+            out[c] = self.intercept * last[cols[c]] if self.intercept != 0 else 0
+        if self.storage == DENSE_F64:
+            ss_gather_dense_f64(n, NULL, self.f64 + start, m, cols, W, self.stride, out)
+        elif self.storage == DENSE_F32:
+            ss_gather_dense_f32(n, NULL, self.f32 + start, m, cols, W, self.stride, out)
+        else:
+            start = self.indptr[row]
+            n = self.indptr[row + 1] - start
+            if self.storage == CSR_ONES:
+                ss_gather_ones(n, self.indices + start, NULL, m, cols, W, self.stride, out)
+            elif self.storage == CSR_F64:
+                ss_gather_csr_f64(n, self.indices + start, self.f64 + start, m, cols, W,
+                                  self.stride, out)
+            else:
+                ss_gather_csr_f32(n, self.indices + start, self.f32 + start, m, cols, W,
+                                  self.stride, out)
 
     cdef void gram_row(self, Py_ssize_t row, Py_ssize_t first, Py_ssize_t last, double* dense,
                        double* out) noexcept nogil:

@@ -13,7 +13,6 @@ import numpy as np
 
 from .blocks import aligned_zeros, padded
 
-from .design cimport Design
 from .operators cimport Loss, Operator, Oracle, Parts, Projection
 from .potentials cimport LinearPotentials
 from .surrogates.base cimport Cut, Surrogate
@@ -21,7 +20,7 @@ from .surrogates.base cimport Cut, Surrogate
 CutFace = namedtuple("CutFace", "index value b bound key calls")
 
 
-def _array(x, dtype, str what, size=None, writable=False):
+def checked_array(x, dtype, str what, size=None, writable=False):
     """Refuse what is not a flat contiguous array of ``dtype`` (and of ``size`` entries)."""
     name = np.dtype(dtype).name
     if not isinstance(x, np.ndarray) or x.dtype != dtype or x.ndim != 1:
@@ -48,12 +47,12 @@ def _limits(operator, i):
 
 
 def _theta(operator, i, theta):
-    return _array(theta, np.float64, "theta", _limits(operator, i)[0])
+    return checked_array(theta, np.float64, "theta", _limits(operator, i)[0])
 
 
 def _label(operator, i, label, str what="label"):
     _, size, states = _limits(operator, i)
-    label = _array(label, np.int32, what, size)
+    label = checked_array(label, np.int32, what, size)
     if label.min() < 0 or (states is not None and label.max() >= states):
         raise ValueError(
             f"{what}: states from {label.min()} to {label.max()}, expected 0 to "
@@ -223,7 +222,7 @@ def augment(Loss loss not None, Py_ssize_t i, double scale, theta):
     """
     # A loss over nodes knows where their scores end, not what follows them.
     needed = _limits(loss, i)[0]
-    cdef double[::1] view = _array(theta, np.float64, "theta", writable=True)
+    cdef double[::1] view = checked_array(theta, np.float64, "theta", writable=True)
     cdef double constant
     if needed is not None and theta.size < needed:
         raise ValueError(f"theta: found {theta.size} entries, expected at least {needed}")
@@ -258,7 +257,7 @@ def project(Projection projection not None, Py_ssize_t i, theta, work=None):
     cdef double[::1] out = marginals if marginals.size else np.zeros(1)
     cdef double[::1] memory = work_for(projection)
     if work is not None:
-        memory = _array(work, np.float64, "work", memory.shape[0], writable=True)
+        memory = checked_array(work, np.float64, "work", memory.shape[0], writable=True)
         if work.ctypes.data % 64:
             raise ValueError("work: not 64-byte aligned; make it with faces.work_for()")
     cdef double value = 0
@@ -320,139 +319,3 @@ def seconds_per_call(Operator operator not None, Py_ssize_t i, theta, label_size
             else:
                 oracle.argmax(i, &scores[0], &label[0], &values[0], <char*>&work[0])
     return (perf_counter() - started) / repeat
-
-
-def _row(Design design, Py_ssize_t row, W, Py_ssize_t col=0, writable=False):
-    if not 0 <= row < design.n_rows:
-        raise ValueError(f"row is {row}, expected 0 to {design.n_rows - 1}")
-    if not 0 <= col < design.stride:
-        raise ValueError(f"col is {col}, expected 0 to {design.stride - 1}")
-    rows = design.n_cols + (design.intercept != 0)
-    return _array(W, np.float64, "W", rows * design.stride, writable)
-
-
-def design_score(Design design not None, Py_ssize_t row, W):
-    """Product of a row of features (intercept included) with flat weights W."""
-    cdef const double[::1] weights = _row(design, row, W)
-    out = aligned_zeros(design.stride)
-    cdef double[::1] view = out
-    with nogil:
-        design.score(row, &weights[0], &view[0])
-    return out
-
-
-def design_add(Design design not None, Py_ssize_t row, double coef, Py_ssize_t col, W):
-    """Add ``coef`` times a row of features to column ``col`` of flat weights W, in place."""
-    cdef double[::1] weights = _row(design, row, W, col, writable=True)
-    with nogil:
-        design.scatter(row, coef, col, &weights[0])
-
-
-def design_dot(Design design not None, Py_ssize_t row, Py_ssize_t col, W):
-    """Inner product of a row of features with column ``col`` of flat weights W."""
-    cdef const double[::1] weights = _row(design, row, W, col)
-    cdef double value
-    with nogil:
-        value = design.gather(row, col, &weights[0])
-    return value
-
-
-def design_gram(Design design not None, Py_ssize_t row, Py_ssize_t first, Py_ssize_t last):
-    """Inner products of a row of features with the rows first .. last - 1."""
-    if not (0 <= row < design.n_rows and 0 <= first <= last <= design.n_rows):
-        raise ValueError(
-            f"row {row}, rows {first} to {last}: expected them within 0 to {design.n_rows}"
-        )
-    out = np.zeros(last - first + 1)
-    cdef double[::1] view = out, dense = np.zeros(design.n_cols + 1)
-    with nogil:
-        design.gram_row(row, first, last, &dense[0], &view[0])
-    if np.asarray(dense).any():
-        raise AssertionError("gram_row() did not leave its scratch memory zero")
-    return out[:last - first]
-
-
-def _example(LinearPotentials potentials, Py_ssize_t i):
-    if not 0 <= i < potentials.n:
-        raise ValueError(f"example {i} of {potentials.n}: expected 0 to {potentials.n - 1}")
-    return potentials.theta_size(i)
-
-
-def _entries(LinearPotentials potentials, Py_ssize_t i, index, value=None):
-    size = _example(potentials, i)
-    picked = _array(index, np.int32, "index")
-    if picked.min() < 0 or picked.max() >= size:
-        raise ValueError(
-            f"index: from {picked.min()} to {picked.max()}, expected 0 to {size - 1}"
-        )
-    if value is None:
-        return picked
-    return picked, _array(value, np.float64, "value", index.size)
-
-
-def score(LinearPotentials potentials not None, Py_ssize_t i, w, double scale=1.0):
-    """Part scores ``scale * Phi_i w`` of example ``i``."""
-    theta = aligned_zeros(max(_example(potentials, i), 1))
-    cdef const double[::1] weights = _array(w, np.float64, "w", potentials.dim)
-    cdef double[::1] out = theta
-    with nogil:
-        potentials.score(i, &weights[0], scale, &out[0])
-    return theta
-
-
-def add(LinearPotentials potentials not None, Py_ssize_t i, index, value, double coef, w,
-        int step=1, int phase=0):
-    """``w += coef Phi_i' p`` in place; only columns that are ``phase`` modulo ``step``."""
-    picked, values = _entries(potentials, i, index, value)
-    cdef const int[::1] index_view = picked
-    cdef const double[::1] value_view = values
-    cdef double[::1] weights = _array(w, np.float64, "w", potentials.dim, writable=True)
-    cdef Py_ssize_t n = index.size
-    if step < 1 or not 0 <= phase < step:
-        raise ValueError(f"step {step}, phase {phase}: expected 0 <= phase < step")
-    with nogil:
-        potentials.add(i, n, &index_view[0], &value_view[0], coef, &weights[0], step, phase)
-
-
-def dot(LinearPotentials potentials not None, Py_ssize_t i, index, value, w):
-    """``<Phi_i w, p>``."""
-    picked, values = _entries(potentials, i, index, value)
-    cdef const int[::1] index_view = picked
-    cdef const double[::1] value_view = values
-    cdef const double[::1] weights = _array(w, np.float64, "w", potentials.dim)
-    cdef Py_ssize_t n = index.size
-    cdef double total
-    with nogil:
-        total = potentials.dot(i, n, &index_view[0], &value_view[0], &weights[0])
-    return total
-
-
-def add_kernel(LinearPotentials potentials not None, Py_ssize_t i, index, value, double coef, u):
-    """``u += coef Phi_i Phi_i' p`` in place."""
-    picked, values = _entries(potentials, i, index, value)
-    cdef const int[::1] index_view = picked
-    cdef const double[::1] value_view = values
-    cdef double[::1] out = _array(u, np.float64, "u", _example(potentials, i), writable=True)
-    cdef double[::1] scratch = np.zeros(potentials.scratch_size)
-    cdef Py_ssize_t n = index.size
-    with nogil:
-        potentials.add_kernel(i, n, &index_view[0], &value_view[0], coef, &out[0], &scratch[0])
-
-
-def move_kernel(LinearPotentials potentials not None, Py_ssize_t i, index, double coef, u, theta):
-    """Move what ``add_kernel`` left in u, times ``coef``, to theta; u is zero again there.
-
-    Without a theta, u is set to zero.
-    """
-    cdef const int[::1] index_view = _entries(potentials, i, index)
-    size = _example(potentials, i)
-    cdef double[::1] source = _array(u, np.float64, "u", size, writable=True)
-    cdef double[::1] target
-    cdef Py_ssize_t n = index.size
-    if theta is None:
-        with nogil:
-            potentials.clear_kernel(i, n, &index_view[0], &source[0])
-        return
-    target = _array(theta, np.float64, "theta", size, writable=True)
-    with nogil:
-        potentials.move_kernel(i, n, &index_view[0], coef, &source[0], &target[0])

@@ -180,6 +180,8 @@ static const ss_kernel_table ss_plain_table = {
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
 #endif
+#define WIDE 256
+
 enum { SS_SUM, SS_TOP, SS_LOW };
 
 static inline __m256d ss_avx2_join(__m256d a, __m256d b, int op) {

@@ -3,7 +3,10 @@
  *
  * A tile is NV vectors of columns kept in registers while the rows stream by: the state axis
  * is contiguous and innermost, so one broadcast of a feature or of a previous score serves all
- * states. `width` is a multiple of LANES; kernels.h sends other widths to the plain loops. */
+ * states. `width` is a multiple of LANES; kernels.h sends other widths to the plain loops.
+ *
+ * Rows of WIDE columns and more are read whole, four at a time: they come from memory, which
+ * wants long runs.  The order of additions is the same. */
 
 #define SS_SCORE(SUFFIX, T, VALUE, ROW)                                                            \
   static inline __attribute__((always_inline)) void NAME(score_tile_##SUFFIX)(                     \
@@ -20,10 +23,36 @@
     (void)index;                                                                                   \
     (void)value;                                                                                   \
   }                                                                                                \
+  static inline __attribute__((always_inline)) void NAME(score_rows_##SUFFIX)(                     \
+      const int NR, ptrdiff_t first, const int32_t *index, const T *value, const double *W,        \
+      ptrdiff_t stride, ptrdiff_t width, double *out) {                                            \
+    const double *rows[4];                                                                         \
+    VEC x[4];                                                                                      \
+    for (int r = 0; r < NR; r++) {                                                                 \
+      const ptrdiff_t j = first + r;                                                               \
+      rows[r] = W + (ptrdiff_t)(ROW) * stride;                                                     \
+      x[r] = SET1((double)(VALUE));                                                                \
+    }                                                                                              \
+    for (ptrdiff_t c = 0; c < width; c += LANES) {                                                 \
+      VEC acc = LOAD(out + c);                                                                     \
+      for (int r = 0; r < NR; r++) acc = MULADD(x[r], LOAD(rows[r] + c), acc);                     \
+      STORE(out + c, acc);                                                                         \
+    }                                                                                              \
+    (void)index;                                                                                   \
+    (void)value;                                                                                   \
+  }                                                                                                \
   static void NAME(score_##SUFFIX)(ptrdiff_t n, const int32_t *index, const T *value,              \
                                    const double *W, ptrdiff_t stride, ptrdiff_t width,             \
                                    double *out) {                                                  \
     ptrdiff_t c = 0;                                                                               \
+    if (width >= WIDE) {                                                                           \
+      ptrdiff_t first = 0;                                                                         \
+      for (; first + 4 <= n; first += 4)                                                           \
+        NAME(score_rows_##SUFFIX)(4, first, index, value, W, stride, width, out);                  \
+      for (; first < n; first++)                                                                   \
+        NAME(score_rows_##SUFFIX)(1, first, index, value, W, stride, width, out);                  \
+      return;                                                                                      \
+    }                                                                                              \
     for (; c + MAX_TILE * LANES <= width; c += MAX_TILE * LANES)                                   \
       NAME(score_tile_##SUFFIX)(MAX_TILE, n, index, value, W + c, stride, out + c);                \
     for (; c + 4 * LANES <= width; c += 4 * LANES)                                                 \
@@ -38,6 +67,8 @@ SS_SCORE(csr_f64, double, value[j], index[j])
 SS_SCORE(csr_f32, float, value[j], index[j])
 SS_SCORE(dense_f64, double, value[j], j)
 SS_SCORE(dense_f32, float, value[j], j)
+
+SS_SCORE(one, double, 1, index[j]) /* a product with one is exact: the same sums as below */
 
 /* All values are one: no multiplication. */
 static inline __attribute__((always_inline)) void NAME(score_tile_ones)(
@@ -55,6 +86,10 @@ static inline __attribute__((always_inline)) void NAME(score_tile_ones)(
 static void NAME(score_ones)(ptrdiff_t n, const int32_t *index, const double *W, ptrdiff_t stride,
                              ptrdiff_t width, double *out) {
   ptrdiff_t c = 0;
+  if (width >= WIDE) {
+    NAME(score_one)(n, index, NULL, W, stride, width, out);
+    return;
+  }
   for (; c + MAX_TILE * LANES <= width; c += MAX_TILE * LANES)
     NAME(score_tile_ones)(MAX_TILE, n, index, W + c, stride, out + c);
   for (; c + 4 * LANES <= width; c += 4 * LANES)

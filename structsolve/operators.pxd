@@ -54,6 +54,8 @@ cdef class Oracle(Operator):
 cdef class Parts(Operator):
     # Largest number of entries that difference() or encode() can write for any example.
     cdef readonly Py_ssize_t max_entries
+    # True: a label is one number y and mu(y) = e_y, so that the hull of the mu(y) is the simplex.
+    cdef readonly bint indicator
     # index, value <- mu(label), sparse; an index may appear more than once (values add up).
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
                            double* value) except -1 nogil

@@ -54,6 +54,8 @@ cdef class Parts(Operator):
     ----------
     max_entries : int
         Largest number of entries that ``difference`` or ``encode`` can write.
+    indicator : bool
+        A label is one number y and ``mu(y) = e_y``: solvers may use steps on the simplex.
     """
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,

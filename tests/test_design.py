@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structsolve import faces
+from structsolve import potential_faces as faces
 from structsolve.blocks import Block, Layout, padded
 from structsolve.design import Design
 from structsolve.examples import Examples
@@ -52,6 +52,16 @@ def test_design(storage, k, intercept):
             W2 = W.copy()
             W2[:, col] -= 1.5 * dense[row]
             np.testing.assert_allclose(changed, W2, atol=1e-14)
+        for m in {0, 1, min(2, k), k}:
+            cols = rng.permutation(k)[:m].astype(np.int32)
+            coefs = rng.normal(size=m)
+            changed = W.copy()
+            faces.design_add_columns(design, row, cols, coefs, changed.reshape(-1))
+            W2 = W.copy()
+            W2[:, cols] += np.outer(dense[row], coefs)
+            np.testing.assert_allclose(changed, W2, atol=1e-14)
+            found = faces.design_dot_columns(design, row, cols, W.ravel())
+            np.testing.assert_allclose(found, dense[row] @ W[:, cols], atol=1e-13)
         np.testing.assert_allclose(
             faces.design_gram(design, row, 1, 5), dense[row] @ dense[1:5].T, atol=1e-13
         )

@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 VERSIONS = ["plain", "avx2", "avx512"]
-WIDTHS = range(1, 71)
+WIDTHS = [*range(1, 71), 260]  # and one that is read in whole rows
 ROWS, COLUMNS = 3, 7
 
 
@@ -40,7 +40,7 @@ def designs(dense, sparse):
 
 def compute():
     """All results by name, for all widths."""
-    from structsolve import faces
+    from structsolve import faces, potential_faces
     from structsolve.blocks import Block, Layout, padded
     from structsolve.design import Design
     from structsolve.plugins.chain._layout import ChainShape
@@ -57,7 +57,7 @@ def compute():
                 design = Design(X, padded(k), intercept)
                 rows = W[: COLUMNS + (intercept > 0)].ravel()
                 results[f"{k} {name} {intercept}"] = [
-                    faces.design_score(design, r, rows)[:k] for r in range(ROWS)
+                    potential_faces.design_score(design, r, rows)[:k] for r in range(ROWS)
                 ]
         length = len(scores["node"])
         layout = Layout(

@@ -123,12 +123,15 @@ def test_bcfw_whatever_it_keeps(seed, kind, loss, alpha, **options):
     best = case.optimum(alpha).value
     run = begin(BCFW(certify_every=7, **options), case.problem, alpha, seed)
     # Steps towards single cuts, and caches that forget, are of order 1 / t.
-    history = follow(run, tol=2e-3, passes=4000)
+    tol = 1e-2 if options["max_cuts"] < 50 else 2e-3
+    history = follow(run, tol=tol, passes=4000)
     last = history[-1]
-    assert last["certified"] and last["gap"] <= 2e-3 * last["primal"]
+    assert last["certified"] and last["gap"] <= tol * last["primal"]
     duals = [record["dual"] for record in history]
     assert all(b >= a - 1e-12 for a, b in zip(duals, duals[1:]))
-    assert duals[-1] <= best * (1 + 1e-9) and best * (1 - 1e-9) <= last["primal"] <= best * 1.002
+    assert duals[-1] <= best * (1 + 1e-9) and best * (1 - 1e-9) <= last["primal"] <= best * (
+        1 + tol
+    )
     w, total = run.loop.w.copy(), run.loop.b_total
     run.loop.resynchronise()
     np.testing.assert_allclose(run.loop.w, w, atol=1e-11)
@@ -215,7 +218,7 @@ def test_warm_start_from_weights():
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: BCFW(steps="away"), r"steps is 'away', expected one of \('pairwise'"),
+        (lambda: BCFW(steps="away"), r"steps is 'away', expected one of \('auto', 'pairwise'"),
         (lambda: BCFW(sampling="all"), "sampling is 'all'"),
         (lambda: BCFW(max_cuts=1), "max_cuts is 1, expected an integer >= 2"),
         (lambda: BCFW(max_steps=2.5), "max_steps is 2.5"),

@@ -51,6 +51,13 @@ class SecondBest(PyChainSpace):
         return self.ranked(examples, i, theta)[0][:2][-1]
 
 
+@wrong(
+    r"Parts.indicator breaks a promise: it declares labels that are single numbers y with mu\(y\) = e_y"
+)
+class NotAnIndicator(PyChainSpace):
+    indicator = True
+
+
 @wrong(r"Oracle.argmax .* attains the maximum \(tied theta\)")
 class WrongUnderTies(PyChainSpace):
     def argmax(self, examples, i, theta):

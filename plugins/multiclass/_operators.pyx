@@ -98,6 +98,7 @@ cdef class MulticlassParts(Parts):
     def __init__(self, layout, Py_ssize_t n):
         self.n, self.K, self.stride = n, layout.node.shape[0], layout.node_size
         self.max_entries = 2
+        self.indicator = True
 
     def limits(self, Py_ssize_t i):
         """Sizes of example ``i``, for ``structsolve.faces``."""

@@ -149,9 +149,26 @@ cdef class BlockLoop:
         return {"b_total": self.b_total, "average_mass": self.average_mass,
                 "steps_done": self.steps_done, "alpha": self.alpha}
 
-    def restore(self, counters, CutStore cuts, w, average, gaps):
+    @property
+    def count(self):
+        """Number of cuts kept."""
+        return self.cuts.count
+
+    @property
+    def nbytes(self):
+        """Bytes of the kept cuts."""
+        return self.cuts.nbytes
+
+    def to_arrays(self):
+        """Return the dual variables as arrays, for checkpoints."""
+        return self.cuts.to_arrays()
+
+    def restore(self, counters, arrays, w, average, gaps):
         """Continue from a checkpoint."""
         cdef Py_ssize_t i, j, k, m
+        if "key" not in arrays:
+            raise ValueError("the checkpoint was made with other steps")
+        cdef CutStore cuts = CutStore.from_arrays(arrays)
         if w.shape != self.w.shape or cuts.n != self.potentials.n:
             raise ValueError(
                 f"the checkpoint has {cuts.n} examples and {w.shape[0]} weights, this problem "

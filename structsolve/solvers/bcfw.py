@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ..problem import Problem
 from ..sweep import surrogate_bounds
 from ._bcfw import BlockLoop
-from ._cuts import CutStore
+from ._simplex import SimplexLoop
 from .base import Run, Solver, Start, rng_state, set_rng_state
 
 # Examples per call into native code: Ctrl-C is heard between calls.
@@ -30,8 +31,10 @@ class BCFW(Solver):
 
     Parameters
     ----------
-    steps : {"pairwise", "frank-wolfe"}
-        Move weight from the worst cut to the best, or from all to the best.
+    steps : {"auto", "pairwise", "frank-wolfe", "exact"}
+        Move weight from the worst cut to the best, or from all to the best.  "exact" maximises
+        the dual over the whole variable of an example, which is a projection onto the simplex
+        where labels share no parts (``multiclass``); "auto" does so wherever it can, else pairwise.
     oracle_calls : int, default=1
         Most oracle calls per visit of an example in an oracle pass; further ones see the scores
         that the steps before them have left.
@@ -70,7 +73,7 @@ class BCFW(Solver):
 
     def __init__(
         self,
-        steps: str = "pairwise",
+        steps: str = "auto",
         oracle_calls: int = 1,
         max_steps: int = 30,
         inner_tol: float = 0.1,
@@ -96,7 +99,7 @@ class BCFW(Solver):
 
     def start(self, start: Start) -> BCFWRun:
         for name, known in (
-            ("steps", ("pairwise", "frank-wolfe")),
+            ("steps", ("auto", "pairwise", "frank-wolfe", "exact")),
             ("sampling", ("permutation", "uniform", "gap")),
         ):
             if getattr(self, name) not in known:
@@ -118,13 +121,32 @@ class BCFW(Solver):
         return BCFWRun(self, start)
 
 
+def exact_steps(steps: str, problem: Problem) -> bool:
+    """Tell whether a run takes exact steps; refuse them where they do not exist."""
+    potentials = problem.potentials
+    can = (
+        problem.surrogate.has_simplex
+        and potentials.max_nodes <= 1
+        and not potentials.shared_size
+        and not potentials.edge_size
+    )
+    if steps == "exact" and not can:
+        raise ValueError(
+            "BCFW: steps='exact' needs a structure whose labels share no parts, such as "
+            f"'multiclass', and a loss that decomposes; {problem.space.structure.name!r} with "
+            f"{type(problem.loss).__name__} has none; use steps='pairwise'"
+        )
+    return can and steps in ("auto", "exact")
+
+
 class BCFWRun(Run):
     """One optimisation by :class:`BCFW`."""
 
     def __init__(self, solver: BCFW, start: Start):
         self.solver, self.given = solver, start
         problem = start.problem
-        self.loop = BlockLoop(
+        self.exact = exact_steps(solver.steps, problem)
+        self.loop = (SimplexLoop if self.exact else BlockLoop)(
             problem.potentials, problem.surrogate, problem.weights, start.alpha, solver.max_cuts
         )
         self.passes = self.window_start = 0
@@ -169,9 +191,9 @@ class BCFWRun(Run):
             "certified": False,
             "oracle_calls": calls,
             "cached_passes": cached,
-            "cuts": self.loop.cuts.count,
+            "cuts": self.loop.count,
         }
-        if near or self.passes % solver.certify_every == 0 or self.passes == 1:
+        if near or self.passes % solver.certify_every == 0:
             certificate = self.certify()
             certificate["oracle_calls"] += calls
             record.update(certificate)
@@ -192,34 +214,38 @@ class BCFWRun(Run):
         return rng.choice(n, n, p=share / share.sum())
 
     def _cached_pass(self, shrink: bool, min_gain: float) -> int:
-        problem, loop = self.given.problem, self.loop
-        order = self.given.rng.permutation(np.flatnonzero(loop.moved) if shrink else problem.n)
-        # One update of the average per pass, where w is small beside the data.
-        whole = self.solver.averaging and problem.dim <= 16 * len(order)
-        before = loop.w.copy() if whole else None
-        self._pass(order, 0, min_gain, averaging=not whole)
-        if whole:
-            loop.average_pass(before, len(order))
+        loop = self.loop
+        n = self.given.problem.n
+        order = self.given.rng.permutation(np.flatnonzero(loop.moved.view(bool)) if shrink else n)
+        self._pass(order, 0, min_gain)
         return len(order)
 
-    def _pass(
-        self, order: np.ndarray, calls: int, min_gain: float = 0.0, averaging: bool = True
-    ) -> tuple[float, int]:
-        solver = self.solver
+    def _pass(self, order: np.ndarray, calls: int, min_gain: float = 0.0) -> tuple[float, int]:
+        solver, loop = self.solver, self.loop
+        # Where w is small beside the data, the average takes cheap and exact passes whole.
+        small = self.given.problem.dim <= 16 * len(order)
+        whole = solver.averaging and small and (self.exact or calls == 0)
+        before = loop.w.copy() if whole else None
         total, spent = 0.0, 0
         for first in range(0, len(order), EXAMPLES_PER_CALL):
-            gap, used = self.loop.run(
-                order[first : first + EXAMPLES_PER_CALL],
-                calls,
-                solver.max_steps,
-                solver.steps == "pairwise",
-                solver.max_age if calls else np.iinfo(np.int32).max,
-                solver.inner_tol,
-                min_gain,
-                solver.averaging and averaging,
-            )
+            some = order[first : first + EXAMPLES_PER_CALL]
+            if self.exact:
+                gap, used = loop.run(some, calls > 0, min_gain)
+            else:
+                gap, used = loop.run(
+                    some,
+                    calls,
+                    solver.max_steps,
+                    solver.steps != "frank-wolfe",
+                    solver.max_age if calls else np.iinfo(np.int32).max,
+                    solver.inner_tol,
+                    min_gain,
+                    solver.averaging and not whole,
+                )
             total += gap
             spent += used
+        if whole:
+            loop.average_pass(before, len(order))
         return total, spent
 
     def certify(self) -> dict[str, Any]:
@@ -253,7 +279,7 @@ class BCFWRun(Run):
         loop = self.loop
         return {
             "examples": self.given.problem.potentials.nbytes,
-            "duals": loop.cuts.nbytes,
+            "duals": loop.nbytes,
             "weights": loop.w.nbytes + loop.average.nbytes + self.best_w.nbytes,
         }
 
@@ -267,7 +293,7 @@ class BCFWRun(Run):
             "last_dual": self.last_dual,
             **self.loop.counters(),
         }
-        arrays = {f"cuts_{k}": v for k, v in self.loop.cuts.to_arrays().items()}
+        arrays = {f"cuts_{k}": v for k, v in self.loop.to_arrays().items()}
         arrays |= {
             "w": self.loop.w,
             "average": self.loop.average,
@@ -283,9 +309,7 @@ class BCFWRun(Run):
         self.last_dual = meta["last_dual"]
         self.loop.restore(
             meta,
-            CutStore.from_arrays(
-                {k.removeprefix("cuts_"): v for k, v in arrays.items() if k.startswith("cuts_")}
-            ),
+            {k.removeprefix("cuts_"): v for k, v in arrays.items() if k.startswith("cuts_")},
             arrays["w"],
             arrays["average"],
             arrays["gaps"],

@@ -16,4 +16,8 @@ cdef struct Cut:
 cdef class Surrogate(Operator):
     cdef readonly Py_ssize_t max_entries
     cdef readonly bint exact        # bound == b - <theta, p>: the search misses nothing
+    # True: the cut of label y is (e_truth - e_y, b_y) with b free of w, as simplex() says.
+    cdef readonly bint has_simplex
     cdef int cut(self, Py_ssize_t i, const double* theta, Cut* cut, char* work) except -1 nogil
+    # b[y] <- b_y, for as many entries as theta has; truth <- the true label.
+    cdef int simplex(self, Py_ssize_t i, double* b, int* truth) except -1 nogil

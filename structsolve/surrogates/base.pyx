@@ -11,3 +11,7 @@ cdef class Surrogate(Operator):
     cdef int cut(self, Py_ssize_t i, const double* theta, Cut* cut, char* work) except -1 nogil:
         with gil:
             raise NotImplementedError(f"{type(self).__qualname__} does not implement cut()")
+
+    cdef int simplex(self, Py_ssize_t i, double* b, int* truth) except -1 nogil:
+        with gil:
+            raise NotImplementedError(f"{type(self).__qualname__} does not implement simplex()")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 from ..operators cimport Loss, Oracle, Parts
 from ..potentials cimport LinearPotentials
 from .base cimport Cut, Surrogate
@@ -59,6 +59,7 @@ cdef class MarginRescaling(Surrogate):
         self.label_offsets = &offset_view[0]
         self.max_entries = parts.max_entries
         self.exact = True
+        self.has_simplex = parts.indicator and loss.decomposes and not oracle.has_augmented
         longest = int(np.diff(label_offsets).max()) if label_offsets.shape[0] > 1 else 0
         self.pairs = 1 if oracle.has_augmented or loss.decomposes else 2
         self.theta_bytes = 8 * potentials.max_theta + 64
@@ -105,4 +106,14 @@ cdef class MarginRescaling(Surrogate):
             key = (key ^ <uint64_t><unsigned int>label[j]) * 1099511628211ULL
         cut.key = key
         cut.calls = 1
+        return 0
+
+    cdef int simplex(self, Py_ssize_t i, double* b, int* truth) except -1 nogil:
+        cdef Py_ssize_t j, size = self.potentials.theta_size(i)
+        cdef double constant
+        memset(b, 0, size * sizeof(double))
+        constant = self.loss.augment(i, 1.0, b)
+        for j in range(size):
+            b[j] += constant
+        truth[0] = self.labels[self.label_offsets[i]]
         return 0

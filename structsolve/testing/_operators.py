@@ -32,6 +32,23 @@ def check_parts(case: Case) -> None:
                 found,
                 expected,
             )
+        if case.parts.indicator:
+            _check_indicator(case, i)
+
+
+def _check_indicator(case: Case, i: int) -> None:
+    """Where ``indicator`` is declared, mu(y) is the y-th unit vector and nothing else."""
+    for label, mu in zip(case.labels[i], case.mu[i]):
+        expected = np.zeros_like(mu)
+        if np.size(label) == 1:
+            expected[np.ravel(label)[0]] = 1
+        case.near(
+            "Parts.indicator",
+            f"declares labels that are single numbers y with mu(y) = e_y (label {label})",
+            i,
+            mu,
+            expected,
+        )
 
 
 def _check_best(case: Case, what: str, i: int, kind: str, label: Any, value: float, scores: Any):

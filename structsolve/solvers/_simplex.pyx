@@ -1,0 +1,436 @@
+"""Block-coordinate ascent whose block steps are exact: one label per example, no parts to share.
+
+The cuts of an example are ``(e_truth - e_y, b_y)``, so its dual variable is a point of the
+simplex and its Gram matrix a multiple of the identity; the block problem of the dual is then a
+Euclidean projection onto the simplex (Crammer, Singer 2001; Keerthi et al. 2008).
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, realloc
+from libc.string cimport memset
+from ..potentials cimport LinearPotentials
+from ..simplex cimport simplex_threshold
+from ..surrogates.base cimport Surrogate
+
+from ..blocks import aligned_zeros
+
+
+cdef struct Entry:
+    double weight       # of label y in the dual variable; 0: kept as a candidate only
+    double b
+    int y
+
+cdef struct Block:
+    Entry* entries      # never the true label, which has the weight that is left
+    int count, capacity, truth
+    double truth_b, norm, share     # <x, x>; u_i / alpha
+
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__)
+    #define SS_PREFETCH(address) __builtin_prefetch(address)
+    #else
+    #define SS_PREFETCH(address) ((void)(address))
+    #endif
+    """
+    void SS_PREFETCH(const void* address) noexcept nogil
+
+
+cdef double SMALLEST = 1e-15     # weights of the truth below it are rounding
+# Labels are kept that a gain of this share of the curvature in score would give weight.
+cdef double MARGIN = 0.05
+# Steps go a little beyond the maximum of their block; between 0 and 2 the dual never falls.
+cdef double RELAXATION = 1.3
+# Padded labels per kept label from which single columns are read instead of whole rows.
+cdef Py_ssize_t GATHER_BELOW = 8
+
+
+cdef class SimplexLoop:
+    """State and inner loop of BCFW with exact steps; ``BlockLoop`` is its like for other spaces.
+
+    A full visit scores all labels and projects; the labels that are or could soon be in the
+    support are kept, and cheap visits look at those alone.
+
+    Parameters
+    ----------
+    potentials : LinearPotentials
+        One node per example, no shared and no edge blocks.
+    surrogate : Surrogate
+        With ``has_simplex``.
+    weights : ndarray of float64 of shape (n,)
+        ``u_i``, the share of each example in the mean; they sum to 1.
+    alpha : float
+        Regularisation constant.
+    max_cuts : int
+        Labels kept per example without weight.
+    """
+
+    cdef readonly LinearPotentials potentials
+    cdef readonly Surrogate surrogate
+    cdef readonly object w, average, gaps, moved
+    cdef Block* blocks
+    cdef double[::1] w_view, gaps_view
+    cdef double[::1] theta_buffer, b_buffer, q_buffer, old_buffer, coef_buffer
+    cdef double[::1] dense_buffer, score_buffer, gain_buffer
+    cdef const double[::1] weights
+    cdef int[::1] label_buffer, changed_buffer
+    cdef char[::1] moved_view
+    cdef Py_ssize_t n, n_labels, max_cuts
+    cdef public double alpha, b_total, average_mass
+    cdef public long steps_done
+
+    def __cinit__(self, LinearPotentials potentials, *arguments, **named):
+        self.n = potentials.n
+        self.blocks = <Block*>realloc(NULL, (self.n + 1) * sizeof(Block))
+        if self.blocks == NULL:
+            raise MemoryError(f"no memory for the dual variables of {self.n} examples")
+        memset(self.blocks, 0, (self.n + 1) * sizeof(Block))
+
+    def __dealloc__(self):
+        cdef Py_ssize_t i
+        if self.blocks != NULL:
+            for i in range(self.n):
+                free(self.blocks[i].entries)
+            free(self.blocks)
+
+    def __init__(self, LinearPotentials potentials, Surrogate surrogate, weights, double alpha,
+                 Py_ssize_t max_cuts=50):
+        cdef Py_ssize_t i, size = potentials.node_size + 8
+        self.potentials, self.surrogate, self.alpha = potentials, surrogate, alpha
+        self.weights = weights
+        self.max_cuts, self.n_labels = max_cuts, potentials.layout.node.shape[0]
+        self.w = aligned_zeros(potentials.dim)
+        self.average = aligned_zeros(potentials.dim)
+        self.gaps = np.zeros(self.n)
+        # Whether the last visit moved the dual variable of an example.
+        self.moved = np.zeros(self.n, dtype=np.int8)
+        self.moved_view = self.moved
+        self.w_view, self.gaps_view = self.w, self.gaps
+        self.theta_buffer, self.b_buffer = aligned_zeros(size), aligned_zeros(size)
+        self.q_buffer, self.old_buffer = aligned_zeros(size), aligned_zeros(size)
+        self.coef_buffer, self.dense_buffer = aligned_zeros(size), aligned_zeros(size)
+        self.score_buffer, self.gain_buffer = aligned_zeros(size), aligned_zeros(size)
+        self.label_buffer = np.zeros(size, dtype=np.int32)
+        self.changed_buffer = np.zeros(size, dtype=np.int32)
+        dense = np.zeros(max(potentials.nodes.n_cols, 1))
+        cdef double[::1] dense_view = dense
+        with nogil:
+            for i in range(self.n):
+                potentials.nodes.gram_row(i, i, i + 1, &dense_view[0], &self.blocks[i].norm)
+                surrogate.simplex(i, &self.b_buffer[0], &self.blocks[i].truth)
+                self.blocks[i].truth_b = self.b_buffer[self.blocks[i].truth]
+        self.resynchronise()
+
+    @property
+    def nbytes(self):
+        """Bytes of the dual variables, spare capacity included."""
+        cdef Py_ssize_t i, total = self.n * sizeof(Block)
+        for i in range(self.n):
+            total += self.blocks[i].capacity * sizeof(Entry)
+        return total
+
+    @property
+    def count(self):
+        """Number of labels kept."""
+        cdef Py_ssize_t i, total = 0
+        for i in range(self.n):
+            total += self.blocks[i].count
+        return total
+
+    def run(self, const int64_t[::1] order, bint full, double min_gain=0.0):
+        """Visit the examples of ``order``; return the sum of gaps met and the oracle calls.
+
+        Parameters
+        ----------
+        order : ndarray of int64
+            Examples to visit.
+        full : bool
+            Look at all labels; else at those that a full visit has kept.
+        min_gain : float
+            Smallest gap that is worth a step.
+        """
+        cdef Py_ssize_t k, size = order.shape[0]
+        cdef double total = 0
+        with nogil:
+            for k in range(size):
+                # The lists lie anywhere: ask for them some visits ahead.
+                if k + 6 < size:
+                    SS_PREFETCH(&self.blocks[order[k + 6]])
+                if k + 3 < size:
+                    SS_PREFETCH(self.blocks[order[k + 3]].entries)
+                self.visit(order[k], full, min_gain)
+                if full:
+                    total += self.weights[order[k]] * self.gaps_view[order[k]]
+        return total, size if full else 0
+
+    def average_pass(self, before, Py_ssize_t visits):
+        """Take the present w into the average with the weight of ``visits`` steps."""
+        self.average += self.average_mass * (self.w - before)
+        self.average_mass += visits * self.steps_done + visits * (visits + 1) // 2
+        self.steps_done += visits
+
+    def forget_average(self):
+        """Begin the average of the iterates anew."""
+        self.average[:] = 0
+        self.average_mass = 0
+        self.steps_done = 0
+
+    def resynchronise(self):
+        """Recompute w, and the sum of b, from the dual variables: rounding does not add up."""
+        cdef Py_ssize_t i, j, m
+        cdef double rest, b
+        cdef Block* block
+        self.w[:] = 0
+        self.b_total = 0
+        with nogil:
+            for i in range(self.n):
+                block = &self.blocks[i]
+                block.share = self.weights[i] / self.alpha
+                rest = 1
+                b = 0
+                m = 0
+                for j in range(block.count):
+                    if block.entries[j].weight > 0:
+                        rest -= block.entries[j].weight
+                        b += block.entries[j].weight * block.entries[j].b
+                        self.changed_buffer[m] = block.entries[j].y
+                        self.coef_buffer[m] = -block.share * block.entries[j].weight
+                        m += 1
+                self.b_total += self.weights[i] * (b + rest * block.truth_b)
+                if m:
+                    self.changed_buffer[m] = block.truth
+                    self.coef_buffer[m] = block.share * (1 - rest)
+                    self._add(i, m + 1)
+
+    def rescale(self, double alpha):
+        """Keep the dual variables and change alpha."""
+        self.alpha = alpha
+        self.resynchronise()
+
+    def counters(self):
+        """Scalars of the state, for checkpoints."""
+        return {"b_total": self.b_total, "average_mass": self.average_mass,
+                "steps_done": self.steps_done, "alpha": self.alpha}
+
+    def to_arrays(self):
+        """Return the dual variables as arrays, for checkpoints."""
+        cdef Py_ssize_t i, j, c = 0
+        total = self.count
+        counts = np.empty(self.n, dtype=np.int64)
+        weight, y = np.empty(total), np.empty(total, np.int32)
+        cdef int64_t[::1] counts_view = counts
+        cdef double[::1] weight_view = weight
+        cdef int[::1] y_view = y
+        for i in range(self.n):
+            counts_view[i] = self.blocks[i].count
+            for j in range(self.blocks[i].count):
+                weight_view[c] = self.blocks[i].entries[j].weight
+                y_view[c] = self.blocks[i].entries[j].y
+                c += 1
+        return {"counts": counts, "weight": weight, "y": y}
+
+    def restore(self, counters, arrays, w, average, gaps):
+        """Continue from a checkpoint."""
+        cdef Py_ssize_t i, j, c = 0
+        counts = arrays.get("counts", np.zeros(0, dtype=np.int64))
+        if w.shape != self.w.shape or counts.shape != (self.n,):
+            raise ValueError(
+                f"the checkpoint has {counts.shape[0]} examples and {w.shape[0]} weights, this "
+                f"problem {self.n} and {self.w.shape[0]}"
+            )
+        if "y" not in arrays:
+            raise ValueError("the checkpoint was made with other steps")
+        sizes = {len(arrays[name]) for name in ("weight", "y")}
+        if sizes != {int(counts.sum())} or (counts < 0).any() or (
+                arrays["y"].size and not (
+                    0 <= arrays["y"].min() <= arrays["y"].max() < self.n_labels)):
+            raise ValueError("the checkpoint has dual variables of another problem")
+        cdef const int64_t[::1] counts_view = counts
+        cdef const double[::1] weight = arrays["weight"]
+        cdef const int[::1] y = arrays["y"]
+        cdef Entry* entry
+        cdef int truth
+        for i in range(self.n):
+            self.surrogate.simplex(i, &self.b_buffer[0], &truth)
+            self._room(i, counts_view[i])
+            self.blocks[i].count = <int>counts_view[i]
+            for j in range(counts_view[i]):
+                entry = &self.blocks[i].entries[j]
+                entry.weight, entry.y, entry.b = weight[c], y[c], self.b_buffer[y[c]]
+                c += 1
+        self.w[:], self.average[:], self.gaps[:] = w, average, gaps
+        self.b_total, self.alpha = counters["b_total"], counters["alpha"]
+        self.average_mass, self.steps_done = counters["average_mass"], counters["steps_done"]
+
+    cdef int _room(self, Py_ssize_t i, Py_ssize_t wanted) except -1 nogil:
+        cdef Entry* memory
+        if wanted > self.blocks[i].capacity:
+            memory = <Entry*>realloc(self.blocks[i].entries, wanted * sizeof(Entry))
+            if memory == NULL:
+                with gil:
+                    raise MemoryError(f"no memory for the dual variable of example {i}")
+            self.blocks[i].entries = memory
+            self.blocks[i].capacity = <int>wanted
+        return 0
+
+    cdef void _add(self, Py_ssize_t i, Py_ssize_t m) noexcept nogil:
+        """Columns changed_buffer[:m] of w += coef_buffer[:m] times the features of example i."""
+        self.potentials.nodes.scatter_columns(i, m, &self.changed_buffer[0], &self.coef_buffer[0],
+                                              &self.w_view[0] + self.potentials.node_start)
+
+    cdef int visit(self, Py_ssize_t i, bint full, double min_gain) except -1 nogil:
+        cdef double* theta = &self.theta_buffer[0]      # of the labels looked at, best 0
+        cdef double* old = &self.old_buffer[0]          # their weights
+        cdef double* q = &self.q_buffer[0]
+        cdef Block* block = &self.blocks[i]
+        cdef double curvature = block.share * block.norm / RELAXATION
+        cdef double gap = 0, tau = 0, inverse, left
+        cdef Py_ssize_t j, m
+        self.moved_view[i] = 0
+        if not full and block.count == 0:
+            return 0
+        if full:
+            m = self._all_labels(i, block, curvature)
+        else:
+            m = self._kept_labels(i, block)
+        for j in range(m):
+            gap -= old[j] * theta[j]
+        if full:
+            self.gaps_view[i] = gap
+        if gap <= min_gain or block.share == 0:
+            return 0
+        if curvature > 0:
+            inverse = 1 / curvature
+            for j in range(m):
+                q[j] = old[j] + theta[j] * inverse
+            tau = simplex_threshold(m, q)
+            for j in range(m):
+                q[j] = q[j] - tau if q[j] > tau else 0.0
+        else:
+            left = 1                # no features: the dual is linear, one best label takes all
+            for j in range(m):
+                q[j] = left if theta[j] == 0 else 0.0
+                left -= q[j]
+        self._move(i, m)
+        if full:
+            return self._keep(i, block, m, curvature * (tau - MARGIN))
+        for j in range(block.count):
+            block.entries[j].weight = q[j]
+        return 0
+
+    cdef Py_ssize_t _all_labels(self, Py_ssize_t i, const Block* block,
+                                double curvature) except -1 nogil:
+        """Score all labels; look at those that have weight or may get some."""
+        cdef double* theta = &self.theta_buffer[0]
+        cdef double* dense = &self.dense_buffer[0]
+        cdef double* b = &self.b_buffer[0]
+        cdef const Entry* entry
+        cdef Py_ssize_t j, m = 0, members = 0, best = 0
+        cdef double top = -INFINITY, rest = 1, bound = 0, x
+        cdef int truth
+        self.surrogate.simplex(i, b, &truth)
+        self.potentials.score(i, &self.w_view[0], 1.0, theta)
+        for j in range(self.n_labels):
+            theta[j] += b[j]
+            if theta[j] > top:
+                top = theta[j]
+                best = j
+        for j in range(block.count):
+            dense[block.entries[j].y] = block.entries[j].weight
+            rest -= block.entries[j].weight
+        dense[truth] = rest if rest > SMALLEST else 0
+        # Any labels give a lower bound of the threshold: those with weight and the best one do.
+        if curvature > 0:
+            for j in range(block.count):
+                entry = &block.entries[j]
+                if entry.weight > 0:
+                    bound += entry.weight + (theta[entry.y] - top) / curvature
+                    members += 1
+            if dense[truth] > 0:
+                bound += dense[truth] + (theta[truth] - top) / curvature
+                members += 1
+            members += dense[best] == 0
+            bound = curvature * ((bound - 1) / members - MARGIN)
+        for j in range(self.n_labels):
+            x = theta[j] - top
+            if x >= bound or dense[j] > 0:
+                self.label_buffer[m] = <int>j
+                self.old_buffer[m] = dense[j]
+                self.gain_buffer[m] = b[j]
+                theta[m] = x
+                m += 1
+        for j in range(block.count):
+            dense[block.entries[j].y] = 0
+        dense[truth] = 0
+        return m
+
+    cdef Py_ssize_t _kept_labels(self, Py_ssize_t i, const Block* block) noexcept nogil:
+        """Score the labels kept and, behind them, the truth."""
+        cdef double* theta = &self.theta_buffer[0]
+        cdef double* scores = &self.score_buffer[0]
+        cdef int* label = &self.label_buffer[0]
+        cdef double* gain = &self.gain_buffer[0]
+        cdef Py_ssize_t j, m = block.count + 1
+        cdef double top, rest = 1
+        for j in range(block.count):
+            label[j] = block.entries[j].y
+            gain[j] = block.entries[j].b
+            self.old_buffer[j] = block.entries[j].weight
+            rest -= block.entries[j].weight
+        label[m - 1] = block.truth
+        gain[m - 1] = block.truth_b
+        self.old_buffer[m - 1] = rest if rest > SMALLEST else 0
+        if GATHER_BELOW * m < self.potentials.node_size:
+            self.potentials.nodes.gather_columns(
+                i, m, label, &self.w_view[0] + self.potentials.node_start, theta)
+            for j in range(m):
+                theta[j] += gain[j]
+        else:
+            self.potentials.score(i, &self.w_view[0], 1.0, scores)
+            for j in range(m):
+                theta[j] = scores[label[j]] + gain[j]
+        top = theta[0]
+        for j in range(1, m):
+            top = theta[j] if theta[j] > top else top
+        for j in range(m):
+            theta[j] -= top
+        return m
+
+    cdef void _move(self, Py_ssize_t i, Py_ssize_t m) noexcept nogil:
+        """Change the weights of the labels looked at from `old` to `q`."""
+        cdef Py_ssize_t j, changed = 0
+        cdef double share = self.blocks[i].share, change, b_change = 0
+        for j in range(m):
+            change = self.q_buffer[j] - self.old_buffer[j]
+            if change != 0:
+                self.changed_buffer[changed] = self.label_buffer[j]
+                self.coef_buffer[changed] = -share * change
+                b_change += change * self.gain_buffer[j]
+                changed += 1
+        if changed:
+            self.moved_view[i] = 1
+            self.b_total += self.weights[i] * b_change
+            self._add(i, changed)
+
+    cdef int _keep(self, Py_ssize_t i, Block* block, Py_ssize_t m, double near) except -1 nogil:
+        """Keep the labels with weight, and others whose scores are at least `near`."""
+        cdef Py_ssize_t j, idle = 0
+        cdef Entry* entry
+        self._room(i, m)
+        block.count = 0
+        for j in range(m):
+            if self.label_buffer[j] == block.truth:
+                continue
+            if self.q_buffer[j] == 0:
+                if idle == self.max_cuts or self.theta_buffer[j] < near:
+                    continue
+                idle += 1
+            entry = &block.entries[block.count]
+            entry.weight, entry.b = self.q_buffer[j], self.gain_buffer[j]
+            entry.y = self.label_buffer[j]
+            block.count += 1
+        return 0

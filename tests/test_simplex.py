@@ -1,0 +1,170 @@
+"""Exact block steps: the projection onto the simplex, and BCFW where labels share no parts."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from solver_cases import begin, follow, through_file
+
+import structsolve
+from structsolve.problem import Problem
+from structsolve.simplex import project_simplex
+from structsolve.solvers import BCFW
+
+
+def by_enumeration(q):
+    """Try every support; the nearest feasible point is the projection."""
+    best, nearest = np.inf, None
+    for size in range(1, len(q) + 1):
+        for support in itertools.combinations(range(len(q)), size):
+            p = np.zeros(len(q))
+            p[list(support)] = q[list(support)] - (q[list(support)].sum() - 1) / size
+            if p.min() >= 0 and ((p - q) ** 2).sum() < best:
+                best, nearest = ((p - q) ** 2).sum(), p
+    return nearest
+
+
+@settings(max_examples=1500)
+@given(st.lists(st.integers(-6, 6).map(lambda k: k / 4), min_size=1, max_size=6))
+def test_projection_with_ties(q):
+    np.testing.assert_allclose(project_simplex(q), by_enumeration(np.array(q)), atol=1e-12)
+
+
+@settings(max_examples=500)
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40),
+    st.sampled_from([1e-12, 1.0, 1e5]),
+)
+def test_projection_is_optimal(q, scale):
+    """Feasible, and no vertex is in an ascent direction: <q - p, e_y - p> <= 0."""
+    q = np.array(q) * scale
+    p = project_simplex(q)
+    assert p.min() >= 0 and p.sum() == pytest.approx(1, abs=1e-12)
+    slope = (q - p) - (q - p) @ p
+    assert slope.max() <= 1e-9 * max(1, np.abs(q).max())
+
+
+def test_projection_of_extremes():
+    np.testing.assert_array_equal(project_simplex([1e300, -1e300]), [1, 0])
+    np.testing.assert_array_equal(project_simplex([1e17, 1e17]), [0.5, 0.5])
+    for bad in ([], [[1.0]], [np.nan, 1], [np.inf]):
+        with pytest.raises(ValueError, match="expected at least one finite number"):
+            project_simplex(bad)
+
+
+def problem(k, n=30, d=6, seed=0, storage="dense", loss="hamming", weights=None, intercept=True):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.6)
+    X[:3] = X[3:6]  # repeated, with other labels
+    y = rng.integers(0, k, n)
+    if storage == "csr":
+        X = sp.csr_matrix(X)
+    elif storage == "ones":
+        X = sp.csr_matrix((X != 0).astype(float))
+    elif storage == "f32":
+        X = X.astype(np.float32)
+    if loss == "costs":
+        cost = rng.integers(0, 4, (k, k)).astype(float)
+        loss = structsolve.CostMatrix(cost * (1 - np.eye(k)))
+    space = structsolve.get_structure("multiclass").make_space(
+        X, y, classes=np.arange(k), fit_intercept=intercept
+    )
+    return Problem(space, space.pack(X, y, weights), loss=loss)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loss", ["hamming", "normalized-hamming", "costs"])
+@pytest.mark.parametrize("storage", ["dense", "f32", "csr", "ones"])
+@pytest.mark.parametrize("k", [2, 3, 30, 70])
+def test_exact_and_pairwise_steps_meet(k, storage, loss, weighted):
+    """Two ways through the same dual; with 70 labels, cheap visits read single columns."""
+    weights = np.arange(40) % 4 / 2 if weighted else None  # some examples weigh nothing
+    given = problem(k, 40, storage=storage, loss=loss, weights=weights)
+    ends = []
+    for steps in ("exact", "pairwise"):
+        run = begin(BCFW(steps=steps), given, 0.02)
+        history = follow(run, tol=1e-7)
+        assert history[-1]["certified"] and history[-1]["gap"] <= 1e-7 * history[-1]["primal"]
+        duals = [record["dual"] for record in history]
+        assert all(b >= a - 1e-12 for a, b in zip(duals, duals[1:]))
+        w, total = run.loop.w.copy(), run.loop.b_total
+        run.loop.resynchronise()
+        np.testing.assert_allclose(run.loop.w, w, atol=1e-10)
+        assert run.loop.b_total == pytest.approx(total, abs=1e-11)
+        ends.append(history[-1])
+    assert ends[0]["primal"] == pytest.approx(ends[1]["primal"], rel=1e-6)
+    assert ends[0]["dual"] == pytest.approx(ends[1]["dual"], rel=1e-6)
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 10**6),
+    k=st.integers(2, 5),
+    sampling=st.sampled_from(["permutation", "uniform", "gap"]),
+    max_cuts=st.sampled_from([2, 50]),
+    cached_passes=st.sampled_from([0, 3, 200]),
+    averaging=st.booleans(),
+    alpha=st.sampled_from([1.0, 0.05, 0.01]),
+)
+def test_exact_steps_whatever_they_keep(seed, k, alpha, **options):
+    given = problem(k, 12, 3, seed)
+    run = begin(BCFW(steps="exact", **options), given, alpha, seed)
+    history = follow(run, tol=1e-4, passes=5000)
+    last = history[-1]
+    assert last["certified"] and -1e-12 <= last["gap"] <= 1e-4 * last["primal"]
+    duals = [record["dual"] for record in history]
+    assert all(b >= a - 1e-12 for a, b in zip(duals, duals[1:]))
+
+
+def test_examples_without_features():
+    """Their block of the dual is linear: one label takes all the weight."""
+    X, y = np.zeros((4, 2)), np.array([0, 1, 2, 1])
+    space = structsolve.get_structure("multiclass").make_space(X, y, fit_intercept=False)
+    run = begin(BCFW(steps="exact"), Problem(space, space.pack(X, y)), 0.1)
+    last = follow(run)[-1]
+    assert last["primal"] == last["dual"] == 1.0 and not run.weights().any()
+
+
+def test_checkpoint_of_exact_steps(tmp_path):
+    given = problem(30, 60, weights=np.arange(60.0))
+    straight = begin(BCFW(), given, 1e-3)
+    for _ in range(4):
+        straight.step()
+    broken = begin(BCFW(), given, 1e-3)
+    broken.step()
+    broken.step()
+    again = through_file(broken, begin(BCFW(), given, 1e-3), tmp_path / "run")
+    again.step()
+    again.step()
+    np.testing.assert_array_equal(again.loop.w, straight.loop.w)
+    np.testing.assert_array_equal(again.weights(), straight.weights())
+    assert again.memory().keys() == straight.memory().keys()
+    for other, message in (
+        (begin(BCFW(steps="pairwise"), given, 1e-3), "made with other steps"),
+        (begin(BCFW(), problem(30, 59), 1e-3), "60 examples"),
+        (begin(BCFW(), problem(20, 60), 1e-3), "weights, this problem"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            through_file(straight, other, tmp_path / "run")
+    with pytest.raises(ValueError, match="made with other steps"):
+        through_file(begin(BCFW(steps="pairwise"), given, 1e-3), again, tmp_path / "run")
+
+
+def test_exact_steps_are_refused_where_there_are_none():
+    X, y = [np.zeros((2, 1))], [[0, 1]]
+    space = structsolve.get_structure("chain").make_space(X, y)
+    with pytest.raises(ValueError, match="'chain' with NodeLoss has none; use steps='pairwise'"):
+        begin(BCFW(steps="exact"), Problem(space, space.pack(X, y)), 1.0)
+    begin(BCFW(), Problem(space, space.pack(X, y)), 1.0).step()
+
+
+def test_a_path_over_alpha_goes_on_from_the_dual():
+    given = problem(4)
+    run = begin(BCFW(), given, 1.0)
+    follow(run)
+    run.continue_at(0.05)
+    fresh = follow(begin(BCFW(), given, 0.05))[-1]
+    assert follow(run)[-1]["primal"] == pytest.approx(fresh["primal"], rel=1e-6)
