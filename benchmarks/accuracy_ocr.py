@@ -35,6 +35,7 @@ OURS: dict[str, tuple[Any, float, tuple[int, ...]]] = {
     "ours, bcfw C=.1": ("bcfw", 0.1, (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 40)),
     "ours, bcfw C=.3": ("bcfw", 0.3, (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 40)),
     "ours, sgd C=.3": ("sgd", 0.3, (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 40)),
+    "ours, sgd C=1": ("sgd", 1.0, (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 40)),
 }
 Curve = list[tuple[int, float, float, float]]  # iterations, CPU s, wall s, test error
 

@@ -209,7 +209,7 @@ def test_path_equals_separate_fits():
         assert model.predict(X)[0].shape == Y[0].shape
 
 
-@pytest.mark.parametrize("solver", ["bcfw", "cutting-plane", "sgd"])
+@pytest.mark.parametrize("solver", ["bcfw", "cutting-plane"])
 def test_warm_start_needs_fewer_passes(solver):
     X, Y = chains(40)
     cold = fitted(X, Y, solver=solver, tol=1e-4, max_iter=200)
@@ -217,6 +217,16 @@ def test_warm_start_needs_fewer_passes(solver):
     warm.set_params(alpha=0.049).fit(X, Y)
     assert warm.n_iter_ <= cold.n_iter_
     assert warm.stop_reason_ == cold.stop_reason_ == "converged"
+
+
+@pytest.mark.parametrize("random_state", range(4))
+def test_warm_start_of_sgd_keeps_what_it_has(random_state):
+    X, Y = chains(40)
+    options = {"solver": "sgd", "tol": 0, "random_state": random_state}
+    cold = fitted(X, Y, max_iter=10, **options)
+    warm = fitted(X, Y, max_iter=60, warm_start=True, **options)
+    warm.set_params(alpha=0.049, max_iter=10).fit(X, Y)
+    assert warm.history_[-1]["primal"] < 0.9 * cold.history_[-1]["primal"]
 
 
 def test_grid_search_reaches_into_structure_and_solver():

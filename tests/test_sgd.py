@@ -16,7 +16,7 @@ def plain(case, solver, alpha, order, w=None, radius=np.inf):
     size = case.written[0][0].shape[1]
     inside = np.ones(size, bool) if case.penalized is None else case.penalized
     w = np.zeros(size) if w is None else w.copy()
-    t0 = len(u) if w.any() and not solver.t0 else solver.t0
+    t0 = 10 * len(u) if w.any() and not solver.t0 else solver.t0
     sums, mass = {"weighted": 0.0, "uniform": 0.0}, {"weighted": 0.0, "uniform": 0.0}
     for t, i in enumerate(order, 1):
         differences, losses = case.written[i]
@@ -27,7 +27,7 @@ def plain(case, solver, alpha, order, w=None, radius=np.inf):
         norm = np.linalg.norm(w[inside])
         if norm > radius:
             w[inside] *= radius / norm
-        for name, weight in (("weighted", t), ("uniform", 1)):
+        for name, weight in (("weighted", t**solver.power), ("uniform", 1)):
             sums[name] = sums[name] + weight * w
             mass[name] += weight
     return w, {name: sums[name] / mass[name] for name in sums}
@@ -36,7 +36,12 @@ def plain(case, solver, alpha, order, w=None, radius=np.inf):
 @pytest.mark.parametrize("order", ["permutation", "uniform"])
 @pytest.mark.parametrize(
     "options",
-    [{}, {"t0": 20.5}, {"projection": True}, {"averaging": "uniform", "projection": True}],
+    [
+        {},
+        {"t0": 20.5, "power": 1},
+        {"projection": True},
+        {"averaging": "uniform", "projection": True},
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("penalize", [True, False])

@@ -63,22 +63,27 @@ def test_unpenalised_intercept(kind, alpha):
 
 
 @pytest.mark.parametrize(
-    "kind, loss",
-    [("chain", "hamming"), ("ties", "costs"), ("edges", "zero-one"), ("classes", "hamming")],
+    "kind, loss, passes",
+    [
+        ("chain", "hamming", 40_000),
+        ("ties", "costs", 40_000),
+        ("edges", "zero-one", 200_000),
+        ("classes", "hamming", 40_000),
+    ],
 )
-def test_sgd_reaches_it_too(kind, loss):
-    """To 1e-4 where regularisation is strong: its error falls like 1 / (alpha t), no faster."""
+def test_sgd_reaches_it_too(kind, loss, passes):
+    """Its error falls like 1 / (alpha t), no faster: so many steps make 1e-6."""
     alpha = 1.0
-    case = make_case(kind, n=4, loss=loss, seed=1)
+    case = make_case(kind, n=12, loss=loss, seed=1)
     best = case.optimum(alpha)
     run = begin(SGD(certify_every=10**6), case.problem, alpha)
-    for _ in range(30_000):
+    for _ in range(passes):
         record = run.step()
     assert record["dual"] is None and record["gap"] is None and not record["certified"]
     record = run.certify()
     value = primal(case.flat(run.weights()), case.written, alpha)
     assert record["certified"] and record["primal"] == pytest.approx(value, rel=1e-9)
-    assert best.value * (1 - 1e-9) <= value <= best.value * (1 + 1e-4)
+    assert best.value * (1 - 1e-9) <= value <= best.value * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("averaging", ["weighted", "uniform", "none"])

@@ -51,9 +51,7 @@ class SecondBest(PyChainSpace):
         return self.ranked(examples, i, theta)[0][:2][-1]
 
 
-@wrong(
-    r"Parts.indicator breaks a promise: it declares labels that are single numbers y with mu\(y\) = e_y"
-)
+@wrong(r"Parts.indicator breaks a promise: it declares labels that are single numbers y")
 class NotAnIndicator(PyChainSpace):
     indicator = True
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY, sqrt
+from libc.math cimport INFINITY, pow, sqrt
 from libc.stdint cimport int64_t
 from ..potentials cimport LinearPotentials
 from ..surrogates.base cimport Cut, Surrogate
@@ -108,14 +108,14 @@ cdef class SGDLoop:
         self.t, self.scale = scalars["t"], scalars["scale"]
         self.scale_sum, self.mass = scalars["scale_sum"], scalars["mass"]
 
-    def run(self, const int64_t[::1] order, bint by_t, bint averaging, double radius):
+    def run(self, const int64_t[::1] order, double power, bint averaging, double radius):
         """Take a step on each example of ``order``.
 
         Parameters
         ----------
         order : ndarray of int64
-        by_t : bool
-            Weigh the iterates by t in the average; else all alike.
+        power : float
+            Iterate t has the weight t^power in the average.
         averaging : bool
         radius : float
             Project the penalised part of w on the ball of this radius; 0 for none.
@@ -136,10 +136,10 @@ cdef class SGDLoop:
             self.norm = inside @ inside
         with nogil:
             for k in range(order.shape[0]):
-                calls += self._step(order[k], by_t, averaging, radius, &total)
+                calls += self._step(order[k], power, averaging, radius, &total)
         return total, calls
 
-    cdef long _step(self, Py_ssize_t i, bint by_t, bint averaging, double radius,
+    cdef long _step(self, Py_ssize_t i, double power, bint averaging, double radius,
                     double* total) except -1 nogil:
         cdef double tau, shrink, eta, coef, weight, ratio, along = 0, square = 0, old = self.scale
         cdef double share = self.n * self.weights[i]
@@ -190,7 +190,7 @@ cdef class SGDLoop:
             for f in range(n_free):
                 v[self.free_view[f]] /= ratio
         if averaging:
-            weight = self.t if by_t else 1
+            weight = pow(self.t, power)
             self.mass += weight
             self.scale_sum += weight * self.scale
             for f in range(n_free):
