@@ -4,7 +4,7 @@ OCR: ten folds, both ways (train on one fold and test on nine; train on nine and
 CoNLL-2000: chunking, trained on the 8936 training sentences, with word, shape, affix and
 neighbour features of `structsolve.conll_features` on both sides.  Prints markdown tables: token
 error, sequence error or span F1 (counted as conlleval does), training CPU seconds.  Settings
-are fixed, not tuned on the test data: C of ours is given by name in the table.
+are fixed, not tuned on the test data: solver and C of ours are in their names.
 
     STRUCTSOLVE_DATA=... python benchmarks/quality.py --task ocr --folds 0 1 2
 """
@@ -21,9 +21,17 @@ from datasets import OCR_FOLDS, Words, attribute_matrices, chunking_attributes, 
 from ours import chain_svm
 from peers import ALGORITHMS, Crfsuite
 
-# name -> (C, passes): ours with an intercept and start and end tables
-OURS_OCR = {"ours C=.1, 20 passes": (0.1, 20), "ours C=.3, 40 passes": (0.3, 40)}
-OURS_CONLL = {"ours C=.03, 20 passes": (0.03, 20), "ours C=.1, 20 passes": (0.1, 20)}
+# name -> (solver, C, passes): ours with an intercept and start and end tables
+OURS_OCR = {
+    "ours, bcfw C=.1, 10 passes": ("bcfw", 0.1, 10),
+    "ours, bcfw C=.3, 10 passes": ("bcfw", 0.3, 10),
+    "ours, sgd C=1, 10 passes": ("sgd", 1.0, 10),
+}
+OURS_CONLL = {
+    "ours, bcfw C=.1, 20 passes": ("bcfw", 0.1, 20),
+    "ours, sgd C=.1, 10 passes": ("sgd", 0.1, 10),
+    "ours, sgd C=.3, 30 passes": ("sgd", 0.3, 30),
+}
 Scores = dict[str, list[tuple[float, ...]]]
 
 
@@ -43,8 +51,9 @@ def one_ocr(structsolve: Any, train: Words, test: Words, learners: list[str], ou
             clock = peer.train(algorithm, **parameters)
             predicted: list[Any] = peer.predict(prepared)
         else:
-            c, passes = OURS_OCR[name]
-            model = chain_svm(structsolve, 1.0 / (c * train.n_words), passes, ends=True)
+            solver, c, passes = OURS_OCR[name]
+            alpha = 1.0 / (c * train.n_words)
+            model = chain_svm(structsolve, alpha, passes, ends=True, solver=solver)
             x, y = train.x_list("packed"), train.y_list()
             with Clock() as clock:
                 model.fit(x, y)
@@ -120,8 +129,9 @@ def conll_task(structsolve: Any, peers: list[str], limit: int | None) -> None:
         with Clock() as conversion:
             x, xt, names = attribute_matrices(items, items_test)
         print(f"ours: CSR matrices with {len(names)} features: {conversion}\n")
-        for name, (c, passes) in OURS_CONLL.items():
-            model = chain_svm(structsolve, 1.0 / (c * len(x)), passes, ends=True)
+        for name, (solver, c, passes) in OURS_CONLL.items():
+            alpha = 1.0 / (c * len(x))
+            model = chain_svm(structsolve, alpha, passes, ends=True, solver=solver)
             with Clock() as clock:
                 model.fit(x, y)
             add(name, clock, lambda m=model: m.predict(xt))

@@ -27,6 +27,8 @@ cdef class Design:
     cdef void score(self, Py_ssize_t row, const double* W, double* out) noexcept nogil
     # W[:, col] += coef * x_row
     cdef void scatter(self, Py_ssize_t row, double coef, Py_ssize_t col, double* W) noexcept nogil
+    # W[:, col] = 0 where scatter() changes it
+    cdef void clear(self, Py_ssize_t row, Py_ssize_t col, double* W) noexcept nogil
     # <x_row, W[:, col]>
     cdef double gather(self, Py_ssize_t row, Py_ssize_t col, const double* W) noexcept nogil
     # The same for m columns at once.

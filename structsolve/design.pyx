@@ -154,6 +154,18 @@ cdef class Design:
         if self.intercept != 0:
             column[self.n_cols * stride] += coef * self.intercept
 
+    cdef void clear(self, Py_ssize_t row, Py_ssize_t col, double* W) noexcept nogil:
+        cdef Py_ssize_t j, stride = self.stride
+        cdef double* column = W + col
+        if self.storage <= DENSE_F32:
+            for j in range(self.n_cols):
+                column[j * stride] = 0
+        else:
+            for j in range(self.indptr[row], self.indptr[row + 1]):
+                column[self.indices[j] * stride] = 0
+        if self.intercept != 0:
+            column[self.n_cols * stride] = 0
+
     cdef double gather(self, Py_ssize_t row, Py_ssize_t col, const double* W) noexcept nogil:
         cdef Py_ssize_t j, start, stop, stride = self.stride
         cdef const double* column = W + col

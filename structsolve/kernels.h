@@ -46,6 +46,9 @@ typedef struct {
                 double *low, double *top);
   /* row *= factor; *top = largest entry, *low = smallest that is not 0 */
   void (*mul_range)(ptrdiff_t width, const double *factor, double *row, double *low, double *top);
+  /* first s < K with (previous[s] + row[s]) + add == target; 0 where there is none */
+  ptrdiff_t (*reach)(ptrdiff_t K, const double *previous, const double *row, double add,
+                     double target);
   /* sum of x */
   double (*total)(ptrdiff_t n, const double *x);
   const char *name;
@@ -154,6 +157,13 @@ static void ss_plain_mul_range(ptrdiff_t width, const double *factor, double *ro
   ss_plain_range(1, row, width, width, 0, low, top);
 }
 
+static ptrdiff_t ss_plain_reach(ptrdiff_t K, const double *previous, const double *row, double add,
+                                double target) {
+  for (ptrdiff_t s = 0; s < K; s++)
+    if (previous[s] + row[s] + add == target) return s;
+  return 0;
+}
+
 static double ss_plain_total(ptrdiff_t n, const double *x) {
   double total = 0;
   for (ptrdiff_t j = 0; j < n; j++) total += x[j];
@@ -165,7 +175,8 @@ static const ss_kernel_table ss_plain_table = {
     ss_plain_score_dense_f32, ss_plain_score_ones,    ss_plain_maxplus,
     ss_plain_maxdots,         ss_plain_sumprod,       ss_plain_dots,
     ss_plain_outer,           ss_plain_exp_rows,      ss_plain_range,
-    ss_plain_mul_range,       ss_plain_total,         "plain",
+    ss_plain_mul_range,       ss_plain_reach,         ss_plain_total,
+    "plain",
 };
 
 /* ---- x86 vectors ---- */
@@ -218,6 +229,7 @@ static inline double ss_avx2_fold(__m256d v, int op) {
 #define IF_EQUAL(a, b, x, y) _mm256_blendv_pd(y, x, _mm256_cmp_pd(a, b, _CMP_EQ_OQ))
 #define ZERO_IF_LESS(a, b, x) _mm256_and_pd(x, _mm256_cmp_pd(a, b, _CMP_NLT_UQ))
 #define HIGH_BITS(v) _mm256_castsi256_pd(_mm256_slli_epi64(_mm256_castpd_si256(v), 52))
+#define EQUAL_BITS(a, b) ((unsigned)_mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_EQ_OQ)))
 #define FOLD4 ss_avx2_fold4
 #define FOLD ss_avx2_fold
 #include "kernels_impl.h"
@@ -266,6 +278,7 @@ static inline double ss_avx512_fold(__m512d v, int op) {
 #define IF_EQUAL(a, b, x, y) _mm512_mask_mov_pd(y, _mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ), x)
 #define ZERO_IF_LESS(a, b, x) _mm512_maskz_mov_pd(_mm512_cmp_pd_mask(a, b, _CMP_NLT_UQ), x)
 #define HIGH_BITS(v) _mm512_castsi512_pd(_mm512_slli_epi64(_mm512_castpd_si512(v), 52))
+#define EQUAL_BITS(a, b) ((unsigned)_mm512_cmp_pd_mask(a, b, _CMP_EQ_OQ))
 #define FOLD4 ss_avx512_fold4
 #define FOLD ss_avx512_fold
 #include "kernels_impl.h"

@@ -32,6 +32,8 @@ cdef extern from "kernels.h" nogil:
                    double skip, double* low, double* top) noexcept nogil
         void mul_range(ptrdiff_t width, const double* factor, double* row, double* low,
                        double* top) noexcept nogil
+        ptrdiff_t reach(ptrdiff_t K, const double* previous, const double* row, double add,
+                        double target) noexcept nogil
         double total(ptrdiff_t n, const double* x) noexcept nogil
         const char* name
     const ss_kernel_table* ss_kernels(ptrdiff_t width)

@@ -304,6 +304,22 @@ static void NAME(mul_range)(ptrdiff_t width, const double *factor, double *row, 
   *top = FOLD(most, SS_TOP);
 }
 
+/* 32 columns at a time without a branch: where the state is found, nobody can foresee. */
+static ptrdiff_t NAME(reach)(ptrdiff_t K, const double *previous, const double *row, double add,
+                             double target) {
+  const VEC own = SET1(add), wanted = SET1(target);
+  for (ptrdiff_t first = 0; first < K; first += 32) {
+    unsigned found = 0;
+    for (ptrdiff_t s = 0; s < 32 && first + s < K; s += LANES) {
+      const VEC sum = ADD(ADD(LOAD(previous + first + s), LOAD(row + first + s)), own);
+      found |= EQUAL_BITS(sum, wanted) << s;
+    }
+    if (K - first < 32) found &= (1u << (K - first)) - 1;
+    if (found) return first + __builtin_ctz(found);
+  }
+  return 0;
+}
+
 static double NAME(total)(ptrdiff_t n, const double *x) {
   VEC a = SET1(0), b = a;
   ptrdiff_t j = 0;
@@ -320,7 +336,7 @@ static const ss_kernel_table NAME(table) = {
     NAME(score_csr_f64), NAME(score_csr_f32), NAME(score_dense_f64), NAME(score_dense_f32),
     NAME(score_ones),    NAME(maxplus),       NAME(maxdots),         NAME(sumprod),
     NAME(dots),          NAME(outer),         NAME(exp_rows),        NAME(range),
-    NAME(mul_range),     NAME(total),         LABEL,
+    NAME(mul_range),     NAME(reach),         NAME(total),         LABEL,
 };
 
 #undef SS_SCORE
@@ -340,5 +356,6 @@ static const ss_kernel_table NAME(table) = {
 #undef IF_EQUAL
 #undef ZERO_IF_LESS
 #undef HIGH_BITS
+#undef EQUAL_BITS
 #undef FOLD4
 #undef FOLD

@@ -11,7 +11,7 @@ from .examples import Sequences
 
 def is_sparse(x: Any) -> bool:
     """Tell a scipy.sparse matrix or array from anything else without importing scipy."""
-    return hasattr(x, "tocsr") and hasattr(x, "nnz")
+    return hasattr(x, "tocsr")
 
 
 def _checked_dense(x: Any, where: str, ndim: int) -> np.ndarray:
@@ -90,15 +90,61 @@ def _stack_sparse(rows: list[Any]) -> Any:
 
     rows = [x if x.format == "csr" else x.tocsr() for x in rows]
     pointers = [x.indptr for x in rows]
-    counts = np.array([len(p) - 1 for p in pointers])
-    sizes = np.array([p[-1] for p in pointers], dtype=np.int64)
-    starts = np.cumsum(sizes) - sizes
+    counts = np.fromiter(map(len, pointers), np.int64, len(rows)) - 1
+    sizes = [int(p[-1]) for p in pointers]
+    ends = np.cumsum(sizes)
     indptr = np.zeros(counts.sum() + 1, dtype=np.int64)
-    indptr[1:] = np.concatenate([p[1:] for p in pointers]) + np.repeat(starts, counts)
+    np.concatenate([p[1:] for p in pointers], out=indptr[1:], casting="unsafe")
+    indptr[1:] += np.repeat(ends - sizes, counts)
     # Arrays of a CSR matrix may be longer than its last pointer says.
-    data = np.concatenate([x.data[:size] for x, size in zip(rows, sizes.tolist())])
-    indices = np.concatenate([x.indices[:size] for x, size in zip(rows, sizes.tolist())])
+    values = [x.data if len(x.data) == n else x.data[:n] for x, n in zip(rows, sizes)]
+    columns = [x.indices if len(x.indices) == n else x.indices[:n] for x, n in zip(rows, sizes)]
+    data, indices = np.concatenate(values), np.concatenate(columns)
     return sp.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, rows[0].shape[1]))
+
+
+def _plain(X: Any, n_features: int | None, min_rows: int) -> list[Any] | None:
+    """Return the rows where all are what one expects, checked in bulk; else None."""
+    kinds = set(map(type, X))
+    if kinds == {np.ndarray}:
+        if any(dtype.kind != "f" for dtype in {x.dtype for x in X}):
+            return None
+    elif not all(hasattr(kind, "tocsr") for kind in kinds):
+        return None
+    shapes = [x.shape for x in X]
+    if set(map(len, shapes)) != {2}:
+        return None
+    n_rows, n_columns = zip(*shapes)
+    if min(n_rows) < min_rows or set(n_columns) != {n_features or n_columns[0]}:
+        return None
+    return list(X)
+
+
+def _checked_rows(X: Any, n_features: int | None, what: str, min_rows: int) -> list[Any]:
+    """Check the matrices one by one: the first that is wrong is named."""
+    rows = []
+    for i, x in enumerate(X):
+        if isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind == "f":
+            pass
+        elif not is_sparse(x):
+            if isinstance(x, (list, tuple)) and x and isinstance(x[0], (dict, str)):
+                raise ValueError(
+                    f"{what}, example {i}: rows are of type {type(x[0]).__name__}, expected "
+                    "numbers; vectorise them with structsolve.SequenceVectorizer"
+                )
+            x = _checked_dense(x, f"{what}, example {i}", 2)
+        n_rows, n_columns = x.shape
+        if n_rows < min_rows:
+            raise ValueError(
+                f"{what}, example {i}: found {n_rows} rows, expected at least {min_rows}; drop "
+                "empty examples before fitting or predicting"
+            )
+        if n_features is None:
+            n_features = n_columns
+        if n_columns != n_features:
+            _expect_columns(n_columns, n_features, what, i)
+        rows.append(x)
+    return rows
 
 
 def stack_rows(
@@ -144,28 +190,9 @@ def stack_rows(
         )
     if len(X) == 0:
         raise ValueError(f"{what} is empty: expected at least one example")
-    rows = []
-    for i, x in enumerate(X):
-        if isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind == "f":
-            pass
-        elif not is_sparse(x):
-            if isinstance(x, (list, tuple)) and x and isinstance(x[0], (dict, str)):
-                raise ValueError(
-                    f"{what}, example {i}: rows are of type {type(x[0]).__name__}, expected "
-                    "numbers; vectorise them with structsolve.SequenceVectorizer"
-                )
-            x = _checked_dense(x, f"{what}, example {i}", 2)
-        n_rows, n_columns = x.shape
-        if n_rows < min_rows:
-            raise ValueError(
-                f"{what}, example {i}: found {n_rows} rows, expected at least {min_rows}; drop "
-                "empty examples before fitting or predicting"
-            )
-        if n_features is None:
-            n_features = n_columns
-        if n_columns != n_features:
-            _expect_columns(n_columns, n_features, what, i)
-        rows.append(x)
+    rows = _plain(X, n_features, min_rows)
+    if rows is None:
+        rows = _checked_rows(X, n_features, what, min_rows)
     sparse = [not isinstance(x, np.ndarray) for x in rows]
     if any(sparse) and not all(sparse):
         i = sparse.index(not sparse[0])

@@ -22,6 +22,8 @@ cdef class LinearPotentials:
     # w += coef * Phi_i' p, p sparse; only the columns of w with column % step == phase
     cdef void add(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* value,
                   double coef, double* w, int step, int phase) noexcept nogil
+    # w = 0 where add() with these parts changed it
+    cdef void clear(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, double* w) noexcept nogil
     # <Phi_i w, p> without computing theta
     cdef double dot(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* value,
                     const double* w) noexcept nogil

@@ -135,6 +135,25 @@ cdef class LinearPotentials:
                     self.edges.scatter(self.edge_offsets[i] + row, coef * value[j], col,
                                        w + self.edge_start)
 
+    cdef void clear(self, Py_ssize_t i, Py_ssize_t nnz, const int* index,
+                    double* w) noexcept nogil:
+        cdef Py_ssize_t j, position, row, node_end = 0
+        if self.node_size:
+            node_end = (self.offsets[i + 1] - self.offsets[i]) * self.node_size
+        for j in range(nnz):
+            position = index[j] - self.shared_size
+            if position < 0:
+                w[index[j]] = 0
+            elif position < node_end:
+                row = position / self.node_size
+                self.nodes.clear(self.offsets[i] + row, position - row * self.node_size,
+                                 w + self.node_start)
+            else:
+                position -= node_end
+                row = position / self.edge_size
+                self.edges.clear(self.edge_offsets[i] + row, position - row * self.edge_size,
+                                 w + self.edge_start)
+
     cdef double dot(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* value,
                     const double* w) noexcept nogil:
         cdef Py_ssize_t j, position, row, col

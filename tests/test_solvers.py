@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from reference.objectives import primal
 from solver_cases import LOSSES, begin, follow, make_case, through_file
 
+from structsolve.potentials import LinearPotentials
 from structsolve.solvers import BCFW, SGD, CuttingPlane
 
 WEIGHTS = np.array([0, 1, 2, 0.5, 3, 1, 1, 0.1])
@@ -95,6 +96,25 @@ def test_sgd_comes_near_where_regularisation_is_weak(averaging):
     assert best * (1 - 1e-9) <= history[-1]["primal"] <= best * 1.01
     certified = [record["primal"] for record in history if record["certified"]]
     assert len(certified) == 1600 and certified == sorted(certified, reverse=True)
+
+
+@pytest.mark.parametrize("kind", ["chain", "ties", "edges"])
+def test_kept_gram_matrices_change_nothing(kind):
+    """Products of cuts from the features themselves, and from Gram matrices of the nodes."""
+    case = make_case(kind, n=6)
+    problem, given = case.problem, case.problem.examples
+    ends = []
+    for budget in (0, 10**6):
+        problem.potentials = LinearPotentials(given, problem.space.layout, budget)
+        assert problem.potentials.has_gram == (budget > 0)
+        # Blocks solved to the end: on the way, equal slopes leave a choice to rounding.
+        solver = BCFW(cached_passes=0, inner_tol=0.0, max_steps=20_000)
+        run = begin(solver, problem, 0.05)
+        for _ in range(6):
+            run.step()
+        ends.append(run.loop.w.copy())
+    assert ends[0].any()
+    np.testing.assert_allclose(*ends, atol=1e-12)
 
 
 def test_dual_of_bcfw_never_falls():

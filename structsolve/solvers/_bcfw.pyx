@@ -36,6 +36,8 @@ cdef class BlockLoop:
     cdef readonly Surrogate surrogate
     cdef public CutStore cuts
     cdef readonly object w, average, gaps, moved
+    cdef object spread
+    cdef double[::1] spread_view     # zeros between calls; only without kept Gram matrices
     cdef double[::1] w_view, average_view, gaps_view, theta_buffer, u_buffer, z_buffer, scratch
     cdef double[::1] value_buffer, merged_value
     cdef const double[::1] weights
@@ -71,6 +73,9 @@ cdef class BlockLoop:
         self.merged_value = np.zeros(potentials.max_theta + 8)
         self.merged_index = np.zeros(potentials.max_theta + 8, dtype=np.int32)
         self.seen = np.zeros(potentials.max_theta + 8, dtype=np.int8)
+        self.spread = None if potentials.has_gram else aligned_zeros(potentials.dim)
+        if self.spread is not None:
+            self.spread_view = self.spread
         self.work = aligned_zeros(surrogate.work_bytes // 8 + 16).view(np.int8)
         self.heads_owner = np.zeros(max_cuts + 8, dtype=np.uintp)
         cdef size_t[::1] pointers = self.heads_owner
@@ -362,16 +367,44 @@ cdef class BlockLoop:
         return 0
 
     cdef void _gram_row(self, Py_ssize_t i, Py_ssize_t row) noexcept nogil:
-        """Products of cut `row` with itself and the cuts before it."""
+        """Inner products of a cut with those before it and itself."""
         cdef double* gram = self.cuts.lists[i].gram
         cdef Py_ssize_t side = self.cuts.lists[i].side, j
         cdef double* u = &self.u_buffer[0]
         cdef CutHead* head = self.heads[row]
+        if not self.potentials.has_gram:
+            self._gram_row_through_features(i, row, gram, side)
+            return
         self.potentials.add_kernel(i, head.nnz, cut_index(head), cut_values(head), 1.0, u,
                                    &self.scratch[0])
         for j in range(row + 1):
             gram[row * side + j] = gram[j * side + row] = inner(self.heads[j], u)
         self.potentials.clear_kernel(i, head.nnz, cut_index(head), u)
+
+    cdef void _gram_row_through_features(self, Py_ssize_t i, Py_ssize_t row, double* gram,
+                                         Py_ssize_t side) noexcept nogil:
+        """The same by way of ``z = Phi' p``: no pair of nodes is looked at, so the cost grows with
+        the length of an example, not with its square.  Each part of the cuts is asked for once."""
+        cdef double* u = &self.u_buffer[0]
+        cdef double* z = &self.spread_view[0]
+        cdef double one = 1
+        cdef CutHead* head = self.heads[row]
+        cdef const int* index
+        cdef Py_ssize_t j, k, n = 0
+        self.potentials.add(i, head.nnz, cut_index(head), cut_values(head), 1.0, z, 1, 0)
+        for j in range(row + 1):
+            index = cut_index(self.heads[j])
+            for k in range(self.heads[j].nnz):
+                if not self.seen[index[k]]:
+                    self.seen[index[k]] = 1
+                    self.merged_index[n] = index[k]
+                    n += 1
+                    u[index[k]] = self.potentials.dot(i, 1, &index[k], &one, z)
+            gram[row * side + j] = gram[j * side + row] = inner(self.heads[j], u)
+        for k in range(n):
+            self.seen[self.merged_index[k]] = 0
+            u[self.merged_index[k]] = 0
+        self.potentials.clear(i, head.nnz, cut_index(head), z)
 
     cdef void _update_scores(self, Py_ssize_t i, Py_ssize_t m, double share,
                              double* theta) noexcept nogil:
