@@ -24,9 +24,9 @@ import numpy as np
 
 logger = logging.getLogger("structsolve.solvers")
 
-# A rounding error of (M' x)_free is charged as if the optimal free weights were this many times
-# as large as those found: it is some 1e-16 of M' x, and the bound holds for all weights so far out.
-FREE_RADIUS = 1e4
+# What rounding may leave of (M' x)_free, which has terms of size 1 for an intercept; and the size
+# of the optimal free weights, relative to those found, up to which it is charged to the bound.
+FREE_ROUNDING, FREE_RADIUS = 1e-12, 100
 # Below so many columns of w the sparse form is never slow, and it is the more accurate one.
 FEW_COLUMNS = 100
 # Above so many sparse rows their Gram matrix is too large.
@@ -97,6 +97,21 @@ class Model:
         cuts = cuts if isinstance(cuts, np.ndarray) else cuts.toarray()
         return np.vstack([-self.A[:, which].toarray(), cuts]) if self.rows else cuts
 
+    def units(self) -> np.ndarray:
+        """Return the size that each multiplier may be expected to have."""
+        import scipy.sparse as sp
+
+        size = np.sqrt(2 * self.alpha * self.scale)
+        if self.gram is not None:
+            norm = np.sqrt(np.diagonal(self.gram)[self.rows :])
+        elif sp.issparse(self.cuts):
+            norm = np.sqrt(np.asarray(self.cuts.multiply(self.cuts).sum(axis=1)).ravel())
+        else:
+            norm = np.sqrt(np.einsum("ij,ij->i", self.cuts, self.cuts))
+        cap = self.caps[self.group]
+        unit = np.where(size < norm * cap, size / np.maximum(norm, 1e-300), cap)
+        return np.concatenate([np.full(self.rows, size), unit])
+
     def weights(self, x: np.ndarray, w_free: np.ndarray) -> np.ndarray:
         """Return the w that belongs to x."""
         w = self.adjoint(x) / self.alpha
@@ -141,6 +156,8 @@ def solve(model: Model) -> Solution:
     >>> round(float(found.w[0]), 6), round(found.lower, 6)
     (1.0, 0.25)
     """
+    if not len(model.b) and not model.rows:
+        return Solution(np.zeros(0), np.zeros(model.cuts.shape[1]), 0.0, False)
     tried = []
     for attempt in (_clarabel, _cvxpy):
         for x, w_free, status, settled in attempt(model):
@@ -170,31 +187,49 @@ def certify(model: Model, x: np.ndarray, w_free: np.ndarray) -> tuple[np.ndarray
     x = np.where(np.concatenate([model.equal, np.zeros(len(model.b), bool)]), x, np.maximum(x, 0))
     total = np.bincount(model.group, x[r:], len(caps))
     x[r:] *= np.minimum(1, caps / np.maximum(total, 1e-300))[model.group]
+    charge = 0.0
     if model.free.size:
         E = model.columns(model.free)
-        for _ in range(3):
-            residual = E.T @ x
-            left = np.maximum(caps - np.bincount(model.group, x[r:], len(caps)), 0)
-            mass = np.maximum(left + np.bincount(model.group, x[r:], len(caps)), 1e-300)
-            mean = np.zeros((len(caps), E.shape[1]))
-            np.add.at(mean, model.group, x[r:, None] * E[r:])
-            mean /= mass[:, None]
-            centred = E.copy()
-            centred[r:] -= mean[model.group]
-            D = np.abs(x)[:, None]
-            S = centred.T @ (D * centred) + mean.T @ (left[:, None] * mean)
-            change = centred @ np.linalg.lstsq(S, residual, rcond=1e-12)[0]
-            moved = x - np.abs(x) * change
-            if np.abs(change).max(initial=0) >= 1:
+        rounding = FREE_ROUNDING * model.caps.sum() * max(1.0, np.abs(E).max(initial=0))
+        # What an interior-point method leaves on idle rows is noise that nothing balances.
+        for level in (0.0, 1e-10, 1e-8, 1e-6, 1e-4):
+            balanced = _balance(model, np.where(np.abs(x) < level * model.units(), 0, x), E)
+            rest = np.abs(E.T @ balanced)
+            if (rest <= rounding).all():
                 break
-            x = moved
+        else:
+            return x, 0.0
+        x = balanced
+        charge = FREE_RADIUS * max(1.0, np.abs(w_free).max()) * rest.sum()
     v = model.adjoint(x)
-    radius = FREE_RADIUS * max(1.0, np.abs(w_free).max(initial=0))
-    charge = radius * np.abs(v[model.free]).sum()
     v[model.free] = 0
     lower = float(model.q @ x - (v @ v) / (2 * model.alpha) - charge)
     # x = 0 proves 0, where no constraint on w says more.
     return x, max(lower, 0.0) if np.isfinite(lower) else 0.0
+
+
+def _balance(model: Model, x: np.ndarray, E: np.ndarray) -> np.ndarray:
+    """Change x in proportion to itself until ``E' x = 0``, as far as that goes.
+
+    Each group, with what is left of its cap, keeps its sum.
+    """
+    r, caps, group = model.rows, model.caps, model.group
+    for _ in range(4):
+        a = x[r:]
+        total = np.bincount(group, a, len(caps))
+        left = np.maximum(caps - total, 0)
+        mean = np.zeros((len(caps), E.shape[1]))
+        np.add.at(mean, group, a[:, None] * E[r:])
+        mean /= np.maximum(left + total, 1e-300)[:, None]
+        centred = E.copy()
+        centred[r:] -= mean[group]
+        weight = np.abs(x)
+        S = centred.T @ (weight[:, None] * centred) + mean.T @ (left[:, None] * mean)
+        change = centred @ np.linalg.lstsq(S, E.T @ x, rcond=1e-13)[0]
+        if np.abs(change[weight > 0]).max(initial=0) >= 1:
+            break
+        x = x - weight * change
+    return x
 
 
 def _value(model: Model, w: np.ndarray) -> float:
@@ -239,13 +274,16 @@ def _run(P: Any, q: np.ndarray, A: Any, b: np.ndarray, cones: list[Any]) -> Any:
     if hasattr(settings, "max_threads"):
         settings.max_threads = 1  # the same sums, in the same order, everywhere
     data = sp.triu(P, format="csc"), q, sp.csc_matrix(A), b, cones
-    try:
-        # Supernodal: twice as fast on large dense programs; not in every build.
-        settings.direct_solve_method = "faer" if len(b) > 300 else "qdldl"
-        answer = clarabel.DefaultSolver(*data, settings).solve()
-    except Exception:
-        settings.direct_solve_method = "qdldl"
-        answer = clarabel.DefaultSolver(*data, settings).solve()
+    # Supernodal: twice as fast on large dense programs; not in every build.
+    methods = ["faer", "qdldl"] if len(b) > 300 else ["qdldl"]
+    for method in methods:
+        settings.direct_solve_method = method
+        try:
+            answer = clarabel.DefaultSolver(*data, settings).solve()
+            break
+        except Exception:
+            if method == methods[-1]:
+                raise
     status = str(answer.status)
     return answer, status, status in ("Solved", "AlmostSolved")
 
@@ -262,7 +300,7 @@ def _gram_form(model: Model) -> tuple[np.ndarray, np.ndarray, str, bool]:
         keep = np.ones(rows.shape[1])
         keep[model.free] = 0
         Q = (rows @ sp.diags_array(keep) @ rows.T).toarray()
-    unit = np.concatenate([np.ones(r), model.caps[model.group]])  # x in shares of the caps
+    unit = model.units()
     size = r + m + 2 * f
     P = np.zeros((size, size)) if f else np.empty((size, size))
     P[: r + m, : r + m] = Q * np.outer(unit, unit / (model.alpha * model.scale))
@@ -270,7 +308,8 @@ def _gram_form(model: Model) -> tuple[np.ndarray, np.ndarray, str, bool]:
     q = np.concatenate([-model.q * unit, price]) / model.scale
     free_rows = np.hstack([(model.columns(model.free) * unit[:, None]).T, -np.eye(f), np.eye(f)])
     used, local = np.unique(model.group, return_inverse=True)
-    sums = sp.csr_matrix((np.ones(m), (local, r + np.arange(m))), shape=(len(used), size))
+    share = unit[r:] / model.caps[model.group]
+    sums = sp.csr_matrix((share, (local, r + np.arange(m))), shape=(len(used), size))
     signed = np.concatenate([~model.equal, np.ones(m + 2 * f, bool)])
     A = sp.vstack([free_rows, sums, -sp.eye_array(size, format="csr")[signed]])
     b = np.concatenate([np.zeros(f), np.ones(len(used)), np.zeros(int(signed.sum()))])
@@ -287,16 +326,18 @@ def _primal_form(model: Model) -> tuple[np.ndarray, np.ndarray, str, bool]:
     import clarabel
     import scipy.sparse as sp
 
-    r, m, f = model.rows, len(model.b), model.free.size
+    r, m, f, unit = model.rows, len(model.b), model.free.size, model.units()
     columns = np.concatenate([_used_columns(model), model.free])
     used, local = np.unique(model.group, return_inverse=True)
     d, k = len(columns), len(used)
     omega = np.sqrt(model.scale / model.alpha)  # w in units in which the norm is about 1
     P = sp.diags_array(np.concatenate([np.ones(d - f), np.zeros(f + k)]), format="csc")
-    q = np.concatenate([np.zeros(d), model.caps[used]])
-    cuts = sp.csr_matrix(model.cuts[:, columns]) * (-omega / model.scale)
-    slack = sp.csr_matrix((-np.ones(m), (np.arange(m), local)), shape=(m, k))
-    A, c = model.A[:, columns] * omega, model.c
+    q = np.concatenate([np.zeros(d), np.ones(k)])
+    row = unit[r:] / model.scale
+    cuts = sp.diags_array(-omega * row) @ sp.csr_matrix(model.cuts[:, columns])
+    share = unit[r:] / model.caps[model.group]
+    slack = sp.csr_matrix((-share, (np.arange(m), local)), shape=(m, k))
+    A, c = model.A[:, columns], model.c / omega
     order = np.concatenate([np.flatnonzero(model.equal), np.flatnonzero(~model.equal)])
     on_w = sp.hstack([A[order], sp.csr_matrix((r, k))])
     box = sp.eye_array(d + k, format="csr")[d - f : d]
@@ -310,7 +351,7 @@ def _primal_form(model: Model) -> tuple[np.ndarray, np.ndarray, str, bool]:
         ]
     )
     limit = np.full(2 * f, model.box / omega)
-    b = np.concatenate([c[order], -model.b / model.scale, np.zeros(k), limit])
+    b = np.concatenate([c[order], -model.b * row, np.zeros(k), limit])
     n_equal = int(model.equal.sum())
     cones = [clarabel.ZeroConeT(n_equal)] if n_equal else []
     answer, status, settled = _run(
@@ -318,8 +359,8 @@ def _primal_form(model: Model) -> tuple[np.ndarray, np.ndarray, str, bool]:
     )
     z = np.array(answer.z)
     x = np.empty(r + m)
-    x[order] = z[:r] * model.scale
-    x[r:] = z[r : r + m]
+    x[order] = z[:r] * model.scale / omega
+    x[r:] = z[r : r + m] * unit[r:]
     w_free = np.array(answer.x[d - f : d]) * omega
     return x, w_free, f"clarabel: {status}", settled
 

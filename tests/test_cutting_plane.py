@@ -1,0 +1,261 @@
+"""Cutting planes: constraints on the weights, cuts that are dropped, free weights, threads."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference.objectives import primal
+from solver_cases import LOSSES, K, begin, follow, make_case
+
+from structsolve.solvers import CuttingPlane, LinearConstraint, WeightBounds, qp
+from structsolve.solvers.weight_constraints import assemble
+from structsolve.sweep import subgradient
+
+BOTH = pytest.mark.parametrize("slack", ["one", "n"])
+
+
+def rows_of(case, constraints):
+    """A and b over the enumeration's order, equations as two rows."""
+    rows = assemble(constraints, case.problem.space.layout)
+    A = np.array([case.flat(row) for row in rows.A.toarray()]).reshape(len(rows.c), -1)
+    same = rows.equal
+    return np.vstack([A, -A[same]]), np.concatenate([rows.c, -rows.c[same]])
+
+
+def supermodular():
+    """g(y, y') + g(y + 1, y' + 1) >= g(y, y' + 1) + g(y + 1, y') for all neighbours."""
+    table = np.zeros(((K - 1) ** 2, K, K))
+    for row, (a, b) in enumerate(np.ndindex(K - 1, K - 1)):
+        table[row, a, b] = table[row, a + 1, b + 1] = -1
+        table[row, a, b + 1] = table[row, a + 1, b] = 1
+    return LinearConstraint({"transition": table}, upper=0.0)
+
+
+CONSTRAINTS = {
+    "signs": [WeightBounds("transition", upper=0.0)],
+    "box": [WeightBounds("node", lower=-0.1, upper=np.full((3, K), 0.2))],
+    "supermodular": [supermodular()],
+    "infeasible-at-0": [
+        LinearConstraint({"transition": np.eye(K)}, lower=0.5),
+        WeightBounds("start", lower=[0.1, -1, -np.inf], upper=1),
+    ],
+    "equation": [
+        LinearConstraint({"start": np.ones(K), "end": -np.ones(K)}, upper=0.3, lower=0.3),
+        LinearConstraint({"node": np.eye(3)}, upper=0, lower=0),
+    ],
+    "sparse": [
+        LinearConstraint(
+            {"transition": sp.csr_matrix(np.eye(K * K)[[0, 4]]), "end": np.zeros((2, K))},
+            upper=[-0.2, 5.0],
+        )
+    ],
+}
+
+
+@BOTH
+@pytest.mark.parametrize("penalize", [True, False])
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_linear_constraints(name, penalize, slack):
+    alpha = 0.02
+    case = make_case(seed=4, n=10, penalize=penalize)
+    A, b = rows_of(case, CONSTRAINTS[name])
+    best = case.optimum(alpha, A=A, b=b)
+    assert best.value > case.optimum(alpha).value * (1 + 1e-6)
+    run = begin(CuttingPlane(slack, constraints=CONSTRAINTS[name]), case.problem, alpha)
+    history = follow(run, passes=500)
+    assert history[-1]["gap"] <= 1e-8 * history[-1]["primal"]
+    w = case.flat(run.weights())
+    assert (A @ w <= b + 1e-8).all()
+    value = primal(w, case.written, alpha, None, case.penalized)
+    assert value == pytest.approx(best.value, rel=1e-6)
+    assert all(r["dual"] <= best.value * (1 + 1e-8) for r in history)
+
+
+@BOTH
+def test_constraints_that_do_not_bind_change_nothing(slack):
+    case = make_case()
+    run = begin(CuttingPlane(slack, constraints=WeightBounds("node", -99, 99)), case.problem, 0.05)
+    follow(run)
+    assert run.best_primal == pytest.approx(case.optimum(0.05).value, rel=1e-7)
+
+
+@BOTH
+def test_contradictions_and_mistakes(slack):
+    problem = make_case(n=3).problem
+
+    def refuse(constraints, error, message):
+        with pytest.raises(error, match=message):
+            begin(CuttingPlane(slack, constraints=constraints), problem, 0.1).step()
+
+    refuse(
+        [WeightBounds("start", lower=1), LinearConstraint({"start": [1, 0, 0]}, upper=0)],
+        ValueError,
+        "constraints contradict each other",
+    )
+    refuse([WeightBounds("start", lower=2, upper=1)], ValueError, "expected lower <= upper")
+    refuse([WeightBounds("begin", lower=2)], ValueError, "unknown block 'begin'; known: .*'start'")
+    refuse([WeightBounds("start", lower=[1, 2])], ValueError, r"lower has shape \(2,\), expected")
+    refuse([WeightBounds("start", lower=np.nan)], ValueError, "lower has NaN or inf")
+    refuse([LinearConstraint({"start": [1, 2]}, 0)], ValueError, r"expected \(3,\), or \(rows, 3\)")
+    refuse([LinearConstraint({"start": sp.eye(4)}, 0)], ValueError, "4 columns, expected 3")
+    refuse(
+        [LinearConstraint({"start": np.eye(3), "end": np.ones(3)}, 0)],
+        ValueError,
+        "different numbers of rows",
+    )
+    refuse([LinearConstraint({}, 0)], ValueError, "expected a dict of block name")
+    refuse([LinearConstraint({"start": np.zeros(3)}, -1)], ValueError, "without coefficients")
+    refuse([np.eye(3)], TypeError, "expected LinearConstraint or WeightBounds")
+
+
+def test_constraints_have_telling_names_and_can_be_cloned():
+    from sklearn.base import clone
+
+    a, b = (LinearConstraint({"node": np.full(3, v)}, upper=np.ones(2000)) for v in (1.0, 2.0))
+    assert repr(a) == repr(clone(a)) != repr(b)
+    solver = CuttingPlane(constraints=[a, WeightBounds("end", lower=0)])
+    assert repr(clone(solver)) == repr(solver) and "lower=0" in repr(solver)
+
+
+@BOTH
+def test_every_cut_holds_everywhere(slack):
+    """Cuts and duals are lower bounds of the objective at any w."""
+    case = make_case("ties", loss="costs")
+    run = begin(CuttingPlane(slack), case.problem, 0.05)
+    follow(run, passes=15)
+    rng = np.random.default_rng(0)
+    layout = case.problem.space.layout
+    for _ in range(20):
+        w = np.zeros(case.problem.dim)
+        for name in case.blocks:
+            view = layout.view(w, name)
+            view[...] = rng.normal(size=view.shape)
+        model = run.model()
+        mean = primal(case.flat(w), case.written, 0.0)
+        assert float(model.caps @ model.slacks(w)) <= mean + 1e-12
+        assert run.best_dual <= mean + 0.025 * w @ w + 1e-12
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    kind=st.sampled_from(["chain", "ties", "edges", "classes"]),
+    loss=st.sampled_from(list(LOSSES)),
+    penalize=st.booleans(),
+    alpha=st.sampled_from([10.0, 0.5, 0.05, 1e-3]),
+    slack=st.sampled_from(["one", "n"]),
+    step=st.sampled_from([None, 1.0, 0.5, 0.1]),
+    inactive=st.sampled_from([None, 1, 3]),
+)
+def test_whatever_the_parameters(seed, kind, loss, penalize, alpha, slack, step, inactive):
+    case = make_case(kind, seed, n=5, loss=loss, penalize=penalize)
+    best = case.optimum(alpha)
+    run = begin(CuttingPlane(slack, step, inactive), case.problem, alpha)
+    history = follow(run, tol=1e-6, passes=1500)
+    scale = max(best.value, 1e-9)
+    assert history[-1]["gap"] <= 1e-6 * max(history[-1]["primal"], 1e-9)
+    assert best.dual_value - 1e-7 * scale <= run.best_primal <= best.value + 1e-6 * scale
+    assert all(r["dual"] <= best.value + 1e-7 * scale for r in history)
+    duals = [r["dual"] for r in history]
+    assert all(b >= a - 1e-12 * scale for a, b in zip(duals, duals[1:]))
+
+
+def test_cuts_are_dropped():
+    case = make_case(n=30)
+    sizes = {}
+    for inactive in (2, 10_000):
+        run = begin(CuttingPlane(inactive=inactive), case.problem, 0.01)
+        history = follow(run, tol=1e-6)
+        assert history[-1]["gap"] <= 1e-6 * history[-1]["primal"]
+        sizes[inactive] = max(r["cuts"] for r in history), len(history)
+    assert sizes[2][0] < sizes[10_000][0] == sizes[10_000][1]
+
+
+def test_free_weights_beyond_the_first_box():
+    """A bias of about -1000 is needed, 100 times the first box; the box leaves no trace."""
+    from structsolve import CostMatrix, Problem, get_structure
+
+    x = np.array([[1000.0], [1001.0], [1002.0], [1003.0]])
+    y = [[0], [0], [1], [1]]
+    structure = get_structure("chain", transitions=False, start_end=False)
+    space = structure.make_space(x[:, None], y)
+    problem = Problem(
+        space,
+        space.pack(x[:, None], y),
+        penalize_intercept=False,
+        loss=CostMatrix([[0, 3], [3, 0]]),
+    )
+    for slack in ("one", "n"):
+        run = begin(CuttingPlane(slack), problem, 1e-4)
+        history = follow(run, tol=1e-6)
+        assert history[-1]["gap"] <= 1e-6 * history[-1]["primal"]
+        # In the middle between the two classes: the margin of 3 is met at 1001 and at 1002.
+        w = space.layout.view(run.weights(), "node")
+        np.testing.assert_allclose(w[0], [-3, 3], rtol=1e-3)
+        assert w[1, 0] - w[1, 1] == pytest.approx(6 * 1001.5, rel=1e-3)
+        assert run.best_primal == pytest.approx(1e-4 / 2 * 18, rel=1e-6)
+
+
+@BOTH
+def test_zero_is_optimal(slack):
+    """Nothing to learn: all losses are zero, or alpha is enormous."""
+    run = begin(CuttingPlane(slack), make_case("classes", n=2, seed=3).problem, 1e9)
+    assert follow(run)[-1]["gap"] <= 1e-8 * run.best_primal
+    from structsolve import CostMatrix, Problem, get_structure
+
+    structure = get_structure("chain")
+    X, Y = [np.ones((2, 1))], [[0, 1]]
+    space = structure.make_space(X, Y)
+    run = begin(
+        CuttingPlane(slack), Problem(space, space.pack(X, Y), CostMatrix(np.zeros((2, 2)))), 0.1
+    )
+    record = run.step()
+    assert record["primal"] == record["dual"] == record["gap"] == 0 and not run.weights().any()
+
+
+def test_threads_add_up_to_the_same_bits():
+    case = make_case(n=300)
+    w = np.random.default_rng(0).normal(size=case.problem.dim)
+    g, b, bounds, calls = subgradient(case.problem, w, 1)
+    for jobs in (2, 5):
+        again = subgradient(case.problem, w, jobs)
+        np.testing.assert_array_equal(again[0], g)
+        np.testing.assert_array_equal(again[2], bounds)
+        assert again[1] == b and again[3] == calls == 300
+    weights = []
+    for jobs in (1, 2):
+        for slack in ("one", "n"):
+            run = begin(CuttingPlane(slack), case.problem, 0.05, n_jobs=jobs)
+            follow(run, passes=8)
+            weights.append(run.weights())
+    np.testing.assert_array_equal(weights[0], weights[2])
+    np.testing.assert_array_equal(weights[1], weights[3])
+
+
+def test_records_say_what_was_done():
+    case = make_case()
+    run = begin(CuttingPlane("n"), case.problem, 0.05)
+    record = run.step()
+    assert record["oracle_calls"] == 8 and record["cuts"] <= 8 and record["certified"]
+    assert (
+        record["qp_seconds"] >= 0
+        and record["primal"] == case.problem.primal(np.zeros(case.problem.dim), 0.05)[0]
+    )
+    assert run.certify()["oracle_calls"] == 0
+    assert run.certify()["gap"] == record["gap"]
+
+
+def test_in_the_estimator():
+    from structsolve import StructuredSVM
+
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(3, 2)) for _ in range(20)]
+    Y = [["ab"[int(v > 0)] for v in x[:, 0]] for x in X]
+    solver = CuttingPlane(constraints=[WeightBounds("transition", 0, 0)])
+    model = StructuredSVM("chain", solver=solver, alpha=0.01, tol=1e-5).fit(X, Y)
+    assert np.abs(model.coef_["transition"]).max() <= 1e-9
+    assert (
+        model.score(X, Y) > 0.9 and model.history_[-1]["gap"] <= 1e-5 * model.history_[-1]["primal"]
+    )
+    assert isinstance(qp.Contradiction("x"), ValueError)

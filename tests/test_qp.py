@@ -1,0 +1,186 @@
+"""The quadratic program of a cutting-plane model against cvxpy; its lower bound against all."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from structsolve.solvers import qp
+
+
+def make_model(seed, m=6, dim=5, groups=1, rows=0, equal=0, free=0, sparse=False, scale=1.0):
+    rng = np.random.default_rng(seed)
+    cuts = rng.normal(size=(m, dim)) * scale
+    A = rng.normal(size=(rows, dim))
+    feasible = rng.normal(size=dim)
+    c = A @ feasible + np.where(np.arange(rows) < equal, 0, rng.random(rows) - 0.2)
+    caps = rng.random(groups) + 0.1
+    b = rng.random(m) * scale
+    # Free coordinates that the cuts bound: each comes with its mirror image.
+    for k in range(free):
+        cuts[2 * k % m, k], cuts[(2 * k + 1) % m, k] = 1, -1
+    model = qp.Model(
+        sp.csr_matrix(cuts) if sparse else cuts,
+        b,
+        rng.integers(0, groups, m),
+        caps,
+        0.3,
+        sp.csr_matrix(A),
+        c,
+        np.arange(rows) < equal,
+        np.arange(free),
+        1e3,
+    )
+    model.scale = float(caps @ model.slacks(np.zeros(dim)))
+    return model
+
+
+def by_cvxpy(model):
+    import cvxpy as cp
+
+    w, xi = cp.Variable(model.cuts.shape[1]), cp.Variable(len(model.caps), nonneg=True)
+    inside = np.setdiff1d(np.arange(w.size), model.free)
+    conditions = [model.b - model.cuts @ w <= xi[model.group]]
+    if model.rows:
+        conditions += [
+            model.A[~model.equal] @ w <= model.c[~model.equal],
+            model.A[model.equal] @ w == model.c[model.equal],
+        ]
+    if model.free.size:
+        conditions += [cp.abs(w[model.free]) <= model.box]
+    norm = cp.sum_squares(w[inside]) if inside.size else 0
+    task = cp.Problem(
+        cp.Minimize((model.alpha / 2 * norm + model.caps @ xi) / model.scale), conditions
+    )
+    task.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    return task.value * model.scale
+
+
+def scaled(model):
+    """The optimal value; the model's scale is set to it, as near the end of a run."""
+    model.scale = max(by_cvxpy(model), 1e-9 * model.scale)
+    return by_cvxpy(model)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    m=st.integers(1, 30),
+    dim=st.sampled_from([1, 5, 150]),
+    groups=st.sampled_from([1, 4]),
+    rows=st.sampled_from([0, 0, 1, 3]),
+    equal=st.sampled_from([0, 1]),
+    free=st.sampled_from([0, 0, 1]),
+    sparse=st.booleans(),
+    scale=st.sampled_from([1e-3, 1.0, 1e3]),
+)
+def test_both_forms(seed, m, dim, groups, rows, equal, free, sparse, scale):
+    """A form may give up on features of extreme size; what it calls solved is solved."""
+    free, rows = min(free, dim - 1), min(rows, dim)
+    model = make_model(seed, m, dim, groups, rows, min(equal, rows), free, sparse, scale)
+    value = scaled(model)
+    size = model.scale  # cvxpy, too, is good to about 1e-5 of it
+
+    def reached(w):
+        inside = np.delete(w, model.free)
+        return 0.15 * inside @ inside + model.caps @ model.slacks(w)
+
+    for form in (qp._gram_form, qp._primal_form):
+        x, w_free, status, settled = form(model)
+        x, lower = qp.certify(model, x, w_free)
+        assert lower <= value + 2e-5 * size
+        if not settled:
+            continue
+        w = model.weights(x, w_free)
+        assert reached(w) == pytest.approx(value, abs=5e-5 * size)
+        assert np.abs(model.A[model.equal] @ w - model.c[model.equal]).max(initial=0) <= 1e-6
+        assert (model.A[~model.equal] @ w - model.c[~model.equal]).max(initial=0) <= 1e-6
+        if not free or np.abs(w_free).max() < 0.9 * model.box:
+            assert lower == pytest.approx(value, abs=2e-5 * size)
+    found = qp.solve(model)
+    assert found.lower <= value + 2e-5 * size
+    if not found.at_box:
+        assert reached(found.w) - found.lower <= 1.1e-4 * size
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    groups=st.sampled_from([1, 4]),
+    rows=st.integers(0, 2),
+    noise=st.sampled_from([0, 1e-6, 1e-2, 1.0, 100.0]),
+)
+def test_any_multipliers_prove_a_bound(seed, groups, rows, noise):
+    """However wrong the answer of a solver, what certify() makes of it holds."""
+    model = make_model(seed, 8, 4, groups, rows, min(1, rows), free=1)
+    value = scaled(model)
+    x, w_free, *_ = qp._primal_form(model)
+    rng = np.random.default_rng(seed)
+    wrong = x + noise * rng.normal(size=len(x))
+    given_x = wrong.copy()
+    feasible, lower = qp.certify(model, wrong, w_free * (1 + noise))
+    np.testing.assert_array_equal(wrong, given_x)
+    a = feasible[rows:]
+    assert (a >= 0).all() and (feasible[:rows][~model.equal] >= 0).all()
+    assert (np.bincount(model.group, a, groups) <= model.caps * (1 + 1e-12)).all()
+    assert lower <= value + 1e-8
+    if noise <= 1e-6 and np.abs(w_free).max() < 0.9 * model.box:
+        assert lower >= value - 0.01 * max(value, 1)
+
+
+def test_a_gram_matrix_that_the_caller_keeps():
+    model = make_model(1, m=9, dim=200, rows=2, free=1)
+    answers = qp._gram_form(model)[0]
+    M = np.vstack([-model.A.toarray(), model.cuts])
+    M[:, model.free] = 0
+    model.gram = M @ M.T
+    np.testing.assert_allclose(qp._gram_form(model)[0], answers, atol=1e-8)
+
+
+def test_the_box_is_noticed():
+    """One cut that a free weight satisfies for nothing: it runs to the box."""
+    model = make_model(0, m=1, dim=3, free=1)
+    model.b[:] = 1e6
+    found = qp.solve(model)
+    assert found.at_box and abs(found.w[0]) == pytest.approx(model.box, rel=1e-6)
+    assert found.lower == 0
+
+
+def test_contradictions():
+    model = make_model(0, rows=2)
+    model.A[1] = -model.A[0]
+    model.c[:] = -1
+    for m in (model, make_model(0, m=3, dim=300, rows=2)):
+        m.A[1] = -m.A[0]
+        m.c[:] = -1
+        with pytest.raises(qp.Contradiction, match="no weights satisfy them all"):
+            qp.solve(m)
+
+
+@pytest.mark.parametrize("rows, equal, free", [(0, 0, 0), (3, 1, 0), (0, 0, 1), (2, 0, 1)])
+def test_other_solvers_stand_in(monkeypatch, rows, equal, free):
+    model = make_model(3, m=8, groups=2, rows=rows, equal=equal, free=free)
+    value = qp.solve(model).lower
+    monkeypatch.setattr(qp, "_clarabel", lambda model: iter(()))
+    found = qp.solve(model)
+    assert found.lower == pytest.approx(value, rel=1e-4) and found.lower <= value * (1 + 1e-7)
+    monkeypatch.setattr(
+        qp,
+        "_cvxpy",
+        lambda model: iter([(np.full(8 + rows, np.nan), np.zeros(free), "lost", False)]),
+    )
+    with pytest.raises(ArithmeticError, match=r"8 cuts \(\['lost'\]\); scale the features"):
+        qp.solve(model)
+
+
+def test_a_poor_answer_is_taken_only_if_it_is_good(monkeypatch):
+    """Not the status decides but the gap."""
+    model = make_model(5)
+    x, w_free, *_ = qp._primal_form(model)
+    monkeypatch.setattr(qp, "_cvxpy", lambda model: iter(()))
+    monkeypatch.setattr(qp, "_clarabel", lambda model: iter([(x, w_free, "MaxIterations", False)]))
+    assert qp.solve(model).lower > 0
+    monkeypatch.setattr(qp, "_clarabel", lambda model: iter([(0 * x, w_free, "Stalled", False)]))
+    with pytest.raises(ArithmeticError, match="Stalled"):
+        qp.solve(model)
