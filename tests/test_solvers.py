@@ -148,7 +148,8 @@ def test_bcfw_whatever_it_keeps(seed, kind, loss, alpha, **options):
     best = case.optimum(alpha).value
     run = begin(BCFW(certify_every=7, **options), case.problem, alpha, seed)
     # Steps towards single cuts, and caches that forget, are of order 1 / t.
-    tol = 1e-2 if options["max_cuts"] < 50 else 2e-3
+    slow = options["max_cuts"] < 50 or options["steps"] == "frank-wolfe"
+    tol = 1e-2 if slow else 2e-3
     history = follow(run, tol=tol, passes=4000)
     last = history[-1]
     assert last["certified"] and last["gap"] <= tol * last["primal"]

@@ -2,16 +2,17 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from ..potentials cimport LinearPotentials
 from ..surrogates.base cimport Cut, Surrogate
-from ._cuts cimport CutHead, CutStore, cut_index, cut_values
+from ._cuts cimport CutHead, CutStore, cut_index, cut_values, inner, slope
+from ._loop cimport Loop
+from ._steps cimport line_searches
 
 from ..blocks import aligned_zeros
 
 
-cdef class BlockLoop:
+cdef class BlockLoop(Loop):
     """State and inner loop of BCFW (Lacoste-Julien et al. 2013; Osokin et al. 2016).
 
     The dual variable of example i is a convex combination of cuts that past oracle calls gave,
@@ -19,50 +20,21 @@ cdef class BlockLoop:
     ``w = (1/alpha) sum_i u_i Phi_i' p_i``.  A visit scores the example once, asks the surrogate for a
     cut, and moves weight between cuts by line searches; inside the visit the scores are kept
     up to date by ``K_ii = Phi_i Phi_i'``, so further steps and oracle calls touch no feature.
-
-    Parameters
-    ----------
-    potentials : LinearPotentials
-    surrogate : Surrogate
-    weights : ndarray of float64 of shape (n,)
-        ``u_i``, the share of each example in the mean; they sum to 1.
-    alpha : float
-        Regularisation constant.
-    max_cuts : int
-        Cuts kept per example.
     """
 
-    cdef readonly LinearPotentials potentials
-    cdef readonly Surrogate surrogate
     cdef public CutStore cuts
-    cdef readonly object w, average, gaps, moved
-    cdef object spread
+    cdef object spread, heads_owner
     cdef double[::1] spread_view     # zeros between calls; only without kept Gram matrices
-    cdef double[::1] w_view, average_view, gaps_view, theta_buffer, u_buffer, z_buffer, scratch
-    cdef double[::1] value_buffer, merged_value
-    cdef const double[::1] weights
+    cdef double[::1] theta_buffer, u_buffer, z_buffer, scratch, value_buffer, merged_value
     cdef int[::1] index_buffer, merged_index
-    cdef char[::1] work, seen, moved_view
+    cdef char[::1] work, seen
     cdef CutHead** heads
-    cdef object heads_owner
     cdef double[::1] before, scored, slopes, drift
-    cdef Py_ssize_t max_cuts
-    cdef public double alpha, b_total, average_mass
-    cdef public long steps_done
 
     def __init__(self, LinearPotentials potentials, Surrogate surrogate, weights, double alpha,
                  Py_ssize_t max_cuts=50):
-        self.potentials, self.surrogate, self.alpha = potentials, surrogate, alpha
-        self.weights = weights
-        self.max_cuts = max_cuts
+        super().__init__(potentials, surrogate, weights, alpha, max_cuts)
         self.cuts = CutStore(potentials.n)
-        self.w = aligned_zeros(potentials.dim)
-        self.average = aligned_zeros(potentials.dim)
-        self.gaps = np.zeros(potentials.n)
-        # Whether the last visit moved the dual variable of an example.
-        self.moved = np.zeros(potentials.n, dtype=np.int8)
-        self.moved_view = self.moved
-        self.w_view, self.average_view, self.gaps_view = self.w, self.average, self.gaps
         self.theta_buffer = aligned_zeros(potentials.max_theta + 8)
         self.u_buffer = aligned_zeros(potentials.max_theta + 8)
         self.z_buffer = aligned_zeros(potentials.max_theta + 8)
@@ -116,21 +88,6 @@ cdef class BlockLoop:
                 total += self.weights[order[k]] * self.gaps_view[order[k]]
         return total, calls
 
-    def average_pass(self, before, Py_ssize_t visits):
-        """Take the present w into the average with the weight of ``visits`` steps.
-
-        For passes run without averaging: ``before`` is w as it was before the pass.
-        """
-        self.average += self.average_mass * (self.w - before)
-        self.average_mass += visits * self.steps_done + visits * (visits + 1) // 2
-        self.steps_done += visits
-
-    def forget_average(self):
-        """Begin the average of the iterates anew."""
-        self.average[:] = 0
-        self.average_mass = 0
-        self.steps_done = 0
-
     def resynchronise(self):
         """Recompute w, and the sum of b, from the dual variables: rounding does not add up."""
         cdef Py_ssize_t i, j, m
@@ -148,11 +105,6 @@ cdef class BlockLoop:
         self.w *= self.alpha / alpha
         self.alpha = alpha
         self.resynchronise()
-
-    def counters(self):
-        """Scalars of the state, for checkpoints."""
-        return {"b_total": self.b_total, "average_mass": self.average_mass,
-                "steps_done": self.steps_done, "alpha": self.alpha}
 
     @property
     def count(self):
@@ -174,11 +126,7 @@ cdef class BlockLoop:
         if "key" not in arrays:
             raise ValueError("the checkpoint was made with other steps")
         cdef CutStore cuts = CutStore.from_arrays(arrays)
-        if w.shape != self.w.shape or cuts.n != self.potentials.n:
-            raise ValueError(
-                f"the checkpoint has {cuts.n} examples and {w.shape[0]} weights, this problem "
-                f"{self.potentials.n} and {self.w.shape[0]}"
-            )
+        self.check_sizes(cuts.n, w)
         for i in range(cuts.n):
             if cuts.lists[i].count > self.max_cuts:
                 raise ValueError(
@@ -190,9 +138,7 @@ cdef class BlockLoop:
                 for k in range(self.heads[j].nnz):
                     if not 0 <= cut_index(self.heads[j])[k] < self.potentials.theta_size(i):
                         raise ValueError(f"the checkpoint has cuts of another example {i}")
-        self.w[:], self.average[:], self.gaps[:] = w, average, gaps
-        self.b_total, self.alpha = counters["b_total"], counters["alpha"]
-        self.average_mass, self.steps_done = counters["average_mass"], counters["steps_done"]
+        self.continue_from(counters, w, average, gaps)
         self.cuts = cuts
         for i in range(cuts.n):
             m = self.cuts.heads(i, self.heads)
@@ -259,7 +205,8 @@ cdef class BlockLoop:
                     m = self.cuts.heads(i, heads)
                     self.before[m - 1] = self.scored[m - 1] = 0
                     slopes[m - 1] = slope(heads[m - 1], theta)
-            if self._optimise(i, m, share, pairwise, max_steps, inner_tol, min_gain):
+            if line_searches(heads, m, self.cuts.lists[i].gram, self.cuts.lists[i].side, slopes,
+                             &self.drift[0], share, pairwise, max_steps, inner_tol, min_gain):
                 moved = True
             call += 1
             if call >= max_calls:
@@ -280,82 +227,6 @@ cdef class BlockLoop:
             if self.heads[j].key == cut.key and self.heads[j].nnz == cut.nnz:
                 return True
         return False
-
-    cdef bint _optimise(self, Py_ssize_t i, Py_ssize_t m, double share, bint pairwise,
-                        int max_steps, double tol, double min_gain) noexcept nogil:
-        """Line searches on the simplex of the cuts of example i; True when any moved."""
-        cdef CutHead** heads = self.heads
-        cdef double* slopes = &self.slopes[0]
-        cdef const double* gram = self.cuts.lists[i].gram
-        cdef Py_ssize_t side = self.cuts.lists[i].side, j, k, best, worst
-        cdef double free, gain, first_gain = 0, curvature, gamma, room, best_slope, worst_slope
-        cdef double x
-        cdef int step
-        free = 1
-        for j in range(m):
-            free -= heads[j].weight
-        for step in range(max_steps):
-            if free < 1e-15:
-                free = 0
-            # The truth (-1) has slope 0 and the weight that is left.
-            best, best_slope = -1, 0
-            worst, worst_slope = -1, (0 if free > 0 else INFINITY)
-            for j in range(m):
-                if slopes[j] > best_slope:
-                    best, best_slope = j, slopes[j]
-                if heads[j].weight > 0 and slopes[j] < worst_slope:
-                    worst, worst_slope = j, slopes[j]
-            if pairwise:
-                gain = best_slope - worst_slope
-                curvature = 0
-                if best >= 0:
-                    curvature += gram[best * side + best]
-                if worst >= 0:
-                    curvature += gram[worst * side + worst]
-                if best >= 0 and worst >= 0:
-                    curvature -= 2 * gram[best * side + worst]
-                room = free if worst < 0 else heads[worst].weight
-            else:
-                gain, curvature = best_slope, 0
-                for j in range(m):
-                    x = (1.0 if j == best else 0.0) - heads[j].weight
-                    gain -= heads[j].weight * slopes[j]
-                    self.drift[j] = 0
-                    for k in range(m):
-                        self.drift[j] += gram[j * side + k] * (
-                            (1.0 if k == best else 0.0) - heads[k].weight)
-                    curvature += x * self.drift[j]
-                room = 1
-            if step == 0:
-                first_gain = gain
-            if gain <= tol * first_gain * (step > 0) or gain <= min_gain or best == worst:
-                return step > 0
-            gamma = room
-            if share * curvature * room > gain:
-                gamma = gain / (share * curvature)
-            if pairwise:
-                if best >= 0:
-                    heads[best].weight += gamma
-                    for j in range(m):
-                        slopes[j] -= share * gamma * gram[best * side + j]
-                else:
-                    free += gamma
-                if worst >= 0:
-                    heads[worst].weight = 0 if gamma == room else heads[worst].weight - gamma
-                    for j in range(m):
-                        slopes[j] += share * gamma * gram[worst * side + j]
-                else:
-                    free -= gamma
-            else:
-                for j in range(m):
-                    slopes[j] -= share * gamma * self.drift[j]
-                    heads[j].weight *= 1 - gamma
-                free *= 1 - gamma
-                if best >= 0:
-                    heads[best].weight += gamma
-                else:
-                    free += gamma
-        return max_steps > 0
 
     cdef int _insert(self, Py_ssize_t i, const Cut* cut) except -1 nogil:
         """Append a cut and its row of the Gram matrix."""
@@ -502,23 +373,3 @@ cdef class BlockLoop:
         self._insert(i, &cut)
         self.heads[self.cuts.lists[i].count - 1].weight = total
         return 0
-
-
-cdef inline double slope(CutHead* head, const double* theta) noexcept nogil:
-    cdef double total = head.b
-    cdef Py_ssize_t k
-    cdef const int* index = cut_index(head)
-    cdef const double* value = cut_values(head)
-    for k in range(head.nnz):
-        total -= theta[index[k]] * value[k]
-    return total
-
-
-cdef inline double inner(CutHead* head, const double* u) noexcept nogil:
-    cdef double total = 0
-    cdef Py_ssize_t k
-    cdef const int* index = cut_index(head)
-    cdef const double* value = cut_values(head)
-    for k in range(head.nnz):
-        total += u[index[k]] * value[k]
-    return total

@@ -24,6 +24,26 @@ cdef inline int* cut_index(CutHead* head) noexcept nogil:
 cdef inline Py_ssize_t cut_bytes(Py_ssize_t nnz) noexcept nogil:
     return sizeof(CutHead) + 8 * nnz + 8 * ((nnz + 1) // 2)
 
+# b - <theta, p>
+cdef inline double slope(CutHead* head, const double* theta) noexcept nogil:
+    cdef double total = head.b
+    cdef Py_ssize_t k
+    cdef const int* index = cut_index(head)
+    cdef const double* value = cut_values(head)
+    for k in range(head.nnz):
+        total -= theta[index[k]] * value[k]
+    return total
+
+# <u, p>
+cdef inline double inner(CutHead* head, const double* u) noexcept nogil:
+    cdef double total = 0
+    cdef Py_ssize_t k
+    cdef const int* index = cut_index(head)
+    cdef const double* value = cut_values(head)
+    for k in range(head.nnz):
+        total += u[index[k]] * value[k]
+    return total
+
 
 cdef class CutStore:
     cdef CutList* lists

@@ -14,6 +14,7 @@ from libc.string cimport memset
 from ..potentials cimport LinearPotentials
 from ..simplex cimport simplex_threshold
 from ..surrogates.base cimport Surrogate
+from ._loop cimport Loop
 
 from ..blocks import aligned_zeros
 
@@ -49,39 +50,21 @@ cdef double RELAXATION = 1.3
 cdef Py_ssize_t GATHER_BELOW = 8
 
 
-cdef class SimplexLoop:
+cdef class SimplexLoop(Loop):
     """State and inner loop of BCFW with exact steps; ``BlockLoop`` is its like for other spaces.
 
     A full visit scores all labels and projects; the labels that are or could soon be in the
     support are kept, and cheap visits look at those alone.
 
-    Parameters
-    ----------
-    potentials : LinearPotentials
-        One node per example, no shared and no edge blocks.
-    surrogate : Surrogate
-        With ``has_simplex``.
-    weights : ndarray of float64 of shape (n,)
-        ``u_i``, the share of each example in the mean; they sum to 1.
-    alpha : float
-        Regularisation constant.
-    max_cuts : int
-        Labels kept per example without weight.
+    The potentials have one node per example and no shared or edge blocks, the surrogate
+    ``has_simplex``.
     """
 
-    cdef readonly LinearPotentials potentials
-    cdef readonly Surrogate surrogate
-    cdef readonly object w, average, gaps, moved
     cdef Block* blocks
-    cdef double[::1] w_view, gaps_view
     cdef double[::1] theta_buffer, b_buffer, q_buffer, old_buffer, coef_buffer
     cdef double[::1] dense_buffer, score_buffer, gain_buffer
-    cdef const double[::1] weights
     cdef int[::1] label_buffer, changed_buffer
-    cdef char[::1] moved_view
-    cdef Py_ssize_t n, n_labels, max_cuts
-    cdef public double alpha, b_total, average_mass
-    cdef public long steps_done
+    cdef Py_ssize_t n, n_labels
 
     def __cinit__(self, LinearPotentials potentials, *arguments, **named):
         self.n = potentials.n
@@ -100,16 +83,8 @@ cdef class SimplexLoop:
     def __init__(self, LinearPotentials potentials, Surrogate surrogate, weights, double alpha,
                  Py_ssize_t max_cuts=50):
         cdef Py_ssize_t i, size = potentials.node_size + 8
-        self.potentials, self.surrogate, self.alpha = potentials, surrogate, alpha
-        self.weights = weights
-        self.max_cuts, self.n_labels = max_cuts, potentials.layout.node.shape[0]
-        self.w = aligned_zeros(potentials.dim)
-        self.average = aligned_zeros(potentials.dim)
-        self.gaps = np.zeros(self.n)
-        # Whether the last visit moved the dual variable of an example.
-        self.moved = np.zeros(self.n, dtype=np.int8)
-        self.moved_view = self.moved
-        self.w_view, self.gaps_view = self.w, self.gaps
+        super().__init__(potentials, surrogate, weights, alpha, max_cuts)
+        self.n_labels = potentials.layout.node.shape[0]
         self.theta_buffer, self.b_buffer = aligned_zeros(size), aligned_zeros(size)
         self.q_buffer, self.old_buffer = aligned_zeros(size), aligned_zeros(size)
         self.coef_buffer, self.dense_buffer = aligned_zeros(size), aligned_zeros(size)
@@ -167,18 +142,6 @@ cdef class SimplexLoop:
                     total += self.weights[order[k]] * self.gaps_view[order[k]]
         return total, size if full else 0
 
-    def average_pass(self, before, Py_ssize_t visits):
-        """Take the present w into the average with the weight of ``visits`` steps."""
-        self.average += self.average_mass * (self.w - before)
-        self.average_mass += visits * self.steps_done + visits * (visits + 1) // 2
-        self.steps_done += visits
-
-    def forget_average(self):
-        """Begin the average of the iterates anew."""
-        self.average[:] = 0
-        self.average_mass = 0
-        self.steps_done = 0
-
     def resynchronise(self):
         """Recompute w, and the sum of b, from the dual variables: rounding does not add up."""
         cdef Py_ssize_t i, j, m
@@ -211,11 +174,6 @@ cdef class SimplexLoop:
         self.alpha = alpha
         self.resynchronise()
 
-    def counters(self):
-        """Scalars of the state, for checkpoints."""
-        return {"b_total": self.b_total, "average_mass": self.average_mass,
-                "steps_done": self.steps_done, "alpha": self.alpha}
-
     def to_arrays(self):
         """Return the dual variables as arrays, for checkpoints."""
         cdef Py_ssize_t i, j, c = 0
@@ -237,11 +195,7 @@ cdef class SimplexLoop:
         """Continue from a checkpoint."""
         cdef Py_ssize_t i, j, c = 0
         counts = arrays.get("counts", np.zeros(0, dtype=np.int64))
-        if w.shape != self.w.shape or counts.shape != (self.n,):
-            raise ValueError(
-                f"the checkpoint has {counts.shape[0]} examples and {w.shape[0]} weights, this "
-                f"problem {self.n} and {self.w.shape[0]}"
-            )
+        self.check_sizes(counts.shape[0], w)
         if "y" not in arrays:
             raise ValueError("the checkpoint was made with other steps")
         sizes = {len(arrays[name]) for name in ("weight", "y")}
@@ -262,9 +216,7 @@ cdef class SimplexLoop:
                 entry = &self.blocks[i].entries[j]
                 entry.weight, entry.y, entry.b = weight[c], y[c], self.b_buffer[y[c]]
                 c += 1
-        self.w[:], self.average[:], self.gaps[:] = w, average, gaps
-        self.b_total, self.alpha = counters["b_total"], counters["alpha"]
-        self.average_mass, self.steps_done = counters["average_mass"], counters["steps_done"]
+        self.continue_from(counters, w, average, gaps)
 
     cdef int _room(self, Py_ssize_t i, Py_ssize_t wanted) except -1 nogil:
         cdef Entry* memory

@@ -1,0 +1,16 @@
+# What the inner loops of BCFW share: the iterate, its average, and the scalars of the state.
+from ..potentials cimport LinearPotentials
+from ..surrogates.base cimport Surrogate
+
+
+cdef class Loop:
+    cdef readonly LinearPotentials potentials
+    cdef readonly Surrogate surrogate
+    cdef readonly object w, average, gaps
+    cdef readonly object moved          # whether the last visit moved an example's dual variable
+    cdef double[::1] w_view, average_view, gaps_view
+    cdef const double[::1] weights
+    cdef char[::1] moved_view
+    cdef Py_ssize_t max_cuts
+    cdef public double alpha, b_total, average_mass
+    cdef public long steps_done
