@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from structsolve.solvers import qp
@@ -36,7 +36,13 @@ def make_model(seed, m=6, dim=5, groups=1, rows=0, equal=0, free=0, sparse=False
     return model
 
 
+def objective(model, w):
+    inside = np.delete(w, model.free)
+    return model.alpha / 2 * float(inside @ inside) + float(model.caps @ model.slacks(w))
+
+
 def by_cvxpy(model):
+    """The value at the weights that cvxpy finds, so an upper bound however well it did."""
     import cvxpy as cp
 
     w, xi = cp.Variable(model.cuts.shape[1]), cp.Variable(len(model.caps), nonneg=True)
@@ -53,13 +59,18 @@ def by_cvxpy(model):
     task = cp.Problem(
         cp.Minimize((model.alpha / 2 * norm + model.caps @ xi) / model.scale), conditions
     )
-    task.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
-    return task.value * model.scale
+    try:
+        task.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    except cp.error.SolverError:
+        reject()  # it asks for more than doubles have: nothing to compare with
+    if w.value is None:
+        reject()
+    return objective(model, w.value)
 
 
 def scaled(model):
     """The optimal value; the model's scale is set to it, as near the end of a run."""
-    model.scale = max(by_cvxpy(model), 1e-9 * model.scale)
+    model.scale = max(by_cvxpy(model), 1e-6 * model.scale)
     return by_cvxpy(model)
 
 
@@ -73,19 +84,14 @@ def scaled(model):
     equal=st.sampled_from([0, 1]),
     free=st.sampled_from([0, 0, 1]),
     sparse=st.booleans(),
-    scale=st.sampled_from([1e-3, 1.0, 1e3]),
+    scale=st.sampled_from([1e-2, 1.0, 1e2]),
 )
 def test_both_forms(seed, m, dim, groups, rows, equal, free, sparse, scale):
     """A form may give up on features of extreme size; what it calls solved is solved."""
     free, rows = min(free, dim - 1), min(rows, dim)
     model = make_model(seed, m, dim, groups, rows, min(equal, rows), free, sparse, scale)
     value = scaled(model)
-    size = model.scale  # cvxpy, too, is good to about 1e-5 of it
-
-    def reached(w):
-        inside = np.delete(w, model.free)
-        return 0.15 * inside @ inside + model.caps @ model.slacks(w)
-
+    size = model.scale
     for form in (qp._gram_form, qp._primal_form):
         x, w_free, status, settled = form(model)
         x, lower = qp.certify(model, x, w_free)
@@ -93,15 +99,15 @@ def test_both_forms(seed, m, dim, groups, rows, equal, free, sparse, scale):
         if not settled:
             continue
         w = model.weights(x, w_free)
-        assert reached(w) == pytest.approx(value, abs=5e-5 * size)
+        assert objective(model, w) <= value + 5e-5 * size
         assert np.abs(model.A[model.equal] @ w - model.c[model.equal]).max(initial=0) <= 1e-6
         assert (model.A[~model.equal] @ w - model.c[~model.equal]).max(initial=0) <= 1e-6
         if not free or np.abs(w_free).max() < 0.9 * model.box:
-            assert lower == pytest.approx(value, abs=2e-5 * size)
+            assert objective(model, w) - lower <= 5e-5 * size
     found = qp.solve(model)
     assert found.lower <= value + 2e-5 * size
     if not found.at_box:
-        assert reached(found.w) - found.lower <= 1.1e-4 * size
+        assert objective(model, found.w) - found.lower <= 1.1e-4 * size
 
 
 @settings(max_examples=100, deadline=None)

@@ -237,7 +237,7 @@ class CuttingPlaneRun(Run):
         self.share = self.store.share if solver.step is None else float(solver.step)
         self.patience = self.store.patience if solver.inactive is None else int(solver.inactive)
         self.box = 10.0
-        self.best_primal, self.best_dual = np.inf, 0.0
+        self.best_primal, self.best_dual, self.least = np.inf, 0.0, 1.0
         self.w = np.zeros(problem.dim)
         self.next = np.zeros(problem.dim) if start.w is None else np.array(start.w)
         if self.constraints.violation(self.next) > 1e-9:
@@ -259,7 +259,7 @@ class CuttingPlaneRun(Run):
             equal=self.constraints.equal,
             free=self.free,
             box=self.box,
-            scale=self.best_primal if 0 < self.best_primal < np.inf else 1.0,
+            scale=max(self.best_primal, self.least) if self.best_primal < np.inf else 1.0,
             gram=self.store.gram,
         )
 
@@ -267,6 +267,9 @@ class CuttingPlaneRun(Run):
         problem, at = self.given.problem, self.next
         mean, news, calls = self.store.pass_over(self, at)
         primal = problem.regulariser(at, self.given.alpha) + mean
+        if self.best_primal == np.inf:
+            # Where the optimum is 0, accuracy is relative to where it began.
+            self.least = max(1e-6 * primal, 1e-300)
         if primal < self.best_primal:
             self.best_primal, self.best_w = primal, at.copy()
         begun = time.perf_counter()
@@ -315,6 +318,7 @@ class CuttingPlaneRun(Run):
         meta = {
             "best_primal": self.best_primal,
             "best_dual": self.best_dual,
+            "least": self.least,
             "box": self.box,
             "alpha": self.given.alpha,
         }
@@ -323,7 +327,7 @@ class CuttingPlaneRun(Run):
 
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self.best_primal, self.best_dual = meta["best_primal"], meta["best_dual"]
-        self.box, self.given.alpha = meta["box"], meta["alpha"]
+        self.least, self.box, self.given.alpha = meta["least"], meta["box"], meta["alpha"]
         self.store.restore(
             {k.removeprefix("cuts_"): v for k, v in arrays.items() if k.startswith("cuts_")}
         )

@@ -248,9 +248,25 @@ def _clarabel(model: Model) -> Any:
     forms = (_primal_form, _gram_form) if primal else (_gram_form, _primal_form)
     for form in forms:
         x, w_free, status, settled = form(model)
-        if model.rows and status.endswith("alInfeasible") and "Almost" not in status:
+        if "Infeasible" in status and not _feasible(model):
             raise Contradiction("constraints contradict each other: no weights satisfy them all")
         yield x, w_free, status, settled
+
+
+def _feasible(model: Model) -> bool:
+    """Tell whether any w meets the constraints: a solver's word alone may be rounding."""
+    from scipy.optimize import linprog
+
+    if not model.rows:
+        return True
+    return linprog(
+        np.zeros(model.A.shape[1]),
+        A_ub=model.A[~model.equal],
+        b_ub=model.c[~model.equal],
+        A_eq=model.A[model.equal],
+        b_eq=model.c[model.equal],
+        bounds=(None, None),
+    ).success
 
 
 def _used_columns(model: Model) -> np.ndarray:
