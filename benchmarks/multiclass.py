@@ -17,7 +17,7 @@ from common import Clock, header, median_time, ratio, structsolve_or_none, table
 from datasets import mc_letter, ocr_split, sparse_classes
 
 TOLERANCES = (0.1, 0.01, 1e-4)
-PASSES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 25, 32, 40, 50, 64, 80, 100, 150, 200, 300, 500)
+PASSES = (*range(1, 13), 14, 16, 18, 20, 25, 30, 35, 40, 45, 50, 60, 80, 100, 150, 200, 300, 500)
 
 
 def unit_rows(pixels: np.ndarray) -> np.ndarray:

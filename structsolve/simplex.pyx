@@ -6,7 +6,7 @@ import numpy as np
 cdef double simplex_threshold(Py_ssize_t n, const double* q) noexcept nogil:
     # Michelot 1986: any subset of the entries gives a threshold that is too low or right, so
     # whatever lies at or below it can go, until nothing more does.
-    cdef Py_ssize_t j, kept, before = -1
+    cdef Py_ssize_t j, kept, before = n + 1
     cdef double top = q[0], total, tau
     for j in range(1, n):
         top = q[j] if q[j] > top else top
@@ -17,7 +17,9 @@ cdef double simplex_threshold(Py_ssize_t n, const double* q) noexcept nogil:
         for j in range(n):
             kept += q[j] > tau
             total += q[j] - top if q[j] > tau else 0.0
-        if kept == before or kept == 0:     # 0: 1 is below the spacing of numbers near `top`
+        # More than before: an entry equal to tau but for rounding.  None: 1 is below the spacing
+        # of numbers near `top`.
+        if kept >= before or kept == 0:
             return tau
         tau = top + (total - 1) / kept
         before = kept

@@ -47,6 +47,16 @@ def test_projection_is_optimal(q, scale):
     assert slope.max() <= 1e-9 * max(1, np.abs(q).max())
 
 
+def test_projection_of_many_near_ties():
+    """Entries at the threshold but for rounding must not send the search round in circles."""
+    rng = np.random.default_rng(0)
+    for _ in range(20_000):
+        n = int(rng.integers(2, 7))
+        p = rng.dirichlet(np.ones(n)) * (rng.random(n) < 0.7)
+        q = p + rng.choice([0.1, 1 / 3, 1e-3]) * rng.random()
+        project_simplex(q + rng.integers(-2, 3, n) * 1e-16)
+
+
 def test_projection_of_extremes():
     np.testing.assert_array_equal(project_simplex([1e300, -1e300]), [1, 0])
     np.testing.assert_array_equal(project_simplex([1e17, 1e17]), [0.5, 0.5])
