@@ -123,7 +123,7 @@ def score(LinearPotentials potentials not None, Py_ssize_t i, w, double scale=1.
 
 def add(LinearPotentials potentials not None, Py_ssize_t i, index, value, double coef, w,
         int step=1, int phase=0):
-    """``w += coef Phi_i' p`` in place; only columns that are ``phase`` modulo ``step``."""
+    """``w += coef Phi_i' p`` in place; only columns c with ``c // 16 % step == phase``."""
     picked, values = _entries(potentials, i, index, value)
     cdef const int[::1] index_view = picked
     cdef const double[::1] value_view = values

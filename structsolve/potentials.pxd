@@ -19,7 +19,8 @@ cdef class LinearPotentials:
     # theta = scale * Phi_i w
     cdef void score(self, Py_ssize_t i, const double* w, double scale,
                     double* theta) noexcept nogil
-    # w += coef * Phi_i' p, p sparse; only the columns of w with column % step == phase
+    # w += coef * Phi_i' p, p sparse; only the columns of w with column / 16 % step == phase:
+    # threads that each take a phase then write to (pairs of) cache lines of their own
     cdef void add(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* value,
                   double coef, double* w, int step, int phase) noexcept nogil
     # w = 0 where add() with these parts changed it

@@ -101,7 +101,7 @@ def subgradient(problem, const double[::1] w, n_jobs=1):
     cdef int[::1] nnz = np.empty(block, dtype=np.int32)
     offsets = problem.examples.offsets
     calls = 0
-    # The columns of w that each of `jobs` threads adds up; more threads than columns idle.
+    # Each of `jobs` threads adds up cache lines of its own; more threads than lines idle.
     phases = np.arange(jobs + 1, dtype=np.int64)
 
     def cuts(Py_ssize_t a, Py_ssize_t z, Scratch scratch):
