@@ -100,12 +100,6 @@ cdef class BlockLoop(Loop):
                     self.before[j] = 0
                 self._apply(i, m, self.weights[i] / self.alpha, False)
 
-    def rescale(self, double alpha):
-        """Keep the dual variables and change alpha; w scales with 1 / alpha."""
-        self.w *= self.alpha / alpha
-        self.alpha = alpha
-        self.resynchronise()
-
     @property
     def count(self):
         """Number of cuts kept."""

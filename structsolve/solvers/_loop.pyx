@@ -45,6 +45,11 @@ cdef class Loop:
         self.average_mass = 0
         self.steps_done = 0
 
+    def rescale(self, double alpha):
+        """Keep the dual variables and change alpha; w follows from them."""
+        self.alpha = alpha
+        self.resynchronise()
+
     def counters(self):
         """Scalars of the state, for checkpoints."""
         return {"b_total": self.b_total, "average_mass": self.average_mass,

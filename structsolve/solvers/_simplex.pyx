@@ -171,11 +171,6 @@ cdef class SimplexLoop(Loop):
                     self.coef_buffer[m] = block.share * (1 - rest)
                     self._add(i, m + 1)
 
-    def rescale(self, double alpha):
-        """Keep the dual variables and change alpha."""
-        self.alpha = alpha
-        self.resynchronise()
-
     def to_arrays(self):
         """Return the dual variables as arrays, for checkpoints."""
         cdef Py_ssize_t i, j, c = 0
