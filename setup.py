@@ -5,6 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy
 from Cython.Build import cythonize
 from setuptools import Extension, find_packages, setup
 
@@ -13,6 +14,9 @@ PACKAGE_DIR = {"structsolve": "structsolve", "structsolve.plugins": "plugins"}
 DEBUG = bool(os.environ.get("STRUCTSOLVE_DEBUG"))  # bounds checks in every loop
 OPTIMIZE = os.environ.get("STRUCTSOLVE_OPTIMIZE", "-O1" if DEBUG else "-O3")
 SANITIZE = os.environ.get("STRUCTSOLVE_SANITIZE")  # for example "address"
+
+# Cython's own code for memoryviews, compiled once instead of into every module.
+SHARED = "structsolve._cyutility"
 
 DIRECTIVES = {
     "language_level": 3,
@@ -34,7 +38,7 @@ def compile_args() -> list[str]:
 
 
 def extensions() -> list[Extension]:
-    found = []
+    found = [Extension(SHARED, ["structsolve/_cyutility.c"], extra_compile_args=compile_args())]
     for root, folder in PACKAGE_DIR.items():
         for path in sorted(Path(folder).rglob("*.pyx")):
             module = ".".join([root, *path.relative_to(folder).with_suffix("").parts])
@@ -42,7 +46,8 @@ def extensions() -> list[Extension]:
                 Extension(
                     module,
                     [path.as_posix()],
-                    include_dirs=["structsolve"],
+                    include_dirs=["structsolve", numpy.get_include()],
+                    define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
                     depends=[p.as_posix() for p in Path("structsolve").glob("*.h")],
                     extra_compile_args=compile_args(),
                     extra_link_args=[f"-fsanitize={SANITIZE}"] if SANITIZE else [],
@@ -79,6 +84,7 @@ setup(
     ext_modules=cythonize(
         extensions(),
         compiler_directives=DIRECTIVES,
+        shared_utility_qualified_name=SHARED,
         build_dir="build/cython",
         include_path=[stage_pxd()],
         nthreads=0 if sys.platform == "win32" else (os.cpu_count() or 1),
