@@ -4,27 +4,28 @@ import numpy as np
 
 from .kernels cimport ss_kernels
 
+from .parallel import over_examples
+
 cdef extern from "columns.h" nogil:
-    void ss_scatter_dense_f64(Py_ssize_t n, const int32_t* index, const double* value, Py_ssize_t m,
-                  const int* cols, const double* coefs, double* W, Py_ssize_t stride) noexcept
-    void ss_gather_dense_f64(Py_ssize_t n, const int32_t* index, const double* value, Py_ssize_t m,
-                  const int* cols, const double* W, Py_ssize_t stride, double* out) noexcept
-    void ss_scatter_dense_f32(Py_ssize_t n, const int32_t* index, const float* value, Py_ssize_t m,
-                  const int* cols, const double* coefs, double* W, Py_ssize_t stride) noexcept
-    void ss_gather_dense_f32(Py_ssize_t n, const int32_t* index, const float* value, Py_ssize_t m,
-                  const int* cols, const double* W, Py_ssize_t stride, double* out) noexcept
-    void ss_scatter_csr_f64(Py_ssize_t n, const int32_t* index, const double* value, Py_ssize_t m,
-                  const int* cols, const double* coefs, double* W, Py_ssize_t stride) noexcept
-    void ss_gather_csr_f64(Py_ssize_t n, const int32_t* index, const double* value, Py_ssize_t m,
-                  const int* cols, const double* W, Py_ssize_t stride, double* out) noexcept
-    void ss_scatter_csr_f32(Py_ssize_t n, const int32_t* index, const float* value, Py_ssize_t m,
-                  const int* cols, const double* coefs, double* W, Py_ssize_t stride) noexcept
-    void ss_gather_csr_f32(Py_ssize_t n, const int32_t* index, const float* value, Py_ssize_t m,
-                  const int* cols, const double* W, Py_ssize_t stride, double* out) noexcept
-    void ss_scatter_ones(Py_ssize_t n, const int32_t* index, const double* value, Py_ssize_t m,
-                  const int* cols, const double* coefs, double* W, Py_ssize_t stride) noexcept
-    void ss_gather_ones(Py_ssize_t n, const int32_t* index, const double* value, Py_ssize_t m,
-                  const int* cols, const double* W, Py_ssize_t stride, double* out) noexcept
+    ctypedef struct ss_column_kernels:
+        void scatter(Py_ssize_t n, const int32_t* index, const void* values, Py_ssize_t m,
+                     const int* cols, const double* coefs, double* W,
+                     Py_ssize_t stride) noexcept nogil
+        void gather(Py_ssize_t n, const int32_t* index, const void* values, Py_ssize_t m,
+                    const int* cols, const double* W, Py_ssize_t stride,
+                    double* out) noexcept nogil
+    const ss_column_kernels* ss_columns
+
+
+ctypedef fused real:
+    double
+    float
+
+cdef struct Seen:
+    bint finite, ones, inside
+
+cdef enum:
+    BLOCK = 4096
 
 
 cdef class Design:
@@ -41,13 +42,16 @@ cdef class Design:
         Padded width of the rows of weights it will be multiplied with.
     intercept : float, default=0
         Value of a constant feature appended to every row; 0 appends none.
+    n_jobs : int, default=1
+        Threads that look at the values.
+
+    Attributes
+    ----------
+    finite : bool
+        Neither NaN nor infinity is among the values.
     """
 
-    def __init__(self, X, Py_ssize_t width=1, double intercept=0.0):
-        cdef const double[:, ::1] d64
-        cdef const float[:, ::1] d32
-        cdef const double[::1] v64
-        cdef const float[::1] v32
+    def __init__(self, X, Py_ssize_t width=1, double intercept=0.0, n_jobs=1):
         cdef const int64_t[::1] ptr
         cdef const int32_t[::1] idx
         self.n_rows, self.n_cols = X.shape
@@ -59,37 +63,34 @@ cdef class Design:
             indices = np.ascontiguousarray(X.indices, dtype=np.int32)
             data = X.data if X.data.dtype == np.float32 else np.asarray(X.data, dtype=np.float64)
             data = np.ascontiguousarray(data)
-            _check_csr(indptr, indices, data, self.n_rows, self.n_cols)
-            ptr = indptr
-            idx = indices
+            _check_pointers(indptr, indices, data, self.n_rows)
+            ptr, idx = indptr, indices
             self.indptr = &ptr[0]
             self.indices = &idx[0] if idx.shape[0] else NULL
             self.max_row_nnz = int(np.diff(indptr).max()) if self.n_rows else 0
-            if data.size == 0 or (data[0] == 1 and (data == 1).all()):
+            self.finite, ones, inside = _look(data, indices, self.n_cols, n_jobs)
+            if not inside:
+                raise ValueError(
+                    f"the CSR matrix has column indices from {indices.min()} to {indices.max()}, "
+                    f"expected 0 to {self.n_cols - 1}"
+                )
+            if ones:
                 self.storage = CSR_ONES
                 self.owners = (indptr, indices)
-            elif data.dtype == np.float32:
-                self.storage = CSR_F32
-                v32 = data
-                self.f32 = &v32[0]
-                self.owners = (indptr, indices, data)
-            else:
-                self.storage = CSR_F64
-                v64 = data
-                self.f64 = &v64[0]
-                self.owners = (indptr, indices, data)
-            return
-        X = np.ascontiguousarray(X, dtype=None if X.dtype == np.float32 else np.float64)
-        self.owners = (X,)
-        self.max_row_nnz = self.n_cols
-        if X.dtype == np.float32:
-            self.storage = DENSE_F32
-            d32 = X
-            self.f32 = &d32[0, 0] if X.size else NULL
+                return
+            self.owners = (indptr, indices, data)
+            self.storage = CSR_F32 if data.dtype == np.float32 else CSR_F64
         else:
-            self.storage = DENSE_F64
-            d64 = X
-            self.f64 = &d64[0, 0] if X.size else NULL
+            X = np.ascontiguousarray(X, dtype=None if X.dtype == np.float32 else np.float64)
+            data = X.reshape(-1)
+            self.finite, _, _ = _look(data, None, 0, n_jobs)
+            self.owners = (X,)
+            self.max_row_nnz = self.n_cols
+            self.storage = DENSE_F32 if X.dtype == np.float32 else DENSE_F64
+        if data.size and data.dtype == np.float32:
+            self.f32 = _address32(data)
+        elif data.size:
+            self.f64 = _address64(data)
 
     @property
     def nbytes(self):
@@ -102,57 +103,28 @@ cdef class Design:
         return self.n_rows * self.n_cols if self.storage < CSR_F64 else self.owners[1].size
 
     cdef void score(self, Py_ssize_t row, const double* W, double* out) noexcept nogil:
-        cdef Py_ssize_t t, start, n
+        cdef Py_ssize_t t
         cdef const double* last = W + self.n_cols * self.stride
+        cdef Row x = self._row(row)
         if self.intercept != 0:
             for t in range(self.stride):
                 out[t] = self.intercept * last[t]
         else:
             for t in range(self.stride):
                 out[t] = 0
-        if self.storage == DENSE_F64:
-            self.kernels.score_dense_f64(self.n_cols, NULL, self.f64 + row * self.n_cols, W,
-                                         self.stride, self.stride, out)
-        elif self.storage == DENSE_F32:
-            self.kernels.score_dense_f32(self.n_cols, NULL, self.f32 + row * self.n_cols, W,
-                                         self.stride, self.stride, out)
-        else:
-            start = self.indptr[row]
-            n = self.indptr[row + 1] - start
-            if self.storage == CSR_ONES:
-                self.kernels.score_ones(n, self.indices + start, W, self.stride, self.stride, out)
-            elif self.storage == CSR_F64:
-                self.kernels.score_csr_f64(n, self.indices + start, self.f64 + start, W,
-                                           self.stride, self.stride, out)
-            else:
-                self.kernels.score_csr_f32(n, self.indices + start, self.f32 + start, W,
-                                           self.stride, self.stride, out)
+        self.kernels.score[<int>self.storage](x.n, x.index, x.values, W, self.stride, self.stride,
+                                              out)
 
-    cdef void scatter(self, Py_ssize_t row, double coef, Py_ssize_t col, double* W) noexcept nogil:
-        cdef Py_ssize_t j, start, stop, stride = self.stride
-        cdef double* column = W + col
-        if self.storage == DENSE_F64:
-            start = row * self.n_cols
-            for j in range(self.n_cols):
-                column[j * stride] += coef * self.f64[start + j]
-        elif self.storage == DENSE_F32:
-            start = row * self.n_cols
-            for j in range(self.n_cols):
-                column[j * stride] += coef * self.f32[start + j]
-        else:
-            start = self.indptr[row]
-            stop = self.indptr[row + 1]
-            if self.storage == CSR_ONES:
-                for j in range(start, stop):
-                    column[self.indices[j] * stride] += coef
-            elif self.storage == CSR_F64:
-                for j in range(start, stop):
-                    column[self.indices[j] * stride] += coef * self.f64[j]
-            else:
-                for j in range(start, stop):
-                    column[self.indices[j] * stride] += coef * self.f32[j]
+    cdef void scatter(self, Py_ssize_t row, Py_ssize_t m, const int* cols, const double* coefs,
+                      double* W) noexcept nogil:
+        cdef Py_ssize_t c
+        cdef double* last = W + self.n_cols * self.stride
+        cdef Row x = self._row(row)
+        ss_columns[<int>self.storage].scatter(x.n, x.index, x.values, m, cols, coefs, W,
+                                              self.stride)
         if self.intercept != 0:
-            column[self.n_cols * stride] += coef * self.intercept
+            for c in range(m):
+                last[cols[c]] += coefs[c] * self.intercept
 
     cdef void clear(self, Py_ssize_t row, Py_ssize_t col, double* W) noexcept nogil:
         cdef Py_ssize_t j, stride = self.stride
@@ -166,78 +138,14 @@ cdef class Design:
         if self.intercept != 0:
             column[self.n_cols * stride] = 0
 
-    cdef double gather(self, Py_ssize_t row, Py_ssize_t col, const double* W) noexcept nogil:
-        cdef Py_ssize_t j, start, stop, stride = self.stride
-        cdef const double* column = W + col
-        cdef double total = 0
-        if self.storage == DENSE_F64:
-            start = row * self.n_cols
-            for j in range(self.n_cols):
-                total += column[j * stride] * self.f64[start + j]
-        elif self.storage == DENSE_F32:
-            start = row * self.n_cols
-            for j in range(self.n_cols):
-                total += column[j * stride] * self.f32[start + j]
-        else:
-            start = self.indptr[row]
-            stop = self.indptr[row + 1]
-            if self.storage == CSR_ONES:
-                for j in range(start, stop):
-                    total += column[self.indices[j] * stride]
-            elif self.storage == CSR_F64:
-                for j in range(start, stop):
-                    total += column[self.indices[j] * stride] * self.f64[j]
-            else:
-                for j in range(start, stop):
-                    total += column[self.indices[j] * stride] * self.f32[j]
-        if self.intercept != 0:
-            total += column[self.n_cols * stride] * self.intercept
-        return total
-
-    cdef void scatter_columns(self, Py_ssize_t row, Py_ssize_t m, const int* cols,
-                              const double* coefs, double* W) noexcept nogil:
-        cdef Py_ssize_t c, n = self.n_cols, start = row * self.n_cols
-        cdef double* last = W + self.n_cols * self.stride
-        if self.storage == DENSE_F64:
-            ss_scatter_dense_f64(n, NULL, self.f64 + start, m, cols, coefs, W, self.stride)
-        elif self.storage == DENSE_F32:
-            ss_scatter_dense_f32(n, NULL, self.f32 + start, m, cols, coefs, W, self.stride)
-        else:
-            start = self.indptr[row]
-            n = self.indptr[row + 1] - start
-            if self.storage == CSR_ONES:
-                ss_scatter_ones(n, self.indices + start, NULL, m, cols, coefs, W, self.stride)
-            elif self.storage == CSR_F64:
-                ss_scatter_csr_f64(n, self.indices + start, self.f64 + start, m, cols, coefs, W,
-                                   self.stride)
-            else:
-                ss_scatter_csr_f32(n, self.indices + start, self.f32 + start, m, cols, coefs, W,
-                                   self.stride)
-        if self.intercept != 0:
-            for c in range(m):
-                last[cols[c]] += coefs[c] * self.intercept
-
-    cdef void gather_columns(self, Py_ssize_t row, Py_ssize_t m, const int* cols, const double* W,
-                             double* out) noexcept nogil:
-        cdef Py_ssize_t c, n = self.n_cols, start = row * self.n_cols
+    cdef void gather(self, Py_ssize_t row, Py_ssize_t m, const int* cols, const double* W,
+                     double* out) noexcept nogil:
+        cdef Py_ssize_t c
         cdef const double* last = W + self.n_cols * self.stride
+        cdef Row x = self._row(row)
         for c in range(m):
             out[c] = self.intercept * last[cols[c]] if self.intercept != 0 else 0
-        if self.storage == DENSE_F64:
-            ss_gather_dense_f64(n, NULL, self.f64 + start, m, cols, W, self.stride, out)
-        elif self.storage == DENSE_F32:
-            ss_gather_dense_f32(n, NULL, self.f32 + start, m, cols, W, self.stride, out)
-        else:
-            start = self.indptr[row]
-            n = self.indptr[row + 1] - start
-            if self.storage == CSR_ONES:
-                ss_gather_ones(n, self.indices + start, NULL, m, cols, W, self.stride, out)
-            elif self.storage == CSR_F64:
-                ss_gather_csr_f64(n, self.indices + start, self.f64 + start, m, cols, W,
-                                  self.stride, out)
-            else:
-                ss_gather_csr_f32(n, self.indices + start, self.f32 + start, m, cols, W,
-                                  self.stride, out)
+        ss_columns[<int>self.storage].gather(x.n, x.index, x.values, m, cols, W, self.stride, out)
 
     cdef void gram_row(self, Py_ssize_t row, Py_ssize_t first, Py_ssize_t last, double* dense,
                        double* out) noexcept nogil:
@@ -272,6 +180,25 @@ cdef class Design:
         for j in range(start, stop):
             dense[self.indices[j]] = 0
 
+    cdef inline Row _row(self, Py_ssize_t row) noexcept nogil:
+        cdef Row x
+        cdef Py_ssize_t start
+        if self.storage <= DENSE_F32:
+            start = row * self.n_cols
+            x.n = self.n_cols
+            x.index = NULL
+        else:
+            start = self.indptr[row]
+            x.n = self.indptr[row + 1] - start
+            x.index = self.indices + start
+        if self.storage == CSR_ONES:
+            x.values = NULL
+        elif self.storage == DENSE_F64 or self.storage == CSR_F64:
+            x.values = self.f64 + start
+        else:
+            x.values = self.f32 + start
+        return x
+
     cdef inline double _stored(self, Py_ssize_t j) noexcept nogil:
         if self.storage == CSR_ONES:
             return 1
@@ -283,8 +210,16 @@ cdef class Design:
         return self.indptr[row + 1] - self.indptr[row] + 1
 
 
-def _check_csr(indptr, indices, data, Py_ssize_t n_rows, Py_ssize_t n_cols):
-    """Refuse index arrays that the loops could not follow safely."""
+cdef const double* _address64(const double[::1] data):
+    return &data[0]
+
+
+cdef const float* _address32(const float[::1] data):
+    return &data[0]
+
+
+def _check_pointers(indptr, indices, data, Py_ssize_t n_rows):
+    """Refuse a CSR matrix whose arrays do not fit together."""
     if indptr.shape != (n_rows + 1,) or indptr[0] != 0 or (np.diff(indptr) < 0).any():
         raise ValueError(
             f"the CSR matrix has a broken indptr: expected {n_rows + 1} non-decreasing values "
@@ -295,8 +230,75 @@ def _check_csr(indptr, indices, data, Py_ssize_t n_rows, Py_ssize_t n_cols):
             f"the CSR matrix has {indices.size} indices and {data.size} values, indptr ends at "
             f"{indptr[n_rows]}; all three must agree"
         )
-    if indices.size and (indices.min() < 0 or indices.max() >= n_cols):
-        raise ValueError(
-            f"the CSR matrix has column indices from {indices.min()} to {indices.max()}, "
-            f"expected 0 to {n_cols - 1}"
-        )
+
+
+def _look(values, indices, Py_ssize_t n_cols, n_jobs):
+    """Whether all values are finite, all are one, and all indices (or None) are columns."""
+    cdef const double[::1] v64
+    cdef const float[::1] v32
+    cdef const int32_t[::1] idx
+    cdef bint has_indices = indices is not None, narrow = values.dtype == np.float32
+    if not values.size:
+        return True, True, True
+    if narrow:
+        v32 = values
+    else:
+        v64 = values
+    if has_indices:
+        idx = indices
+
+    def piece(Py_ssize_t first, Py_ssize_t last, scratch):
+        cdef Seen seen
+        cdef Py_ssize_t start = first * BLOCK, n = min(last * BLOCK, values.size) - first * BLOCK
+        with nogil:
+            if narrow:
+                seen = _seen(n, &v32[start])
+            else:
+                seen = _seen(n, &v64[start])
+            if has_indices:
+                seen.inside = _inside(n, &idx[start], <unsigned int>n_cols)
+        return seen.finite, seen.ones, seen.inside
+
+    blocks = np.append(np.arange(0, values.size, BLOCK), values.size)
+    seen = over_examples(piece, blocks, n_jobs, lambda: None)
+    return tuple(map(all, zip(*seen)))
+
+
+cdef Seen _seen(Py_ssize_t n, const real* x) noexcept nogil:
+    # Four sums each, so that additions do not wait for each other.  The first are zero only if
+    # all are one; in the others, 0 times what is not finite is NaN.
+    cdef double a = 0, b = 0, c = 0, d = 0
+    cdef Py_ssize_t j = 0, whole = n - n % 4
+    cdef Seen seen
+    while j < whole:
+        a += (<double>x[j] - 1) * (<double>x[j] - 1)
+        b += (<double>x[j + 1] - 1) * (<double>x[j + 1] - 1)
+        c += (<double>x[j + 2] - 1) * (<double>x[j + 2] - 1)
+        d += (<double>x[j + 3] - 1) * (<double>x[j + 3] - 1)
+        j += 4
+    for j in range(whole, n):
+        a += (<double>x[j] - 1) * (<double>x[j] - 1)
+    seen.inside = True
+    seen.ones = seen.finite = a + b + c + d == 0
+    if seen.ones:
+        return seen
+    a = b = c = d = 0
+    j = 0
+    while j < whole:
+        a += x[j] * <real>0
+        b += x[j + 1] * <real>0
+        c += x[j + 2] * <real>0
+        d += x[j + 3] * <real>0
+        j += 4
+    for j in range(whole, n):
+        a += x[j] * <real>0
+    seen.finite = a + b + c + d == 0
+    return seen
+
+
+cdef bint _inside(Py_ssize_t n, const int32_t* index, unsigned int columns) noexcept nogil:
+    cdef Py_ssize_t j
+    cdef unsigned int beyond = 0
+    for j in range(n):
+        beyond |= <unsigned int>index[j] >= columns   # negative ones are huge
+    return not beyond

@@ -14,15 +14,9 @@
 #include <string.h>
 
 typedef struct {
-  void (*score_csr_f64)(ptrdiff_t, const int32_t *, const double *, const double *, ptrdiff_t,
-                        ptrdiff_t, double *);
-  void (*score_csr_f32)(ptrdiff_t, const int32_t *, const float *, const double *, ptrdiff_t,
-                        ptrdiff_t, double *);
-  void (*score_dense_f64)(ptrdiff_t, const int32_t *, const double *, const double *, ptrdiff_t,
-                          ptrdiff_t, double *);
-  void (*score_dense_f32)(ptrdiff_t, const int32_t *, const float *, const double *, ptrdiff_t,
-                          ptrdiff_t, double *);
-  void (*score_ones)(ptrdiff_t, const int32_t *, const double *, ptrdiff_t, ptrdiff_t, double *);
+  /* out[t] += sum_j value[j] W[index[j], t], one function per storage, in design.pxd's order */
+  void (*score[5])(ptrdiff_t n, const int32_t *index, const void *values, const double *W,
+                   ptrdiff_t stride, ptrdiff_t width, double *out);
   /* next[t] = add[t] + max_s previous[s] + T[s, t] */
   void (*maxplus)(ptrdiff_t K, const double *previous, const double *T, ptrdiff_t stride,
                   ptrdiff_t width, const double *add, double *next);
@@ -57,29 +51,24 @@ typedef struct {
 /* ---- plain C: any width, any compiler ---- */
 
 #define SS_PLAIN_SCORE(SUFFIX, T, VALUE, ROW)                                                      \
-  static void ss_plain_score_##SUFFIX(ptrdiff_t n, const int32_t *index, const T *value,           \
+  static void ss_plain_score_##SUFFIX(ptrdiff_t n, const int32_t *index, const void *values,       \
                                       const double *W, ptrdiff_t stride, ptrdiff_t width,          \
                                       double *out) {                                               \
+    const T *value = (const T *)values;                                                            \
     for (ptrdiff_t j = 0; j < n; j++) {                                                            \
       const double *row = W + (ptrdiff_t)(ROW) * stride;                                           \
       const double x = (double)(VALUE);                                                            \
       for (ptrdiff_t t = 0; t < width; t++) out[t] += x * row[t];                                  \
     }                                                                                              \
     (void)index;                                                                                   \
+    (void)value;                                                                                   \
   }
 SS_PLAIN_SCORE(csr_f64, double, value[j], index[j])
 SS_PLAIN_SCORE(csr_f32, float, value[j], index[j])
 SS_PLAIN_SCORE(dense_f64, double, value[j], j)
 SS_PLAIN_SCORE(dense_f32, float, value[j], j)
+SS_PLAIN_SCORE(csr_ones, double, 1, index[j])
 #undef SS_PLAIN_SCORE
-
-static void ss_plain_score_ones(ptrdiff_t n, const int32_t *index, const double *W,
-                                ptrdiff_t stride, ptrdiff_t width, double *out) {
-  for (ptrdiff_t j = 0; j < n; j++) {
-    const double *row = W + (ptrdiff_t)index[j] * stride;
-    for (ptrdiff_t t = 0; t < width; t++) out[t] += row[t];
-  }
-}
 
 static void ss_plain_maxplus(ptrdiff_t K, const double *previous, const double *T,
                              ptrdiff_t stride, ptrdiff_t width, const double *add, double *next) {
@@ -171,11 +160,10 @@ static double ss_plain_total(ptrdiff_t n, const double *x) {
 }
 
 static const ss_kernel_table ss_plain_table = {
-    ss_plain_score_csr_f64,   ss_plain_score_csr_f32, ss_plain_score_dense_f64,
-    ss_plain_score_dense_f32, ss_plain_score_ones,    ss_plain_maxplus,
-    ss_plain_maxdots,         ss_plain_sumprod,       ss_plain_dots,
-    ss_plain_outer,           ss_plain_exp_rows,      ss_plain_range,
-    ss_plain_mul_range,       ss_plain_reach,         ss_plain_total,
+    {ss_plain_score_dense_f64, ss_plain_score_dense_f32, ss_plain_score_csr_f64,
+     ss_plain_score_csr_f32, ss_plain_score_csr_ones},
+    ss_plain_maxplus, ss_plain_maxdots, ss_plain_sumprod,   ss_plain_dots,  ss_plain_outer,
+    ss_plain_exp_rows, ss_plain_range,  ss_plain_mul_range, ss_plain_reach, ss_plain_total,
     "plain",
 };
 

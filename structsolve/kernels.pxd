@@ -2,20 +2,13 @@
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t
 
+ctypedef void (*ss_score_kernel)(ptrdiff_t n, const int32_t* index, const void* values,
+                                 const double* W, ptrdiff_t stride, ptrdiff_t width,
+                                 double* out) noexcept nogil
+
 cdef extern from "kernels.h" nogil:
     ctypedef struct ss_kernel_table:
-        void score_csr_f64(ptrdiff_t n, const int32_t* index, const double* value, const double* W,
-                           ptrdiff_t stride, ptrdiff_t width, double* out) noexcept nogil
-        void score_csr_f32(ptrdiff_t n, const int32_t* index, const float* value, const double* W,
-                           ptrdiff_t stride, ptrdiff_t width, double* out) noexcept nogil
-        void score_dense_f64(ptrdiff_t n, const int32_t* index, const double* value,
-                             const double* W, ptrdiff_t stride, ptrdiff_t width,
-                             double* out) noexcept nogil
-        void score_dense_f32(ptrdiff_t n, const int32_t* index, const float* value,
-                             const double* W, ptrdiff_t stride, ptrdiff_t width,
-                             double* out) noexcept nogil
-        void score_ones(ptrdiff_t n, const int32_t* index, const double* W, ptrdiff_t stride,
-                        ptrdiff_t width, double* out) noexcept nogil
+        ss_score_kernel* score
         void maxplus(ptrdiff_t K, const double* previous, const double* T, ptrdiff_t stride,
                      ptrdiff_t width, const double* add, double* next) noexcept nogil
         void maxdots(ptrdiff_t rows, const double* T, ptrdiff_t stride, ptrdiff_t width,

@@ -41,9 +41,10 @@
     (void)index;                                                                                   \
     (void)value;                                                                                   \
   }                                                                                                \
-  static void NAME(score_##SUFFIX)(ptrdiff_t n, const int32_t *index, const T *value,              \
+  static void NAME(score_##SUFFIX)(ptrdiff_t n, const int32_t *index, const void *values,          \
                                    const double *W, ptrdiff_t stride, ptrdiff_t width,             \
                                    double *out) {                                                  \
+    const T *value = (const T *)values;                                                            \
     ptrdiff_t c = 0;                                                                               \
     if (width >= WIDE) {                                                                           \
       ptrdiff_t first = 0;                                                                         \
@@ -83,11 +84,11 @@ static inline __attribute__((always_inline)) void NAME(score_tile_ones)(
   for (int k = 0; k < NV; k++) STORE(out + k * LANES, acc[k]);
 }
 
-static void NAME(score_ones)(ptrdiff_t n, const int32_t *index, const double *W, ptrdiff_t stride,
-                             ptrdiff_t width, double *out) {
+static void NAME(score_csr_ones)(ptrdiff_t n, const int32_t *index, const void *values,
+                                 const double *W, ptrdiff_t stride, ptrdiff_t width, double *out) {
   ptrdiff_t c = 0;
   if (width >= WIDE) {
-    NAME(score_one)(n, index, NULL, W, stride, width, out);
+    NAME(score_one)(n, index, values, W, stride, width, out);
     return;
   }
   for (; c + MAX_TILE * LANES <= width; c += MAX_TILE * LANES)
@@ -333,10 +334,10 @@ static double NAME(total)(ptrdiff_t n, const double *x) {
 }
 
 static const ss_kernel_table NAME(table) = {
-    NAME(score_csr_f64), NAME(score_csr_f32), NAME(score_dense_f64), NAME(score_dense_f32),
-    NAME(score_ones),    NAME(maxplus),       NAME(maxdots),         NAME(sumprod),
-    NAME(dots),          NAME(outer),         NAME(exp_rows),        NAME(range),
-    NAME(mul_range),     NAME(reach),         NAME(total),         LABEL,
+    {NAME(score_dense_f64), NAME(score_dense_f32), NAME(score_csr_f64), NAME(score_csr_f32),
+     NAME(score_csr_ones)},
+    NAME(maxplus),   NAME(maxdots), NAME(sumprod), NAME(dots), NAME(outer), NAME(exp_rows),
+    NAME(range),     NAME(mul_range), NAME(reach), NAME(total), LABEL,
 };
 
 #undef SS_SCORE

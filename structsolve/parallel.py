@@ -11,6 +11,8 @@ import numpy as np
 
 # Nodes per call into native code: small enough for Ctrl-C to be heard, large enough to forget.
 NODES_PER_CALL = 20_000
+# With several threads: enough for them to end at about the same time.
+CALLS_PER_THREAD = 8
 
 
 def effective_jobs(n_jobs: int | None) -> int:
@@ -39,6 +41,15 @@ def ranges(offsets: np.ndarray, pieces: int) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in zip(cuts[:-1], cuts[1:]) if b > a]
 
 
+def native_calls(offsets: np.ndarray, first: int, last: int) -> list[tuple[int, int]]:
+    """Split the examples first .. last - 1 into ranges short enough for one native call each."""
+    if offsets[last] - offsets[first] <= NODES_PER_CALL:
+        return [(first, last)]
+    part = offsets[first : last + 1] - offsets[first]
+    pieces = ranges(part, -(-int(part[-1]) // NODES_PER_CALL))
+    return [(first + a, first + z) for a, z in pieces]
+
+
 def over_examples(
     work: Callable[[int, int, Any], Any],
     offsets: np.ndarray,
@@ -47,19 +58,39 @@ def over_examples(
 ) -> list[Any]:
     """Run ``work(first, last, scratch)`` over all examples; return its results in order.
 
-    Each thread makes its own scratch with ``make_space``.  The first exception is raised.
+    ``offsets`` are the first nodes of the examples, or of whatever else is numbered here.
+
+    Each thread makes its own scratch with ``make_space`` and takes the next range of examples
+    when it is done with one.  The first exception is raised.
     """
-    jobs = min(effective_jobs(n_jobs), max(len(offsets) - 1, 1))
+    jobs = effective_jobs(n_jobs)
+    calls = max(1, -(-int(offsets[-1]) // NODES_PER_CALL))
+    if jobs > 1:
+        calls = max(calls, CALLS_PER_THREAD * jobs)
+    pieces = ranges(offsets, calls)
+    results: list[Any] = [None] * len(pieces)
+    waiting = iter(range(len(pieces)))
+    stopped = False
 
-    def run(piece: tuple[int, int]) -> list[Any]:
+    def run() -> None:
+        nonlocal stopped
         scratch = make_space()
-        first, last = piece
-        part = offsets[first : last + 1] - offsets[first]
-        calls = max(1, -(-int(part[-1]) // NODES_PER_CALL))
-        return [work(first + a, first + b, scratch) for a, b in ranges(part, calls)]
+        try:
+            for k in waiting:  # one iterator for all threads: next() holds Python's lock
+                if stopped:
+                    return
+                results[k] = work(*pieces[k], scratch)
+        except BaseException:
+            stopped = True
+            raise
 
-    pieces = ranges(offsets, jobs)
-    if jobs == 1 or len(pieces) <= 1:
-        return [r for piece in pieces for r in run(piece)]
-    with ThreadPoolExecutor(jobs) as pool:
-        return [r for results in pool.map(run, pieces) for r in results]
+    helpers = min(jobs, len(pieces)) - 1
+    if helpers < 1:
+        run()
+        return results
+    with ThreadPoolExecutor(helpers) as pool:
+        others = [pool.submit(run) for _ in range(helpers)]
+        run()
+        for other in others:
+            other.result()
+    return results

@@ -12,11 +12,9 @@ from .design cimport Design
 from .potentials cimport LinearPotentials
 
 
-def _row(Design design, Py_ssize_t row, W, Py_ssize_t col=0, writable=False):
+def _row(Design design, Py_ssize_t row, W, writable=False):
     if not 0 <= row < design.n_rows:
         raise ValueError(f"row is {row}, expected 0 to {design.n_rows - 1}")
-    if not 0 <= col < design.stride:
-        raise ValueError(f"col is {col}, expected 0 to {design.stride - 1}")
     rows = design.n_cols + (design.intercept != 0)
     return _array(W, np.float64, "W", rows * design.stride, writable)
 
@@ -40,33 +38,17 @@ def design_score(Design design not None, Py_ssize_t row, W):
     return out
 
 
-def design_add(Design design not None, Py_ssize_t row, double coef, Py_ssize_t col, W):
-    """Add ``coef`` times a row of features to column ``col`` of flat weights W, in place."""
-    cdef double[::1] weights = _row(design, row, W, col, writable=True)
-    with nogil:
-        design.scatter(row, coef, col, &weights[0])
-
-
-def design_dot(Design design not None, Py_ssize_t row, Py_ssize_t col, W):
-    """Inner product of a row of features with column ``col`` of flat weights W."""
-    cdef const double[::1] weights = _row(design, row, W, col)
-    cdef double value
-    with nogil:
-        value = design.gather(row, col, &weights[0])
-    return value
-
-
-def design_add_columns(Design design not None, Py_ssize_t row, cols, coefs, W):
+def design_add(Design design not None, Py_ssize_t row, cols, coefs, W):
     """Add ``coefs[c]`` times a row of features to column ``cols[c]`` of flat weights W."""
     cdef const int[::1] picked = _columns(design, cols)
     cdef const double[::1] values = _array(coefs, np.float64, "coefs", cols.size)
     cdef double[::1] weights = _row(design, row, W, writable=True)
     cdef Py_ssize_t m = cols.size
     with nogil:
-        design.scatter_columns(row, m, &picked[0], &values[0], &weights[0])
+        design.scatter(row, m, &picked[0], &values[0], &weights[0])
 
 
-def design_dot_columns(Design design not None, Py_ssize_t row, cols, W):
+def design_dot(Design design not None, Py_ssize_t row, cols, W):
     """Inner products of a row of features with the columns ``cols`` of flat weights W."""
     cdef const int[::1] picked = _columns(design, cols)
     cdef const double[::1] weights = _row(design, row, W)
@@ -74,7 +56,7 @@ def design_dot_columns(Design design not None, Py_ssize_t row, cols, W):
     out = np.zeros(m + 1)
     cdef double[::1] view = out
     with nogil:
-        design.gather_columns(row, m, &picked[0], &weights[0], &view[0])
+        design.gather(row, m, &picked[0], &weights[0], &view[0])
     return out[:m]
 
 
@@ -121,18 +103,15 @@ def score(LinearPotentials potentials not None, Py_ssize_t i, w, double scale=1.
     return theta
 
 
-def add(LinearPotentials potentials not None, Py_ssize_t i, index, value, double coef, w,
-        int step=1, int phase=0):
-    """``w += coef Phi_i' p`` in place; only columns c with ``c // 16 % step == phase``."""
+def add(LinearPotentials potentials not None, Py_ssize_t i, index, value, double coef, w):
+    """``w += coef Phi_i' p`` in place."""
     picked, values = _entries(potentials, i, index, value)
     cdef const int[::1] index_view = picked
     cdef const double[::1] value_view = values
     cdef double[::1] weights = _array(w, np.float64, "w", potentials.dim, writable=True)
     cdef Py_ssize_t n = index.size
-    if step < 1 or not 0 <= phase < step:
-        raise ValueError(f"step {step}, phase {phase}: expected 0 <= phase < step")
     with nogil:
-        potentials.add(i, n, &index_view[0], &value_view[0], coef, &weights[0], step, phase)
+        potentials.add(i, n, &index_view[0], &value_view[0], coef, &weights[0])
 
 
 def dot(LinearPotentials potentials not None, Py_ssize_t i, index, value, w):

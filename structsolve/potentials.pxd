@@ -3,6 +3,16 @@ from libc.stdint cimport int64_t
 from .design cimport Design
 
 
+cdef enum Kind:
+    SHARED
+    NODE
+    EDGE
+
+cdef struct Place:
+    Kind kind
+    Py_ssize_t row, col     # of the example's nodes or edges; SHARED: row is the index itself
+
+
 cdef class LinearPotentials:
     cdef readonly Py_ssize_t n, dim, shared_size, max_theta, max_nodes, max_edges
     cdef readonly Py_ssize_t node_size, edge_size, node_start, edge_start
@@ -15,14 +25,15 @@ cdef class LinearPotentials:
     cdef int64_t[::1] gram_offsets
     cdef object owners
 
+    # where entry `index` of theta_i lies
+    cdef Place _place(self, Py_ssize_t i, int index) noexcept nogil
     cdef Py_ssize_t theta_size(self, Py_ssize_t i) noexcept nogil
     # theta = scale * Phi_i w
     cdef void score(self, Py_ssize_t i, const double* w, double scale,
                     double* theta) noexcept nogil
-    # w += coef * Phi_i' p, p sparse; only the columns of w with column / 16 % step == phase:
-    # threads that each take a phase then write to (pairs of) cache lines of their own
+    # w += coef * Phi_i' p, p sparse
     cdef void add(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* value,
-                  double coef, double* w, int step, int phase) noexcept nogil
+                  double coef, double* w) noexcept nogil
     # w = 0 where add() with these parts changed it
     cdef void clear(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, double* w) noexcept nogil
     # <Phi_i w, p> without computing theta

@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
+
+from .packing import refuse_infinite
 
 
 cdef class LinearPotentials:
@@ -17,6 +19,8 @@ cdef class LinearPotentials:
     gram_budget : int, default=0
         Bytes that may be spent on keeping the Gram matrices of each example's node features.
         They turn steps within one example into operations on parts that touch no feature.
+    n_jobs : int, default=1
+        Threads that look for values that are not finite.
 
     Attributes
     ----------
@@ -24,9 +28,14 @@ cdef class LinearPotentials:
         Length of ``w``.
     max_theta : int
         Longest ``theta_i``.
+
+    Raises
+    ------
+    ValueError
+        Naming the example with a feature that is NaN or infinite.
     """
 
-    def __init__(self, examples, layout, Py_ssize_t gram_budget=0):
+    def __init__(self, examples, layout, Py_ssize_t gram_budget=0, n_jobs=1):
         cdef const int64_t[::1] offsets = examples.offsets
         cdef const int64_t[::1] edge_offsets
         cdef double[::1] dense
@@ -42,12 +51,17 @@ cdef class LinearPotentials:
         self.owners = (examples.offsets, examples.edge_offsets)
         self.offsets = &offsets[0]
         if layout.node is not None:
-            self.nodes = Design(examples.nodes, layout.node_size, 1.0 if layout.intercept else 0.0)
+            self.nodes = Design(examples.nodes, layout.node_size, 1.0 if layout.intercept else 0.0,
+                                n_jobs)
+            if not self.nodes.finite:
+                refuse_infinite(examples.nodes, examples.offsets, "X")
         if layout.edge is not None:
             edge_offsets = examples.edge_offsets
             self.edge_offsets = &edge_offsets[0]
             edge_counts = np.diff(examples.edge_offsets)
-            self.edges = Design(examples.edges, layout.edge_size)
+            self.edges = Design(examples.edges, layout.edge_size, 0.0, n_jobs)
+            if not self.edges.finite:
+                refuse_infinite(examples.edges, examples.edge_offsets, "edge features")
         sizes = self.shared_size + counts * self.node_size + edge_counts * self.edge_size
         self.max_theta = int(sizes.max()) if self.n else self.shared_size
         self.max_nodes = int(counts.max()) if self.n else 0
@@ -108,81 +122,83 @@ cdef class LinearPotentials:
             for j in range(size):
                 theta[j] *= scale
 
-    cdef void add(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* value,
-                  double coef, double* w, int step, int phase) noexcept nogil:
-        cdef Py_ssize_t j, position, row, col
-        cdef Py_ssize_t node_end = 0
+    cdef inline Place _place(self, Py_ssize_t i, int index) noexcept nogil:
+        cdef Place place
+        cdef Py_ssize_t position = index - self.shared_size, node_end = 0
+        if position < 0:
+            place.kind, place.row, place.col = SHARED, index, 0
+            return place
         if self.node_size:
             node_end = (self.offsets[i + 1] - self.offsets[i]) * self.node_size
+        # theta has less than 2^31 entries; narrow divisions take half the time.
+        if position < node_end:
+            place.kind = NODE
+            place.row = <unsigned int>position / <unsigned int>self.node_size
+            place.col = position - place.row * self.node_size
+        else:
+            position -= node_end
+            place.kind = EDGE
+            place.row = <unsigned int>position / <unsigned int>self.edge_size
+            place.col = position - place.row * self.edge_size
+        return place
+
+    cdef void add(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* value,
+                  double coef, double* w) noexcept nogil:
+        cdef Py_ssize_t j
+        cdef Place place
+        cdef int col
+        cdef double c
         for j in range(nnz):
-            if value[j] == 0:
+            c = coef * value[j]
+            if c == 0:
                 continue
-            position = index[j] - self.shared_size
-            if position < 0:
-                if (index[j] >> 4) % step == phase:
-                    w[index[j]] += coef * value[j]
-            elif position < node_end:
-                # theta has less than 2^31 entries; narrow divisions take half the time.
-                row = <unsigned int>position / <unsigned int>self.node_size
-                col = position - row * self.node_size
-                if step == 1 or <unsigned int>(col >> 4) % <unsigned int>step == phase:
-                    self.nodes.scatter(self.offsets[i] + row, coef * value[j], col,
-                                       w + self.node_start)
+            place = self._place(i, index[j])
+            col = <int>place.col
+            if place.kind == SHARED:
+                w[place.row] += c
+            elif place.kind == NODE:
+                self.nodes.scatter(self.offsets[i] + place.row, 1, &col, &c, w + self.node_start)
             else:
-                position -= node_end
-                row = <unsigned int>position / <unsigned int>self.edge_size
-                col = position - row * self.edge_size
-                if step == 1 or <unsigned int>(col >> 4) % <unsigned int>step == phase:
-                    self.edges.scatter(self.edge_offsets[i] + row, coef * value[j], col,
-                                       w + self.edge_start)
+                self.edges.scatter(self.edge_offsets[i] + place.row, 1, &col, &c,
+                                   w + self.edge_start)
 
     cdef void clear(self, Py_ssize_t i, Py_ssize_t nnz, const int* index,
                     double* w) noexcept nogil:
-        cdef Py_ssize_t j, position, row, node_end = 0
-        if self.node_size:
-            node_end = (self.offsets[i + 1] - self.offsets[i]) * self.node_size
+        cdef Py_ssize_t j
+        cdef Place place
         for j in range(nnz):
-            position = index[j] - self.shared_size
-            if position < 0:
-                w[index[j]] = 0
-            elif position < node_end:
-                row = position / self.node_size
-                self.nodes.clear(self.offsets[i] + row, position - row * self.node_size,
-                                 w + self.node_start)
+            place = self._place(i, index[j])
+            if place.kind == SHARED:
+                w[place.row] = 0
+            elif place.kind == NODE:
+                self.nodes.clear(self.offsets[i] + place.row, place.col, w + self.node_start)
             else:
-                position -= node_end
-                row = position / self.edge_size
-                self.edges.clear(self.edge_offsets[i] + row, position - row * self.edge_size,
-                                 w + self.edge_start)
+                self.edges.clear(self.edge_offsets[i] + place.row, place.col, w + self.edge_start)
 
     cdef double dot(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* value,
                     const double* w) noexcept nogil:
-        cdef Py_ssize_t j, position, row, col
-        cdef Py_ssize_t node_end = 0
-        cdef double total = 0
-        if self.node_size:
-            node_end = (self.offsets[i + 1] - self.offsets[i]) * self.node_size
+        cdef Py_ssize_t j
+        cdef Place place
+        cdef int col
+        cdef double score, total = 0
         for j in range(nnz):
-            position = index[j] - self.shared_size
-            if position < 0:
-                total += w[index[j]] * value[j]
-            elif position < node_end:
-                row = position / self.node_size
-                col = position - row * self.node_size
-                total += value[j] * self.nodes.gather(self.offsets[i] + row, col,
-                                                      w + self.node_start)
+            place = self._place(i, index[j])
+            col = <int>place.col
+            if place.kind == SHARED:
+                score = w[place.row]
+            elif place.kind == NODE:
+                self.nodes.gather(self.offsets[i] + place.row, 1, &col, w + self.node_start, &score)
             else:
-                position -= node_end
-                row = position / self.edge_size
-                col = position - row * self.edge_size
-                total += value[j] * self.edges.gather(self.edge_offsets[i] + row, col,
-                                                      w + self.edge_start)
+                self.edges.gather(self.edge_offsets[i] + place.row, 1, &col, w + self.edge_start,
+                                  &score)
+            total += value[j] * score
         return total
 
     cdef void add_kernel(self, Py_ssize_t i, Py_ssize_t nnz, const int* index,
                          const double* value, double coef, double* u,
                          double* scratch) noexcept nogil:
-        cdef Py_ssize_t j, v, position, row, col, n_nodes = 0, node_end = 0, n_edges, held = -1
+        cdef Py_ssize_t j, v, n_nodes = 0, n_edges, held = -1
+        cdef Place place
         cdef const double* gram
         cdef double* column
         cdef double c
@@ -192,62 +208,52 @@ cdef class LinearPotentials:
             self.max_nodes if self.max_nodes > self.max_edges else self.max_edges)
         if self.node_size:
             n_nodes = self.offsets[i + 1] - self.offsets[i]
-            node_end = n_nodes * self.node_size
         for j in range(nnz):
             c = coef * value[j]
             if c == 0:
                 continue
-            position = index[j] - self.shared_size
-            if position < 0:
-                u[index[j]] += c
-                continue
-            if position < node_end:
-                row = position / self.node_size
-                col = position - row * self.node_size
+            place = self._place(i, index[j])
+            if place.kind == SHARED:
+                u[place.row] += c
+            elif place.kind == NODE:
                 if self.has_gram:
-                    gram = &self.node_gram[self.gram_offsets[i]] + row * n_nodes
+                    gram = &self.node_gram[self.gram_offsets[i]] + place.row * n_nodes
                 else:
-                    if held != row:
-                        self.nodes.gram_row(self.offsets[i] + row, self.offsets[i],
+                    if held != place.row:
+                        self.nodes.gram_row(self.offsets[i] + place.row, self.offsets[i],
                                             self.offsets[i + 1], dense, line)
-                        held = row
+                        held = place.row
                     gram = line
-                column = u + self.shared_size + col
+                column = u + self.shared_size + place.col
                 for v in range(n_nodes):
                     column[v * self.node_size] += c * gram[v]
             else:
-                position -= node_end
-                row = position / self.edge_size
-                col = position - row * self.edge_size
                 n_edges = self.edge_offsets[i + 1] - self.edge_offsets[i]
-                self.edges.gram_row(self.edge_offsets[i] + row, self.edge_offsets[i],
+                self.edges.gram_row(self.edge_offsets[i] + place.row, self.edge_offsets[i],
                                     self.edge_offsets[i + 1], dense, line)
                 held = -1
-                column = u + self.shared_size + node_end + col
+                column = u + self.shared_size + n_nodes * self.node_size + place.col
                 for v in range(n_edges):
                     column[v * self.edge_size] += c * line[v]
         # `line` holds old numbers, `dense` is zero again: callers keep the two together.
 
     cdef void move_kernel(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, double coef,
                           double* u, double* theta) noexcept nogil:
-        cdef Py_ssize_t j, v, position, row, col, first, count, size, n_nodes = 0, node_end = 0
+        cdef Py_ssize_t j, v, first, count, size, n_nodes = 0
+        cdef Place place
         if self.node_size:
             n_nodes = self.offsets[i + 1] - self.offsets[i]
-            node_end = n_nodes * self.node_size
         for j in range(nnz):
-            position = index[j] - self.shared_size
-            if position < 0:
-                theta[index[j]] += coef * u[index[j]]
-                u[index[j]] = 0
+            place = self._place(i, index[j])
+            if place.kind == SHARED:
+                theta[place.row] += coef * u[place.row]
+                u[place.row] = 0
                 continue
-            if position < node_end:
-                size = self.node_size
-                first = self.shared_size + position % size
-                count = n_nodes
-            else:
-                size = self.edge_size
-                first = self.shared_size + node_end + (position - node_end) % size
+            first, count, size = self.shared_size + place.col, n_nodes, self.node_size
+            if place.kind == EDGE:
+                first += n_nodes * self.node_size
                 count = self.edge_offsets[i + 1] - self.edge_offsets[i]
+                size = self.edge_size
             for v in range(count):
                 theta[first + v * size] += coef * u[first + v * size]
                 u[first + v * size] = 0

@@ -203,14 +203,14 @@ class PredictionMixin:
         check_is_fitted(self, "space_")
         self._check_names(X)
         examples = self.space_.pack(X)
-        return examples, LinearPotentials(examples, self.space_.layout)
+        return examples, LinearPotentials(examples, self.space_.layout, n_jobs=self.n_jobs)
 
     def _score(self, space: Any, w: np.ndarray, X: Any, y: Any, sample_weight: Any = None) -> float:
         from .potentials import LinearPotentials
         from .sweep import decode
 
         examples = space.pack(X, y, sample_weight, unseen="extra")
-        potentials = LinearPotentials(examples, space.layout)
+        potentials = LinearPotentials(examples, space.layout, n_jobs=self.n_jobs)
         oracle = ask_oracle(space, examples)
         labels, _ = decode(
             potentials, oracle, w, examples.offsets, examples.label_offsets, {}, self.n_jobs

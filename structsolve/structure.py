@@ -154,13 +154,17 @@ class NodeSpace(Space):
         return examples
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> Any:
-        return _pieces(self.classes_[flat], examples.offsets)
+        from .pieces import pieces
+
+        return pieces(self.classes_[flat], examples.offsets)
 
     def unpack_one(self, label: np.ndarray) -> Any:
         return self.classes_[label[0]] if self.structure.single_node else self.classes_[label]
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> Any:
-        return _pieces(flat, examples.offsets)
+        from .pieces import pieces
+
+        return pieces(flat, examples.offsets)
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
         length = int(examples.offsets[i + 1] - examples.offsets[i])
@@ -195,9 +199,3 @@ class NodeSpace(Space):
                     mask[row, picked] = 0
                 row += 1
         return mask
-
-
-def _pieces(flat: np.ndarray, offsets: np.ndarray) -> list[np.ndarray]:
-    """Views of ``flat`` between consecutive offsets (ten times np.split's speed)."""
-    ends = offsets.tolist()
-    return [flat[a:b] for a, b in zip(ends[:-1], ends[1:])]

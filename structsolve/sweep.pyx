@@ -8,7 +8,11 @@ from .potentials cimport LinearPotentials
 from .surrogates.base cimport Cut, Surrogate
 
 from .blocks import aligned_zeros
-from .parallel import effective_jobs, over_examples
+from .parallel import native_calls, over_examples, ranges
+
+
+cdef enum:
+    TOGETHER = 64
 
 
 cdef class Scratch:
@@ -65,11 +69,24 @@ def surrogate_bounds(problem, const double[::1] w, n_jobs=1):
     return bounds, sum(counts)
 
 
+def summands(problem):
+    """Into how many partial sums a subgradient is split, one g each.
+
+    As many as keep adding them up below an eighth of the work of scoring, at most 16.  Whatever
+    the number of threads: the sums must not depend on it.
+    """
+    cdef LinearPotentials potentials = problem.potentials
+    work = sum(design.nnz * size for design, size in (
+        (potentials.nodes, potentials.node_size), (potentials.edges, potentials.edge_size))
+        if design is not None)
+    return int(min(max(work // (8 * max(potentials.dim, 1)), 1), 16, max(problem.n, 1)))
+
+
 def subgradient(problem, const double[::1] w, n_jobs=1):
     """One cut of the whole mean surrogate at w: ``R(v) >= b - <g, v>`` for every v.
 
-    Examples are decoded in threads; the sum over examples is taken in their order for every
-    column of w whatever the number of threads, so g does not depend on ``n_jobs`` at all.
+    Threads decode and add up ranges of examples that are the same whatever their number, and the
+    ranges' sums are added in their order: g does not depend on ``n_jobs``, to the last bit.
 
     Parameters
     ----------
@@ -89,52 +106,51 @@ def subgradient(problem, const double[::1] w, n_jobs=1):
     """
     cdef LinearPotentials potentials = problem.potentials
     cdef Surrogate surrogate = problem.surrogate
-    cdef Py_ssize_t n = problem.n, width = max(surrogate.max_entries, 1), first, last
     cdef const double[::1] weights = problem.weights
-    cdef Py_ssize_t block = max(1, min(n, (32 << 20) // (12 * width)))
-    cdef int jobs = effective_jobs(n_jobs)
-    bounds, b_all = np.empty(n), np.empty(n)
-    g = aligned_zeros(potentials.dim)
-    cdef double[::1] bound_view = bounds, b_view = b_all, g_view = g
-    cdef int[:, ::1] index = np.empty((block, width), dtype=np.int32)
-    cdef double[:, ::1] value = np.empty((block, width))
-    cdef int[::1] nnz = np.empty(block, dtype=np.int32)
     offsets = problem.examples.offsets
-    calls = 0
-    # Each of `jobs` threads adds up cache lines of its own; more threads than lines idle.
-    phases = np.arange(jobs + 1, dtype=np.int64)
+    parts = ranges(offsets, summands(problem))
+    bounds, b_all = np.empty(problem.n), np.empty(problem.n)
+    sums = aligned_zeros(len(parts) * potentials.dim).reshape(len(parts), potentials.dim)
+    cdef double[::1] bound_view = bounds, b_view = b_all
+    cdef double[:, ::1] sum_view = sums
+    # w and g share the nearest cache badly: decode a few examples, then add them up.
+    cdef Py_ssize_t width = max(surrogate.max_entries, 1)
+    cdef Py_ssize_t together = max(1, min(TOGETHER, (1 << 20) // (12 * width)))
 
-    def cuts(Py_ssize_t a, Py_ssize_t z, Scratch scratch):
+    def add(Py_ssize_t first, Py_ssize_t last, double[::1] g, Scratch scratch):
         cdef Cut cut
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, k, begin, end
+        cdef Py_ssize_t[TOGETHER] nnz
         cdef long spent = 0
         with nogil:
-            for i in range(first + a, first + z):
-                cut.index, cut.value = &index[i - first, 0], &value[i - first, 0]
-                potentials.score(i, &w[0], 1.0, &scratch.theta[0])
-                surrogate.cut(i, &scratch.theta[0], &cut, &scratch.work[0])
-                bound_view[i], b_view[i], nnz[i - first] = cut.bound, cut.b, <int>cut.nnz
-                spent += cut.calls
+            begin = first
+            while begin < last:
+                end = min(begin + together, last)
+                for i in range(begin, end):
+                    k = i - begin
+                    cut.index = &scratch.index[k * width]
+                    cut.value = &scratch.value[k * width]
+                    potentials.score(i, &w[0], 1.0, &scratch.theta[0])
+                    surrogate.cut(i, &scratch.theta[0], &cut, &scratch.work[0])
+                    bound_view[i], b_view[i], nnz[k] = cut.bound, cut.b, cut.nnz
+                    spent += cut.calls
+                for i in range(begin, end):
+                    k = i - begin
+                    potentials.add(i, nnz[k], &scratch.index[k * width],
+                                   &scratch.value[k * width], weights[i], &g[0])
+                begin = end
         return spent
 
-    def add(Py_ssize_t a, Py_ssize_t z, scratch):
-        cdef Py_ssize_t i
-        cdef int phase
-        with nogil:
-            for phase in range(<int>a, <int>z):
-                for i in range(first, last):
-                    potentials.add(i, nnz[i - first], &index[i - first, 0], &value[i - first, 0],
-                                   weights[i], &g_view[0], jobs, phase)
+    def piece(Py_ssize_t first, Py_ssize_t last, Scratch scratch):
+        return sum(add(a, z, sum_view[part], scratch)
+                   for part in range(first, last)
+                   for a, z in native_calls(offsets, *parts[part]))
 
-    def scratch():
-        return Scratch(potentials, surrogate.work_bytes)
-
-    for first in range(0, n, block):
-        last = min(first + block, n)
-        calls += sum(over_examples(cuts, offsets[first:last + 1] - offsets[first], n_jobs,
-                                   scratch))
-        over_examples(add, phases, n_jobs, lambda: None)
-    return g, float(np.asarray(weights) @ b_all), bounds, calls
+    starts = [a for a, _ in parts] + [problem.n]
+    calls = sum(over_examples(piece, offsets[starts], n_jobs,
+                              lambda: Scratch(potentials, surrogate.work_bytes,
+                                              together * width)))
+    return sums.sum(axis=0), float(np.asarray(weights) @ b_all), bounds, calls
 
 
 cdef class Masks:

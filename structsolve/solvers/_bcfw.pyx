@@ -256,7 +256,7 @@ cdef class BlockLoop(Loop):
         cdef CutHead* head = self.heads[row]
         cdef const int* index
         cdef Py_ssize_t j, k, n = 0
-        self.potentials.add(i, head.nnz, cut_index(head), cut_values(head), 1.0, z, 1, 0)
+        self.potentials.add(i, head.nnz, cut_index(head), cut_values(head), 1.0, z)
         for j in range(row + 1):
             index = cut_index(self.heads[j])
             for k in range(self.heads[j].nnz):
@@ -304,12 +304,12 @@ cdef class BlockLoop(Loop):
                 n_changed = self._merge(head, change, n_changed)
         self._merged(n_changed)
         self.potentials.add(i, n_changed, &self.merged_index[0], &self.merged_value[0], share,
-                            &self.w_view[0], 1, 0)
+                            &self.w_view[0])
         self.b_total += self.weights[i] * b_change
         if averaging:
             # sum_t t w_t = T(T+1)/2 w_T - sum_t (mass before t) change_t.
             self.potentials.add(i, n_changed, &self.merged_index[0], &self.merged_value[0],
-                                share * self.average_mass, &self.average_view[0], 1, 0)
+                                share * self.average_mass, &self.average_view[0])
 
     cdef inline Py_ssize_t _merge(self, CutHead* head, double coef, Py_ssize_t n) noexcept nogil:
         """z += coef * cut; the n entries touched so far, each once, are in merged_index."""

@@ -77,7 +77,7 @@ def violated_cuts(problem, const double[::1] at, const double[::1] w, const doub
                 slope = cut.b - potentials.dot(i, cut.nnz, cut.index, cut.value, &w[0])
                 if not slope > xi[i] + threshold:
                     continue
-                potentials.add(i, cut.nnz, cut.index, cut.value, 1.0, &scratch.dense[0], 1, 0)
+                potentials.add(i, cut.nnz, cut.index, cut.value, 1.0, &scratch.dense[0])
                 count = 0
                 for j in range(potentials.dim):
                     if scratch.dense[j] != 0:

@@ -173,10 +173,10 @@ cdef class SGDLoop:
             v[self.free_view[f]] = self.before[f] / self.scale
         if cut.nnz:
             coef = eta * share / self.scale
-            self.potentials.add(i, cut.nnz, cut.index, cut.value, coef, v, 1, 0)
+            self.potentials.add(i, cut.nnz, cut.index, cut.value, coef, v)
             if averaging and self.scale_sum > 0:
                 self.potentials.add(i, cut.nnz, cut.index, cut.value, coef * self.scale_sum,
-                                    &self.lag_view[0], 1, 0)
+                                    &self.lag_view[0])
             for f in range(n_free):
                 j = self.free_view[f]
                 ratio = (v[j] - self.before[f] / self.scale) / coef

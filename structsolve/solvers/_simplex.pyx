@@ -228,7 +228,7 @@ cdef class SimplexLoop(Loop):
 
     cdef void _add(self, Py_ssize_t i, Py_ssize_t m) noexcept nogil:
         """Columns changed_buffer[:m] of w += coef_buffer[:m] times the features of example i."""
-        self.potentials.nodes.scatter_columns(i, m, &self.changed_buffer[0], &self.coef_buffer[0],
+        self.potentials.nodes.scatter(i, m, &self.changed_buffer[0], &self.coef_buffer[0],
                                               &self.w_view[0] + self.potentials.node_start)
 
     cdef int visit(self, Py_ssize_t i, bint full, double min_gain) except -1 nogil:
@@ -334,7 +334,7 @@ cdef class SimplexLoop(Loop):
         gain[m - 1] = block.truth_b
         self.old_buffer[m - 1] = rest if rest > SMALLEST else 0
         if GATHER_BELOW * m < self.potentials.node_size:
-            self.potentials.nodes.gather_columns(
+            self.potentials.nodes.gather(
                 i, m, label, &self.w_view[0] + self.potentials.node_start, theta)
             for j in range(m):
                 theta[j] += gain[j]
