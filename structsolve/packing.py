@@ -8,6 +8,9 @@ import numpy as np
 
 from .examples import Sequences
 
+# Matrices with at most this share of non-zeros are kept as CSR.
+DENSITY = 0.25
+
 
 def is_sparse(x: Any) -> bool:
     """Tell a scipy.sparse matrix or array from anything else without importing scipy."""
@@ -71,36 +74,49 @@ def as_features(X: Any, what: str = "X") -> Any:
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
 
-def sparsify(X: Any, density: float = 0.25) -> Any:
-    """Return a dense X with few non-zeros as CSR: training then costs its non-zeros only."""
-    if X is None or is_sparse(X) or X.size == 0 or np.count_nonzero(X) > density * X.size:
+def sparsify(X: Any, density: float = DENSITY) -> Any:
+    """Return a dense X with few non-zeros as CSR: what follows costs its non-zeros only."""
+    if X is None or is_sparse(X):
         return X
+    sparse = _sparse_rows([X], density)
+    return X if sparse is None else sparse
+
+
+def _sparse_rows(rows: list[Any], density: float = DENSITY) -> Any:
+    """Stack dense matrices with few non-zeros as one CSR matrix; None for others."""
+    from .stacking import dense_to_csr
+
+    found = dense_to_csr(rows, density)
+    if found is None:
+        return None
     import scipy.sparse as sp
 
-    return sp.csr_matrix(X)
+    matrix = sp.csr_matrix(found, shape=(len(found[2]) - 1, rows[0].shape[1]))
+    matrix.has_canonical_format = True
+    return matrix
 
 
 def _stack_sparse(rows: list[Any]) -> Any:
     """scipy.sparse.vstack without its per-matrix overhead."""
     import scipy.sparse as sp
 
-    rows = [x if x.format == "csr" else x.tocsr() for x in rows]
-    pointers = [x.indptr for x in rows]
-    counts = np.fromiter(map(len, pointers), np.int64, len(rows)) - 1
-    sizes = [int(p[-1]) for p in pointers]
-    ends = np.cumsum(sizes)
-    indptr = np.zeros(counts.sum() + 1, dtype=np.int64)
-    np.concatenate([p[1:] for p in pointers], out=indptr[1:], casting="unsafe")
-    indptr[1:] += np.repeat(ends - sizes, counts)
-    # Arrays of a CSR matrix may be longer than its last pointer says.
-    values = [x.data if len(x.data) == n else x.data[:n] for x, n in zip(rows, sizes)]
-    columns = [x.indices if len(x.indices) == n else x.indices[:n] for x, n in zip(rows, sizes)]
-    data, indices = np.concatenate(values), np.concatenate(columns)
-    return sp.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, rows[0].shape[1]))
+    from .stacking import stack_csr
+
+    if not set(map(type, rows)) <= {sp.csr_matrix, sp.csr_array}:
+        rows = [x.tocsr() for x in rows]
+    stacked = stack_csr(rows)
+    if stacked is None:
+        # Arrays may be longer than the last pointer says, which vstack does not look at.
+        return sp.vstack([x if x.nnz == len(x.data) else x[:] for x in rows], format="csr")
+    data, indices, indptr, canonical = stacked
+    matrix = sp.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, rows[0].shape[1]))
+    if canonical:
+        matrix.has_canonical_format = True
+    return matrix
 
 
-def _plain(X: Any, n_features: int | None, min_rows: int) -> list[Any] | None:
-    """Return the rows where all are what one expects, checked in bulk; else None."""
+def _plain_sizes(X: Any, n_features: int | None, min_rows: int) -> list[int] | None:
+    """Return the rows of each matrix where all are what one expects, checked in bulk; else None."""
     kinds = set(map(type, X))
     if kinds == {np.ndarray}:
         if any(dtype.kind != "f" for dtype in {x.dtype for x in X}):
@@ -110,10 +126,10 @@ def _plain(X: Any, n_features: int | None, min_rows: int) -> list[Any] | None:
     shapes = [x.shape for x in X]
     if set(map(len, shapes)) != {2}:
         return None
-    n_rows, n_columns = zip(*shapes)
+    n_rows, n_columns = map(list, zip(*shapes))
     if min(n_rows) < min_rows or set(n_columns) != {n_features or n_columns[0]}:
         return None
-    return list(X)
+    return n_rows
 
 
 def _checked_rows(X: Any, n_features: int | None, what: str, min_rows: int) -> list[Any]:
@@ -173,7 +189,7 @@ def stack_rows(
             X.features if is_sparse(X.features) else _checked_dense(X.features, what, 2), what
         )
         _expect_columns(matrix.shape[1], n_features, what, None)
-        return matrix, X.offsets
+        return sparsify(matrix), X.offsets
     if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__"):
         raise ValueError(
             f"{what} is a {type(X).__name__}, expected a list with one feature matrix per example"
@@ -185,19 +201,25 @@ def stack_rows(
         )
     if len(X) == 0:
         raise ValueError(f"{what} is empty: expected at least one example")
-    rows = _plain(X, n_features, min_rows)
-    if rows is None:
+    sizes, rows = _plain_sizes(X, n_features, min_rows), X
+    if sizes is None:
         rows = _checked_rows(X, n_features, what, min_rows)
-    sparse = [not isinstance(x, np.ndarray) for x in rows]
-    if any(sparse) and not all(sparse):
-        i = sparse.index(not sparse[0])
-        raise ValueError(
-            f"{what}, example {i}: dense and sparse matrices are mixed; use one kind for all"
-        )
-    offsets = np.zeros(len(rows) + 1, dtype=np.int64)
-    np.cumsum([x.shape[0] for x in rows], out=offsets[1:])
-    matrix = as_features(_stack_sparse(rows) if sparse[0] else np.concatenate(rows), what)
-    return matrix, offsets
+        sizes = [x.shape[0] for x in rows]
+        sparse = [is_sparse(x) for x in rows]
+        if any(sparse) and not all(sparse):
+            i = sparse.index(not sparse[0])
+            raise ValueError(
+                f"{what}, example {i}: dense and sparse matrices are mixed; use one kind for all"
+            )
+    offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    if is_sparse(rows[0]):
+        matrix = _stack_sparse(list(rows))
+    else:
+        matrix = _sparse_rows(list(rows))
+        if matrix is None:
+            matrix = np.concatenate(rows)
+    return as_features(matrix, what), offsets
 
 
 def _expect_columns(found: int, expected: int | None, what: str, i: int | None) -> None:
@@ -226,7 +248,7 @@ def single_rows(X: Any, n_features: int | None = None) -> tuple[Any, np.ndarray]
             f"X has {X.shape[1]} features, but StructuredSVM is expecting {n_features} features "
             "as input"
         )
-    X = as_features(X)
+    X = sparsify(as_features(X))
     offsets = np.arange(X.shape[0] + 1, dtype=np.int64)
     return X, offsets
 

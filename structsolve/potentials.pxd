@@ -27,6 +27,8 @@ cdef class LinearPotentials:
 
     # where entry `index` of theta_i lies
     cdef Place _place(self, Py_ssize_t i, int index) noexcept nogil
+    cdef Py_ssize_t _run(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, Place* place,
+                         int* cols) noexcept nogil
     cdef Py_ssize_t theta_size(self, Py_ssize_t i) noexcept nogil
     # theta = scale * Phi_i w
     cdef void score(self, Py_ssize_t i, const double* w, double scale,
@@ -36,6 +38,9 @@ cdef class LinearPotentials:
                   double coef, double* w) noexcept nogil
     # w = 0 where add() with these parts changed it
     cdef void clear(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, double* w) noexcept nogil
+    # out[k] = entry index[k] of Phi_i w
+    cdef void scores(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* w,
+                     double* out) noexcept nogil
     # <Phi_i w, p> without computing theta
     cdef double dot(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* value,
                     const double* w) noexcept nogil

@@ -7,6 +7,10 @@ from libc.string cimport memcpy
 from .packing import refuse_infinite
 
 
+cdef enum:
+    TOGETHER = 8    # parts of one row of features that are taken at once
+
+
 cdef class LinearPotentials:
     """``theta_i = Phi_i w`` for packed examples, and ``Phi_i' p``.
 
@@ -142,25 +146,41 @@ cdef class LinearPotentials:
             place.col = position - place.row * self.edge_size
         return place
 
+    cdef inline Py_ssize_t _run(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, Place* place,
+                                int* cols) noexcept nogil:
+        """How many of the first entries lie in one row of features; where, and their columns."""
+        cdef Py_ssize_t k = 1
+        cdef int first, size
+        place[0] = self._place(i, index[0])
+        cols[0] = <int>place.col
+        if place.kind == SHARED:
+            return 1
+        first = index[0] - cols[0]
+        size = <int>(self.node_size if place.kind == NODE else self.edge_size)
+        while k < nnz and k < TOGETHER and first <= index[k] < first + size:
+            cols[k] = index[k] - first
+            k += 1
+        return k
+
     cdef void add(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* value,
                   double coef, double* w) noexcept nogil:
-        cdef Py_ssize_t j
+        cdef Py_ssize_t k, m, j = 0
         cdef Place place
-        cdef int col
-        cdef double c
-        for j in range(nnz):
-            c = coef * value[j]
-            if c == 0:
-                continue
-            place = self._place(i, index[j])
-            col = <int>place.col
+        cdef int[TOGETHER] cols
+        cdef double[TOGETHER] coefs
+        while j < nnz:
+            m = self._run(i, nnz - j, index + j, &place, cols)
+            for k in range(m):
+                coefs[k] = coef * value[j + k]
             if place.kind == SHARED:
-                w[place.row] += c
+                w[place.row] += coefs[0]
             elif place.kind == NODE:
-                self.nodes.scatter(self.offsets[i] + place.row, 1, &col, &c, w + self.node_start)
+                self.nodes.scatter(self.offsets[i] + place.row, m, cols, coefs,
+                                   w + self.node_start)
             else:
-                self.edges.scatter(self.edge_offsets[i] + place.row, 1, &col, &c,
+                self.edges.scatter(self.edge_offsets[i] + place.row, m, cols, coefs,
                                    w + self.edge_start)
+            j += m
 
     cdef void clear(self, Py_ssize_t i, Py_ssize_t nnz, const int* index,
                     double* w) noexcept nogil:
@@ -175,23 +195,34 @@ cdef class LinearPotentials:
             else:
                 self.edges.clear(self.edge_offsets[i] + place.row, place.col, w + self.edge_start)
 
+    cdef void scores(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* w,
+                     double* out) noexcept nogil:
+        cdef Py_ssize_t m, j = 0
+        cdef Place place
+        cdef int[TOGETHER] cols
+        while j < nnz:
+            m = self._run(i, nnz - j, index + j, &place, cols)
+            if place.kind == SHARED:
+                out[j] = w[place.row]
+            elif place.kind == NODE:
+                self.nodes.gather(self.offsets[i] + place.row, m, cols, w + self.node_start,
+                                  out + j)
+            else:
+                self.edges.gather(self.edge_offsets[i] + place.row, m, cols, w + self.edge_start,
+                                  out + j)
+            j += m
+
     cdef double dot(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* value,
                     const double* w) noexcept nogil:
-        cdef Py_ssize_t j
-        cdef Place place
-        cdef int col
-        cdef double score, total = 0
-        for j in range(nnz):
-            place = self._place(i, index[j])
-            col = <int>place.col
-            if place.kind == SHARED:
-                score = w[place.row]
-            elif place.kind == NODE:
-                self.nodes.gather(self.offsets[i] + place.row, 1, &col, w + self.node_start, &score)
-            else:
-                self.edges.gather(self.edge_offsets[i] + place.row, 1, &col, w + self.edge_start,
-                                  &score)
-            total += value[j] * score
+        cdef Py_ssize_t k, m, j = 0
+        cdef double[8 * TOGETHER] score
+        cdef double total = 0
+        while j < nnz:
+            m = min(nnz - j, 8 * TOGETHER)
+            self.scores(i, m, index + j, w, score)
+            for k in range(m):
+                total += value[j + k] * score[k]
+            j += m
         return total
 
     cdef void add_kernel(self, Py_ssize_t i, Py_ssize_t nnz, const int* index,

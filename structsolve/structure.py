@@ -154,7 +154,7 @@ class NodeSpace(Space):
         return examples
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> Any:
-        from .pieces import pieces
+        from .stacking import pieces
 
         return pieces(self.classes_[flat], examples.offsets)
 
@@ -162,7 +162,7 @@ class NodeSpace(Space):
         return self.classes_[label[0]] if self.structure.single_node else self.classes_[label]
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> Any:
-        from .pieces import pieces
+        from .stacking import pieces
 
         return pieces(flat, examples.offsets)
 

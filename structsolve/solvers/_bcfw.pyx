@@ -252,19 +252,22 @@ cdef class BlockLoop(Loop):
         the length of an example, not with its square.  Each part of the cuts is asked for once."""
         cdef double* u = &self.u_buffer[0]
         cdef double* z = &self.spread_view[0]
-        cdef double one = 1
         cdef CutHead* head = self.heads[row]
         cdef const int* index
-        cdef Py_ssize_t j, k, n = 0
+        cdef Py_ssize_t j, k, known, n = 0
         self.potentials.add(i, head.nnz, cut_index(head), cut_values(head), 1.0, z)
         for j in range(row + 1):
             index = cut_index(self.heads[j])
+            known = n
             for k in range(self.heads[j].nnz):
                 if not self.seen[index[k]]:
                     self.seen[index[k]] = 1
                     self.merged_index[n] = index[k]
                     n += 1
-                    u[index[k]] = self.potentials.dot(i, 1, &index[k], &one, z)
+            self.potentials.scores(i, n - known, &self.merged_index[known], z,
+                                   &self.merged_value[known])
+            for k in range(known, n):
+                u[self.merged_index[k]] = self.merged_value[k]
             gram[row * side + j] = gram[j * side + row] = inner(self.heads[j], u)
         for k in range(n):
             self.seen[self.merged_index[k]] = 0

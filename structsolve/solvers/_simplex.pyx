@@ -229,7 +229,7 @@ cdef class SimplexLoop(Loop):
     cdef void _add(self, Py_ssize_t i, Py_ssize_t m) noexcept nogil:
         """Columns changed_buffer[:m] of w += coef_buffer[:m] times the features of example i."""
         self.potentials.nodes.scatter(i, m, &self.changed_buffer[0], &self.coef_buffer[0],
-                                              &self.w_view[0] + self.potentials.node_start)
+                                      &self.w_view[0] + self.potentials.node_start)
 
     cdef int visit(self, Py_ssize_t i, bint full, double min_gain) except -1 nogil:
         cdef double* theta = &self.theta_buffer[0]      # of the labels looked at, best 0

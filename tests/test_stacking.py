@@ -1,0 +1,173 @@
+"""Matrices stacked as one CSR matrix, and answers cut out of one array, against NumPy and SciPy."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from structsolve import packing
+from structsolve.stacking import dense_to_csr, pieces, stack_csr
+
+DTYPES = st.sampled_from([np.float64, np.float32])
+SIZES = st.lists(st.integers(0, 5), min_size=1, max_size=20)
+
+
+def matrices(sizes, n_columns, dtype, seed, density=0.3):
+    rng = np.random.default_rng(seed)
+    return [
+        ((rng.random((n, n_columns)) < density) * rng.normal(size=(n, n_columns))).astype(dtype)
+        for n in sizes
+    ]
+
+
+@settings(max_examples=300)
+@given(
+    SIZES, st.integers(0, 6), DTYPES, st.integers(0, 999), st.booleans(), st.booleans(), st.data()
+)
+def test_stacked_like_scipy(sizes, n_columns, dtype, seed, wide, shuffled, data):
+    rows = [sp.csr_matrix(x) for x in matrices(sizes, n_columns, dtype, seed)]
+    if shuffled and any(x.nnz for x in rows):
+        picked = data.draw(st.sampled_from([x for x in rows if x.nnz]))
+        order = np.random.default_rng(seed).permutation(picked.indptr[1])
+        picked.indices[: picked.indptr[1]] = picked.indices[order]
+    expected = sp.vstack(rows, format="csr")
+    for x in rows:
+        if wide:
+            x.indices, x.indptr = x.indices.astype(np.int64), x.indptr.astype(np.int64)
+        if seed % 2:  # longer than the last pointer says
+            x.data, x.indices = np.append(x.data, 7).astype(dtype), np.append(x.indices, 99)
+            x.indices = x.indices.astype(x.indptr.dtype)
+    values, indices, indptr, canonical = stack_csr(rows)
+    assert values.dtype == dtype and indices.dtype == indptr.dtype == np.int32
+    np.testing.assert_array_equal(indptr, expected.indptr)
+    np.testing.assert_array_equal(indices, expected.indices)
+    np.testing.assert_array_equal(values, expected.data)
+    whole = sp.csr_matrix((values, indices, indptr), shape=expected.shape)
+    assert canonical == whole.has_canonical_format
+
+
+def test_matrices_out_of_the_ordinary_are_left_to_scipy():
+    plain = sp.csr_matrix(np.eye(3))
+    for other in (
+        plain.astype(np.float32),
+        plain.astype(np.int64),
+        plain.astype(complex),
+        sp.csr_matrix((plain.data, plain.indices.astype(np.int64), plain.indptr.astype(np.int64))),
+    ):
+        if other.indices.dtype == plain.indices.dtype and other.dtype == plain.dtype:
+            other.indices, other.indptr = (
+                a.astype(np.int64) for a in (other.indices, other.indptr)
+            )
+        assert stack_csr([plain, other]) is None
+    strided = plain.copy()
+    strided.data = np.repeat(strided.data, 2)[::2]
+    assert stack_csr([strided]) is None
+    longer = plain.copy()
+    longer.data, longer.indices = np.append(longer.data, 5.0), np.append(longer.indices, 1)
+    mixed, offsets = packing.stack_rows([longer, plain.astype(np.float32), sp.coo_array(plain)])
+    np.testing.assert_array_equal(mixed.toarray(), np.vstack([np.eye(3)] * 3))
+    assert offsets.tolist() == [0, 3, 6, 9]
+
+
+@pytest.mark.parametrize(
+    "indptr, indices, size",
+    [([0, 5], [0], 1), ([1, 1], [0], 1), ([0, 2, 1], [0, 1], 2), ([0, 9, 1], [0], 1), ([], [], 0)],
+)
+@pytest.mark.parametrize("wide", [np.int32, np.int64])
+def test_broken_matrices_are_named(indptr, indices, size, wide):
+    broken = sp.csr_matrix((2, 3))
+    broken.indptr, broken.indices = np.array(indptr, wide), np.array(indices, wide)
+    broken.data = np.ones(size)
+    fine = sp.csr_matrix(np.eye(3))
+    fine.indptr, fine.indices = fine.indptr.astype(wide), fine.indices.astype(wide)
+    with pytest.raises(ValueError, match="matrix 1: indptr"):
+        stack_csr([fine, broken])
+
+
+@settings(max_examples=300)
+@given(SIZES, st.integers(0, 6), DTYPES, st.integers(0, 999), st.floats(0, 1), st.floats(0, 1))
+def test_dense_matrices_with_few_values(sizes, n_columns, dtype, seed, share, density):
+    rows = matrices(sizes, n_columns, dtype, seed, share)
+    if seed % 3 == 0 and rows[0].size:
+        rows[0][0, 0] = np.nan if seed % 2 else -0.0
+    expected = np.concatenate(rows)
+    found = dense_to_csr(rows, density)
+    nonzero = np.count_nonzero(expected)
+    assert (found is None) == (nonzero > int(density * expected.size) or not expected.size)
+    if found is not None:
+        values, indices, indptr = found
+        assert values.dtype == dtype and len(values) == len(indices) == indptr[-1] == nonzero
+        whole = sp.csr_matrix(found, shape=expected.shape)
+        assert whole.has_canonical_format
+        np.testing.assert_array_equal(whole.toarray(), expected + 0.0)
+
+
+def test_the_first_values_speak_for_the_rest():
+    X = np.zeros((1000, 100))
+    X[:200, :30] = 1
+    assert dense_to_csr([X], 0.25) is None
+    assert dense_to_csr([X[::-1].copy()], 0.25) is not None
+    full = np.ones((300, 100))
+    assert dense_to_csr([np.zeros((300, 100)), full, full], 0.25) is None
+
+
+def test_dense_matrices_out_of_the_ordinary():
+    zeros = np.zeros((3, 2))
+    for others in (
+        [zeros, zeros.astype(np.float32)],
+        [zeros.astype(np.float16)],
+        [np.asfortranarray(np.zeros((3, 2)))],
+        [zeros, np.zeros((3, 3))],
+        [np.zeros(3)],
+        [zeros.tolist()],
+        [],
+    ):
+        assert dense_to_csr(others, 1.0) is None
+    X, _ = packing.stack_rows([zeros, zeros.astype(np.float32), np.asfortranarray(zeros)])
+    assert X.shape == (9, 2)
+
+
+@given(
+    st.lists(st.integers(0, 5), max_size=20),
+    st.sampled_from([np.int32, np.float64, "U3", object]),
+    st.sampled_from([(), (3,), (0,), (2, 2)]),
+    st.booleans(),
+)
+def test_pieces_are_slices(sizes, dtype, rest, reverse):
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    shape = (int(offsets[-1]), *rest)
+    flat = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
+    flat = flat[::-1] if reverse else flat
+    found = pieces(flat, offsets)
+    for piece, a, z in zip(found, offsets[:-1], offsets[1:], strict=True):
+        expected = flat[a:z]
+        np.testing.assert_array_equal(piece, expected)
+        assert piece.dtype == flat.dtype and piece.shape == expected.shape
+        assert piece.strides == expected.strides or piece.size == 0
+        assert piece.base is not None and not piece.flags.owndata
+        assert piece.flags.writeable and piece.flags.c_contiguous == expected.flags.c_contiguous
+
+
+def test_pieces_keep_the_array_alive_and_its_flags():
+    flat = np.array(["a", "b", "c" * 100], dtype=object)
+    found = pieces(flat, [0, 1, 3])
+    del flat
+    assert [piece.tolist() for piece in found] == [["a"], ["b", "c" * 100]]
+    found[1][0] = "z"
+    assert found[1][0] == "z" and found[0].base is found[1].base
+    fixed = np.arange(4)
+    fixed.flags.writeable = False
+    assert not pieces(fixed, [0, 4])[0].flags.writeable
+
+
+def test_pieces_outside_the_array_are_refused():
+    for offsets in ([0, 5], [-1, 2], [2, 1], [0, 3, 2]):
+        with pytest.raises(ValueError, match="non-decreasing, 0 to 4"):
+            pieces(np.arange(4), offsets)
+    assert pieces(np.arange(4), [0]) == []
+    for wrong in (np.float64(3), np.array(1), [1, 2], None):
+        with pytest.raises(TypeError):
+            pieces(wrong, [0, 1])
+    with pytest.raises(TypeError, match="plain"):
+        pieces(np.zeros((2, 2)).view(np.recarray), [0, 1])
