@@ -46,8 +46,8 @@ cdef double SMALLEST = 1e-15     # weights of the truth below it are rounding
 cdef double MARGIN = 0.05
 # Steps go somewhat beyond the maximum of their block, full and cheap ones: between 0 and 2 the dual
 # never falls, and at the end it rises faster.
-cdef double FULL_STEP = 1.3
-cdef double CHEAP_STEP = 1.5
+cdef double FULL_STEP = 1.2
+cdef double CHEAP_STEP = 1.7
 # Padded labels per kept label from which single columns are read instead of whole rows.
 cdef Py_ssize_t GATHER_BELOW = 8
 

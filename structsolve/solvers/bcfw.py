@@ -16,8 +16,9 @@ from .base import Run, Solver, Start, rng_state, set_rng_state
 EXAMPLES_PER_CALL = 5_000
 # The average begins anew after pass b, then whenever the passes have become a-fold and b more.
 WINDOW = (1.5, 8)
-# Share of the mean gap below which a cheap visit leaves an example alone.
+# Share of the mean gap below which a cheap visit leaves an example alone; exact steps are cheaper.
 SMALL_GAIN = 0.01
+SMALL_GAIN_EXACT = 0.003
 
 
 class BCFW(Solver):
@@ -174,8 +175,9 @@ class BCFWRun(Run):
             before = self.last_dual
             dual = self.dual
             gain = (dual - before) / self.given.problem.n
+            small = (SMALL_GAIN_EXACT if self.exact else SMALL_GAIN) * estimate
             while cached < solver.cached_passes:
-                visits = self._cached_pass(cached > 0, SMALL_GAIN * estimate)
+                visits = self._cached_pass(cached > 0, small)
                 cached += 1
                 before, dual = dual, self.dual
                 if dual - before <= solver.cached_gain * gain * visits:
