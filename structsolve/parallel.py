@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -69,19 +70,19 @@ def over_examples(
         calls = max(calls, CALLS_PER_THREAD * jobs)
     pieces = ranges(offsets, calls)
     results: list[Any] = [None] * len(pieces)
-    waiting = iter(range(len(pieces)))
-    stopped = False
+    waiting = deque(enumerate(pieces))
 
     def run() -> None:
-        nonlocal stopped
         scratch = make_space()
         try:
-            for k in waiting:  # one iterator for all threads: next() holds Python's lock
-                if stopped:
+            while waiting:
+                try:
+                    k, (first, last) = waiting.popleft()
+                except IndexError:  # another thread was faster
                     return
-                results[k] = work(*pieces[k], scratch)
+                results[k] = work(first, last, scratch)
         except BaseException:
-            stopped = True
+            waiting.clear()  # the other threads stop
             raise
 
     helpers = min(jobs, len(pieces)) - 1
