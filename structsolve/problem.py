@@ -29,7 +29,8 @@ class Problem:
     penalize_intercept : bool, default=True
         False leaves the last row of the node block out of ``||w||^2``.
     gram : bool, default=True
-        Let the potentials keep Gram matrices, up to the size of the packed features.
+        Let the potentials keep Gram matrices, up to the size of the packed features and of one
+        number per node and state.
 
     Attributes
     ----------
@@ -68,7 +69,11 @@ class Problem:
 
         examples = replace(examples, nodes=sparsify(examples.nodes), edges=sparsify(examples.edges))
         self.space, self.examples = space, examples
-        budget = _nbytes(examples.nodes) if gram else 0
+        budget = 0
+        if gram:
+            # As much again as the packed features and one dense dual variable of all nodes.
+            duals = 8 * int(examples.offsets[-1]) * space.layout.node_size
+            budget = _nbytes(examples.nodes) + duals
         self.potentials = LinearPotentials(examples, space.layout, budget)
         self.oracle = ask_oracle(space, examples)
         self.parts = ask_parts(space, examples)
