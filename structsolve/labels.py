@@ -20,6 +20,8 @@ def flatten(Y: Any, offsets: np.ndarray) -> np.ndarray:
         raise ValueError(f"y is a {type(Y).__name__}, expected a list of label sequences")
     if len(Y) != n:
         raise ValueError(f"X has {n} examples and y has {len(Y)}; both must be equally long")
+    if n and _are_plain(Y, offsets):
+        return np.concatenate(Y)
     arrays = []
     for i, y in enumerate(Y):
         y = _as_labels(y, f"y, example {i}")
@@ -33,6 +35,16 @@ def flatten(Y: Any, offsets: np.ndarray) -> np.ndarray:
     if len(kinds) > 1:
         raise ValueError("y mixes strings and numbers; use one kind of label for all examples")
     return np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.int64)
+
+
+def _are_plain(Y: Any, offsets: np.ndarray) -> bool:
+    """Tell whether all are arrays of one kind of label and of the right lengths, in bulk."""
+    if set(map(type, Y)) != {np.ndarray}:
+        return False
+    kinds = {y.dtype.kind for y in Y}
+    if len(kinds) > 1 or not kinds <= set("iubUS") or {y.ndim for y in Y} != {1}:
+        return False
+    return bool((np.fromiter(map(len, Y), np.int64, len(Y)) == np.diff(offsets)).all())
 
 
 def _as_labels(y: Any, where: str) -> np.ndarray:
