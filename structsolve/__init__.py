@@ -26,6 +26,7 @@ _HOMES = {
     "Structure": "structure",
     "Space": "structure",
     "NodeSpace": "structure",
+    "ConePair": "structure",
     "Block": "blocks",
     "Layout": "blocks",
     "Examples": "examples",
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from .persistence import load
     from .problem import Problem
     from .registry import get_structure, list_plugins
-    from .structure import NodeSpace, Space, Structure
+    from .structure import ConePair, NodeSpace, Space, Structure
     from .vectorize import SequenceVectorizer
 
 

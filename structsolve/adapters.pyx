@@ -14,9 +14,17 @@ entries.  A label is an array of integers, ``label_offsets`` says how many.
 ``loss(examples, i, label)``               ``L(label, truth)``
 ``loss_costs(examples, i)``                optional: ``(costs, const)``, the loss as costs of parts
 ``argmax_augmented(examples, i, theta)``   optional: the most violated label, loss included
+``relax(examples, i, theta)``              optional: ``(mu, label or None)``, the maximiser over a
+                                           polytope around the labels; its label where it is one
+``argmax_constrained(examples, i, theta,   optional: ``(mu, label or None)`` with the largest
+cost, cone)``                              ``h + lam g`` in a :class:`~structsolve.ConePair`, or None
+``argmax_counts(examples, i, theta,        optional: for each count 0 .. most the best label with
+cost, most)``                              ``<cost, mu> = count``, None where there is none
 ``project(examples, i, theta, name)``      optional: ``(mu, value)`` of the projection ``name``
 =========================================  =====================================================
 
+A space whose ``argmax`` may miss the maximum gives ``argmax_bounded(examples, i, theta)`` as well,
+which returns ``(label, bound)``.
 A space with its own ``loss`` says in ``loss_names`` what it may be called (default
 ``("hamming",)``), one with ``project`` the ``projections`` it knows (default ``("entropy",)``).
 A :class:`~structsolve.NodeSpace` needs neither: the node losses are there already.
@@ -29,9 +37,9 @@ import reprlib
 import numpy as np
 
 from libc.string cimport memcpy
-from .operators cimport Loss, Oracle, Parts, Projection
+from .operators cimport Cone, Loss, Oracle, Parts, Projection
 
-from .structure import NodeSpace
+from .structure import ConePair, NodeSpace
 
 
 cdef class _Face:
@@ -90,7 +98,7 @@ cdef class _Face:
         )
 
     def pair(self, str method, Py_ssize_t i, answer, expected):
-        """Unpack an answer of two."""
+        """Unpack an answer of two, the second a number."""
         try:
             first, second = answer
         except (TypeError, ValueError):
@@ -171,6 +179,13 @@ cdef class _Face:
             self.refuse(method, i, f"block {name!r} with NaN or infinity", "finite numbers")
         return index.astype(np.int64), value
 
+    def dense(self, str method, Py_ssize_t i, parts):
+        """Return named parts as a flat vector in theta's layout."""
+        positions, values = self.entries(method, i, parts)
+        mu = np.zeros(self.layout.theta_size(*self.sizes(i)))
+        np.add.at(mu, positions, values)
+        return mu
+
     def score(self, Py_ssize_t i, flat, label):
         """Return ``<theta, mu(label)>``; parts that a label lacks may score -inf."""
         index, value = self.entries("parts", i, self.ask("parts", i, label))
@@ -202,6 +217,10 @@ cdef class PythonOracle(Oracle):
         self.face = _Face(space, examples)
         self.has_kbest = hasattr(space, "kbest")
         self.has_augmented = hasattr(space, "argmax_augmented") and examples.labels is not None
+        self.exact = not hasattr(space, "argmax_bounded")
+        self.has_relaxed = hasattr(space, "relax")
+        self.has_constrained = hasattr(space, "argmax_constrained")
+        self.has_counts = hasattr(space, "argmax_counts")
 
     def limits(self, Py_ssize_t i):
         """Sizes of example i, for the checks of :mod:`structsolve.faces`."""
@@ -242,6 +261,85 @@ cdef class PythonOracle(Oracle):
             loss[0] = self.face.number("loss", i, self.face.ask("loss", i, answer))
             value[0] = self.face.score(i, flat, answer) + loss[0]
         return 0
+
+
+    cdef int argmax_bounded(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                            double* bound, char* work) except -1 nogil:
+        if self.exact:
+            self.argmax(i, theta, label, value, work)
+            bound[0] = value[0]
+            return 0
+        with gil:
+            flat = self.face.flat(i, theta)
+            answer = self.face.ask("argmax_bounded", i, self.face.named(i, flat))
+            answer, upper = self.face.pair("argmax_bounded", i, answer, "a pair (label, bound)")
+            answer = self.face.label("argmax_bounded", i, answer)
+            _copy(answer, label)
+            value[0] = self.face.score(i, flat, answer)
+            bound[0] = max(upper, value[0])
+        return 0
+
+    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
+                   double* value, char* work) except -1 nogil:
+        with gil:
+            flat = self.face.flat(i, theta)
+            answer = self.face.ask("relax", i, self.face.named(i, flat))
+            return self.vertex("relax", i, flat, answer, mu, label, value)
+
+    cdef int argmax_constrained(self, Py_ssize_t i, const double* theta, const double* cost,
+                                const Cone* cone, double* mu, int* label, double* value,
+                                char* work) except -1 nogil:
+        with gil:
+            flat, flat_cost = self.face.flat(i, theta), self.face.flat(i, cost)
+            pair = ConePair(cone.h0, cone.g0, cone.lam, cone.alpha, cone.beta, bool(cone.twin))
+            answer = self.face.ask("argmax_constrained", i, self.face.named(i, flat),
+                                   self.face.named(i, flat_cost), pair)
+            if answer is None:
+                return 0
+            found = self.vertex("argmax_constrained", i, flat + cone.lam * flat_cost, answer, mu,
+                                label, value)
+            value[0] += cone.h0 + cone.lam * cone.g0
+            return 1 if found else 2
+
+    cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
+                           Py_ssize_t most, int* labels, double* values,
+                           char* work) except -1 nogil:
+        cdef Py_ssize_t c = 0, size
+        with gil:
+            flat, flat_cost = self.face.flat(i, theta), self.face.flat(i, cost)
+            answers = self.face.ask("argmax_counts", i, self.face.named(i, flat),
+                                    self.face.named(i, flat_cost), most)
+            if not hasattr(answers, "__len__") or len(answers) != most + 1:
+                self.face.refuse("argmax_counts", i, reprlib.repr(answers),
+                                 f"a list of {most + 1} labels or None")
+            offsets = self.face.examples.label_offsets
+            size = int(offsets[i + 1] - offsets[i])
+            for answer in answers:
+                values[c] = -np.inf
+                if answer is not None:
+                    answer = self.face.label("argmax_counts", i, answer)
+                    _copy(answer, labels + c * size)
+                    values[c] = self.face.score(i, flat, answer)
+                c += 1
+        return 0
+
+    cdef int vertex(self, str method, Py_ssize_t i, object flat, object answer, double* mu,
+                    int* label, double* value) except -1:
+        """Write down an answer (mu, label or None); tell whether there is a label."""
+        cdef const double[::1] view
+        expected = "a pair (mu, label or None)"
+        try:
+            parts, integral = answer
+        except (TypeError, ValueError):
+            self.face.refuse(method, i, reprlib.repr(answer), expected)
+        view = dense = self.face.dense(method, i, parts)
+        if view.shape[0]:
+            memcpy(mu, &view[0], view.shape[0] * sizeof(double))
+        value[0] = float(dense[dense != 0] @ flat[dense != 0])
+        if integral is None:
+            return 0
+        _copy(self.face.label(method, i, integral), label)
+        return 1
 
 
 cdef class PythonParts(Parts):
@@ -350,10 +448,7 @@ cdef class PythonProjection(Projection):
             flat = self.face.flat(i, theta)
             answer = self.face.ask("project", i, self.face.named(i, flat), self.name)
             parts, value[0] = self.face.pair("project", i, answer, "a pair (marginals, value)")
-            positions, values = self.face.entries("project", i, parts)
-            mu = np.zeros(flat.shape[0])
-            np.add.at(mu, positions, values)
-            view = mu
+            view = self.face.dense("project", i, parts)
             if view.shape[0]:
                 memcpy(marginals, &view[0], view.shape[0] * sizeof(double))
         return 0

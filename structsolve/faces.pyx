@@ -13,7 +13,7 @@ import numpy as np
 
 from .blocks import aligned_zeros, padded
 
-from .operators cimport Loss, Operator, Oracle, Parts, Projection
+from .operators cimport Cone, Loss, Operator, Oracle, Parts, Projection
 from .potentials cimport LinearPotentials
 from .surrogates.base cimport Cut, Surrogate
 
@@ -165,6 +165,109 @@ def argmax_augmented(Oracle oracle not None, Py_ssize_t i, theta, label_size):
     with nogil:
         oracle.argmax_augmented(i, &scores[0], &out[0], &value, &loss, <char*>&work[0])
     return label, value, loss
+
+
+def argmax_bounded(Oracle oracle not None, Py_ssize_t i, theta, label_size):
+    """A good label of example ``i``, and an upper bound of the best value.
+
+    Returns
+    -------
+    label : ndarray of int32
+    value, bound : float
+    """
+    cdef const double[::1] scores = _theta(oracle, i, theta)
+    label = np.zeros(_label_size(oracle, i, label_size), dtype=np.int32)
+    cdef int[::1] out = label
+    cdef double[::1] work = _work(oracle.work_bytes)
+    cdef double value = 0, bound = 0
+    with nogil:
+        oracle.argmax_bounded(i, &scores[0], &out[0], &value, &bound, <char*>&work[0])
+    return label, value, bound
+
+
+def relax(Oracle oracle not None, Py_ssize_t i, theta, label_size):
+    """Maximiser of example ``i`` over the oracle's relaxation of the marginal polytope.
+
+    Returns
+    -------
+    mu : ndarray
+        Flat, in the layout of ``theta``.
+    label : ndarray of int32, or None
+        Where mu is that of a label.
+    value : float
+    """
+    cdef const double[::1] scores = _theta(oracle, i, theta)
+    label = np.zeros(_label_size(oracle, i, label_size), dtype=np.int32)
+    mu = np.zeros(max(theta.size, 1))
+    cdef int[::1] out = label
+    cdef double[::1] mu_view = mu, work = _work(oracle.work_bytes)
+    cdef double value = 0
+    cdef int integral
+    with nogil:
+        integral = oracle.relax(i, &scores[0], &mu_view[0], &out[0], &value, <char*>&work[0])
+    return mu[:theta.size], label if integral else None, value
+
+
+def argmax_constrained(Oracle oracle not None, Py_ssize_t i, theta, cost, cone, label_size):
+    """Best point of example ``i`` in a cone of the label plane.
+
+    Parameters
+    ----------
+    oracle : Oracle
+    i : int
+    theta, cost : ndarray of float64
+        ``h = <theta, mu> + h0`` and ``g = <cost, mu> + g0``.
+    cone : ConePair
+    label_size : int
+
+    Returns
+    -------
+    None where the cone is empty, else a tuple: mu (None for an integral answer), label (None for a
+    fractional one), and the largest ``h + lam g``.
+    """
+    cdef const double[::1] scores = _theta(oracle, i, theta), costs = _theta(oracle, i, cost)
+    label = np.zeros(_label_size(oracle, i, label_size), dtype=np.int32)
+    mu = np.zeros(max(theta.size, 1))
+    cdef int[::1] out = label
+    cdef double[::1] mu_view = mu, work = _work(oracle.work_bytes)
+    cdef double value = 0
+    cdef Cone given
+    cdef int kind
+    given.h0, given.g0, given.lam, given.alpha, given.beta, given.twin = cone
+    if not (given.alpha >= 0 and given.beta >= 0 and np.isfinite([*cone[:3], given.beta]).all()):
+        raise ValueError(
+            f"cone is {cone}, expected finite numbers, 0 <= beta, and alpha finite or infinite"
+        )
+    with nogil:
+        kind = oracle.argmax_constrained(i, &scores[0], &costs[0], &given, &mu_view[0], &out[0],
+                                         &value, <char*>&work[0])
+    if kind == 0:
+        return None
+    return (None, label, value) if kind == 1 else (mu[:theta.size], None, value)
+
+
+def argmax_counts(Oracle oracle not None, Py_ssize_t i, theta, cost, Py_ssize_t most, label_size):
+    """Best label of example ``i`` for each value 0 .. ``most`` of an integer cost.
+
+    Returns
+    -------
+    labels : ndarray of int32 of shape (most + 1, label_size)
+    values : ndarray of shape (most + 1,)
+        -inf where no label has that cost.
+    """
+    cdef const double[::1] scores = _theta(oracle, i, theta), costs = _theta(oracle, i, cost)
+    if most < 0:
+        raise ValueError(f"most is {most}, expected at least 0")
+    if not (np.isfinite(cost).all() and (cost == np.floor(cost)).all() and (cost >= 0).all()):
+        raise ValueError("cost: found values that are no counts, expected integers of at least 0")
+    labels = np.zeros((most + 1, _label_size(oracle, i, label_size)), dtype=np.int32)
+    values = np.zeros(most + 1)
+    cdef int[:, ::1] out = labels
+    cdef double[::1] value_view = values, work = _work(oracle.counts_bytes(most))
+    with nogil:
+        oracle.argmax_counts(i, &scores[0], &costs[0], most, &out[0, 0], &value_view[0],
+                             <char*>&work[0])
+    return labels, values
 
 
 def encode(Parts parts not None, Py_ssize_t i, label):

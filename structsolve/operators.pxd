@@ -15,7 +15,7 @@
 
 cdef extern from *:
     """
-    #define STRUCTSOLVE_ABI_NUMBER "1"
+    #define STRUCTSOLVE_ABI_NUMBER "2"
     #if defined(__GNUC__)
     __attribute__((used))
     #endif
@@ -29,15 +29,34 @@ cdef class Operator:
     cdef readonly Py_ssize_t work_bytes
 
 
+# What a constrained oracle is asked: argmax of h + lam g over the labels in a cone of the plane,
+# h(y) = <theta, mu(y)> + h0, g(y) = <cost, mu(y)> + g0.
+cdef struct Cone:
+    double h0, g0
+    double lam
+    double alpha, beta  # beta h < g <= alpha h; alpha may be infinite (then h >= 0), beta 0
+    bint twin           # beta h <= g < alpha h instead
+
+
 cdef class Oracle(Operator):
-    # Can it answer kbest() / max_marginals() / argmax_augmented()?
+    # Can it answer kbest() / max_marginals() / argmax_augmented() / relax() /
+    # argmax_constrained() / argmax_counts()?
     cdef readonly bint has_kbest
     cdef readonly bint has_max_marginals
     cdef readonly bint has_augmented
+    cdef readonly bint has_relaxed
+    cdef readonly bint has_constrained
+    cdef readonly bint has_counts
+    # True (as it is set before __init__): the value of argmax() is the maximum.  False: it may
+    # miss it, and argmax_bounded() says by how much at most.
+    cdef readonly bint exact
 
     # label <- argmax_y <theta, mu(y)>, ties broken deterministically; value <- the maximum.
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     char* work) except -1 nogil
+    # As argmax(), and bound <- an upper bound of the maximum (the value, where exact).
+    cdef int argmax_bounded(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                            double* bound, char* work) except -1 nogil
     # The k best labels, best first, one after the other in `labels`; returns how many exist.
     # kbest_bytes(k) is the scratch memory it needs (asked once, with the GIL).
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
@@ -49,6 +68,24 @@ cdef class Oracle(Operator):
     # The most violated label, loss included, by an oracle that knows the loss itself.
     cdef int argmax_augmented(self, Py_ssize_t i, const double* theta, int* label, double* value,
                               double* loss, char* work) except -1 nogil
+    # mu <- argmax <theta, mu> over a polytope that contains every mu(y) and no other integral
+    # point, dense, in theta's layout, padding 0; value <- the maximum.  Returns 1 where mu is
+    # the mu(y) of a label, which is then written to `label`, else 0.
+    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
+                   double* value, char* work) except -1 nogil
+    # argmax of h + lam g over the labels in a cone (strict and closed sides as Cone says), or
+    # over a relaxation of them with closed sides; value <- the maximum.  Returns 0 where the
+    # cone holds nothing, 1 with a label, 2 with a fractional mu (dense, theta's layout).
+    cdef int argmax_constrained(self, Py_ssize_t i, const double* theta, const double* cost,
+                                const Cone* cone, double* mu, int* label, double* value,
+                                char* work) except -1 nogil
+    # For each count c = 0 .. most the best label with <cost, mu(y)> = c, one after the other in
+    # `labels`, and its value, -inf where there is none.  `cost` has theta's layout, integer
+    # values on node parts and 0 elsewhere.  counts_bytes(most) as kbest_bytes(k).
+    cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
+                           Py_ssize_t most, int* labels, double* values,
+                           char* work) except -1 nogil
+    cpdef Py_ssize_t counts_bytes(self, Py_ssize_t most) except -1
 
 
 cdef class Parts(Operator):

@@ -23,9 +23,45 @@ cdef class Oracle(Operator):
     """Maximises ``<theta, mu(y)>`` over the labels of one example.
 
     Compiled plugins subclass it (``from structsolve.operators cimport Oracle``) and override
-    ``argmax``; ``kbest``, ``max_marginals`` and ``argmax_augmented`` are optional powers, each
-    announced by its ``has_...`` flag.  The contract is in ``operators.pxd``.
+    ``argmax``; all else is an optional power, announced by its ``has_...`` flag.  The contract is
+    in ``operators.pxd``.
+
+    Attributes
+    ----------
+    exact : bool
+        ``argmax`` finds the maximum.  Where it may not, ``argmax_bounded`` must be there too.
+    has_kbest, has_max_marginals, has_augmented, has_relaxed, has_constrained, has_counts : bool
+        Is there ``kbest``, ``max_marginals``, ``argmax_augmented``, ``relax``,
+        ``argmax_constrained``, ``argmax_counts``?
     """
+
+    def __cinit__(self, *args, **kwargs):
+        self.exact = True
+
+    cdef int argmax_bounded(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                            double* bound, char* work) except -1 nogil:
+        if not self.exact:
+            return _missing(self, "argmax_bounded")
+        self.argmax(i, theta, label, value, work)
+        bound[0] = value[0]
+        return 0
+
+    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
+                   double* value, char* work) except -1 nogil:
+        return _missing(self, "relax")
+
+    cdef int argmax_constrained(self, Py_ssize_t i, const double* theta, const double* cost,
+                                const Cone* cone, double* mu, int* label, double* value,
+                                char* work) except -1 nogil:
+        return _missing(self, "argmax_constrained")
+
+    cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
+                           Py_ssize_t most, int* labels, double* values,
+                           char* work) except -1 nogil:
+        return _missing(self, "argmax_counts")
+
+    cpdef Py_ssize_t counts_bytes(self, Py_ssize_t most) except -1:
+        return self.work_bytes
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     char* work) except -1 nogil:

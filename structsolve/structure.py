@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,29 @@ from . import labels, packing
 from .blocks import Layout
 from .examples import Examples
 from .params import Params
+
+
+class ConePair(NamedTuple):
+    """What a constrained oracle in Python is asked: the labels with ``beta h < g <= alpha h``.
+
+    ``h(y) = <theta, mu(y)> + h0`` and ``g(y) = <cost, mu(y)> + g0``; with ``twin`` the sides are
+    ``beta h <= g < alpha h``.  ``alpha`` may be infinite: that side then asks for ``h >= 0`` alone.
+    The best is that of largest ``h + lam g``.
+
+    Parameters
+    ----------
+    h0, g0 : float
+    lam : float
+    alpha, beta : float
+    twin : bool
+    """
+
+    h0: float
+    g0: float
+    lam: float
+    alpha: float
+    beta: float
+    twin: bool
 
 
 class Structure(Params):

@@ -13,6 +13,7 @@ from structsolve import abi, operators
 # SHA-256 of operators.pxd (line ends as \n) under each number that was in use.
 HASHES = {
     "1": "63fcbff807e79c408d82557b8c97672074dccd8544895c2a5718d9c30bfebb6e",
+    "2": "6f1f0119de432ccd79a28a466cb4cce4f752103c80e1f9109319732fcb49b51b",
 }
 PXD = Path(structsolve.__file__).with_name("operators.pxd")
 
