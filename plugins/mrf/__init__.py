@@ -1,0 +1,1 @@
+"""Labelings of graphs: pairwise Markov random fields."""

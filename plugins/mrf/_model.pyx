@@ -1,0 +1,177 @@
+"""A labeling problem on a graph: scores of nodes and edges as raw arrays, and its score function."""
+
+import numpy as np
+
+
+cdef double score(const Model* model, const int* label) noexcept nogil:
+    # <theta, mu(label)>; -inf where the labeling is forbidden.
+    cdef double total = 0
+    cdef Py_ssize_t v, e
+    cdef int s, t
+    for v in range(model.n):
+        total += model.unary[model.unary_at[v] + label[v]]
+    for e in range(model.m):
+        s, t = label[model.ends[2 * e]], label[model.ends[2 * e + 1]]
+        total += model.pair[model.pair_at[e] + s * model.states[model.ends[2 * e + 1]] + t]
+    return total
+
+
+def _integers(name, values, shape=None):
+    array = np.asarray(values)
+    if array.size == 0:
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"{name}: found dtype {array.dtype}, expected integers")
+    if array.size and (array.max() > 2**30 or array.min() < -(2**30)):
+        raise ValueError(f"{name}: found {array.max()} to {array.min()}, expected at most 2**30")
+    return array.astype(np.int64)
+
+
+def _scores(name, item, values, starts, shapes):
+    """One flat array of scores, from a flat one or from a list with an array per item."""
+    if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype == object:
+        parts = [np.asarray(part, dtype=np.float64) for part in values]
+        if len(parts) != len(shapes):
+            raise ValueError(f"{name}: found {len(parts)} arrays, expected {len(shapes)}, one per {item}")
+        for i, (part, shape) in enumerate(zip(parts, shapes)):
+            if part.shape != shape:
+                raise ValueError(f"{name} of {item} {i}: found shape {part.shape}, expected {shape}")
+        values = np.concatenate([part.ravel() for part in parts]) if parts else np.zeros(0)
+    flat = np.array(values, dtype=np.float64)
+    if flat.size != starts[-1]:
+        raise ValueError(f"{name}: found {flat.size} scores, expected {starts[-1]} for these states")
+    bad = ~(flat < np.inf)
+    if bad.any():
+        at = int(bad.argmax())
+        i = int(np.searchsorted(starts, at, side="right")) - 1
+        raise ValueError(
+            f"{name} of {item} {i}: found {flat[at]}, expected finite scores, or -inf to forbid"
+        )
+    return flat
+
+
+cdef class GraphModel:
+    """A pairwise model of labelings of one graph: a labeling's score is to be maximised.
+
+    Parameters
+    ----------
+    states : array of int of shape (n,)
+        Number of states of each node, at least 1.
+    ends : array of int of shape (m, 2)
+        Both end nodes of each edge; no loops, no edge twice in either direction.
+    unary : list of arrays, or one flat array
+        Scores of each node's states; -inf forbids a state.
+    pair : list of arrays, or one flat array
+        For each edge (u, v) a table of shape ``(states[u], states[v])``; -inf forbids a pair.
+
+    Attributes
+    ----------
+    unary_at, pair_at : ndarray
+        Where the scores of each node and each edge start in ``unary`` and ``pair``, then the end.
+    near_at, near : ndarray
+        The edges of each node, by compressed rows.
+
+    Examples
+    --------
+    >>> from structsolve.plugins.mrf._model import GraphModel
+    >>> model = GraphModel([2, 2], [[0, 1]], [[0, 1], [0, 2]], [[[4, 0], [0, 0.5]]])
+    >>> model.score([1, 1]), model.score([0, 0])
+    (3.5, 4.0)
+    """
+
+    def __init__(self, states, ends, unary, pair):
+        states = _integers("states", states)
+        if states.ndim != 1 or states.size == 0:
+            raise ValueError(f"states: found shape {states.shape}, expected at least one node in 1-D")
+        if states.min() < 1:
+            v = int(states.argmin())
+            raise ValueError(f"states of node {v}: found {states[v]}, expected at least 1")
+        n = states.size
+        ends = _integers("ends", ends)
+        if ends.size == 0:
+            ends = ends.reshape(0, 2)
+        if ends.ndim != 2 or ends.shape[1] != 2:
+            raise ValueError(f"ends: found shape {ends.shape}, expected (edges, 2)")
+        _check_ends(n, ends)
+        m = len(ends)
+        self.unary_at = np.concatenate([[0], np.cumsum(states)]).astype(np.intp)
+        shapes = states[ends]
+        self.pair_at = np.concatenate([[0], np.cumsum(shapes.prod(axis=1))]).astype(np.intp)
+        self.unary = _scores("unary", "node", unary, self.unary_at, [(int(k),) for k in states])
+        self.pair = _scores("pair", "edge", pair, self.pair_at, [tuple(row) for row in shapes.tolist()])
+        self.states = states.astype(np.intc)
+        self.ends = np.ascontiguousarray(ends, dtype=np.intc)
+        order = np.argsort(ends.ravel(), kind="stable")
+        self.near = (order // 2).astype(np.intc)
+        self.near_at = np.concatenate([[0], np.cumsum(np.bincount(ends.ravel(), minlength=n))]).astype(np.intp)
+        # Nobody may change what the checks have seen.
+        for array in (self.states, self.ends, self.unary_at, self.pair_at, self.unary, self.pair, self.near, self.near_at):
+            array.flags.writeable = False
+        self._point(n, m)
+
+    def _point(self, Py_ssize_t n, Py_ssize_t m):
+        cdef const int[::1] states = self.states, ends = self.ends.ravel(), near = self.near
+        cdef const Py_ssize_t[::1] unary_at = self.unary_at, pair_at = self.pair_at
+        cdef const Py_ssize_t[::1] near_at = self.near_at
+        cdef const double[::1] unary = self.unary, pair = self.pair
+        self.model.n, self.model.m = n, m
+        self.model.states = &states[0]
+        self.model.unary_at, self.model.pair_at = &unary_at[0], &pair_at[0]
+        self.model.near_at = &near_at[0]
+        self.model.unary = &unary[0]
+        self.model.ends = &ends[0] if m else NULL
+        self.model.pair = &pair[0] if m else NULL
+        self.model.near = &near[0] if m else NULL
+
+    cdef int[::1] _label(self, label) except *:
+        array = _integers("label", label)
+        if array.shape != self.states.shape:
+            raise ValueError(f"label: found shape {array.shape}, expected ({self.model.n},)")
+        wrong = (array < 0) | (array >= self.states)
+        if wrong.any():
+            v = int(wrong.argmax())
+            raise ValueError(
+                f"label of node {v}: found {array[v]}, expected 0 to {self.states[v] - 1}"
+            )
+        return array.astype(np.intc)
+
+    def score(self, label):
+        """Score of a labeling, -inf if it is forbidden.
+
+        Parameters
+        ----------
+        label : array of int of shape (n,)
+            State of each node.
+
+        Returns
+        -------
+        float
+            The scores of its states and pairs, added up.
+        """
+        cdef int[::1] view = self._label(label)
+        return score(&self.model, &view[0])
+
+
+def _check_ends(n, ends):
+    if not ends.size:
+        return
+    wrong = ((ends < 0) | (ends >= n)).any(axis=1)
+    if wrong.any():
+        e = int(wrong.argmax())
+        raise ValueError(f"ends of edge {e}: found {tuple(ends[e].tolist())}, expected nodes 0 to {n - 1}")
+    loops = ends[:, 0] == ends[:, 1]
+    if loops.any():
+        e = int(loops.argmax())
+        raise ValueError(
+            f"ends of edge {e}: found node {ends[e, 0]} twice, expected two nodes; add the diagonal "
+            "of its table to the node's scores"
+        )
+    key = ends.min(axis=1) * n + ends.max(axis=1)
+    order = np.argsort(key, kind="stable")
+    same = np.flatnonzero(key[order[1:]] == key[order[:-1]])
+    if same.size:
+        first, second = order[same[0]], order[same[0] + 1]
+        raise ValueError(
+            f"ends of edge {second}: found nodes {tuple(ends[second].tolist())}, which edge {first} "
+            "joins already; add its table to the other one's"
+        )
