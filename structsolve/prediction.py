@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,8 @@ class PredictionMixin:
         """Return, for every node and class, the score of the best label with that class there.
 
         For single nodes these are the class scores, of shape (n, K), or (n,) for two classes; for
-        sequences a list of arrays of shape (length, K).
+        sequences a list of arrays of shape (length, K).  For label sets, of shape (n, L), what each
+        label adds.
         """
         from .sweep import node_rows
 
@@ -71,7 +73,7 @@ class PredictionMixin:
             )
         rows, _ = node_rows(potentials, oracle, self._w, examples.offsets, {}, 1.0, self.n_jobs)
         scores = self.space_.unpack_scores(rows, examples)
-        if isinstance(scores, np.ndarray) and scores.ndim == 2 and scores.shape[1] == 2:
+        if self.space_.structure.single_node and scores.shape[1] == 2:
             return scores[:, 1] - scores[:, 0]
         return scores
 
@@ -211,7 +213,8 @@ class PredictionMixin:
 
         examples = space.pack(X, y, sample_weight, unseen="extra")
         potentials = LinearPotentials(examples, space.layout, n_jobs=self.n_jobs)
-        oracle = ask_oracle(space, examples)
+        # The oracle of predict(), which may differ from the one that training asks.
+        oracle = ask_oracle(space, replace(examples, labels=None))
         labels, _ = decode(
             potentials, oracle, w, examples.offsets, examples.label_offsets, {}, self.n_jobs
         )

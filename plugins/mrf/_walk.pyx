@@ -1,0 +1,225 @@
+"""All labelings of a small model, by a Gray code: one node changes its state at a time.
+
+The score is carried along, which costs the node's edges instead of the whole graph; whatever is
+about to be chosen is scored afresh, so that rounding on the way never decides.
+"""
+
+from libc.math cimport INFINITY, fabs
+from libc.string cimport memcpy, memset
+from structsolve.operators cimport Cone
+
+from structsolve.plugins.mrf._model cimport Model, score
+
+# What the carried score may be wrong by, relative to the size of all scores.
+cdef double SLACK = 1e-11
+
+
+cdef struct Walk:
+    # Knuth's loopless reflected mixed-radix Gray code (TAOCP 7.2.1.1, algorithm H).
+    Py_ssize_t n_free
+    int* free               # nodes with a choice
+    int* focus
+    int* step
+    int* state              # of all nodes
+
+
+cdef struct Carried:
+    # A model's score of the present labeling, and what it would be in every state of each node.
+    const Model* model
+    double* gain            # as model.unary: score of the node's state, neighbours as they are
+    double total, slack
+    bint finite             # no score is -inf: differences make sense
+
+
+cdef Py_ssize_t walk_bytes(Py_ssize_t max_nodes, Py_ssize_t max_unary) noexcept nogil:
+    return 2 * max_unary * sizeof(double) + (4 * max_nodes + 8) * sizeof(int)
+
+
+cdef char* _start(Walk* walk, const Model* model, char* work) noexcept nogil:
+    cdef Py_ssize_t v
+    walk.free = <int*>work
+    walk.focus = walk.free + model.n
+    walk.step = walk.focus + model.n + 1
+    walk.state = walk.step + model.n
+    walk.n_free = 0
+    for v in range(model.n):
+        walk.state[v] = 0
+        if model.states[v] > 1:
+            walk.free[walk.n_free] = <int>v
+            walk.n_free += 1
+    for v in range(walk.n_free + 1):
+        walk.focus[v] = <int>v
+    for v in range(walk.n_free):
+        walk.step[v] = 1
+    return work + (4 * model.n + 2) * sizeof(int)
+
+
+cdef inline Py_ssize_t _next(Walk* walk, const int* states, int* before) noexcept nogil:
+    # Change one node; return it, -1 at the end.
+    cdef Py_ssize_t j = walk.focus[0], v
+    if j == walk.n_free:
+        return -1
+    walk.focus[0] = 0
+    v = walk.free[j]
+    before[0] = walk.state[v]
+    walk.state[v] += walk.step[j]
+    if walk.state[v] == 0 or walk.state[v] == states[v] - 1:
+        walk.step[j] = -walk.step[j]
+        walk.focus[j] = walk.focus[j + 1]
+        walk.focus[j + 1] = <int>(j + 1)
+    return v
+
+
+cdef void _carry(Carried* carried, const Model* model, const int* state,
+                 double* gain) noexcept nogil:
+    cdef Py_ssize_t j, e, s, u, v, K
+    cdef const double* table
+    cdef double size = 0
+    carried.model, carried.gain, carried.finite = model, gain, True
+    memcpy(gain, model.unary, model.unary_at[model.n] * sizeof(double))
+    for j in range(model.unary_at[model.n]):
+        size += fabs(model.unary[j])
+    for j in range(model.pair_at[model.m]):
+        size += fabs(model.pair[j])
+    carried.finite = size < INFINITY
+    carried.slack = SLACK * size
+    carried.total = score(model, state)
+    if not carried.finite:
+        return
+    for e in range(model.m):
+        u, v = model.ends[2 * e], model.ends[2 * e + 1]
+        K = model.states[v]
+        table = model.pair + model.pair_at[e]
+        for s in range(model.states[u]):
+            gain[model.unary_at[u] + s] += table[s * K + state[v]]
+        for s in range(K):
+            gain[model.unary_at[v] + s] += table[state[u] * K + s]
+
+
+cdef inline void _moved(Carried* carried, const int* state, Py_ssize_t v,
+                        int before) noexcept nogil:
+    # Node v has left the state `before`.
+    cdef const Model* model = carried.model
+    cdef Py_ssize_t k, e, w, s, K, now = state[v]
+    cdef const double* table
+    cdef double* gain
+    if not carried.finite:
+        carried.total = score(model, state)
+        return
+    gain = carried.gain + model.unary_at[v]
+    carried.total += gain[now] - gain[before]
+    for k in range(model.near_at[v], model.near_at[v + 1]):
+        e = model.near[k]
+        w = model.ends[2 * e] + model.ends[2 * e + 1] - v
+        table = model.pair + model.pair_at[e]
+        gain = carried.gain + model.unary_at[w]
+        if model.ends[2 * e] == v:
+            K = model.states[w]
+            for s in range(K):
+                gain[s] += table[now * K + s] - table[before * K + s]
+        else:
+            K = model.states[v]
+            for s in range(model.states[w]):
+                gain[s] += table[s * K + now] - table[s * K + before]
+
+
+cdef void walk_argmax(const Model* model, int* label, double* value, char* work) noexcept nogil:
+    cdef Walk walk
+    cdef Carried h
+    cdef double* gain = <double*>work
+    cdef Py_ssize_t v
+    cdef double fresh
+    cdef int before = 0
+    _start(&walk, model, <char*>(gain + model.unary_at[model.n]))
+    _carry(&h, model, walk.state, gain)
+    memcpy(label, walk.state, model.n * sizeof(int))
+    value[0] = h.total
+    while True:
+        v = _next(&walk, model.states, &before)
+        if v < 0:
+            return
+        _moved(&h, walk.state, v, before)
+        if h.total > value[0] - h.slack:
+            fresh = score(model, walk.state)
+            if fresh > value[0]:
+                value[0] = fresh
+                memcpy(label, walk.state, model.n * sizeof(int))
+
+
+cdef void walk_marginals(const Model* model, double* out, char* work) noexcept nogil:
+    cdef Walk walk
+    cdef Carried h
+    cdef double* gain = <double*>work
+    cdef Py_ssize_t v, at
+    cdef double fresh
+    cdef int before = 0
+    cdef bint near
+    _start(&walk, model, <char*>(gain + model.unary_at[model.n]))
+    _carry(&h, model, walk.state, gain)
+    for at in range(model.unary_at[model.n]):
+        out[at] = -INFINITY
+    while True:
+        near = False
+        for v in range(model.n):
+            if h.total > out[model.unary_at[v] + walk.state[v]] - h.slack:
+                near = True
+                break
+        if near:
+            fresh = score(model, walk.state)
+            for v in range(model.n):
+                at = model.unary_at[v] + walk.state[v]
+                out[at] = max(out[at], fresh)
+        v = _next(&walk, model.states, &before)
+        if v < 0:
+            return
+        _moved(&h, walk.state, v, before)
+
+
+cdef inline bint _inside(const Cone* cone, double h, double g, double slack_h,
+                         double slack_g) noexcept nogil:
+    # Strict and closed sides as the cone says where the slacks are 0, wider with them.  An
+    # infinite alpha asks for h >= 0 alone, of the twin too.
+    cdef double low = cone.beta * h - cone.beta * slack_h, high
+    if cone.alpha == INFINITY:
+        if h < -slack_h:
+            return False
+        high = INFINITY
+    else:
+        high = cone.alpha * h + cone.alpha * slack_h
+    if slack_h > 0 or slack_g > 0:
+        return low <= g + slack_g and g - slack_g <= high
+    if cone.twin:
+        return low <= g and g < high
+    return low < g and g <= high
+
+
+cdef bint walk_constrained(const Model* model, const Model* cost, const Cone* cone, int* label,
+                           double* value, char* work) noexcept nogil:
+    cdef Walk walk
+    cdef Carried first, second
+    cdef double* gain = <double*>work
+    cdef Py_ssize_t v, size = model.unary_at[model.n]
+    cdef double h, g, slack_h, slack_g, slack
+    cdef int before = 0
+    cdef bint found = False
+    _start(&walk, model, <char*>(gain + 2 * size))
+    _carry(&first, model, walk.state, gain)
+    _carry(&second, cost, walk.state, gain + size)
+    slack_h = (first.slack if first.finite else 0) + SLACK * fabs(cone.h0)
+    slack_g = second.slack + SLACK * fabs(cone.g0)
+    slack = slack_h + cone.lam * slack_g
+    while True:
+        h, g = first.total + cone.h0, second.total + cone.g0
+        if h > -INFINITY and (not found or h + cone.lam * g > value[0] - slack) and _inside(
+                cone, h, g, slack_h, slack_g):
+            h = score(model, walk.state) + cone.h0
+            g = score(cost, walk.state) + cone.g0
+            if _inside(cone, h, g, 0, 0) and (not found or h + cone.lam * g > value[0]):
+                value[0] = h + cone.lam * g
+                memcpy(label, walk.state, model.n * sizeof(int))
+                found = True
+        v = _next(&walk, model.states, &before)
+        if v < 0:
+            return found
+        _moved(&first, walk.state, v, before)
+        _moved(&second, walk.state, v, before)

@@ -1,0 +1,49 @@
+"""The multilabel structure as a plugin: what it declares, and its hook implementations.
+
+Label sets are labelings of a graph of the labels: everything but the losses is that of
+structsolve.plugins.mrf.
+"""
+
+from structsolve.hookspecs import Named, hookimpl
+
+from .space import MultilabelSpace, MultilabelStructure
+
+__all__ = ["MultilabelSpace", "MultilabelStructure"]
+
+
+@hookimpl
+def structsolve_structures():
+    return [Named("multilabel", MultilabelStructure, "label sets, with scores of pairs of labels")]
+
+
+@hookimpl
+def structsolve_oracle(space, examples):
+    if isinstance(space, MultilabelSpace):
+        from structsolve.plugins.mrf.decoders import make_oracle
+
+        from ._operators import LabelSetOracle
+
+        return make_oracle(space.shape(examples), space.oracle_for(examples), LabelSetOracle)
+
+
+@hookimpl
+def structsolve_parts(space, examples):
+    if isinstance(space, MultilabelSpace):
+        from structsolve.plugins.mrf._shape import GraphParts
+
+        return GraphParts(space.shape(examples))
+
+
+@hookimpl
+def structsolve_loss(space, examples, loss):
+    if not isinstance(space, MultilabelSpace):
+        return None
+    if loss in ("hamming", "normalized-hamming"):
+        from ._operators import LabelSetHamming
+
+        return LabelSetHamming(examples.labels, space.shape(examples), loss != "hamming")
+    if loss == "zero-one":
+        from structsolve.node_losses import ZeroOneLoss
+
+        return ZeroOneLoss(examples.labels, examples.label_offsets)
+    return None

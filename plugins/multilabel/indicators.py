@@ -1,0 +1,162 @@
+"""Label sets as users give them (indicator matrices), and which pairs of labels have scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structsolve.packing import is_sparse
+
+
+def column_names(Y: Any) -> np.ndarray | None:
+    """Return the columns of a data frame as names, None for anything else."""
+    if not hasattr(Y, "columns"):
+        return None
+    names = np.asarray(list(Y.columns))
+    if names.dtype == object:
+        names = names.astype(str)
+    if len(np.unique(names)) < len(names):
+        raise ValueError(f"y: column names must differ, found {names.tolist()}")
+    return names
+
+
+def indicators(Y: Any, n: int, n_labels: int | None = None) -> np.ndarray:
+    """Return Y as an array of int32 of shape (n, L) after checking that it holds 0 and 1 only."""
+    if Y is None:
+        raise ValueError("y is None: multilabel requires y, a matrix of 0 and 1, one row per row of X")
+    if is_sparse(Y):
+        matrix = Y.toarray()
+    elif hasattr(Y, "iloc"):
+        matrix = Y.to_numpy()
+    else:
+        try:
+            matrix = np.asarray(Y)
+        except ValueError as error:
+            raise ValueError(
+                f"y: not a matrix ({error}); lists of labels become one with "
+                "sklearn.preprocessing.MultiLabelBinarizer"
+            ) from None
+    if matrix.ndim != 2:
+        raise ValueError(
+            f"y: found {matrix.ndim} dimension(s), shape {matrix.shape}, expected a matrix of 0 and 1 "
+            "with one column per label; lists of labels become one with "
+            "sklearn.preprocessing.MultiLabelBinarizer"
+        )
+    if matrix.shape[0] != n:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {n} rows of X, "
+            f"{matrix.shape[0]} rows of y"
+        )
+    if matrix.shape[1] < 1:
+        raise ValueError("y: found no columns, expected at least one label")
+    if n_labels is not None and matrix.shape[1] != n_labels:
+        raise ValueError(
+            f"y: found {matrix.shape[1]} columns, expected {n_labels} labels as in training"
+        )
+    if matrix.dtype.kind not in "iubf":
+        raise ValueError(f"y: found dtype {matrix.dtype}, expected a matrix of 0 and 1")
+    wrong = np.argwhere((matrix != 0) & (matrix != 1))
+    if len(wrong):
+        i, j = wrong[0].tolist()
+        raise ValueError(
+            f"example {i}, label {j}: y holds {matrix[i, j]}, expected 0 (off) or 1 (on)"
+        )
+    return np.ascontiguousarray(matrix, dtype=np.int32)
+
+
+def label_pairs(edges: Any, Y: np.ndarray, names: np.ndarray) -> np.ndarray:
+    """Return the pairs of labels that have scores, as an array of shape (m, 2).
+
+    Parameters
+    ----------
+    edges : {"full", "tree", "none"} or array of shape (m, 2)
+        Numbers of columns, or names of labels where they are strings.
+    Y : ndarray of shape (n, L)
+    names : ndarray of shape (L,)
+    """
+    L = Y.shape[1]
+    if isinstance(edges, str):
+        if edges == "full":
+            return np.column_stack(np.triu_indices(L, 1)).astype(np.int32)
+        if edges == "tree":
+            return chow_liu(Y)
+        if edges == "none":
+            return np.zeros((0, 2), dtype=np.int32)
+        raise ValueError(
+            f"edges is {edges!r}, expected 'full', 'tree', 'none' or an array of pairs of labels"
+        )
+    from structsolve.plugins.mrf.graphs import check_edges
+
+    pairs = np.asarray(edges)
+    if pairs.dtype.kind in "US":
+        if names.dtype.kind not in "US":
+            raise ValueError(
+                "edges: found names of labels, but the labels have none; use numbers of columns, or "
+                "a data frame as y"
+            )
+        unknown = sorted(set(pairs.ravel().tolist()) - set(names.tolist()))
+        if unknown:
+            raise ValueError(f"edges: unknown labels {unknown}; known: {names.tolist()}")
+        column = {name: j for j, name in enumerate(names.tolist())}
+        pairs = np.vectorize(column.get, otypes=[np.int64])(pairs)
+    return check_edges(pairs, L, "edges", "label")
+
+
+def chow_liu(Y: np.ndarray) -> np.ndarray:
+    """Return the tree of largest mutual information between labels (Chow and Liu 1968).
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, L)
+        0 and 1.
+
+    Returns
+    -------
+    ndarray of int32 of shape (L - 1, 2)
+        Sorted; of trees that are as good, always the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve.plugins.multilabel.indicators import chow_liu
+    >>> a, b = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
+    >>> chow_liu(np.column_stack([a, b, a])).tolist()
+    [[0, 1], [0, 2]]
+    """
+    L = Y.shape[1]
+    information = mutual_information(Y)
+    # Prim's algorithm on a dense matrix.
+    inside = np.zeros(L, dtype=bool)
+    inside[0] = True
+    best, parent = information[0].copy(), np.zeros(L, dtype=np.int64)
+    pairs = []
+    for _ in range(L - 1):
+        v = int(np.where(inside, -np.inf, best).argmax())
+        pairs.append(sorted((int(parent[v]), v)))
+        inside[v] = True
+        closer = information[v] > best
+        best = np.where(closer, information[v], best)
+        parent[closer] = v
+    return np.array(sorted(pairs), dtype=np.int32).reshape(-1, 2)
+
+
+def mutual_information(Y: np.ndarray) -> np.ndarray:
+    """Return the mutual information of each pair of columns of 0 and 1, in nats."""
+    n = Y.shape[0]
+    Z = Y.astype(np.float64)
+    both = Z.T @ Z / n
+    on = Z.mean(axis=0)
+    total = np.zeros_like(both)
+    for a, b, joint in (
+        (on, on, both),
+        (on, 1 - on, on[:, None] - both),
+        (1 - on, on, on[None] - both),
+        (1 - on, 1 - on, 1 - on[:, None] - on[None] + both),
+    ):
+        joint = np.maximum(joint, 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            term = joint * np.log(joint / (a[:, None] * b[None]))
+        total += np.where(joint > 1e-15, term, 0)
+    # Rounding decides nothing between pairs that are as good.
+    return np.round(total, 12)

@@ -1,0 +1,171 @@
+"""Label sets: any number of L labels for every row of features, with scores of pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structsolve import packing
+from structsolve.blocks import Block, Layout
+from structsolve.examples import Examples
+from structsolve.plugins.mrf.decoders import check_name
+from structsolve.structure import Space, Structure
+
+from .indicators import column_names, indicators, label_pairs
+
+
+class MultilabelStructure(Structure):
+    """A set of labels for every row of X, with weights for pairs of labels.
+
+    The score of a set is the sum of ``w_l . x`` over its labels, and of one weight per pair of labels
+    that has an edge and per joint state of the two (both off, one on, both on).
+
+    Parameters
+    ----------
+    edges : {"full", "tree", "none"} or array of shape (m, 2), default="full"
+        Which pairs of labels have weights: all; the tree of largest mutual information between
+        the training labels (Chow and Liu); none, so that labels are decided one by one; or these
+        pairs, as column numbers (or names, where y is a data frame).
+    oracle : str, default="auto"
+        How the best set is found. "exact": always the best (trees by dynamic programming, else
+        all sets are looked through). "roof-duality": the linear relaxation by one maximum flow,
+        rounded; it says how far from the best it may be. "auto": "exact" where that is cheap, else
+        "roof-duality".
+    predict_oracle : str, optional
+        Another oracle for prediction; the same by default.
+
+    Notes
+    -----
+    X is a plain 2-D array, CSR matrix or data frame. Y is an indicator matrix of shape (n, L): an
+    array, sparse matrix or data frame of 0 and 1, bool too. Predictions are an array of int of that
+    shape. ``decision_function`` has that shape as well: the best score with a label on, less the best
+    with it off; where the oracle is not exact, with the other labels as predicted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve import StructuredSVM
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]])
+    >>> Y = np.array([[1, 0, 1], [0, 1, 1], [1, 1, 1], [0, 0, 0]])
+    >>> model = StructuredSVM("multilabel", alpha=0.01).fit(X, Y)
+    >>> model.predict(X).tolist()
+    [[1, 0, 1], [0, 1, 1], [1, 1, 1], [0, 0, 0]]
+    """
+
+    name = "multilabel"
+
+    def __init__(self, edges: Any = "full", oracle: str = "auto", predict_oracle: Any = None):
+        self.edges = edges
+        self.oracle = oracle
+        self.predict_oracle = predict_oracle
+
+    def make_space(
+        self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
+    ) -> MultilabelSpace:
+        check_name(self.oracle)
+        if self.predict_oracle is not None:
+            check_name(self.predict_oracle, "predict_oracle")
+        nodes, _ = packing.single_rows(X)
+        names = column_names(Y)
+        matrix = indicators(Y, nodes.shape[0])
+        if classes is not None:
+            given = np.asarray(classes)
+            if given.shape != matrix.shape[1:] or (names is not None and (given != names).any()):
+                raise ValueError(
+                    f"classes: found {given.tolist()}, expected names of the {matrix.shape[1]} columns "
+                    "of y, in their order"
+                )
+            names = given
+        if names is None:
+            names = np.arange(matrix.shape[1])
+        edges = label_pairs(self.edges, matrix, names)
+        return MultilabelSpace(self, names, edges, nodes.shape[1], fit_intercept)
+
+    def space_from_state(
+        self, state: dict[str, Any], arrays: dict[str, np.ndarray]
+    ) -> MultilabelSpace:
+        return MultilabelSpace(
+            self, arrays["classes"], arrays["edges"], state["n_features"], state["intercept"]
+        )
+
+    def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
+        rng = np.random.default_rng(random_state)
+        X = rng.integers(-2, 3, (n, 3)).astype(float)
+        return X, rng.integers(0, 2, (n, size))
+
+
+class MultilabelSpace(Space):
+    """Labels, their pairs and the number of features.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (L,)
+        Names of the labels, in the order of Y's columns.
+    edges_ : ndarray of int32 of shape (m, 2)
+        Pairs of labels that have weights.
+    """
+
+    def __init__(
+        self,
+        structure: MultilabelStructure,
+        classes: np.ndarray,
+        edges: np.ndarray,
+        n_features: int,
+        intercept: bool,
+    ):
+        blocks = [Block("node", "node", (len(classes),), ("class",))]
+        if len(edges):
+            blocks.insert(0, Block("pair", "shared", (len(edges), 2, 2), ("edge", "state", "state")))
+        super().__init__(structure, Layout(blocks, n_features, 0, intercept))
+        self.classes_, self.edges_ = classes, edges
+
+    def pack(
+        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
+    ) -> Examples:
+        nodes, offsets = packing.single_rows(X, self.layout.n_features)
+        L = len(self.classes_)
+        examples = Examples(offsets, nodes, label_offsets=L * offsets)
+        if Y is not None:
+            names = column_names(Y)
+            named = self.classes_.dtype.kind in "US"
+            if named and names is not None and names.tolist() != self.classes_.tolist():
+                raise ValueError(
+                    f"y: found the columns {names.tolist()}, expected {self.classes_.tolist()} as in "
+                    "training"
+                )
+            examples.labels = indicators(Y, examples.n, L).ravel()
+        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
+        # Which pairs there are may depend on the training labels: a run that goes on must share them.
+        examples.topology["identity"] = self.edges_.tobytes().hex()
+        return examples
+
+    def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
+        return flat.reshape(examples.n, len(self.classes_)).astype(np.int64)
+
+    def unpack_one(self, label: np.ndarray) -> np.ndarray:
+        return label.astype(np.int64)
+
+    def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
+        return flat
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        meta = {"n_features": self.layout.n_features, "intercept": self.layout.intercept}
+        return meta, {"classes": self.classes_, "edges": self.edges_}
+
+    def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
+        L = len(self.classes_)
+        return np.ascontiguousarray(np.indices((2,) * L, dtype=np.int32).reshape(L, -1).T)
+
+    def shape(self, examples: Examples) -> Any:
+        """Return the native description of the graphs of ``examples``."""
+        from ._operators import label_set_shape
+
+        return label_set_shape(self.layout, examples.label_offsets, self.edges_)
+
+    def oracle_for(self, examples: Examples) -> str:
+        """Return the oracle's name: examples without labels are to be predicted."""
+        structure = self.structure
+        if examples.labels is None and structure.predict_oracle is not None:
+            return structure.predict_oracle
+        return structure.oracle
