@@ -6,6 +6,8 @@ from libc.math cimport INFINITY
 from libc.string cimport memcpy, memset
 from structsolve.operators cimport Cone, Oracle
 
+from structsolve.plugins.mrf._cube cimport (cube_argmax, cube_bytes, cube_constrained, cube_fits,
+                                            cube_marginals)
 from structsolve.plugins.mrf._forest cimport forest_argmax, forest_bytes, forest_marginals
 from structsolve.plugins.mrf._model cimport Model, score
 from structsolve.plugins.mrf._roof cimport half_integral_score, roof_bytes, roof_dual
@@ -56,6 +58,9 @@ cdef class GraphOracle(Oracle):
         if WALK in asked:
             self.decoder_bytes = max(self.decoder_bytes, 8 * shape.max_unary
                                      + walk_bytes(shape.max_nodes, shape.max_unary))
+            if shape.binary:
+                self.decoder_bytes = max(self.decoder_bytes, 8 * shape.max_unary
+                                         + cube_bytes(shape.max_nodes))
         if ROOF in asked:
             self.decoder_bytes = max(self.decoder_bytes, self._half_bytes()
                                      + roof_bytes(shape.max_nodes, shape.max_edges))
@@ -88,7 +93,10 @@ cdef class GraphOracle(Oracle):
             forest_argmax(&model, self.shape.order_p + first, self.shape.up_p + first, label, rest)
             value[0] = score(&model, label)
         elif self.search == WALK:
-            walk_argmax(&model, label, value, rest)
+            if cube_fits(&model):
+                cube_argmax(&model, label, value, rest)
+            else:
+                walk_argmax(&model, label, value, rest)
         elif self.search == ROOF:
             return self._roof(&model, label, value, bound, rest)
         else:
@@ -159,8 +167,13 @@ cdef class GraphOracle(Oracle):
         cdef Model model = self.shape.gather(i, theta, unary, unary + self.shape.max_unary)
         cdef Model weights = self.shape.gather(i, cost, second, second + self.shape.max_unary)
         cdef int kind = 0
+        cdef bint found
         if self.constraint == WALK:
-            if not walk_constrained(&model, &weights, cone, label, value, rest):
+            if cube_fits(&model) and cube_fits(&weights):
+                found = cube_constrained(&model, &weights, cone, label, value, rest)
+            else:
+                found = walk_constrained(&model, &weights, cone, label, value, rest)
+            if not found:
                 return 0
             self.shape.indicate(i, label, mu)
             return 1
@@ -180,6 +193,8 @@ cdef class GraphOracle(Oracle):
         if self.marginals == FOREST:
             forest_marginals(model, self.shape.order_p + first, self.shape.up_p + first, out[0],
                              rest)
+        elif cube_fits(model):
+            cube_marginals(model, out[0], rest)
         else:
             walk_marginals(model, out[0], rest)
         return 0
