@@ -50,7 +50,7 @@ cdef void build_network(Network* net, Py_ssize_t m, const int* ends,
 
 
 cdef bint _levels(const Network* net, int* level, int* queue) noexcept nogil:
-    # level[v] <- arcs of a shortest way to the sink, 0 where there is none.  Stops once the level
+    # level[v] <- nodes on a shortest way to the sink, 0 where there is none.  Stops once the level
     # of the first source is done, as longer ways wait for later phases; False: no source reached.
     cdef Py_ssize_t v, begin = 0, size = 0
     cdef int a, u, w, stop = 0
@@ -59,7 +59,7 @@ cdef bint _levels(const Network* net, int* level, int* queue) noexcept nogil:
         if level[v]:
             queue[size] = <int>v
             size += 1
-    while begin < size:
+    while begin < size < net.n:         # in dense graphs few nodes reach all of them
         u = queue[begin]
         begin += 1
         if stop and level[u] >= stop:

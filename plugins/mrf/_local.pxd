@@ -1,0 +1,7 @@
+# Local search from a labeling.
+from structsolve.plugins.mrf._model cimport Model
+
+# Bytes of `work` (8-byte aligned) for this model; only sizes are read.
+cdef Py_ssize_t climb_bytes(const Model* model) noexcept nogil
+# Changes `label` for a better one, or leaves it; returns its score.
+cdef double climb(const Model* model, int* label, char* work) noexcept nogil

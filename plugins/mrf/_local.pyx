@@ -1,0 +1,253 @@
+"""Local search: a labeling that no change of a node, an edge or a short chain of nodes improves.
+
+Iterated conditional modes (Besag 1986), both ends of an edge at once, and chains of forced changes
+of which the best beginning is kept (Kernighan, Lin 1970).
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY, fabs
+
+from structsolve.plugins.mrf._model cimport GraphModel, Model, score
+
+# Gains below this, in units of the scores, may be rounding and are left alone.
+cdef double ROUNDING = 1e-13
+cdef int LONGEST = 256              # changes in a chain
+cdef int ROUNDS = 1000              # enough for anything but rounding that goes in circles
+
+
+cdef struct Search:
+    double margin
+    double* field               # of all nodes: score of each state, given the neighbours' states
+    double* one                 # fields of the two ends of an edge, without that edge
+    double* two
+    int* before                 # the labeling to fall back to
+    int* node                   # changed in this chain, in turn
+    int* state                  # and its state before
+    char* locked
+
+
+cdef Py_ssize_t climb_bytes(const Model* model) noexcept nogil:
+    return (3 * model.unary_at[model.n] * sizeof(double)
+            + (2 * model.n + 2 * LONGEST) * sizeof(int))
+
+
+cdef void _field(const Model* model, const int* label, int v, int skip, double* out) noexcept nogil:
+    # Scores of the states of v, given its neighbours, less those across edge `skip`.
+    cdef int k = model.states[v], s, e, w
+    cdef Py_ssize_t j, step
+    cdef const double* row = model.unary + model.unary_at[v]
+    for s in range(k):
+        out[s] = row[s]
+    for j in range(model.near_at[v], model.near_at[v + 1]):
+        e = model.near[j]
+        if e == skip:
+            continue
+        w = model.ends[2 * e] + model.ends[2 * e + 1] - v
+        row = model.pair + model.pair_at[e]
+        if model.ends[2 * e] == v:
+            step = model.states[w]
+            row += label[w]
+        else:
+            step = 1
+            row += label[w] * k
+        for s in range(k):
+            out[s] += row[s * step]
+
+
+cdef void _move(const Model* model, Search* search, int* label, int v, int state) noexcept nogil:
+    # Gives v another state, and its neighbours' fields what follows from that.
+    cdef int e, w, t, k, before = label[v]
+    cdef Py_ssize_t j, step
+    cdef const double* old
+    cdef const double* new
+    cdef double* field
+    cdef double change
+    cdef bint afresh
+    label[v] = state
+    for j in range(model.near_at[v], model.near_at[v + 1]):
+        e = model.near[j]
+        w = model.ends[2 * e] + model.ends[2 * e + 1] - v
+        k = model.states[w]
+        old = new = model.pair + model.pair_at[e]
+        if model.ends[2 * e] == v:
+            step = 1
+            old += before * k
+            new += state * k
+        else:
+            step = model.states[v]
+            old += before
+            new += state
+        field = search.field + model.unary_at[w]
+        afresh = False
+        for t in range(k):
+            change = new[t * step] - old[t * step]
+            # Nothing can be taken away from -inf.
+            afresh |= not fabs(change) < INFINITY
+            field[t] += change
+        if afresh:
+            _field(model, label, w, -1, field)
+
+
+cdef bint _single(const Model* model, Search* search, int* label) noexcept nogil:
+    cdef Py_ssize_t v
+    cdef int s, best
+    cdef bint moved = False
+    cdef const double* field
+    for v in range(model.n):
+        field = search.field + model.unary_at[v]
+        best = label[v]
+        for s in range(model.states[v]):
+            if field[s] > field[best]:
+                best = s
+        if field[best] > field[label[v]] + search.margin:
+            _move(model, search, label, <int>v, best)
+            moved = True
+    return moved
+
+
+cdef void _without(const Model* model, Search* search, const int* label, int v, int e,
+                   double* out) noexcept nogil:
+    # Field of v less edge e: by subtraction where nothing is forbidden.
+    cdef int k = model.states[v], s, w = model.ends[2 * e] + model.ends[2 * e + 1] - v
+    cdef const double* field = search.field + model.unary_at[v]
+    cdef const double* row = model.pair + model.pair_at[e]
+    cdef Py_ssize_t step = 1
+    if model.ends[2 * e] == v:
+        step = model.states[w]
+        row += label[w]
+    else:
+        row += label[w] * k
+    for s in range(k):
+        if row[s * step] == -INFINITY:
+            _field(model, label, v, e, out)
+            return
+        out[s] = field[s] - row[s * step]
+
+
+cdef bint _pairs(const Model* model, Search* search, int* label) noexcept nogil:
+    cdef Py_ssize_t e
+    cdef int u, v, s, t, best_s, best_t
+    cdef bint moved = False
+    cdef double x, best
+    cdef const double* row
+    for e in range(model.m):
+        u, v = model.ends[2 * e], model.ends[2 * e + 1]
+        _without(model, search, label, u, <int>e, search.one)
+        _without(model, search, label, v, <int>e, search.two)
+        row = model.pair + model.pair_at[e]
+        best_s, best_t = label[u], label[v]
+        best = (search.one[best_s] + search.two[best_t] + row[best_s * model.states[v] + best_t]
+                + search.margin)
+        for s in range(model.states[u]):
+            for t in range(model.states[v]):
+                x = search.one[s] + search.two[t] + row[t]
+                if x > best:
+                    best, best_s, best_t = x, s, t
+            row += model.states[v]
+        if best_s != label[u]:
+            _move(model, search, label, u, best_s)
+            moved = True
+        if best_t != label[v]:
+            _move(model, search, label, v, best_t)
+            moved = True
+    return moved
+
+
+cdef bint _chain(const Model* model, Search* search, int* label) noexcept nogil:
+    # Always the best change of a node not changed before, be it for the worse.
+    cdef Py_ssize_t v, length = 0, kept = 0, j
+    cdef int s, state
+    cdef double total = 0, top = search.margin, gain, best
+    cdef const double* field
+    for v in range(model.n):
+        search.locked[v] = 0
+    while length < LONGEST:
+        best = -INFINITY
+        for v in range(model.n):
+            if search.locked[v]:
+                continue
+            field = search.field + model.unary_at[v]
+            for s in range(model.states[v]):
+                if s != label[v] and field[s] > -INFINITY:
+                    gain = field[s] - field[label[v]]
+                    if gain > best:
+                        best, state = gain, s
+                        search.node[length] = <int>v
+        if best == -INFINITY:
+            break
+        search.state[length] = label[search.node[length]]
+        search.locked[search.node[length]] = 1
+        _move(model, search, label, search.node[length], state)
+        length += 1
+        total += best
+        if total > top:
+            top, kept = total, length
+    for j in range(length - 1, kept - 1, -1):
+        _move(model, search, label, search.node[j], search.state[j])
+    return kept > 0
+
+
+cdef double climb(const Model* model, int* label, char* work) noexcept nogil:
+    cdef Search search
+    cdef Py_ssize_t v, j, width = model.unary_at[model.n]
+    cdef int rounds
+    cdef double size = 0, before = score(model, label), after
+    search.field = <double*>work
+    search.one = search.field + width
+    search.two = search.one + width
+    search.before = <int*>(search.two + width)
+    search.node = search.before + model.n
+    search.state = search.node + LONGEST
+    search.locked = <char*>(search.state + LONGEST)
+    for v in range(model.n):
+        search.before[v] = label[v]
+        _field(model, label, <int>v, -1, search.field + model.unary_at[v])
+    for j in range(width):
+        if fabs(search.field[j]) > size and search.field[j] > -INFINITY:
+            size = fabs(search.field[j])
+    search.margin = ROUNDING * size
+    for rounds in range(ROUNDS):
+        if not (_single(model, &search, label) or _pairs(model, &search, label)
+                or _chain(model, &search, label)):
+            break
+    after = score(model, label)
+    if after >= before:
+        return after
+    for v in range(model.n):                # gains were rounding
+        label[v] = search.before[v]
+    return before
+
+
+def local_search(GraphModel model, label):
+    """Return a labeling at least as good as the given one, and its score.
+
+    Parameters
+    ----------
+    model : GraphModel
+        Scores to maximise.
+    label : array of int of shape (n,)
+        Where to start.
+
+    Returns
+    -------
+    label : ndarray of int of shape (n,)
+        No change of one node, or of both ends of one edge, improves it.
+    value : float
+        Its score.
+
+    Examples
+    --------
+    >>> from structsolve.plugins.mrf._local import local_search
+    >>> from structsolve.plugins.mrf._model import GraphModel
+    >>> model = GraphModel([2, 2], [[0, 1]], [[0, 0], [0, 0]], [[[1, 0], [0, 2]]])
+    >>> label, value = local_search(model, [0, 0])  # neither node would leave alone
+    >>> label.tolist(), value
+    ([1, 1], 2.0)
+    """
+    cdef int[::1] view = model._label(label)
+    cdef double[::1] work = np.zeros(climb_bytes(&model.model) // 8 + 1)
+    cdef double value
+    with nogil:
+        value = climb(&model.model, &view[0], <char*>&work[0])
+    return np.asarray(view), value
