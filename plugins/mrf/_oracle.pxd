@@ -10,6 +10,7 @@ cdef enum Decoder:
     FOREST
     WALK
     ROOF
+    TRWS
     PROGRAM
 
 
@@ -18,14 +19,15 @@ cdef class GraphOracle(Oracle):
     cdef Decoder search, relaxation, constraint, marginals
     cdef Py_ssize_t scores_bytes, decoder_bytes
     cdef object program
+    cdef int max_iter
 
     cdef int decode(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil
     cdef int node_marginals(self, Py_ssize_t i, const double* theta, double** out, Model* model,
                             char* work) except -1 nogil
     cdef Py_ssize_t _half_bytes(self) noexcept nogil
-    cdef int _roof(self, const Model* model, int* label, double* value, double* bound,
-                   char* work) except -1 nogil
+    cdef void _roof(self, const Model* model, int* label, double* bound,
+                    char* work) noexcept nogil
     cdef tuple _arrays(self, const Model* model)
     cdef int _ask_label(self, Py_ssize_t i, const Model* model, int* label,
                         double* bound) except -1

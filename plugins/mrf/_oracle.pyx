@@ -8,14 +8,17 @@ from structsolve.operators cimport Cone, Oracle
 
 from structsolve.plugins.mrf._cube cimport (cube_argmax, cube_bytes, cube_constrained, cube_fits,
                                             cube_marginals)
+from structsolve.plugins.mrf._dual cimport trws, trws_bytes
 from structsolve.plugins.mrf._forest cimport forest_argmax, forest_bytes, forest_marginals
+from structsolve.plugins.mrf._local cimport climb, climb_bytes
 from structsolve.plugins.mrf._model cimport Model, score
 from structsolve.plugins.mrf._roof cimport half_integral_score, roof_bytes, roof_dual
 from structsolve.plugins.mrf._shape cimport GraphShape
 from structsolve.plugins.mrf._walk cimport (walk_argmax, walk_bytes, walk_constrained,
                                             walk_marginals)
 
-DECODERS = {None: NONE, "forest": FOREST, "walk": WALK, "roof-duality": ROOF, "program": PROGRAM}
+DECODERS = {None: NONE, "forest": FOREST, "walk": WALK, "roof-duality": ROOF, "trws": TRWS,
+            "program": PROGRAM}
 
 
 cdef class GraphOracle(Oracle):
@@ -24,10 +27,10 @@ cdef class GraphOracle(Oracle):
     Parameters
     ----------
     shape : GraphShape
-    search : {"forest", "walk", "roof-duality", "program"}
+    search : {"forest", "walk", "roof-duality", "trws", "program"}
         Finds labelings.  "forest": max-product, exact; "walk": enumeration, exact;
-        "roof-duality": the relaxation, rounded and improved; "program": what ``program.decode``
-        gives.
+        "roof-duality": the relaxation, rounded; "trws": dual ascent; "program": what
+        ``program.decode`` gives.  The last three are improved by local search.
     relaxation : {None, "forest", "roof-duality", "program"}
         Solves the linear program over the local polytope.
     constraint : {None, "walk", "program"}
@@ -36,10 +39,15 @@ cdef class GraphOracle(Oracle):
         ``decode(shape, i, unary, pair) -> label, bound``, ``exact``;
         ``relax(shape, i, unary, pair) -> unary marginals, pair marginals``;
         ``constrained(shape, i, unary, pair, cost_unary, cost_pair, cone)`` -> the same or None.
+    max_iter : int, default=100
+        Of "trws".
     """
 
-    def __init__(self, GraphShape shape, search, relaxation=None, constraint=None, program=None):
-        self.shape, self.program = shape, program
+    def __init__(self, GraphShape shape, search, relaxation=None, constraint=None, program=None,
+                 int max_iter=100):
+        cdef Model model
+        cdef Py_ssize_t i
+        self.shape, self.program, self.max_iter = shape, program, max_iter
         self.search, self.relaxation = DECODERS[search], DECODERS[relaxation]
         self.constraint = DECODERS[constraint]
         self.marginals = self.search if self.search in (FOREST, WALK) else NONE
@@ -64,6 +72,11 @@ cdef class GraphOracle(Oracle):
         if ROOF in asked:
             self.decoder_bytes = max(self.decoder_bytes, self._half_bytes()
                                      + roof_bytes(shape.max_nodes, shape.max_edges))
+        for i in range(min(shape.n, 1) if shape.one_graph else shape.n):
+            model = shape.graph(i)
+            self.decoder_bytes = max(self.decoder_bytes, self._half_bytes() + climb_bytes(&model))
+            if TRWS in asked:
+                self.decoder_bytes = max(self.decoder_bytes, trws_bytes(&model) + 64)
         self.work_bytes = 2 * self.scores_bytes + self.decoder_bytes + 256
 
     cdef Py_ssize_t _half_bytes(self) noexcept nogil:
@@ -97,19 +110,25 @@ cdef class GraphOracle(Oracle):
                 cube_argmax(&model, label, value, rest)
             else:
                 walk_argmax(&model, label, value, rest)
-        elif self.search == ROOF:
-            return self._roof(&model, label, value, bound, rest)
         else:
-            with gil:
-                self._ask_label(i, &model, label, bound)
+            if self.search == ROOF:
+                self._roof(&model, label, bound, rest)
+            elif self.search == TRWS:
+                trws(&model, self.max_iter, 1e-12, label, value, bound, rest)
+                if value[0] == -INFINITY:
+                    memset(label, 0, model.n * sizeof(int))
+            else:
+                with gil:
+                    self._ask_label(i, &model, label, bound)
+            climb(&model, label, rest)
             value[0] = score(&model, label)
             bound[0] = max(bound[0], value[0])
             return 0
         bound[0] = value[0]
         return 0
 
-    cdef int _roof(self, const Model* model, int* label, double* value, double* bound,
-                   char* work) except -1 nogil:
+    cdef void _roof(self, const Model* model, int* label, double* bound,
+                    char* work) noexcept nogil:
         cdef signed char* state = <signed char*>work
         cdef Py_ssize_t v
         cdef bint whole = True
@@ -122,9 +141,6 @@ cdef class GraphOracle(Oracle):
             memset(label, 0, model.n * sizeof(int))
         if not whole:
             _round(model, state, label)
-        value[0] = score(model, label)
-        bound[0] = max(bound[0], value[0])
-        return 0
 
     cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
                    double* value, char* work) except -1 nogil:
@@ -236,8 +252,11 @@ cdef class GraphOracle(Oracle):
                     int* label) except -1:
         # Copy marginals; returns whether they are a labeling's, then in `label`.
         cdef Py_ssize_t v
-        cdef const double[::1] nodes = answer[0], pairs = answer[1]
-        cdef int[::1] states
+        cdef const double[::1] nodes, pairs
+        if answer is None:      # nothing is possible: any labeling will do
+            memset(label, 0, model.n * sizeof(int))
+            return True
+        nodes, pairs = answer
         memcpy(node_mu, &nodes[0], nodes.shape[0] * sizeof(double))
         if pairs.shape[0]:
             memcpy(node_mu + self.shape.max_unary, &pairs[0], pairs.shape[0] * sizeof(double))
@@ -335,28 +354,11 @@ cdef double _gain(const Model* model, const int* label, Py_ssize_t v, int s) noe
 
 
 cdef void _round(const Model* model, const signed char* state, int* label) noexcept nogil:
-    # Nodes that roof duality leaves open, one after the other; then single changes while they help.
-    cdef Py_ssize_t v, sweep
-    cdef int s, best
-    cdef double top, found
-    cdef bint changed = True
+    # Nodes that roof duality leaves open, one after the other.
+    cdef Py_ssize_t v
     for v in range(model.n):
         if state[v] == 2:
             label[v] = -1
     for v in range(model.n):
         if state[v] == 2:
             label[v] = 0 if _gain(model, label, v, 0) >= _gain(model, label, v, 1) else 1
-    for sweep in range(100):
-        if not changed:
-            break
-        changed = False
-        for v in range(model.n):
-            best = label[v]
-            top = _gain(model, label, v, best)
-            for s in range(model.states[v]):
-                found = _gain(model, label, v, s)
-                if found > top:
-                    top, best = found, s
-            if best != label[v]:
-                label[v] = best
-                changed = True

@@ -116,10 +116,16 @@ cdef class GraphShape:
         unary, pair = np.zeros(self.max_unary), np.zeros(self.max_pair + 1)
         cdef double[::1] unary_view = unary, pair_view = pair
         model = self.gather(i, &view[0], &unary_view[0], &pair_view[0])
-        first, first_edge = self.first_node(i), 0 if self.one_graph else self.edge_offset[i]
         unary_size, pair_size = model.unary_at[model.n], model.pair_at[model.m]
-        return (self.states[first:first + model.n], self.ends[first_edge:first_edge + model.m],
-                unary[:unary_size], pair[:pair_size])
+        pairs = np.array([model.pair[k] for k in range(pair_size)])
+        return (*self.graph_of(i), unary[:unary_size], pairs)
+
+    def graph_of(self, Py_ssize_t i):
+        """Return ``(states, ends)`` of example ``i``, as views."""
+        first = 0 if self.one_graph else self.offsets[i]
+        bounds = (0, len(self.ends)) if self.one_graph else self.edge_offsets[i:i + 2]
+        n = self.offsets[i + 1] - self.offsets[i]
+        return self.states[first:first + n], self.ends[bounds[0]:bounds[1]]
 
     cdef Py_ssize_t first_node(self, Py_ssize_t i) noexcept nogil:
         return 0 if self.one_graph else self.offset[i]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-NAMES = ("auto", "exact", "roof-duality")
+NAMES = ("auto", "exact", "roof-duality", "trws", "lp")
 
 # "auto" enumerates the labelings where there are no more than this; "exact" and the constrained
 # oracle have more patience.
@@ -14,11 +14,17 @@ CONSTRAINED = 2.0**16
 
 def check_name(name: Any, argument: str = "oracle") -> None:
     """Raise ValueError unless ``name`` is a decoder's."""
-    if name not in NAMES:
-        raise ValueError(f"{argument} is {name!r}, expected one of {list(NAMES)}")
+    if name in NAMES:
+        return
+    if isinstance(name, str) and name.startswith("cvxpy:"):
+        from .programs import check_solver
+
+        check_solver(name.removeprefix("cvxpy:"), argument)
+        return
+    raise ValueError(f"{argument} is {name!r}, expected one of {[*NAMES, 'cvxpy:SOLVER']}")
 
 
-def make_oracle(shape: Any, name: str, oracle_class: Any = None) -> Any:
+def make_oracle(shape: Any, name: str, oracle_class: Any = None, max_iter: int = 100) -> Any:
     """Return the oracle called ``name`` for the graphs of ``shape``.
 
     Parameters
@@ -27,28 +33,36 @@ def make_oracle(shape: Any, name: str, oracle_class: Any = None) -> Any:
     name : str
     oracle_class : type, optional
         A subclass of GraphOracle.
+    max_iter : int
+        Of "trws".
     """
     from ._oracle import GraphOracle
+    from .programs import CvxpyProgram, HighsProgram
 
-    if oracle_class is None:
-        oracle_class = GraphOracle
     check_name(name)
     if name == "roof-duality" and not shape.binary:
         raise ValueError(
             f"oracle is 'roof-duality', which is for two states; a node has {shape.max_states}: "
             "use 'trws' or 'lp'"
         )
-    relaxation = "forest" if shape.forest else "roof-duality" if shape.binary else None
-    constraint = "walk" if shape.labelings <= CONSTRAINED else None
-    if shape.forest and name in ("auto", "exact"):
-        search = "forest"
-    elif name == "exact" or (name == "auto" and shape.labelings <= FEW):
-        if shape.labelings > MANY:
-            raise ValueError(
-                f"oracle is 'exact', but an example has {shape.labelings:.3g} labelings; at most "
-                f"{MANY:.3g} can be looked through: use 'auto'"
-            )
-        search = "walk"
+    few = shape.labelings <= (MANY if name == "exact" else FEW)
+    program = None
+    if name == "lp" or name.startswith("cvxpy:"):
+        search = relaxation = constraint = "program"
+        program = HighsProgram() if name == "lp" else CvxpyProgram(name.removeprefix("cvxpy:"))
     else:
-        search = relaxation = "roof-duality"
-    return oracle_class(shape, search, relaxation, constraint)
+        if name in ("auto", "exact") and shape.forest:
+            search = "forest"
+        elif name in ("auto", "exact") and few:
+            search = "walk"
+        elif name == "exact":
+            search, program = "program", HighsProgram(integer=True)
+        else:
+            search = "roof-duality" if shape.binary and name != "trws" else "trws"
+        # The linear relaxation and constraints are there whatever finds labelings.
+        relaxation = "forest" if shape.forest else "roof-duality" if shape.binary else "program"
+        constraint = "walk" if shape.labelings <= CONSTRAINED else "program"
+        program = program or HighsProgram()
+    if oracle_class is None:
+        oracle_class = GraphOracle
+    return oracle_class(shape, search, relaxation, constraint, program, max_iter)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
+
+from structsolve import packing
+from structsolve.examples import Examples
 
 
 def check_edges(edges: Any, n_nodes: int, where: str, node: str = "node") -> np.ndarray:
@@ -52,3 +56,182 @@ def check_edges(edges: Any, n_nodes: int, where: str, node: str = "node") -> np.
             "joins already; keep one of them"
         )
     return np.ascontiguousarray(pairs, dtype=np.int32)
+
+
+def check_states(n_states: Any, n_nodes: int | None) -> np.ndarray | None:
+    """Return numbers of states as int32 of shape (n_nodes,), or (1,) where all are the same."""
+    if n_states is None:
+        return None
+    states = np.asarray(n_states)
+    if states.dtype.kind not in "iu" or states.ndim > 1 or states.size == 0:
+        raise ValueError(f"n_states is {n_states!r}, expected an integer or one per node")
+    if states.ndim == 1 and n_nodes is None:
+        raise ValueError(
+            "n_states is a list, which needs one graph for all examples: give edges="
+        )
+    if states.ndim == 1 and len(states) != n_nodes:
+        raise ValueError(f"n_states has {len(states)} entries, expected {n_nodes}, one per node")
+    if states.min() < 1:
+        v = int(np.argmin(states))
+        raise ValueError(f"n_states of node {v} is {states.min()}, expected at least 1")
+    return np.atleast_1d(states).astype(np.int32)
+
+
+def grid_edges(height: int, width: int) -> np.ndarray:
+    """Return the edges of a grid of 4-connected cells, numbered row by row.
+
+    Examples
+    --------
+    >>> from structsolve.plugins.mrf import grid_edges
+    >>> grid_edges(2, 2).tolist()
+    [[0, 1], [2, 3], [0, 2], [1, 3]]
+    """
+    cell = np.arange(height * width).reshape(height, width)
+    across = np.stack([cell[:, :-1], cell[:, 1:]], axis=-1).reshape(-1, 2)
+    down = np.stack([cell[:-1], cell[1:]], axis=-1).reshape(-1, 2)
+    return np.concatenate([across, down])
+
+
+def stack_graphs(
+    X: Any,
+    one_graph: bool,
+    with_features: bool,
+    n_features: int | None = None,
+    n_edge_features: int | None = None,
+    edges: np.ndarray | None = None,
+) -> Examples:
+    """Stack graphs with their features into packed examples.
+
+    Parameters
+    ----------
+    X : list of graphs
+        As :class:`~structsolve.plugins.mrf.MRFStructure` describes them.
+    one_graph, with_features : bool
+        All have the same edges, which are not in X; edges have features.
+    n_features, n_edge_features : int, optional
+        Expected numbers of columns.
+    edges : ndarray of shape (m, 2), optional
+        Of the one graph.
+    """
+    wanted = ["node_features"] + ["edges"] * (not one_graph) + ["edge_features"] * with_features
+    if len(wanted) == 1:
+        nodes, offsets = packing.stack_rows(_rows(X), n_features)
+        _check_one_graph(offsets)
+        return Examples(offsets, nodes)
+    if not isinstance(X, (list, tuple)) or len(X) == 0:
+        raise ValueError(
+            f"X is {'empty' if isinstance(X, (list, tuple)) else type(X).__name__}, expected a list "
+            f"with ({', '.join(wanted)}) of each example"
+        )
+    graphs = [_parts(x, i, wanted) for i, x in enumerate(X)]
+    nodes, offsets = packing.stack_rows([g["node_features"] for g in graphs], n_features)
+    examples = Examples(offsets, nodes)
+    if one_graph:
+        _check_one_graph(offsets)
+    else:
+        ends = [
+            check_edges(g["edges"], int(offsets[i + 1] - offsets[i]), f"X, example {i}, edges")
+            for i, g in enumerate(graphs)
+        ]
+        counts = [len(e) for e in ends]
+        examples.edge_offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        examples.topology["ends"] = np.concatenate(ends)
+        # The digest of training data covers features and labels; this makes it cover the graphs.
+        digest = hashlib.sha256(examples.topology["ends"].tobytes())
+        digest.update(examples.edge_offsets.tobytes())
+        examples.topology["identity"] = digest.hexdigest()
+    if with_features:
+        features, counts = packing.stack_rows(
+            [_no_rows(g["edge_features"], n_edge_features, graphs) for g in graphs],
+            n_edge_features,
+            "edge features",
+            min_rows=0,
+        )
+        bounds = examples.edge_offsets
+        if bounds is None and edges is not None:
+            bounds = np.arange(len(offsets), dtype=np.int64) * len(edges)
+        if bounds is not None:
+            wrong = np.flatnonzero(np.diff(counts) != np.diff(bounds))
+            if wrong.size:
+                i = int(wrong[0])
+                raise ValueError(
+                    f"X, example {i}: {np.diff(counts)[i]} rows of edge features for "
+                    f"{np.diff(bounds)[i]} edges; expected one row per edge"
+                )
+        examples.edges, examples.edge_offsets = features, counts
+    return examples
+
+
+def _rows(X: Any) -> Any:
+    # An array of shape (n, nodes, n_features) is a list of matrices.
+    if isinstance(X, np.ndarray) and X.ndim == 3:
+        return list(X)
+    if isinstance(X, (list, tuple)) and X and isinstance(X[0], tuple):
+        raise ValueError(
+            "X, example 0: found a tuple, expected a matrix of node features: the edges are given, "
+            "and tables are not made of edge features"
+        )
+    return X
+
+
+def _check_one_graph(offsets: np.ndarray) -> None:
+    sizes = np.diff(offsets)
+    wrong = np.flatnonzero(sizes != sizes[0])
+    if wrong.size:
+        i = int(wrong[0])
+        raise ValueError(
+            f"X, example {i}: found {sizes[i]} nodes, expected {sizes[0]} as in the first example: "
+            "all have the same graph"
+        )
+
+
+def _no_rows(features: Any, n_columns: int | None, graphs: Any) -> Any:
+    # An empty list has no columns: it takes those of the others.
+    if packing.is_sparse(features) or np.ndim(features) == 2:
+        return features
+    if np.size(features):
+        return features
+    if n_columns is None:
+        shapes = [np.shape(g["edge_features"]) for g in graphs]
+        n_columns = next((s[1] for s in shapes if len(s) == 2), 1)
+    return np.zeros((0, n_columns))
+
+
+def _parts(x: Any, i: int, wanted: list[str]) -> dict[str, Any]:
+    if hasattr(x, "nodes") and hasattr(x, "edges") and not isinstance(x, tuple):
+        return _from_networkx(x, i, "edge_features" in wanted)
+    if not isinstance(x, (tuple, list)) or len(x) != len(wanted):
+        found = f"{len(x)} of them" if isinstance(x, (tuple, list)) else type(x).__name__
+        raise ValueError(
+            f"X, example {i}: found {found}, expected ({', '.join(wanted)}), or a networkx graph"
+        )
+    return dict(zip(wanted, x))
+
+
+def _from_networkx(graph: Any, i: int, with_features: bool) -> dict[str, Any]:
+    """Read node and edge attributes ``"features"``."""
+    number = {node: v for v, node in enumerate(graph.nodes)}
+    if not number:
+        raise ValueError(f"X, example {i}: found a graph without nodes, expected at least one")
+    if graph.is_multigraph():
+        raise ValueError(f"X, example {i}: found a multigraph, expected at most one edge per pair")
+
+    def features(items: Any, what: str) -> np.ndarray:
+        rows = []
+        for name, attributes in items:
+            if "features" not in attributes:
+                raise ValueError(
+                    f"X, example {i}: {what} {name!r} has no attribute 'features', expected an array"
+                )
+            rows.append(np.atleast_1d(attributes["features"]))
+        return np.array(rows)
+
+    found = {
+        "node_features": features(graph.nodes(data=True), "node"),
+        "edges": np.array([(number[u], number[v]) for u, v in graph.edges]).reshape(-1, 2),
+    }
+    if with_features:
+        found["edge_features"] = features(
+            (((u, v), data) for u, v, data in graph.edges(data=True)), "edge"
+        )
+    return found

@@ -5,7 +5,7 @@ import numpy as np
 from structsolve.operators cimport Loss
 
 from structsolve.plugins.mrf._model cimport Model
-from structsolve.plugins.mrf._oracle cimport NONE, GraphOracle
+from structsolve.plugins.mrf._oracle cimport Decoder, GraphOracle
 from structsolve.plugins.mrf._shape cimport GraphShape
 
 
@@ -29,8 +29,8 @@ def label_set_shape(layout, label_offsets, edges):
 cdef class LabelSetOracle(GraphOracle):
     """The oracle of graphs; its max-marginals say what each label adds."""
 
-    def __init__(self, GraphShape shape, search, relaxation=None, constraint=None, program=None):
-        super().__init__(shape, search, relaxation, constraint, program)
+    def __init__(self, GraphShape shape, *args):
+        super().__init__(shape, *args)
         # Its own decoders give them, or the neighbours of what they find.
         self.has_max_marginals = True
 
@@ -43,7 +43,7 @@ cdef class LabelSetOracle(GraphOracle):
         cdef int* label
         cdef double value, bound
         cdef Py_ssize_t v
-        if self.marginals != NONE:
+        if self.marginals != Decoder.NONE:
             self.node_marginals(i, theta, &found, &model, work)
             for v in range(model.n):
                 out[v] = found[2 * v + 1] - found[2 * v]

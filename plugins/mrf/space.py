@@ -1,0 +1,313 @@
+"""Labelings of graphs: one state per node, tables of scores for pairs of neighbouring states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structsolve import labels, packing
+from structsolve.blocks import Block, Layout
+from structsolve.examples import Examples
+from structsolve.structure import NodeSpace, Structure
+
+from .decoders import check_name
+from .graphs import check_edges, check_states, stack_graphs
+
+TABLES = ("shared", "per-edge", "features")
+
+
+class MRFStructure(Structure):
+    """Labelings of graphs: a Markov random field with scores of nodes and of edges.
+
+    Parameters
+    ----------
+    edges : array of int of shape (m, 2), optional
+        The graph of all examples.  By default each example brings its own.
+    tables : {"shared", "per-edge", "features"}, default="shared"
+        Scores of the states at both ends of an edge: one table of weights for all edges; a table
+        for each edge of the one graph; or tables that are linear in the features of the edge.
+    directed : bool, default=False
+        Edge (u, v) has another table than (v, u): its first axis is u's state.  Undirected, the
+        weight of states a and b is that of b and a (``coef_["pair"]`` holds it where a <= b); the
+        tables of "per-edge" belong to the edges as they are given.
+    n_states : int or sequence of int, optional
+        Number of states, of all nodes or of each node of the one graph; labels are then integers
+        from 0.  By default the labels are the classes of the training data, for every node.
+    oracle : str, default="auto"
+        How the best labeling is found.  "exact": always the best (forests by dynamic programming, small
+        graphs by enumeration or branch and bound).  "roof-duality": two states, the linear relaxation
+        by one maximum flow; "trws": any number of states, dual block-coordinate ascent; "lp": the linear
+        relaxation by HiGHS; "cvxpy:SOLVER": the same by another solver.  These four round, search
+        locally, and say how far from the best they may be.  "auto": "exact" where that is cheap, else
+        "roof-duality" or "trws".
+    predict_oracle : str, optional
+        Another oracle for prediction; the same by default.
+    max_iter : int, default=100
+        Iterations of "trws" at most.
+
+    Notes
+    -----
+    X is a list with one graph per example: a pair ``(node_features, edges)``; a triple with
+    ``edge_features`` of shape (edges, n_edge_features) for ``tables="features"``; or a networkx
+    graph, whose nodes (and edges) carry arrays under the attribute ``"features"``: nodes count
+    in the order of ``graph.nodes``, edges in that of ``graph.edges``.  With ``edges=`` it is a list of
+    node features (or an array of shape (n, nodes, n_features)), or of pairs ``(node_features,
+    edge_features)``.  Y is a list of label sequences, strings or integers, one label per node.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve import StructuredSVM
+    >>> from structsolve.plugins.mrf import MRFStructure
+    >>> square = [[0, 1], [1, 2], [2, 3], [3, 0]]
+    >>> X = [np.array([[1.0], [0.5], [-0.1], [0.2]]), np.array([[-1.0], [-0.5], [0.1], [-0.2]])]
+    >>> Y = [["on"] * 4, ["off"] * 4]
+    >>> model = StructuredSVM(MRFStructure(edges=square), alpha=0.01).fit(X, Y)
+    >>> [y.tolist() for y in model.predict(X)]
+    [['on', 'on', 'on', 'on'], ['off', 'off', 'off', 'off']]
+    """
+
+    name = "mrf"
+
+    def __init__(
+        self,
+        edges: Any = None,
+        tables: str = "shared",
+        directed: bool = False,
+        n_states: Any = None,
+        oracle: str = "auto",
+        predict_oracle: Any = None,
+        max_iter: int = 100,
+    ):
+        self.edges = edges
+        self.tables = tables
+        self.directed = directed
+        self.n_states = n_states
+        self.oracle = oracle
+        self.predict_oracle = predict_oracle
+        self.max_iter = max_iter
+
+    def _check(self) -> None:
+        if self.tables not in TABLES:
+            raise ValueError(f"tables is {self.tables!r}, expected one of {list(TABLES)}")
+        if self.tables == "per-edge" and self.edges is None:
+            raise ValueError(
+                "tables is 'per-edge', which needs one graph for all examples: give edges="
+            )
+        if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
+            raise ValueError(f"max_iter is {self.max_iter!r}, expected an integer of at least 1")
+        check_name(self.oracle)
+        if self.predict_oracle is not None:
+            check_name(self.predict_oracle, "predict_oracle")
+
+    def make_space(
+        self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
+    ) -> MRFSpace:
+        self._check()
+        examples = stack_graphs(X, self.edges is not None, self.tables == "features")
+        edges = None
+        if self.edges is not None:
+            edges = check_edges(self.edges, int(examples.offsets[1]), "edges")
+        states = check_states(self.n_states, None if edges is None else int(examples.offsets[1]))
+        flat = labels.flatten(Y, examples.offsets)
+        if states is None:
+            found = labels.learn_classes(flat, classes)
+        else:
+            found = np.arange(int(states.max()))
+            if classes is not None and not np.array_equal(np.sort(classes), found):
+                raise ValueError(
+                    f"classes: found {list(classes)}, expected 0 to {len(found) - 1} as n_states says"
+                )
+        n_edge = examples.edges.shape[1] if self.tables == "features" else 0
+        return MRFSpace(
+            self, found, edges, states, examples.nodes.shape[1], n_edge, fit_intercept
+        )
+
+    def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> MRFSpace:
+        return MRFSpace(
+            self,
+            arrays["classes"],
+            arrays.get("edges"),
+            arrays.get("states"),
+            state["n_features"],
+            state["n_edge_features"],
+            state["intercept"],
+        )
+
+    def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
+        """Return n small random examples that fit the parameters."""
+        rng = np.random.default_rng(random_state)
+        one = None if self.edges is None else np.asarray(self.edges).reshape(-1, 2)
+        states = np.asarray(3 if self.n_states is None else self.n_states)
+        if self.oracle == "roof-duality":
+            states = np.minimum(states, 2)
+        X: list[Any] = []
+        Y = []
+        for _ in range(n):
+            if one is not None:
+                V = states.size if states.ndim else int(one.max(initial=0)) + 1
+                edges = one
+            else:
+                V = int(rng.integers(1, size + 2))
+                edges = np.argwhere(np.triu(rng.random((V, V)) < 0.7, 1))
+            nodes = rng.integers(-2, 3, (V, 2)).astype(float)
+            parts = [nodes] if one is not None else [nodes, edges]
+            if self.tables == "features":
+                parts.append(rng.integers(-2, 3, (len(edges), 2)).astype(float))
+            X.append(nodes if len(parts) == 1 else tuple(parts))
+            Y.append(rng.integers(0, np.broadcast_to(states, V)))
+        return X, Y
+
+
+class MRFSpace(NodeSpace):
+    """Graphs over given classes and features.
+
+    Attributes
+    ----------
+    edges_ : ndarray of int32 of shape (m, 2), or None
+        The graph that all examples share.
+    states_ : ndarray of int32 of shape (nodes,) or (1,), or None
+        How many of ``classes_`` each node of that graph may take.
+    """
+
+    def __init__(
+        self,
+        structure: MRFStructure,
+        classes: np.ndarray,
+        edges: np.ndarray | None,
+        states: np.ndarray | None,
+        n_features: int,
+        n_edge_features: int,
+        intercept: bool,
+    ):
+        K = len(classes)
+        axes = ("class", "class")
+        blocks = [Block("node", "node", (K,), ("class",))]
+        if structure.tables == "shared":
+            blocks.insert(0, Block("pair", "shared", (K, K), axes))
+        elif structure.tables == "features":
+            blocks.append(Block("pair", "edge", (K, K), axes))
+        elif edges is not None and len(edges):
+            blocks.insert(0, Block("pair", "shared", (len(edges), K, K), ("edge", *axes)))
+        super().__init__(structure, Layout(blocks, n_features, n_edge_features, intercept), classes)
+        self.edges_, self.states_ = edges, states
+
+    def stack(self, X: Any) -> Examples:
+        examples = stack_graphs(
+            X,
+            self.edges_ is not None,
+            self.structure.tables == "features",
+            self.layout.n_features,
+            self.layout.n_edge_features,
+            self.edges_,
+        )
+        states = self.states_
+        if states is not None and states.size > 1:
+            wrong = np.flatnonzero(np.diff(examples.offsets) != states.size)
+            if wrong.size:
+                i = int(wrong[0])
+                raise ValueError(
+                    f"X, example {i}: found {np.diff(examples.offsets)[i]} nodes, expected "
+                    f"{states.size} as n_states says"
+                )
+        return examples
+
+    def pack(
+        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
+    ) -> Examples:
+        examples = super().pack(X, Y, sample_weight, unseen)
+        if Y is not None and self.states_ is not None and unseen == "error":
+            most = np.broadcast_to(self.states_, (examples.n, examples.offsets[1])).ravel() if (
+                self.states_.size > 1) else np.full(len(examples.labels), self.states_[0])
+            beyond = np.flatnonzero(examples.labels >= most)
+            if beyond.size:
+                at = int(beyond[0])
+                i = int(np.searchsorted(examples.offsets, at, side="right")) - 1
+                raise ValueError(
+                    f"example {i}, node {at - examples.offsets[i]}: y holds the state "
+                    f"{examples.labels[at]}, expected 0 to {most[at] - 1}: n_states gives the node "
+                    f"{most[at]}"
+                )
+        return examples
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        layout = self.layout
+        meta = {
+            "n_features": layout.n_features,
+            "n_edge_features": layout.n_edge_features,
+            "intercept": layout.intercept,
+        }
+        arrays = {"classes": self.classes_}
+        if self.edges_ is not None:
+            arrays["edges"] = self.edges_
+        if self.states_ is not None:
+            arrays["states"] = self.states_
+        return meta, arrays
+
+    def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
+        size = int(examples.offsets[i + 1] - examples.offsets[i])
+        most = np.broadcast_to(len(self.classes_) if self.states_ is None else self.states_, size)
+        grid = np.indices(tuple(most.tolist()), dtype=np.int32)
+        return np.ascontiguousarray(grid.reshape(size, -1).T)
+
+    def mask(
+        self, examples: Examples, allowed: Any = None, forbidden: Any = None
+    ) -> dict[str, Any]:
+        """Return masks from ``allowed`` labels per node and ``forbidden`` pairs along edges."""
+        masks: dict[str, Any] = {}
+        if allowed is not None:
+            masks["node"] = self.allowed_mask(allowed, examples)
+        if forbidden is not None:
+            if self.structure.tables != "shared":
+                raise ValueError("forbidden pairs need tables='shared', which this mrf has not")
+            table = np.zeros((len(self.classes_),) * 2)
+            index = {c: k for k, c in enumerate(self.classes_.tolist())}
+            for pair in forbidden:
+                try:
+                    a, b = (index[c] for c in pair)
+                except (KeyError, TypeError, ValueError):
+                    raise ValueError(
+                        f"forbidden: found {pair!r}, expected pairs of known classes "
+                        f"{self.classes_.tolist()[:12]}"
+                    ) from None
+                if not self.structure.directed:
+                    a, b = min(a, b), max(a, b)
+                table[a, b] = -np.inf
+            masks["pair"] = table
+        return masks
+
+    def shape(self, examples: Examples) -> Any:
+        """Return the native description of the graphs of ``examples``."""
+        from ._shape import GraphShape
+
+        layout = self.layout
+        K, stride = len(self.classes_), layout.node_size
+        tables = self.structure.tables
+        if self.edges_ is None:
+            edges, bounds = examples.topology["ends"], examples.edge_offsets
+            n_nodes = int(examples.offsets[-1])
+        else:
+            edges, bounds, n_nodes = self.edges_, None, int(examples.offsets[1])
+        states = np.broadcast_to(K if self.states_ is None else self.states_, n_nodes)
+        return GraphShape(
+            examples.offsets,
+            edges,
+            bounds,
+            states.astype(np.int32),
+            shared_size=layout.shared_size,
+            row_size=stride,
+            edge_size=layout.edge_size,
+            node_step=stride,
+            pair_start=None if tables == "features" else layout.starts.get("pair", 0),
+            edge_step=0 if tables == "shared" else K * stride,
+            row=stride,
+            symmetric=not self.structure.directed and tables != "per-edge",
+        )
+
+    def oracle_for(self, examples: Examples) -> str:
+        """Return the oracle's name: examples without labels are to be predicted."""
+        structure = self.structure
+        if examples.labels is None and structure.predict_oracle is not None:
+            return structure.predict_oracle
+        return structure.oracle
