@@ -58,9 +58,17 @@ def structsolve_loss_names():
 
 @hookimpl
 def structsolve_surrogates():
-    from .surrogates import Margin
+    from . import surrogates
 
-    return [Named("margin", Margin, "margin rescaling (structured hinge)")]
+    return [
+        Named("margin", surrogates.Margin, "margin rescaling (structured hinge)"),
+        Named("slack", surrogates.Slack, "slack rescaling, (1 + h) g"),
+        Named("generalized", surrogates.Generalized, "generalized:ALPHA,BETA, h g^BETA + g^ALPHA"),
+        Named("beta", surrogates.Beta, "beta:BETA, h g^BETA + g"),
+        Named("log", surrogates.Log, "loss-scaled log loss"),
+        Named("probloss", surrogates.ProbLoss, "ProbLoss, convex; probloss:0 as it is printed"),
+        Named("micro-f1", surrogates.MicroF1, "micro-f1 or micro-f1:BACKGROUND, 1 - F1"),
+    ]
 
 
 @hookimpl

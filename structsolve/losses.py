@@ -101,3 +101,36 @@ class ClassWeights(Params):
         if not np.isfinite(weights).all() or (weights < 0).any():
             raise ValueError("ClassWeights: expected finite weights of at least 0")
         return weights[:, None] * (1 - np.eye(len(known)))
+
+
+class LabelCount(Params):
+    """Not a loss, but what the micro-F1 surrogate divides by: ``|y| + |y_i|``.
+
+    ``|y|`` is the number of nodes that are not background, or of labels in a set.
+
+    Parameters
+    ----------
+    background : str or int, optional
+        The class that does not count.  Structures of label sets need none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve.losses import LabelCount
+    >>> LabelCount("O").cost(np.array(["B", "O"])).tolist()
+    [[2.0, 1.0], [1.0, 0.0]]
+    """
+
+    def __init__(self, background: Any = None):
+        self.background = background
+
+    def cost(self, classes: np.ndarray) -> np.ndarray:
+        """Return ``[a counts] + [b counts]`` for each pair of classes."""
+        known = classes.tolist()
+        if self.background not in known:
+            raise ValueError(
+                f"micro-f1: background is {self.background!r}, expected the class that does not "
+                f"count, one of {known[:12]}"
+            )
+        counts = np.array([float(c != self.background) for c in known])
+        return counts[:, None] + counts

@@ -136,7 +136,7 @@ def make_node_loss(space, examples, loss):
     Loss or None
         None when the name is not one of ours, so that other plugins may answer.
     """
-    from .losses import ClassWeights, CostMatrix
+    from .losses import ClassWeights, CostMatrix, LabelCount
 
     K = len(space.classes_)
     layout = space.layout
@@ -149,6 +149,8 @@ def make_node_loss(space, examples, loss):
                 f"{type(loss).__name__} has no costs for a label that was not seen in training; "
                 "score with loss='hamming' or drop these examples"
             )
+    elif isinstance(loss, LabelCount):
+        cost, normalised = loss.cost(space.classes_), False
     elif loss in ("hamming", "normalized-hamming"):
         cost, normalised = hamming, loss != "hamming"
     elif loss == "zero-one":

@@ -79,15 +79,14 @@ class Problem:
         self.parts = ask_parts(space, examples)
         self.loss = ask_loss(space, examples, loss)
         if isinstance(surrogate, str):
-            surrogate = registry.default().find("surrogates", surrogate).factory()
+            surrogate = registry.default().make("surrogates", surrogate)
         elif not hasattr(surrogate, "bind"):
             raise TypeError(
                 f"surrogate is {surrogate!r}, expected a name (known: "
                 f"{registry.default().names('surrogates')}) or an object with bind()"
             )
-        self.surrogate = surrogate.bind(
-            self.potentials, self.oracle, self.parts, self.loss, examples
-        )
+        self.surrogate_name = getattr(surrogate, "name", type(surrogate).__name__)
+        self.surrogate = surrogate.bind(self)
         total = examples.sample_weight if examples.sample_weight is not None else None
         weights = np.ones(examples.n) if total is None else np.asarray(total, dtype=np.float64)
         self.weights = weights / weights.sum()

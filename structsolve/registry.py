@@ -159,6 +159,20 @@ class Registry:
             )
         return found[0][1]
 
+    def make(self, kind: str, text: str) -> Any:
+        """Return a new object of what ``text`` names: ``name``, or ``name:argument,argument``.
+
+        Arguments are positional; numbers are made numbers.
+        """
+        name, colon, rest = text.partition(":")
+        if not colon or name not in self.names(kind):
+            return self.find(kind, text).factory()
+        arguments = [_number(part.strip()) for part in rest.split(",")]
+        try:
+            return self.find(kind, name).factory(*arguments)
+        except TypeError as error:
+            raise ValueError(f"{kind[:-1]} {text!r}: {error}") from None
+
     def broken_note(self) -> str:
         """Return a sentence on the plugins that failed to load, empty where none did."""
         broken = [f"{p.label}: {p.error}" for p in self.plugins if p.error]
@@ -222,6 +236,15 @@ class Registry:
             if plugin.module is not None and package == name.split(".")[0] != "structsolve":
                 return plugin
         return None
+
+
+def _number(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
 
 
 def _is_ours(module: str) -> bool:

@@ -43,7 +43,14 @@ class Run:
     ``step`` returns a dict with ``primal`` (of what :meth:`weights` returns), ``dual``, ``gap``
     (absolute; None where the theory gives none), ``certified`` (False for an estimate made
     while w moved) and ``oracle_calls``; a solver may add keys of its own.
+
+    Attributes
+    ----------
+    given : Start
+        What the run was started from; its problem is that of the present examples.
     """
+
+    given: Start
 
     def step(self) -> dict[str, Any]:
         """Make one pass over the data."""
@@ -78,6 +85,9 @@ class Solver(Params):
     free_coordinates = False
     #: Can it take steps on examples that it will not see again (``partial_fit``)?
     incremental = False
+    #: Does it need cuts that lie below the surrogate everywhere, or even a dual?
+    needs_convex = False
+    needs_dual = False
 
     def start(self, start: Start) -> Run:
         """Begin an optimisation."""
@@ -85,6 +95,18 @@ class Solver(Params):
 
     def check(self, problem: Problem) -> None:
         """Refuse, in one sentence, a problem that this solver cannot take."""
+        surrogate = problem.surrogate
+        if self.needs_dual and not surrogate.affine:
+            others = "'sgd' or 'cutting-plane'" if surrogate.convex else "'sgd'"
+            raise ValueError(
+                f"solver {self.name!r} needs a surrogate that is affine in the margin, which "
+                f"{problem.surrogate_name!r} is not; use solver={others}"
+            )
+        if self.needs_convex and not surrogate.convex:
+            raise ValueError(
+                f"solver {self.name!r} needs a surrogate that is convex in the margin, which "
+                f"{problem.surrogate_name!r} is not; use solver='sgd'"
+            )
         if problem.penalty is not None and not self.free_coordinates:
             raise ValueError(
                 f"solver {self.name!r} cannot leave the intercept unpenalised; use "

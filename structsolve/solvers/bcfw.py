@@ -71,6 +71,7 @@ class BCFW(Solver):
     """
 
     name = "bcfw"
+    needs_dual = True
 
     def __init__(
         self,

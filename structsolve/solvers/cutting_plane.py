@@ -54,6 +54,7 @@ class CuttingPlane(Solver):
     """
 
     name = "cutting-plane"
+    needs_convex = True
     free_coordinates = True
 
     def __init__(

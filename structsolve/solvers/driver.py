@@ -87,11 +87,14 @@ def drive(
         history, stale = meta["history"], meta["stale"]
         best_score = meta["best_score"]
         best_w = arrays.pop("best_validation_w", None)
+        run.given.problem.surrogate.remember(
+            {k: arrays.pop(f"surrogate_{k}") for k in _memory(run) if f"surrogate_{k}" in arrays}
+        )
         run.restore(meta["run"], arrays)
 
     def save(checkpoint: str | Path) -> None:
         meta, arrays = run.state()
-        arrays = dict(arrays)
+        arrays = dict(arrays) | {f"surrogate_{k}": v for k, v in _memory(run).items()}
         if best_w is not None:
             arrays["best_validation_w"] = best_w
         outer = {
@@ -109,6 +112,7 @@ def drive(
         try:
             while len(history) < max_iter and reason == "max_iter":
                 begun = time.perf_counter()
+                counts = run.given.problem.surrogate.counts()
                 record = run.step()
                 if len(history) + 1 == max_iter and not record.get("certified"):
                     calls = record["oracle_calls"]
@@ -116,6 +120,9 @@ def drive(
                     record["oracle_calls"] += calls
                 record = {"pass": len(history) + 1, **record}
                 record["seconds"] = time.perf_counter() - begun
+                if counts is not None:
+                    searches, calls = run.given.problem.surrogate.counts()
+                    record["calls_per_search"] = (calls - counts[1]) / max(searches - counts[0], 1)
                 history.append(record)
                 reason = _ended(history, tol) or reason
                 if validation is not None and record.get("certified"):
@@ -146,6 +153,10 @@ def drive(
             logger.warning("interrupted after %d passes: keeping the best model", len(history))
     w = best_w if validation is not None and best_w is not None else run.weights()
     return Outcome(w, history, reason)
+
+
+def _memory(run: Run) -> dict[str, np.ndarray]:
+    return run.given.problem.surrogate.memory_of_examples()
 
 
 def _ended(history: list[dict[str, Any]], tol: float) -> str | None:

@@ -1,31 +1,6 @@
 """Surrogate losses: what turns a structure's oracle into cuts."""
 
-from __future__ import annotations
+from .bicriteria_losses import BiCriteria, Beta, Generalized, Log, MicroF1, ProbLoss, Slack
+from .margin_loss import Margin
 
-from typing import Any
-
-from ..params import Params
-
-__all__ = ["Margin"]
-
-
-class Margin(Params):
-    """Margin rescaling: ``max_y L(y, y_i) + <theta_i, mu(y) - mu(y_i)>``.
-
-    Examples
-    --------
-    >>> from structsolve import StructuredSVM
-    >>> from structsolve.surrogates import Margin
-    >>> StructuredSVM("multiclass", surrogate=Margin()).get_params()["surrogate"]
-    Margin()
-    """
-
-    name = "margin"
-
-    def bind(self, potentials: Any, oracle: Any, parts: Any, loss: Any, examples: Any) -> Any:
-        """Return the native surrogate on packed examples."""
-        from .margin import MarginRescaling
-
-        return MarginRescaling(
-            potentials, oracle, parts, loss, examples.labels, examples.label_offsets
-        )
+__all__ = ["Beta", "BiCriteria", "Generalized", "Log", "Margin", "MicroF1", "ProbLoss", "Slack"]

@@ -6,7 +6,32 @@ cdef class Surrogate(Operator):
 
     ``H_i(w) >= b - <theta_i(w), p>`` holds for every w, with equality at the scores given when
     ``exact``.  A surrogate never sees weights or features; a solver never sees labels.
+
+    Attributes
+    ----------
+    max_entries : int
+        Largest number of entries of a cut.
+    exact : bool
+        No search misses anything: the bound is the cut's own value.
+    affine : bool
+        ``H_i`` is the largest of finitely many cuts (or of their mixtures): BCFW has a dual.
+    convex : bool
+        Every cut lies below ``H_i`` everywhere: cutting planes have a lower bound.
     """
+
+    def __cinit__(self, *args, **kwargs):
+        self.affine = self.convex = True
+
+    def counts(self):
+        """Searches made so far and oracle calls spent on them; None where one call is a search."""
+        return None
+
+    def memory_of_examples(self):
+        """Arrays that a checkpoint must keep: what each example remembers of its last search."""
+        return {}
+
+    def remember(self, arrays):
+        """Take over what ``memory_of_examples`` returned."""
 
     cdef int cut(self, Py_ssize_t i, const double* theta, Cut* cut, char* work) except -1 nogil:
         with gil:

@@ -1,0 +1,32 @@
+# What every search is: a walk over the label plane of one example.
+from .plane cimport LabelPlane, Point, View
+from .psi cimport Psi
+
+cdef struct Found:
+    # The relaxed maximiser (1 - share) * points[first] + share * points[second], and psi there.
+    int first, second
+    double share, value
+    double bound        # no point of the hull has a larger psi
+    # The best label seen, and an upper bound of psi over all labels.
+    int label
+    double label_value, label_bound
+    double lam          # where the search ended: a good start for the next
+
+
+cdef class Search:
+    cdef readonly str name
+    cdef readonly int max_calls
+    cdef readonly double tol
+    cdef readonly bint fractional       # finds the maximiser over the hull of the points
+    cdef readonly bint product_only     # knows psi = (h + 1) g alone
+    cdef readonly bint constrained      # needs an oracle that answers within a cone
+    cdef readonly bint counting         # needs an oracle that answers for each count
+    cpdef Py_ssize_t extra_bytes(self, LabelPlane plane) except -1
+    cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Found* out,
+                 char* work) except -1 nogil
+    cdef int visit(self, LabelPlane plane, View* view, Psi psi, double lam,
+                   bint* known) except -1 nogil
+    cdef int keep(self, LabelPlane plane, View* view, Psi psi, Point* found,
+                  bint* known) except -1 nogil
+    cdef int finish(self, View* view, Psi psi, Found* out) except -1 nogil
+    cdef int settle(self, View* view, Psi psi, Found* out) except -1 nogil

@@ -1,0 +1,115 @@
+"""Does a psi have the properties that the searches rest on?  Asked of a grid of points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+# Steps of the finite differences, and what rounding may do to them.
+STEP, ROUNDING = 1e-5, 1e-4
+
+
+def check_psi(
+    psi: Any, margins: Any = None, losses: Any = None, random_state: int = 0, pairs: int = 300
+) -> None:
+    """Refuse a psi that is not increasing and quasi-concave where it is positive.
+
+    Parameters
+    ----------
+    psi : Psi
+        Native, or a Python one behind ``PythonPsi``.
+    margins, losses : array, optional
+        Values of h and g to look at; -10 .. 10 and 0 .. 10 by default.
+    random_state : int, default=0
+    pairs : int, default=300
+        Pairs of points between which psi is looked at.
+
+    Raises
+    ------
+    ValueError
+        With the point at which the property, or a derivative, fails.
+
+    Examples
+    --------
+    >>> from structsolve.search.check import check_psi
+    >>> from structsolve.search.psi import Beta
+    >>> check_psi(Beta(0.5))
+    """
+    if margins is None:
+        margins = np.concatenate([np.linspace(-10, 10, 21), [-0.3, 0.3]])
+    if losses is None:
+        losses = np.concatenate([np.arange(11.0), [0.1, 0.5, 2.5]])
+    points = [(float(h), float(g)) for h in margins for g in losses]
+    values = {point: psi.at(*point) for point in points}
+    if not np.isfinite(list(values.values())).all():
+        at = next(p for p, v in values.items() if not np.isfinite(v))
+        raise ValueError(f"psi({_at(at)}) is {values[at]}, expected a finite number")
+    if abs(psi.at(0.0, 0.0)) > 1e-12:
+        raise ValueError(f"psi(h=0, g=0) is {psi.at(0.0, 0.0):g}, expected 0: that of the truth")
+    for point in points:
+        if values[point] > 0 and point[1] > 0:
+            _check_derivatives(psi, point)
+    rng = np.random.default_rng(random_state)
+    positive = [p for p in points if values[p] > 0]
+    for _ in range(pairs if len(positive) > 1 else 0):
+        (h0, g0), (h1, g1) = (positive[k] for k in rng.integers(0, len(positive), 2))
+        share = rng.uniform()
+        middle = ((1 - share) * h0 + share * h1, (1 - share) * g0 + share * g1)
+        least = min(values[h0, g0], values[h1, g1])
+        found = psi.at(*middle)
+        if found < least - 1e-9 * (1 + abs(least)):
+            raise ValueError(
+                f"psi is not quasi-concave: psi({_at(middle)}) = {found:g} lies between "
+                f"psi({_at((h0, g0))}) = {values[h0, g0]:g} and psi({_at((h1, g1))}) = "
+                f"{values[h1, g1]:g} and is smaller than both"
+            )
+    _check_shape(psi, points)
+
+
+def _check_derivatives(psi: Any, point: tuple[float, float]) -> None:
+    h, g = point
+    slopes = psi.slopes(h, g)
+    step = STEP * max(1.0, abs(h), g)
+    differences = (
+        (psi.at(h + step, g) - psi.at(h - step, g)) / (2 * step),
+        (psi.at(h, g + step) - psi.at(h, max(g - step, 0.0))) / (step + min(g, step)),
+    )
+    for name, slope, difference in zip("hg", slopes, differences):
+        scale = max(1.0, abs(slope), abs(difference))
+        if slope < -1e-9 * scale or difference < -ROUNDING * scale:
+            raise ValueError(
+                f"psi falls as {name} grows at {_at(point)}: its derivative is {slope:g}, by "
+                f"differences {difference:g}; expected at least 0 wherever psi is positive"
+            )
+        # A kink has one of two slopes.
+        if abs(slope - difference) > ROUNDING * scale:
+            sides = _one_sided(psi, h, g, step, name)
+            if not min(sides) - ROUNDING * scale <= slope <= max(sides) + ROUNDING * scale:
+                raise ValueError(
+                    f"psi's derivative with respect to {name} at {_at(point)} is given as "
+                    f"{slope:g}, by differences it is {difference:g}"
+                )
+
+
+def _one_sided(psi: Any, h: float, g: float, step: float, name: str) -> tuple[float, float]:
+    a, b = (step, 0.0) if name == "h" else (0.0, step)
+    middle = psi.at(h, g)
+    return (psi.at(h + a, g + b) - middle) / step, (middle - psi.at(h - a, g - b)) / step
+
+
+def _check_shape(psi: Any, points: list[tuple[float, float]]) -> None:
+    """Affine and convex, where declared."""
+    if not psi.convex:
+        return
+    for h, g in points:
+        left, middle, right = (psi.at(h + d, g) for d in (-1.0, 0.0, 1.0))
+        bend = left + right - 2 * middle
+        scale = 1e-7 * (1 + abs(left) + abs(middle) + abs(right))
+        if bend < -scale or (psi.affine and bend > scale):
+            what = "affine" if psi.affine else "convex"
+            raise ValueError(f"psi says that it is {what} in h, which it is not at {_at((h, g))}")
+
+
+def _at(point: tuple[float, float]) -> str:
+    return f"h={point[0]:.6g}, g={point[1]:.6g}"

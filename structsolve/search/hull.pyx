@@ -1,0 +1,152 @@
+"""Convex hull search: any quasi-concave psi, exact over the hull of the labels' points."""
+
+from libc.math cimport INFINITY, fabs, isfinite
+from .base cimport Found, Search
+from .plane cimport SLOTS, LabelPlane, Point, View, best_between, envelope_bound
+from .psi cimport Psi
+
+
+cdef inline bint _before(const Point* a, const Point* b) noexcept nogil:
+    return a.g < b.g or (a.g == b.g and a.h < b.h)
+
+
+cdef int upper_hull(const View* view, int* hull) noexcept nogil:
+    """Points of the upper hull by increasing g; returns how many."""
+    cdef int[SLOTS] order
+    cdef int j, k, n = 0
+    cdef const Point* p = view.points
+    cdef const Point* a
+    cdef const Point* b
+    cdef const Point* c
+    for j in range(view.n):
+        k = j
+        while k and _before(&p[j], &p[order[k - 1]]):
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = j
+    for j in range(view.n):
+        c = &p[order[j]]
+        if n and p[hull[n - 1]].g == c.g:
+            n -= 1                      # the same loss, a larger margin error
+        while n > 1:
+            a, b = &p[hull[n - 2]], &p[hull[n - 1]]
+            if (b.h - a.h) * (c.g - b.g) > (c.h - b.h) * (b.g - a.g):
+                break
+            n -= 1
+        hull[n] = order[j]
+        n += 1
+    return n
+
+
+cdef inline double _lam(const Point* left, const Point* right) noexcept nogil:
+    """The lam at which two points are equally good."""
+    return (left.h - right.h) / (right.g - left.g)
+
+
+cdef class ConvexHull(Search):
+    """Walks to the tangent of psi's contour at the best point of the hull seen so far.
+
+    Algorithm 4 of the thesis, with any start: the truth and the labels of the last search are
+    points already.  It ends when the oracle finds nothing above the tangent (or above the hull's
+    edge, where the best point is a mixture of two labels), which proves the maximum over the hull.
+
+    Parameters
+    ----------
+    max_calls, tol : see :class:`Search`
+    start : float, default=1
+        First lam of a search that knows no label but the truth.
+
+    Examples
+    --------
+    >>> ConvexHull(max_calls=20).name
+    'convex-hull'
+    """
+
+    cdef double start
+
+    def __init__(self, int max_calls=50, double tol=1e-9, double start=1):
+        super().__init__(max_calls, tol)
+        if not (start > 0 and start < INFINITY):
+            raise ValueError(f"start is {start}, expected a positive number")
+        self.name, self.fractional, self.start = "convex-hull", True, start
+
+    cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Found* out,
+                 char* work) except -1 nogil:
+        cdef int[SLOTS] hull
+        cdef int n, at, index, j
+        cdef double known, scale, guess = 0
+        cdef bint old
+        cdef Point* points = view.points
+        while True:
+            n = upper_hull(view, hull)
+            at = self._best(view, psi, hull, n, out)
+            if view.calls >= self.max_calls:
+                break
+            lam = self._tangent(view, psi, hull, n, at, out)
+            if isfinite(lam):
+                guess = 0
+            else:
+                # Nothing known but the truth, or labels without loss: look further and further.
+                guess = 8 * guess if guess else self.start
+                lam = guess
+            known = -INFINITY
+            for j in range(view.n):
+                if points[j].h + lam * points[j].g > known:
+                    known = points[j].h + lam * points[j].g
+            index = self.visit(plane, view, psi, lam, &old)
+            scale = fabs(known) + fabs(points[index].h) + lam * fabs(points[index].g)
+            if old or points[index].h + lam * points[index].g <= known + 1e-13 * scale:
+                # Nothing lies above: proven, unless this lam was a guess.
+                if guess == 0 or guess > 1e12:
+                    break
+            elif self.tol > 0:
+                n = upper_hull(view, hull)
+                self._best(view, psi, hull, n, out)
+                if envelope_bound(view, psi) <= out.value + self.tol * fabs(out.value):
+                    break
+        out.lam = lam
+        return self.finish(view, psi, out)
+
+    cdef int _best(self, View* view, Psi psi, const int* hull, int n, Found* out) except -1 nogil:
+        """The hull's best point, on an edge or at a vertex; returns its position on the hull."""
+        cdef int j, at = 0
+        cdef double value, share
+        cdef const Point* a
+        cdef const Point* b
+        out.value = -INFINITY
+        for j in range(n):
+            value = psi.value(view.points[hull[j]].h, view.points[hull[j]].g)
+            if value > out.value:
+                out.value, at = value, j
+        out.first = out.second = hull[at]
+        out.share = 0
+        for j in range(at - 1 if at else 0, at + 1 if at + 1 < n else at):
+            a, b = &view.points[hull[j]], &view.points[hull[j + 1]]
+            value = best_between(psi, a.h, a.g, b.h, b.g, &share)
+            if 0 < share < 1 and value > out.value:
+                out.value, out.share = value, share
+                out.first, out.second = hull[j], hull[j + 1]
+        return at
+
+    cdef double _tangent(self, View* view, Psi psi, const int* hull, int n, int at,
+                         const Found* found) except? -1 nogil:
+        """The next lam: the edge's where the best is on one, else that of psi's contour."""
+        cdef double dh, dg, lam
+        cdef Point* points = view.points
+        if found.first != found.second:
+            lam = _lam(&points[found.first], &points[found.second])
+            return lam if lam > 0 else 0
+        psi.partials(points[found.first].h, points[found.first].g, &dh, &dg)
+        lam = dg / dh if dh > 0 else INFINITY
+        if lam != lam:
+            lam = INFINITY
+        # The vertex is the oracle's answer between the lams of its two edges.
+        if at + 1 < n:
+            dg = _lam(&points[hull[at]], &points[hull[at + 1]])
+            if not lam <= dg:
+                lam = dg
+        if at:
+            dg = _lam(&points[hull[at - 1]], &points[hull[at]])
+            if lam < dg:
+                lam = dg
+        return lam if lam > 0 else 0

@@ -1,0 +1,82 @@
+# The label plane of one example: its labels as points (h, g), reached through a lambda-oracle.
+from libc.stdint cimport int64_t, uint64_t
+from ..operators cimport Loss, Oracle, Parts
+from ..potentials cimport LinearPotentials
+from .psi cimport Psi
+
+cdef enum:
+    SLOTS = 40          # points kept at a time
+    LINES = 256         # oracle calls at most
+
+cdef enum Kind:
+    TRUTH = 0
+    LABEL = 1
+    FRACTIONAL = 2
+
+cdef struct Point:
+    double h, g
+    double shift        # the part of h that no weight changes
+    uint64_t key        # equal labels have equal keys
+    Kind kind
+    int slot            # where its label or parts are; -1 for the truth
+    Py_ssize_t nnz      # parts of a fractional point
+
+cdef struct Visit:      # one answer of the oracle: h + lam g <= bound for every label
+    double lam, bound, h, g
+
+cdef struct View:       # one search on one example; it lies at the start of the work memory
+    Py_ssize_t i
+    const double* theta
+    double truth_score  # once costs are there
+    double low, high    # where g may lie
+    int calls, n, n_visits
+    bint has_costs
+    double h_const, g_const
+    Point points[SLOTS]
+    Visit visits[LINES]
+    double* scaled      # theta + lam cost
+    double* costs       # of g, once asked for
+    double* shifts      # of h, where it has a loss of its own
+    double* mu
+    int* labels
+    double* values      # parts of fractional points
+    int* index
+    int* entry_index    # scratch for differences of parts
+    double* entry_value
+    char* scratch
+
+
+cdef class LabelPlane:
+    cdef readonly Py_ssize_t work_bytes, max_entries, longest
+    cdef readonly bint relaxed, exact, decomposes, zero_one
+    cdef readonly LinearPotentials potentials
+    cdef readonly Oracle oracle
+    cdef readonly Parts parts
+    cdef readonly Loss g_loss, h_loss
+    cdef readonly double sign
+    cdef readonly Py_ssize_t width          # entries of a fractional point
+    cdef const int* labels
+    cdef const int64_t* label_offsets
+    cdef object owners
+    cdef int mode
+    cdef Py_ssize_t scratch_bytes
+
+    cdef View* begin(self, Py_ssize_t i, const double* theta, char* work) except NULL nogil
+    cdef Py_ssize_t label_size(self, Py_ssize_t i) noexcept nogil
+    cdef int* label_of(self, View* view, int slot) noexcept nogil
+    cdef int place(self, View* view, int slot, Point* out) except -1 nogil
+    cdef int ask(self, View* view, double lam, int slot, Point* out) except -1 nogil
+    cdef int ask_constrained(self, View* view, double lam, double alpha, double beta, bint twin,
+                             int slot, Point* out) except -1 nogil
+    cdef void move(self, View* view, Point* point, int slot) noexcept nogil
+    cdef Py_ssize_t ask_kbest(self, View* view, double lam, Py_ssize_t k, int* labels,
+                              double* values, char* scratch) except -1 nogil
+    cdef double bound_below(self, View* view, Psi psi, double lam, double line) except? -1 nogil
+    cdef int need_costs(self, View* view) except -1 nogil
+    cdef int fractional(self, View* view, int slot, Point* out) except -1 nogil
+    cdef Py_ssize_t entries(self, View* view, const Point* point, double coef, Py_ssize_t n,
+                            int* index, double* value) except -1 nogil
+
+cdef double envelope_bound(const View* view, Psi psi) except? -1 nogil
+cdef double best_between(Psi psi, double h0, double g0, double h1, double g1,
+                         double* share) except? -1 nogil

@@ -1,0 +1,72 @@
+"""Margin rescaling, as users name it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..params import Params
+
+
+class Margin(Params):
+    """Margin rescaling: ``max_y L(y, y_i) + <theta_i, mu(y) - mu(y_i)>``.
+
+    Parameters
+    ----------
+    relaxed : bool, optional
+        Maximise over the relaxation that the structure's oracle solves, whose answers may be
+        fractional, instead of over labels.  By default so where the oracle is exact over the
+        relaxation alone.
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM
+    >>> from structsolve.surrogates import Margin
+    >>> StructuredSVM("multiclass", surrogate=Margin()).get_params()["surrogate"]
+    Margin(relaxed=None)
+    """
+
+    name = "margin"
+
+    def __init__(self, relaxed: bool | None = None):
+        self.relaxed = relaxed
+
+    def bind(self, problem: Any) -> Any:
+        """Return the native surrogate on a problem's examples."""
+        from .margin import MarginRescaling
+
+        examples, oracle, loss = problem.examples, problem.oracle, problem.loss
+        if use_relaxation(self.relaxed, oracle, loss, problem.space.structure.name):
+            from ..search.hull import ConvexHull
+            from ..search.plane import LabelPlane
+            from ..search.psi import Generalized as Psi
+            from .bicriteria import BiCriteriaSurrogate
+
+            plane = LabelPlane(
+                problem.potentials,
+                oracle,
+                problem.parts,
+                loss,
+                examples.labels,
+                examples.label_offsets,
+                relaxed=True,
+            )
+            # h + g: the tangent has lam = 1 everywhere, so that one call is a search.
+            search = ConvexHull(max_calls=1)
+            return BiCriteriaSurrogate(
+                plane, Psi(1, 0), search, True, examples.label_offsets, warm_start=False
+            )
+        return MarginRescaling(
+            problem.potentials, oracle, problem.parts, loss, examples.labels, examples.label_offsets
+        )
+
+
+def use_relaxation(relaxed: bool | None, oracle: Any, loss: Any, structure: str) -> bool:
+    """Tell whether the oracle's relaxation is asked instead of its labels."""
+    if relaxed is None:
+        return bool(oracle.has_relaxed and not oracle.exact and loss.decomposes)
+    if relaxed and not oracle.has_relaxed and not oracle.exact:
+        raise ValueError(
+            f"relaxed=True needs an oracle that solves a relaxation, which structure {structure!r} "
+            "does not have; use relaxed=False"
+        )
+    return bool(relaxed and oracle.has_relaxed)
