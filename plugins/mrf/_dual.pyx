@@ -266,7 +266,7 @@ cdef int trws(const Model* model, int max_iter, double tol, int* label, double* 
     return done
 
 
-def tree_reweighted(GraphModel model, int max_iter=1000, double tol=0.0):
+def tree_reweighted(GraphModel model not None, int max_iter=1000, double tol=0.0):
     """Return a good labeling, and a bound on the score of the best one.
 
     Parameters

@@ -12,7 +12,10 @@ from structsolve.plugins.mrf._roof cimport roof_bytes, roof_dual
 
 # Labelings better by less, in units of the scores, may be so by rounding only.
 cdef double ROUNDING = 1e-14
-cdef int ITERATIONS = 200           # of message passing before the search
+# Iterations of message passing before the search, and where there are few labelings in all.
+cdef int ITERATIONS = 200
+cdef int FEW_ITERATIONS = 10
+cdef double FEW = 65536
 
 
 cdef inline Py_ssize_t _round_up(Py_ssize_t size) noexcept nogil:
@@ -137,7 +140,7 @@ cdef bint exact(const Model* model, long long node_limit, int* label, double* va
     cdef double* unary = <double*>work
     cdef double* rest = unary + width
     cdef bint binary = True, proven
-    cdef double top = INFINITY
+    cdef double top = INFINITY, count
     cdef signed char* half
     cdef char* messages
     cdef char* scratch
@@ -165,7 +168,11 @@ cdef bint exact(const Model* model, long long node_limit, int* label, double* va
                 label[v] = half[v]
             bound[0] = value[0] = score(model, label)
             return True
-    trws(&reduced, ITERATIONS, 0, label, value, bound, messages)
+    count = 1
+    for v in range(n):
+        if not binary or half[v] == 2:
+            count *= model.states[v]
+    trws(&reduced, FEW_ITERATIONS if count <= FEW else ITERATIONS, 0, label, value, bound, messages)
     if bound[0] == -INFINITY or bound[0] <= value[0]:
         return True
     bound[0] = top if top < bound[0] else bound[0]
@@ -176,7 +183,7 @@ cdef bint exact(const Model* model, long long node_limit, int* label, double* va
     return _search(&reduced, &state, &tree, ROUNDING * magnitude(model), node_limit, label, value, bound)
 
 
-def branch_and_bound(GraphModel model, long long node_limit=10_000_000):
+def branch_and_bound(GraphModel model not None, long long node_limit=10_000_000):
     """Return the best labeling, or the best one found and a bound.
 
     Parameters

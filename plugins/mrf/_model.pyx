@@ -102,7 +102,7 @@ cdef class GraphModel:
     (3.5, 4.0)
     """
 
-    def __init__(self, states, ends, unary, pair):
+    def __cinit__(self, states, ends, unary, pair):
         states = _integers("states", states)
         if states.ndim != 1 or states.size == 0:
             raise ValueError(
