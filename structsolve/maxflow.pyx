@@ -7,7 +7,7 @@ import numpy as np
 from libc.math cimport INFINITY
 
 MinimumCut = namedtuple("MinimumCut", ["value", "source_side", "sink_side", "flow"])
-MinimumCut.__doc__ = "Value, smallest source set, smallest sink set, net flow of each arc."
+MinimumCut.__doc__ = "Value of the cut, smallest source set, smallest sink set, value of the flow."
 
 
 cdef Py_ssize_t maxflow_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil:
@@ -172,7 +172,7 @@ def _amounts(name, values, shape):
 
 
 def minimum_cut(n_nodes, arcs, capacities, from_source, to_sink):
-    """Return a minimum cut between a source and a sink, and a maximum flow.
+    """Return a minimum cut between a source and a sink.
 
     Source and sink are no nodes of their own: each node says how much it may get from the one
     and give to the other.
@@ -193,7 +193,8 @@ def minimum_cut(n_nodes, arcs, capacities, from_source, to_sink):
     -------
     MinimumCut
         ``value``; ``source_side``, the smallest set of nodes on the source's side of any minimum
-        cut; ``sink_side``, the smallest on the sink's; ``flow``, net and per arc.
+        cut; ``sink_side``, the smallest on the sink's; ``flow``, the value of a maximum flow,
+        which differs from that of the cut by rounding only.
 
     Raises
     ------
@@ -204,8 +205,8 @@ def minimum_cut(n_nodes, arcs, capacities, from_source, to_sink):
     --------
     >>> from structsolve.maxflow import minimum_cut
     >>> cut = minimum_cut(3, [[0, 1], [1, 2]], [2.0, 1.5], [3, 0, 0], [0, 0, 9])
-    >>> cut.value, cut.source_side.tolist(), cut.flow.tolist()
-    (1.5, [True, True, False], [1.5, 1.5])
+    >>> cut.value, cut.source_side.tolist(), cut.sink_side.tolist()
+    (1.5, [True, True, False], [False, False, True])
     """
     if isinstance(n_nodes, bool) or not isinstance(n_nodes, (int, np.integer)) or n_nodes < 1:
         raise ValueError(f"n_nodes: found {n_nodes!r}, expected an integer of at least 1")
@@ -252,18 +253,11 @@ def minimum_cut(n_nodes, arcs, capacities, from_source, to_sink):
     cdef double[::1] memory = np.zeros(maxflow_bytes(n, m) // 8 + 1)
     cdef Network net = place_network(n, m, <char*>&memory[0])
     cdef signed char[::1] near_source = np.zeros(n, np.int8), near_sink = np.zeros(n, np.int8)
-    cdef int[::1] where = np.zeros(n, np.intc)
-    cdef int[::1] position = np.zeros(m, np.intc)
     cdef double value
     with nogil:
         build_network(&net, m, &ends[0] if m else NULL, &capacity[0] if m else NULL)
         for j in range(n):
             net.terminal[j] = terminal[j]
-            where[j] = net.first[j]
-        for j in range(m):
-            position[j] = where[ends[2 * j]]
-            where[ends[2 * j]] += 1
-            where[ends[2 * j + 1]] += 1
         value = max_flow(&net)
     if value == INFINITY:
         raise ValueError(
@@ -272,15 +266,6 @@ def minimum_cut(n_nodes, arcs, capacities, from_source, to_sink):
         )
     cut_side(&net, False, &near_source[0])
     cut_side(&net, True, &near_sink[0])
-    # Flow lost from one residual is gained by the other; the smaller one has rounded less.
-    flow = np.zeros(m)
-    cdef double[::1] out = flow
-    cdef double ahead, back
-    for j in range(m):
-        ahead, back = net.residual[position[j]], net.residual[net.twin[position[j]]]
-        if ends[2 * j] != ends[2 * j + 1]:
-            out[j] = capacity[2 * j] - ahead if capacity[2 * j] < INFINITY else (
-                back - capacity[2 * j + 1])
     inside = np.asarray(near_source).astype(bool)
     cut = (
         direct.sum()
@@ -289,4 +274,5 @@ def minimum_cut(n_nodes, arcs, capacities, from_source, to_sink):
         + both[inside[arcs[:, 0]] & ~inside[arcs[:, 1]], 0].sum()
         + both[inside[arcs[:, 1]] & ~inside[arcs[:, 0]], 1].sum()
     )
-    return MinimumCut(float(cut), inside, np.asarray(near_sink).astype(bool), flow)
+    sink_side = np.asarray(near_sink).astype(bool)
+    return MinimumCut(float(cut), inside, sink_side, float(direct.sum() + value))

@@ -6,25 +6,13 @@ never falls below the linear relaxation; labelings are read off on the way.
 
 import numpy as np
 
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY
 
-from structsolve.plugins.mrf._model cimport GraphModel, Model, score
+from structsolve.plugins.mrf._model cimport GraphModel, Model, magnitude, score
 
 # The bound has stopped moving: by so little, in units of the model's scores, in so many iterations.
 cdef double STALLED = 1e-9
 cdef int PATIENCE = 10
-
-
-cdef struct Pass:
-    # Nodes in the order of the passes, and a message per edge that goes the way of the last pass.
-    int* order
-    int* rank
-    int* trial                  # a labeling in the making
-    double* share               # of its score that a node gives to each neighbour ahead
-    Py_ssize_t* message_at
-    double* message
-    double* own                 # of one node: scores with all messages
-    double* sent                # scores less what came from the receiver
 
 
 cdef int _most_states(const Model* model) noexcept nogil:
@@ -47,7 +35,7 @@ cdef Py_ssize_t trws_bytes(const Model* model) noexcept nogil:
     return (doubles + model.m + 1) * 8 + 3 * model.n * sizeof(int)
 
 
-cdef Pass _place(const Model* model, char* work) noexcept nogil:
+cdef Pass place_pass(const Model* model, char* work) noexcept nogil:
     cdef Pass state
     cdef Py_ssize_t e
     cdef int most = _most_states(model)
@@ -183,8 +171,7 @@ cdef inline double _send(const Model* model, Pass* state, int e, int v) noexcept
     return top
 
 
-cdef double _backward(const Model* model, Pass* state) noexcept nogil:
-    # Messages to earlier nodes; returns the bound, -INFINITY where everything is forbidden.
+cdef double backward(const Model* model, Pass* state, double* rest) noexcept nogil:
     cdef Py_ssize_t i, j
     cdef int v, e
     cdef double bound = 0
@@ -199,6 +186,8 @@ cdef double _backward(const Model* model, Pass* state) noexcept nogil:
                 bound += _send(model, state, e, v)
                 if bound == -INFINITY:
                     return bound
+        if rest != NULL:
+            rest[i] = bound
     return bound
 
 
@@ -242,38 +231,19 @@ cdef void _forward(const Model* model, Pass* state, bint send) noexcept nogil:
                     _send(model, state, e, v)
 
 
-cdef double _size(const Model* model) noexcept nogil:
-    # Sum over nodes and edges of the largest finite magnitude.
-    cdef Py_ssize_t v, j
-    cdef double total = 0, most
-    for v in range(model.n):
-        most = 0
-        for j in range(model.unary_at[v], model.unary_at[v + 1]):
-            if model.unary[j] > -INFINITY and fabs(model.unary[j]) > most:
-                most = fabs(model.unary[j])
-        total += most
-    for v in range(model.m):
-        most = 0
-        for j in range(model.pair_at[v], model.pair_at[v + 1]):
-            if model.pair[j] > -INFINITY and fabs(model.pair[j]) > most:
-                most = fabs(model.pair[j])
-        total += most
-    return total
-
-
 cdef int trws(const Model* model, int max_iter, double tol, int* label, double* value,
               double* bound, char* work) noexcept nogil:
-    cdef Pass state = _place(model, work)
+    cdef Pass state = place_pass(model, work)
     cdef bint forest = _forest_order(model, &state)
     cdef Py_ssize_t v
     cdef int done = 0, still = 0
-    cdef double found, reached = INFINITY, step = STALLED * _size(model)
+    cdef double found, reached = INFINITY, step = STALLED * magnitude(model)
     _prepare(model, &state, forest)
     value[0], bound[0] = -INFINITY, INFINITY
     for v in range(model.n):
         label[v] = 0
     while done == 0 or done < max_iter:
-        found = _backward(model, &state)
+        found = backward(model, &state, NULL)
         if found < bound[0]:
             bound[0] = found
         if found == -INFINITY:
@@ -296,7 +266,7 @@ cdef int trws(const Model* model, int max_iter, double tol, int* label, double* 
     return done
 
 
-def tree_reweighted(GraphModel model, int max_iter=1000, double tol=0.0):
+def tree_reweighted(GraphModel model not None, int max_iter=1000, double tol=0.0):
     """Return a good labeling, and a bound on the score of the best one.
 
     Parameters

@@ -219,7 +219,7 @@ cdef double climb(const Model* model, int* label, char* work) noexcept nogil:
     return before
 
 
-def local_search(GraphModel model, label):
+def local_search(GraphModel model not None, label):
     """Return a labeling at least as good as the given one, and its score.
 
     Parameters

@@ -14,6 +14,8 @@ cdef struct Model:
 
 
 cdef double score(const Model* model, const int* label) noexcept nogil
+# Sum over nodes and edges of the largest finite magnitude: what rounding is measured by.
+cdef double magnitude(const Model* model) noexcept nogil
 
 
 cdef class GraphModel:

@@ -1,6 +1,8 @@
-"""A labeling problem on a graph: scores of nodes and edges as raw arrays, and its score function."""
+"""A labeling problem on a graph: scores of nodes and edges as raw arrays, and their sum."""
 
 import numpy as np
+
+from libc.math cimport INFINITY, fabs
 
 
 cdef double score(const Model* model, const int* label) noexcept nogil:
@@ -13,6 +15,24 @@ cdef double score(const Model* model, const int* label) noexcept nogil:
     for e in range(model.m):
         s, t = label[model.ends[2 * e]], label[model.ends[2 * e + 1]]
         total += model.pair[model.pair_at[e] + s * model.states[model.ends[2 * e + 1]] + t]
+    return total
+
+cdef double magnitude(const Model* model) noexcept nogil:
+    # Sum over nodes and edges of the largest finite magnitude.
+    cdef Py_ssize_t v, j
+    cdef double total = 0, most
+    for v in range(model.n):
+        most = 0
+        for j in range(model.unary_at[v], model.unary_at[v + 1]):
+            if model.unary[j] > -INFINITY and fabs(model.unary[j]) > most:
+                most = fabs(model.unary[j])
+        total += most
+    for v in range(model.m):
+        most = 0
+        for j in range(model.pair_at[v], model.pair_at[v + 1]):
+            if model.pair[j] > -INFINITY and fabs(model.pair[j]) > most:
+                most = fabs(model.pair[j])
+        total += most
     return total
 
 
@@ -32,14 +52,17 @@ def _scores(name, item, values, starts, shapes):
     if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype == object:
         parts = [np.asarray(part, dtype=np.float64) for part in values]
         if len(parts) != len(shapes):
-            raise ValueError(f"{name}: found {len(parts)} arrays, expected {len(shapes)}, one per {item}")
+            raise ValueError(
+                f"{name}: found {len(parts)} arrays, expected {len(shapes)}, one per {item}"
+            )
         for i, (part, shape) in enumerate(zip(parts, shapes)):
             if part.shape != shape:
                 raise ValueError(f"{name} of {item} {i}: found shape {part.shape}, expected {shape}")
         values = np.concatenate([part.ravel() for part in parts]) if parts else np.zeros(0)
     flat = np.array(values, dtype=np.float64)
-    if flat.size != starts[-1]:
-        raise ValueError(f"{name}: found {flat.size} scores, expected {starts[-1]} for these states")
+    size = starts[len(shapes)]
+    if flat.size != size:
+        raise ValueError(f"{name}: found {flat.size} scores, expected {size} for these states")
     bad = ~(flat < np.inf)
     if bad.any():
         at = int(bad.argmax())
@@ -79,10 +102,12 @@ cdef class GraphModel:
     (3.5, 4.0)
     """
 
-    def __init__(self, states, ends, unary, pair):
+    def __cinit__(self, states, ends, unary, pair):
         states = _integers("states", states)
         if states.ndim != 1 or states.size == 0:
-            raise ValueError(f"states: found shape {states.shape}, expected at least one node in 1-D")
+            raise ValueError(
+                f"states: found shape {states.shape}, expected at least one node in 1-D"
+            )
         if states.min() < 1:
             v = int(states.argmin())
             raise ValueError(f"states of node {v}: found {states[v]}, expected at least 1")
@@ -98,14 +123,17 @@ cdef class GraphModel:
         shapes = states[ends]
         self.pair_at = np.concatenate([[0], np.cumsum(shapes.prod(axis=1))]).astype(np.intp)
         self.unary = _scores("unary", "node", unary, self.unary_at, [(int(k),) for k in states])
-        self.pair = _scores("pair", "edge", pair, self.pair_at, [tuple(row) for row in shapes.tolist()])
+        shapes = [tuple(row) for row in shapes.tolist()]
+        self.pair = _scores("pair", "edge", pair, self.pair_at, shapes)
         self.states = states.astype(np.intc)
         self.ends = np.ascontiguousarray(ends, dtype=np.intc)
         order = np.argsort(ends.ravel(), kind="stable")
         self.near = (order // 2).astype(np.intc)
-        self.near_at = np.concatenate([[0], np.cumsum(np.bincount(ends.ravel(), minlength=n))]).astype(np.intp)
+        degrees = np.bincount(ends.ravel(), minlength=n)
+        self.near_at = np.concatenate([[0], np.cumsum(degrees)]).astype(np.intp)
         # Nobody may change what the checks have seen.
-        for array in (self.states, self.ends, self.unary_at, self.pair_at, self.unary, self.pair, self.near, self.near_at):
+        for array in (self.states, self.ends, self.unary_at, self.pair_at, self.unary, self.pair,
+                      self.near, self.near_at):
             array.flags.writeable = False
         self._point(n, m)
 
@@ -158,7 +186,8 @@ def _check_ends(n, ends):
     wrong = ((ends < 0) | (ends >= n)).any(axis=1)
     if wrong.any():
         e = int(wrong.argmax())
-        raise ValueError(f"ends of edge {e}: found {tuple(ends[e].tolist())}, expected nodes 0 to {n - 1}")
+        found = tuple(ends[e].tolist())
+        raise ValueError(f"ends of edge {e}: found {found}, expected nodes 0 to {n - 1}")
     loops = ends[:, 0] == ends[:, 1]
     if loops.any():
         e = int(loops.argmax())
@@ -168,7 +197,7 @@ def _check_ends(n, ends):
         )
     key = ends.min(axis=1) * n + ends.max(axis=1)
     order = np.argsort(key, kind="stable")
-    same = np.flatnonzero(key[order[1:]] == key[order[:-1]])
+    same = np.flatnonzero(np.diff(key[order]) == 0)
     if same.size:
         first, second = order[same[0]], order[same[0] + 1]
         raise ValueError(

@@ -326,7 +326,7 @@ cdef double roof_dual(const Model* model, signed char* state, signed char* pairi
     return half_integral_score(model, state, pairing)
 
 
-def roof_duality(GraphModel model, Py_ssize_t repeat=1):
+def roof_duality(GraphModel model not None, Py_ssize_t repeat=1):
     """Return the maximum of the linear relaxation of a two-state model, and where it lies.
 
     Parameters

@@ -1,0 +1,269 @@
+"""The best labeling whose scores in two models keep a ratio, by enumeration."""
+
+import numpy as np
+
+from libc.math cimport INFINITY, fabs
+from libc.string cimport memcpy
+
+from structsolve.plugins.mrf._model cimport GraphModel, Model, magnitude, score
+
+# What is added up in another order than by score() may differ from it by this, in units of scores.
+cdef double ROUNDING = 1e-14
+# Labelings of the last nodes that are scored together.
+cdef Py_ssize_t TABLE = 64
+
+
+cdef inline Py_ssize_t _split(const Model* model, Py_ssize_t* size) noexcept nogil:
+    # First of the last nodes that are scored together, and how many labelings these have.
+    cdef Py_ssize_t v = model.n
+    size[0] = 1
+    while v and size[0] * model.states[v - 1] <= TABLE:
+        v -= 1
+        size[0] *= model.states[v]
+    return v
+
+
+cdef Py_ssize_t constrained_bytes(const Model* model) noexcept nogil:
+    cdef Py_ssize_t n = model.n, size, depths = _split(model, &size) + 1
+    return (2 * depths * (model.unary_at[n] + 1) + 4 * size) * sizeof(double) + n * sizeof(int)
+
+
+cdef inline bint _allowed(double h, double g, double alpha, double beta, bint twin) noexcept nogil:
+    cdef double high = alpha * h
+    if alpha == INFINITY:               # the product would be NaN where h = 0
+        high = INFINITY if h >= 0 else -INFINITY
+    if twin:
+        return beta * h <= g and g < high
+    return beta * h < g and g <= high
+
+
+cdef void _condition(const Model* model, const double* pair, int v, int s, const double* scores,
+                     double* out) noexcept nogil:
+    # out <- scores of the nodes behind v once v has state s.
+    cdef int e, w, k, t
+    cdef Py_ssize_t j, step, after = model.unary_at[v + 1]
+    cdef const double* row
+    memcpy(out + after, scores + after, (model.unary_at[model.n] - after) * sizeof(double))
+    if pair == NULL:
+        return
+    for j in range(model.near_at[v], model.near_at[v + 1]):
+        e = model.near[j]
+        w = model.ends[2 * e] + model.ends[2 * e + 1] - v
+        if w < v:
+            continue
+        k = model.states[w]
+        row = pair + model.pair_at[e]
+        if model.ends[2 * e] == v:
+            step = 1
+            row += s * k
+        else:
+            step = model.states[v]
+            row += s
+        for t in range(k):
+            out[model.unary_at[w] + t] += row[t * step]
+
+
+cdef double _total(const Model* model, const int* label) noexcept nogil:
+    cdef Py_ssize_t v
+    cdef double total = 0
+    if model.pair != NULL:
+        return score(model, label)
+    for v in range(model.n):
+        total += model.unary[model.unary_at[v] + label[v]]
+    return total
+
+
+cdef void _inner(const Model* model, const double* pair, Py_ssize_t begin,
+                 double* out) noexcept nogil:
+    # out <- scores of edges among nodes from `begin` on, for all their labelings; the state of the
+    # last node changes slowest.
+    cdef Py_ssize_t w, j, i, size = 1, step
+    cdef int e, x, t, k
+    cdef double* block
+    cdef const double* table
+    out[0] = 0
+    for w in range(begin, model.n):
+        k = model.states[w]
+        for t in range(k - 1, -1, -1):
+            block = out + t * size
+            for i in range(size):
+                block[i] = out[i]
+        if pair != NULL:
+            for j in range(model.near_at[w], model.near_at[w + 1]):
+                e = model.near[j]
+                x = model.ends[2 * e] + model.ends[2 * e + 1] - <int>w
+                if x < begin or x > w:
+                    continue
+                step = 1
+                for i in range(begin, x):
+                    step *= model.states[i]
+                for t in range(k):
+                    block = out + t * size
+                    table = pair + model.pair_at[e]
+                    if model.ends[2 * e] == w:
+                        table += t * model.states[x]
+                        for i in range(size):
+                            block[i] += table[i / step % model.states[x]]
+                    else:
+                        table += t
+                        for i in range(size):
+                            block[i] += table[i / step % model.states[x] * k]
+        size *= k
+
+
+cdef void _outer(const Model* model, Py_ssize_t begin, double sum, const double* scores,
+                 const double* inner, Py_ssize_t total, double* out) noexcept nogil:
+    # out <- scores of all labelings of these nodes, given their scores and those of their edges.
+    cdef Py_ssize_t w, i, size = 1
+    cdef int t, k
+    cdef double* block
+    cdef double x
+    out[0] = sum
+    for w in range(begin, model.n):
+        k = model.states[w]
+        for t in range(k - 1, -1, -1):
+            block = out + t * size
+            x = scores[model.unary_at[w] + t]
+            for i in range(size):
+                block[i] = out[i] + x
+        size *= k
+    for i in range(total):
+        out[i] += inner[i]
+
+
+cdef bint argmax_constrained(const Model* first, double h0, const Model* second, double g0,
+                             double lam, double alpha, double beta, bint twin, int* label,
+                             double* h, double* g, char* work) noexcept nogil:
+    # Depth first over all but the last nodes; scores of later nodes given the states so far are
+    # kept for each depth, so that a labeling costs what its last nodes do.
+    cdef Py_ssize_t n = first.n, width = first.unary_at[n], v = 0, size, i, j, at
+    cdef Py_ssize_t begin = _split(first, &size)
+    cdef double* sum_h = <double*>work          # of the states so far, before node v
+    cdef double* sum_g = sum_h + begin + 1
+    cdef double* given_h = sum_g + begin + 1    # (begin + 1, width)
+    cdef double* given_g = given_h + (begin + 1) * width
+    cdef double* inner_h = given_g + (begin + 1) * width
+    cdef double* inner_g = inner_h + size
+    cdef double* all_h = inner_g + size
+    cdef double* all_g = all_h + size
+    cdef int* trial = <int*>(all_g + size)
+    cdef double near_h, near_g, exact_h, exact_g, top = -INFINITY
+    cdef double slack_h = ROUNDING * (magnitude(first) + fabs(h0)), slack_g = 0, slack
+    cdef double slack_high, slack_low
+    cdef bint found = False
+    for at in range(width):
+        if second.unary[at] > -INFINITY:
+            slack_g += fabs(second.unary[at])
+    if second.pair != NULL:
+        slack_g += magnitude(second)
+    slack_g = ROUNDING * (slack_g + fabs(g0))
+    slack = slack_h + fabs(lam) * slack_g
+    slack_low = slack_g + fabs(beta) * slack_h
+    slack_high = slack_g + fabs(alpha) * slack_h if alpha < INFINITY else INFINITY
+    _inner(first, first.pair, begin, inner_h)
+    _inner(second, second.pair, begin, inner_g)
+    memcpy(given_h, first.unary, width * sizeof(double))
+    memcpy(given_g, second.unary, width * sizeof(double))
+    sum_h[0], sum_g[0] = h0, g0
+    trial[0] = -1
+    while v >= 0:
+        if v < begin:
+            trial[v] += 1
+            if trial[v] == first.states[v]:
+                v -= 1
+                continue
+            at = v * width + first.unary_at[v] + trial[v]
+            sum_h[v + 1], sum_g[v + 1] = sum_h[v] + given_h[at], sum_g[v] + given_g[at]
+            if sum_h[v + 1] == -INFINITY or sum_g[v + 1] == -INFINITY:
+                continue
+            at = v * width
+            _condition(first, first.pair, <int>v, trial[v], given_h + at, given_h + at + width)
+            _condition(second, second.pair, <int>v, trial[v], given_g + at, given_g + at + width)
+            v += 1
+            trial[v] = -1
+            continue
+        at = v * width
+        _outer(first, begin, sum_h[v], given_h + at, inner_h, size, all_h)
+        _outer(second, begin, sum_g[v], given_g + at, inner_g, size, all_g)
+        for i in range(size):
+            near_h, near_g = all_h[i], all_g[i]
+            # No number from -inf passes.
+            if not near_h + lam * near_g + slack > top:
+                continue
+            if not near_g >= beta * near_h - slack_low:
+                continue
+            if alpha < INFINITY and not near_g <= alpha * near_h + slack_high:
+                continue
+            at = i
+            for j in range(begin, n):
+                trial[j] = <int>(at % first.states[j])
+                at /= first.states[j]
+            exact_h, exact_g = h0 + _total(first, trial), g0 + _total(second, trial)
+            if (exact_h > -INFINITY and exact_g > -INFINITY and exact_h + lam * exact_g > top
+                    and _allowed(exact_h, exact_g, alpha, beta, twin)):
+                found = True
+                top = exact_h + lam * exact_g
+                h[0], g[0] = exact_h, exact_g
+                memcpy(label, trial, n * sizeof(int))
+        v -= 1
+    return found
+
+
+def constrained_argmax(GraphModel first not None, GraphModel second not None, double lam,
+                       double alpha, double beta, double h0=0.0, double g0=0.0, bint twin=False):
+    """Return the labeling with the largest ``h + lam g`` among those within an angle.
+
+    Here ``h = h0 + first.score(label)`` and ``g = g0 + second.score(label)``.
+
+    Parameters
+    ----------
+    first, second : GraphModel
+        Two models of the same graph and states, with at most 2**24 labelings.
+    lam : float
+        Weight of g.
+    alpha, beta : float
+        Only labelings with ``beta h < g <= alpha h`` count.  For ``alpha = inf`` these are all
+        with ``beta h < g`` and ``h >= 0``.
+    h0, g0 : float, default=0.0
+        Constants.
+    twin : bool, default=False
+        Only labelings with ``beta h <= g < alpha h`` count instead.
+
+    Returns
+    -------
+    label : ndarray of int of shape (n,), or None
+        None where no labeling is within the angle.
+    h, g : float
+        Its values, or -inf.
+
+    Examples
+    --------
+    >>> from structsolve.plugins.mrf._constrained import constrained_argmax
+    >>> from structsolve.plugins.mrf._model import GraphModel
+    >>> first, second = (GraphModel([3], [], [row], []) for row in ([5, 2, 1], [0, 2, 3]))
+    >>> label, h, g = constrained_argmax(first, second, lam=1, alpha=1, beta=0)
+    >>> label.tolist(), h, g
+    ([1], 2.0, 2.0)
+    """
+    same = np.array_equal(first.states, second.states) and np.array_equal(first.ends, second.ends)
+    if not same:
+        raise ValueError("second: found other states or edges than first has, expected the same")
+    count = 1
+    for k in first.states.tolist():
+        count *= k
+        if count > 2**24:
+            raise ValueError(f"first: found over {2**24} labelings, expected fewer to enumerate")
+    for name, x in (("lam", lam), ("beta", beta), ("h0", h0), ("g0", g0)):
+        if not np.isfinite(x):
+            raise ValueError(f"{name}: found {x}, expected a finite number")
+    if not alpha > -INFINITY:
+        raise ValueError(f"alpha: found {alpha}, expected a finite number, or inf")
+    label = np.zeros(first.model.n, np.intc)
+    cdef int[::1] view = label
+    cdef double[::1] work = np.zeros(constrained_bytes(&first.model) // 8 + 1)
+    cdef double h = -INFINITY, g = -INFINITY
+    cdef bint found
+    with nogil:
+        found = argmax_constrained(&first.model, h0, &second.model, g0, lam, alpha, beta, twin,
+                                   &view[0], &h, &g, <char*>&work[0])
+    return label if found else None, h, g

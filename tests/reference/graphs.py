@@ -1,0 +1,130 @@
+"""Labelings of graphs by enumeration, and the local polytope as a linear program."""
+
+import itertools
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+from structsolve.plugins.mrf._model import GraphModel
+
+KINDS = ["normal", "ties", "tenths", "huge", "zeros", "mixed", "forbidden", "frustrated"]
+NONE = -np.inf
+
+
+def random_model(rng, most_nodes, most_states, kind):
+    """A random graph, with edges in any direction and order."""
+    n = int(rng.integers(1, most_nodes + 1))
+    least = 1 if rng.random() < 0.3 else most_states
+    states = rng.integers(least, most_states + 1, n)
+    pairs = list(itertools.combinations(range(n), 2))
+    rng.shuffle(pairs)
+    if kind != "frustrated":
+        pairs = pairs[: int(rng.integers(0, len(pairs) + 1))]
+    ends = [tuple(pair[:: int(rng.choice([1, -1]))]) for pair in pairs]
+    unary = [scores(rng, kind, (k,)) * (0.2 if kind == "frustrated" else 1) for k in states]
+    return GraphModel(states, ends, unary, [scores(rng, kind, states[list(uv)]) for uv in ends])
+
+
+def scores(rng, kind, shape):
+    if kind == "ties":
+        return rng.integers(-2, 3, shape) * 1.0
+    if kind == "tenths":  # sums of them are equal but for rounding
+        return rng.integers(-9, 10, shape) / 10
+    if kind == "huge":
+        return rng.normal(size=shape) * 10.0 ** rng.integers(-3, 7)
+    if kind == "mixed":
+        return rng.normal(size=shape) * 10.0 ** rng.integers(-3, 7, shape)
+    if kind == "zeros":
+        return rng.integers(-1, 2, shape) * (rng.random(shape) < 0.3)
+    if kind == "forbidden":
+        return np.where(rng.random(shape) < 0.25, NONE, rng.integers(-3, 4, shape))
+    return rng.normal(size=shape)
+
+
+def size(model):
+    """The largest finite score and 1: what differences are measured by."""
+    values = np.abs(np.concatenate([model.unary, model.pair]))
+    return 1 + values[np.isfinite(values)].max(initial=0)
+
+
+def tables(model):
+    """Scores of every node, and of every edge as a matrix."""
+    shapes = model.states[model.ends]
+    return (
+        np.split(model.unary, model.unary_at[1:-1]),
+        [
+            model.pair[a:b].reshape(shape)
+            for a, b, shape in zip(model.pair_at, model.pair_at[1:], shapes)
+        ],
+    )
+
+
+def enumerate_labels(model):
+    """All labelings and their scores."""
+    labels = np.array(list(itertools.product(*map(range, model.states))))
+    unary, pair = tables(model)
+    total = sum(row[labels[:, v]] for v, row in enumerate(unary))
+    for (u, v), table in zip(model.ends, pair):
+        total = total + table[labels[:, u], labels[:, v]]
+    return labels, total
+
+
+def relaxation(model):
+    """Maximum over the local polytope, by HiGHS; -inf where it is empty."""
+    n_unary = len(model.unary)
+    never = np.isneginf(np.concatenate([model.unary, model.pair]))
+    cost = np.where(never, 0, np.concatenate([model.unary, model.pair]))
+    rows, right = [], []
+
+    def row(ones, less=None):
+        rows.append(np.zeros(len(cost)))
+        rows[-1][ones] = 1
+        right.append(1.0 if less is None else 0.0)
+        if less is not None:
+            rows[-1][less] = -1
+
+    for a, b in zip(model.unary_at, model.unary_at[1:]):
+        row(np.arange(a, b))
+    for (u, v), at in zip(model.ends, model.pair_at):
+        shape = model.states[u], model.states[v]
+        index = n_unary + at + np.arange(np.prod(shape)).reshape(shape)
+        for s in range(shape[0]):
+            row(index[s], model.unary_at[u] + s)
+        for t in range(shape[1]):
+            row(index[:, t], model.unary_at[v] + t)
+    found = linprog(
+        -cost,
+        A_eq=sparse.csr_matrix(np.array(rows)),
+        b_eq=right,
+        bounds=np.stack([np.zeros(len(cost)), np.where(never, 0, 1)], axis=1),
+        method="highs",
+    )
+    assert found.status in (0, 2), found
+    return NONE if found.status == 2 else -found.fun
+
+
+def half_integral_score(model, state, pairing=None):
+    """Score of a half-integral point; edges between half nodes as told, or as is best."""
+    unary, pair = tables(model)
+    total = sum(row.mean() if s == 2 else row[s] for row, s in zip(unary, state))
+    for e, ((u, v), table) in enumerate(zip(model.ends, pair)):
+        s, t = state[u], state[v]
+        if s == 2 and t == 2:
+            equal, other = (table[0, 0] + table[1, 1]) / 2, (table[0, 1] + table[1, 0]) / 2
+            total += max(equal, other) if pairing is None else (equal, other)[pairing[e]]
+        elif s == 2:
+            total += table[:, t].mean()
+        else:
+            total += table[s].mean() if t == 2 else table[s, t]
+    return total
+
+
+def fewest_halves(model, value, close):
+    """How many nodes are half in a half-integral optimum with as few as possible of them."""
+    choices = [(0, 1, 2) if k == 2 else (0,) for k in model.states]
+    return min(
+        state.count(2)
+        for state in itertools.product(*choices)
+        if half_integral_score(model, state) >= value - close
+    )

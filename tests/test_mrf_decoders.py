@@ -1,0 +1,236 @@
+"""Decoders of graphs against enumeration and HiGHS, on thousands of small random models."""
+
+import doctest
+import itertools
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference.graphs import (
+    KINDS,
+    NONE,
+    enumerate_labels,
+    fewest_halves,
+    half_integral_score,
+    random_model,
+    relaxation,
+    size,
+)
+
+from structsolve import maxflow
+from structsolve.plugins.mrf import _constrained, _dual, _exact, _local, _model, _roof
+from structsolve.plugins.mrf._constrained import constrained_argmax
+from structsolve.plugins.mrf._dual import tree_reweighted
+from structsolve.plugins.mrf._exact import branch_and_bound
+from structsolve.plugins.mrf._local import local_search
+from structsolve.plugins.mrf._model import GraphModel
+from structsolve.plugins.mrf._roof import roof_duality
+
+SEEDS = st.integers(0, 2**32 - 1)
+FROM = st.sampled_from(KINDS)
+
+
+def complete(rng, n, strength=1.0, field=1.0):
+    """A two-state model of all pairs, with random tables."""
+    ends = np.transpose(np.triu_indices(n, 1))
+    m = len(ends)
+    return GraphModel(
+        [2] * n, ends, rng.normal(size=2 * n) * field, rng.normal(size=4 * m) * strength
+    )
+
+
+@settings(max_examples=1200, deadline=None)
+@given(SEEDS, FROM)
+def test_roof_duality_is_the_relaxation(seed, kind):
+    model = random_model(np.random.default_rng(seed), 6, 2, kind)
+    value, state, pairing = roof_duality(model)
+    expected = relaxation(model)
+    if expected == NONE or value == NONE:
+        assert value == expected
+        return
+    close = 1e-9 * size(model)
+    # HiGHS is right to 1e-7 only; the other side is that the point is feasible by its form.
+    assert value >= expected - 1e-6 * size(model)
+    assert half_integral_score(model, state, pairing) == pytest.approx(value, abs=close)
+    assert value <= expected + 1e-6 * size(model)
+    assert (state < np.where(model.states == 2, 3, 1)).all() and state.min() >= 0
+    half = (state[model.ends] == 2).all(axis=1)
+    assert not pairing[~half].any()
+    labels, scores = enumerate_labels(model)
+    agree = ((labels == state) | (state == 2)).all(axis=1)
+    if scores.max() > NONE:
+        assert scores[agree].max() >= scores.max() - close
+    # No optimum that tells more nodes their state, where rounding does not blur what is one.
+    if kind != "mixed":
+        assert (state == 2).sum() == fewest_halves(model, value, close)
+
+
+@pytest.mark.parametrize("strength", [0.1, 0.3, 1.0])
+@pytest.mark.parametrize("n", [14, 40])
+def test_roof_duality_of_complete_graphs(n, strength):
+    rng = np.random.default_rng(n)
+    for _ in range(3):
+        model = complete(rng, n, strength)
+        value, state, pairing = roof_duality(model)
+        assert value == pytest.approx(relaxation(model), abs=1e-7 * size(model))
+        again = roof_duality(model, repeat=3)
+        assert again[0] == value and (again[1] == state).all() and (again[2] == pairing).all()
+
+
+def test_roof_duality_of_a_submodular_grid_is_the_best_labeling():
+    rng = np.random.default_rng(0)
+    grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(30, 30))
+    ends = np.array(grid.edges)
+    n, m = 900, len(ends)
+    table = np.array([[1.0, 0.0], [0.0, 1.0]]) * rng.random((m, 1, 1))
+    model = GraphModel([2] * n, ends, rng.normal(size=2 * n), list(table))
+    value, state, _ = roof_duality(model)
+    assert (state < 2).all() and model.score(state) == value
+    label, found, bound, proven = branch_and_bound(model)
+    assert proven and found == bound == value
+
+
+@settings(max_examples=800, deadline=None)
+@given(SEEDS, FROM, st.integers(1, 4))
+def test_trws(seed, kind, most):
+    model = random_model(np.random.default_rng(seed), 5, most, kind)
+    label, value, bound, n_iter = tree_reweighted(model)
+    best, relaxed, scale = enumerate_labels(model)[1].max(), relaxation(model), size(model)
+    assert model.score(label) == value <= bound
+    assert bound >= best - 1e-12 * scale and bound >= relaxed - 1e-6 * scale
+    bounds = [tree_reweighted(model, k)[2] for k in (1, 2, 4, 8)]
+    assert bounds == sorted(bounds, reverse=True) and (n_iter < 8 or bound <= bounds[-1])
+    assert tree_reweighted(model, 1)[3] == 1
+    graph = nx.Graph(model.ends.tolist())
+    graph.add_nodes_from(range(len(model.states)))
+    if nx.is_forest(graph):
+        assert n_iter == 1 and value == bound
+        assert best == value or value == pytest.approx(best, abs=1e-12 * scale)
+
+
+def test_trws_meets_tight_relaxations():
+    rng = np.random.default_rng(0)
+    tight = met = best = 0
+    for _ in range(250):
+        model = random_model(rng, 6, 3, "normal")
+        _, value, bound, _ = tree_reweighted(model)
+        relaxed, scores = relaxation(model), enumerate_labels(model)[1]
+        if relaxed - scores.max() < 1e-7:
+            tight += 1
+            met += bound - relaxed < 1e-5
+            best += scores.max() - value < 1e-9
+    assert tight > 200 and met > 0.98 * tight and best > 0.98 * tight
+
+
+@settings(max_examples=1500, deadline=None)
+@given(SEEDS, FROM, st.integers(2, 4))
+def test_local_search(seed, kind, most):
+    rng = np.random.default_rng(seed)
+    model = random_model(rng, 6, most, kind)
+    labels, scores = enumerate_labels(model)
+    start = int(rng.integers(len(labels)))
+    label, value = local_search(model, labels[start])
+    assert model.score(label) == value and value >= model.score(labels[start])
+    assert (local_search(model, labels[start])[0] == label).all()
+    apart = labels != label
+    near = apart.sum(axis=1) <= 1
+    for ends in model.ends:
+        near |= (apart.sum(axis=1) == 2) & apart[:, ends].all(axis=1)
+    better = scores[near].max()
+    assert better == value or better <= value + 1e-9 * size(model)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(SEEDS, FROM, st.integers(1, 4))
+def test_branch_and_bound(seed, kind, most):
+    model = random_model(np.random.default_rng(seed), 6, most, kind)
+    scores, close = enumerate_labels(model)[1], 1e-12 * size(model)
+    best = scores.max()
+    label, value, bound, proven = branch_and_bound(model)
+    assert proven and model.score(label) == value == bound
+    assert value == best or value == pytest.approx(best, abs=close)
+    for limit in (0, 1, 6):
+        label, value, bound, proven = branch_and_bound(model, limit)
+        assert model.score(label) == value <= bound and bound >= best - close
+        assert not proven or value == best or value == pytest.approx(best, abs=close)
+
+
+@pytest.mark.parametrize("n", [17, 20])
+def test_branch_and_bound_of_complete_graphs(n):
+    model = complete(np.random.default_rng(n), n)
+    label, value, bound, proven = branch_and_bound(model)
+    assert proven and value == bound
+    bits = np.arange(2**n)[:, None] >> np.arange(n) & 1
+    labels = bits.astype(np.int8)
+    total = np.zeros(2**n)
+    for v in range(n):
+        total += model.unary[2 * v + labels[:, v]]
+    for (u, v), at in zip(model.ends, model.pair_at):
+        total += model.pair[at + 2 * labels[:, u] + labels[:, v]]
+    assert value == pytest.approx(total.max(), rel=1e-13)
+
+
+def inside(h, g, alpha, beta, twin):
+    if alpha == np.inf:
+        high = np.where(h >= 0, np.inf, NONE)
+    else:
+        high = alpha * h
+    return (beta * h <= g) & (g < high) if twin else (beta * h < g) & (g <= high)
+
+
+@settings(max_examples=2500, deadline=None)
+@given(
+    SEEDS,
+    st.sampled_from(["ties", "normal", "forbidden", "zeros", "frustrated"]),
+    st.sampled_from([2, 2, 3, 5]),
+    st.sampled_from([np.inf, 2.0, 1.0, 0.5]),
+    st.sampled_from([0.0, 0.5, 1.0]),
+    st.booleans(),
+)
+def test_constrained_argmax(seed, kind, most, alpha, beta, twin):
+    """Whole numbers in g and halves in h put labelings right onto both bounds."""
+    rng = np.random.default_rng(seed)
+    first = random_model(rng, 8 if most < 3 else 5, most, kind)
+    pair = rng.integers(0, 2, len(first.pair)) * float(rng.integers(0, 2))
+    second = GraphModel(first.states, first.ends, rng.integers(0, 4, len(first.unary)) / 2, pair)
+    lam, h0, g0 = rng.choice([0, 0.5, 3]), float(rng.integers(-2, 4)), float(rng.integers(0, 2))
+    labels, _ = enumerate_labels(first)
+    h = np.array([first.score(label) for label in labels]) + h0
+    g = np.array([second.score(label) for label in labels]) + g0
+    with np.errstate(invalid="ignore"):
+        allowed = (h > NONE) & inside(h, g, alpha, beta, twin)
+    label, *found = constrained_argmax(first, second, lam, alpha, beta, h0, g0, twin)
+    if not allowed.any():
+        assert label is None and found == [NONE, NONE]
+        return
+    row = int(np.flatnonzero((labels == label).all(axis=1))[0])
+    assert allowed[row] and found == [h[row], g[row]]
+    assert h[row] + lam * g[row] >= (h + lam * g)[allowed].max() - 1e-12
+
+
+def test_huge_scores_do_no_harm():
+    """Sums that overflow end in some answer."""
+    table = np.array([[1e308, -1e308], [-1e308, 1e308]])
+    for signs in itertools.product([1, -1], repeat=3):
+        pair = [table * sign for sign in signs]
+        ends = [[0, 1], [1, 2], [2, 0]]
+        model = GraphModel([2] * 3, ends, [[1e308, -1e308], [0, 1e308], [0, 0]], pair)
+        assert set(roof_duality(model)[1]) <= {0, 1, 2}
+        for label in (
+            tree_reweighted(model)[0],
+            branch_and_bound(model)[0],
+            local_search(model, [0, 1, 0])[0],
+        ):
+            assert set(label) <= {0, 1}
+
+
+@pytest.mark.parametrize(
+    "module",
+    [maxflow, _model, _roof, _dual, _local, _exact, _constrained],
+    ids=lambda m: m.__name__,
+)
+def test_examples_of_compiled_modules(module):
+    found = doctest.testmod(module)
+    assert found.attempted and not found.failed

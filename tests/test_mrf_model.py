@@ -1,0 +1,96 @@
+"""The model of a graph: what it holds, and what it and the decoders refuse."""
+
+import numpy as np
+import pytest
+from reference.graphs import KINDS, enumerate_labels, random_model
+
+from structsolve.plugins.mrf._constrained import constrained_argmax
+from structsolve.plugins.mrf._dual import tree_reweighted
+from structsolve.plugins.mrf._exact import branch_and_bound
+from structsolve.plugins.mrf._local import local_search
+from structsolve.plugins.mrf._model import GraphModel
+from structsolve.plugins.mrf._roof import roof_duality
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_and_adjacency(kind):
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        model = random_model(rng, 5, 3, kind)
+        labels, scores = enumerate_labels(model)
+        found = [model.score(label) for label in labels]
+        np.testing.assert_allclose(found, scores, rtol=1e-12, atol=1e-9)
+        for v in range(len(model.states)):
+            near = model.near[model.near_at[v] : model.near_at[v + 1]]
+            assert near.tolist() == np.flatnonzero((model.ends == v).any(axis=1)).tolist()
+        flat = GraphModel(model.states, model.ends, model.unary, model.pair)
+        assert flat.score(labels[-1]) == found[-1]
+        with pytest.raises(ValueError, match="read-only"):
+            flat.unary[0] = 1
+
+
+GOOD = ([2, 3], [[0, 1]], [[0, 0], [0, 0, 0]], [np.zeros((2, 3))])
+
+
+@pytest.mark.parametrize(
+    "at, bad, message",
+    [
+        (0, [], r"states: found shape \(0,\), expected at least one node"),
+        (0, [2, 0], "states of node 1: found 0, expected at least 1"),
+        (0, [2.0, 3.0], "states: found dtype float64, expected integers"),
+        (0, [2, 2**40], "expected at most"),
+        (1, [[0, 2]], r"ends of edge 0: found \(0, 2\), expected nodes 0 to 1"),
+        (1, [[-1, 0]], "ends of edge 0"),
+        (1, [[1, 1]], "ends of edge 0: found node 1 twice"),
+        (1, [[0, 1], [1, 0]], r"ends of edge 1: found nodes \(1, 0\), which edge 0 joins already"),
+        (1, [0, 1], r"ends: found shape \(2,\)"),
+        (2, [[0, 0]], "unary: found 1 arrays, expected 2, one per node"),
+        (2, [[0, 0], [0, 0]], r"unary of node 1: found shape \(2,\), expected \(3,\)"),
+        (2, np.zeros(4), "unary: found 4 scores, expected 5"),
+        (2, [[0, 0], [0, np.nan, 0]], "unary of node 1: found nan, expected finite scores"),
+        (2, [[np.inf, 0], [0, 0, 0]], "unary of node 0: found inf"),
+        (3, [np.zeros((3, 2))], r"pair of edge 0: found shape \(3, 2\), expected \(2, 3\)"),
+        (3, np.array([0, 0, 0, 0, 0, np.nan]), "pair of edge 0: found nan"),
+        (3, [], "pair: found 0 arrays, expected 1, one per edge"),
+    ],
+)
+def test_models_that_are_refused(at, bad, message):
+    GraphModel(*GOOD)
+    with pytest.raises(ValueError, match=message):
+        GraphModel(*GOOD[:at], bad, *GOOD[at + 1 :])
+
+
+def test_arguments_that_are_refused():
+    model = GraphModel(*GOOD)
+    for bad, message in [
+        ([0], r"label: found shape \(1,\), expected \(2,\)"),
+        ([0, 3], "label of node 1: found 3, expected 0 to 2"),
+        ([-1, 0], "label of node 0: found -1, expected 0 to 1"),
+        ([0.0, 1.0], "label: found dtype float64"),
+    ]:
+        for call in (model.score, lambda label: local_search(model, label)):
+            with pytest.raises(ValueError, match=message):
+                call(bad)
+    with pytest.raises(ValueError, match="states of node 1: found 3, expected at most 2"):
+        roof_duality(model)
+    with pytest.raises(ValueError, match="max_iter: found 0"):
+        tree_reweighted(model, 0)
+    for bad in (-1.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match="tol: found"):
+            tree_reweighted(model, tol=bad)
+    with pytest.raises(ValueError, match="node_limit: found -1"):
+        branch_and_bound(model, -1)
+    other = GraphModel([2, 2], [[0, 1]], np.zeros(4), np.zeros(4))
+    with pytest.raises(ValueError, match="second: found other states or edges"):
+        constrained_argmax(model, other, 1.0, 1.0, 0.0)
+    for at, name in enumerate(("lam", "alpha", "beta", "h0", "g0")):
+        arguments = [1.0, 1.0, 0.0, 0.0, 0.0]
+        arguments[at] = np.nan
+        with pytest.raises(ValueError, match=f"{name}: found nan"):
+            constrained_argmax(other, other, *arguments)
+    wide = GraphModel([2] * 25, [], np.zeros(50), [])
+    with pytest.raises(ValueError, match="expected fewer to enumerate"):
+        constrained_argmax(wide, wide, 1.0, 1.0, 0.0)
+    for call in (roof_duality, tree_reweighted, branch_and_bound):
+        with pytest.raises(TypeError):
+            call(None)
