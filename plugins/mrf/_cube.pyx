@@ -11,6 +11,7 @@ from libc.string cimport memset
 from structsolve.operators cimport Cone
 
 from structsolve.plugins.mrf._model cimport Model, score
+from structsolve.plugins.mrf._walk cimport in_cone
 
 cdef enum:
     LOW = 9         # the tables of 2^LOW doubles stay in the nearest cache
@@ -196,8 +197,8 @@ cdef bint cube_constrained(const Model* model, const Model* cost, const Cone* co
     cdef Py_ssize_t size, k
     cdef unsigned long step
     cdef double h, g, h0, g0, slack_h, slack_g, slack, lam = cone.lam
-    cdef double low_h = cone.beta, high_h = cone.alpha, floor, ceiling, least
-    cdef bint found = False, open_above = cone.alpha == INFINITY, skip
+    cdef double floor, ceiling, least
+    cdef bint found = False, open_above = cone.alpha == INFINITY
     cdef int[64] trial
     _start(&second, cost, _start(&first, model, work))
     size = 1 << first.low
@@ -215,20 +216,16 @@ cdef bint cube_constrained(const Model* model, const Model* cost, const Cone* co
         for k in range(size):
             h = h0 + (first.table[k] + first.line[k])
             g = g0 + (second.table[k] + second.line[k])
-            if h + lam * g <= least or g - low_h * h < floor:
+            if h + lam * g <= least or g - cone.beta * h < floor:
                 continue
             if open_above:
                 if h < -slack_h:
                     continue
-            elif g - high_h * h > ceiling:
+            elif g - cone.alpha * h > ceiling:
                 continue
             _write(&first, first.rest, k, trial)
             h, g = score(model, trial) + cone.h0, score(cost, trial) + cone.g0
-            if cone.twin:
-                skip = not (cone.beta * h <= g and (h >= 0 if open_above else g < cone.alpha * h))
-            else:
-                skip = not (cone.beta * h < g and (h >= 0 if open_above else g <= cone.alpha * h))
-            if skip or (found and h + lam * g <= value[0]):
+            if not in_cone(cone, h, g) or (found and h + lam * g <= value[0]):
                 continue
             found = True
             value[0] = h + lam * g

@@ -14,8 +14,8 @@ from structsolve.plugins.mrf._local cimport climb, climb_bytes
 from structsolve.plugins.mrf._model cimport Model, score
 from structsolve.plugins.mrf._roof cimport half_integral_score, roof_bytes, roof_dual
 from structsolve.plugins.mrf._shape cimport GraphShape
-from structsolve.plugins.mrf._walk cimport (walk_argmax, walk_bytes, walk_constrained,
-                                            walk_marginals)
+from structsolve.plugins.mrf._walk cimport (in_cone, walk_argmax, walk_bytes,
+                                            walk_constrained, walk_marginals)
 
 DECODERS = {None: NONE, "forest": FOREST, "walk": WALK, "roof-duality": ROOF, "trws": TRWS,
             "program": PROGRAM}
@@ -189,10 +189,7 @@ cdef class GraphOracle(Oracle):
                 found = cube_constrained(&model, &weights, cone, label, value, rest)
             else:
                 found = walk_constrained(&model, &weights, cone, label, value, rest)
-            if not found:
-                return 0
-            self.shape.indicate(i, label, mu)
-            return 1
+            return 1 if found else 0
         with gil:
             kind = self._ask_constrained(i, &model, &weights, cone, mu, label, value)
         return kind
@@ -283,13 +280,15 @@ cdef class GraphOracle(Oracle):
         if answer is None:
             return 0
         marginals = np.zeros(self.shape.max_unary + self.shape.max_pair)
+        cdef double h, g
         cdef double[::1] view = marginals
         cdef double* pairs = &view[0] + self.shape.max_unary
         if self._keep(model, answer, &view[0], label):
-            value[0] = (score(model, label) + cone.h0
-                        + cone.lam * (score(weights, label) + cone.g0))
-            self.shape.indicate(i, label, mu)
-            return 1
+            h, g = score(model, label) + cone.h0, score(weights, label) + cone.g0
+            # A label on a strict side is still a point of the relaxation.
+            if in_cone(cone, h, g):
+                value[0] = h + cone.lam * g
+                return 1
         value[0] = (_inner(model, &view[0], pairs) + cone.h0
                     + cone.lam * (_inner(weights, &view[0], pairs) + cone.g0))
         self.shape.scatter(i, &view[0], pairs, mu)

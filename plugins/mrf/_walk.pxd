@@ -12,3 +12,5 @@ cdef void walk_marginals(const Model* model, double* out, char* work) noexcept n
 # returns 0 where no labeling is in it, else 1.
 cdef bint walk_constrained(const Model* model, const Model* cost, const Cone* cone, int* label,
                            double* value, char* work) noexcept nogil
+# Is a point of the label plane in the cone, strict and closed sides as it says?
+cdef bint in_cone(const Cone* cone, double h, double g) noexcept nogil

@@ -175,22 +175,22 @@ cdef void walk_marginals(const Model* model, double* out, char* work) noexcept n
         _moved(&h, walk.state, v, before)
 
 
-cdef inline bint _inside(const Cone* cone, double h, double g, double slack_h,
-                         double slack_g) noexcept nogil:
-    # Strict and closed sides as the cone says where the slacks are 0, wider with them.  An
-    # infinite alpha asks for h >= 0 alone, of the twin too.
-    cdef double low = cone.beta * h - cone.beta * slack_h, high
-    if cone.alpha == INFINITY:
-        if h < -slack_h:
-            return False
-        high = INFINITY
-    else:
-        high = cone.alpha * h + cone.alpha * slack_h
-    if slack_h > 0 or slack_g > 0:
-        return low <= g + slack_g and g - slack_g <= high
+cdef bint in_cone(const Cone* cone, double h, double g) noexcept nogil:
+    # An infinite alpha asks for h >= 0 alone, of the twin too.
+    cdef bint open_above = cone.alpha == INFINITY
     if cone.twin:
-        return low <= g and g < high
-    return low < g and g <= high
+        return cone.beta * h <= g and (h >= 0 if open_above else g < cone.alpha * h)
+    return cone.beta * h < g and (h >= 0 if open_above else g <= cone.alpha * h)
+
+
+cdef inline bint _near_cone(const Cone* cone, double h, double g, double slack_h,
+                            double slack_g) noexcept nogil:
+    # May it be in the cone, where h and g are wrong by the slacks at most?
+    if g + slack_g < cone.beta * h - cone.beta * slack_h:
+        return False
+    if cone.alpha == INFINITY:
+        return h >= -slack_h
+    return g - slack_g <= cone.alpha * h + cone.alpha * slack_h
 
 
 cdef bint walk_constrained(const Model* model, const Model* cost, const Cone* cone, int* label,
@@ -210,11 +210,11 @@ cdef bint walk_constrained(const Model* model, const Model* cost, const Cone* co
     slack = slack_h + cone.lam * slack_g
     while True:
         h, g = first.total + cone.h0, second.total + cone.g0
-        if h > -INFINITY and (not found or h + cone.lam * g > value[0] - slack) and _inside(
+        if h > -INFINITY and (not found or h + cone.lam * g > value[0] - slack) and _near_cone(
                 cone, h, g, slack_h, slack_g):
             h = score(model, walk.state) + cone.h0
             g = score(cost, walk.state) + cone.g0
-            if _inside(cone, h, g, 0, 0) and (not found or h + cone.lam * g > value[0]):
+            if in_cone(cone, h, g) and (not found or h + cone.lam * g > value[0]):
                 value[0] = h + cone.lam * g
                 memcpy(label, walk.state, model.n * sizeof(int))
                 found = True

@@ -90,7 +90,8 @@ def check_structure(
     Notes
     -----
     Checked are the declaration (parameters, ``clone``, packing, ``state``), the oracle (optimal
-    at random, tied and zero scores, its value, ties, scratch memory, threads), k-best,
+    at random, tied and zero scores where it calls itself exact, its value, its bound, ties, scratch
+    memory, threads), its relaxation, its answers within a cone of the label plane, k-best,
     max-marginals, the loss-augmented oracle, parts, losses, projections, hard constraints on
     nodes, and that solvers agree.  What an operator does not announce is not asked for.
 
@@ -100,7 +101,7 @@ def check_structure(
     >>> check_structure("chain", n_cases=1)
     """
     from .. import registry
-    from . import _declaration, _operators, _training
+    from . import _declaration, _operators, _relaxed, _training
 
     structure = registry.get_structure(structure)
     _declaration.check_parameters(structure)
@@ -111,6 +112,9 @@ def check_structure(
         case.enumerate()
         _operators.check_parts(case)
         _operators.check_oracle(case)
+        _relaxed.check_bound(case)
+        _relaxed.check_relaxation(case)
+        _relaxed.check_constrained(case, loss)
         _operators.check_kbest(case)
         _operators.check_max_marginals(case)
         _operators.check_constraints(case)

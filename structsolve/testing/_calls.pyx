@@ -3,7 +3,7 @@
 Arrays are taken as they are: their sizes are the caller's business.
 """
 
-from ..operators cimport Loss, Oracle, Parts, Projection
+from ..operators cimport Cone, Loss, Oracle, Parts, Projection
 
 
 def argmax(Oracle oracle, Py_ssize_t i, double[::1] theta, int[::1] label, double[::1] value,
@@ -35,6 +35,34 @@ def argmax_augmented(Oracle oracle, Py_ssize_t i, double[::1] theta, int[::1] la
     """Write the most violated label, its value and its loss."""
     with nogil:
         oracle.argmax_augmented(i, &theta[0], &label[0], &value[0], &loss[0], &work[0])
+
+
+def argmax_bounded(Oracle oracle, Py_ssize_t i, double[::1] theta, int[::1] label,
+                   double[::1] value, double[::1] bound, char[::1] work):
+    """Write a label, its value, and an upper bound of the best value."""
+    with nogil:
+        oracle.argmax_bounded(i, &theta[0], &label[0], &value[0], &bound[0], &work[0])
+
+
+def relax(Oracle oracle, Py_ssize_t i, double[::1] theta, double[::1] mu, int[::1] label,
+          double[::1] value, char[::1] work):
+    """Write the maximiser over the relaxation and its value; return whether it is a label's."""
+    cdef int integral
+    with nogil:
+        integral = oracle.relax(i, &theta[0], &mu[0], &label[0], &value[0], &work[0])
+    return integral
+
+
+def argmax_constrained(Oracle oracle, Py_ssize_t i, double[::1] theta, double[::1] cost, pair,
+                       double[::1] mu, int[::1] label, double[::1] value, char[::1] work):
+    """Write the best point in a cone; return its kind."""
+    cdef Cone cone
+    cdef int kind
+    cone.h0, cone.g0, cone.lam, cone.alpha, cone.beta, cone.twin = pair
+    with nogil:
+        kind = oracle.argmax_constrained(i, &theta[0], &cost[0], &cone, &mu[0], &label[0],
+                                         &value[0], &work[0])
+    return kind
 
 
 def kbest(Oracle oracle, Py_ssize_t i, double[::1] theta, Py_ssize_t k, int[::1] labels,

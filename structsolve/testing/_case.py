@@ -293,6 +293,68 @@ class Case:
         value, loss = out["value"].array[0], out["loss"].array[0]
         return out["label"].array.copy(), float(value), float(loss)
 
+    def argmax_bounded(self, i: int, theta: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """Return a label, its value and the bound."""
+        out = {
+            "label": Guarded(self.label_size(i), np.int32, -7),
+            "value": Guarded(1, np.float64, np.nan),
+            "bound": Guarded(1, np.float64, np.nan),
+            "work": self._work(self.oracle.work_bytes, -1),
+        }
+        self._call(
+            "Oracle.argmax_bounded",
+            i,
+            theta,
+            out,
+            lambda *memory: _calls.argmax_bounded(self.oracle, i, *memory),
+        )
+        value, bound = out["value"].array[0], out["bound"].array[0]
+        return out["label"].array.copy(), float(value), float(bound)
+
+    def relax(self, i: int, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, float]:
+        """Return the maximiser over the relaxation, its label if it is one's, and its value."""
+        what = "Oracle.relax"
+        out = {
+            "mu": Guarded(len(theta), np.float64, np.nan),
+            "label": Guarded(self.label_size(i), np.int32, -7),
+            "value": Guarded(1, np.float64, np.nan),
+            "work": self._work(self.oracle.work_bytes, -1),
+        }
+        integral = self._call(
+            what, i, theta, out, lambda *memory: _calls.relax(self.oracle, i, *memory)
+        )
+        if integral not in (0, 1):
+            self.fail(what, "returns 1 for a label, else 0", i, integral, "0 or 1")
+        label = out["label"].array.copy() if integral else None
+        return out["mu"].array.copy(), label, float(out["value"].array[0])
+
+    def argmax_constrained(
+        self, i: int, theta: np.ndarray, cost: np.ndarray, cone: Any
+    ) -> tuple[int, np.ndarray, np.ndarray, float]:
+        """Return the kind of the answer, mu (of kind 2), the label (of kind 1), and the value."""
+        what = "Oracle.argmax_constrained"
+        costs = Guarded(len(cost), np.float64, cost)
+        out = {
+            "mu": Guarded(len(theta), np.float64, np.nan),
+            "label": Guarded(self.label_size(i), np.int32, -7),
+            "value": Guarded(1, np.float64, np.nan),
+            "work": self._work(self.oracle.work_bytes, -1),
+        }
+        kind = self._call(
+            what,
+            i,
+            theta,
+            out,
+            lambda theta, *memory: _calls.argmax_constrained(
+                self.oracle, i, theta, costs.memory, cone, *memory
+            ),
+        )
+        if kind not in (0, 1, 2):
+            self.fail(what, "returns a kind of answer", i, kind, "0, 1 or 2")
+        if costs.array.tobytes() != cost.tobytes():
+            self.fail(what, "leaves the costs as they are", i, costs.array, cost)
+        return kind, out["mu"].array, out["label"].array, float(out["value"].array[0])
+
     def kbest(self, i: int, theta: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the k best labels and their values."""
         size = self.label_size(i)

@@ -1,0 +1,235 @@
+"""Checks of what an oracle may give beside a best label: bounds, relaxations, cones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import problem
+from ..structure import ConePair
+from ._case import TOLERANCE, Case
+
+# What a linear-programming solver may leave.
+LOOSE = 1e-6
+
+
+def check_bound(case: Case) -> None:
+    """``argmax_bounded``: its label's value, and a bound that no label exceeds."""
+    what = "Oracle.argmax_bounded"
+    for i in range(case.n):
+        for kind, theta in case.thetas(i).items():
+            scores = case.mu[i] @ theta
+            label, value, bound = case.argmax_bounded(i, theta)
+            row = case.find(i, label)
+            if row is None:
+                case.fail(what, f"returns a label of the example ({kind} theta)", i, label, "one")
+            case.near(what, f"returns the value of its label ({kind} theta)", i, value, scores[row])
+            best = scores.max()
+            if not bound >= best - TOLERANCE * (1 + abs(best)):
+                case.fail(
+                    what,
+                    f"returns a bound that no label exceeds ({kind} theta)",
+                    i,
+                    bound,
+                    f"at least {float(best)!r}",
+                )
+            if not bound >= value:
+                case.fail(what, f"has a bound of at least its value ({kind} theta)", i, bound, value)
+            if case.oracle.exact and bound > best + TOLERANCE * (1 + abs(best)):
+                case.fail(
+                    what, f"is exact, so its bound is the maximum ({kind} theta)", i, bound, best
+                )
+
+
+def check_relaxation(case: Case) -> None:
+    """``relax``: at least the maximum, the value of its mu, and truthful about labels."""
+    if not case.oracle.has_relaxed:
+        return
+    what = "Oracle.relax"
+    for i in range(case.n):
+        for kind, theta in case.thetas(i).items():
+            scores = case.mu[i] @ theta
+            mu, label, value = case.relax(i, theta)
+            _check_point(case, what, i, kind, mu)
+            if label is not None:
+                row = case.find(i, label)
+                if row is None:
+                    case.fail(what, f"returns a label of the example ({kind} theta)", i, label, "one")
+                case.near(
+                    what, f"returns the mu of the label it returns ({kind})", i, mu, case.mu[i][row]
+                )
+            elif (np.abs(case.mu[i] - mu).max(axis=1) < TOLERANCE).any():
+                row = int(np.abs(case.mu[i] - mu).max(axis=1).argmin())
+                case.fail(
+                    what,
+                    f"tells where mu is that of a label ({kind} theta)",
+                    i,
+                    "0",
+                    f"1, and the label {case.labels[i][row]}",
+                )
+            case.near(what, f"returns the value of its mu ({kind} theta)", i, value, mu @ theta)
+            best = scores.max()
+            if not value >= best - LOOSE * (1 + abs(best)):
+                case.fail(
+                    what,
+                    f"attains at least the best label's score ({kind} theta)",
+                    i,
+                    value,
+                    f"at least {float(best)!r}",
+                )
+
+
+def _check_point(case: Case, what: str, i: int, kind: str, mu: np.ndarray) -> None:
+    """Padding is 0, and sums that all labels share are kept: of every row, of every block."""
+    if not np.isfinite(mu).all():
+        case.fail(what, f"returns a finite mu ({kind} theta)", i, mu, "finite numbers")
+    if np.any(mu[case.padding[i]] != 0):
+        case.fail(what, "leaves padding zero", i, mu[case.padding[i]], 0)
+    sizes = case.sizes(i)
+    views = case.layout.theta_views(mu, *sizes)
+    of_labels = [case.layout.theta_views(row, *sizes) for row in case.mu[i]]
+    for block in case.layout.blocks:
+        found = views[block.name]
+        labels = np.array([v[block.name] for v in of_labels])
+        if (labels >= 0).all() and found.size and found.min() < -LOOSE:
+            case.fail(what, f"has no negative parts ({block.name}, {kind} theta)", i, found, ">= 0")
+        # A shared block is one row; the others have one per node or edge.
+        rows = (1, -1) if block.kind == "shared" else (len(found), -1)
+        if not found.size:
+            continue
+        sums = labels.reshape(len(labels), *rows).sum(axis=2)
+        given = found.reshape(rows).sum(axis=1)
+        fixed = (sums == sums[0]).all(axis=0)
+        off = np.abs(given - sums[0])
+        if (off[fixed] > LOOSE * (1 + np.abs(sums[0][fixed]))).any():
+            case.fail(
+                what,
+                f"keeps the sums that all labels share ({block.name}, {kind} theta)",
+                i,
+                given[fixed],
+                sums[0][fixed],
+            )
+
+
+def check_constrained(case: Case, loss: Any) -> None:
+    """``argmax_constrained`` against enumeration, in cones whose sides go through labels."""
+    if not case.oracle.has_constrained:
+        return
+    for i in range(case.n):
+        thetas = case.thetas(i)
+        for kind in ("random", "tied", "zero"):
+            theta = thetas[kind]
+            cost, g0 = _cost(case, loss, i)
+            h_all, g_all = case.mu[i] @ theta, case.mu[i] @ cost + g0
+            for _ in range(8):
+                h0 = _offset(case, h_all, kind)
+                _check_cone(case, i, kind, theta, cost, _cone(case, h_all + h0, g_all, h0, g0))
+
+
+def _cost(case: Case, loss: Any, i: int) -> tuple[np.ndarray, float]:
+    """Return the costs of parts of the loss; integers on node parts where it does not decompose."""
+    from . import _calls
+
+    native = problem.ask_loss(case.space, case.examples, loss)
+    cost = np.zeros(case.layout.theta_size(*case.sizes(i)))
+    if native.decomposes:
+        return cost, _calls.augment(native, i, 1.0, cost)
+    cost[:] = case.rng.integers(0, 3, len(cost))
+    cost[case.padding[i]] = 0
+    return cost, 0.0
+
+
+def _offset(case: Case, h: np.ndarray, kind: str) -> float:
+    """Return an h0 with positive and negative h; of integer scores an integer."""
+    offset = -case.rng.choice(h) + case.rng.choice([0.0, 1.0, 2.0])
+    return float(offset if kind == "random" else np.round(offset))
+
+
+def _cone(case: Case, h: np.ndarray, g: np.ndarray, h0: float, g0: float) -> ConePair:
+    """Return a cone; most sides go through labels, exactly so where h is a power of two."""
+    positive = h > 0
+    slopes = [0.0, *(g[positive] / h[positive])] if positive.any() else [0.0, 0.5, 1.0]
+    beta, alpha = sorted(case.rng.choice(slopes, 2).tolist())
+    beta = max(beta, 0.0)
+    if case.rng.random() < 0.3 or alpha <= beta:
+        alpha = np.inf
+    if case.rng.random() < 0.3:
+        beta = 0.0
+    lam = float(case.rng.choice([0.25, 1.0, 4.0]))
+    return ConePair(h0, g0, lam, alpha, beta, bool(case.rng.random() < 0.5))
+
+
+def _inside(h: np.ndarray, g: np.ndarray, cone: ConePair, slack: float) -> np.ndarray:
+    """Tell which points are in the cone; wider by a positive slack, narrower by a negative one."""
+    with np.errstate(invalid="ignore"):
+        low, high = cone.beta * h, np.where(np.isinf(cone.alpha), np.inf, cone.alpha * h)
+    if slack == 0:
+        left = low <= g if cone.twin else low < g
+        right = g < high if cone.twin else g <= high
+    else:
+        left, right = low <= g + slack, g - slack <= high
+    return left & right & ((h >= -slack) | np.isfinite(cone.alpha))
+
+
+def _check_cone(
+    case: Case, i: int, kind: str, theta: np.ndarray, cost: np.ndarray, cone: ConePair
+) -> None:
+    what, where = "Oracle.argmax_constrained", f"({kind} theta, {cone})"
+    h, g = case.mu[i] @ theta + cone.h0, case.mu[i] @ cost + cone.g0
+    values = h + cone.lam * g
+    # Sums of integers are exact, and so are these cones' sides where they must be; others round.
+    size = 1 + np.abs(h).max() * (1 + (cone.alpha if np.isfinite(cone.alpha) else 0))
+    size += np.abs(g).max() + np.abs(values).max()
+    rounding = TOLERANCE * size
+    on_side = np.zeros(len(h), dtype=bool)
+    for factor in (cone.beta, cone.alpha):
+        if np.isfinite(factor):
+            off = np.abs(g - factor * h)
+            on_side |= (off > 0) & (off < rounding)
+            if kind == "random":
+                on_side |= off < rounding
+    if np.isinf(cone.alpha) and kind == "random":
+        on_side |= np.abs(h) < rounding
+    inside = _inside(h, g, cone, 0.0)
+    sure, possible = inside & ~on_side, inside | on_side
+    best = values[sure].max(initial=-np.inf)
+    answer, mu, label, value = case.argmax_constrained(i, theta, cost, cone)
+    if answer == 0:
+        if sure.any():
+            row = int(np.where(sure, values, -np.inf).argmax())
+            case.fail(
+                what,
+                f"finds a label where the cone holds one {where}",
+                i,
+                "none",
+                f"{case.labels[i][row]} at h={h[row]}, g={g[row]}",
+            )
+        return
+    if answer == 1:
+        row = case.row(i, label) if case.find(i, label) is not None else -1
+        if row < 0:
+            case.fail(what, f"returns a label of the example {where}", i, label, "one listed")
+        if not possible[row]:
+            case.fail(
+                what,
+                f"returns a label in the cone {where}",
+                i,
+                f"{label} at h={h[row]}, g={g[row]}",
+                "another, or kind 2",
+            )
+        case.near(what, f"returns the value of its label {where}", i, value, values[row])
+        slack = TOLERANCE * (1 + abs(best)) if sure.any() else 0.0
+    else:
+        _check_point(case, what, i, kind, mu)
+        at_h, at_g = mu @ theta + cone.h0, mu @ cost + cone.g0
+        if not _inside(np.array([at_h]), np.array([at_g]), cone, LOOSE * size)[0]:
+            case.fail(what, f"returns a point in the closed cone {where}", i, (at_h, at_g), "one")
+        case.near(
+            what, f"returns the value of its mu {where}", i, value, at_h + cone.lam * at_g
+        )
+        slack = LOOSE * (1 + abs(best)) if sure.any() else 0.0
+    if value < best - slack:
+        case.fail(
+            what, f"attains the best value in the cone {where}", i, value, f"at least {float(best)!r}"
+        )
