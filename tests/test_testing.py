@@ -8,6 +8,7 @@ from wrong_structures import (
     OtherProjectionStructure,
     OwnLoss,
     OwnLossStructure,
+    PowersStructure,
     SecondBest,
     WrongStructure,
 )
@@ -125,6 +126,10 @@ def _at_zero(self):
 def test_unknown_structure_lists_the_known_ones():
     with pytest.raises(ValueError, match="unknown structure 'chian'; known: .*'chain'"):
         check_structure("chian")
+
+
+def test_bounds_relaxations_and_cones_pass():
+    check_structure(PowersStructure(), n_cases=3, solvers=())
 
 
 def test_messages_say_how_to_see_it_again():

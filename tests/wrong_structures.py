@@ -135,6 +135,125 @@ class SharedWorkspace(PyChainSpace):
         return super().argmax(examples, i, held)
 
 
+class Powers(PyChainSpace):
+    """Bounds, a relaxation and cones, by enumeration: all as they should be."""
+
+    def argmax(self, examples, i, theta):
+        return self.ranked(examples, i, theta)[0][:2][-1]  # the second best
+
+    def argmax_bounded(self, examples, i, theta):
+        return self.argmax(examples, i, theta), self.best(examples, i, theta)
+
+    def best(self, examples, i, theta):
+        return self.ranked(examples, i, theta)[1].max()
+
+    def relax(self, examples, i, theta):
+        label = self.ranked(examples, i, theta)[0][0]
+        return self.parts(examples, i, label), label
+
+    def argmax_constrained(self, examples, i, theta, cost, cone):
+        labels = self.enumerate_labels(examples, i)
+        h = cone.h0 + np.array([self.score(examples, i, theta, y) for y in labels])
+        g = cone.g0 + np.array([self.score(examples, i, cost, y) for y in labels])
+        allowed = self.in_cone(h, g, cone)
+        if not allowed.any():
+            return None
+        label = labels[np.where(allowed, h + cone.lam * g, -np.inf).argmax()]
+        return self.parts(examples, i, label), label
+
+    def in_cone(self, h, g, cone):
+        with np.errstate(invalid="ignore"):
+            high = np.where(np.isinf(cone.alpha), np.inf, cone.alpha * h)
+        left = cone.beta * h <= g if cone.twin else cone.beta * h < g
+        right = g < high if cone.twin else g <= high
+        return left & right & (np.isfinite(cone.alpha) | (h >= 0))
+
+
+class PowersStructure(WrongStructure):
+    space_class = Powers
+
+
+@wrong(r"Oracle.argmax_bounded .* returns a bound that no label exceeds")
+class BoundTooLow(Powers):
+    def best(self, examples, i, theta):
+        return self.score(examples, i, theta, self.argmax(examples, i, theta))
+
+
+@wrong(r"Oracle.argmax_bounded .* answers without an exception")
+class BoundMissing(Powers):
+    def argmax_bounded(self, examples, i, theta):
+        return self.argmax(examples, i, theta)
+
+
+@wrong(r"Oracle.relax .* attains at least the best label's score")
+class RelaxBelow(Powers):
+    def relax(self, examples, i, theta):
+        label = self.ranked(examples, i, theta)[0][-1]
+        return self.parts(examples, i, label), label
+
+
+@wrong(r"Oracle.relax .* tells where mu is that of a label")
+class RelaxHidesALabel(Powers):
+    def relax(self, examples, i, theta):
+        return super().relax(examples, i, theta)[0], None
+
+
+@wrong(r"Oracle.relax .* returns the mu of the label it returns")
+class RelaxOfAnotherLabel(Powers):
+    def relax(self, examples, i, theta):
+        mu, _ = super().relax(examples, i, theta)
+        return mu, self.ranked(examples, i, theta)[0][-1]
+
+
+@wrong(r"Oracle.relax .* keeps the sums that all labels share \(node")
+class RelaxOutside(Powers):
+    def relax(self, examples, i, theta):
+        mu, label = super().relax(examples, i, theta)
+        return {**mu, "node": 1.5 * mu["node"]}, None
+
+
+@wrong(r"Oracle.relax .* has no negative parts \(node")
+class RelaxNegative(Powers):
+    def relax(self, examples, i, theta):
+        mu, label = super().relax(examples, i, theta)
+        node = mu["node"].copy()
+        node[0, :2] += (-1.5, 1.5)
+        return {**mu, "node": node}, None
+
+
+@wrong(r"Oracle.argmax_constrained .* returns a label in the cone")
+class ConeIgnored(Powers):
+    def in_cone(self, h, g, cone):
+        return np.ones(len(h), dtype=bool)
+
+
+@wrong(r"Oracle.argmax_constrained .* returns a label in the cone")
+class ConeWithClosedSides(Powers):
+    def in_cone(self, h, g, cone):
+        return super().in_cone(h, g, cone) | super().in_cone(
+            h, g, cone._replace(twin=not cone.twin)
+        )
+
+
+@wrong(r"Oracle.argmax_constrained .* finds a label where the cone holds one")
+class ConeAlwaysEmpty(Powers):
+    def argmax_constrained(self, examples, i, theta, cost, cone):
+        return None
+
+
+@wrong(r"Oracle.argmax_constrained .* attains the best value in the cone")
+class ConeWithoutLambda(Powers):
+    def argmax_constrained(self, examples, i, theta, cost, cone):
+        return super().argmax_constrained(examples, i, theta, cost, cone._replace(lam=0.0))
+
+
+@wrong(r"Oracle.argmax_constrained .* returns a point in the closed cone")
+class ConeOfAPointOutside(Powers):
+    def argmax_constrained(self, examples, i, theta, cost, cone):
+        best = self.ranked(examples, i, theta)[0][0]
+        return self.parts(examples, i, best), None
+
+
 @wrong(r"Oracle.kbest .* returns the best first")
 class KBestUnsorted(PyChainSpace):
     def kbest(self, examples, i, theta, k):

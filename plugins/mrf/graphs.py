@@ -52,8 +52,8 @@ def check_edges(edges: Any, n_nodes: int, where: str, node: str = "node") -> np.
     if same.size:
         first, second = order[same[0]], order[same[0] + 1]
         raise ValueError(
-            f"{where}: edge {second} joins {node}s {tuple(pairs[second].tolist())}, which edge {first} "
-            "joins already; keep one of them"
+            f"{where}: edge {second} joins {node}s {tuple(pairs[second].tolist())}, which edge "
+            f"{first} joins already; keep one of them"
         )
     return np.ascontiguousarray(pairs, dtype=np.int32)
 
@@ -66,9 +66,7 @@ def check_states(n_states: Any, n_nodes: int | None) -> np.ndarray | None:
     if states.dtype.kind not in "iu" or states.ndim > 1 or states.size == 0:
         raise ValueError(f"n_states is {n_states!r}, expected an integer or one per node")
     if states.ndim == 1 and n_nodes is None:
-        raise ValueError(
-            "n_states is a list, which needs one graph for all examples: give edges="
-        )
+        raise ValueError("n_states is a list, which needs one graph for all examples: give edges=")
     if states.ndim == 1 and len(states) != n_nodes:
         raise ValueError(f"n_states has {len(states)} entries, expected {n_nodes}, one per node")
     if states.min() < 1:
@@ -119,9 +117,9 @@ def stack_graphs(
         _check_one_graph(offsets)
         return Examples(offsets, nodes)
     if not isinstance(X, (list, tuple)) or len(X) == 0:
+        found = "empty" if isinstance(X, (list, tuple)) else f"a {type(X).__name__}"
         raise ValueError(
-            f"X is {'empty' if isinstance(X, (list, tuple)) else type(X).__name__}, expected a list "
-            f"with ({', '.join(wanted)}) of each example"
+            f"X is {found}, expected a list with ({', '.join(wanted)}) of each example"
         )
     graphs = [_parts(x, i, wanted) for i, x in enumerate(X)]
     nodes, offsets = packing.stack_rows([g["node_features"] for g in graphs], n_features)
@@ -133,8 +131,8 @@ def stack_graphs(
             check_edges(g["edges"], int(offsets[i + 1] - offsets[i]), f"X, example {i}, edges")
             for i, g in enumerate(graphs)
         ]
-        counts = [len(e) for e in ends]
-        examples.edge_offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        sizes = [len(e) for e in ends]
+        examples.edge_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         examples.topology["ends"] = np.concatenate(ends)
         # The digest of training data covers features and labels; this makes it cover the graphs.
         digest = hashlib.sha256(examples.topology["ends"].tobytes())
@@ -221,7 +219,8 @@ def _from_networkx(graph: Any, i: int, with_features: bool) -> dict[str, Any]:
         for name, attributes in items:
             if "features" not in attributes:
                 raise ValueError(
-                    f"X, example {i}: {what} {name!r} has no attribute 'features', expected an array"
+                    f"X, example {i}: {what} {name!r} has no attribute 'features', expected an "
+                    "array"
                 )
             rows.append(np.atleast_1d(attributes["features"]))
         return np.array(rows)

@@ -178,7 +178,7 @@ class _Program:
         cost_pair: np.ndarray,
         cone: Any,
     ) -> Any:
-        """Return marginals with the largest h + lam g in the closed cone, None where it is empty."""
+        """Return marginals with the largest h + lam g in the closed cone, None if it is empty."""
         side = (cost_unary, cost_pair, cone)
         polytope, _, found = self._ask(shape, i, unary, pair, warm=False, side=side)
         return None if found is None else polytope.marginals(found[0])
@@ -187,9 +187,9 @@ class _Program:
 class HighsProgram(_Program):
     """The relaxation by HiGHS; with ``integer`` the best labeling itself.
 
-    One model per graph and thread is kept, of which only costs change.  ``relax`` starts from the last
-    basis; of several optima it may return another one then.  ``decode`` always starts anew, so that
-    its labeling depends on nothing but the scores.
+    One model per graph and thread is kept, of which only costs change.  ``relax`` starts from the
+    last basis; of several optima it may return another one then.  ``decode`` always starts anew, so
+    that its labeling depends on nothing but the scores.
     """
 
     def __init__(self, integer: bool = False):
@@ -256,7 +256,8 @@ class _Highs:
                 return None
             if found != status.kOptimal:
                 raise ValueError(
-                    f"HiGHS gave up on a graph of {self.polytope.n} nodes: {found}; scale the scores"
+                    f"HiGHS gave up on a graph of {self.polytope.n} nodes: {found}; scale the "
+                    "scores"
                 )
         return np.array(self.highs.getSolution().col_value)
 
@@ -269,7 +270,9 @@ class _Highs:
             x = np.round(x)
             return x, float(c @ x)
         dual = np.array(self.highs.getSolution().row_dual)
-        return x, self.polytope.bound(np.where(barred, -np.inf, c) if barred is not None else c, dual)
+        return x, self.polytope.bound(
+            np.where(barred, -np.inf, c) if barred is not None else c, dual
+        )
 
     def constrained(
         self, c: np.ndarray, h0: float, d: np.ndarray, g0: float, cone: Any, barred: Any

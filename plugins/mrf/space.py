@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from structsolve import labels, packing
+from structsolve import labels
 from structsolve.blocks import Block, Layout
 from structsolve.examples import Examples
 from structsolve.structure import NodeSpace, Structure
@@ -35,12 +35,12 @@ class MRFStructure(Structure):
         Number of states, of all nodes or of each node of the one graph; labels are then integers
         from 0.  By default the labels are the classes of the training data, for every node.
     oracle : str, default="auto"
-        How the best labeling is found.  "exact": always the best (forests by dynamic programming, small
-        graphs by enumeration or branch and bound).  "roof-duality": two states, the linear relaxation
-        by one maximum flow; "trws": any number of states, dual block-coordinate ascent; "lp": the linear
-        relaxation by HiGHS; "cvxpy:SOLVER": the same by another solver.  These four round, search
-        locally, and say how far from the best they may be.  "auto": "exact" where that is cheap, else
-        "roof-duality" or "trws".
+        How the best labeling is found.  "exact": always the best (forests by dynamic programming,
+        small graphs by enumeration, others as integer programs).  "roof-duality": two states, the
+        linear relaxation by one maximum flow; "trws": any number of states, dual block-coordinate
+        ascent; "lp": the linear relaxation by HiGHS; "cvxpy:SOLVER": the same by another solver.
+        These four round, search locally, and say how far from the best they may be.  "auto":
+        "exact" where that is cheap, else "roof-duality" or "trws".
     predict_oracle : str, optional
         Another oracle for prediction; the same by default.
     max_iter : int, default=100
@@ -51,8 +51,8 @@ class MRFStructure(Structure):
     X is a list with one graph per example: a pair ``(node_features, edges)``; a triple with
     ``edge_features`` of shape (edges, n_edge_features) for ``tables="features"``; or a networkx
     graph, whose nodes (and edges) carry arrays under the attribute ``"features"``: nodes count
-    in the order of ``graph.nodes``, edges in that of ``graph.edges``.  With ``edges=`` it is a list of
-    node features (or an array of shape (n, nodes, n_features)), or of pairs ``(node_features,
+    in the order of ``graph.nodes``, edges in that of ``graph.edges``.  With ``edges=`` it is a list
+    of node features (or an array of shape (n, nodes, n_features)), or of pairs ``(node_features,
     edge_features)``.  Y is a list of label sequences, strings or integers, one label per node.
 
     Examples
@@ -117,12 +117,11 @@ class MRFStructure(Structure):
             found = np.arange(int(states.max()))
             if classes is not None and not np.array_equal(np.sort(classes), found):
                 raise ValueError(
-                    f"classes: found {list(classes)}, expected 0 to {len(found) - 1} as n_states says"
+                    f"classes: found {list(classes)}, expected 0 to {len(found) - 1} as n_states "
+                    "says"
                 )
         n_edge = examples.edges.shape[1] if self.tables == "features" else 0
-        return MRFSpace(
-            self, found, edges, states, examples.nodes.shape[1], n_edge, fit_intercept
-        )
+        return MRFSpace(self, found, edges, states, examples.nodes.shape[1], n_edge, fit_intercept)
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> MRFSpace:
         return MRFSpace(
@@ -218,8 +217,11 @@ class MRFSpace(NodeSpace):
     ) -> Examples:
         examples = super().pack(X, Y, sample_weight, unseen)
         if Y is not None and self.states_ is not None and unseen == "error":
-            most = np.broadcast_to(self.states_, (examples.n, examples.offsets[1])).ravel() if (
-                self.states_.size > 1) else np.full(len(examples.labels), self.states_[0])
+            most = (
+                np.broadcast_to(self.states_, (examples.n, examples.offsets[1])).ravel()
+                if (self.states_.size > 1)
+                else np.full(len(examples.labels), self.states_[0])
+            )
             beyond = np.flatnonzero(examples.labels >= most)
             if beyond.size:
                 at = int(beyond[0])

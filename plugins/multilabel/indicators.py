@@ -24,7 +24,9 @@ def column_names(Y: Any) -> np.ndarray | None:
 def indicators(Y: Any, n: int, n_labels: int | None = None) -> np.ndarray:
     """Return Y as an array of int32 of shape (n, L) after checking that it holds 0 and 1 only."""
     if Y is None:
-        raise ValueError("y is None: multilabel requires y, a matrix of 0 and 1, one row per row of X")
+        raise ValueError(
+            "y is None: multilabel requires y, a matrix of 0 and 1, one row per row of X"
+        )
     if is_sparse(Y):
         matrix = Y.toarray()
     elif hasattr(Y, "iloc"):
@@ -39,8 +41,8 @@ def indicators(Y: Any, n: int, n_labels: int | None = None) -> np.ndarray:
             ) from None
     if matrix.ndim != 2:
         raise ValueError(
-            f"y: found {matrix.ndim} dimension(s), shape {matrix.shape}, expected a matrix of 0 and 1 "
-            "with one column per label; lists of labels become one with "
+            f"y: found {matrix.ndim} dimension(s), shape {matrix.shape}, expected a matrix of 0 "
+            "and 1 with one column per label; lists of labels become one with "
             "sklearn.preprocessing.MultiLabelBinarizer"
         )
     if matrix.shape[0] != n:
@@ -92,8 +94,8 @@ def label_pairs(edges: Any, Y: np.ndarray, names: np.ndarray) -> np.ndarray:
     if pairs.dtype.kind in "US":
         if names.dtype.kind not in "US":
             raise ValueError(
-                "edges: found names of labels, but the labels have none; use numbers of columns, or "
-                "a data frame as y"
+                "edges: found names of labels, but the labels have none; use numbers of columns, "
+                "or a data frame as y"
             )
         unknown = sorted(set(pairs.ravel().tolist()) - set(names.tolist()))
         if unknown:

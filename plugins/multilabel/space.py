@@ -18,8 +18,8 @@ from .indicators import column_names, indicators, label_pairs
 class MultilabelStructure(Structure):
     """A set of labels for every row of X, with weights for pairs of labels.
 
-    The score of a set is the sum of ``w_l . x`` over its labels, and of one weight per pair of labels
-    that has an edge and per joint state of the two (both off, one on, both on).
+    The score of a set is the sum of ``w_l . x`` over its labels, and of one weight per pair of
+    labels that has an edge and per joint state of the two (both off, one on, both on).
 
     Parameters
     ----------
@@ -37,10 +37,10 @@ class MultilabelStructure(Structure):
 
     Notes
     -----
-    X is a plain 2-D array, CSR matrix or data frame. Y is an indicator matrix of shape (n, L): an
-    array, sparse matrix or data frame of 0 and 1, bool too. Predictions are an array of int of that
-    shape. ``decision_function`` has that shape as well: the best score with a label on, less the best
-    with it off; where the oracle is not exact, with the other labels as predicted.
+    X is a plain 2-D array, CSR matrix or data frame.  Y is an indicator matrix of shape (n, L): an
+    array, sparse matrix or data frame of 0 and 1, bool too.  Predictions are an array of int of
+    that shape.  ``decision_function`` has that shape as well: the best score with a label on, less
+    the best with it off; where the oracle is not exact, with the other labels as predicted.
 
     Examples
     --------
@@ -73,8 +73,8 @@ class MultilabelStructure(Structure):
             given = np.asarray(classes)
             if given.shape != matrix.shape[1:] or (names is not None and (given != names).any()):
                 raise ValueError(
-                    f"classes: found {given.tolist()}, expected names of the {matrix.shape[1]} columns "
-                    "of y, in their order"
+                    f"classes: found {given.tolist()}, expected names of the {matrix.shape[1]} "
+                    "columns of y, in their order"
                 )
             names = given
         if names is None:
@@ -116,7 +116,9 @@ class MultilabelSpace(Space):
     ):
         blocks = [Block("node", "node", (len(classes),), ("class",))]
         if len(edges):
-            blocks.insert(0, Block("pair", "shared", (len(edges), 2, 2), ("edge", "state", "state")))
+            blocks.insert(
+                0, Block("pair", "shared", (len(edges), 2, 2), ("edge", "state", "state"))
+            )
         super().__init__(structure, Layout(blocks, n_features, 0, intercept))
         self.classes_, self.edges_ = classes, edges
 
@@ -131,12 +133,12 @@ class MultilabelSpace(Space):
             named = self.classes_.dtype.kind in "US"
             if named and names is not None and names.tolist() != self.classes_.tolist():
                 raise ValueError(
-                    f"y: found the columns {names.tolist()}, expected {self.classes_.tolist()} as in "
-                    "training"
+                    f"y: found the columns {names.tolist()}, expected {self.classes_.tolist()} as "
+                    "in training"
                 )
             examples.labels = indicators(Y, examples.n, L).ravel()
         examples.sample_weight = packing.check_weights(sample_weight, examples.n)
-        # Which pairs there are may depend on the training labels: a run that goes on must share them.
+        # Which pairs there are may depend on the training labels: a run that goes on shares them.
         examples.topology["identity"] = self.edges_.tobytes().hex()
         return examples
 

@@ -35,7 +35,9 @@ def check_bound(case: Case) -> None:
                     f"at least {float(best)!r}",
                 )
             if not bound >= value:
-                case.fail(what, f"has a bound of at least its value ({kind} theta)", i, bound, value)
+                case.fail(
+                    what, f"has a bound of at least its value ({kind} theta)", i, bound, value
+                )
             if case.oracle.exact and bound > best + TOLERANCE * (1 + abs(best)):
                 case.fail(
                     what, f"is exact, so its bound is the maximum ({kind} theta)", i, bound, best
@@ -55,7 +57,9 @@ def check_relaxation(case: Case) -> None:
             if label is not None:
                 row = case.find(i, label)
                 if row is None:
-                    case.fail(what, f"returns a label of the example ({kind} theta)", i, label, "one")
+                    case.fail(
+                        what, f"returns a label of the example ({kind} theta)", i, label, "one"
+                    )
                 case.near(
                     what, f"returns the mu of the label it returns ({kind})", i, mu, case.mu[i][row]
                 )
@@ -225,11 +229,13 @@ def _check_cone(
         at_h, at_g = mu @ theta + cone.h0, mu @ cost + cone.g0
         if not _inside(np.array([at_h]), np.array([at_g]), cone, LOOSE * size)[0]:
             case.fail(what, f"returns a point in the closed cone {where}", i, (at_h, at_g), "one")
-        case.near(
-            what, f"returns the value of its mu {where}", i, value, at_h + cone.lam * at_g
-        )
+        case.near(what, f"returns the value of its mu {where}", i, value, at_h + cone.lam * at_g)
         slack = LOOSE * (1 + abs(best)) if sure.any() else 0.0
     if value < best - slack:
         case.fail(
-            what, f"attains the best value in the cone {where}", i, value, f"at least {float(best)!r}"
+            what,
+            f"attains the best value in the cone {where}",
+            i,
+            value,
+            f"at least {float(best)!r}",
         )
