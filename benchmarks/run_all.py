@@ -28,6 +28,7 @@ SCRIPTS = {
     "multiclass": [],
     "jobs": [],
     "quality": [],
+    "uai": [],
 }
 PREFACE = """# Results
 

@@ -27,6 +27,7 @@ from structsolve.plugins.mrf._exact import branch_and_bound
 from structsolve.plugins.mrf._local import local_search
 from structsolve.plugins.mrf._model import GraphModel
 from structsolve.plugins.mrf._roof import roof_duality
+from structsolve.plugins.mrf.elimination import eliminate
 
 SEEDS = st.integers(0, 2**32 - 1)
 FROM = st.sampled_from(KINDS)
@@ -155,6 +156,30 @@ def test_branch_and_bound(seed, kind, most):
         label, value, bound, proven = branch_and_bound(model, limit)
         assert model.score(label) == value <= bound and bound >= best - close
         assert not proven or value == best or value == pytest.approx(best, abs=close)
+
+
+@settings(max_examples=800, deadline=None)
+@given(SEEDS, FROM, st.integers(1, 4))
+def test_elimination(seed, kind, most):
+    model = random_model(np.random.default_rng(seed), 6, most, kind)
+    best = enumerate_labels(model)[1].max()
+    label, value = eliminate(model)
+    assert model.score(label) == value
+    assert value == best or value == pytest.approx(best, abs=1e-12 * size(model))
+
+
+@pytest.mark.parametrize("shape, states", [((4, 12), 2), ((12, 3), 3), ((1, 40), 5)])
+def test_elimination_against_branch_and_bound(shape, states):
+    rng = np.random.default_rng(0)
+    ends = np.array(nx.convert_node_labels_to_integers(nx.grid_2d_graph(*shape)).edges)
+    n, m = shape[0] * shape[1], len(ends)
+    pair = rng.normal(size=m * states**2)
+    model = GraphModel([states] * n, ends, rng.normal(size=n * states), pair)
+    label, value, _, proven = branch_and_bound(model, 50_000_000)
+    assert proven and eliminate(model)[1] == pytest.approx(value, rel=1e-13)
+    if min(shape) > 1:
+        with pytest.raises(ValueError, match="expected at most max_entries=8; use branch_and_"):
+            eliminate(model, 8)
 
 
 @pytest.mark.parametrize("n", [17, 20])

@@ -1,0 +1,162 @@
+"""The UAI format: tiny files, every kind of broken file, and the models of the data folder."""
+
+import gzip
+import itertools
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from data import needs_data
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from structsolve.io.uai import read_uai
+from structsolve.plugins.mrf._dual import tree_reweighted
+from structsolve.plugins.mrf._exact import branch_and_bound
+from structsolve.plugins.mrf._local import local_search
+from structsolve.plugins.mrf._model import GraphModel
+from structsolve.plugins.mrf._roof import roof_duality
+
+TOY = """MARKOV
+3
+2 3 2
+6
+1 1
+2 0 1
+2 2 1
+2 1 2
+0
+1 1
+
+3
+ 1 2 0
+6
+ 1 2 3
+ 4 5 6
+6  1 2 3
+   4 5 6
+6  1 0.5 2 1 3 1
+1  2.5
+3  1e-3 1 1
+"""
+
+
+def put(folder, text, name="toy.uai"):
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def probabilities(factors, states):
+    """Product of all factors for every labeling."""
+    product = {}
+    for label in itertools.product(*map(range, states)):
+        product[label] = np.prod([table[tuple(label[v] for v in vs)] for vs, table in factors])
+    return product
+
+
+def test_a_toy(tmp_path):
+    model = read_uai(put(tmp_path, TOY))
+    assert model.states.tolist() == [2, 3, 2] and model.ends.tolist() == [[0, 1], [1, 2]]
+    six = np.arange(1.0, 7)
+    factors = [
+        ((1,), np.array([1.0, 2, 0])),
+        ((0, 1), six.reshape(2, 3)),
+        ((2, 1), six.reshape(2, 3)),
+        ((1, 2), np.array([[1, 0.5], [2, 1], [3, 1]])),
+        ((), np.array(2.5)),
+        ((1,), np.array([1e-3, 1, 1])),
+    ]
+    graph = GraphModel(*model[:4])
+    for label, probability in probabilities(factors, model.states).items():
+        score = graph.score(label) + model.constant
+        assert np.exp(score) == pytest.approx(probability, rel=1e-12)
+    packed = tmp_path / "toy.uai.gz"
+    packed.write_bytes(gzip.compress(TOY.encode()))
+    assert read_uai(packed).unary[1].tolist() == model.unary[1].tolist()
+
+
+def test_evidence(tmp_path):
+    path = put(tmp_path, TOY)
+    model = read_uai(path, put(tmp_path, "2\n 1 1\n0 0\n", "toy.evid"))
+    label, _, _, proven = branch_and_bound(GraphModel(*model[:4]))
+    assert proven and label[:2].tolist() == [0, 1]
+    none = read_uai(path, put(tmp_path, "0", "none.evid"))
+    assert none.unary[0].tolist() == read_uai(path).unary[0].tolist()
+    for text, message in [
+        ("", "none.evid: found nothing"),
+        ("1 1", "line 1: found 1 numbers behind it; expected 2"),
+        ("1 3 0", "line 1: found '3'; expected an observed variable: an integer, 0 to 2"),
+        ("1\n\n0 2", "line 3: found '2'; expected the state of variable 0: an integer, 0 to 1"),
+        ("2 0 1 0 0", "found state 0 of variable 0; expected state 1, as before"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            read_uai(path, put(tmp_path, text, "none.evid"))
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ("MARKOV", "BAYES", "toy.uai, line 1: found 'BAYES'; expected MARKOV"),
+        ("MARKOV\n3", "MARKOV\n0", "line 2: found '0'; expected the number of variables"),
+        ("2 3 2\n", "2 x 2\n", "line 3: found 'x'; expected the number of states of variable 1"),
+        ("2 3 2\n", "2 -3 2\n", "line 3: found '-3'"),
+        ("2 3 2\n", "2 3 0\n", "line 3: found '0'"),
+        ("2 0 1\n", "3 0 1 2\n", "line 6: found factor 1 over 3 variables; expected factors over"),
+        ("2 0 1\n", "2 0 3\n", "line 6: found '3'; expected a variable of factor 1"),
+        ("2 0 1\n", "2 1 1\n", "line 6: found variable 1 twice in factor 1"),
+        ("3\n 1 2 0", "4\n 1 2 0 1", "line 12: found 4 entries; expected 3 entries of factor 0"),
+        (" 1 2 3\n 4", " 1 -2 3\n 4", "line 15: found '-2'; expected entry 1 of factor 1"),
+        (" 1 2 3\n 4", " 1 2 3\n four", "line 16: found 'four'; expected entry 3 of factor 1"),
+        (" 1 2 3\n 4", " nan 2 3\n 4", "line 15: found 'nan'"),
+        (" 1 2 3\n 4", " inf 2 3\n 4", "line 15: found 'inf'"),
+        ("1e-3 1 1", "1e-3 1", "found the end of the file; expected 3 entries of factor 5"),
+        ("1e-3 1 1", "1e-3 1 1 7", "line 21: found 1 more words, the first '7'; expected the end"),
+    ],
+)
+def test_broken_files(tmp_path, old, new, message):
+    assert TOY.count(old) == 1
+    with pytest.raises(ValueError, match=message):
+        read_uai(put(tmp_path, TOY.replace(old, new)))
+
+
+def test_files_cut_short(tmp_path):
+    words = TOY.split()
+    for kept in range(len(words)):
+        with pytest.raises(ValueError, match="toy.uai, line .*cut short"):
+            read_uai(put(tmp_path, " ".join(words[:kept])))
+
+
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.integers(0, len(TOY.split()) - 1), st.text(max_size=6) | st.integers().map(str))
+def test_any_word_in_any_place(tmp_path, at, word):
+    words = TOY.split()
+    words[at] = word
+    path = tmp_path / "any.uai"
+    path.write_text(" ".join(words), encoding="utf-8", errors="replace")
+    try:
+        model = read_uai(path)
+    except ValueError as error:
+        assert str(path) in str(error)
+    else:
+        GraphModel(*model[:4])
+
+
+@needs_data
+@pytest.mark.parametrize("name", ["uai-grids", "uai-segmentation", "uai-objectdetection"])
+def test_real_models(name):
+    paths = sorted(Path(os.environ["STRUCTSOLVE_DATA"], name).glob("*.uai.gz"))
+    assert paths
+    for path in paths:
+        found = read_uai(path, str(path).replace(".uai.gz", ".uai.evid.gz"))
+        model = GraphModel(*found[:4])
+        label, value, bound, _ = tree_reweighted(model, max_iter=100)
+        assert model.score(label) == value <= bound
+        better, score = local_search(model, label)
+        assert value <= score == model.score(better) <= bound + 1e-9 * abs(bound)
+        if found.states.max() <= 2:
+            assert roof_duality(model)[0] <= bound + 1e-9 * abs(bound)
+            assert roof_duality(model)[0] >= score - 1e-9 * abs(bound)
