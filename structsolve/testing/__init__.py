@@ -91,8 +91,9 @@ def check_structure(
     -----
     Checked are the declaration (parameters, ``clone``, packing, ``state``), the oracle (optimal
     at random, tied and zero scores, its value, ties, scratch memory, threads), k-best,
-    max-marginals, the loss-augmented oracle, parts, losses, projections, hard constraints on
-    nodes, and that solvers agree.  What an operator does not announce is not asked for.
+    max-marginals, the best label for each count, the loss-augmented oracle, parts, losses,
+    projections, hard constraints on nodes, and that solvers agree.  What an operator does not
+    announce is not asked for.
 
     Examples
     --------
@@ -113,6 +114,7 @@ def check_structure(
         _operators.check_oracle(case)
         _operators.check_kbest(case)
         _operators.check_max_marginals(case)
+        _operators.check_counts(case, loss)
         _operators.check_constraints(case)
         _operators.check_losses(case, loss)
         _operators.check_augmented_oracle(case, loss)
