@@ -87,6 +87,10 @@ class BiCriteria(Params):
 
         if type(self.psi) in (psi.Generalized, psi.Beta, psi.Log, psi.ProbLoss):
             return self.psi
+        if isinstance(self.psi, psi.Ratio):
+            raise ValueError(
+                "psi 'micro-f1' is a ratio of counts and 0 for every loss; use surrogate='micro-f1'"
+            )
         native = self.psi if isinstance(self.psi, psi.Psi) else psi.PythonPsi(self.psi)
         check.check_psi(native)
         return native
@@ -103,7 +107,9 @@ class BiCriteria(Params):
 
         structure = problem.space.structure.name
         psi = self.make_psi()
-        name = "convex-hull" if isinstance(self.search, str) and self.search == "auto" else self.search
+        name = (
+            "convex-hull" if isinstance(self.search, str) and self.search == "auto" else self.search
+        )
         search = make_search(name, self.max_calls, self.tol)
         check_search(search, psi, problem.oracle, structure)
         relaxed = search.fractional if self.relaxed is None else bool(self.relaxed)
@@ -116,7 +122,9 @@ class BiCriteria(Params):
         losses = [axes["g_loss"], axes.get("h_loss")]
         decomposes = all(loss is None or loss.decomposes for loss in losses)
         refuse_wrong_truths(problem)
-        use = relaxed and decomposes and use_relaxation(None, problem.oracle, problem.loss, structure)
+        use = (
+            relaxed and decomposes and use_relaxation(None, problem.oracle, problem.loss, structure)
+        )
         examples = problem.examples
         plane = LabelPlane(
             problem.potentials,
