@@ -1,6 +1,6 @@
 """Convex hull search: any quasi-concave psi, exact over the hull of the labels' points."""
 
-from libc.math cimport INFINITY, fabs, isfinite
+from libc.math cimport INFINITY, fabs
 from .base cimport Found, Search
 from .plane cimport SLOTS, LabelPlane, Point, View, best_between, envelope_bound
 from .psi cimport Psi
@@ -87,10 +87,11 @@ cdef class ConvexHull(Search):
             if view.calls >= self.max_calls:
                 break
             lam = self._tangent(view, psi, hull, n, at, out)
-            if isfinite(lam):
+            if lam <= LOSS:
                 guess = 0
             else:
                 # Nothing known but the truth, or labels without loss: look further and further.
+                # Beyond LOSS the scores would drown in rounding.
                 guess = self.start if guess == 0 else 16 * self.start if guess == self.start else LOSS
                 lam = guess
             known = -INFINITY
