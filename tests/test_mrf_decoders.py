@@ -16,6 +16,7 @@ from reference.graphs import (
     half_integral_score,
     random_model,
     relaxation,
+    scores,
     size,
 )
 
@@ -141,6 +142,19 @@ def test_local_search(seed, kind, most):
         near |= (apart.sum(axis=1) == 2) & apart[:, ends].all(axis=1)
     better = scores[near].max()
     assert better == value or better <= value + 1e-9 * size(model)
+
+
+@settings(max_examples=300, deadline=None)
+@given(SEEDS, FROM, st.integers(2, 4), st.integers(1, 9))
+def test_local_search_of_forests_finds_the_best(seed, kind, states, n):
+    rng = np.random.default_rng(seed)
+    ends = [(int(rng.integers(0, v)), v) for v in range(1, n) if rng.random() < 0.9]
+    rng.shuffle(ends)
+    tables = [scores(rng, kind, (states, states)) for _ in ends]
+    model = GraphModel([states] * n, ends, [scores(rng, kind, (states,)) for _ in range(n)], tables)
+    expected = tree_reweighted(model)[1]
+    found = local_search(model, rng.integers(0, states, n))[1]
+    assert found == expected or found == pytest.approx(expected, abs=1e-11 * size(model))
 
 
 @settings(max_examples=1500, deadline=None)
