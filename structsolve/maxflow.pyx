@@ -75,6 +75,32 @@ cdef bint _levels(const Network* net, int* level, int* queue) noexcept nogil:
     return stop > 0
 
 
+cdef double _direct(Network* net) noexcept nogil:
+    # Pushes from nodes at the source straight to their neighbours at the sink, without a search.
+    cdef Py_ssize_t v
+    cdef int a, w
+    cdef double total = 0, push
+    cdef double* terminal = net.terminal
+    for v in range(net.n):
+        if terminal[v] <= 0:
+            continue
+        for a in range(net.first[v], net.first[v + 1]):
+            w = net.head[a]
+            if terminal[w] < 0 and net.residual[a] > 0:
+                push = net.residual[a] if net.residual[a] < terminal[v] else terminal[v]
+                push = push if push < -terminal[w] else -terminal[w]
+                if push == INFINITY:
+                    return INFINITY
+                total += push
+                net.residual[a] -= push
+                net.residual[net.twin[a]] += push
+                terminal[w] += push
+                terminal[v] -= push
+                if terminal[v] <= 0:
+                    break
+    return total
+
+
 cdef double max_flow(Network* net) noexcept nogil:
     # Each phase looks for ways backwards from the sinks.  Whatever rounding does, an augmentation
     # takes the narrowest arc of its way to exactly 0, so that a phase ends, and the shortest way
@@ -86,10 +112,12 @@ cdef double max_flow(Network* net) noexcept nogil:
     cdef int* path = arc + n            # arcs from the sink's node on, against the flow
     cdef const int* head = net.head
     cdef const int* twin = net.twin
-    cdef double total = 0, push
+    cdef double total = _direct(net), push
     cdef double* residual = net.residual
     cdef double* terminal = net.terminal
     cdef int u, a, last, below
+    if total == INFINITY:
+        return INFINITY
     while _levels(net, level, queue):
         for v in range(n):
             arc[v] = net.first[v]
