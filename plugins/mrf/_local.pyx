@@ -224,9 +224,9 @@ cdef double climb(const Model* model, int* label, char* work) noexcept nogil:
     memcpy(search.before, label, model.n * sizeof(int))
     for v in range(model.n):
         _field(model, label, <int>v, -1, search.field + model.unary_at[v])
-    for j in range(width):
-        if fabs(search.field[j]) > size and search.field[j] > -INFINITY:
-            size = fabs(search.field[j])
+        for j in range(model.unary_at[v], model.unary_at[v] + model.states[v]):
+            if fabs(search.field[j]) > size and search.field[j] > -INFINITY:
+                size = fabs(search.field[j])
     search.margin = ROUNDING * size
     for rounds in range(ROUNDS):
         if not (_single(model, &search, label) or _pairs(model, &search, label)
