@@ -9,7 +9,7 @@ import numpy as np
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
 
-from structsolve.plugins.mrf._forest cimport forest_bytes, forest_move
+from structsolve.plugins.mrf._forest_move cimport forest_bytes, forest_move
 from structsolve.plugins.mrf._model cimport GraphModel, Model, score
 
 # Gains below this, in units of the scores, may be rounding and are left alone.
