@@ -1,7 +1,8 @@
-# Pictures of training: objectives and duality gap over time, and predicted sequences of images.
+# Pictures of training: objectives and duality gap over time, predicted sequences of images, and
+# the label plane of one example with the path of a search over it.
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,10 @@ import numpy as np
 if TYPE_CHECKING:
     from os import PathLike
 
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["plot_convergence", "plot_sequences"]
+__all__ = ["plot_convergence", "plot_label_plane", "plot_sequences"]
 
 # Okabe and Ito's colours, which colour-blind people tell apart; black and yellow left out.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -20,7 +22,7 @@ _INK, _GRID = "#333333", "#dddddd"
 
 
 def plot_convergence(
-    histories: Mapping[str, Sequence[Mapping[str, Any]]],
+    histories: Mapping[str, Any] | Sequence[Any],
     path: str | PathLike[str] | None = None,
     x: str = "seconds",
     tol: float | None = None,
@@ -29,10 +31,11 @@ def plot_convergence(
 
     Parameters
     ----------
-    histories : dict of str to list of dict
-        ``history_`` of fitted models by name.  A pass may lack ``primal`` or ``dual`` (None or
-        NaN), as SGD has no dual; ``seconds`` are those of the pass.  Estimates, passes that are
-        not ``certified``, are drawn faint.
+    histories : dict of str to list of dict or model, or list of models
+        ``history_`` of fitted models, or the models themselves, by name; in a list they are named
+        after their solvers.  A pass may lack ``primal`` or ``dual`` (None or NaN), as SGD has no
+        dual; ``seconds`` are those of the pass.  Estimates, passes that are not ``certified``, are
+        drawn faint.
     path : path-like, optional
         Where to write the picture; the ending says the format (png, svg, pdf).
     x : {"seconds", "passes"}, default="seconds"
@@ -54,12 +57,11 @@ def plot_convergence(
     """
     if x not in ("seconds", "passes"):
         raise ValueError(f"x: found {x!r}; expected 'seconds' or 'passes'")
-    if not isinstance(histories, Mapping) or not histories or not all(histories.values()):
-        raise ValueError("histories: found no passes; expected a dict of name to model.history_")
+    runs = _runs(histories)
     figure = _figure(9.6, 3.9)
     objective, gaps = figure.subplots(1, 2)
     levels: list[float] = []
-    for (name, history), color in zip(histories.items(), cycle(COLORS), strict=False):
+    for (name, history), color in zip(runs.items(), cycle(COLORS), strict=False):
         primal, dual = _column(history, "primal"), _column(history, "dual")
         sure = np.array([bool(one.get("certified", True)) for one in history])
         seconds = np.nan_to_num(_column(history, "seconds"))
@@ -108,6 +110,98 @@ def plot_convergence(
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure
+
+
+def plot_label_plane(
+    points: Any = None,
+    path: Sequence[Mapping[str, float]] = (),
+    psi: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
+    ax: Axes | None = None,
+    file: str | PathLike[str] | None = None,
+) -> Figure:
+    """Draw the labels of one example as points (h, g), and a search that goes over them.
+
+    Parameters
+    ----------
+    points : array of shape (n_labels, 2), optional
+        h (margin error) and g (loss) of all labels, where they can be listed.  Their upper hull,
+        the largest h for every g, is all that a lambda-oracle can return.
+    path : list of dict, optional
+        Answers of the oracle in order: ``h``, ``g``, and if known ``lam`` and ``value``.  The best
+        is the one of the largest value (that of ``psi`` where the values are missing).
+    psi : callable, optional
+        Surrogate ``psi(h, g)`` of two arrays: its contours are drawn, the one through the best
+        point in full.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure by default.
+    file : path-like, optional
+        Where to write the picture; the ending says the format (png, svg, pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> labels = [[1.0, 0.0], [3.0, 1.0], [2.0, 2.0], [-1.0, 3.0]]
+    >>> path = [{"lam": 1.0, "h": 2.0, "g": 2.0, "value": 4.0}]
+    >>> figure = plot_label_plane(labels, path, psi=lambda h, g: h * g)
+    >>> figure.axes[0].get_xlabel()
+    'h: margin error'
+    """
+    every, visited, values = _plane(points, path, psi)
+    figure: Any = _figure(5.6, 4.6) if ax is None else ax.figure
+    axes: Any = figure.subplots() if ax is None else ax
+    shown = np.vstack([every, visited])
+    low, high = shown.min(axis=0), shown.max(axis=0)
+    pad = 0.12 * np.where(high > low, high - low, 1.0)
+    axes.set_xlim(low[0] - pad[0], high[0] + pad[0])
+    axes.set_ylim(low[1] - pad[1], high[1] + pad[1])
+    best = int(np.nanargmax(values)) if np.isfinite(values).any() else None
+    if psi is not None:
+        _contours(axes, psi, shown, None if best is None else visited[best])
+    if len(every):
+        axes.scatter(*every.T, s=14, color="#999999", linewidths=0, label="labels", zorder=2)
+        hull = upper_hull(every)
+        axes.plot(*hull.T, color=_INK, linewidth=1.0, label="upper hull", zorder=2)
+    if len(visited):
+        axes.plot(*visited.T, color=COLORS[0], linewidth=0.8, alpha=0.5, zorder=3)
+        axes.scatter(*visited.T, s=34, color=COLORS[0], label="asked", zorder=4)
+        _number(axes, visited)
+    if best is not None:
+        axes.scatter(
+            *visited[best], s=150, marker="*", color=COLORS[1], label="best", zorder=5, linewidths=0
+        )
+    axes.set_xlabel("h: margin error", color=_INK)
+    axes.set_ylabel("g: loss", color=_INK)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color("#999999")
+    axes.tick_params(colors=_INK, labelsize=9)
+    axes.legend(frameon=False, fontsize=9, labelcolor=_INK)
+    if file is not None:
+        figure.savefig(file, dpi=150)
+    return figure
+
+
+def upper_hull(points: np.ndarray) -> np.ndarray:
+    """Return the corners with the largest h for their g, in order of g.
+
+    Examples
+    --------
+    >>> upper_hull(np.array([[2.0, 0.0], [0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])).tolist()
+    [[2.0, 0.0], [2.0, 2.0]]
+    """
+    corners: list[np.ndarray] = []
+    for h, g in points[np.lexsort((-points[:, 0], points[:, 1]))]:
+        if corners and corners[-1][1] == g:
+            continue
+        while len(corners) > 1:
+            (h0, g0), (h1, g1) = corners[-2:]
+            if (h1 - h0) * (g - g0) > (h - h0) * (g1 - g0):
+                break
+            corners.pop()
+        corners.append(np.array([h, g]))
+    return np.array(corners)
 
 
 def plot_sequences(
@@ -167,6 +261,79 @@ def plot_sequences(
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure
+
+
+def _runs(histories: Any) -> dict[str, Sequence[Mapping[str, Any]]]:
+    """Return histories by name, from a dict of histories or models or from a list of models."""
+    runs: dict[str, Any] = {}
+    if isinstance(histories, Mapping):
+        runs = {name: getattr(run, "history_", run) for name, run in histories.items()}
+    elif isinstance(histories, (list, tuple)) and all(hasattr(m, "history_") for m in histories):
+        for model in histories:
+            solver = getattr(model, "solver", type(model).__name__)
+            name = solver if isinstance(solver, str) else getattr(solver, "name", str(solver))
+            same = sum(known.split(" #")[0] == name for known in runs)
+            runs[f"{name} #{same + 1}" if same else name] = model.history_
+    if not runs or not all(runs.values()):
+        raise ValueError(
+            "histories: found no passes; expected a dict of name to model.history_, or a list of "
+            "fitted models"
+        )
+    return runs
+
+
+def _plane(points: Any, path: Any, psi: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return all points, those of the path, and the values of the latter (NaN where unknown)."""
+    every = np.zeros((0, 2)) if points is None else np.asarray(points, dtype=float)
+    if every.ndim != 2 or every.shape[1] != 2 or not np.isfinite(every).all():
+        raise ValueError(
+            f"points: found an array of shape {every.shape}, expected finite numbers of shape "
+            "(n_labels, 2), the columns h and g"
+        )
+    try:
+        visited = np.array([[float(one["h"]), float(one["g"])] for one in path]).reshape(-1, 2)
+        values = np.array([float(one.get("value", np.nan)) for one in path])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"path: found {type(error).__name__} {error}; expected a list of dicts with the keys h "
+            "and g, and if known lam and value"
+        ) from None
+    if not np.isfinite(visited).all():
+        raise ValueError("path: found NaN or infinity in h or g, expected finite numbers")
+    if len(every) + len(visited) == 0:
+        raise ValueError("found neither points nor a path, expected at least one of them")
+    if psi is not None and np.isnan(values).all() and len(visited):
+        values = np.asarray(psi(visited[:, 0], visited[:, 1]), dtype=float)
+    return every, visited, values
+
+
+def _contours(axes: Axes, psi: Any, shown: np.ndarray, best: np.ndarray | None) -> None:
+    """Draw level sets of psi over the axes, that of the best point in full."""
+    h, g = np.meshgrid(np.linspace(*axes.get_xlim(), 200), np.linspace(*axes.get_ylim(), 200))
+    # A loss of less than nothing is outside the plane, unless the search went there.
+    with np.errstate(all="ignore"):
+        level = np.asarray(psi(h, np.where(g < min(shown[:, 1].min(), 0), np.nan, g)), dtype=float)
+    level[~np.isfinite(level)] = np.nan
+    if not np.isfinite(level).any() or np.nanmax(level) == np.nanmin(level):
+        return
+    lines = axes.contour(h, g, level, levels=9, colors=COLORS[5], linewidths=0.7, alpha=0.8)
+    axes.clabel(lines, fontsize=7)
+    if best is not None:
+        top = float(np.asarray(psi(best[:1], best[1:])).ravel()[0])
+        if np.nanmin(level) < top < np.nanmax(level):
+            axes.contour(h, g, level, levels=[top], colors=COLORS[1], linewidths=1.2)
+
+
+def _number(axes: Axes, visited: np.ndarray) -> None:
+    """Write beside each point in which calls it was the answer."""
+    calls: dict[tuple[float, float], list[str]] = {}
+    for number, (h, g) in enumerate(visited.tolist(), start=1):
+        calls.setdefault((h, g), []).append(str(number))
+    for place, numbers in calls.items():
+        text = ", ".join(numbers if len(numbers) < 5 else [*numbers[:2], "...", numbers[-1]])
+        axes.annotate(
+            text, place, xytext=(5, 5), textcoords="offset points", fontsize=9, color=COLORS[0]
+        )
 
 
 def _figure(width: float, height: float) -> Figure:

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference.search_counts import angular_start
+from reference.searches import Plane, angular_search
 from scipy.special import logsumexp, softmax
 from sklearn.exceptions import DataConversionWarning
 
-from structsolve import faces
+from structsolve import ConePair, faces
 from structsolve.kbest import kbest as kbest_with_bans
 from structsolve.plugins.multiclass import (
     MulticlassStructure,
@@ -74,6 +76,82 @@ def test_operators(kind):
         index, value = faces.difference(parts, 0, truth, np.array([k - 1], np.int32))
         assert np.bincount(index, value, minlength=k)[0] == (k > 1)
         assert np.bincount(index, value, minlength=k)[k - 1] == (-1 if k > 1 else 0)
+
+
+def in_cone(h, g, cone):
+    """The sides of a cone as ``ConePair`` says them; a forbidden class (h = -inf) is outside."""
+    with np.errstate(invalid="ignore"):
+        if np.isinf(cone.alpha):
+            inside = h >= 0
+        else:
+            inside = g < cone.alpha * h if cone.twin else g <= cone.alpha * h
+        return inside & (g >= cone.beta * h if cone.twin else g > cone.beta * h) & np.isfinite(h)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_best_class_in_a_cone(kind):
+    rng = np.random.default_rng(1)
+    slopes = [0.0, 0.5, 1.0, 2.0, 3.0, np.inf]
+    found = 0
+    for k in [*range(1, 12), 64]:
+        space, oracle, *_ = operators(k)
+        for _ in range(120):
+            theta, cost = np.zeros((2, space.layout.node_size))
+            theta[:k], cost[:k] = draw(k, kind, rng), rng.integers(0, 4, k)
+            if rng.random() < 0.5:  # ties, and points on the sides
+                theta[:k] = np.round(np.clip(theta[:k], -3, 3))
+            beta, alpha = sorted(rng.choice(slopes, 2))
+            beta = min(beta, 3.0)
+            lam, h0, g0 = rng.choice([0, 0.5, 1, 4]), rng.integers(-1, 3), rng.integers(0, 2)
+            cone = ConePair(h0, g0, lam, alpha, beta, bool(rng.random() < 0.5))
+            h, g = theta[:k] + h0, cost[:k] + g0
+            inside = np.flatnonzero(in_cone(h, g, cone))
+            answer = faces.argmax_constrained(oracle, 0, theta, cost, cone, 1)
+            if inside.size == 0:
+                assert answer is None
+                continue
+            found += 1
+            mu, label, value = answer
+            values = (h + lam * g)[inside]
+            assert mu is None and value == values.max()
+            assert label[0] == inside[np.argmax(values)]
+    assert found > 100
+
+
+def test_the_angular_search_is_exact_over_the_native_oracle():
+    rng = np.random.default_rng(2)
+    for seed in range(300):
+        k = int(rng.integers(2, 12))
+        space, oracle, *_ = operators(k)
+        theta, cost = np.zeros((2, space.layout.node_size))
+        theta[:k], cost[:k] = rng.normal(size=k), rng.integers(0, 5, k)
+        theta[0], cost[0] = 0.0, 0.0
+
+        class Native(Plane):
+            def ask_cone(self, lam, alpha, beta, twin, native=(oracle, theta, cost)):
+                cone = ConePair(1.0, 0.0, lam, alpha, beta, twin)
+                answer = faces.argmax_constrained(native[0], 0, *native[1:], cone, 1)
+                self.calls += 1
+                return None if answer is None else int(answer[1][0])
+
+        plane = Native(theta[:k] + 1, cost[:k], seed, truth=0)
+        found = angular_search(plane, angular_start(plane.h, plane.g))
+        best = max(np.max(plane.h * plane.g, where=plane.h > 0, initial=0), 0)
+        assert found.value == pytest.approx(best, rel=1e-8)
+        assert found.calls < 100
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_relaxation_is_the_simplex(kind):
+    rng = np.random.default_rng(3)
+    for k in WIDTHS:
+        space, oracle, *_ = operators(k)
+        theta = np.zeros(space.layout.node_size)
+        theta[:k] = draw(k, kind, rng)
+        mu, label, value = faces.relax(oracle, 0, theta, 1)
+        assert (label[0], value) == (np.argmax(theta[:k]), theta[:k].max())
+        np.testing.assert_array_equal(mu, np.arange(len(theta)) == label[0])
+        assert faces.argmax_bounded(oracle, 0, theta, 1) == (label, value, value)
 
 
 def test_bans():

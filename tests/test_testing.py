@@ -5,6 +5,7 @@ import pytest
 from python_structures import PyChainStructure, SubsetStructure
 from wrong_structures import (
     WRONG,
+    CountingStructure,
     OtherProjectionStructure,
     OwnLoss,
     OwnLossStructure,
@@ -63,6 +64,10 @@ def test_wrong_structures_are_caught(structure_class, message):
 def test_own_loss_and_projection_pass():
     check_structure(OwnLossStructure(), loss="own", n_cases=2, solvers=("bcfw",))
     check_structure(OtherProjectionStructure(), n_cases=1, solvers=())
+
+
+def test_best_label_for_each_count_passes():
+    check_structure(CountingStructure(), n_cases=2, solvers=())
 
 
 class TestTraining:

@@ -280,6 +280,44 @@ class KBestTooFew(PyChainSpace):
         return super().kbest(examples, i, theta, min(k, 2))
 
 
+class Counting(PyChainSpace):
+    """The best label for each count, by enumeration."""
+
+    def argmax_counts(self, examples, i, theta, cost, most):
+        ranked, _ = self.ranked(examples, i, theta)
+        counts = cost["node"][np.arange(ranked.shape[1]), ranked].sum(axis=1)
+        return [next(iter(ranked[counts == c]), None) for c in range(most + 1)]
+
+
+class CountingStructure(WrongStructure):
+    space_class = Counting
+
+
+@wrong(r"Oracle.argmax_counts .* gives the best value for count \d of \d+ \(agreements of loss")
+class CountsByRank(Counting):
+    def argmax_counts(self, examples, i, theta, cost, most):
+        found = super().argmax_counts(examples, i, theta, cost, most)
+        worst = super().argmax_counts(examples, i, {k: -v for k, v in theta.items()}, cost, most)
+        return [found[0], *worst[1:]]
+
+
+@wrong(r"Oracle.argmax_counts .* gives the best value for count 0 of \d+")
+class CountsAtMost(Counting):
+    def argmax_counts(self, examples, i, theta, cost, most):
+        return super().argmax_counts(examples, i, theta, cost, most + 1)[1:]
+
+
+@wrong(r"Oracle.argmax_counts .* returns for count \d a label that has it")
+class CountsOfAnotherLabel(Counting):
+    def argmax_counts(self, examples, i, theta, cost, most):
+        found = super().argmax_counts(examples, i, theta, cost, most)
+        scores = [None if y is None else self.score(examples, i, theta, y) for y in found]
+        for c in range(1, most + 1):
+            if scores[c] is not None and scores[c] == scores[c - 1]:
+                found[c] = found[c - 1]
+        return found
+
+
 @wrong(r"Parts.difference .* is encode\(truth\) - encode\(label\)")
 class PartsChange(PyChainSpace):
     asked = 0

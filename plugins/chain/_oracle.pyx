@@ -1,4 +1,4 @@
-"""Viterbi decoding of chains: best label, k best, max-marginals."""
+"""Viterbi decoding of chains: best label, k best, max-marginals, best label for each count."""
 
 cimport cython
 from libc.math cimport INFINITY
@@ -6,6 +6,7 @@ from libc.string cimport memset
 from structsolve.kernels cimport ss_kernel_table, ss_kernels
 from structsolve.operators cimport Oracle
 
+from structsolve.plugins.chain._counting cimport best_per_count, counting_bytes
 from structsolve.plugins.chain._layout cimport ChainShape
 
 
@@ -103,6 +104,7 @@ cdef class ChainOracle(Oracle):
         self.kernels = ss_kernels(shape.stride)
         self.has_kbest = True
         self.has_max_marginals = True
+        self.has_counts = True
         # Forward scores, the last row with end scores, two rows backward, one table.
         self.work_bytes = 8 * shape.stride * (shape.max_length + 3 + shape.K) + 64
 
@@ -258,6 +260,14 @@ cdef class ChainOracle(Oracle):
             for s in range(stride):
                 out[v * stride + s] = alpha[v * stride + s] + beta[s] if s < K else 0
         return 0
+
+    cpdef Py_ssize_t counts_bytes(self, Py_ssize_t most) except -1:
+        return counting_bytes(self.shape, most)
+
+    cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
+                           Py_ssize_t most, int* labels, double* values,
+                           char* work) except -1 nogil:
+        return best_per_count(self.kernels, self.shape, i, theta, cost, most, labels, values, work)
 
     cpdef Py_ssize_t kbest_bytes(self, Py_ssize_t k) except -1:
         # Every answer adds at most one candidate a position.

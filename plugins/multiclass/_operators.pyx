@@ -1,10 +1,10 @@
-"""Multiclass operators: the largest of K scores, the k largest, softmax, indicator parts."""
+"""Multiclass operators: the best of K classes, also in a cone or for each count; softmax; parts."""
 
 cimport cython
-from libc.math cimport INFINITY, log
+from libc.math cimport INFINITY, floor, isinf, log
 from libc.string cimport memcpy, memset
 from structsolve.kernels cimport ss_kernel_table, ss_kernels
-from structsolve.operators cimport Oracle, Parts, Projection
+from structsolve.operators cimport Cone, Oracle, Parts, Projection
 
 
 def _limits(Py_ssize_t i, Py_ssize_t n, Py_ssize_t stride, Py_ssize_t K):
@@ -20,10 +20,28 @@ cdef int _impossible(Py_ssize_t i) except -1 with gil:
     )
 
 
+cdef int _no_count(Py_ssize_t i, Py_ssize_t s, double found) except -1 with gil:
+    raise ValueError(
+        f"example {i}, class {s}: the cost is {found}, which is no count; expected an integer of at "
+        "least 0"
+    )
+
+
+cdef inline bint _inside(const Cone* cone, double h, double g) noexcept nogil:
+    # False for h = -inf, a class that is forbidden, whatever the cone.
+    if isinf(cone.alpha):
+        if not h >= 0:
+            return False
+    elif not (g < cone.alpha * h if cone.twin else g <= cone.alpha * h):
+        return False
+    return g >= cone.beta * h if cone.twin else g > cone.beta * h
+
+
 @cython.final
 cdef class MulticlassOracle(Oracle):
-    """Largest of K scores; of equal ones the first.
+    """Largest of K scores, of all classes, of those in a cone or of those of one cost.
 
+    Of equal ones the first.  The relaxation is the simplex, whose corners are the classes.
     Scores of -inf forbid a class: ``kbest`` leaves it out, but for its first answer, which is
     always that of ``argmax``.
 
@@ -43,6 +61,9 @@ cdef class MulticlassOracle(Oracle):
         self.kernels = ss_kernels(self.stride)
         self.has_kbest = True
         self.has_max_marginals = True
+        self.has_relaxed = True
+        self.has_constrained = True
+        self.has_counts = True
         self.work_bytes = 8
 
     def limits(self, Py_ssize_t i):
@@ -86,6 +107,41 @@ cdef class MulticlassOracle(Oracle):
                            char* work) except -1 nogil:
         memset(out, 0, self.stride * sizeof(double))
         memcpy(out, theta, self.K * sizeof(double))
+        return 0
+
+    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
+                   double* value, char* work) except -1 nogil:
+        # The corners of the simplex are the classes: nothing is ever fractional.
+        self.argmax(i, theta, label, value, work)
+        memset(mu, 0, self.stride * sizeof(double))
+        mu[label[0]] = 1
+        return 1
+
+    cdef int argmax_constrained(self, Py_ssize_t i, const double* theta, const double* cost,
+                                const Cone* cone, double* mu, int* label, double* value,
+                                char* work) except -1 nogil:
+        cdef Py_ssize_t s
+        cdef double h, g
+        cdef int kind = 0
+        for s in range(self.K):
+            h, g = theta[s] + cone.h0, cost[s] + cone.g0
+            if _inside(cone, h, g) and (kind == 0 or h + cone.lam * g > value[0]):
+                label[0], value[0], kind = <int>s, h + cone.lam * g, 1
+        return kind
+
+    cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
+                           Py_ssize_t most, int* labels, double* values,
+                           char* work) except -1 nogil:
+        cdef Py_ssize_t c, s
+        for c in range(most + 1):
+            labels[c], values[c] = 0, -INFINITY
+        for s in range(self.K):
+            if not (cost[s] >= 0 and cost[s] < INFINITY and floor(cost[s]) == cost[s]):
+                return _no_count(i, s, cost[s])
+            if cost[s] <= most:
+                c = <Py_ssize_t>cost[s]
+                if theta[s] > values[c]:
+                    labels[c], values[c] = <int>s, theta[s]
         return 0
 
 

@@ -53,7 +53,7 @@ cdef class ConvexHull(Search):
     Parameters
     ----------
     max_calls, tol : see :class:`Search`
-    start : float, default=1
+    start : float, default=2
         First lam of a search that knows no label but the truth.
 
     Examples
@@ -64,7 +64,7 @@ cdef class ConvexHull(Search):
 
     cdef double start
 
-    def __init__(self, int max_calls=50, double tol=1e-9, double start=1):
+    def __init__(self, int max_calls=50, double tol=1e-9, double start=2):
         super().__init__(max_calls, tol)
         if not (start > 0 and start < INFINITY):
             raise ValueError(f"start is {start}, expected a positive number")

@@ -10,9 +10,11 @@ from ..search.plane cimport LABEL, TRUTH, LabelPlane, Point, View
 from ..search.psi cimport Psi
 from .base cimport Cut, Surrogate
 
+from ..blocks import aligned_zeros
+
 # Labels that an example remembers from its last search.
 cdef enum:
-    MEMORY = 3
+    MEMORY = 16
 
 
 cdef inline char* _align(char* p) noexcept nogil:
@@ -112,21 +114,66 @@ cdef class BiCriteriaSurrogate(Surrogate):
         for name, array in mine.items():
             array[...] = arrays[name]
 
-    cdef int cut(self, Py_ssize_t i, const double* theta, Cut* cut, char* work) except -1 nogil:
+    def trace(self, Py_ssize_t i, theta):
+        """Search one example at part scores ``theta``; what happened, as Python objects.
+
+        The example's memory is used, and left as it was.
+
+        Returns
+        -------
+        dict
+            ``found`` (a dict: the maximiser over the hull as two points and the second's share,
+            the best label, their values and bounds), ``points`` (dicts: h, g, label or None) and
+            ``visits`` (dicts: lam, bound, h, g), in the order in which the oracle was asked.
+        """
+        size = self.limits(i)[0]
+        flat = np.ascontiguousarray(theta, dtype=np.float64)
+        if flat.shape != (size,):
+            raise ValueError(f"theta: found shape {flat.shape}, expected ({size},)")
+        if not np.isfinite(flat).all():
+            raise ValueError("theta: found NaN or infinity, expected finite scores")
+        cdef double[::1] scores = flat if size else np.zeros(1)
+        cdef double[::1] memory = aligned_zeros(self.work_bytes // 8 + 16)
+        cdef View* view
+        cdef Found found
+        cdef Py_ssize_t j, k, length = self.plane.label_size(i)
+        cdef int* label
+        with nogil:
+            view = self._search(i, &scores[0], &found, <char*>&memory[0])
+        points = []
+        for j in range(view.n):
+            encoded = None
+            if view.points[j].kind == LABEL:
+                label = self.plane.label_of(view, view.points[j].slot)
+                encoded = np.array([label[k] for k in range(length)], dtype=np.int32)
+            elif view.points[j].kind == TRUTH:
+                encoded = np.array([self.plane.labels[self.offsets[i] + k] for k in range(length)],
+                                   dtype=np.int32)
+            points.append({"h": view.points[j].h, "g": view.points[j].g, "label": encoded})
+        visits = [{"lam": view.visits[j].lam, "bound": view.visits[j].bound,
+                   "h": view.visits[j].h, "g": view.visits[j].g} for j in range(view.n_visits)]
+        return {"found": found, "points": points, "visits": visits, "calls": view.calls}
+
+    cdef View* _search(self, Py_ssize_t i, const double* theta, Found* found,
+                       char* work) except NULL nogil:
         cdef View* view = self.plane.begin(i, theta, work)
         cdef char* rest = _align(work + self.plane.work_bytes)
-        cdef Found found
-        cdef double lam = 1
+        cdef double lam = 0
         if self.warm:
             self._recall(view)
             if self.lam_view[i] > 0:
                 lam = self.lam_view[i]
-        self.search.run(self.plane, view, self.psi, lam, &found, rest)
+        self.search.run(self.plane, view, self.psi, lam, found, rest)
         if self.plane.zero_one:
             # The truth and the best other label have been seen: there is no better one.
             found.label_bound = found.label_value
         if self.max_kbest and found.label_bound > found.label_value * (1 + self.search.tol):
-            self._refine(view, &found, _align(rest + self.search_bytes))
+            self._refine(view, found, _align(rest + self.search_bytes))
+        return view
+
+    cdef int cut(self, Py_ssize_t i, const double* theta, Cut* cut, char* work) except -1 nogil:
+        cdef Found found
+        cdef View* view = self._search(i, theta, &found, work)
         if self.relaxed:
             self._write(view, found.first, found.second, found.share, cut)
             cut.bound = found.bound
@@ -157,18 +204,26 @@ cdef class BiCriteriaSurrogate(Surrogate):
     cdef int _keep(self, View* view, const Found* found) except -1 nogil:
         """Remember the maximiser's labels, and the best label."""
         cdef Py_ssize_t size = self.plane.label_size(view.i)
-        cdef int[3] wanted
-        cdef int j, k, n = 0
+        cdef int[MEMORY] kept
+        cdef int j, k, n = 0, wanted
         cdef const Point* point
-        wanted[0], wanted[1], wanted[2] = found.first, found.second, found.label
-        for j in range(3):
-            point = &view.points[wanted[j]]
-            if point.kind != LABEL or (j > 0 and wanted[j] == wanted[0]) or (
-                    j > 1 and wanted[j] == wanted[1]):
+        # The maximiser and the best label, then what was seen last.
+        for j in range(3 + view.n):
+            wanted = (found.first if j == 0 else found.second if j == 1 else found.label if j == 2
+                      else view.n + 2 - j)
+            point = &view.points[wanted]
+            if point.kind != LABEL:
                 continue
-            memcpy(&self.label_view[MEMORY * self.offsets[view.i]] + n * size,
-                   self.plane.label_of(view, point.slot), size * sizeof(int))
-            n += 1
+            for k in range(n):
+                if kept[k] == wanted:
+                    break
+            else:
+                memcpy(&self.label_view[MEMORY * self.offsets[view.i]] + n * size,
+                       self.plane.label_of(view, point.slot), size * sizeof(int))
+                kept[n] = wanted
+                n += 1
+                if n == MEMORY:
+                    break
         self.held_view[view.i] = <int8_t>n
         self.lam_view[view.i] = found.lam if found.lam < INFINITY else 0
         return 0

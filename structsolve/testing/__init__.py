@@ -92,8 +92,9 @@ def check_structure(
     Checked are the declaration (parameters, ``clone``, packing, ``state``), the oracle (optimal
     at random, tied and zero scores where it calls itself exact, its value, its bound, ties, scratch
     memory, threads), its relaxation, its answers within a cone of the label plane, k-best,
-    max-marginals, the loss-augmented oracle, parts, losses, projections, hard constraints on
-    nodes, and that solvers agree.  What an operator does not announce is not asked for.
+    max-marginals, the best label for each count, the loss-augmented oracle, parts, losses,
+    projections, hard constraints on nodes, and that solvers agree.  What an operator does not
+    announce is not asked for.
 
     Examples
     --------
@@ -117,6 +118,7 @@ def check_structure(
         _relaxed.check_constrained(case, loss)
         _operators.check_kbest(case)
         _operators.check_max_marginals(case)
+        _operators.check_counts(case, loss)
         _operators.check_constraints(case)
         _operators.check_losses(case, loss)
         _operators.check_augmented_oracle(case, loss)

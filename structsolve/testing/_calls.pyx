@@ -81,6 +81,13 @@ def max_marginals(Oracle oracle, Py_ssize_t i, double[::1] theta, double[::1] ou
         oracle.max_marginals(i, &theta[0], &out[0], &work[0])
 
 
+def argmax_counts(Oracle oracle, Py_ssize_t i, double[::1] theta, double[::1] cost,
+                  Py_ssize_t most, int[::1] labels, double[::1] values, char[::1] work):
+    """Write the best label and its value for each count."""
+    with nogil:
+        oracle.argmax_counts(i, &theta[0], &cost[0], most, &labels[0], &values[0], &work[0])
+
+
 def encode(Parts parts, Py_ssize_t i, int[::1] label, int[::1] index, double[::1] value):
     """Write the parts of a label; return how many entries."""
     cdef Py_ssize_t n

@@ -393,6 +393,32 @@ class Case:
         )
         return out["out"].array.reshape(n_nodes, block.stride)[:, : block.shape[-1]]
 
+    def counts(
+        self, i: int, theta: np.ndarray, cost: np.ndarray, most: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the best label and its value for each count."""
+        size = self.label_size(i)
+        with self.promise("Oracle.counts_bytes", "answers without an exception", i):
+            n_bytes = self.oracle.counts_bytes(most)
+        given = Guarded(len(cost), np.float64, cost)
+        out = {
+            "labels": Guarded((most + 1) * size, np.int32, -7),
+            "values": Guarded(most + 1, np.float64, np.nan),
+            "work": self._work(n_bytes, -1),
+        }
+        self._call(
+            "Oracle.argmax_counts",
+            i,
+            theta,
+            out,
+            lambda theta, *memory: _calls.argmax_counts(
+                self.oracle, i, theta, given.memory, most, *memory
+            ),
+        )
+        if given.array.tobytes() != cost.tobytes():
+            self.fail("Oracle.argmax_counts", "leaves the costs as they are", i, given.array, cost)
+        return out["labels"].array.reshape(most + 1, size), out["values"].array
+
     def encode(
         self, i: int, label: np.ndarray, truth: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:

@@ -165,6 +165,61 @@ def check_max_marginals(case: Case) -> None:
                     )
 
 
+def check_counts(case: Case, extra: Any) -> None:
+    """For each count the best value of a label that has it, under every loss that counts."""
+    if not case.oracle.has_counts:
+        return
+    for i in range(case.n):
+        for name, cost in _counting_costs(case, extra, i):
+            counts = case.mu[i] @ cost
+            for most in (int(counts.max()) + 2, int(counts.max()) // 2):
+                for kind, theta in case.thetas(i).items():
+                    _check_frontier(case, i, f"{name}, {kind} theta", theta, cost, counts, most)
+
+
+def _counting_costs(case: Case, extra: Any, i: int) -> list[tuple[str, np.ndarray]]:
+    """Return costs with values 0, 1, 2 ...: those of losses, from whichever side they count."""
+    found = []
+    for name, loss in _losses(case, extra):
+        if not loss.decomposes:
+            continue
+        given = Guarded(len(case.padding[i]), np.float64)
+        with case.promise(f"Loss {name!r}.augment", "answers without an exception", i):
+            _calls.augment(loss, i, 1.0, given.memory)
+        for side, what in ((1, "errors"), (-1, "agreements")):
+            cost = side * given.array + 0.0
+            if (cost >= 0).all() and (cost == np.floor(cost)).all() and cost.any():
+                found.append((f"{what} of loss {name!r}", cost))
+    block = case.layout.node
+    if block is not None:
+        cost = np.zeros(len(case.padding[i]))
+        node = case.layout.theta_views(cost, *case.sizes(i))[block.name]
+        node[...] = case.rng.integers(0, 4, node.shape)
+        found.append(("integer costs of nodes", cost))
+    return found
+
+
+def _check_frontier(
+    case: Case, i: int, kind: str, theta: np.ndarray, cost: np.ndarray, counts: Any, most: int
+) -> None:
+    what, scores = "Oracle.argmax_counts", case.mu[i] @ theta
+    labels, values = case.counts(i, theta, cost, most)
+    for c in range(most + 1):
+        having = scores[counts == c]
+        best = having.max() if having.size else -np.inf
+        promise = f"gives the best value for count {c} of {most} ({kind})"
+        case.near(what, promise, i, values[c], best)
+        if not having.size:
+            continue
+        row = case.find(i, labels[c])
+        if row is None:
+            case.fail(what, f"returns labels of the example ({kind})", i, labels[c], "one listed")
+        if counts[row] != c:
+            promise = f"returns for count {c} a label that has it ({kind})"
+            case.fail(what, promise, i, f"{labels[c]} with count {counts[row]}", c)
+        case.near(what, f"returns labels of its values ({kind})", i, scores[row], values[c])
+
+
 def check_constraints(case: Case) -> None:
     """Labels whose parts score -inf are avoided, as hard constraints at prediction need it."""
     space, block = case.space, case.layout.node

@@ -1,0 +1,100 @@
+"""Bi-criteria surrogates on CoNLL-2000 chunking: oracle calls per search, cost of a pass, span F1.
+
+Margin rescaling against slack rescaling, beta scaling, ProbLoss and the micro-F1 surrogate, all
+with SGD (which trains every one of them) and the affine ones with BCFW too.  The features are those
+of `quality.py`.  The time of a pass is the median over the passes without a certifying sweep; the
+runs take turns pass by pass is not possible, so each run is repeated and the best median counts.
+
+    STRUCTSOLVE_DATA=... python benchmarks/surrogates_conll.py --repeat 2
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+from common import header, structsolve_or_none, table
+from datasets import attribute_matrices, chunking_attributes, conll2000
+
+# name -> (surrogate, solver, C, passes)
+RUNS = {
+    "margin": ("margin", "sgd", 0.1, 10),
+    "probloss": ("probloss", "sgd", 0.1, 10),
+    "micro-f1": ("micro-f1:O", "sgd", 30.0, 10),
+    "slack": ("slack", "sgd", 0.1, 10),
+    "beta 1/2": ("beta:0.5", "sgd", 0.1, 10),
+    "margin, bcfw": ("margin", "bcfw", 0.1, 10),
+    "micro-f1, bcfw": ("micro-f1:O", "bcfw", 30.0, 10),
+    "slack, bcfw": ("slack", "bcfw", 0.1, 10),
+}
+
+
+def make_solver(name: str, passes: int) -> Any:
+    """Solvers whose passes can be compared: no sweeps between, no cheap passes."""
+    from structsolve.solvers import BCFW, SGD
+
+    if name == "sgd":
+        return SGD(certify_every=passes)
+    return BCFW(cached_passes=0, certify_every=passes)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--runs", nargs="+", choices=list(RUNS), default=list(RUNS))
+    args = parser.parse_args()
+    structsolve = structsolve_or_none()
+    from structsolve.metrics import span_f1
+
+    header("Surrogates on CoNLL-2000")
+    sentences, y = conll2000("train")
+    test_sentences, y_test = conll2000("test")
+    X, X_test, _ = attribute_matrices(
+        [chunking_attributes(s) for s in sentences], [chunking_attributes(s) for s in test_sentences]
+    )
+    found: dict[str, dict[str, float]] = {}
+    for _ in range(args.repeat):
+        for name in args.runs:
+            surrogate, solver, c, passes = RUNS[name]
+            model = structsolve.StructuredSVM(
+                "chain",
+                surrogate=surrogate,
+                solver=make_solver(solver, passes),
+                alpha=1.0 / (c * len(X)),
+                max_iter=passes,
+                tol=0,
+            ).fit(X, y)
+            history = model.history_[:-1]
+            seconds = float(np.median([record["seconds"] for record in history]))
+            calls = [record.get("calls_per_search", 1.0) for record in history]
+            best = found.setdefault(
+                name,
+                {
+                    "seconds": np.inf,
+                    "first": calls[0],
+                    "calls": float(np.mean(calls)),
+                    "f1": span_f1(y_test, model.predict(X_test))["f1"],
+                },
+            )
+            best["seconds"] = min(best["seconds"], seconds)
+    rows = []
+    for name, best in found.items():
+        peer = found.get("margin, bcfw" if "bcfw" in name else "margin", best)
+        rows.append(
+            [
+                name,
+                f"C={RUNS[name][2]:g}",
+                f"{best['first']:.2f}",
+                f"{best['calls']:.2f}",
+                f"{best['seconds']:.3f}",
+                f"{best['seconds'] / peer['seconds']:.2f}",
+                f"{100 * best['f1']:.2f}",
+            ]
+        )
+    columns = ["surrogate", "", "calls, first pass", "calls, all", "s a pass", "x margin", "span F1"]
+    print(table(columns, rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,287 @@
+"""The best label for each count, natively and in Python, against enumeration."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference.chains import Chain
+from wrong_structures import Counting, CountingStructure
+
+from structsolve import faces, get_structure
+from structsolve.blocks import Block, Layout
+from structsolve.plugins.chain import ChainStructure
+from structsolve.plugins.chain._layout import ChainShape
+from structsolve.plugins.chain._oracle import ChainOracle
+from structsolve.problem import ask_loss, ask_oracle
+
+VARIANTS = [(t, s, e) for t in (True, False) for s in (True, False) for e in (True, False)]
+SIZES = [(1, 1), (1, 4), (2, 1), (2, 2), (2, 9), (3, 3), (4, 2), (4, 5), (5, 1), (5, 3), (7, 2)]
+KINDS = ["normal", "ties", "equal", "negative", "huge", "forbidden", "all forbidden"]
+COSTS = ["errors", "agreements", "integers", "zeros", "fives", "far"]
+NONE = -np.inf
+
+
+class Case:
+    """Chains of one length and their tables, with room for others before and after."""
+
+    def __init__(self, length, k, transitions=True, start_end=True, edges=False):
+        self.length, self.k = length, k
+        X = [np.zeros((n, 1)) for n in (1, length, length + 2)]
+        if edges:
+            X = [(x, np.zeros((len(x) - 1, 1))) for x in X]
+        structure = ChainStructure(start_end=start_end, transitions=transitions)
+        Y = [np.zeros(len(x[0] if edges else x), int) for x in X]
+        self.space = structure.make_space(X, Y, classes=range(k))
+        self.oracle = ask_oracle(self.space, self.space.pack(X))
+        self.size = self.space.layout.theta_size(length, length - 1)
+
+    def views(self, flat):
+        return self.space.layout.theta_views(flat, self.length, self.length - 1)
+
+    def theta(self, kind, rng):
+        theta = np.zeros(self.size)
+        for view in self.views(theta).values():
+            if kind == "ties":
+                view[...] = rng.integers(-1, 2, view.shape)
+            elif kind == "huge":
+                view[...] = rng.choice([-1e4, 1e4, 0.0, 9999.5], view.shape)
+            elif kind == "negative":
+                view[...] = -rng.exponential(3, view.shape)
+            elif kind != "equal":
+                view[...] = rng.normal(size=view.shape)
+            if kind == "forbidden":
+                view[rng.random(view.shape) < 0.25] = NONE
+        if kind == "all forbidden":
+            self.views(theta)["node"][rng.integers(self.length)] = NONE
+        return theta
+
+    def cost(self, kind, rng):
+        cost = np.zeros(self.size)
+        node = self.views(cost)["node"]
+        truth = rng.integers(self.k, size=self.length)
+        if kind in ("errors", "agreements"):
+            node[np.arange(self.length), truth] = 1
+            node[...] = 1 - node if kind == "errors" else node
+        elif kind != "zeros":
+            node[...] = rng.integers(0, 4, node.shape)
+            node *= 5 if kind == "fives" else 1
+            if kind == "far":
+                node[rng.random(node.shape) < 0.3] = 1e300
+        return cost
+
+    def check(self, theta, cost, most):
+        views, costs = self.views(theta), self.views(cost)["node"]
+        chain = Chain(*(views.get(b) for b in ("node", "transition", "start", "end", "edge")))
+        counts = costs[np.arange(self.length), chain.labels].sum(axis=1)
+        labels, values = faces.argmax_counts(self.oracle, 1, theta, cost, most, self.length)
+        finite = np.abs(theta[np.isfinite(theta)]).max(initial=1)
+        for c in range(most + 1):
+            best = chain.scores[counts == c].max(initial=NONE)
+            np.testing.assert_allclose(values[c], best, rtol=1e-13, atol=1e-13 * finite)
+            if best == NONE:
+                assert (labels[c] == 0).all()
+                continue
+            assert labels[c].min() >= 0 and labels[c].max() < self.k
+            assert costs[np.arange(self.length), labels[c]].sum() == c
+            np.testing.assert_allclose(
+                chain.score(labels[c]), best, rtol=1e-13, atol=1e-13 * finite
+            )
+        if most >= counts.max():
+            label, value = faces.argmax(self.oracle, 1, theta, self.length)
+            assert values.max() == value  # bit by bit: the same sums in the same order
+        return chain, counts, labels, values
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_against_enumeration(variant):
+    rng = np.random.default_rng(VARIANTS.index(variant))
+    for length, k in SIZES:
+        case = Case(length, k, *variant)
+        for kind in KINDS:
+            for costs in COSTS:
+                most = int(rng.choice([0, 1, length, 3 * length, 16 * length]))
+                case.check(case.theta(kind, rng), case.cost(costs, rng), most)
+
+
+def test_ties_go_to_the_smallest_state_last_position_first():
+    rng = np.random.default_rng(1)
+    for length, k in SIZES:
+        case = Case(length, k)
+        for kind in ("ties", "equal"):
+            theta, cost = case.theta(kind, rng), case.cost("integers", rng)
+            chain, counts, labels, values = case.check(theta, cost, 3 * length)
+            for c in np.flatnonzero(values > NONE):
+                tied = chain.labels[(counts == c) & (chain.scores == values[c])]
+                np.testing.assert_array_equal(labels[c], tied[np.lexsort(tied.T)[0]])
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(VARIANTS),
+    st.integers(1, 5),
+    st.integers(1, 4),
+    st.integers(0, 20),
+    st.sampled_from(KINDS),
+    st.sampled_from(COSTS),
+    st.integers(0, 2**32 - 1),
+)
+def test_any_chain(variant, length, k, most, kind, costs, seed):
+    rng = np.random.default_rng(seed)
+    case = Case(length, k, *variant)
+    case.check(case.theta(kind, rng), case.cost(costs, rng), most)
+
+
+@pytest.mark.parametrize("k, length", [(26, 40), (9, 120), (33, 12), (1, 300), (2, 200)])
+def test_long_chains(k, length):
+    """The frontier against a program that keeps whole tables, and the unconstrained maximum."""
+    rng = np.random.default_rng(k)
+    blocks = [
+        Block("transition", "shared", (k, k)),
+        Block("start", "shared", (k,)),
+        Block("end", "shared", (k,)),
+        Block("node", "node", (k,)),
+    ]
+    layout = Layout(blocks, 1)
+    oracle = ChainOracle(ChainShape(layout, np.array([0, length])))
+    theta, cost = (np.zeros(layout.theta_size(length, length - 1)) for _ in range(2))
+    views = layout.theta_views(theta, length, length - 1)
+    for view in views.values():
+        view[...] = rng.normal(size=view.shape)
+    costs = layout.theta_views(cost, length, length - 1)["node"]
+    costs[...] = rng.random(costs.shape) < 0.5
+    labels, values = faces.argmax_counts(oracle, 0, theta, cost, length, length)
+    assert values.max() == faces.argmax(oracle, 0, theta, length)[1]
+    best = np.full((length + 1, k), NONE)
+    best[costs[0].astype(int), np.arange(k)] = views["start"] + views["node"][0]
+    for v in range(1, length):
+        step = (best[:, :, None] + views["transition"]).max(axis=1) + views["node"][v]
+        best[:] = np.where(costs[v] > 0, np.vstack([np.full((1, k), NONE), step[:-1]]), step)
+    np.testing.assert_allclose(values, (best + views["end"]).max(axis=1), rtol=1e-12)
+    for c in np.flatnonzero(values > NONE):
+        y = labels[c]
+        assert costs[np.arange(length), y].sum() == c
+        score = views["node"][np.arange(length), y].sum() + views["start"][y[0]]
+        score += views["end"][y[-1]] + views["transition"][y[:-1], y[1:]].sum()
+        assert score == pytest.approx(values[c], rel=1e-10)
+
+
+def test_agreements_are_the_hamming_loss_turned_round():
+    """How a search asks: augment() takes 1 from each true state and returns the length."""
+    structure = get_structure("chain")
+    X, Y = [np.eye(3)], [[2, 0, 1]]
+    space = structure.make_space(X, Y)
+    examples = space.pack(X, Y)
+    theta = np.random.default_rng(0).normal(size=space.layout.theta_size(3, 2))
+    theta = np.where(np.arange(theta.size) % 4 == 3, 0, theta)
+    cost = np.zeros_like(theta)
+    const = faces.augment(ask_loss(space, examples, "hamming"), 0, 1.0, cost)
+    oracle = ask_oracle(space, examples)
+    labels, values = faces.argmax_counts(oracle, 0, theta, -cost, int(const), 3)
+    assert labels[-1].tolist() == Y[0]
+    assert [(y != Y[0]).sum() for y in labels] == [3, 2, 1, 0]
+    assert values.max() == faces.argmax(oracle, 0, theta, 3)[1]
+
+
+# ---- a structure in Python -----------------------------------------------------------------------
+
+
+def test_a_python_structure_answers_the_same():
+    rng = np.random.default_rng(2)
+    X, Y = [rng.normal(size=(n, 2)) for n in (1, 3)], [[0], [1, 2, 0]]
+    native = get_structure("chain").make_space(X, Y)
+    other = CountingStructure().make_space(X, Y)
+    oracles = [ask_oracle(space, space.pack(X, Y)) for space in (native, other)]
+    assert oracles[1].has_counts
+    for i, length in enumerate((1, 3)):
+        size = native.layout.theta_size(length, length - 1)
+        for _ in range(30):
+            theta, cost = np.zeros(size), np.zeros(size)
+            views = native.layout.theta_views(theta, length, length - 1)
+            for view in views.values():
+                view[...] = rng.normal(size=view.shape)
+            node = native.layout.theta_views(cost, length, length - 1)["node"]
+            node[...] = rng.integers(0, 3, node.shape)
+            (labels, values), (same, again) = (
+                faces.argmax_counts(oracle, i, theta, cost, 2 * length + 1, length)
+                for oracle in oracles
+            )
+            np.testing.assert_allclose(values, again)
+            np.testing.assert_array_equal(labels[values > NONE], same[values > NONE])
+
+
+def test_a_python_answer_of_the_wrong_length_is_refused():
+    class Short(CountingStructure):
+        space_class = type("Short", (Counting,), {"argmax_counts": lambda *a: [None]})
+
+    X, Y = [np.zeros((2, 1))], [[0, 1]]
+    space = Short().make_space(X, Y)
+    theta = np.zeros(space.layout.theta_size(2, 1))
+    with pytest.raises(ValueError, match="argmax_counts.* expected a list of 4 labels or None"):
+        faces.argmax_counts(ask_oracle(space, space.pack(X, Y)), 0, theta, theta, 3, 2)
+
+
+# ---- multiclass ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 12), st.integers(0, 6), st.sampled_from(KINDS), st.integers(0, 2**32 - 1))
+def test_multiclass(k, most, kind, seed):
+    rng = np.random.default_rng(seed)
+    space = get_structure("multiclass").make_space(np.zeros((k, 1)), np.arange(k) % max(k, 1))
+    oracle = ask_oracle(space, space.pack(np.zeros((2, 1))))
+    theta, cost = np.zeros((2, space.layout.theta_size(1, 0)))
+    theta[:k] = rng.integers(-1, 2, k) if kind == "ties" else rng.normal(size=k)
+    if "forbidden" in kind:
+        theta[:k][rng.random(k) < (1 if kind == "all forbidden" else 0.4)] = NONE
+    cost[:k] = rng.integers(0, 5, k)
+    labels, values = faces.argmax_counts(oracle, 1, theta, cost, most, 1)
+    for c in range(most + 1):
+        inside = np.flatnonzero(cost[:k] == c)
+        best = theta[inside].max(initial=NONE)
+        assert values[c] == best
+        assert labels[c, 0] == (inside[theta[inside] == best][0] if best > NONE else 0)
+
+
+# ---- arguments -----------------------------------------------------------------------------------
+
+
+def test_bad_arguments_are_refused():
+    case = Case(3, 2, edges=True)
+    theta, cost = np.zeros(case.size), np.zeros(case.size)
+
+    def ask(cost=cost, most=3, theta=theta, size=3):
+        return faces.argmax_counts(case.oracle, 1, theta, cost, most, size)
+
+    ask()
+    for name in ("transition", "start", "end", "edge"):
+        wrong = cost.copy()
+        case.views(wrong)[name].flat[0] = 1
+        with pytest.raises(ValueError, match=r"example 1: a part that is no state .* costs 1\.0"):
+            ask(wrong)
+    for bad in (-1, 0.5, np.nan, np.inf):
+        wrong = cost.copy()
+        case.views(wrong)["node"][1, 1] = bad
+        with pytest.raises(ValueError, match="cost: found values that are no counts"):
+            ask(wrong)
+    with pytest.raises(ValueError, match="most is -1"):
+        ask(most=-1)
+    for most in (2**31, 2**62):
+        with pytest.raises(ValueError, match=f"most is {most}, .* fits into memory"):
+            case.oracle.counts_bytes(most)
+    with pytest.raises(ValueError, match="theta"):
+        ask(theta=theta[:-1])
+    with pytest.raises(ValueError, match="label_size"):
+        ask(size=2)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("name", ["node", "transition", "start", "end", "edge"])
+def test_nan_and_infinity_stay_in_memory(name, bad):
+    rng = np.random.default_rng(3)
+    case = Case(4, 5, edges=True)
+    for _ in range(50):
+        theta = case.theta("forbidden", rng)
+        view = case.views(theta)[name]
+        view[rng.random(view.shape) < 0.3] = bad
+        labels, _ = faces.argmax_counts(case.oracle, 1, theta, case.cost("integers", rng), 9, 4)
+        assert labels.min() >= 0 and labels.max() < 5
