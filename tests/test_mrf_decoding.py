@@ -71,7 +71,7 @@ class Graph:
         return scores
 
     def local_polytope(self, theta):
-        """Maximum over the local polytope by scipy: one variable per part, straight from its text."""
+        """Maximum over the local polytope by scipy, one variable per part."""
         used = np.flatnonzero(~self.unused)
         column = np.full(self.size, -1)
         column[used] = np.arange(len(used))
