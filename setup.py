@@ -57,16 +57,18 @@ def extensions() -> list[Extension]:
 
 
 def stage_pxd() -> str:
-    """Lay the plugins' .pxd files out as structsolve/plugins, where Cython looks for them.
+    """Lay all .pxd files out as one package structsolve, where Cython looks for them.
 
     Cython does not know package_dir: without this a plugin's modules cannot cimport each other.
+    Files that are there already keep their time, so that nothing is compiled again for nothing.
     """
     stage = Path("build/pxd")
-    for path in Path("plugins").rglob("*.pxd"):
-        target = stage / "structsolve" / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
-    (stage / "structsolve" / "__init__.pxd").touch()
+    for root, folder in PACKAGE_DIR.items():
+        for path in Path(folder).rglob("*.pxd"):
+            target = stage.joinpath(*root.split("."), path.relative_to(folder))
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if not target.exists() or target.read_bytes() != path.read_bytes():
+                shutil.copyfile(path, target)
     return str(stage)
 
 
