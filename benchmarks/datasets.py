@@ -254,8 +254,9 @@ def multilabel(name: str, most: int | None = None) -> tuple[Any, np.ndarray, Any
         found = [x[:half], y[:half], x[half:], y[half:]]
     x, y, xt, yt = found
     if sp.issparse(x):
-        x, xt = (sp.diags_array(1 / np.sqrt(np.maximum(m.power(2).sum(axis=1), 1))) @ m for m in (x, xt))
-        x, xt = sp.csr_matrix(x), sp.csr_matrix(xt)
+        from sklearn.preprocessing import normalize
+
+        x, xt = normalize(x), normalize(xt)
     else:
         mean, deviation = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-9)
         x, xt = (x - mean) / deviation, (xt - mean) / deviation
