@@ -43,6 +43,7 @@ def all_products(problem: Any, i: int, w: np.ndarray, n_labels: int) -> float:
     theta = score(problem.potentials, i, w)
     sets = ((np.arange(2**n_labels)[:, None] >> np.arange(n_labels)) & 1).astype(np.int32)
     truth = problem.examples.label(i)
+
     # Scores of all sets from those of single labels and pairs.
     def value(labels: list[int]) -> float:
         label = np.zeros(n_labels, dtype=np.int32)
@@ -77,7 +78,12 @@ def main() -> None:
         X, Y, _, _ = multilabel(name, most)
         structure = structsolve.get_structure("multilabel", oracle=oracle)
         model = structsolve.StructuredSVM(
-            structure, surrogate="slack", solver="sgd", alpha=1 / (c * len(Y)), max_iter=passes, tol=0
+            structure,
+            surrogate="slack",
+            solver="sgd",
+            alpha=1 / (c * len(Y)),
+            max_iter=passes,
+            tol=0,
         ).fit(X, Y)
         w = model._w
         picked = np.sort(np.random.default_rng(0).choice(len(Y), args.examples, replace=False))
@@ -117,7 +123,17 @@ def main() -> None:
                     f"{np.mean(bounds - best) / np.mean(best):.4f}",
                 ]
             )
-    columns = ["set", "search", "calls", "thesis", "ms", "missed", "thesis", "of all", "bound above"]
+    columns = [
+        "set",
+        "search",
+        "calls",
+        "thesis",
+        "ms",
+        "missed",
+        "thesis",
+        "of all",
+        "bound above",
+    ]
     print(table(columns, rows))
 
 

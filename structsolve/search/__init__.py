@@ -112,7 +112,7 @@ def trace(problem: Any, i: int, w: Any) -> SearchResult:
         With a bi-criteria surrogate.
     i : int
         Number of the example.
-    w : ndarray of shape (dim,)
+    w : ndarray of shape (dim,), or fitted StructuredSVM
         Weights.
 
     Returns
@@ -143,7 +143,8 @@ def trace(problem: Any, i: int, w: Any) -> SearchResult:
             f"surrogate {problem.surrogate_name!r} makes one oracle call and no search; use a "
             "bi-criteria surrogate such as 'slack'"
         )
-    told = problem.surrogate.trace(i, score(problem.potentials, i, np.asarray(w, np.float64)))
+    weights = np.asarray(getattr(w, "_w", w), dtype=np.float64)
+    told = problem.surrogate.trace(i, score(problem.potentials, i, weights))
     found, points = told["found"], told["points"]
     mixture = [(points[found["first"]]["label"], 1 - found["share"])]
     if found["first"] != found["second"]:

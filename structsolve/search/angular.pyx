@@ -3,7 +3,7 @@
 from libc.math cimport INFINITY, isfinite, sqrt
 from .base cimport Found, Search
 from .hull cimport best_on_hull, first_lam, tangent, upper_hull
-from .plane cimport FRACTIONAL, SLOTS, LabelPlane, Point, View
+from .plane cimport FRACTIONAL, LABEL, SLOTS, LabelPlane, Point, View
 from .psi cimport Psi
 
 # Slope, in units of 1/lam, beyond which a label's product is next to nothing.
@@ -40,7 +40,7 @@ cdef class Angular(Search):
         cdef Point found
         cdef int n, at, j, index, kind
         cdef double alpha = INFINITY, beta = 0, best = 0, H, width = INFINITY, bound = INFINITY
-        cdef bint known
+        cdef bint known, old
         for j in range(view.n):
             H = 1 + view.points[j].h
             if H > 0 and view.points[j].kind != FRACTIONAL:
@@ -51,14 +51,23 @@ cdef class Angular(Search):
             lam = tangent(view, psi, hull, n, at, out)
             if not isfinite(lam) or lam <= 0:
                 lam = first_lam(plane, view, psi)
-            kind = plane.ask_constrained(view, lam, alpha, beta, False, view.n, &found)
             out.lam = lam
-            if kind == 0:
-                bound = best            # nothing is left in the angle
-                break
-            index = self.keep(plane, view, psi, &found, &known)
+            if view.calls == 0:
+                # The whole quadrant: no cone is needed, and the plain oracle is faster.
+                index, kind = self.visit(plane, view, psi, lam, &known), LABEL
+            else:
+                kind = plane.ask_constrained(view, lam, alpha, beta, False, view.n, &found)
+                if kind == 0:
+                    bound = best            # nothing is left in the angle
+                    break
+                index = self.keep(plane, view, psi, &found, &known)
+            if kind == FRACTIONAL and not known and view.calls < self.max_calls:
+                # No label yet: the plain oracle rounds one.
+                at = self.visit(plane, view, psi, lam, &old)
+                if view.points[at].h > -1 and view.points[at].kind != FRACTIONAL:
+                    best = max(best, (1 + view.points[at].h) * view.points[at].g)
             H = 1 + view.points[index].h
-            if H <= 0 and alpha == INFINITY:
+            if H <= 0 and alpha == INFINITY and view.calls > 1:
                 # A label on the border, of no worth, hides those within: ask without the sliver.
                 alpha = SLIVER / lam
                 continue

@@ -71,12 +71,14 @@ cdef class LabelPlane:
     cdef void move(self, View* view, Point* point, int slot) noexcept nogil
     cdef Py_ssize_t ask_kbest(self, View* view, double lam, Py_ssize_t k, int* labels,
                               double* values, char* scratch) except -1 nogil
-    cdef double bound_below(self, View* view, Psi psi, double lam, double line) except? -1 nogil
     cdef int need_costs(self, View* view) except -1 nogil
     cdef int fractional(self, View* view, int slot, Point* out) except -1 nogil
     cdef Py_ssize_t entries(self, View* view, const Point* point, double coef, Py_ssize_t n,
                             int* index, double* value) except -1 nogil
 
 cdef double envelope_bound(const View* view, Psi psi) except? -1 nogil
+cdef double grid_bound(const View* view, Psi psi, double unit, Py_ssize_t least,
+                       Py_ssize_t most) except? -1 nogil
+cdef double common_unit(double a, double b, double rounding) noexcept nogil
 cdef double best_between(Psi psi, double h0, double g0, double h1, double g1,
                          double* share) except? -1 nogil

@@ -7,7 +7,7 @@ fractional vertex of a relaxation, only this file knows.
 
 import numpy as np
 
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY, fabs, floor
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, memset
 from ..operators cimport Cone, Loss, Oracle, Parts
@@ -19,6 +19,10 @@ cdef enum:
     DECOMPOSES = 0      # the loss is added to the scores
     AUGMENTED = 1       # the oracle knows the loss: the scores are scaled instead
     ZERO_ONE = 2        # the truth, or the best other label
+
+
+# Largest multiple of a unit that a loss may be to count as counting.
+cdef double MOST = 1000
 
 
 cdef inline char* _align(char* p) noexcept nogil:
@@ -316,17 +320,41 @@ cdef class LabelPlane:
         view.calls += 1
         return self.oracle.kbest(view.i, view.scaled, k, labels, values, scratch)
 
-    cdef double bound_below(self, View* view, Psi psi, double lam, double line) except? -1 nogil:
-        """envelope_bound() with one more line, which holds for some labels only."""
-        cdef Visit* visit = &view.visits[view.n_visits]
-        cdef double bound
-        if view.n_visits >= LINES:
-            return INFINITY
-        visit.lam, visit.bound = lam, line
-        view.n_visits += 1
-        bound = envelope_bound(view, psi)
-        view.n_visits -= 1
-        return bound
+    def units(self):
+        """For each example a unit of which every g is a multiple, and the largest multiple.
+
+        Returns
+        -------
+        unit : ndarray of shape (n,)
+            0 where there is none worth its name.
+        most : ndarray of int64 of shape (n,)
+        """
+        cdef Py_ssize_t i, j
+        cdef double unit, total, value
+        cdef double[::1] theta = np.zeros(self.potentials.max_theta + 8)
+        cdef char[::1] work = np.zeros(self.work_bytes + 64, dtype=np.int8)
+        cdef View* view
+        units, most = np.zeros(self.potentials.n), np.zeros(self.potentials.n, dtype=np.int64)
+        cdef double[::1] unit_view = units
+        cdef int64_t[::1] most_view = most
+        for i in range(self.potentials.n):
+            if self.mode == ZERO_ONE:
+                unit_view[i], most_view[i] = 1, 1
+            elif self.g_loss.decomposes:
+                view = self.begin(i, &theta[0], &work[0])
+                self.need_costs(view)
+                value = total = fabs(view.g_const)
+                for j in range(self.potentials.theta_size(i)):
+                    total += fabs(view.costs[j])
+                unit = value if value > 0 else INFINITY
+                for j in range(self.potentials.theta_size(i)):
+                    value = fabs(view.costs[j])
+                    if value > 1e-12 * total:
+                        unit = common_unit(unit, value, 1e-9 * total)
+                if unit < INFINITY and total <= MOST * unit:
+                    unit_view[i] = unit
+                    most_view[i] = <int64_t>(total / unit + 0.5)
+        return units, most
 
     cdef Py_ssize_t entries(self, View* view, const Point* point, double coef, Py_ssize_t n,
                             int* index, double* value) except -1 nogil:
@@ -382,6 +410,39 @@ cdef double best_between(Psi psi, double h0, double g0, double h1, double g1,
         share[0] = 1
         return last
     return at_x
+
+
+cdef double common_unit(double a, double b, double rounding) noexcept nogil:
+    """Greatest common divisor of two positive numbers (the first may be infinite: none yet)."""
+    cdef double rest
+    if a == INFINITY:
+        return b
+    while b > rounding:
+        rest = a - floor(a / b) * b
+        # A multiple but for rounding leaves nothing.
+        if b - rest <= rounding:
+            rest = 0
+        a, b = b, rest
+    return a
+
+
+cdef double grid_bound(const View* view, Psi psi, double unit, Py_ssize_t least,
+                       Py_ssize_t most) except? -1 nogil:
+    """As envelope_bound(), for g among the multiples ``least .. most`` of a unit alone.
+
+    Labels have no others: the mixtures with the truth, near g = 0, do not count.
+    """
+    cdef double g, h, value, best = -INFINITY
+    cdef Py_ssize_t j, k
+    for k in range(least, most + 1):
+        g = k * unit
+        h = INFINITY
+        for j in range(view.n_visits):
+            h = min(h, view.visits[j].bound - view.visits[j].lam * g)
+        value = psi.value(h, g)
+        if value > best:
+            best = value
+    return best
 
 
 cdef double envelope_bound(const View* view, Psi psi) except? -1 nogil:

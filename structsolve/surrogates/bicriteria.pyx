@@ -6,7 +6,8 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int64_t, uint64_t
 from libc.string cimport memcpy
 from ..search.base cimport Found, Search
-from ..search.plane cimport LABEL, TRUTH, LabelPlane, Point, View
+from ..search.plane cimport (LABEL, LINES, TRUTH, LabelPlane, Point, View, Visit, envelope_bound,
+                             grid_bound)
 from ..search.psi cimport Psi
 from .base cimport Cut, Surrogate
 
@@ -46,6 +47,8 @@ cdef class BiCriteriaSurrogate(Surrogate):
     cdef int max_kbest
     cdef Py_ssize_t n, search_bytes, kbest_labels
     cdef readonly object searches, calls
+    cdef double[::1] unit
+    cdef int64_t[::1] most
     cdef int64_t[::1] searches_view, calls_view
     # What each example remembers: how many labels, their losses, the labels, the last lam.
     cdef object held, held_labels, lams
@@ -80,6 +83,9 @@ cdef class BiCriteriaSurrogate(Surrogate):
         self.lams = np.zeros(self.n)
         self.held_labels = np.zeros(MEMORY * int(label_offsets[self.n]) if warm_start else 0,
                                     dtype=np.int32)
+        self.unit, self.most = np.zeros(0), np.zeros(0, dtype=np.int64)
+        if not relaxed and not search.counting:
+            self.unit, self.most = plane.units()
         self.held_view, self.lam_view = self.held, self.lams
         self.label_view = self.held_labels
 
@@ -167,9 +173,21 @@ cdef class BiCriteriaSurrogate(Surrogate):
         if self.plane.zero_one:
             # The truth and the best other label have been seen: there is no better one.
             found.label_bound = found.label_value
+        elif not self.relaxed and not self.search.counting and not self.search.constrained:
+            found.label_bound = max(found.label_value,
+                                    min(found.label_bound, self._on_grid(view)))
         if self.max_kbest and found.label_bound > found.label_value * (1 + self.search.tol):
             self._refine(view, found, _align(rest + self.search_bytes))
         return view
+
+    cdef double _on_grid(self, const View* view) except? -1 nogil:
+        """What the visited lines leave to labels, whose losses are multiples of a unit."""
+        cdef Py_ssize_t i = view.i, most = self.most[i]
+        if self.unit[i] == 0:
+            return envelope_bound(view, self.psi)
+        if self.plane.sign > 0:
+            return grid_bound(view, self.psi, self.unit[i], 0, most)
+        return grid_bound(view, self.psi, self.unit[i], -most, 0)
 
     cdef int cut(self, Py_ssize_t i, const double* theta, Cut* cut, char* work) except -1 nogil:
         cdef Found found
@@ -237,6 +255,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
         cdef Py_ssize_t wanted = 4
         cdef double lam = found.lam, line = INFINITY, value, bound
         cdef Point point
+        cdef Visit* visit
         cdef bint known
         cdef int index
         while True:
@@ -255,7 +274,13 @@ cdef class BiCriteriaSurrogate(Surrogate):
                 found.label_bound = found.label_value       # there are no more labels
                 return 0
             # Labels not listed lie below this line as well.
-            bound = self.plane.bound_below(view, self.psi, lam, line)
+            if view.n_visits == LINES:
+                return 0
+            visit = &view.visits[view.n_visits]
+            visit.lam, visit.bound = lam, line
+            view.n_visits += 1
+            bound = self._on_grid(view)
+            view.n_visits -= 1
             found.label_bound = max(found.label_value, min(found.label_bound, bound))
             if found.label_bound <= found.label_value * (1 + self.search.tol) or (
                     wanted == self.max_kbest):
