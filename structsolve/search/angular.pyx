@@ -2,13 +2,17 @@
 
 from libc.math cimport INFINITY, sqrt
 from .base cimport Found, Search
-from .plane cimport FRACTIONAL, LINES, SLOTS, LabelPlane, Point, View, envelope_bound
+from .plane cimport FRACTIONAL, SLOTS, LabelPlane, Point, View
 from .psi cimport Psi
 
 cdef struct Angle:
     double alpha, beta, lam     # beta H < g <= alpha H, and where to ask in it
     bint twin                   # beta H <= g < alpha H
     double bound                # of H g within
+
+
+# Slope, in units of 1/lam, beyond which a label's product is next to nothing.
+cdef double SLIVER = 1e9
 
 
 cdef void _push(Angle* heap, int* n, Angle item) noexcept nogil:
@@ -59,7 +63,7 @@ cdef class Angular(Search):
 
     cpdef Py_ssize_t extra_bytes(self, LabelPlane plane) except -1:
         """The queue of angles."""
-        return (self.max_calls + 2) * sizeof(Angle) + 64
+        return (2 * self.max_calls + 4) * sizeof(Angle) + 64
 
     cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Found* out,
                  char* work) except -1 nogil:
@@ -79,7 +83,6 @@ cdef class Angular(Search):
         while n and view.calls < self.max_calls:
             angle = _pop(heap, &n)
             if angle.bound <= best * (1 + self.tol) or angle.bound <= 0:
-                n = 0
                 left = max(left, angle.bound)
                 break
             kind = plane.ask_constrained(view, angle.lam, angle.alpha, angle.beta, angle.twin,
@@ -92,32 +95,37 @@ cdef class Angular(Search):
             K = 1 + view.visits[view.n_visits - 1].bound
             if kind != FRACTIONAL and H > 0:
                 best = max(best, H * g)
+            value = min(K * K / (4 * angle.lam), angle.bound) if K > 0 else 0
             if H <= 0:
-                continue                # nothing in the quadrant reaches the oracle's line
-            value = K * K / (4 * angle.lam)
+                # A label on the border, of no worth, hides those within: ask again without the
+                # sliver along it.
+                if value > 0 and angle.alpha == INFINITY:
+                    left = max(left, K * K / (SLIVER * angle.lam))
+                    angle.alpha, angle.bound = SLIVER / angle.lam, value
+                    _push(heap, &n, angle)
+                else:
+                    left = max(left, value)
+                continue
             top, bottom = g / H, H / (angle.lam * angle.lam * g) if g > 0 else INFINITY
             if top < bottom:
                 top, bottom = bottom, top
             # The point lies on one of the two outer sides and is left out by it.
-            part.bound = min(value, angle.bound)
+            part.bound = value
             part.alpha, part.beta, part.twin = min(top, angle.alpha), 1 / angle.lam, True
             self._inside(view, &part, angle.lam)
-            if part.bound > best * (1 + self.tol) and part.alpha > part.beta:
+            if part.alpha > part.beta:
                 _push(heap, &n, part)
-            part.bound = min(value, angle.bound)
+            part.bound = value
             part.alpha, part.beta, part.twin = 1 / angle.lam, max(bottom, angle.beta), False
             self._inside(view, &part, angle.lam)
-            if part.bound > best * (1 + self.tol) and part.alpha > part.beta:
+            if part.alpha > part.beta:
                 _push(heap, &n, part)
         for j in range(n):
             left = max(left, heap[j].bound)
         self.settle(view, psi, out)
-        value = out.label_value * (1 + self.tol)
-        out.label_bound = max(left, value)
-        # Lines of constrained answers hold within their cones only.
-        out.bound = out.value = out.label_value
-        out.first = out.second = out.label
-        out.bound = out.label_bound
+        # Lines of constrained answers hold within their cones only: the queue has the bound.
+        out.bound = out.label_bound = max(left, out.label_value)
+        out.value, out.first, out.second = out.label_value, out.label, out.label
         return 0
 
     cdef void _inside(self, const View* view, Angle* angle, double lam) noexcept nogil:

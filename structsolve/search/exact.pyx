@@ -9,8 +9,26 @@ from .plane cimport LabelPlane, Point, View
 from .psi cimport Psi
 
 
+# Largest count of a node; the work grows with its square.
+cdef double MOST = 1000
+
+
 cdef inline char* _align(char* p) noexcept nogil:
     return p + (64 - (<size_t>p) % 64) % 64
+
+
+cdef double _common(double a, double b, double rounding) noexcept nogil:
+    """Greatest common divisor of two positive numbers (the first may be infinite: none yet)."""
+    cdef double rest
+    if a == INFINITY:
+        return b
+    while b > rounding:
+        rest = a - floor(a / b) * b
+        # A multiple but for rounding leaves nothing.
+        if b - rest <= rounding:
+            rest = 0
+        a, b = b, rest
+    return a
 
 
 cdef class Counting(Search):
@@ -77,7 +95,7 @@ cdef class Counting(Search):
                 if row[s] <= 1e-12 * top:
                     row[s] = 0
                 else:
-                    unit[0] = min(unit[0], row[s])
+                    unit[0] = _common(unit[0], row[s], 1e-9 * top)
         for v in range(size):
             if (v < first or v >= first + n * stride) and view.scaled[v] != 0:
                 with gil:
@@ -90,12 +108,12 @@ cdef class Counting(Search):
             largest = 0
             for s in range(self.states):
                 count = floor(row[s] / unit[0] + 0.5)
-                if fabs(row[s] - count * unit[0]) > 1e-9 * unit[0] * max(count, 1):
+                if count > MOST or fabs(row[s] - count * unit[0]) > 1e-6 * unit[0]:
                     with gil:
                         raise ValueError(
-                            f"example {i}: search 'exact' needs a loss that counts; costs of "
-                            f"{unit[0]:g} and {row[s]:g} have no common unit; use "
-                            "search='convex-hull'"
+                            f"example {i}: search 'exact' needs a loss that counts; a cost of "
+                            f"{row[s]:g} is no small multiple of what the others have in common; "
+                            "use search='convex-hull'"
                         )
                 row[s] = count
                 largest = max(largest, count)

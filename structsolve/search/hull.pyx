@@ -6,6 +6,10 @@ from .plane cimport SLOTS, LabelPlane, Point, View, best_between, envelope_bound
 from .psi cimport Psi
 
 
+# So large a lam that the loss alone decides.
+cdef double LOSS = 1e12
+
+
 cdef inline bint _before(const Point* a, const Point* b) noexcept nogil:
     return a.g < b.g or (a.g == b.g and a.h < b.h)
 
@@ -87,7 +91,7 @@ cdef class ConvexHull(Search):
                 guess = 0
             else:
                 # Nothing known but the truth, or labels without loss: look further and further.
-                guess = 8 * guess if guess else self.start
+                guess = self.start if guess == 0 else 16 * self.start if guess == self.start else LOSS
                 lam = guess
             known = -INFINITY
             for j in range(view.n):
@@ -97,7 +101,7 @@ cdef class ConvexHull(Search):
             scale = fabs(known) + fabs(points[index].h) + lam * fabs(points[index].g)
             if old or points[index].h + lam * points[index].g <= known + 1e-13 * scale:
                 # Nothing lies above: proven, unless this lam was a guess.
-                if guess == 0 or guess > 1e12:
+                if guess == 0 or guess == LOSS:
                     break
             elif self.tol > 0:
                 n = upper_hull(view, hull)

@@ -433,7 +433,7 @@ cdef double envelope_bound(const View* view, Psi psi) except? -1 nogil:
     before = psi.value(h, g)
     for j in range(60):
         at = psi.value(h - a.lam * step, g + step)
-        if at < before:
+        if at <= before:
             here = best_between(psi, h, g, h - a.lam * step, g + step, &share)
             return here if here > best else best
         before = at
