@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 import structsolve
 from structsolve import CostMatrix, StructuredSVM, faces
-from structsolve.plugins.mrf import MRFStructure, grid_edges, structsolve_oracle
+from structsolve.plugins.mrf import MRFStructure, decode, grid_edges, structsolve_oracle
 from structsolve.testing import check_structure
 
 TRIANGLE = [[0, 1], [1, 2], [2, 0]]
@@ -387,3 +387,53 @@ def test_bad_input_at_prediction():
         model.predict([(N, np.ones((2, 2)))])
     with pytest.raises(ValueError, match="edge features, example 0: found 1 features, expected 2"):
         model.predict([(N, np.ones((3, 1)))])
+
+
+# -- scores of one's own ------------------------------------------------------------------------
+
+
+def test_decode_by_every_decoder():
+    rng = np.random.default_rng(0)
+    edges = grid_edges(2, 3)
+    labels = np.indices((2,) * 6).reshape(6, -1).T
+    for _ in range(10):
+        unary, pair = rng.normal(size=(6, 2)), rng.normal(size=(len(edges), 2, 2))
+        scores = unary[np.arange(6), labels].sum(axis=1)
+        for (u, v), table in zip(edges, pair):
+            scores += table[labels[:, u], labels[:, v]]
+        for oracle in ("auto", "exact", "roof-duality", "trws", "lp", "cvxpy:CLARABEL"):
+            found = decode(unary, edges, pair, oracle=oracle)
+            row = int(np.flatnonzero((labels == found.label).all(axis=1))[0])
+            assert found.value == pytest.approx(scores[row])
+            assert found.bound >= scores.max() - 1e-9
+            if oracle in ("auto", "exact"):
+                assert found.value == pytest.approx(scores.max())
+
+
+def test_decode_with_nodes_of_different_sizes():
+    found = decode([[0, 1], [5.0], [0, 0, 2]], [[0, 2]], [[[0, 9, 0], [0, 0, 0]]])
+    assert found.label.tolist() == [0, 0, 1] and found.value == found.bound == 14
+    shared = decode([[0, 1], [0, 0, 2]], [[1, 0]], np.arange(9).reshape(3, 3), directed=True)
+    assert shared.label.tolist() == [1, 2] and shared.value == 10
+    none = decode([[-np.inf, -np.inf]], [], [])
+    assert none.value == none.bound == -np.inf
+
+
+@pytest.mark.parametrize(
+    "unary, edges, pair, message",
+    [
+        ([], [], [], "found no nodes"),
+        ([[0, 1], []], [], [], "unary of node 1: found shape"),
+        ([[0, np.nan]], [], [], "unary of node 0: found NaN or infinity"),
+        ([[0, "a"]], [], [], "unary of node 0: found no array of numbers"),
+        ([[0, 1]] * 2, [[0, 0]], np.eye(2), "edge 0 joins node 0 with itself"),
+        ([[0, 1]] * 2, [[0, 1]], [[0, 1], [2, 0]], r"not symmetric: entry \(0, 1\) is 1.0, \(1, 0"),
+        ([[0, 1]] * 2, [[0, 1]], np.ones((2, 3)), r"pair: found shape \(2, 3\), expected a square"),
+        ([[0, 1]] * 2, [[0, 1]], [[1.0]], "but node 0 has 2 states"),
+        ([[0, 1]] * 2, [[0, 1]], np.ones((2, 2, 2)), "found 2 tables for 1 edges"),
+        ([[0, 1]] * 2, [[0, 1]], np.ones((1, 2, 3)), r"pair of edge 0: found shape \(2, 3\)"),
+    ],
+)
+def test_decode_refuses(unary, edges, pair, message):
+    with pytest.raises(ValueError, match=message):
+        decode(unary, edges, pair)

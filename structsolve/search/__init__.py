@@ -27,17 +27,21 @@ def make_search(name: Any, max_calls: int = 50, tol: float | None = None) -> Any
     >>> make_search("bisecting", max_calls=20).name
     'bisecting'
     """
-    from . import angular, base, exact, hull, scalar
+    from .angular import Angular
+    from .base import Search
+    from .exact import Counting
+    from .hull import ConvexHull
+    from .scalar import Binary, Bisecting, SarawagiGupta
 
-    if isinstance(name, base.Search):
+    if isinstance(name, Search):
         return name
     known = {
-        "convex-hull": hull.ConvexHull,
-        "angular": angular.Angular,
-        "bisecting": scalar.Bisecting,
-        "binary": scalar.Binary,
-        "sarawagi": scalar.SarawagiGupta,
-        "exact": exact.Counting,
+        "convex-hull": ConvexHull,
+        "angular": Angular,
+        "bisecting": Bisecting,
+        "binary": Binary,
+        "sarawagi": SarawagiGupta,
+        "exact": Counting,
     }
     if name not in known:
         raise ValueError(f"unknown search {name!r}; known: {list(SEARCHES)}")
