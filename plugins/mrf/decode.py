@@ -126,7 +126,8 @@ def _tables(pair: Any, ends: np.ndarray, states: np.ndarray, directed: bool) -> 
             s, t = np.argwhere(table != table.T)[0].tolist()
             raise ValueError(
                 f"pair: the table of undirected edges is not symmetric: entry ({s}, {t}) is "
-                f"{table[s, t]}, ({t}, {s}) is {table[t, s]}; give directed=True, or one table an edge"
+                f"{table[s, t]}, ({t}, {s}) is {table[t, s]}; give directed=True, or a table "
+                "per edge"
             )
         if table.shape[0] < states.max():
             raise ValueError(

@@ -6,7 +6,7 @@ section 2).  Where psi is positive it grows with both and is quasi-concave: its 
 only maximises ``h + lam g``.
 """
 
-from libc.math cimport INFINITY, M_PI, erfc, exp, log1p, pow, sqrt
+from libc.math cimport INFINITY, M_PI, erfc, exp, isinf, log1p, pow, sqrt
 
 
 cdef class Psi:
@@ -87,11 +87,14 @@ cdef class Generalized(Psi):
         return h * _power(g, self.beta) + _power(g, self.alpha)
 
     cdef int partials(self, double h, double g, double* dh, double* dg) except -1 nogil:
+        cdef double first
         dh[0] = _power(g, self.beta)
-        dg[0] = 0
-        if self.beta:
-            dg[0] += _slope(h, self.beta, g)
-        dg[0] += _slope(1, self.alpha, g)
+        if self.alpha == self.beta:
+            dg[0] = _slope(h + 1, self.beta, g)
+            return 0
+        first = _slope(h, self.beta, g) if self.beta else 0
+        # At g = 0 both may be infinite: that of the smaller exponent rules.
+        dg[0] = first if isinf(first) else first + _slope(1, self.alpha, g)
         return 0
 
 
@@ -225,13 +228,22 @@ cdef class PythonPsi(Psi):
         self.affine = bool(getattr(psi, "affine", False))
         self.convex = self.affine or bool(getattr(psi, "convex", False))
 
+    cdef object ask(self, str method, double h, double g):
+        """Call a method; what it raises becomes a ValueError that names the point."""
+        try:
+            return getattr(self.psi, method)(h, g)
+        except Exception as error:
+            raise ValueError(
+                f"psi: {method}(h={h:g}, g={g:g}) raised {type(error).__name__}: {error}"
+            ) from error
+
     cdef double value(self, double h, double g) except? -1 nogil:
         with gil:
-            return _number("value", h, g, self.psi.value(h, g))
+            return _number("value", h, g, self.ask("value", h, g))
 
     cdef int partials(self, double h, double g, double* dh, double* dg) except -1 nogil:
         with gil:
-            answer = self.psi.partials(h, g)
+            answer = self.ask("partials", h, g)
             try:
                 first, second = answer
             except (TypeError, ValueError):

@@ -88,6 +88,10 @@ class BiCriteria(Params):
 
         if type(self.psi) in (psi.Generalized, psi.Beta, psi.Log, psi.ProbLoss):
             return self.psi
+        if isinstance(self.psi, psi.Ratio):
+            raise ValueError(
+                "psi 'micro-f1' is a ratio of counts and 0 for every loss; use surrogate='micro-f1'"
+            )
         native = self.psi if isinstance(self.psi, psi.Psi) else psi.PythonPsi(self.psi)
         check.check_psi(native)
         return native
