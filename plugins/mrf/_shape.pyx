@@ -85,6 +85,11 @@ cdef class GraphShape:
         self.max_states = int(states.max(initial=1))
         self.binary = self.max_states <= 2
         graph_of_edge = np.repeat(np.arange(graphs), n_edges)
+        if (n_nodes < 1).any() or (n_edges < 0).any() or nodes[-1] != len(states) or (
+                edges[-1] != len(ends)) or states.min(initial=1) < 1:
+            raise ValueError("graphs: sizes, states and edges do not fit together")
+        if (ends < 0).any() or (ends >= n_nodes[graph_of_edge][:, None]).any():
+            raise ValueError("ends: found a node that its graph has not; check_edges() tells which")
         stacked = ends + nodes[graph_of_edge][:, None]
         shapes = states[stacked]
         self.unary_at = _restarted(states, nodes)
@@ -111,6 +116,9 @@ cdef class GraphShape:
 
     def model(self, Py_ssize_t i, theta):
         """Return ``(states, ends, unary, pair)`` of example ``i`` at ``theta``, as arrays."""
+        if not 0 <= i < self.n or len(theta) != self.theta_size(i):
+            raise ValueError(f"example {i} of {self.n}: found {len(theta)} scores, expected "
+                             f"{self.theta_size(i) if 0 <= i < self.n else 'an example'}")
         cdef const double[::1] view = theta
         cdef Model model
         unary, pair = np.zeros(self.max_unary), np.zeros(self.max_pair + 1)

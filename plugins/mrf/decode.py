@@ -126,8 +126,8 @@ def _tables(pair: Any, ends: np.ndarray, states: np.ndarray, directed: bool) -> 
             s, t = np.argwhere(table != table.T)[0].tolist()
             raise ValueError(
                 f"pair: the table of undirected edges is not symmetric: entry ({s}, {t}) is "
-                f"{table[s, t]}, ({t}, {s}) is {table[t, s]}; give directed=True, or a table "
-                "per edge"
+                f"{table[s, t]}, ({t}, {s}) is {table[t, s]}; give directed=True, or a "
+                "table per edge"
             )
         if table.shape[0] < states.max():
             raise ValueError(
@@ -141,7 +141,7 @@ def _tables(pair: Any, ends: np.ndarray, states: np.ndarray, directed: bool) -> 
     for e, (table, (u, v)) in enumerate(zip(tables, ends)):
         if table.shape != (states[u], states[v]):
             raise ValueError(
-                f"pair of edge {e}: found shape {table.shape}, expected {(states[u], states[v])}: "
-                f"the states of nodes {u} and {v}"
+                f"pair of edge {e}: found shape {table.shape}, expected "
+                f"{(int(states[u]), int(states[v]))} for nodes {u} and {v}"
             )
     return tables

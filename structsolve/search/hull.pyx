@@ -11,6 +11,8 @@ cdef double SCALE = 0.3
 
 # So large a lam that the loss alone decides.
 cdef double LOSS = 1e12
+# Tolerances below this are not worth a look at the bound after every call.
+cdef double COARSE = 1e-6
 
 
 cdef inline bint _before(const Point* a, const Point* b) noexcept nogil:
@@ -173,11 +175,31 @@ cdef class ConvexHull(Search):
             if old or points[index].h + lam * points[index].g <= known + 1e-13 * scale:
                 # Nothing lies above: proven, unless this lam was a guess.
                 if guess == 0 or guess == LOSS:
+                    out.lam = lam
+                    if guess == 0 and plane.exact and self._touches(view, psi, lam, out):
+                        return self.close(view, psi, out, out.bound)
                     break
-            elif self.tol > 0:
+            elif self.tol >= COARSE:
                 n = upper_hull(view, hull)
                 best_on_hull(view, psi, hull, n, out)
                 if envelope_bound(view, psi) <= out.value + self.tol * fabs(out.value):
                     break
         out.lam = lam
         return self.finish(view, psi, out)
+
+    cdef bint _touches(self, const View* view, Psi psi, double lam, Found* out) except -1 nogil:
+        """Is the last line psi's tangent at the maximiser?  Then psi is nowhere larger below it.
+
+        ``out.bound`` <- the value and what rounding leaves between the point and the line.
+        """
+        cdef const Point* a = &view.points[out.first]
+        cdef const Point* b = &view.points[out.second]
+        cdef double h = (1 - out.share) * a.h + out.share * b.h, dh = 0, dg = 0, above
+        cdef double g = (1 - out.share) * a.g + out.share * b.g
+        psi.partials(h, g, &dh, &dg)
+        if not out.value > 0 or (out.first == out.second and not lam * dh == dg
+                                 and not lam == dg / dh):
+            return False
+        above = view.visits[view.n_visits - 1].bound - (h + lam * g)
+        out.bound = out.value * (1 + 1e-12) + (dh * above if above > 0 else 0)
+        return True

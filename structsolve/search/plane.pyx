@@ -398,7 +398,7 @@ cdef double best_between(Psi psi, double h0, double g0, double h1, double g1,
             a, x, at_x = x, y, at_y
             y = a + ratio * (z - a)
             at_y = psi.value(h0 + y * dh, g0 + y * dg)
-        if z - a <= 1e-10:
+        if z - a <= 1e-8:
             break
     share[0] = x if at_x >= at_y else y
     if at_y > at_x:
