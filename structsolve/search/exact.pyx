@@ -25,7 +25,8 @@ cdef class Counting(Search):
 
     Parameters
     ----------
-    max_calls, tol : see :class:`Search`
+    max_calls : int, default=50
+    tol : float, default=1e-9
         Of no use here.
     """
 

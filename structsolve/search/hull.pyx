@@ -126,7 +126,10 @@ cdef class ConvexHull(Search):
 
     Parameters
     ----------
-    max_calls, tol : see :class:`Search`
+    max_calls : int, default=50
+        Oracle calls at most.
+    tol : float, default=1e-9
+        Relative accuracy.
     start : float, default=0
         First lam of a search that knows no label but the truth; 0 for :func:`first_lam`.
 

@@ -21,7 +21,10 @@ cdef class Binary(Search):
 
     Parameters
     ----------
-    max_calls, tol : see :class:`Search`
+    max_calls : int, default=50
+        Oracle calls at most.
+    tol : float, default=1e-9
+        Relative accuracy.
     width : float, default=1e-3
         Relative width of the interval of lam at which it ends.
     """
@@ -67,7 +70,10 @@ cdef class Bisecting(Search):
 
     Parameters
     ----------
-    max_calls, tol : see :class:`Search`
+    max_calls : int, default=50
+        Oracle calls at most.
+    tol : float, default=1e-9
+        Relative accuracy.
     width : float, default=1e-3
         Relative width of the interval of lam at which it ends.
     """
@@ -117,7 +123,10 @@ cdef class SarawagiGupta(Search):
 
     Parameters
     ----------
-    max_calls, tol : see :class:`Search`
+    max_calls : int, default=50
+        Oracle calls at most.
+    tol : float, default=1e-9
+        Relative accuracy.
     width : float, default=1e-2
         Relative width of the interval of lam at which it ends.
     """
