@@ -100,7 +100,7 @@ cdef class GraphShape:
         last = nodes[1:] + np.arange(graphs)
         self.max_unary = int(self.unary_at[last].max(initial=1))
         self.max_pair = int(self.pair_at[edges[1:] + np.arange(graphs)].max(initial=0))
-        logs = np.add.reduceat(np.log2(states), nodes[:-1]) if graphs else np.zeros(1)
+        logs = np.add.reduceat(np.log2(states), nodes[:graphs]) if graphs else np.zeros(1)
         self.labelings = float(2.0 ** np.minimum(logs.max(), 1000.0))
         self.order = np.zeros(max(len(states), 1), dtype=np.int32)
         self.up = np.full(max(len(states), 1), -1, dtype=np.int32)
@@ -260,7 +260,7 @@ def _restarted(sizes, bounds):
     items = np.diff(bounds)
     first = np.repeat(np.arange(graphs), items + 1)
     position = np.arange(int(bounds[len(bounds) - 1]) + graphs) - first
-    starts = total[position] - total[bounds[:-1]][first]
+    starts = total[position] - total[bounds[:graphs]][first]
     return _spare(starts.astype(np.intp))
 
 

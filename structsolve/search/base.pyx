@@ -1,7 +1,7 @@
 """What the searches share: a list of points seen, the best of them, and the bound that is left."""
 
 from libc.math cimport INFINITY
-from .plane cimport FRACTIONAL, LINES, SLOTS, LabelPlane, Point, View, envelope_bound
+from .plane cimport FRACTIONAL, LINES, SLOTS, LabelPlane, Point, View, envelope_bound, grid_bound
 from .psi cimport Psi
 
 
@@ -81,6 +81,8 @@ cdef class Search:
         if out.bound < out.value:
             out.bound = out.value
         out.label_bound = out.bound
+        if view.unit > 0:
+            out.label_bound = max(out.label_value, min(out.bound, grid_bound(view, psi)))
         return 0
 
     cdef int settle(self, View* view, Psi psi, Found* out) except -1 nogil:

@@ -2,14 +2,15 @@
 
 from libc.math cimport INFINITY, fabs, isfinite
 from .base cimport Found, Search
-from .plane cimport SLOTS, LabelPlane, Point, View, best_between, envelope_bound
+from .plane cimport (FRACTIONAL, SLOTS, LabelPlane, Point, View, best_between, envelope_bound,
+                     grid_bound)
 from .psi cimport Psi
 
 
 # Share of a typical score by which a wrong node is taken to raise the margin error, at the start.
 cdef double SCALE = 0.3
 
-# So large a lam that the loss alone decides.
+# So large a lam that the loss decides, and h among labels of equal loss.
 cdef double LOSS = 1e12
 # Tolerances below this are not worth a look at the bound after every call.
 cdef double COARSE = 1e-6
@@ -166,9 +167,20 @@ cdef class ConvexHull(Search):
                 # Nothing known but the truth, or labels without loss: look further and further.
                 if guess == 0:
                     first = guess = self.start if self.start > 0 else first_lam(plane, view, psi)
-                else:
+                elif guess < LOSS:
                     guess = 16 * first if guess == first else LOSS
+                else:
+                    # Is there no label with a loss at all?
+                    index = self.visit(plane, view, psi, INFINITY, &old)
+                    if old or points[index].g <= points[0].g:
+                        lam = guess
+                        break
+                    continue
                 lam = guess
+            if guess == 0 and plane.exact and out.first == out.second and out.value > 0 and (
+                    self._between(view, &points[out.first], lam)):
+                out.lam = lam
+                return self.close(view, psi, out, out.value * (1 + 1e-12))
             known = -INFINITY
             for j in range(view.n):
                 if points[j].h + lam * points[j].g > known:
@@ -177,18 +189,42 @@ cdef class ConvexHull(Search):
             scale = fabs(known) + fabs(points[index].h) + lam * fabs(points[index].g)
             if old or points[index].h + lam * points[index].g <= known + 1e-13 * scale:
                 # Nothing lies above: proven, unless this lam was a guess.
-                if guess == 0 or guess == LOSS:
+                if guess == 0:
                     out.lam = lam
-                    if guess == 0 and plane.exact and self._touches(view, psi, lam, out):
+                    if plane.exact and self._touches(view, psi, lam, out):
                         return self.close(view, psi, out, out.bound)
                     break
-            elif self.tol >= COARSE:
+            if view.unit > 0 and plane.exact and self._settled(view, psi):
+                # Among labels nothing is left, whatever mixtures may do.
+                break
+            if self.tol >= COARSE:
                 n = upper_hull(view, hull)
                 best_on_hull(view, psi, hull, n, out)
                 if envelope_bound(view, psi) <= out.value + self.tol * fabs(out.value):
                     break
         out.lam = lam
         return self.finish(view, psi, out)
+
+    cdef bint _settled(self, const View* view, Psi psi) except -1 nogil:
+        """Can no label be better than the best one seen?"""
+        cdef double best = -INFINITY, value
+        cdef Py_ssize_t j
+        for j in range(view.n):
+            if view.points[j].kind != FRACTIONAL:
+                value = psi.value(view.points[j].h, view.points[j].g)
+                if value > best:
+                    best = value
+        return grid_bound(view, psi) <= best + self.tol * fabs(best)
+
+    cdef bint _between(self, const View* view, const Point* point, double lam) noexcept nogil:
+        """Has the point been the answer on both sides of lam?  Then it is the answer there."""
+        cdef bint below = False, above = False
+        cdef Py_ssize_t j
+        for j in range(view.n_visits):
+            if view.visits[j].h == point.h and view.visits[j].g == point.g:
+                below = below or view.visits[j].lam <= lam
+                above = above or view.visits[j].lam >= lam
+        return below and above
 
     cdef bint _touches(self, const View* view, Psi psi, double lam, Found* out) except -1 nogil:
         """Is the last line psi's tangent at the maximiser?  Then psi is nowhere larger below it.

@@ -29,6 +29,8 @@ cdef struct View:       # one search on one example; it lies at the start of the
     const double* theta
     double truth_score  # once costs are there
     double low, high    # where g may lie
+    double unit         # for a search among labels: g of a label is a multiple of it; else 0
+    Py_ssize_t least, most      # these multiples
     int calls, n, n_visits
     bint has_costs
     double h_const, g_const
@@ -77,8 +79,7 @@ cdef class LabelPlane:
                             int* index, double* value) except -1 nogil
 
 cdef double envelope_bound(const View* view, Psi psi) except? -1 nogil
-cdef double grid_bound(const View* view, Psi psi, double unit, Py_ssize_t least,
-                       Py_ssize_t most) except? -1 nogil
+cdef double grid_bound(const View* view, Psi psi) except? -1 nogil
 cdef double common_unit(double a, double b, double rounding) noexcept nogil
 cdef double best_between(Psi psi, double h0, double g0, double h1, double g1,
                          double* share) except? -1 nogil

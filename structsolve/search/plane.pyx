@@ -126,6 +126,7 @@ cdef class LabelPlane:
         view.points[0].h = view.points[0].shift
         view.points[0].g = self.sign * self.g_loss.value(i, truth)
         view.low, view.high = 0, INFINITY
+        view.unit, view.least, view.most = 0, 0, 0
         if self.sign < 0:
             # Minus a count of the label and the truth: the truth's share is half its own g, and
             # with an empty truth 0 is reached by the truth alone.
@@ -233,7 +234,10 @@ cdef class LabelPlane:
         return 0
 
     cdef int ask(self, View* view, double lam, int slot, Point* out) except -1 nogil:
-        """The point of largest ``h + lam g``; recorded as a visit, its label in ``slot``."""
+        """The point of largest ``h + lam g``; recorded as a visit, its label in ``slot``.
+
+        An infinite lam asks for the largest g, of any h: it says where g ends.
+        """
         cdef Py_ssize_t i = view.i, size = self.potentials.theta_size(i), j, found
         cdef int* label = self.label_of(view, slot)
         cdef double[2] value
@@ -244,7 +248,10 @@ cdef class LabelPlane:
                 raise RuntimeError(f"example {i}: more than {LINES} oracle calls in one search")
         view.calls += 1
         value[0] = value[1] = 0
-        memcpy(view.scaled, view.theta, size * sizeof(double))
+        if lam == INFINITY:
+            memset(view.scaled, 0, size * sizeof(double))
+        else:
+            memcpy(view.scaled, view.theta, size * sizeof(double))
         if self.mode == AUGMENTED:
             if lam > 0:
                 for j in range(size):
@@ -260,12 +267,12 @@ cdef class LabelPlane:
                 # The truth is best: is the second best, with its loss, better still?
                 memcpy(label, label + self.label_size(i), self.label_size(i) * sizeof(int))
             self.place(view, slot, out)
-            if out.h + lam * out.g < 0:
+            if lam < INFINITY and out.h + lam * out.g < 0:
                 out[0] = view.points[0]
         else:
-            if self.h_loss is not None:
+            if self.h_loss is not None and lam < INFINITY:
                 self.h_loss.augment(i, 1.0, view.scaled)
-            self.g_loss.augment(i, lam * self.sign, view.scaled)
+            self.g_loss.augment(i, self.sign * (lam if lam < INFINITY else 1), view.scaled)
             if self.relaxed:
                 if self.oracle.relax(i, view.scaled, view.mu, label, &value[0], view.scratch):
                     self.place(view, slot, out)
@@ -275,6 +282,10 @@ cdef class LabelPlane:
             else:
                 self.oracle.argmax_bounded(i, view.scaled, label, &value[0], &bound, view.scratch)
                 self.place(view, slot, out)
+        if lam == INFINITY:
+            if self.exact:
+                view.high = min(view.high, out.g)
+            return 0
         visit.lam, visit.h, visit.g = lam, out.h, out.g
         visit.bound = out.h + lam * out.g
         if not self.exact and bound > value[0]:
@@ -426,16 +437,17 @@ cdef double common_unit(double a, double b, double rounding) noexcept nogil:
     return a
 
 
-cdef double grid_bound(const View* view, Psi psi, double unit, Py_ssize_t least,
-                       Py_ssize_t most) except? -1 nogil:
-    """As envelope_bound(), for g among the multiples ``least .. most`` of a unit alone.
+cdef double grid_bound(const View* view, Psi psi) except? -1 nogil:
+    """As envelope_bound(), for g among the multiples of the unit alone, where there is one.
 
     Labels have no others: the mixtures with the truth, near g = 0, do not count.
     """
     cdef double g, h, value, best = -INFINITY
     cdef Py_ssize_t j, k
-    for k in range(least, most + 1):
-        g = k * unit
+    if view.unit == 0:
+        return envelope_bound(view, psi)
+    for k in range(view.least, view.most + 1):
+        g = k * view.unit
         h = INFINITY
         for j in range(view.n_visits):
             h = min(h, view.visits[j].bound - view.visits[j].lam * g)

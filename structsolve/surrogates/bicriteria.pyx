@@ -6,8 +6,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int64_t, uint64_t
 from libc.string cimport memcpy
 from ..search.base cimport Found, Search
-from ..search.plane cimport (LABEL, LINES, TRUTH, LabelPlane, Point, View, Visit, envelope_bound,
-                             grid_bound)
+from ..search.plane cimport (LABEL, LINES, TRUTH, LabelPlane, Point, View, Visit, grid_bound)
 from ..search.psi cimport Psi
 from .base cimport Cut, Surrogate
 
@@ -165,6 +164,11 @@ cdef class BiCriteriaSurrogate(Surrogate):
         cdef View* view = self.plane.begin(i, theta, work)
         cdef char* rest = _align(work + self.plane.work_bytes)
         cdef double lam = 0
+        if self.unit.shape[0]:
+            view.unit = self.unit[i]
+            view.least, view.most = 0, self.most[i]
+            if self.plane.sign < 0:
+                view.least, view.most = -self.most[i], 0
         if self.warm:
             self._recall(view)
             if self.lam_view[i] > 0:
@@ -173,21 +177,9 @@ cdef class BiCriteriaSurrogate(Surrogate):
         if self.plane.zero_one:
             # The truth and the best other label have been seen: there is no better one.
             found.label_bound = found.label_value
-        elif not self.relaxed and not self.search.counting and not self.search.constrained:
-            found.label_bound = max(found.label_value,
-                                    min(found.label_bound, self._on_grid(view)))
         if self.max_kbest and found.label_bound > found.label_value * (1 + self.search.tol):
             self._refine(view, found, _align(rest + self.search_bytes))
         return view
-
-    cdef double _on_grid(self, const View* view) except? -1 nogil:
-        """What the visited lines leave to labels, whose losses are multiples of a unit."""
-        cdef Py_ssize_t i = view.i, most = self.most[i]
-        if self.unit[i] == 0:
-            return envelope_bound(view, self.psi)
-        if self.plane.sign > 0:
-            return grid_bound(view, self.psi, self.unit[i], 0, most)
-        return grid_bound(view, self.psi, self.unit[i], -most, 0)
 
     cdef int cut(self, Py_ssize_t i, const double* theta, Cut* cut, char* work) except -1 nogil:
         cdef Found found
@@ -279,7 +271,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
             visit = &view.visits[view.n_visits]
             visit.lam, visit.bound = lam, line
             view.n_visits += 1
-            bound = self._on_grid(view)
+            bound = grid_bound(view, self.psi)
             view.n_visits -= 1
             found.label_bound = max(found.label_value, min(found.label_bound, bound))
             if found.label_bound <= found.label_value * (1 + self.search.tol) or (
