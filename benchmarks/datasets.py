@@ -227,3 +227,40 @@ def sparse_classes(
     x = sp.diags_array(1.0 / np.sqrt(np.asarray(x.multiply(x).sum(axis=1)).ravel())) @ x
     x = sp.csr_matrix(x)
     return x[:n], y[:n], x[n:], y[n:]
+
+
+def multilabel(name: str, most: int | None = None) -> tuple[Any, np.ndarray, Any, np.ndarray]:
+    """A multi-label set as X_train, Y_train, X_test, Y_test; `most` keeps the most frequent labels.
+
+    Dense features are scaled to mean 0 and deviation 1 on the training rows, sparse ones (all
+    counts of words here) to rows of unit length; a set without a split is cut in half.
+    """
+    with np.load(data_path(f"ml-{name}", "data.npz"), allow_pickle=False) as data:
+        parts = dict(data)
+    found = []
+    for part in ("_train", "_test") if "shape_train" in parts else ("",):
+        n, d, labels = parts[f"shape{part}"]
+
+        def csr(which: str, width: int, part: str = part, n: int = n) -> sp.csr_matrix:
+            indices, indptr = parts[f"{which}{part}_indices"], parts[f"{which}{part}_indptr"]
+            values = parts.get(f"{which}{part}_data", np.ones(len(indices)))
+            return sp.csr_matrix((values.astype(float), indices.astype(int), indptr), (n, width))
+
+        x = parts[f"X{part}"] if f"X{part}" in parts else csr("X", d)
+        found += [x, csr("Y", labels).toarray().astype(int)]
+    if len(found) == 2:
+        x, y = found
+        half = x.shape[0] // 2
+        found = [x[:half], y[:half], x[half:], y[half:]]
+    x, y, xt, yt = found
+    if sp.issparse(x):
+        from sklearn.preprocessing import normalize
+
+        x, xt = normalize(x), normalize(xt)
+    else:
+        mean, deviation = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-9)
+        x, xt = (x - mean) / deviation, (xt - mean) / deviation
+    if most is not None:
+        keep = np.sort(np.argsort(-y.sum(axis=0), kind="stable")[:most])
+        y, yt = y[:, keep], yt[:, keep]
+    return x, y, xt, yt

@@ -51,7 +51,8 @@ def main() -> None:
     sentences, y = conll2000("train")
     test_sentences, y_test = conll2000("test")
     X, X_test, _ = attribute_matrices(
-        [chunking_attributes(s) for s in sentences], [chunking_attributes(s) for s in test_sentences]
+        [chunking_attributes(s) for s in sentences],
+        [chunking_attributes(s) for s in test_sentences],
     )
     found: dict[str, dict[str, float]] = {}
     for _ in range(args.repeat):
@@ -92,7 +93,15 @@ def main() -> None:
                 f"{100 * best['f1']:.2f}",
             ]
         )
-    columns = ["surrogate", "", "calls, first pass", "calls, all", "s a pass", "x margin", "span F1"]
+    columns = [
+        "surrogate",
+        "",
+        "calls, first pass",
+        "calls, all",
+        "s a pass",
+        "x margin",
+        "span F1",
+    ]
     print(table(columns, rows))
 
 

@@ -199,6 +199,7 @@ def _fit(args: argparse.Namespace) -> None:
         comment=args.comment,
         zero_based=args.zero_based,
         flat=getattr(chosen, "single_node", False),
+        label_sets=getattr(chosen, "label_sets", False),
     )
     start = time.perf_counter()
     data = recipe.fit(args.data)
@@ -263,13 +264,16 @@ def _predict(args: argparse.Namespace) -> None:
 
 
 def _score(args: argparse.Namespace) -> None:
-    from structsolve.cli_output import as_lists, predictions, report_text
+    from structsolve.cli_output import as_lists, label_set_report, predictions, report_text
     from structsolve.metrics import sequence_error, span_f1, token_report
 
     model, recipe = _load(args)
     data = recipe.read(args.data)
     if data.y is None:
         raise ValueError(f"{args.data}: found no labels; expected some to compare with")
+    if recipe.label_sets:
+        print(report_text(label_set_report(data.y, model.predict(data.X), model.classes_), args))
+        return
     guess = predictions(model, data)
     truth = as_lists(data.y if data.sequences else data.split(data.y))
     report = token_report(truth, guess)

@@ -45,6 +45,8 @@ class Recipe:
     zero_based: bool = False
     n_features: int | None = None
     flat: bool = False
+    label_sets: bool = False
+    n_labels: int | None = None
     vectorizer: dict[str, Any] | None = None
 
     def metadata(self) -> dict[str, Any]:
@@ -95,6 +97,8 @@ class Recipe:
 
             X, y, weights = read_crfsuite(path, return_weights=True)
             return Data(self._vectorize(X, fit), y, weights)
+        if self.format == "svmlight" and self.label_sets:
+            return self._label_sets(path, fit)
         if self.format == "svmlight":
             X, y = read_examples(
                 path, "svmlight", n_features=self.n_features, zero_based=self.zero_based
@@ -103,6 +107,34 @@ class Recipe:
                 self.n_features = (X[0] if isinstance(X, list) else X).shape[1]
             return Data(X, y)
         return Data(*read_examples(path, self.format))
+
+    def _label_sets(self, path: str, fit: bool) -> Data:
+        """Read labels between commas, which are numbers of columns of an indicator matrix."""
+        from structsolve.io.svmlight import read_svmlight
+
+        X, sets = read_svmlight(
+            path,
+            n_features=self.n_features,
+            zero_based=self.zero_based,
+            multilabel=True,
+            sequences=False,
+        )
+        numbers = np.array([label for labels in sets for label in labels])
+        rows = np.repeat(np.arange(len(sets)), [len(labels) for labels in sets])
+        if fit:
+            self.n_features = X.shape[1]
+            self.n_labels = int(numbers.max(initial=0)) + 1
+        assert self.n_labels is not None
+        known = (numbers >= 0) & (numbers < self.n_labels) & (numbers == np.rint(numbers))
+        if not known.all():
+            at = int(np.argmin(known))
+            raise ValueError(
+                f"{path}, example {rows[at]}: found the label {numbers[at]:g}; expected integers "
+                f"0 to {self.n_labels - 1}"
+            )
+        y = np.zeros((len(sets), self.n_labels), dtype=np.int64)
+        y[rows, numbers.astype(np.int64)] = 1
+        return Data(X, y)
 
     def _conll(self, path: str, fit: bool) -> Data:
         from structsolve.io.conll import read_conll, split_labels

@@ -23,9 +23,16 @@ def as_lists(labels: Iterable[Any]) -> list[list[Any]]:
 
 
 def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str]:
-    """One label a line, an empty line between sequences."""
+    """One label a line, an empty line between sequences; label sets with commas between labels."""
     from structsolve.io.conll import conll_block
 
+    if getattr(model.space_.structure, "label_sets", False):
+        if args.marginals:
+            raise ValueError("--marginals: label sets have none")
+        names = [str(name) for name in model.classes_]
+        for row in model.predict(data.X):
+            yield ",".join(name for name, on in zip(names, row, strict=True) if on) + "\n"
+        return
     labels = predictions(model, data)
     if args.columns:
         for i, (rows, guess) in enumerate(zip(data.rows, labels, strict=True)):
@@ -44,6 +51,24 @@ def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str
         for label, row in zip(guess, table, strict=True):
             cells = (f"\t{name}:{p:.6f}" for name, p in zip(names, row, strict=True))
             yield f"{label}{''.join(cells)}\n"
+
+
+def label_set_report(truth: Any, guess: Any, names: Any) -> dict[str, Any]:
+    """Figures of each label of indicator matrices, and the share of entries that agree."""
+    from sklearn.metrics import precision_recall_fscore_support
+
+    figures = precision_recall_fscore_support(truth, guess, zero_division=0)
+    rows = [
+        dict(zip((*FIGURES, "support"), (*map(float, row[:3]), int(row[3])), strict=True))
+        for row in zip(*figures, strict=True)
+    ]
+    macro = {name: sum(row[name] for row in rows) / len(rows) for name in FIGURES}
+    return {
+        "per_class": {str(name): row for name, row in zip(names, rows, strict=True)},
+        "macro": {**macro, "support": int(truth.sum())},
+        "accuracy": float((truth == guess).mean()),
+        "support": int(truth.size),
+    }
 
 
 def kbest_text(model: Any, data: Any, k: int) -> Iterator[str]:

@@ -50,12 +50,12 @@ cdef void build_network(Network* net, Py_ssize_t m, const int* ends,
 
 
 cdef bint _levels(const Network* net, int* level, int* queue) noexcept nogil:
-    # level[v] <- nodes on a shortest way to the sink, 0 where there is none.  Stops once the level
-    # of the first source is done, as longer ways wait for later phases; False: no source reached.
+    # level[v] <- nodes on a shortest way from the source, 0 where there is none.  Stops once the
+    # level of the first sink is done, as longer ways wait for later phases; False: no sink reached.
     cdef Py_ssize_t v, begin = 0, size = 0
     cdef int a, u, w, stop = 0
     for v in range(net.n):
-        level[v] = net.terminal[v] < 0
+        level[v] = net.terminal[v] > 0
         if level[v]:
             queue[size] = <int>v
             size += 1
@@ -66,79 +66,107 @@ cdef bint _levels(const Network* net, int* level, int* queue) noexcept nogil:
             break
         for a in range(net.first[u], net.first[u + 1]):
             w = net.head[a]
-            if level[w] == 0 and net.residual[net.twin[a]] > 0:
+            if level[w] == 0 and net.residual[a] > 0:
                 level[w] = level[u] + 1
                 queue[size] = w
                 size += 1
-                if net.terminal[w] > 0:
+                if net.terminal[w] < 0:
                     stop = level[w]
     return stop > 0
 
 
+cdef double _direct(Network* net) noexcept nogil:
+    # Pushes from nodes at the source straight to their neighbours at the sink, without a search.
+    cdef Py_ssize_t v
+    cdef int a, w
+    cdef double total = 0, push
+    cdef double* terminal = net.terminal
+    for v in range(net.n):
+        if terminal[v] <= 0:
+            continue
+        for a in range(net.first[v], net.first[v + 1]):
+            w = net.head[a]
+            if terminal[w] < 0 and net.residual[a] > 0:
+                push = net.residual[a] if net.residual[a] < terminal[v] else terminal[v]
+                push = push if push < -terminal[w] else -terminal[w]
+                if push == INFINITY:
+                    return INFINITY
+                total += push
+                net.residual[a] -= push
+                net.residual[net.twin[a]] += push
+                terminal[w] += push
+                terminal[v] -= push
+                if terminal[v] <= 0:
+                    break
+    return total
+
+
 cdef double max_flow(Network* net) noexcept nogil:
-    # Whatever rounding does, an augmentation takes the narrowest arc of its path to exactly 0, so
-    # that each phase ends, and the shortest way gets longer from phase to phase.
+    # Each phase looks for ways backwards from the sinks.  Whatever rounding does, an augmentation
+    # takes the narrowest arc of its way to exactly 0, so that a phase ends, and the shortest way
+    # gets longer from phase to phase.
     cdef Py_ssize_t n = net.n, v, depth, j
     cdef int* level = net.work
     cdef int* queue = level + n
     cdef int* arc = queue + n           # next arc of each node to look at
-    cdef int* path = arc + n            # arcs from the source's node on
-    cdef double total = 0, push
+    cdef int* path = arc + n            # arcs from the sink's node on, against the flow
+    cdef const int* head = net.head
+    cdef const int* twin = net.twin
+    cdef double total = _direct(net), push
     cdef double* residual = net.residual
-    cdef int u, a, last
+    cdef double* terminal = net.terminal
+    cdef int u, a, last, below
+    if total == INFINITY:
+        return INFINITY
     while _levels(net, level, queue):
         for v in range(n):
             arc[v] = net.first[v]
         for v in range(n):
-            if net.terminal[v] <= 0 or level[v] == 0:
+            if terminal[v] >= 0 or level[v] == 0:
                 continue
             depth = 0
             u = <int>v
             while True:
-                if level[u] == 1 and net.terminal[u] < 0:
-                    push = net.terminal[v]
-                    if -net.terminal[u] < push:
-                        push = -net.terminal[u]
-                    for j in range(depth):
-                        if residual[path[j]] < push:
-                            push = residual[path[j]]
-                    if push == INFINITY:
-                        return INFINITY
-                    total += push
-                    net.terminal[v] -= push
-                    net.terminal[u] += push
-                    last = <int>depth
-                    for j in range(depth - 1, -1, -1):
-                        a = path[j]
-                        residual[a] -= push
-                        residual[net.twin[a]] += push
-                        if residual[a] <= 0:
-                            last = <int>j
-                    if net.terminal[v] <= 0:
-                        break
-                    if last < depth:            # go on from the tail of the first full arc
-                        u = net.head[net.twin[path[last]]]
-                        depth = last
-                    continue
-                last = net.first[u + 1]
-                a = arc[u]
-                if level[u] > 1:
-                    while a < last and not (level[net.head[a]] == level[u] - 1
-                                            and residual[a] > 0):
-                        a += 1
+                if level[u] == 1:
+                    if terminal[u] > 0:
+                        push = -terminal[v] if -terminal[v] < terminal[u] else terminal[u]
+                        for j in range(depth):
+                            if residual[twin[path[j]]] < push:
+                                push = residual[twin[path[j]]]
+                        if push == INFINITY:
+                            return INFINITY
+                        total += push
+                        terminal[v] += push
+                        terminal[u] -= push
+                        last = <int>depth
+                        for j in range(depth - 1, -1, -1):
+                            a = path[j]
+                            residual[a] += push
+                            residual[twin[a]] -= push
+                            if residual[twin[a]] <= 0:
+                                last = <int>j
+                        if terminal[v] >= 0:
+                            break
+                        if last < depth:        # go on from before the first full arc
+                            u = head[twin[path[last]]]
+                            depth = last
+                        continue
                 else:
-                    a = last
-                arc[u] = a
-                if a < last:
-                    path[depth] = a
-                    depth += 1
-                    u = net.head[a]
-                    continue
+                    below = level[u] - 1
+                    a, last = arc[u], net.first[u + 1]
+                    while a < last and (level[head[a]] != below or residual[twin[a]] <= 0):
+                        a += 1
+                    arc[u] = a
+                    if a < last:
+                        path[depth] = a
+                        depth += 1
+                        u = head[a]
+                        continue
                 level[u] = 0                    # a dead end for the rest of this phase
                 if depth == 0:
                     break
                 depth -= 1
-                u = net.head[net.twin[path[depth]]]
+                u = head[twin[path[depth]]]
                 arc[u] += 1
     return total
 

@@ -45,6 +45,8 @@ class Structure(Params):
     name = "structure"
     #: One node per example: plain 2-D X and 1-D y, a classifier to scikit-learn.
     single_node = False
+    #: Plain 2-D X, and a matrix of 0 and 1 as y.
+    label_sets = False
 
     def make_space(self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True) -> Space:
         """Learn classes and sizes from training data.

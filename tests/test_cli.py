@@ -373,3 +373,19 @@ def test_conll2000_from_the_shell(capsys, tmp_path):
     report = json.loads(works(capsys, "score", path, test, "--json"))
     assert report["accuracy"] > 0.92
     assert report["spans"]["f1"] > 0.85
+
+
+def test_label_sets(capsys, tmp_path):
+    train, test = tmp_path / "a.svm", tmp_path / "b.svm"
+    train.write_text("0,2 1:1 2:0.5\n1 2:1\n0 1:1\n 1:-1 2:-1\n")
+    path = tmp_path / "m.structsolve"
+    out = works(capsys, "fit", train, "--structure", "multilabel", "--model", path, "--alpha", 0.01)
+    assert "trained   multilabel" in out
+    assert works(capsys, "predict", path, train) == "0,2\n1\n0\n\n"
+    assert "accuracy 1.0000 of 12 labels" in works(capsys, "score", path, train)
+    test.write_text("0,3 1:1\n")
+    message = "b.svm, example 0: found the label 3; expected integers 0 to 2"
+    assert message in fails(capsys, "score", path, test)
+    assert "--marginals: label sets have none" in fails(
+        capsys, "predict", path, train, "--marginals"
+    )

@@ -177,6 +177,9 @@ def test_every_public_name_is_in_the_reference():
             for solver in plugin["solvers"]:
                 factory = structsolve.registry.default().find("solvers", solver).factory
                 assert f"structsolve.solvers.{factory.__name__}" in names
+            for surrogate in plugin["surrogates"]:
+                factory = structsolve.registry.default().find("surrogates", surrogate).factory
+                assert f"structsolve.surrogates.{factory.__name__}" in names
 
 
 # Errors of numpydoc.validate that are asked for: a summary in one line, and parameters that are

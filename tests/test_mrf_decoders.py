@@ -16,6 +16,7 @@ from reference.graphs import (
     half_integral_score,
     random_model,
     relaxation,
+    scores,
     size,
 )
 
@@ -111,6 +112,24 @@ def test_trws(seed, kind, most):
         assert best == value or value == pytest.approx(best, abs=1e-12 * scale)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_trws_of_many_states(kind):
+    """Rows of four and of eight numbers have loops of their own."""
+    rng = np.random.default_rng(0)
+    for trial in range(40):
+        states = rng.choice([1, 3, 4, 8, 12, 16], 7)
+        ends = [(int(rng.integers(0, v)), v)[:: int(rng.choice([1, -1]))] for v in range(1, 7)]
+        if trial % 2:
+            ends += [pair for pair in [(0, 6), (5, 1)] if {*pair} not in map(set, ends)]
+        pair = [scores(rng, kind, states[list(uv)]) for uv in ends]
+        model = GraphModel(states, ends, [scores(rng, kind, (k,)) for k in states], pair)
+        best, close = eliminate(model)[1], 1e-12 * size(model)
+        label, value, bound, _ = tree_reweighted(model)
+        assert model.score(label) == value and bound >= best - close
+        if trial % 2 == 0:
+            assert value == best or value == pytest.approx(best, abs=close)
+
+
 def test_trws_meets_tight_relaxations():
     rng = np.random.default_rng(0)
     tight = met = best = 0
@@ -141,6 +160,19 @@ def test_local_search(seed, kind, most):
         near |= (apart.sum(axis=1) == 2) & apart[:, ends].all(axis=1)
     better = scores[near].max()
     assert better == value or better <= value + 1e-9 * size(model)
+
+
+@settings(max_examples=300, deadline=None)
+@given(SEEDS, FROM, st.integers(2, 4), st.integers(1, 9))
+def test_local_search_of_forests_finds_the_best(seed, kind, states, n):
+    rng = np.random.default_rng(seed)
+    ends = [(int(rng.integers(0, v)), v) for v in range(1, n) if rng.random() < 0.9]
+    rng.shuffle(ends)
+    tables = [scores(rng, kind, (states, states)) for _ in ends]
+    model = GraphModel([states] * n, ends, [scores(rng, kind, (states,)) for _ in range(n)], tables)
+    expected = tree_reweighted(model)[1]
+    found = local_search(model, rng.integers(0, states, n))[1]
+    assert found == expected or found == pytest.approx(expected, abs=1e-11 * size(model))
 
 
 @settings(max_examples=1500, deadline=None)

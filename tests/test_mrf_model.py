@@ -10,6 +10,7 @@ from structsolve.plugins.mrf._exact import branch_and_bound
 from structsolve.plugins.mrf._local import local_search
 from structsolve.plugins.mrf._model import GraphModel
 from structsolve.plugins.mrf._roof import roof_duality
+from structsolve.plugins.mrf.elimination import eliminate
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -27,6 +28,30 @@ def test_scores_and_adjacency(kind):
         assert flat.score(labels[-1]) == found[-1]
         with pytest.raises(ValueError, match="read-only"):
             flat.unary[0] = 1
+
+
+def test_a_table_that_edges_share():
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(2, 2))
+    ends = [[0, 1], [2, 1], [3, 0], [2, 3], [0, 2]]
+    unary = rng.normal(size=8)
+    shared = GraphModel([2] * 4, ends, unary, table)
+    apart = GraphModel([2] * 4, ends, unary, [table] * 5)
+    assert shared.pair.size == 4 and apart.pair.size == 20
+    for call in (roof_duality, tree_reweighted, branch_and_bound, eliminate):
+        for found, expected in zip(call(shared), call(apart)):
+            np.testing.assert_array_equal(found, expected)
+    for label in enumerate_labels(apart)[0]:
+        assert shared.score(label) == apart.score(label)
+        assert local_search(shared, label)[1] == local_search(apart, label)[1]
+    found = constrained_argmax(shared, shared, 1.0, 2.0, 0.5)
+    np.testing.assert_array_equal(found[0], constrained_argmax(apart, apart, 1.0, 2.0, 0.5)[0])
+    with pytest.raises(
+        ValueError, match=r"pair of edge 1: found shape \(2, 2\), expected \(3, 2\)"
+    ):
+        GraphModel([2, 2, 3], [[0, 1], [2, 0]], np.zeros(7), table)
+    with pytest.raises(ValueError, match="pair of edge 0: found nan"):
+        GraphModel([2] * 4, ends, unary, table * np.nan)
 
 
 GOOD = ([2, 3], [[0, 1]], [[0, 0], [0, 0, 0]], [np.zeros((2, 3))])

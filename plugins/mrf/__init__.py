@@ -2,10 +2,11 @@
 
 from structsolve.hookspecs import Named, hookimpl
 
+from .decode import Decoding, decode
 from .graphs import grid_edges
 from .space import MRFSpace, MRFStructure
 
-__all__ = ["MRFSpace", "MRFStructure", "grid_edges"]
+__all__ = ["Decoding", "MRFSpace", "MRFStructure", "decode", "grid_edges"]
 
 
 @hookimpl

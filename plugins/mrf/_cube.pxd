@@ -1,6 +1,4 @@
 # All labelings of a two-state model without forbidden states.
-from structsolve.operators cimport Cone
-
 from structsolve.plugins.mrf._model cimport Model
 
 # Can it be asked?  Every node has two states, every score is finite.
@@ -10,6 +8,3 @@ cdef Py_ssize_t cube_bytes(Py_ssize_t max_nodes) noexcept nogil
 cdef void cube_argmax(const Model* model, int* label, double* value, char* work) noexcept nogil
 # out (as model.unary) <- the best score of a labeling with that state.
 cdef void cube_marginals(const Model* model, double* out, char* work) noexcept nogil
-# As walk_constrained.
-cdef bint cube_constrained(const Model* model, const Model* cost, const Cone* cone, int* label,
-                           double* value, char* work) noexcept nogil

@@ -1,4 +1,6 @@
 # Dual block-coordinate descent for any number of states: an upper bound and a labeling.
+from structsolve.kernels cimport ss_kernel_table
+
 from structsolve.plugins.mrf._model cimport Model
 
 # Bytes of `work` (8-byte aligned) for this model; only sizes are read.
@@ -22,6 +24,10 @@ cdef struct Pass:
     double* message
     double* own                 # of one node: scores with all messages
     double* sent                # scores less what came from the receiver
+    double* zeros
+    # For rows of a multiple of four and of eight states; NULL where no node has that many.
+    const ss_kernel_table* by_four
+    const ss_kernel_table* by_eight
 
 
 cdef Pass place_pass(const Model* model, char* work) noexcept nogil

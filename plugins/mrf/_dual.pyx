@@ -7,6 +7,7 @@ never falls below the linear relaxation; labelings are read off on the way.
 import numpy as np
 
 from libc.math cimport INFINITY
+from structsolve.kernels cimport ss_kernel_table, ss_kernels
 
 from structsolve.plugins.mrf._model cimport GraphModel, Model, magnitude, score
 
@@ -29,7 +30,7 @@ cdef inline int _wider(const Model* model, Py_ssize_t e) noexcept nogil:
 
 
 cdef Py_ssize_t trws_bytes(const Model* model) noexcept nogil:
-    cdef Py_ssize_t e, doubles = model.n + 2 * _most_states(model)
+    cdef Py_ssize_t e, doubles = model.n + 3 * _most_states(model)
     for e in range(model.m):
         doubles += _wider(model, e)
     return (doubles + model.m + 1) * 8 + 3 * model.n * sizeof(int)
@@ -46,7 +47,12 @@ cdef Pass place_pass(const Model* model, char* work) noexcept nogil:
     state.share = <double*>(state.message_at + model.m + 1)
     state.own = state.share + model.n
     state.sent = state.own + most
-    state.message = state.sent + most
+    state.zeros = state.sent + most
+    state.message = state.zeros + most
+    for e in range(most):
+        state.zeros[e] = 0
+    state.by_four = ss_kernels(4) if most >= 4 else NULL
+    state.by_eight = ss_kernels(8) if most >= 4 else NULL
     state.order = <int*>(state.message + state.message_at[model.m])
     state.rank = state.order + model.n
     state.trial = state.rank + model.n
@@ -134,6 +140,12 @@ cdef inline double _gather(const Model* model, Pass* state, int v) noexcept nogi
     return top
 
 
+cdef inline const ss_kernel_table* _kernels(const Pass* state, int width) noexcept nogil:
+    if width % 4:
+        return NULL
+    return state.by_four if width % 8 else state.by_eight
+
+
 cdef inline double _send(const Model* model, Pass* state, int e, int v) noexcept nogil:
     # Message of v along edge e, in place of the one that came along it; returns its maximum, which
     # is taken off.  A state that nothing supports stays impossible: -inf is never subtracted.
@@ -142,27 +154,35 @@ cdef inline double _send(const Model* model, Pass* state, int e, int v) noexcept
     cdef double* message = state.message + state.message_at[e]
     cdef double* sent = state.sent
     cdef const double* row = model.pair + model.pair_at[e]
+    cdef const ss_kernel_table* kernels
     cdef double share = state.share[v], top = -INFINITY, best, x
     for s in range(k):
         sent[s] = share * state.own[s] - message[s] if state.own[s] > -INFINITY else -INFINITY
     if model.ends[2 * e] == v:
-        for t in range(size):
-            message[t] = -INFINITY
-        for s in range(k):
-            x = sent[s]
-            if x > -INFINITY:
+        kernels = _kernels(state, size)
+        if kernels != NULL:
+            kernels.maxplus(k, sent, row, size, size, state.zeros, message)
+        else:
+            for t in range(size):
+                message[t] = -INFINITY
+            for s in range(k):
+                x = sent[s]
                 for t in range(size):
                     best = x + row[t]
                     message[t] = best if best > message[t] else message[t]
-            row += size
+                row += size
     else:
-        for t in range(size):
-            best = -INFINITY
-            for s in range(k):
-                x = sent[s] + row[s]
-                best = x if x > best else best
-            message[t] = best
-            row += k
+        kernels = _kernels(state, k)
+        if kernels != NULL:
+            kernels.maxdots(size, row, k, k, sent, message)
+        else:
+            for t in range(size):
+                best = -INFINITY
+                for s in range(k):
+                    x = sent[s] + row[s]
+                    best = x if x > best else best
+                message[t] = best
+                row += k
     for t in range(size):
         top = message[t] if message[t] > top else top
     if top > -INFINITY:

@@ -1,18 +1,21 @@
-"""Local search: a labeling that no change of a node, an edge or a short chain of nodes improves.
+"""Local search: from a labeling to one that no small change improves.
 
-Iterated conditional modes (Besag 1986), both ends of an edge at once, and chains of forced changes
-of which the best beginning is kept (Kernighan, Lin 1970).
+Iterated conditional modes (Besag 1986), both ends of an edge at once, chains of forced changes of
+which the best beginning is kept (Kernighan, Lin 1970), and all states of a forest at once.
 """
 
 import numpy as np
 
 from libc.math cimport INFINITY, fabs
+from libc.string cimport memcpy
 
+from structsolve.plugins.mrf._forest_move cimport forest_bytes, forest_move
 from structsolve.plugins.mrf._model cimport GraphModel, Model, score
 
 # Gains below this, in units of the scores, may be rounding and are left alone.
 cdef double ROUNDING = 1e-13
 cdef int LONGEST = 256              # changes in a chain
+cdef int FORESTS = 16               # that are tried in vain before the search ends
 cdef int ROUNDS = 1000              # enough for anything but rounding that goes in circles
 
 
@@ -22,14 +25,16 @@ cdef struct Search:
     double* one                 # fields of the two ends of an edge, without that edge
     double* two
     int* before                 # the labeling to fall back to
+    int* held                   # the same for one forest
+    char* forest                # memory for it
     int* node                   # changed in this chain, in turn
     int* state                  # and its state before
     char* locked
 
 
 cdef Py_ssize_t climb_bytes(const Model* model) noexcept nogil:
-    return (3 * model.unary_at[model.n] * sizeof(double)
-            + (2 * model.n + 2 * LONGEST) * sizeof(int))
+    return (3 * model.unary_at[model.n] * sizeof(double) + (forest_bytes(model) + 7) / 8 * 8
+            + (3 * model.n + 2 * LONGEST) * sizeof(int))
 
 
 cdef void _field(const Model* model, const int* label, int v, int skip, double* out) noexcept nogil:
@@ -188,6 +193,20 @@ cdef bint _chain(const Model* model, Search* search, int* label) noexcept nogil:
     return kept > 0
 
 
+cdef bint _forests(const Model* model, Search* search, int* label) noexcept nogil:
+    cdef Py_ssize_t i, v
+    cdef double before = score(model, label)
+    memcpy(search.held, label, model.n * sizeof(int))
+    for i in range(FORESTS):
+        forest_move(model, i * model.n / FORESTS, i & 1, label, search.forest)
+        if score(model, label) > before + search.margin:
+            for v in range(model.n):
+                _field(model, label, <int>v, -1, search.field + model.unary_at[v])
+            return True
+        memcpy(label, search.held, model.n * sizeof(int))
+    return False
+
+
 cdef double climb(const Model* model, int* label, char* work) noexcept nogil:
     cdef Search search
     cdef Py_ssize_t v, j, width = model.unary_at[model.n]
@@ -196,26 +215,27 @@ cdef double climb(const Model* model, int* label, char* work) noexcept nogil:
     search.field = <double*>work
     search.one = search.field + width
     search.two = search.one + width
-    search.before = <int*>(search.two + width)
-    search.node = search.before + model.n
+    search.forest = <char*>(search.two + width)
+    search.before = <int*>(search.forest + (forest_bytes(model) + 7) / 8 * 8)
+    search.held = search.before + model.n
+    search.node = search.held + model.n
     search.state = search.node + LONGEST
     search.locked = <char*>(search.state + LONGEST)
+    memcpy(search.before, label, model.n * sizeof(int))
     for v in range(model.n):
-        search.before[v] = label[v]
         _field(model, label, <int>v, -1, search.field + model.unary_at[v])
-    for j in range(width):
-        if fabs(search.field[j]) > size and search.field[j] > -INFINITY:
-            size = fabs(search.field[j])
+        for j in range(model.unary_at[v], model.unary_at[v] + model.states[v]):
+            if fabs(search.field[j]) > size and search.field[j] > -INFINITY:
+                size = fabs(search.field[j])
     search.margin = ROUNDING * size
     for rounds in range(ROUNDS):
         if not (_single(model, &search, label) or _pairs(model, &search, label)
-                or _chain(model, &search, label)):
+                or _chain(model, &search, label) or _forests(model, &search, label)):
             break
     after = score(model, label)
     if after >= before:
         return after
-    for v in range(model.n):                # gains were rounding
-        label[v] = search.before[v]
+    memcpy(label, search.before, model.n * sizeof(int))     # gains were rounding
     return before
 
 

@@ -6,7 +6,8 @@ cdef struct Model:
     const int* states            # (n,) number of states of each node, >= 1
     const int* ends              # (m, 2) end nodes u, v of each edge, u != v, no duplicates
     const Py_ssize_t* unary_at   # (n + 1,) start of each node's scores in `unary`
-    const Py_ssize_t* pair_at    # (m + 1,) start of each edge's table in `pair`, row-major (states[u], states[v])
+    const Py_ssize_t* pair_at    # (m + 1,) start of each edge's table in `pair`, row-major (states[u], states[v]);
+                                 # edges may share one: only pair_at[e] is read, never a difference
     const double* unary
     const double* pair
     const Py_ssize_t* near_at    # (n + 1,) CSR adjacency: where node's incident edges start in `near`

@@ -19,7 +19,7 @@ cdef double score(const Model* model, const int* label) noexcept nogil:
 
 cdef double magnitude(const Model* model) noexcept nogil:
     # Sum over nodes and edges of the largest finite magnitude.
-    cdef Py_ssize_t v, j
+    cdef Py_ssize_t v, j, size
     cdef double total = 0, most
     for v in range(model.n):
         most = 0
@@ -29,7 +29,8 @@ cdef double magnitude(const Model* model) noexcept nogil:
         total += most
     for v in range(model.m):
         most = 0
-        for j in range(model.pair_at[v], model.pair_at[v + 1]):
+        size = model.states[model.ends[2 * v]] * model.states[model.ends[2 * v + 1]]
+        for j in range(model.pair_at[v], model.pair_at[v] + size):
             if model.pair[j] > -INFINITY and fabs(model.pair[j]) > most:
                 most = fabs(model.pair[j])
         total += most
@@ -84,13 +85,16 @@ cdef class GraphModel:
         Both end nodes of each edge; no loops, no edge twice in either direction.
     unary : list of arrays, or one flat array
         Scores of each node's states; -inf forbids a state.
-    pair : list of arrays, or one flat array
-        For each edge (u, v) a table of shape ``(states[u], states[v])``; -inf forbids a pair.
+    pair : list of arrays, or one array
+        For each edge (u, v) a table of shape ``(states[u], states[v])``; -inf forbids a pair.  An
+        array of one dimension holds all tables one after the other, one of two dimensions is
+        the table that all edges share.
 
     Attributes
     ----------
     unary_at, pair_at : ndarray
-        Where the scores of each node and each edge start in ``unary`` and ``pair``, then the end.
+        Where the scores of each node and each edge start in ``unary`` and ``pair``, then the end
+        (0 for a table that all edges share).
     near_at, near : ndarray
         The edges of each node, by compressed rows.
 
@@ -124,7 +128,17 @@ cdef class GraphModel:
         self.pair_at = np.concatenate([[0], np.cumsum(shapes.prod(axis=1))]).astype(np.intp)
         self.unary = _scores("unary", "node", unary, self.unary_at, [(int(k),) for k in states])
         shapes = [tuple(row) for row in shapes.tolist()]
-        self.pair = _scores("pair", "edge", pair, self.pair_at, shapes)
+        if isinstance(pair, np.ndarray) and pair.ndim == 2 and m:
+            for e, shape in enumerate(shapes):
+                if pair.shape != shape:
+                    raise ValueError(
+                        f"pair of edge {e}: found shape {pair.shape}, expected {shape}"
+                    )
+            self.pair_at = np.zeros(m + 1, dtype=np.intp)
+            one = np.array([0, pair.size])
+            self.pair = _scores("pair", "edge", [pair], one, shapes[:1])
+        else:
+            self.pair = _scores("pair", "edge", pair, self.pair_at, shapes)
         self.states = states.astype(np.intc)
         self.ends = np.ascontiguousarray(ends, dtype=np.intc)
         order = np.argsort(ends.ravel(), kind="stable")

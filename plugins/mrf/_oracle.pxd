@@ -8,7 +8,7 @@ from structsolve.plugins.mrf._shape cimport GraphShape
 cdef enum Decoder:
     NONE
     FOREST
-    WALK
+    EXACT
     ROOF
     TRWS
     PROGRAM
@@ -31,6 +31,7 @@ cdef class GraphOracle(Oracle):
     cdef tuple _arrays(self, const Model* model)
     cdef int _ask_label(self, Py_ssize_t i, const Model* model, int* label,
                         double* bound) except -1
+    cdef int _ask_best(self, Py_ssize_t i, const Model* model, int* label) except -1
     cdef bint _keep(self, const Model* model, object answer, double* node_mu,
                     int* label) except -1
     cdef bint _ask_marginals(self, Py_ssize_t i, const Model* model, double* node_mu,

@@ -6,19 +6,25 @@ from libc.math cimport INFINITY
 from libc.string cimport memcpy, memset
 from structsolve.operators cimport Cone, Oracle
 
-from structsolve.plugins.mrf._cube cimport (cube_argmax, cube_bytes, cube_constrained, cube_fits,
-                                            cube_marginals)
+from structsolve.plugins.mrf._constrained cimport argmax_constrained, constrained_bytes
+from structsolve.plugins.mrf._cube cimport cube_argmax, cube_bytes, cube_fits, cube_marginals
 from structsolve.plugins.mrf._dual cimport trws, trws_bytes
+from structsolve.plugins.mrf._exact cimport exact, exact_bytes
 from structsolve.plugins.mrf._forest cimport forest_argmax, forest_bytes, forest_marginals
 from structsolve.plugins.mrf._local cimport climb, climb_bytes
 from structsolve.plugins.mrf._model cimport Model, score
 from structsolve.plugins.mrf._roof cimport half_integral_score, roof_bytes, roof_dual
 from structsolve.plugins.mrf._shape cimport GraphShape
-from structsolve.plugins.mrf._walk cimport (in_cone, walk_argmax, walk_bytes,
-                                            walk_constrained, walk_marginals)
+from structsolve.plugins.mrf._walk cimport walk_bytes, walk_marginals
 
-DECODERS = {None: NONE, "forest": FOREST, "walk": WALK, "roof-duality": ROOF, "trws": TRWS,
+DECODERS = {None: NONE, "forest": FOREST, "exact": EXACT, "roof-duality": ROOF, "trws": TRWS,
             "program": PROGRAM}
+
+
+# More labelings than this are not looked through, one by one, for max-marginals.
+cdef double MANY = 1 << 20
+# Partial labelings that branch and bound looks at before it leaves the rest to an integer program.
+cdef long long PATIENCE = 3_000_000
 
 
 cdef class GraphOracle(Oracle):
@@ -27,16 +33,16 @@ cdef class GraphOracle(Oracle):
     Parameters
     ----------
     shape : GraphShape
-    search : {"forest", "walk", "roof-duality", "trws", "program"}
-        Finds labelings.  "forest": max-product, exact; "walk": enumeration, exact;
-        "roof-duality": the relaxation, rounded; "trws": dual ascent; "program": what
+    search : {"forest", "exact", "roof-duality", "trws", "program"}
+        Finds labelings.  "forest": max-product; "exact": enumeration of small two-state graphs, else
+        branch and bound, and where that takes too long what ``program.best`` gives; "roof-duality": the relaxation, rounded; "trws": dual ascent; "program": what
         ``program.decode`` gives.  The last three are improved by local search.
     relaxation : {None, "forest", "roof-duality", "program"}
         Solves the linear program over the local polytope.
-    constraint : {None, "walk", "program"}
-        Answers ``argmax_constrained``.
-    program : object, optional
-        ``decode(shape, i, unary, pair) -> label, bound``, ``exact``;
+    constraint : {None, "exact", "program"}
+        Answers ``argmax_constrained``: by enumeration, or a linear program with two more rows.
+    program : object
+        ``decode(shape, i, unary, pair) -> label, bound``, ``best(shape, i, unary, pair) -> label``;
         ``relax(shape, i, unary, pair) -> unary marginals, pair marginals``;
         ``constrained(shape, i, unary, pair, cost_unary, cost_pair, cone)`` -> the same or None.
     max_iter : int, default=100
@@ -50,9 +56,10 @@ cdef class GraphOracle(Oracle):
         self.shape, self.program, self.max_iter = shape, program, max_iter
         self.search, self.relaxation = DECODERS[search], DECODERS[relaxation]
         self.constraint = DECODERS[constraint]
-        self.marginals = self.search if self.search in (FOREST, WALK) else NONE
-        self.exact = self.search in (FOREST, WALK) or (
-            self.search == PROGRAM and program.exact)
+        self.exact = self.search in (FOREST, EXACT)
+        self.marginals = NONE
+        if self.search == FOREST or (self.exact and shape.labelings <= MANY):
+            self.marginals = self.search
         self.has_relaxed = self.relaxation != NONE
         self.has_constrained = self.constraint != NONE
         self.has_max_marginals = self.marginals != NONE
@@ -63,7 +70,7 @@ cdef class GraphOracle(Oracle):
         if FOREST in asked:
             self.decoder_bytes = max(self.decoder_bytes, 8 * shape.max_unary
                                      + forest_bytes(shape.max_unary))
-        if WALK in asked:
+        if self.marginals == EXACT:
             self.decoder_bytes = max(self.decoder_bytes, 8 * shape.max_unary
                                      + walk_bytes(shape.max_nodes, shape.max_unary))
             if shape.binary:
@@ -75,6 +82,10 @@ cdef class GraphOracle(Oracle):
         for i in range(min(shape.n, 1) if shape.one_graph else shape.n):
             model = shape.graph(i)
             self.decoder_bytes = max(self.decoder_bytes, self._half_bytes() + climb_bytes(&model))
+            if self.search == EXACT:
+                self.decoder_bytes = max(self.decoder_bytes, exact_bytes(&model) + 64)
+            if self.constraint == EXACT:
+                self.decoder_bytes = max(self.decoder_bytes, constrained_bytes(&model) + 64)
             if TRWS in asked:
                 self.decoder_bytes = max(self.decoder_bytes, trws_bytes(&model) + 64)
         self.work_bytes = 2 * self.scores_bytes + self.decoder_bytes + 256
@@ -105,11 +116,16 @@ cdef class GraphOracle(Oracle):
         if self.search == FOREST:
             forest_argmax(&model, self.shape.order_p + first, self.shape.up_p + first, label, rest)
             value[0] = score(&model, label)
-        elif self.search == WALK:
+        elif self.search == EXACT:
             if cube_fits(&model):
                 cube_argmax(&model, label, value, rest)
-            else:
-                walk_argmax(&model, label, value, rest)
+            elif not exact(&model, PATIENCE, label, value, bound, rest):
+                with gil:
+                    self._ask_best(i, &model, label)
+                climb(&model, label, rest)      # programs have tolerances
+            elif value[0] == -INFINITY:
+                memset(label, 0, model.n * sizeof(int))
+            value[0] = score(&model, label)
         else:
             if self.search == ROOF:
                 self._roof(&model, label, bound, rest)
@@ -183,13 +199,13 @@ cdef class GraphOracle(Oracle):
         cdef Model model = self.shape.gather(i, theta, unary, unary + self.shape.max_unary)
         cdef Model weights = self.shape.gather(i, cost, second, second + self.shape.max_unary)
         cdef int kind = 0
-        cdef bint found
-        if self.constraint == WALK:
-            if cube_fits(&model) and cube_fits(&weights):
-                found = cube_constrained(&model, &weights, cone, label, value, rest)
-            else:
-                found = walk_constrained(&model, &weights, cone, label, value, rest)
-            return 1 if found else 0
+        cdef double h, g
+        if self.constraint == EXACT:
+            if not argmax_constrained(&model, cone.h0, &weights, cone.g0, cone.lam, cone.alpha,
+                                      cone.beta, cone.twin, label, &h, &g, rest):
+                return 0
+            value[0] = h + cone.lam * g
+            return 1
         with gil:
             kind = self._ask_constrained(i, &model, &weights, cone, mu, label, value)
         return kind
@@ -245,6 +261,11 @@ cdef class GraphOracle(Oracle):
         memcpy(label, &view[0], model.n * sizeof(int))
         return 0
 
+    cdef int _ask_best(self, Py_ssize_t i, const Model* model, int* label) except -1:
+        cdef const int[::1] view = self.program.best(self.shape, i, *self._arrays(model))
+        memcpy(label, &view[0], model.n * sizeof(int))
+        return 0
+
     cdef bint _keep(self, const Model* model, object answer, double* node_mu,
                     int* label) except -1:
         # Copy marginals; returns whether they are a labeling's, then in `label`.
@@ -286,13 +307,21 @@ cdef class GraphOracle(Oracle):
         if self._keep(model, answer, &view[0], label):
             h, g = score(model, label) + cone.h0, score(weights, label) + cone.g0
             # A label on a strict side is still a point of the relaxation.
-            if in_cone(cone, h, g):
+            if _in_cone(cone, h, g):
                 value[0] = h + cone.lam * g
                 return 1
         value[0] = (_inner(model, &view[0], pairs) + cone.h0
                     + cone.lam * (_inner(weights, &view[0], pairs) + cone.g0))
         self.shape.scatter(i, &view[0], pairs, mu)
         return 2
+
+
+cdef bint _in_cone(const Cone* cone, double h, double g) noexcept nogil:
+    # An infinite alpha asks for h >= 0 alone, of the twin too.
+    cdef bint above = h >= 0
+    if cone.alpha < INFINITY:
+        above = g < cone.alpha * h if cone.twin else g <= cone.alpha * h
+    return above and (cone.beta * h <= g if cone.twin else cone.beta * h < g)
 
 
 cdef double _inner(const Model* model, const double* nodes, const double* pairs) noexcept nogil:

@@ -85,17 +85,22 @@ cdef class GraphShape:
         self.max_states = int(states.max(initial=1))
         self.binary = self.max_states <= 2
         graph_of_edge = np.repeat(np.arange(graphs), n_edges)
+        if (n_nodes < 1).any() or (n_edges < 0).any() or nodes[len(nodes) - 1] != len(states) or (
+                edges[len(edges) - 1] != len(ends)) or states.min(initial=1) < 1:
+            raise ValueError("graphs: sizes, states and edges do not fit together")
+        if (ends < 0).any() or (ends >= n_nodes[graph_of_edge][:, None]).any():
+            raise ValueError("ends: found a node that its graph has not; check_edges() tells which")
         stacked = ends + nodes[graph_of_edge][:, None]
         shapes = states[stacked]
         self.unary_at = _restarted(states, nodes)
         self.pair_at = _restarted(shapes.prod(axis=1), edges)
         order = np.argsort(stacked.ravel(), kind="stable")
         self.near = (order // 2 - np.repeat(edges[graph_of_edge], 2)).astype(np.int32)
-        self.near_at = _restarted(np.bincount(stacked.ravel(), minlength=int(nodes[-1])), nodes)
+        self.near_at = _restarted(np.bincount(stacked.ravel(), minlength=int(nodes[len(nodes) - 1])), nodes)
         last = nodes[1:] + np.arange(graphs)
         self.max_unary = int(self.unary_at[last].max(initial=1))
         self.max_pair = int(self.pair_at[edges[1:] + np.arange(graphs)].max(initial=0))
-        logs = np.add.reduceat(np.log2(states), nodes[:-1]) if graphs else np.zeros(1)
+        logs = np.add.reduceat(np.log2(states), nodes[:graphs]) if graphs else np.zeros(1)
         self.labelings = float(2.0 ** np.minimum(logs.max(), 1000.0))
         self.order = np.zeros(max(len(states), 1), dtype=np.int32)
         self.up = np.full(max(len(states), 1), -1, dtype=np.int32)
@@ -111,6 +116,9 @@ cdef class GraphShape:
 
     def model(self, Py_ssize_t i, theta):
         """Return ``(states, ends, unary, pair)`` of example ``i`` at ``theta``, as arrays."""
+        if not 0 <= i < self.n or len(theta) != self.theta_size(i):
+            raise ValueError(f"example {i} of {self.n}: found {len(theta)} scores, expected "
+                             f"{self.theta_size(i) if 0 <= i < self.n else 'an example'}")
         cdef const double[::1] view = theta
         cdef Model model
         unary, pair = np.zeros(self.max_unary), np.zeros(self.max_pair + 1)
@@ -251,8 +259,8 @@ def _restarted(sizes, bounds):
     total = np.concatenate([[0], np.cumsum(sizes)])
     items = np.diff(bounds)
     first = np.repeat(np.arange(graphs), items + 1)
-    position = np.arange(int(bounds[-1]) + graphs) - first
-    starts = total[position] - total[bounds[:-1]][first]
+    position = np.arange(int(bounds[len(bounds) - 1]) + graphs) - first
+    starts = total[position] - total[bounds[:graphs]][first]
     return _spare(starts.astype(np.intp))
 
 

@@ -1,12 +1,11 @@
-"""All labelings of a small model, by a Gray code: one node changes its state at a time.
+"""Max-marginals of a small model, by a Gray code: one node changes its state at a time.
 
-The score is carried along, which costs the node's edges instead of the whole graph; whatever is
-about to be chosen is scored afresh, so that rounding on the way never decides.
+The score is carried along, which costs the node's edges instead of the whole graph; whatever may
+be the best is scored afresh, so that rounding on the way never decides.
 """
 
 from libc.math cimport INFINITY, fabs
-from libc.string cimport memcpy, memset
-from structsolve.operators cimport Cone
+from libc.string cimport memcpy
 
 from structsolve.plugins.mrf._model cimport Model, score
 
@@ -32,7 +31,7 @@ cdef struct Carried:
 
 
 cdef Py_ssize_t walk_bytes(Py_ssize_t max_nodes, Py_ssize_t max_unary) noexcept nogil:
-    return 2 * max_unary * sizeof(double) + (4 * max_nodes + 8) * sizeof(int)
+    return max_unary * sizeof(double) + (4 * max_nodes + 8) * sizeof(int)
 
 
 cdef char* _start(Walk* walk, const Model* model, char* work) noexcept nogil:
@@ -123,29 +122,6 @@ cdef inline void _moved(Carried* carried, const int* state, Py_ssize_t v,
                 gain[s] += table[s * K + now] - table[s * K + before]
 
 
-cdef void walk_argmax(const Model* model, int* label, double* value, char* work) noexcept nogil:
-    cdef Walk walk
-    cdef Carried h
-    cdef double* gain = <double*>work
-    cdef Py_ssize_t v
-    cdef double fresh
-    cdef int before = 0
-    _start(&walk, model, <char*>(gain + model.unary_at[model.n]))
-    _carry(&h, model, walk.state, gain)
-    memcpy(label, walk.state, model.n * sizeof(int))
-    value[0] = h.total
-    while True:
-        v = _next(&walk, model.states, &before)
-        if v < 0:
-            return
-        _moved(&h, walk.state, v, before)
-        if h.total > value[0] - h.slack:
-            fresh = score(model, walk.state)
-            if fresh > value[0]:
-                value[0] = fresh
-                memcpy(label, walk.state, model.n * sizeof(int))
-
-
 cdef void walk_marginals(const Model* model, double* out, char* work) noexcept nogil:
     cdef Walk walk
     cdef Carried h
@@ -173,53 +149,3 @@ cdef void walk_marginals(const Model* model, double* out, char* work) noexcept n
         if v < 0:
             return
         _moved(&h, walk.state, v, before)
-
-
-cdef bint in_cone(const Cone* cone, double h, double g) noexcept nogil:
-    # An infinite alpha asks for h >= 0 alone, of the twin too.
-    cdef bint open_above = cone.alpha == INFINITY
-    if cone.twin:
-        return cone.beta * h <= g and (h >= 0 if open_above else g < cone.alpha * h)
-    return cone.beta * h < g and (h >= 0 if open_above else g <= cone.alpha * h)
-
-
-cdef inline bint _near_cone(const Cone* cone, double h, double g, double slack_h,
-                            double slack_g) noexcept nogil:
-    # May it be in the cone, where h and g are wrong by the slacks at most?
-    if g + slack_g < cone.beta * h - cone.beta * slack_h:
-        return False
-    if cone.alpha == INFINITY:
-        return h >= -slack_h
-    return g - slack_g <= cone.alpha * h + cone.alpha * slack_h
-
-
-cdef bint walk_constrained(const Model* model, const Model* cost, const Cone* cone, int* label,
-                           double* value, char* work) noexcept nogil:
-    cdef Walk walk
-    cdef Carried first, second
-    cdef double* gain = <double*>work
-    cdef Py_ssize_t v, size = model.unary_at[model.n]
-    cdef double h, g, slack_h, slack_g, slack
-    cdef int before = 0
-    cdef bint found = False
-    _start(&walk, model, <char*>(gain + 2 * size))
-    _carry(&first, model, walk.state, gain)
-    _carry(&second, cost, walk.state, gain + size)
-    slack_h = (first.slack if first.finite else 0) + SLACK * fabs(cone.h0)
-    slack_g = second.slack + SLACK * fabs(cone.g0)
-    slack = slack_h + cone.lam * slack_g
-    while True:
-        h, g = first.total + cone.h0, second.total + cone.g0
-        if h > -INFINITY and (not found or h + cone.lam * g > value[0] - slack) and _near_cone(
-                cone, h, g, slack_h, slack_g):
-            h = score(model, walk.state) + cone.h0
-            g = score(cost, walk.state) + cone.g0
-            if in_cone(cone, h, g) and (not found or h + cone.lam * g > value[0]):
-                value[0] = h + cone.lam * g
-                memcpy(label, walk.state, model.n * sizeof(int))
-                found = True
-        v = _next(&walk, model.states, &before)
-        if v < 0:
-            return found
-        _moved(&first, walk.state, v, before)
-        _moved(&second, walk.state, v, before)

@@ -6,10 +6,9 @@ from typing import Any
 
 NAMES = ("auto", "exact", "roof-duality", "trws", "lp")
 
-# "auto" enumerates the labelings where there are no more than this; "exact" and the constrained
-# oracle have more patience.
-FEW, MANY = 2.0**14, 2.0**20
-CONSTRAINED = 2.0**16
+# "auto" looks for the best labeling where there are no more than this; the constrained oracle
+# enumerates more.
+FEW, CONSTRAINED = 2.0**14, 2.0**16
 
 
 def check_name(name: Any, argument: str = "oracle") -> None:
@@ -45,24 +44,20 @@ def make_oracle(shape: Any, name: str, oracle_class: Any = None, max_iter: int =
             f"oracle is 'roof-duality', which is for two states; a node has {shape.max_states}: "
             "use 'trws' or 'lp'"
         )
-    few = shape.labelings <= (MANY if name == "exact" else FEW)
-    program = None
     if name == "lp" or name.startswith("cvxpy:"):
         search = relaxation = constraint = "program"
         program = HighsProgram() if name == "lp" else CvxpyProgram(name.removeprefix("cvxpy:"))
     else:
         if name in ("auto", "exact") and shape.forest:
             search = "forest"
-        elif name in ("auto", "exact") and few:
-            search = "walk"
-        elif name == "exact":
-            search, program = "program", HighsProgram(integer=True)
+        elif name == "exact" or (name == "auto" and shape.labelings <= FEW):
+            search = "exact"
         else:
             search = "roof-duality" if shape.binary and name != "trws" else "trws"
         # The linear relaxation and constraints are there whatever finds labelings.
         relaxation = "forest" if shape.forest else "roof-duality" if shape.binary else "program"
-        constraint = "walk" if shape.labelings <= CONSTRAINED else "program"
-        program = program or HighsProgram()
+        constraint = "exact" if shape.labelings <= CONSTRAINED else "program"
+        program = HighsProgram()
     if oracle_class is None:
         oracle_class = GraphOracle
     return oracle_class(shape, search, relaxation, constraint, program, max_iter)

@@ -51,10 +51,11 @@ def eliminate(model: GraphModel, max_entries: int = 2**22) -> tuple[np.ndarray, 
     n = len(states)
     near: list[set[int]] = [set() for _ in range(n)]
     tables: list[list[tuple[tuple[int, ...], np.ndarray]]] = [[] for _ in range(n)]
-    for (u, v), a, b in zip(model.ends.tolist(), model.pair_at, model.pair_at[1:]):
+    for (u, v), at in zip(model.ends.tolist(), model.pair_at):
         near[u].add(v)
         near[v].add(u)
-        tables[u].append(((u, v), model.pair[a:b].reshape(states[u], states[v])))
+        table = model.pair[at : at + states[u] * states[v]].reshape(states[u], states[v])
+        tables[u].append(((u, v), table))
         tables[v].append(tables[u][-1])
     order, largest = min((_order(states, near, greedy) for greedy in (True, False)), key=_second)
     if largest > max_entries:

@@ -97,6 +97,7 @@ def stack_graphs(
     n_features: int | None = None,
     n_edge_features: int | None = None,
     edges: np.ndarray | None = None,
+    n_nodes: int | None = None,
 ) -> Examples:
     """Stack graphs with their features into packed examples.
 
@@ -109,12 +110,13 @@ def stack_graphs(
     n_features, n_edge_features : int, optional
         Expected numbers of columns.
     edges : ndarray of shape (m, 2), optional
-        Of the one graph.
+    n_nodes : int, optional
+        Of the one graph, once it is known.
     """
     wanted = ["node_features"] + ["edges"] * (not one_graph) + ["edge_features"] * with_features
     if len(wanted) == 1:
         nodes, offsets = packing.stack_rows(_rows(X), n_features)
-        _check_one_graph(offsets)
+        _check_one_graph(offsets, n_nodes)
         return Examples(offsets, nodes)
     if not isinstance(X, (list, tuple)) or len(X) == 0:
         found = "empty" if isinstance(X, (list, tuple)) else f"a {type(X).__name__}"
@@ -125,7 +127,7 @@ def stack_graphs(
     nodes, offsets = packing.stack_rows([g["node_features"] for g in graphs], n_features)
     examples = Examples(offsets, nodes)
     if one_graph:
-        _check_one_graph(offsets)
+        _check_one_graph(offsets, n_nodes)
     else:
         ends = [
             check_edges(g["edges"], int(offsets[i + 1] - offsets[i]), f"X, example {i}, edges")
@@ -172,14 +174,16 @@ def _rows(X: Any) -> Any:
     return X
 
 
-def _check_one_graph(offsets: np.ndarray) -> None:
+def _check_one_graph(offsets: np.ndarray, n_nodes: int | None) -> None:
     sizes = np.diff(offsets)
-    wrong = np.flatnonzero(sizes != sizes[0])
+    expected = int(sizes[0]) if n_nodes is None else n_nodes
+    wrong = np.flatnonzero(sizes != expected)
     if wrong.size:
         i = int(wrong[0])
+        where = "in the first example" if n_nodes is None else "in training"
         raise ValueError(
-            f"X, example {i}: found {sizes[i]} nodes, expected {sizes[0]} as in the first example: "
-            "all have the same graph"
+            f"X, example {i}: found {sizes[i]} nodes, expected {expected} as {where}: all examples "
+            "have the same graph"
         )
 
 

@@ -119,8 +119,6 @@ class LocalPolytope:
 class _Program:
     """What HiGHS and cvxpy share: one program per graph and thread, forbidden states, answers."""
 
-    exact = False
-
     def __init__(self) -> None:
         self._local = threading.local()
 
@@ -185,19 +183,30 @@ class _Program:
 
 
 class HighsProgram(_Program):
-    """The relaxation by HiGHS; with ``integer`` the best labeling itself.
+    """The relaxation by HiGHS, and the best labeling as an integer program.
 
     One model per graph and thread is kept, of which only costs change.  ``relax`` starts from the
     last basis; of several optima it may return another one then.  ``decode`` always starts anew, so
     that its labeling depends on nothing but the scores.
     """
 
-    def __init__(self, integer: bool = False):
+    def __init__(self) -> None:
         super().__init__()
-        self.integer = self.exact = integer
+        self._integer = _IntegerProgram()
 
     def build(self, polytope: LocalPolytope) -> Any:
-        return _Highs(polytope, self.integer)
+        return _Highs(polytope, integer=False)
+
+    def best(self, shape: Any, i: int, unary: np.ndarray, pair: np.ndarray) -> np.ndarray:
+        """Return the best labeling."""
+        return self._integer.decode(shape, i, unary, pair)[0]
+
+
+class _IntegerProgram(_Program):
+    """The same with variables 0 and 1."""
+
+    def build(self, polytope: LocalPolytope) -> Any:
+        return _Highs(polytope, integer=True)
 
 
 class _Highs:

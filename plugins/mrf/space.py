@@ -121,7 +121,10 @@ class MRFStructure(Structure):
                     "says"
                 )
         n_edge = examples.edges.shape[1] if self.tables == "features" else 0
-        return MRFSpace(self, found, edges, states, examples.nodes.shape[1], n_edge, fit_intercept)
+        n_nodes = None if edges is None else int(examples.offsets[1])
+        return MRFSpace(
+            self, found, edges, states, n_nodes, examples.nodes.shape[1], n_edge, fit_intercept
+        )
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> MRFSpace:
         return MRFSpace(
@@ -129,6 +132,7 @@ class MRFStructure(Structure):
             arrays["classes"],
             arrays.get("edges"),
             arrays.get("states"),
+            state["n_nodes"],
             state["n_features"],
             state["n_edge_features"],
             state["intercept"],
@@ -176,6 +180,7 @@ class MRFSpace(NodeSpace):
         classes: np.ndarray,
         edges: np.ndarray | None,
         states: np.ndarray | None,
+        n_nodes: int | None,
         n_features: int,
         n_edge_features: int,
         intercept: bool,
@@ -190,27 +195,18 @@ class MRFSpace(NodeSpace):
         elif edges is not None and len(edges):
             blocks.insert(0, Block("pair", "shared", (len(edges), K, K), ("edge", *axes)))
         super().__init__(structure, Layout(blocks, n_features, n_edge_features, intercept), classes)
-        self.edges_, self.states_ = edges, states
+        self.edges_, self.states_, self.n_nodes = edges, states, n_nodes
 
     def stack(self, X: Any) -> Examples:
-        examples = stack_graphs(
+        return stack_graphs(
             X,
             self.edges_ is not None,
             self.structure.tables == "features",
             self.layout.n_features,
             self.layout.n_edge_features,
             self.edges_,
+            self.n_nodes,
         )
-        states = self.states_
-        if states is not None and states.size > 1:
-            wrong = np.flatnonzero(np.diff(examples.offsets) != states.size)
-            if wrong.size:
-                i = int(wrong[0])
-                raise ValueError(
-                    f"X, example {i}: found {np.diff(examples.offsets)[i]} nodes, expected "
-                    f"{states.size} as n_states says"
-                )
-        return examples
 
     def pack(
         self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
@@ -236,6 +232,7 @@ class MRFSpace(NodeSpace):
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         layout = self.layout
         meta = {
+            "n_nodes": self.n_nodes,
             "n_features": layout.n_features,
             "n_edge_features": layout.n_edge_features,
             "intercept": layout.intercept,

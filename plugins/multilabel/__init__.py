@@ -5,6 +5,7 @@ structsolve.plugins.mrf.
 """
 
 from structsolve.hookspecs import Named, hookimpl
+from structsolve.losses import LabelCount
 
 from .space import MultilabelSpace, MultilabelStructure
 
@@ -42,6 +43,15 @@ def structsolve_loss(space, examples, loss):
         from ._operators import LabelSetHamming
 
         return LabelSetHamming(examples.labels, space.shape(examples), loss != "hamming")
+    if isinstance(loss, LabelCount):
+        from ._operators import LabelSetCount
+
+        if loss.background is not None:
+            raise ValueError(
+                f"micro-f1: background is {loss.background!r}, expected None: a label set counts "
+                "the labels that are on"
+            )
+        return LabelSetCount(examples.labels, space.shape(examples))
     if loss == "zero-one":
         from structsolve.node_losses import ZeroOneLoss
 

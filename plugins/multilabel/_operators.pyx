@@ -124,3 +124,46 @@ cdef class LabelSetHamming(Loss):
             row[v] += scale * (1 - 2 * truth[v])
             on += truth[v]
         return scale * on
+
+
+cdef class LabelSetCount(Loss):
+    """Number of labels in a set and in the true set: what micro-F1 divides by.
+
+    Parameters
+    ----------
+    labels : ndarray of int32 of shape (n * L,)
+        Which labels are on, row by row.
+    shape : GraphShape
+    """
+
+    cdef const int* labels
+    cdef Py_ssize_t L, start
+    cdef GraphShape shape
+    cdef object owners
+
+    def __init__(self, labels, GraphShape shape):
+        cdef const int[::1] view = labels
+        self.owners = labels
+        self.labels = &view[0]
+        self.shape, self.L, self.start = shape, shape.max_nodes, shape.node_start
+        self.decomposes = True
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        return self.shape.limits(i)
+
+    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
+        cdef Py_ssize_t v, on = 0
+        cdef const int* truth = self.labels + i * self.L
+        for v in range(self.L):
+            on += truth[v] + label[v]
+        return on
+
+    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
+        cdef Py_ssize_t v, on = 0
+        cdef const int* truth = self.labels + i * self.L
+        cdef double* row = theta + self.start
+        for v in range(self.L):
+            row[v] += scale
+            on += truth[v]
+        return scale * on

@@ -54,6 +54,7 @@ class MultilabelStructure(Structure):
     """
 
     name = "multilabel"
+    label_sets = True
 
     def __init__(self, edges: Any = "full", oracle: str = "auto", predict_oracle: Any = None):
         self.edges = edges

@@ -27,17 +27,21 @@ def make_search(name: Any, max_calls: int = 50, tol: float | None = None) -> Any
     >>> make_search("bisecting", max_calls=20).name
     'bisecting'
     """
-    from . import angular, base, exact, hull, scalar
+    from .angular import Angular
+    from .base import Search
+    from .exact import Counting
+    from .hull import ConvexHull
+    from .scalar import Binary, Bisecting, SarawagiGupta
 
-    if isinstance(name, base.Search):
+    if isinstance(name, Search):
         return name
     known = {
-        "convex-hull": hull.ConvexHull,
-        "angular": angular.Angular,
-        "bisecting": scalar.Bisecting,
-        "binary": scalar.Binary,
-        "sarawagi": scalar.SarawagiGupta,
-        "exact": exact.Counting,
+        "convex-hull": ConvexHull,
+        "angular": Angular,
+        "bisecting": Bisecting,
+        "binary": Binary,
+        "sarawagi": SarawagiGupta,
+        "exact": Counting,
     }
     if name not in known:
         raise ValueError(f"unknown search {name!r}; known: {list(SEARCHES)}")
@@ -112,7 +116,7 @@ def trace(problem: Any, i: int, w: Any) -> SearchResult:
         With a bi-criteria surrogate.
     i : int
         Number of the example.
-    w : ndarray of shape (dim,)
+    w : ndarray of shape (dim,), or fitted StructuredSVM
         Weights.
 
     Returns
@@ -143,7 +147,8 @@ def trace(problem: Any, i: int, w: Any) -> SearchResult:
             f"surrogate {problem.surrogate_name!r} makes one oracle call and no search; use a "
             "bi-criteria surrogate such as 'slack'"
         )
-    told = problem.surrogate.trace(i, score(problem.potentials, i, np.asarray(w, np.float64)))
+    weights = np.asarray(getattr(w, "_w", w), dtype=np.float64)
+    told = problem.surrogate.trace(i, score(problem.potentials, i, weights))
     found, points = told["found"], told["points"]
     mixture = [(points[found["first"]]["label"], 1 - found["share"])]
     if found["first"] != found["second"]:

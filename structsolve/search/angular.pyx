@@ -1,136 +1,117 @@
 """Angular search: exact slack rescaling over labels, with an oracle that answers within a cone."""
 
-from libc.math cimport INFINITY, sqrt
+from libc.math cimport INFINITY, isfinite, sqrt
 from .base cimport Found, Search
-from .plane cimport FRACTIONAL, SLOTS, LabelPlane, Point, View
+from .hull cimport best_on_hull, first_lam, tangent, upper_hull
+from .plane cimport FRACTIONAL, LABEL, SLOTS, LabelPlane, Point, View
 from .psi cimport Psi
-
-cdef struct Angle:
-    double alpha, beta, lam     # beta H < g <= alpha H, and where to ask in it
-    bint twin                   # beta H <= g < alpha H
-    double bound                # of H g within
-
 
 # Slope, in units of 1/lam, beyond which a label's product is next to nothing.
 cdef double SLIVER = 1e9
 
 
-cdef void _push(Angle* heap, int* n, Angle item) noexcept nogil:
-    cdef int j = n[0], up
-    n[0] += 1
-    while j:
-        up = (j - 1) // 2
-        if heap[up].bound >= item.bound:
-            break
-        heap[j] = heap[up]
-        j = up
-    heap[j] = item
-
-
-cdef Angle _pop(Angle* heap, int* n) noexcept nogil:
-    cdef Angle first = heap[0], item
-    cdef int j = 0, down = 1
-    n[0] -= 1
-    item = heap[n[0]]
-    while down < n[0]:
-        if down + 1 < n[0] and heap[down + 1].bound > heap[down].bound:
-            down += 1
-        if item.bound >= heap[down].bound:
-            break
-        heap[j] = heap[down]
-        j = down
-        down = 2 * j + 1
-    heap[j] = item
-    return first
-
-
 cdef class Angular(Search):
-    """Algorithm 2 of the thesis: splits the quadrant of H = 1 + h and g into angles.
+    """Asks within the one angle in which a label may still be better, until there is none.
 
-    An angle whose bound ``K^2 / (4 lam)`` is no better than ``1 + tol`` times the best label is
-    dropped; when none is left the best label is the maximum.
+    With H = 1 + h, every answer of the oracle is a line ``H + lam g <= K`` that no label of its
+    cone lies above, and on a line H g exceeds a given value within one angle only, around slope
+    ``1/lam``.  The labels that may be better than the best one so far lie in the intersection of
+    these angles over all lines: it is the next cone.  lam is that of the convex hull search, so
+    that the search first walks to the best of the hull, and then finds what lies below its edge.
+
+    Algorithm 2 of the thesis splits the quadrant at the lines' middles instead and keeps a queue of
+    angles by their bounds ``K^2 / (4 lam)``.  One angle is enough, because the lines' lower envelope
+    is concave and H g quasi-concave; it is less than half of the oracle calls (`benchmarks/searches.py`).
 
     Parameters
     ----------
     max_calls : int, default=50
     tol : float, default=1e-6
-        Without a tolerance the search need not end in floating point.
+        An angle in which no label can be better by more than this share is closed.
     """
 
     def __init__(self, int max_calls=50, double tol=1e-6):
         super().__init__(max_calls, tol)
         self.name, self.product_only, self.constrained = "angular", True, True
 
-    cpdef Py_ssize_t extra_bytes(self, LabelPlane plane) except -1:
-        """The queue of angles."""
-        return (2 * self.max_calls + 4) * sizeof(Angle) + 64
-
     cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Found* out,
                  char* work) except -1 nogil:
-        cdef Angle* heap = <Angle*>(work + (64 - (<size_t>work) % 64) % 64)
-        cdef Angle angle, part
+        cdef int[SLOTS] hull
         cdef Point found
-        cdef int n = 0, index, kind, j
-        cdef double best = 0, H, g, K, top, bottom, left = 0, value
-        cdef bint known
+        cdef int n, at, j, index, kind
+        cdef double alpha = INFINITY, beta = 0, best = 0, H, width = INFINITY, bound = INFINITY
+        cdef bint known, old
         for j in range(view.n):
             H = 1 + view.points[j].h
             if H > 0 and view.points[j].kind != FRACTIONAL:
                 best = max(best, H * view.points[j].g)
-        angle.alpha, angle.beta, angle.twin, angle.bound = INFINITY, 0, False, INFINITY
-        angle.lam = lam if 0 < lam < INFINITY else 1
-        _push(heap, &n, angle)
-        while n and view.calls < self.max_calls:
-            angle = _pop(heap, &n)
-            if angle.bound <= best * (1 + self.tol) or angle.bound <= 0:
-                left = max(left, angle.bound)
+        while view.calls < self.max_calls:
+            n = upper_hull(view, hull)
+            at = best_on_hull(view, psi, hull, n, out)
+            lam = tangent(view, psi, hull, n, at, out)
+            if not isfinite(lam) or lam <= 0:
+                lam = first_lam(plane, view, psi)
+            out.lam = lam
+            if view.calls == 0:
+                # The whole quadrant: no cone is needed, and the plain oracle is faster.
+                index, kind = self.visit(plane, view, psi, lam, &known), LABEL
+            else:
+                kind = plane.ask_constrained(view, lam, alpha, beta, False, view.n, &found)
+                if kind == 0:
+                    bound = best            # nothing is left in the angle
+                    break
+                index = self.keep(plane, view, psi, &found, &known)
+            if kind == FRACTIONAL and not known and view.calls < self.max_calls:
+                # No label yet: the plain oracle rounds one.
+                at = self.visit(plane, view, psi, lam, &old)
+                if view.points[at].h > -1 and view.points[at].kind != FRACTIONAL:
+                    best = max(best, (1 + view.points[at].h) * view.points[at].g)
+            H = 1 + view.points[index].h
+            if H <= 0 and alpha == INFINITY and view.calls > 1:
+                # A label on the border, of no worth, hides those within: ask without the sliver.
+                alpha = SLIVER / lam
+                continue
+            if H > 0 and kind != FRACTIONAL:
+                best = max(best, H * view.points[index].g)
+            bound = self._narrow(view, best * (1 + self.tol), &alpha, &beta)
+            if bound <= best * (1 + self.tol):
                 break
-            kind = plane.ask_constrained(view, angle.lam, angle.alpha, angle.beta, angle.twin,
-                                         view.n if view.n < SLOTS else SLOTS, &found)
-            out.lam = angle.lam
-            if kind == 0:
-                continue
-            index = self.keep(plane, view, psi, &found, &known)
-            H, g = 1 + view.points[index].h, view.points[index].g
-            K = 1 + view.visits[view.n_visits - 1].bound
-            if kind != FRACTIONAL and H > 0:
-                best = max(best, H * g)
-            value = min(K * K / (4 * angle.lam), angle.bound) if K > 0 else 0
-            if H <= 0:
-                # A label on the border, of no worth, hides those within: ask again without the
-                # sliver along it.
-                if value > 0 and angle.alpha == INFINITY:
-                    left = max(left, K * K / (SLIVER * angle.lam))
-                    angle.alpha, angle.bound = SLIVER / angle.lam, value
-                    _push(heap, &n, angle)
-                else:
-                    left = max(left, value)
-                continue
-            top, bottom = g / H, H / (angle.lam * angle.lam * g) if g > 0 else INFINITY
-            if top < bottom:
-                top, bottom = bottom, top
-            # The point lies on one of the two outer sides and is left out by it.
-            part.bound = value
-            part.alpha, part.beta, part.twin = min(top, angle.alpha), 1 / angle.lam, True
-            self._inside(view, &part, angle.lam)
-            if part.alpha > part.beta:
-                _push(heap, &n, part)
-            part.bound = value
-            part.alpha, part.beta, part.twin = 1 / angle.lam, max(bottom, angle.beta), False
-            self._inside(view, &part, angle.lam)
-            if part.alpha > part.beta:
-                _push(heap, &n, part)
-        for j in range(n):
-            left = max(left, heap[j].bound)
+            # An oracle with closed sides, or with fractional answers, may come to a halt.
+            if known and alpha - beta >= width * (1 - 1e-9):
+                break
+            width = alpha - beta
         self.settle(view, psi, out)
-        # Lines of constrained answers hold within their cones only: the queue has the bound.
-        out.bound = out.label_bound = max(left, out.label_value)
+        # Lines of constrained answers hold within their cones: the angle has the bound.
         out.value, out.first, out.second = out.label_value, out.label, out.label
+        out.share = 0
+        out.bound = out.label_bound = max(bound, out.label_value)
         return 0
 
-    cdef void _inside(self, const View* view, Angle* angle, double lam) noexcept nogil:
-        """Where to ask within an angle."""
-        if angle.beta > 0 and angle.alpha < INFINITY:
-            angle.lam = 1 / sqrt(angle.alpha * angle.beta)
-        else:
-            angle.lam = lam
+    cdef double _narrow(self, const View* view, double best, double* alpha,
+                        double* beta) noexcept nogil:
+        """Cut the angle down to where every line leaves room for more than ``best``.
+
+        Returns an upper bound of H g within, ``best`` where the angle is closed.
+        """
+        cdef double K, lam, half, root, slope, bound = INFINITY
+        cdef Py_ssize_t j
+        for j in range(view.n_visits):
+            K, lam = 1 + view.visits[j].bound, view.visits[j].lam
+            if K <= 0:
+                return best
+            if best > 0:
+                # slope K^2 > best (1 + lam slope)^2 between the roots of a quadratic.
+                half = K * K - 2 * best * lam
+                root = half * half - 4 * best * best * lam * lam
+                if half <= 0 or root <= 0:
+                    return best
+                root = sqrt(root)
+                alpha[0] = min(alpha[0], (half + root) / (2 * best * lam * lam))
+                beta[0] = max(beta[0], 2 * best / (half + root))
+        if alpha[0] <= beta[0]:
+            return best
+        for j in range(view.n_visits):
+            K, lam = 1 + view.visits[j].bound, view.visits[j].lam
+            slope = min(max(1 / lam, beta[0]), alpha[0])
+            bound = min(bound, K * K / (lam + 1 / slope) * (1 / (1 + lam * slope)))
+        return bound

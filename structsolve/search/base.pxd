@@ -29,4 +29,5 @@ cdef class Search:
     cdef int keep(self, LabelPlane plane, View* view, Psi psi, Point* found,
                   bint* known) except -1 nogil
     cdef int finish(self, View* view, Psi psi, Found* out) except -1 nogil
+    cdef int close(self, View* view, Psi psi, Found* out, double bound) except -1 nogil
     cdef int settle(self, View* view, Psi psi, Found* out) except -1 nogil

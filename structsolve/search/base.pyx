@@ -1,7 +1,7 @@
 """What the searches share: a list of points seen, the best of them, and the bound that is left."""
 
 from libc.math cimport INFINITY
-from .plane cimport FRACTIONAL, LINES, SLOTS, LabelPlane, Point, View, envelope_bound
+from .plane cimport FRACTIONAL, LINES, SLOTS, LabelPlane, Point, View, envelope_bound, grid_bound
 from .psi cimport Psi
 
 
@@ -65,6 +65,10 @@ cdef class Search:
 
     cdef int finish(self, View* view, Psi psi, Found* out) except -1 nogil:
         """Best label among the points, and the bound that the visited lines leave."""
+        return self.close(view, psi, out, envelope_bound(view, psi))
+
+    cdef int close(self, View* view, Psi psi, Found* out, double bound) except -1 nogil:
+        """Best label among the points, and a bound that is known."""
         cdef double value
         cdef int j
         out.label, out.label_value = 0, psi.value(view.points[0].h, view.points[0].g)
@@ -73,10 +77,12 @@ cdef class Search:
                 value = psi.value(view.points[j].h, view.points[j].g)
                 if value > out.label_value:
                     out.label, out.label_value = j, value
-        out.bound = envelope_bound(view, psi)
+        out.bound = bound
         if out.bound < out.value:
             out.bound = out.value
         out.label_bound = out.bound
+        if view.unit > 0:
+            out.label_bound = max(out.label_value, min(out.bound, grid_bound(view, psi)))
         return 0
 
     cdef int settle(self, View* view, Psi psi, Found* out) except -1 nogil:

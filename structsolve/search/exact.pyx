@@ -5,7 +5,7 @@ import numpy as np
 from libc.math cimport INFINITY, fabs, floor
 from libc.string cimport memcpy
 from .base cimport Found, Search
-from .plane cimport LabelPlane, Point, View
+from .plane cimport LabelPlane, Point, View, common_unit
 from .psi cimport Psi
 
 
@@ -17,20 +17,6 @@ cdef inline char* _align(char* p) noexcept nogil:
     return p + (64 - (<size_t>p) % 64) % 64
 
 
-cdef double _common(double a, double b, double rounding) noexcept nogil:
-    """Greatest common divisor of two positive numbers (the first may be infinite: none yet)."""
-    cdef double rest
-    if a == INFINITY:
-        return b
-    while b > rounding:
-        rest = a - floor(a / b) * b
-        # A multiple but for rounding leaves nothing.
-        if b - rest <= rounding:
-            rest = 0
-        a, b = b, rest
-    return a
-
-
 cdef class Counting(Search):
     """The exact integral maximiser of every psi that grows with h, for losses that count.
 
@@ -39,7 +25,8 @@ cdef class Counting(Search):
 
     Parameters
     ----------
-    max_calls, tol : see :class:`Search`
+    max_calls : int, default=50
+    tol : float, default=1e-9
         Of no use here.
     """
 
@@ -95,7 +82,7 @@ cdef class Counting(Search):
                 if row[s] <= 1e-12 * top:
                     row[s] = 0
                 else:
-                    unit[0] = _common(unit[0], row[s], 1e-9 * top)
+                    unit[0] = common_unit(unit[0], row[s], 1e-9 * top)
         for v in range(size):
             if (v < first or v >= first + n * stride) and view.scaled[v] != 0:
                 with gil:

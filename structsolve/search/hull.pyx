@@ -2,12 +2,18 @@
 
 from libc.math cimport INFINITY, fabs
 from .base cimport Found, Search
-from .plane cimport SLOTS, LabelPlane, Point, View, best_between, envelope_bound
+from .plane cimport (FRACTIONAL, SLOTS, LabelPlane, Point, View, best_between, envelope_bound,
+                     grid_bound)
 from .psi cimport Psi
 
 
-# So large a lam that the loss alone decides.
+# Share of a typical score by which a wrong node is taken to raise the margin error, at the start.
+cdef double SCALE = 0.3
+
+# So large a lam that the loss decides, and h among labels of equal loss.
 cdef double LOSS = 1e12
+# Tolerances below this are not worth a look at the bound after every call.
+cdef double COARSE = 1e-6
 
 
 cdef inline bint _before(const Point* a, const Point* b) noexcept nogil:
@@ -47,6 +53,71 @@ cdef inline double _lam(const Point* left, const Point* right) noexcept nogil:
     return (left.h - right.h) / (right.g - left.g)
 
 
+cdef int best_on_hull(const View* view, Psi psi, const int* hull, int n, Found* out) except -1 nogil:
+    """The hull's best point, on an edge or at a vertex; returns its position on the hull."""
+    cdef int j, at = 0
+    cdef double value, share
+    cdef const Point* a
+    cdef const Point* b
+    out.value = -INFINITY
+    for j in range(n):
+        value = psi.value(view.points[hull[j]].h, view.points[hull[j]].g)
+        if value > out.value:
+            out.value, at = value, j
+    out.first = out.second = hull[at]
+    out.share = 0
+    for j in range(at - 1 if at else 0, at + 1 if at + 1 < n else at):
+        a, b = &view.points[hull[j]], &view.points[hull[j + 1]]
+        value = best_between(psi, a.h, a.g, b.h, b.g, &share)
+        if 0 < share < 1 and value > out.value:
+            out.value, out.share = value, share
+            out.first, out.second = hull[j], hull[j + 1]
+    return at
+
+
+cdef double tangent(const View* view, Psi psi, const int* hull, int n, int at,
+                     const Found* found) except? -1 nogil:
+    """The next lam: the edge's where the best is on one, else that of psi's contour."""
+    cdef double dh, dg, lam
+    cdef const Point* points = view.points
+    if found.first != found.second:
+        lam = _lam(&points[found.first], &points[found.second])
+        return lam if lam > 0 else 0
+    psi.partials(points[found.first].h, points[found.first].g, &dh, &dg)
+    lam = dg / dh if dh > 0 else INFINITY
+    if lam != lam:
+        lam = INFINITY
+    # The vertex is the oracle's answer between the lams of its two edges.
+    if at + 1 < n:
+        dg = _lam(&points[hull[at]], &points[hull[at + 1]])
+        if not lam <= dg:
+            lam = dg
+    if at:
+        dg = _lam(&points[hull[at - 1]], &points[hull[at]])
+        if lam < dg:
+            lam = dg
+    return lam if lam > 0 else 0
+
+
+cdef double first_lam(LabelPlane plane, View* view, Psi psi) except? -1 nogil:
+    """Where to begin: psi's tangent at a point that a label might have.
+
+    Half of the nodes are wrong there, each by a typical score.
+    """
+    cdef Py_ssize_t j, size = plane.potentials.theta_size(view.i)
+    cdef Py_ssize_t start = plane.potentials.shared_size
+    cdef double g = 0.5, total = 0, dh = 0, dg = 0
+    cdef Py_ssize_t count = 0
+    for j in range(start, size):
+        if view.theta[j] != 0:
+            total += fabs(view.theta[j])
+            count += 1
+    if not plane.g_loss.averaged:
+        g *= plane.label_size(view.i)
+    psi.partials(SCALE * (total / count if count else 0) * g, g, &dh, &dg)
+    return dg / dh if 0 < dg < INFINITY and dh > 0 else 1
+
+
 cdef class ConvexHull(Search):
     """Walks to the tangent of psi's contour at the best point of the hull seen so far.
 
@@ -56,9 +127,12 @@ cdef class ConvexHull(Search):
 
     Parameters
     ----------
-    max_calls, tol : see :class:`Search`
-    start : float, default=2
-        First lam of a search that knows no label but the truth.
+    max_calls : int, default=50
+        Oracle calls at most.
+    tol : float, default=1e-9
+        Relative accuracy.
+    start : float, default=0
+        First lam of a search that knows no label but the truth; 0 for :func:`first_lam`.
 
     Examples
     --------
@@ -68,32 +142,46 @@ cdef class ConvexHull(Search):
 
     cdef double start
 
-    def __init__(self, int max_calls=50, double tol=1e-9, double start=2):
+    def __init__(self, int max_calls=50, double tol=1e-9, double start=0):
         super().__init__(max_calls, tol)
-        if not (start > 0 and start < INFINITY):
-            raise ValueError(f"start is {start}, expected a positive number")
+        if not 0 <= start < INFINITY:
+            raise ValueError(f"start is {start}, expected a number of at least 0")
         self.name, self.fractional, self.start = "convex-hull", True, start
 
     cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Found* out,
                  char* work) except -1 nogil:
         cdef int[SLOTS] hull
         cdef int n, at, index, j
-        cdef double known, scale, guess = 0
+        cdef double known, scale, guess = 0, first = 0
         cdef bint old
         cdef Point* points = view.points
         while True:
             n = upper_hull(view, hull)
-            at = self._best(view, psi, hull, n, out)
+            at = best_on_hull(view, psi, hull, n, out)
             if view.calls >= self.max_calls:
                 break
-            lam = self._tangent(view, psi, hull, n, at, out)
+            lam = tangent(view, psi, hull, n, at, out)
             if lam <= LOSS:
                 guess = 0
             else:
                 # Nothing known but the truth, or labels without loss: look further and further.
                 # Beyond LOSS the scores would drown in rounding.
-                guess = self.start if guess == 0 else 16 * self.start if guess == self.start else LOSS
+                if guess == 0:
+                    first = guess = self.start if self.start > 0 else first_lam(plane, view, psi)
+                elif guess < LOSS:
+                    guess = 16 * first if guess == first else LOSS
+                else:
+                    # Is there no label with a loss at all?
+                    index = self.visit(plane, view, psi, INFINITY, &old)
+                    if old or points[index].g <= points[0].g:
+                        lam = guess
+                        break
+                    continue
                 lam = guess
+            if guess == 0 and plane.exact and out.first == out.second and out.value > 0 and (
+                    self._between(view, &points[out.first], lam)):
+                out.lam = lam
+                return self.close(view, psi, out, out.value * (1 + 1e-12))
             known = -INFINITY
             for j in range(view.n):
                 if points[j].h + lam * points[j].g > known:
@@ -102,56 +190,56 @@ cdef class ConvexHull(Search):
             scale = fabs(known) + fabs(points[index].h) + lam * fabs(points[index].g)
             if old or points[index].h + lam * points[index].g <= known + 1e-13 * scale:
                 # Nothing lies above: proven, unless this lam was a guess.
-                if guess == 0 or guess == LOSS:
+                if guess == 0:
+                    out.lam = lam
+                    if plane.exact and self._touches(view, psi, lam, out):
+                        return self.close(view, psi, out, out.bound)
                     break
-            elif self.tol > 0:
+            if view.unit > 0 and plane.exact and self._settled(view, psi):
+                # Among labels nothing is left, whatever mixtures may do.
+                break
+            if self.tol >= COARSE:
                 n = upper_hull(view, hull)
-                self._best(view, psi, hull, n, out)
+                best_on_hull(view, psi, hull, n, out)
                 if envelope_bound(view, psi) <= out.value + self.tol * fabs(out.value):
                     break
         out.lam = lam
         return self.finish(view, psi, out)
 
-    cdef int _best(self, View* view, Psi psi, const int* hull, int n, Found* out) except -1 nogil:
-        """The hull's best point, on an edge or at a vertex; returns its position on the hull."""
-        cdef int j, at = 0
-        cdef double value, share
-        cdef const Point* a
-        cdef const Point* b
-        out.value = -INFINITY
-        for j in range(n):
-            value = psi.value(view.points[hull[j]].h, view.points[hull[j]].g)
-            if value > out.value:
-                out.value, at = value, j
-        out.first = out.second = hull[at]
-        out.share = 0
-        for j in range(at - 1 if at else 0, at + 1 if at + 1 < n else at):
-            a, b = &view.points[hull[j]], &view.points[hull[j + 1]]
-            value = best_between(psi, a.h, a.g, b.h, b.g, &share)
-            if 0 < share < 1 and value > out.value:
-                out.value, out.share = value, share
-                out.first, out.second = hull[j], hull[j + 1]
-        return at
+    cdef bint _settled(self, const View* view, Psi psi) except -1 nogil:
+        """Can no label be better than the best one seen?"""
+        cdef double best = -INFINITY, value
+        cdef Py_ssize_t j
+        for j in range(view.n):
+            if view.points[j].kind != FRACTIONAL:
+                value = psi.value(view.points[j].h, view.points[j].g)
+                if value > best:
+                    best = value
+        return grid_bound(view, psi) <= best + self.tol * fabs(best)
 
-    cdef double _tangent(self, View* view, Psi psi, const int* hull, int n, int at,
-                         const Found* found) except? -1 nogil:
-        """The next lam: the edge's where the best is on one, else that of psi's contour."""
-        cdef double dh, dg, lam
-        cdef Point* points = view.points
-        if found.first != found.second:
-            lam = _lam(&points[found.first], &points[found.second])
-            return lam if lam > 0 else 0
-        psi.partials(points[found.first].h, points[found.first].g, &dh, &dg)
-        lam = dg / dh if dh > 0 else INFINITY
-        if lam != lam:
-            lam = INFINITY
-        # The vertex is the oracle's answer between the lams of its two edges.
-        if at + 1 < n:
-            dg = _lam(&points[hull[at]], &points[hull[at + 1]])
-            if not lam <= dg:
-                lam = dg
-        if at:
-            dg = _lam(&points[hull[at - 1]], &points[hull[at]])
-            if lam < dg:
-                lam = dg
-        return lam if lam > 0 else 0
+    cdef bint _between(self, const View* view, const Point* point, double lam) noexcept nogil:
+        """Has the point been the answer on both sides of lam?  Then it is the answer there."""
+        cdef bint below = False, above = False
+        cdef Py_ssize_t j
+        for j in range(view.n_visits):
+            if view.visits[j].h == point.h and view.visits[j].g == point.g:
+                below = below or view.visits[j].lam <= lam
+                above = above or view.visits[j].lam >= lam
+        return below and above
+
+    cdef bint _touches(self, const View* view, Psi psi, double lam, Found* out) except -1 nogil:
+        """Is the last line psi's tangent at the maximiser?  Then psi is nowhere larger below it.
+
+        ``out.bound`` <- the value and what rounding leaves between the point and the line.
+        """
+        cdef const Point* a = &view.points[out.first]
+        cdef const Point* b = &view.points[out.second]
+        cdef double h = (1 - out.share) * a.h + out.share * b.h, dh = 0, dg = 0, above
+        cdef double g = (1 - out.share) * a.g + out.share * b.g
+        psi.partials(h, g, &dh, &dg)
+        if not out.value > 0 or (out.first == out.second and not lam * dh == dg
+                                 and not lam == dg / dh):
+            return False
+        above = view.visits[view.n_visits - 1].bound - (h + lam * g)
+        out.bound = out.value * (1 + 1e-12) + (dh * above if above > 0 else 0)
+        return True

@@ -29,6 +29,8 @@ cdef struct View:       # one search on one example; it lies at the start of the
     const double* theta
     double truth_score  # once costs are there
     double low, high    # where g may lie
+    double unit         # for a search among labels: g of a label is a multiple of it; else 0
+    Py_ssize_t least, most      # these multiples
     int calls, n, n_visits
     bint has_costs
     double h_const, g_const
@@ -71,12 +73,13 @@ cdef class LabelPlane:
     cdef void move(self, View* view, Point* point, int slot) noexcept nogil
     cdef Py_ssize_t ask_kbest(self, View* view, double lam, Py_ssize_t k, int* labels,
                               double* values, char* scratch) except -1 nogil
-    cdef double bound_below(self, View* view, Psi psi, double lam, double line) except? -1 nogil
     cdef int need_costs(self, View* view) except -1 nogil
     cdef int fractional(self, View* view, int slot, Point* out) except -1 nogil
     cdef Py_ssize_t entries(self, View* view, const Point* point, double coef, Py_ssize_t n,
                             int* index, double* value) except -1 nogil
 
 cdef double envelope_bound(const View* view, Psi psi) except? -1 nogil
+cdef double grid_bound(const View* view, Psi psi) except? -1 nogil
+cdef double common_unit(double a, double b, double rounding) noexcept nogil
 cdef double best_between(Psi psi, double h0, double g0, double h1, double g1,
                          double* share) except? -1 nogil

@@ -7,7 +7,7 @@ fractional vertex of a relaxation, only this file knows.
 
 import numpy as np
 
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY, fabs, floor
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, memset
 from ..operators cimport Cone, Loss, Oracle, Parts
@@ -19,6 +19,10 @@ cdef enum:
     DECOMPOSES = 0      # the loss is added to the scores
     AUGMENTED = 1       # the oracle knows the loss: the scores are scaled instead
     ZERO_ONE = 2        # the truth, or the best other label
+
+
+# Largest multiple of a unit that a loss may be to count as counting.
+cdef double MOST = 1000
 
 
 cdef inline char* _align(char* p) noexcept nogil:
@@ -122,6 +126,7 @@ cdef class LabelPlane:
         view.points[0].h = view.points[0].shift
         view.points[0].g = self.sign * self.g_loss.value(i, truth)
         view.low, view.high = 0, INFINITY
+        view.unit, view.least, view.most = 0, 0, 0
         if self.sign < 0:
             # Minus a count of the label and the truth: the truth's share is half its own g, and
             # with an empty truth 0 is reached by the truth alone.
@@ -231,7 +236,10 @@ cdef class LabelPlane:
         return 0
 
     cdef int ask(self, View* view, double lam, int slot, Point* out) except -1 nogil:
-        """The point of largest ``h + lam g``; recorded as a visit, its label in ``slot``."""
+        """The point of largest ``h + lam g``; recorded as a visit, its label in ``slot``.
+
+        An infinite lam asks for the largest g, of any h: it says where g ends.
+        """
         cdef Py_ssize_t i = view.i, size = self.potentials.theta_size(i), j, found
         cdef int* label = self.label_of(view, slot)
         cdef double[2] value
@@ -242,7 +250,10 @@ cdef class LabelPlane:
                 raise RuntimeError(f"example {i}: more than {LINES} oracle calls in one search")
         view.calls += 1
         value[0] = value[1] = 0
-        memcpy(view.scaled, view.theta, size * sizeof(double))
+        if lam == INFINITY:
+            memset(view.scaled, 0, size * sizeof(double))
+        else:
+            memcpy(view.scaled, view.theta, size * sizeof(double))
         if self.mode == AUGMENTED:
             if lam > 0:
                 for j in range(size):
@@ -258,12 +269,12 @@ cdef class LabelPlane:
                 # The truth is best: is the second best, with its loss, better still?
                 memcpy(label, label + self.label_size(i), self.label_size(i) * sizeof(int))
             self.place(view, slot, out)
-            if out.h + lam * out.g < 0:
+            if lam < INFINITY and out.h + lam * out.g < 0:
                 out[0] = view.points[0]
         else:
-            if self.h_loss is not None:
+            if self.h_loss is not None and lam < INFINITY:
                 self.h_loss.augment(i, 1.0, view.scaled)
-            self.g_loss.augment(i, lam * self.sign, view.scaled)
+            self.g_loss.augment(i, self.sign * (lam if lam < INFINITY else 1), view.scaled)
             if self.relaxed:
                 if self.oracle.relax(i, view.scaled, view.mu, label, &value[0], view.scratch):
                     self.place(view, slot, out)
@@ -273,6 +284,10 @@ cdef class LabelPlane:
             else:
                 self.oracle.argmax_bounded(i, view.scaled, label, &value[0], &bound, view.scratch)
                 self.place(view, slot, out)
+        if lam == INFINITY:
+            if self.exact:
+                view.high = min(view.high, out.g)
+            return 0
         visit.lam, visit.h, visit.g = lam, out.h, out.g
         visit.bound = out.h + lam * out.g
         if not self.exact and bound > value[0]:
@@ -318,17 +333,41 @@ cdef class LabelPlane:
         view.calls += 1
         return self.oracle.kbest(view.i, view.scaled, k, labels, values, scratch)
 
-    cdef double bound_below(self, View* view, Psi psi, double lam, double line) except? -1 nogil:
-        """envelope_bound() with one more line, which holds for some labels only."""
-        cdef Visit* visit = &view.visits[view.n_visits]
-        cdef double bound
-        if view.n_visits >= LINES:
-            return INFINITY
-        visit.lam, visit.bound = lam, line
-        view.n_visits += 1
-        bound = envelope_bound(view, psi)
-        view.n_visits -= 1
-        return bound
+    def units(self):
+        """For each example a unit of which every g is a multiple, and the largest multiple.
+
+        Returns
+        -------
+        unit : ndarray of shape (n,)
+            0 where there is none worth its name.
+        most : ndarray of int64 of shape (n,)
+        """
+        cdef Py_ssize_t i, j
+        cdef double unit, total, value
+        cdef double[::1] theta = np.zeros(self.potentials.max_theta + 8)
+        cdef char[::1] work = np.zeros(self.work_bytes + 64, dtype=np.int8)
+        cdef View* view
+        units, most = np.zeros(self.potentials.n), np.zeros(self.potentials.n, dtype=np.int64)
+        cdef double[::1] unit_view = units
+        cdef int64_t[::1] most_view = most
+        for i in range(self.potentials.n):
+            if self.mode == ZERO_ONE:
+                unit_view[i], most_view[i] = 1, 1
+            elif self.g_loss.decomposes:
+                view = self.begin(i, &theta[0], &work[0])
+                self.need_costs(view)
+                value = total = fabs(view.g_const)
+                for j in range(self.potentials.theta_size(i)):
+                    total += fabs(view.costs[j])
+                unit = value if value > 0 else INFINITY
+                for j in range(self.potentials.theta_size(i)):
+                    value = fabs(view.costs[j])
+                    if value > 1e-12 * total:
+                        unit = common_unit(unit, value, 1e-9 * total)
+                if unit < INFINITY and total <= MOST * unit:
+                    unit_view[i] = unit
+                    most_view[i] = <int64_t>(total / unit + 0.5)
+        return units, most
 
     cdef Py_ssize_t entries(self, View* view, const Point* point, double coef, Py_ssize_t n,
                             int* index, double* value) except -1 nogil:
@@ -372,7 +411,7 @@ cdef double best_between(Psi psi, double h0, double g0, double h1, double g1,
             a, x, at_x = x, y, at_y
             y = a + ratio * (z - a)
             at_y = psi.value(h0 + y * dh, g0 + y * dg)
-        if z - a <= 1e-10:
+        if z - a <= 1e-8:
             break
     share[0] = x if at_x >= at_y else y
     if at_y > at_x:
@@ -384,6 +423,40 @@ cdef double best_between(Psi psi, double h0, double g0, double h1, double g1,
         share[0] = 1
         return last
     return at_x
+
+
+cdef double common_unit(double a, double b, double rounding) noexcept nogil:
+    """Greatest common divisor of two positive numbers (the first may be infinite: none yet)."""
+    cdef double rest
+    if a == INFINITY:
+        return b
+    while b > rounding:
+        rest = a - floor(a / b) * b
+        # A multiple but for rounding leaves nothing.
+        if b - rest <= rounding:
+            rest = 0
+        a, b = b, rest
+    return a
+
+
+cdef double grid_bound(const View* view, Psi psi) except? -1 nogil:
+    """As envelope_bound(), for g among the multiples of the unit alone, where there is one.
+
+    Labels have no others: the mixtures with the truth, near g = 0, do not count.
+    """
+    cdef double g, h, value, best = -INFINITY
+    cdef Py_ssize_t j, k
+    if view.unit == 0:
+        return envelope_bound(view, psi)
+    for k in range(view.least, view.most + 1):
+        g = k * view.unit
+        h = INFINITY
+        for j in range(view.n_visits):
+            h = min(h, view.visits[j].bound - view.visits[j].lam * g)
+        value = psi.value(h, g)
+        if value > best:
+            best = value
+    return best
 
 
 cdef double envelope_bound(const View* view, Psi psi) except? -1 nogil:

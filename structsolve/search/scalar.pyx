@@ -7,6 +7,7 @@ file H = 1 + h; the truth has H = 1, so that the largest H + lam g is always pos
 
 from libc.math cimport INFINITY, sqrt
 from .base cimport Found, Search
+from .hull cimport first_lam
 from .plane cimport LabelPlane, Point, View
 from .psi cimport Psi
 
@@ -20,7 +21,10 @@ cdef class Binary(Search):
 
     Parameters
     ----------
-    max_calls, tol : see :class:`Search`
+    max_calls : int, default=50
+        Oracle calls at most.
+    tol : float, default=1e-9
+        Relative accuracy.
     width : float, default=1e-3
         Relative width of the interval of lam at which it ends.
     """
@@ -37,7 +41,7 @@ cdef class Binary(Search):
         cdef int index
         cdef bint known
         if not 0 < lam < INFINITY:
-            lam = 1
+            lam = first_lam(plane, view, psi)
         while view.calls < self.max_calls:
             index = self.visit(plane, view, psi, lam, &known)
             H, g = 1 + view.points[index].h, view.points[index].g
@@ -66,7 +70,10 @@ cdef class Bisecting(Search):
 
     Parameters
     ----------
-    max_calls, tol : see :class:`Search`
+    max_calls : int, default=50
+        Oracle calls at most.
+    tol : float, default=1e-9
+        Relative accuracy.
     width : float, default=1e-3
         Relative width of the interval of lam at which it ends.
     """
@@ -84,7 +91,7 @@ cdef class Bisecting(Search):
         cdef int index, at_low = -1, at_high = -1
         cdef bint known
         if not 0 < lam < INFINITY:
-            lam = 1
+            lam = first_lam(plane, view, psi)
         while view.calls < self.max_calls:
             index = self.visit(plane, view, psi, lam, &known)
             out.lam = lam
@@ -110,12 +117,16 @@ cdef class Bisecting(Search):
 cdef class SarawagiGupta(Search):
     """Golden section on ``F(lam) = max_y H + lam g - 2 sqrt(xi lam)`` (Sarawagi and Gupta 2008).
 
-    ``xi`` is the best value already known: that of the truth and of the labels of the last search.
-    A label is better exactly where ``H - xi/g > 0``, and the smallest F bounds that from above.
+    ``xi`` is the best value known, at first that of the labels of the last search or of the label
+    at the first lam: a label is better exactly where ``H - xi/g > 0``, and the smallest F bounds
+    that from above.  It is raised as better labels are seen.
 
     Parameters
     ----------
-    max_calls, tol : see :class:`Search`
+    max_calls : int, default=50
+        Oracle calls at most.
+    tol : float, default=1e-9
+        Relative accuracy.
     width : float, default=1e-2
         Relative width of the interval of lam at which it ends.
     """
@@ -128,48 +139,60 @@ cdef class SarawagiGupta(Search):
 
     cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Found* out,
                  char* work) except -1 nogil:
-        cdef double ratio = 0.6180339887498949, xi = 0, low, high, x, y, at_x, at_y, value
+        # x < y lie within (low, high); a and b are the largest H + lam g there.
+        cdef double ratio = 0.6180339887498949, xi = 0, low, high, x, y, a, b
         cdef int j
         for j in range(view.n):
-            value = (1 + view.points[j].h) * view.points[j].g
-            if view.points[j].h > -1 and value > xi:
-                xi = value
-        if not 0 < lam < INFINITY:
-            lam = 1
-        # Bracket: walk by factors of four, away from where F grows.
-        x, y = lam, 4 * lam
-        at_x, at_y = self._rise(plane, view, psi, x, xi), self._rise(plane, view, psi, y, xi)
-        low, high = x / 4, 4 * y
-        while at_y < at_x and view.calls < self.max_calls and y < 1e12:
-            low, x, at_x = x, y, at_y
+            self._raise(view, j, &xi)
+        x = lam if 0 < lam < INFINITY else first_lam(plane, view, psi)
+        y = 4 * x
+        low, high = 0, 4 * y
+        a = self._ask(plane, view, psi, x, &xi)
+        b = self._ask(plane, view, psi, y, &xi)
+        # Bracket by factors of four.
+        while view.calls < self.max_calls and y < 1e12 and _value(b, y, xi) < _value(a, x, xi):
+            low, x, a = x, y, b
             y *= 4
-            high = y
-            at_y = self._rise(plane, view, psi, y, xi)
-        while at_x < at_y and low < x and view.calls < self.max_calls and x > 1e-12:
-            high, y, at_y = y, x, at_x
+            high = 4 * y
+            b = self._ask(plane, view, psi, y, &xi)
+        while view.calls < self.max_calls and x > 1e-12 and low == 0 and (
+                _value(a, x, xi) <= _value(b, y, xi)):
+            high, y, b = y, x, a
             x /= 4
-            low = x
-            at_x = self._rise(plane, view, psi, x, xi)
+            a = self._ask(plane, view, psi, x, &xi)
+            if _value(a, x, xi) > _value(b, y, xi):
+                low = x
+                break
+        high = min(high, 4 * y)
         x, y = high - ratio * (high - low), low + ratio * (high - low)
-        at_x = self._rise(plane, view, psi, x, xi)
-        at_y = self._rise(plane, view, psi, y, xi)
+        a, b = self._ask(plane, view, psi, x, &xi), self._ask(plane, view, psi, y, &xi)
         while high - low > self.width * high and view.calls < self.max_calls:
-            if at_x <= at_y:
-                high, y, at_y = y, x, at_x
+            if _value(a, x, xi) <= _value(b, y, xi):
+                high, y, b = y, x, a
                 x = high - ratio * (high - low)
-                at_x = self._rise(plane, view, psi, x, xi)
+                a = self._ask(plane, view, psi, x, &xi)
             else:
-                low, x, at_x = x, y, at_y
+                low, x, a = x, y, b
                 y = low + ratio * (high - low)
-                at_y = self._rise(plane, view, psi, y, xi)
-        out.lam = x if at_x <= at_y else y
+                b = self._ask(plane, view, psi, y, &xi)
+        out.lam = x
         return self.settle(view, psi, out)
 
-    cdef double _rise(self, LabelPlane plane, View* view, Psi psi, double lam,
-                      double xi) except? -1 nogil:
+    cdef void _raise(self, View* view, int j, double* xi) noexcept nogil:
+        cdef double H = 1 + view.points[j].h
+        if H > 0 and H * view.points[j].g > xi[0]:
+            xi[0] = H * view.points[j].g
+
+    cdef double _ask(self, LabelPlane plane, View* view, Psi psi, double lam,
+                     double* xi) except? -1 nogil:
         cdef bint known
         cdef int index
         if view.calls >= self.max_calls:
             return INFINITY
         index = self.visit(plane, view, psi, lam, &known)
-        return 1 + view.points[index].h + lam * view.points[index].g - 2 * sqrt(xi * lam)
+        self._raise(view, index, xi)
+        return 1 + view.points[index].h + lam * view.points[index].g
+
+
+cdef inline double _value(double top, double lam, double xi) noexcept nogil:
+    return top - 2 * sqrt(xi * lam)

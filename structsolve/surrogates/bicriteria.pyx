@@ -6,7 +6,7 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int64_t, uint64_t
 from libc.string cimport memcpy
 from ..search.base cimport Found, Search
-from ..search.plane cimport LABEL, TRUTH, LabelPlane, Point, View
+from ..search.plane cimport (LABEL, LINES, TRUTH, LabelPlane, Point, View, Visit, grid_bound)
 from ..search.psi cimport Psi
 from .base cimport Cut, Surrogate
 
@@ -46,6 +46,8 @@ cdef class BiCriteriaSurrogate(Surrogate):
     cdef int max_kbest
     cdef Py_ssize_t n, search_bytes, kbest_labels
     cdef readonly object searches, calls
+    cdef double[::1] unit
+    cdef int64_t[::1] most
     cdef int64_t[::1] searches_view, calls_view
     # What each example remembers: how many labels, their losses, the labels, the last lam.
     cdef object held, held_labels, lams
@@ -80,6 +82,9 @@ cdef class BiCriteriaSurrogate(Surrogate):
         self.lams = np.zeros(self.n)
         self.held_labels = np.zeros(MEMORY * int(label_offsets[self.n]) if warm_start else 0,
                                     dtype=np.int32)
+        self.unit, self.most = np.zeros(0), np.zeros(0, dtype=np.int64)
+        if not relaxed and not search.counting:
+            self.unit, self.most = plane.units()
         self.held_view, self.lam_view = self.held, self.lams
         self.label_view = self.held_labels
 
@@ -160,6 +165,11 @@ cdef class BiCriteriaSurrogate(Surrogate):
         cdef char* rest = _align(work + self.plane.work_bytes)
         cdef double lam = 0
         cdef int j
+        if self.unit.shape[0]:
+            view.unit = self.unit[i]
+            view.least, view.most = 0, self.most[i]
+            if self.plane.sign < 0:
+                view.least, view.most = -self.most[i], 0
         if self.warm:
             self._recall(view)
             if self.lam_view[i] > 0:
@@ -240,6 +250,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
         cdef Py_ssize_t wanted = 4
         cdef double lam = found.lam, line = INFINITY, value, bound
         cdef Point point
+        cdef Visit* visit
         cdef bint known
         cdef int index
         while True:
@@ -258,7 +269,13 @@ cdef class BiCriteriaSurrogate(Surrogate):
                 found.label_bound = found.label_value       # there are no more labels
                 return 0
             # Labels not listed lie below this line as well.
-            bound = self.plane.bound_below(view, self.psi, lam, line)
+            if view.n_visits == LINES:
+                return 0
+            visit = &view.visits[view.n_visits]
+            visit.lam, visit.bound = lam, line
+            view.n_visits += 1
+            bound = grid_bound(view, self.psi)
+            view.n_visits -= 1
             found.label_bound = max(found.label_value, min(found.label_bound, bound))
             if found.label_bound <= found.label_value * (1 + self.search.tol) or (
                     wanted == self.max_kbest):

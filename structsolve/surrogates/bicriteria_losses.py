@@ -26,7 +26,8 @@ class BiCriteria(Params):
         train with every solver, convex ones with cutting planes and SGD, others with SGD.
     search : str or Search, default="auto"
         "convex-hull" (any psi), "exact" (structures that count, such as chains), and for slack
-        rescaling "angular", "bisecting", "binary" and "sarawagi".  "auto" is "convex-hull".
+        rescaling "angular", "bisecting", "binary" and "sarawagi".  "auto" is "convex-hull", and
+        with ``relaxed=False`` "exact" where structure and loss can count.
     relaxed : bool, optional
         True: the maximum over the convex hull of the labels' points (h, g), which a mixture of
         two labels may attain.  False: the maximum over labels.  The first is larger, and the
@@ -107,9 +108,11 @@ class BiCriteria(Params):
 
         structure = problem.space.structure.name
         psi = self.make_psi()
-        name = (
-            "convex-hull" if isinstance(self.search, str) and self.search == "auto" else self.search
-        )
+        axes = self.axes(problem)
+        name = self.search
+        if isinstance(name, str) and name == "auto":
+            exact = self.relaxed is not None and not self.relaxed and _counts(problem, axes)
+            name = "exact" if exact else "convex-hull"
         search = make_search(name, self.max_calls, self.tol)
         check_search(search, psi, problem.oracle, structure)
         relaxed = search.fractional if self.relaxed is None else bool(self.relaxed)
@@ -118,7 +121,6 @@ class BiCriteria(Params):
                 f"surrogate {self.name!r}: search {search.name!r} maximises over labels, not over "
                 "their hull; use relaxed=False, or search='convex-hull'"
             )
-        axes = self.axes(problem)
         losses = [axes["g_loss"], axes.get("h_loss")]
         decomposes = all(loss is None or loss.decomposes for loss in losses)
         refuse_wrong_truths(problem)
@@ -144,6 +146,29 @@ class BiCriteria(Params):
             bool(self.warm_start),
             0 if relaxed else int(self.max_kbest),
         )
+
+
+def _counts(problem: Any, axes: dict[str, Any]) -> bool:
+    """Tell whether the oracle answers for every count, and the loss is one."""
+    from ..search.exact import Counting
+    from ..search.plane import LabelPlane
+
+    if not problem.oracle.has_counts or not axes["g_loss"].decomposes:
+        return False
+    examples = problem.examples
+    plane = LabelPlane(
+        problem.potentials,
+        problem.oracle,
+        problem.parts,
+        labels=examples.labels,
+        label_offsets=examples.label_offsets,
+        **axes,
+    )
+    try:
+        Counting().extra_bytes(plane)
+    except ValueError:
+        return False
+    return True
 
 
 def refuse_wrong_truths(problem: Any) -> None:

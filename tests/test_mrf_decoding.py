@@ -1,0 +1,412 @@
+"""Decoders of labelings of graphs against enumeration, linear programs against each other."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.optimize import linprog
+
+from structsolve import ConePair, faces
+from structsolve.plugins.mrf import MRFStructure, structsolve_oracle, structsolve_parts
+from structsolve.plugins.mrf.programs import LocalPolytope, cone_rows
+
+KINDS = ["normal", "ties", "zero", "huge", "negative", "forbidden"]
+NONE = -np.inf
+
+
+class Graph:
+    """Operators of one graph whose theta holds every score: node rows, then a table per edge."""
+
+    def __init__(self, states, edges, oracle):
+        self.states, self.edges = np.asarray(states), np.asarray(edges).reshape(-1, 2)
+        n, m = len(self.states), len(self.edges)
+        structure = MRFStructure(
+            edges=self.edges,
+            tables="features",
+            directed=True,
+            n_states=self.states,
+            oracle=oracle,
+        )
+        X, Y = [(np.zeros((n, 1)), np.zeros((m, 1)))], [np.zeros(n, int)]
+        self.space = structure.make_space(X, Y)
+        self.examples = self.space.pack(X, Y)
+        self.oracle = structsolve_oracle(self.space, self.examples)
+        self.parts = structsolve_parts(self.space, self.examples)
+        self.layout = self.space.layout
+        self.labels = self.space.enumerate_labels(self.examples, 0)
+        self.size = self.layout.theta_size(n, m)
+        self.n, self.m = n, m
+        self.mu = np.zeros((len(self.labels), self.size))
+        for row, label in zip(self.mu, self.labels):
+            views = self.views(row)
+            views["node"][np.arange(n), label] = 1
+            for e, (u, v) in enumerate(self.edges):
+                views["pair"][e, label[u], label[v]] = 1
+        used = self.mu.any(axis=0)
+        self.unused = ~used
+
+    def views(self, theta):
+        return self.layout.theta_views(theta, self.n, self.m)
+
+    def theta(self, kind, rng):
+        theta = np.zeros(self.size)
+        for name, view in self.views(theta).items():
+            if kind == "ties":
+                view[...] = rng.integers(-1, 2, view.shape)
+            elif kind == "huge":
+                view[...] = rng.choice([-1e6, 1e6, 0.0, 999999.5], view.shape)
+            elif kind != "zero":
+                view[...] = rng.normal(size=view.shape)
+            if kind == "negative":
+                view[...] = -np.abs(view)
+            if kind == "forbidden":
+                view[rng.random(view.shape) < (0.2 if name == "node" else 0.1)] = NONE
+        return theta
+
+    def scores(self, theta):
+        never = np.isneginf(theta)
+        scores = self.mu @ np.where(never, 0, theta)
+        scores[self.mu @ never > 0] = NONE
+        return scores
+
+    def local_polytope(self, theta):
+        """Maximum over the local polytope by scipy, one variable per part."""
+        used = np.flatnonzero(~self.unused)
+        column = np.full(self.size, -1)
+        column[used] = np.arange(len(used))
+        numbers = self.views(column.astype(float).copy())
+        rows, right = [], []
+
+        def row(entries, value):
+            rows.append(np.zeros(len(used)))
+            for j, a in entries:
+                rows[-1][int(j)] += a
+            right.append(value)
+
+        for v in range(self.n):
+            row([(numbers["node"][v, s], 1) for s in range(self.states[v])], 1)
+        for e, (u, v) in enumerate(self.edges):
+            S, T = range(self.states[u]), range(self.states[v])
+            for s in S:
+                row([(numbers["pair"][e, s, t], 1) for t in T] + [(numbers["node"][u, s], -1)], 0)
+            for t in T:
+                row([(numbers["pair"][e, s, t], 1) for s in S] + [(numbers["node"][v, t], -1)], 0)
+        cost = theta[used]
+        bounds = [(0, 0 if np.isneginf(c) else None) for c in cost]
+        cost = np.where(np.isneginf(cost), 0, cost)
+        found = linprog(-cost, A_eq=np.array(rows), b_eq=right, bounds=bounds, method="highs")
+        return NONE if found.status == 2 else -found.fun
+
+
+def random_graph(rng, most=5, states=(2, 3), forest=False):
+    n = int(rng.integers(1, most + 1))
+    if forest:
+        edges = [(v, int(rng.integers(v))) for v in range(1, n) if rng.random() < 0.8]
+    else:
+        edges = np.argwhere(np.triu(rng.random((n, n)) < rng.choice([0.3, 0.7, 1.0]), 1)).tolist()
+        edges = [tuple(rng.permutation(e)) for e in edges]
+    order = rng.permutation(len(edges))
+    return rng.choice(states, n), np.array([edges[k] for k in order], dtype=int).reshape(-1, 2)
+
+
+def near(a, b, scale):
+    return a == b or abs(a - b) <= 1e-11 * scale
+
+
+@pytest.mark.parametrize("states", [(2,), (1, 2), (2, 3), (1, 2, 3, 4)], ids=str)
+@pytest.mark.parametrize("forest", [True, False])
+def test_exact_decoders_and_max_marginals(states, forest):
+    rng = np.random.default_rng(len(states) + 10 * forest)
+    for _ in range(80):
+        graph = Graph(*random_graph(rng, 5, states, forest), "exact")
+        assert graph.oracle.exact and graph.oracle.has_max_marginals
+        for kind in KINDS:
+            theta = graph.theta(kind, rng)
+            scores = graph.scores(theta)
+            scale = 1 + np.abs(theta[np.isfinite(theta)]).sum()
+            label, value = faces.argmax(graph.oracle, 0, theta, graph.n)
+            row = int(np.flatnonzero((graph.labels == label).all(axis=1))[0])
+            assert near(scores[row], scores.max(), scale)
+            assert near(value, scores[row], scale)
+            K = len(graph.space.classes_)
+            found = faces.max_marginals(graph.oracle, 0, theta, graph.n, K)
+            for v, s in np.ndindex(found.shape):
+                having = scores[graph.labels[:, v] == s]
+                assert near(found[v, s], having.max(initial=NONE), scale)
+
+
+@pytest.mark.parametrize("n", [9, 10, 11, 13])
+def test_tables_of_many_two_state_nodes(n):
+    rng = np.random.default_rng(n)
+    edges = np.column_stack(np.triu_indices(n, 1))
+    graph = Graph([2] * n, edges[rng.random(len(edges)) < 0.8], "exact")
+    for kind in KINDS:
+        theta = graph.theta(kind, rng)
+        scores = graph.scores(theta)
+        scale = 1 + np.abs(theta[np.isfinite(theta)]).sum()
+        label, value = faces.argmax(graph.oracle, 0, theta, n)
+        row = int(np.flatnonzero((graph.labels == label).all(axis=1))[0])
+        assert near(scores[row], scores.max(), scale) and near(value, scores[row], scale)
+        found = faces.max_marginals(graph.oracle, 0, theta, n, 2)
+        for v, s in np.ndindex(found.shape):
+            assert near(found[v, s], scores[graph.labels[:, v] == s].max(), scale)
+
+
+@pytest.mark.parametrize("oracle", ["roof-duality", "trws", "lp"])
+def test_bounds(oracle):
+    rng = np.random.default_rng(1)
+    states = (1, 2) if oracle == "roof-duality" else (1, 2, 3)
+    tight = total = 0
+    for _ in range(60):
+        graph = Graph(*random_graph(rng, 5, states), oracle)
+        assert not graph.oracle.exact
+        for kind in KINDS:
+            theta = graph.theta(kind, rng)
+            scores = graph.scores(theta)
+            scale = 1 + np.abs(theta[np.isfinite(theta)]).sum()
+            label, value, bound = faces.argmax_bounded(graph.oracle, 0, theta, graph.n)
+            row = int(np.flatnonzero((graph.labels == label).all(axis=1))[0])
+            assert near(value, scores[row], scale)
+            assert bound >= scores.max() - 1e-12 * scale
+            assert bound >= value
+            if np.isfinite(scores.max()):
+                tight += bound - value <= 1e-7 * scale
+                total += 1
+    assert tight > 0.75 * total
+
+
+@pytest.mark.parametrize("oracle", ["auto", "lp", "cvxpy:CLARABEL"])
+def test_relaxation_is_the_local_polytope(oracle):
+    rng = np.random.default_rng(2)
+    slow = oracle.startswith("cvxpy")
+    fractional = 0
+    for k in range(10 if slow else 60):
+        states = (1, 2) if k % 2 else (1, 2, 3)
+        graph = Graph(*random_graph(rng, 4, states), oracle)
+        assert graph.oracle.has_relaxed
+        for kind in ["normal", "ties", "forbidden"]:
+            theta = graph.theta(kind, rng)
+            graph.views(theta)["node"][...] *= 0.1  # edges decide: the relaxation is loose
+            expected = graph.local_polytope(theta)
+            mu, label, value = faces.relax(graph.oracle, 0, theta, graph.n)
+            if expected == NONE:
+                assert value == NONE
+                continue
+            tolerance = 1e-5 if slow else 1e-7
+            assert abs(value - expected) < tolerance * (1 + abs(expected))
+            assert (mu[graph.unused] == 0).all()
+            used = mu != 0
+            assert value == pytest.approx(mu[used] @ theta[used], abs=1e-9)
+            views = graph.views(mu)
+            assert np.allclose(views["node"].sum(axis=1), 1, atol=1e-6)
+            for e, (u, v) in enumerate(graph.edges):
+                assert np.allclose(views["pair"][e].sum(axis=1), views["node"][u], atol=1e-6)
+                assert np.allclose(views["pair"][e].sum(axis=0), views["node"][v], atol=1e-6)
+            fractional += label is None
+    assert fractional
+
+
+def test_two_states_three_ways():
+    """The maximum flow, HiGHS and cvxpy on frustrated graphs, where halves appear."""
+    rng = np.random.default_rng(3)
+    edges = np.column_stack(np.triu_indices(6, 1))
+    graphs = [Graph([2] * 6, edges, o) for o in ("roof-duality", "lp", "cvxpy:CLARABEL")]
+    halves = 0
+    for _ in range(20):
+        theta = graphs[0].theta("normal", rng)
+        graphs[0].views(theta)["node"][...] *= 0.3
+        answers = [faces.relax(g.oracle, 0, theta, 6) for g in graphs]
+        values = [value for _, _, value in answers]
+        assert np.ptp(values) < 1e-5
+        assert abs(values[0] - values[1]) < 1e-9 * (1 + abs(values[0]))
+        halves += answers[0][1] is None
+        assert set(np.unique(answers[0][0])) <= {0.0, 0.5, 1.0}
+    assert halves > 4
+
+
+def in_cone(cone, h, g, closed=False):
+    high = np.inf if np.isinf(cone.alpha) else cone.alpha * h
+    if np.isinf(cone.alpha) and h < (-1e-6 if closed else 0):
+        return False
+    if closed:
+        return cone.beta * h <= g + 1e-6 and g <= high + 1e-6
+    if cone.twin:
+        return cone.beta * h <= g < high
+    return cone.beta * h < g <= high
+
+
+def cones(rng, h, g):
+    """Sides through labels; integers over powers of two, so that nothing rounds."""
+    slopes = [0.0, 0.5, 1.0, *(b / a for a, b in zip(h, g) if a in (1, 2, 4))]
+    beta, alpha = sorted(rng.choice(slopes, 2).tolist())
+    if rng.random() < 0.3 or alpha == beta:
+        alpha = np.inf
+    return alpha, max(beta, 0.0) if rng.random() < 0.7 else 0.0
+
+
+@pytest.mark.parametrize("states", [(2,), (1, 2, 3)], ids=str)
+def test_constrained_by_enumeration(states):
+    rng = np.random.default_rng(4)
+    empty = found = 0
+    for k in range(150):
+        graph = Graph(*random_graph(rng, 5 if k % 10 else 10, states if k % 10 else (2,)), "auto")
+        theta, cost = (np.zeros(graph.size) for _ in range(2))
+        for view in graph.views(theta).values():
+            view[...] = rng.integers(-2, 3, view.shape)
+        graph.views(cost)["node"][...] = rng.integers(0, 2, graph.views(cost)["node"].shape)
+        if k % 5 == 1:
+            graph.views(theta)["node"][rng.random((graph.n, len(graph.space.classes_))) < 0.2] = (
+                NONE
+            )
+        scores, costs = graph.scores(theta), graph.mu @ cost
+        if not np.isfinite(scores).any():
+            continue
+        for _ in range(10):
+            h0 = float(-rng.choice(scores[np.isfinite(scores)]) + rng.integers(0, 3))
+            h, g = scores + h0, costs
+            alpha, beta = cones(rng, h, g)
+            lam = float(rng.choice([0.5, 1, 2]))
+            cone = ConePair(h0, 0.0, lam, alpha, beta, bool(rng.integers(2)))
+            inside = np.array(
+                [np.isfinite(a) and in_cone(cone, a, b) for a, b in zip(h, g)], dtype=bool
+            )
+            answer = faces.argmax_constrained(graph.oracle, 0, theta, cost, cone, graph.n)
+            if not inside.any():
+                assert answer is None
+                empty += 1
+                continue
+            _, label, value = answer
+            row = int(np.flatnonzero((graph.labels == label).all(axis=1))[0])
+            assert inside[row]
+            assert value == (h + lam * g)[row] == (h + lam * g)[inside].max()
+            found += 1
+    assert empty > 100 and found > 300
+
+
+@pytest.mark.parametrize("oracle", ["lp", "cvxpy:CLARABEL"])
+def test_constrained_programs(oracle):
+    rng = np.random.default_rng(5)
+    kinds = set()
+    for k in range(6 if oracle != "lp" else 40):
+        graph = Graph(*random_graph(rng, 4, (2,) if k % 2 else (1, 2, 3)), oracle)
+        for _ in range(5):
+            theta, cost = graph.theta("normal", rng), np.zeros(graph.size)
+            graph.views(cost)["node"][...] = rng.integers(0, 2, graph.views(cost)["node"].shape)
+            h0 = float(-rng.choice(graph.scores(theta)) + rng.normal())
+            h, g = graph.scores(theta) + h0, graph.mu @ cost
+            alpha, beta = cones(rng, np.round(h), g)
+            cone = ConePair(h0, 0.0, 1.5, alpha, beta, False)
+            inside = np.array([in_cone(cone, a, b) for a, b in zip(h, g)])
+            best = (h + 1.5 * g)[inside].max(initial=NONE)
+            answer = faces.argmax_constrained(graph.oracle, 0, theta, cost, cone, graph.n)
+            if answer is None:
+                assert not inside.any()
+                kinds.add(0)
+                continue
+            mu, label, value = answer
+            assert value >= best - 1e-6 * (1 + abs(best))
+            if label is not None:
+                row = int(np.flatnonzero((graph.labels == label).all(axis=1))[0])
+                assert inside[row] and value == pytest.approx((h + 1.5 * g)[row])
+                kinds.add(1)
+            else:
+                assert in_cone(cone, mu @ theta + h0, mu @ cost, closed=True)
+                assert value == pytest.approx(mu @ theta + h0 + 1.5 * (mu @ cost))
+                kinds.add(2)
+    assert kinds >= {1, 2}
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_any_theta(data):
+    """Decoders agree with enumeration on scores that hypothesis makes up."""
+    n = data.draw(st.integers(1, 4))
+    states = data.draw(st.lists(st.integers(1, 3), min_size=n, max_size=n))
+    pairs = [(u, v) for u in range(n) for v in range(u)]
+    edges = data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    graph = Graph(states, edges, data.draw(st.sampled_from(["exact", "trws", "lp", "auto"])))
+    numbers = st.floats(-1e6, 1e6) | st.sampled_from([0.0, -0.0, 1.0, -1.0, NONE, 1e-300])
+    theta = np.zeros(graph.size)
+    for view in graph.views(theta).values():
+        size = view.size
+        view[...] = np.reshape(
+            data.draw(st.lists(numbers, min_size=size, max_size=size)), view.shape
+        )
+    scores = graph.scores(theta)
+    scale = 1 + np.abs(theta[np.isfinite(theta)]).sum()
+    label, value, bound = faces.argmax_bounded(graph.oracle, 0, theta, n)
+    row = int(np.flatnonzero((graph.labels == label).all(axis=1))[0])
+    assert near(value, scores[row], scale)
+    assert bound >= scores.max() - 1e-9 * scale
+    if graph.oracle.exact:
+        assert near(value, scores.max(), scale)
+
+
+def test_parts():
+    rng = np.random.default_rng(6)
+    for _ in range(50):
+        graph = Graph(*random_graph(rng, 5, (1, 2, 3)), "exact")
+        for _ in range(10):
+            a, b = rng.integers(len(graph.labels), size=2)
+            index, value = faces.encode(graph.parts, 0, graph.labels[a])
+            assert np.bincount(index, value, graph.size).tolist() == graph.mu[a].tolist()
+            index, value = faces.difference(graph.parts, 0, graph.labels[a], graph.labels[b])
+            expected = graph.mu[a] - graph.mu[b]
+            assert np.bincount(index, value, graph.size).tolist() == expected.tolist()
+            assert len(index) == np.count_nonzero(expected)
+
+
+def test_integer_program_where_enumeration_gives_up():
+    """22 two-state nodes: labelings beyond enumeration, but a chain of triangles is easy."""
+    rng = np.random.default_rng(7)
+    n = 22
+    edges = [(v, v + 1) for v in range(n - 1)] + [(v, v + 2) for v in range(n - 2)]
+    structure = MRFStructure(edges=edges, tables="per-edge", n_states=2, oracle="exact")
+    X, Y = [np.zeros((n, 1))], [np.zeros(n, int)]
+    space = structure.make_space(X, Y)
+    oracle = structsolve_oracle(space, space.pack(X, Y))
+    assert oracle.exact
+    theta = rng.normal(size=space.layout.theta_size(n, len(edges)))
+    label, value = faces.argmax(oracle, 0, theta, n)
+    views = space.layout.theta_views(theta, n, len(edges))
+    # Dynamic programming over the states of two neighbours.
+    best = {}
+    pair = {tuple(e): table for e, table in zip(edges, views["pair"])}
+    for s, t in np.ndindex(2, 2):
+        best[s, t] = views["node"][0, s] + views["node"][1, t] + pair[0, 1][s, t]
+    for v in range(2, n):
+        best = {
+            (t, r): max(
+                best[s, t] + views["node"][v, r] + pair[v - 1, v][t, r] + pair[v - 2, v][s, r]
+                for s in range(2)
+            )
+            for t, r in np.ndindex(2, 2)
+        }
+    assert value == pytest.approx(max(best.values()), abs=1e-9)
+
+
+def test_local_polytope_bound_holds_for_any_dual():
+    rng = np.random.default_rng(8)
+    for states in ([2, 2, 2], [2, 3, 1]):
+        polytope = LocalPolytope(np.array(states), np.array([[0, 1], [2, 1], [0, 2]]))
+        assert sparse.issparse(polytope.A)
+        c = rng.normal(size=polytope.size)
+        found = linprog(
+            -c,
+            **(
+                {"A_ub": polytope.A, "b_ub": polytope.high}
+                if polytope.binary
+                else {"A_eq": polytope.A, "b_eq": polytope.high}
+            ),
+            bounds=(0, 1),
+        )
+        for _ in range(20):
+            assert polytope.bound(c, rng.normal(size=polytope.A.shape[0])) >= -found.fun - 1e-9
+
+
+def test_cone_rows_of_infinite_alpha_ask_for_h_alone():
+    cone = ConePair(1.0, 2.0, 1.0, np.inf, 0.0, False)
+    (low, least), (high, floor) = cone_rows(np.array([3.0]), 1.0, np.array([5.0]), 2.0, cone)
+    assert (low.tolist(), least) == ([5.0], -2.0)
+    assert (high.tolist(), floor) == ([3.0], -1.0)

@@ -1,0 +1,337 @@
+"""Label sets: indicator matrices in and out, which pairs have weights, losses, training."""
+
+import os
+
+import networkx as nx
+import numpy as np
+import pytest
+from data import needs_data
+from reference.objectives import optimum
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.metrics import f1_score, hamming_loss, label_ranking_average_precision_score
+from sklearn.model_selection import GridSearchCV
+
+import structsolve
+from structsolve import StructuredSVM, faces
+from structsolve.plugins.multilabel import MultilabelStructure, structsolve_oracle
+from structsolve.plugins.multilabel.indicators import chow_liu, mutual_information
+from structsolve.problem import ask_loss
+from structsolve.testing import check_structure
+
+
+def label_sets(n=40, n_features=4, n_labels=4, seed=0):
+    """Labels that hang together: the last is on exactly where the first two are."""
+    rng = np.random.default_rng(seed)
+    W = rng.normal(size=(n_features, n_labels))
+    X = rng.normal(size=(n, n_features))
+    Y = (X @ W + 0.3 * rng.normal(size=(n, n_labels)) > 0).astype(int)
+    Y[:, -1] = Y[:, 0] & Y[:, 1]
+    return X, Y
+
+
+@pytest.mark.parametrize("edges", ["full", "tree", "none", [[0, 1]], [[2, 0], [1, 2]]], ids=str)
+def test_conformance(edges):
+    check_structure(MultilabelStructure(edges))
+
+
+@pytest.mark.parametrize("oracle", ["roof-duality", "trws", "lp"])
+def test_conformance_of_inexact_oracles(oracle):
+    check_structure(MultilabelStructure(oracle=oracle), solvers=(), size=4)
+    check_structure(MultilabelStructure("tree", oracle=oracle), solvers=(), n_cases=2)
+
+
+@pytest.mark.parametrize("loss", ["zero-one", "normalized-hamming"])
+def test_conformance_of_losses(loss):
+    check_structure("multilabel", loss=loss, n_cases=2, solvers=())
+
+
+def test_score_of_a_set_is_that_of_its_labels_and_pairs():
+    X, Y = label_sets()
+    model = StructuredSVM("multilabel", alpha=0.01, tol=0.01).fit(X, Y)
+    w, b, pair = model.coef_["node"], model.coef_["intercept"], model.coef_["pair"]
+    assert w.shape == (4, 4) and pair.shape == (6, 2, 2)
+    sets = np.indices((2,) * 4).reshape(4, -1).T
+    scores = (X @ w + b) @ sets.T
+    for table, (u, v) in zip(pair, model.space_.edges_):
+        scores += table[sets[:, u], sets[:, v]]
+    assert model.predict(X).tolist() == sets[scores.argmax(axis=1)].tolist()
+    assert model.classes_.tolist() == [0, 1, 2, 3]
+    # What a label adds, the others at their best.
+    found = model.decision_function(X)
+    on = np.stack([scores[:, sets[:, v] == 1].max(axis=1) for v in range(4)], axis=1)
+    off = np.stack([scores[:, sets[:, v] == 0].max(axis=1) for v in range(4)], axis=1)
+    assert np.allclose(found, on - off)
+    assert ((found > 0) == (model.predict(X) == 1)).all()
+
+
+def features(x, y, edges):
+    """Phi' mu(y): the joint state of every pair, the features at every label that is on."""
+    pairs = np.zeros((len(edges), 2, 2))
+    for e, (u, v) in enumerate(edges):
+        pairs[e, y[u], y[v]] = 1
+    return np.concatenate([pairs.ravel(), np.outer(np.append(x, 1), y).ravel()])
+
+
+def written(X, Y, edges):
+    """The margin problem in full, for the reference."""
+    sets = np.indices((2,) * Y.shape[1]).reshape(Y.shape[1], -1).T
+    return [
+        (
+            np.array([features(x, y, edges) - features(x, z, edges) for z in sets]),
+            (sets != y).sum(axis=1).astype(float),
+        )
+        for x, y in zip(X, Y)
+    ]
+
+
+@pytest.mark.parametrize("edges", ["full", "tree", "none"])
+@pytest.mark.parametrize("solver", ["bcfw", "cutting-plane"])
+def test_training_reaches_the_optimum(edges, solver):
+    X, Y = label_sets(n=12, n_labels=3)
+    structure = MultilabelStructure(edges)
+    model = StructuredSVM(structure, alpha=0.1, tol=1e-6, max_iter=500, solver=solver).fit(X, Y)
+    assert model.stop_reason_ == "converged"
+    best = optimum(written(X, Y, model.space_.edges_), 0.1)
+    assert model.history_[-1]["primal"] == pytest.approx(best.value, rel=1e-5)
+
+
+def test_pairs_help():
+    X, Y = label_sets(n=300, seed=3)
+    Xt, Yt = label_sets(n=300, seed=3)
+    scores = {
+        edges: StructuredSVM(MultilabelStructure(edges), alpha=1e-3, tol=0.01)
+        .fit(X[:150], Y[:150])
+        .score(Xt[150:], Yt[150:])
+        for edges in ("none", "full")
+    }
+    assert scores["full"] > scores["none"]
+
+
+def test_metrics_and_score():
+    X, Y = label_sets()
+    model = StructuredSVM("multilabel", alpha=0.01, tol=0.05).fit(X, Y)
+    predicted = model.predict(X)
+    assert predicted.dtype == np.int64 and predicted.shape == Y.shape
+    assert model.score(X, Y) == pytest.approx(1 - hamming_loss(Y, predicted))
+    assert f1_score(Y, predicted, average="micro") > 0.8
+    assert label_ranking_average_precision_score(Y, model.decision_function(X)) > 0.8
+    zero_one = StructuredSVM("multilabel", alpha=0.01, loss="normalized-hamming").fit(X, Y)
+    assert zero_one.score(X, Y) == pytest.approx(1 - hamming_loss(Y, zero_one.predict(X)))
+
+
+def test_two_labels_have_two_columns_of_scores():
+    X, Y = label_sets()
+    assert StructuredSVM("multilabel").fit(X, Y[:, :2]).decision_function(X).shape == (40, 2)
+
+
+def test_forms_of_input():
+    pandas = pytest.importorskip("pandas")
+    X, Y = label_sets()
+    expected = StructuredSVM("multilabel", tol=0.1).fit(X, Y).predict(X).tolist()
+    names = ["rain", "snow", "sun", "wind"]
+    frame = pandas.DataFrame(Y, columns=names)
+    for form in (Y.tolist(), Y.astype(bool), Y.astype(float), sparse.csr_matrix(Y), frame):
+        model = StructuredSVM("multilabel", tol=0.1).fit(X, form)
+        assert model.predict(sparse.csr_matrix(X)).tolist() == expected
+    assert model.classes_.tolist() == names
+    assert model.named_weights()[0][1][-1] in [*names, 0, 1]
+    with pytest.raises(ValueError, match="y: found the columns .*'wind', 'sun'.* as in training"):
+        model.score(X, frame[["rain", "snow", "wind", "sun"]])
+    chosen = MultilabelStructure([["sun", "rain"]])
+    assert StructuredSVM(chosen, tol=0.1).fit(X, frame).space_.edges_.tolist() == [[2, 0]]
+
+
+def test_clone_grid_search_save_and_load(tmp_path):
+    X, Y = label_sets()
+    model = StructuredSVM(MultilabelStructure("tree"), tol=0.1)
+    search = GridSearchCV(model, {"structure__edges": ["tree", "none"], "alpha": [0.1, 0.01]}, cv=2)
+    best = search.fit(X, Y).best_estimator_
+    assert clone(best).structure.edges == best.structure.edges
+    for edges in ("tree", "full", "none", np.array([[0, 3]])):
+        fitted = StructuredSVM(MultilabelStructure(edges), tol=0.1).fit(X, Y)
+        fitted.save(tmp_path / "m.structsolve")
+        loaded = structsolve.load(tmp_path / "m.structsolve")
+        assert loaded.space_.edges_.tolist() == fitted.space_.edges_.tolist()
+        assert loaded.predict(X).tolist() == fitted.predict(X).tolist()
+        assert loaded.decision_function(X).tolist() == fitted.decision_function(X).tolist()
+
+
+def test_partial_fit_and_threads():
+    X, Y = label_sets()
+    model = StructuredSVM("multilabel", solver="sgd", alpha=0.01)
+    for _ in range(5):
+        model.partial_fit(X, Y)
+    assert model.score(X, Y) > 0.8
+    one = model.predict(X)
+    model.n_jobs = 3
+    assert model.predict(X).tolist() == one.tolist()
+
+
+def test_a_run_resumes_only_with_the_same_pairs(tmp_path):
+    X, Y = label_sets()
+    path = tmp_path / "run"
+    given = {"checkpoint": path, "max_iter": 2, "tol": 0.0}
+    with pytest.warns(UserWarning):
+        StructuredSVM(MultilabelStructure("none"), **given).fit(X, Y)
+    with pytest.raises(ValueError, match="checkpoint"):
+        StructuredSVM(MultilabelStructure([[0, 1]]), **given).fit(X, Y)
+
+
+def test_another_oracle_predicts():
+    X, Y = label_sets()
+    structure = MultilabelStructure(oracle="roof-duality", predict_oracle="exact")
+    space = structure.make_space(X, Y)
+    assert not structsolve_oracle(space, space.pack(X, Y)).exact
+    assert structsolve_oracle(space, space.pack(X)).exact
+    model = StructuredSVM(structure, tol=0.1, max_iter=5).fit(X, Y)
+    assert model.score(X, Y) == pytest.approx((model.predict(X) == Y).mean())
+
+
+def test_many_labels_are_decoded_with_a_bound():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(6, 3)), rng.integers(0, 2, (6, 30))
+    space = MultilabelStructure().make_space(X, Y)
+    examples = space.pack(X, Y)
+    oracle = structsolve_oracle(space, examples)
+    assert not oracle.exact and oracle.has_relaxed and oracle.has_constrained
+    theta = rng.normal(size=space.layout.theta_size(1, 0))
+    _, value, bound = faces.argmax_bounded(oracle, 0, theta, 30)
+    assert value <= bound
+    model = StructuredSVM("multilabel", max_iter=3, tol=0.1).fit(X, Y)
+    scores = model.decision_function(X)
+    assert ((scores > 0) == (model.predict(X) == 1)).all()
+
+
+# -- trees --------------------------------------------------------------------------------------
+
+
+def test_mutual_information_by_its_definition():
+    rng = np.random.default_rng(1)
+    Y = rng.integers(0, 2, (50, 4))
+    Y[:, 3] = 1
+    found = mutual_information(Y)
+    for u, v in np.ndindex(4, 4):
+        expected = 0.0
+        for a, b in np.ndindex(2, 2):
+            joint = ((Y[:, u] == a) & (Y[:, v] == b)).mean()
+            if joint:
+                expected += joint * np.log(joint / ((Y[:, u] == a).mean() * (Y[:, v] == b).mean()))
+        assert found[u, v] == pytest.approx(expected, abs=1e-11)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_chow_liu_is_a_maximum_spanning_tree(seed):
+    rng = np.random.default_rng(seed)
+    L = int(rng.integers(1, 9))
+    Y = rng.integers(0, 2, (30, L))
+    Y[:, rng.integers(L)] = Y[:, rng.integers(L)]
+    edges = chow_liu(Y)
+    information = mutual_information(Y)
+    graph = nx.Graph()
+    graph.add_weighted_edges_from(
+        (u, v, information[u, v]) for u in range(L) for v in range(u + 1, L)
+    )
+    graph.add_nodes_from(range(L))
+    best = nx.maximum_spanning_tree(graph).size(weight="weight")
+    assert len(edges) == L - 1
+    assert sum(information[u, v] for u, v in edges) == pytest.approx(best)
+    assert L == 1 or nx.is_tree(nx.Graph(edges.tolist()))
+
+
+# -- bad input ----------------------------------------------------------------------------------
+
+X2 = np.zeros((2, 1))
+
+
+@pytest.mark.parametrize(
+    "Y, message",
+    [
+        ([[0, 1], [2, 0]], "example 1, label 0: y holds 2, expected 0 .off. or 1"),
+        ([[0, -1], [1, 0]], "example 0, label 1: y holds -1"),
+        ([[0, 0.5], [1, 0]], "example 0, label 1: y holds 0.5"),
+        ([[0, np.nan], [1, 0]], "example 0, label 1: y holds nan"),
+        ([0, 1], "expected a matrix of 0 and 1 with one column per label"),
+        ([["a"], ["b", "c"]], "MultiLabelBinarizer"),
+        ([["a", "b"], ["b", "c"]], "found dtype <U1, expected a matrix of 0 and 1"),
+        ([[0, 1]], "2 rows of X, 1 rows of y"),
+        (np.zeros((2, 0)), "found no columns"),
+        (None, "requires y"),
+        (sparse.csr_matrix([[3, 0], [0, 1]]), "example 0, label 0: y holds 3"),
+    ],
+    ids=str,
+)
+def test_bad_labels(Y, message):
+    with pytest.raises(ValueError, match=message):
+        StructuredSVM("multilabel").fit(X2, Y)
+
+
+@pytest.mark.parametrize(
+    "edges, message",
+    [
+        ("ring", "edges is 'ring', expected 'full', 'tree', 'none' or an array"),
+        ([[0, 0]], "edges: edge 0 joins label 0 with itself"),
+        ([[0, 1], [1, 0]], r"edges: edge 1 joins labels \(1, 0\), which edge 0 joins already"),
+        ([[0, 2]], r"edges: edge 0 is \(0, 2\), expected labels 0 to 1"),
+        ([[0, -1]], r"edges: edge 0 is \(0, -1\)"),
+        ([0, 1], "expected integers of shape"),
+        ([[0.5, 1]], "expected integers of shape"),
+        ([["a", "b"]], "edges: found names of labels, but the labels have none"),
+    ],
+    ids=str,
+)
+def test_bad_edges(edges, message):
+    with pytest.raises(ValueError, match=message):
+        StructuredSVM(MultilabelStructure(edges)).fit(X2, [[0, 1], [1, 0]])
+
+
+def test_bad_parameters_and_sizes():
+    Y = [[0, 1], [1, 0]]
+    with pytest.raises(ValueError, match="oracle is 'best', expected one of"):
+        StructuredSVM(MultilabelStructure(oracle="best")).fit(X2, Y)
+    with pytest.raises(ValueError, match="predict_oracle is 'best', expected one of"):
+        StructuredSVM(MultilabelStructure(predict_oracle="best")).fit(X2, Y)
+    with pytest.raises(ValueError, match="'cvxpy:NONE', but cvxpy finds no such solver; installed"):
+        StructuredSVM(MultilabelStructure(oracle="cvxpy:NONE")).fit(X2, Y)
+    model = StructuredSVM("multilabel", tol=1).fit(X2, Y)
+    with pytest.raises(ValueError, match="found 3 columns, expected 2 labels as in training"):
+        model.score(X2, [[0, 1, 1], [1, 0, 0]])
+    with pytest.raises(ValueError, match="takes neither allowed labels nor forbidden"):
+        model.predict(X2, allowed=[None, None])
+    with pytest.raises(ValueError, match="CostMatrix|unknown loss"):
+        StructuredSVM("multilabel", loss=structsolve.ClassWeights({1: 2.0})).fit(X2, Y)
+    with pytest.raises(ValueError, match="classes: found"):
+        StructuredSVM("multilabel", solver="sgd").partial_fit(X2, Y, classes=[0, 1, 2])
+
+
+def test_losses_count_wrong_labels():
+    X, Y = label_sets(n=5)
+    space = MultilabelStructure().make_space(X, Y)
+    examples = space.pack(X, Y)
+    for name, scale in (("hamming", 1), ("normalized-hamming", 0.25)):
+        loss = ask_loss(space, examples, name)
+        for i in range(5):
+            for label in space.enumerate_labels(examples, i):
+                found = faces.loss_value(loss, i, label)
+                assert found == scale * (label != Y[i]).sum()
+
+
+@needs_data
+def test_yeast():
+    with np.load(os.path.join(os.environ["STRUCTSOLVE_DATA"], "ml-yeast", "data.npz")) as data:
+        X, Xt = data["X_train"], data["X_test"]
+        Y, Yt = (
+            sparse.csr_matrix(
+                (
+                    np.ones(len(data[f"Y_{s}_indices"])),
+                    data[f"Y_{s}_indices"],
+                    data[f"Y_{s}_indptr"],
+                ),
+                shape=(n, 14),
+            )
+            for s, n in (("train", 1500), ("test", 917))
+        )
+    for edges in ("none", "tree", "full"):
+        model = StructuredSVM(MultilabelStructure(edges), alpha=1e-3, tol=0.02).fit(X, Y)
+        assert model.stop_reason_ == "converged"
+        assert model.score(Xt, Yt) > 0.795
