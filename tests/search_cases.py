@@ -1,0 +1,187 @@
+"""Random label planes behind native oracles, and what must hold of every search on them."""
+
+import numpy as np
+import pytest
+from reference import psi as reference
+from reference.searches import integral_maximum, points, relaxed_maximum
+
+import structsolve
+from structsolve import CostMatrix, faces
+from structsolve.potential_faces import score
+from structsolve.problem import ask_loss
+from structsolve.surrogates import Beta, Generalized, Log, ProbLoss, Slack
+
+# Native surrogate and its psi in the reference.
+SURROGATES = {
+    "slack": (Slack, {}, reference.slack()),
+    "margin": (Generalized, {"alpha": 1, "beta": 0}, reference.margin()),
+    "generalized": (Generalized, {"alpha": 1, "beta": 0.5}, reference.generalized(1, 0.5)),
+    "roots": (Generalized, {"alpha": 0.5, "beta": 0.5}, reference.generalized(0.5, 0.5)),
+    "steep": (Generalized, {"alpha": 2, "beta": 1.5}, reference.generalized(2, 1.5)),
+    "beta": (Beta, {"beta": 0.25}, reference.beta(0.25)),
+    "log": (Log, {}, reference.log()),
+    "probloss": (ProbLoss, {}, reference.convex_probloss()),
+    "probloss-original": (ProbLoss, {"convex": False}, reference.probloss()),
+}
+KINDS = (
+    "integers", "counts", "normal", "h <= 0", "equal points", "no loss", "huge", "tiny", "one loss",
+    "line", "mixed scales",
+)  # fmt: skip
+
+
+def random_classes(kind, rng, K=None):
+    """(costs (K, K), scores (K,)): each class as the truth is one plane of K points."""
+    K = int(rng.integers(1, 10)) if K is None else K
+    costs = rng.integers(0, 6, (K, K)).astype(float)
+    scores = 2 * rng.normal(size=K)
+    if kind == "integers":
+        scores = rng.integers(-4, 8, K).astype(float)
+    elif kind == "normal":
+        costs = 3 * np.abs(rng.normal(size=(K, K)))
+    elif kind == "h <= 0":
+        scores = -rng.integers(0, 5, K).astype(float)
+    elif kind == "equal points":
+        scores, costs = np.full(K, 1.5), np.full((K, K), 2.0)
+    elif kind == "no loss":
+        costs *= rng.random((K, K)) < 0.4
+    elif kind == "huge":
+        scores *= 1e4
+        costs *= rng.choice([1e-4, 1.0, 1e4])
+    elif kind == "tiny":
+        scores *= 1e-4
+        costs *= rng.choice([1e-4, 1.0, 1e4])
+    elif kind == "one loss":
+        costs = np.ones((K, K))
+    elif kind == "line":
+        scores, costs = (
+            -np.arange(K, dtype=float),
+            np.abs(np.arange(K)[:, None] - np.arange(K)).astype(float),
+        )
+    elif kind == "mixed scales":
+        scores *= 10.0 ** rng.integers(-4, 5, K)
+        costs *= 10.0 ** rng.integers(-4, 5, (K, K))
+    np.fill_diagonal(costs, 0)
+    return costs, scores
+
+
+def make_surrogate(name, **settings):
+    """(native surrogate, reference psi)."""
+    factory, parameters, psi = SURROGATES[name]
+    return factory(**parameters, **settings), psi
+
+
+def classes_problem(costs, surrogate):
+    """Examples 0 .. K-1, example k of class k: the points of example k are (scores, costs[k])."""
+    K = len(costs)
+    structure = structsolve.get_structure("multiclass")
+    X, y = np.zeros((K, 1)), np.arange(K)
+    space = structure.make_space(X, y, classes=y)
+    return structsolve.Problem(space, space.pack(X, y), CostMatrix(costs), surrogate)
+
+
+def padded(problem, i, scores):
+    """Scores of the classes as theta."""
+    theta = np.zeros(problem.surrogate.limits(i)[0])
+    theta[: len(scores)] = scores
+    return theta
+
+
+def rounding(h, g, psi):
+    """What rounding may do to values of psi on these points: they differ by orders of magnitude."""
+    if (g < 0).any():
+        return 1e-8 * np.abs(h).max() / np.abs(g[g != 0]).min()
+    return 1e-8 * max(1e-12, abs(float(psi.value(np.abs(h).max(), g.max()))))
+
+
+def check_found(told, h, g, labels, psi, exact=(), hull=True, cones=False, tol=0.0):
+    """What a search tells is true of the points (h, g) of all labels.
+
+    `exact`: what it must find ("hull", "label"); `hull`: its bound is one of the hull; `cones`: it
+    asks within cones.
+    """
+    found, seen = told["found"], told["points"]
+    close = rounding(h, g, psi)
+    where = {tuple(label): row for row, label in enumerate(np.asarray(labels).tolist())}
+    for point in seen:
+        if point["label"] is not None:
+            row = where[tuple(point["label"].tolist())]
+            scale = np.abs(h).max() * 1e-9 + 1e-12
+            assert point["h"] == pytest.approx(h[row], rel=1e-9, abs=scale)
+            assert point["g"] == pytest.approx(g[row], rel=1e-9, abs=1e-12)
+    for visit in told["visits"]:
+        lines = h + visit["lam"] * g
+        scale = np.abs(h).max() + visit["lam"] * np.abs(g).max()
+        # Lines of constrained answers hold within their cones only.
+        if not cones:
+            assert lines.max() <= visit["bound"] + 1e-9 * scale
+    best = integral_maximum(h, g, psi)[1]
+    close += tol * abs(best)
+    label = seen[found["label"]]
+    assert label["label"] is not None
+    assert found["label_value"] == pytest.approx(
+        float(psi.value(label["h"], label["g"])), abs=close
+    )
+    assert found["label_value"] <= best + close
+    assert best <= found["label_bound"] + close, (best, found)
+    a, b, t = seen[found["first"]], seen[found["second"]], found["share"]
+    assert 0 <= t <= 1
+    mixed = [(1 - t) * a[axis] + t * b[axis] for axis in "hg"]
+    assert found["value"] == pytest.approx(float(psi.value(*mixed)), abs=close)
+    if hull:
+        # A mixture of labels that are there: where it is better, the reference's grid is too coarse.
+        top = max(relaxed_maximum(h, g, psi)[1], found["value"])
+        assert top <= found["bound"] + close, (top, found)
+    assert found["label_value"] <= found["label_bound"] and found["value"] <= found["bound"]
+    if "hull" in exact:
+        assert found["value"] >= top - close, (found["value"], top)
+        assert found["bound"] <= top + close, (found["bound"], top)
+    if "label" in exact:
+        assert found["label_value"] >= best - close, (found["label_value"], best)
+        assert found["label_bound"] <= best + close, (found["label_bound"], best)
+
+
+def random_chains(rng, n=4):
+    """(structure, X, Y): every class appears."""
+    lengths = [3, 2, 1, *rng.integers(1, 4, max(n - 3, 0))]
+    X = [rng.integers(-2, 3, (length, 2)).astype(float) for length in lengths]
+    Y = [rng.integers(0, 3, length) for length in lengths]
+    Y[0] = np.arange(3)
+    return structsolve.get_structure("chain"), X, Y
+
+
+def check_problem(
+    make, seed, surrogate, loss, exact, hull=False, psi=None, count=None, outer=False, **settings
+):
+    """Every example of a random problem, at random weights of several sizes.
+
+    `count`: the loss that g is minus of, for micro-F1; `outer`: the search maximises over more than
+    the hull of the labels.
+    """
+    rng = np.random.default_rng(seed)
+    structure, X, Y = make(rng)
+    space = structure.make_space(X, Y)
+    examples = space.pack(X, Y)
+    if isinstance(surrogate, str):
+        surrogate, psi = make_surrogate(surrogate, **settings)
+    problem = structsolve.Problem(space, examples, loss, surrogate)
+    cones = settings.get("search") == "angular"
+    hamming = ask_loss(space, examples, "hamming")
+    for step in range(5):
+        w = rng.normal(size=problem.dim) if step % 2 else rng.integers(-2, 3, problem.dim) * 1.0
+        w *= 10.0 ** rng.integers(-1, 2)
+        for i in range(problem.n):
+            theta = score(problem.potentials, i, w)
+            told = problem.surrogate.trace(i, theta)
+            labels, h, g = points(space, examples, i, theta, loss if count is None else count)
+            if count is not None:
+                h, g = h + [faces.loss_value(hamming, i, label) for label in labels], -g
+            if outer:
+                assert integral_maximum(h, g, psi)[1] <= told["found"]["label_bound"] + 1e-9
+                assert relaxed_maximum(h, g, psi)[1] <= told["found"]["bound"] * (1 + 1e-9) + 1e-9
+                assert told["found"]["value"] <= told["found"]["bound"]
+            else:
+                tol = 1e-6 if cones else 0
+                check_found(told, h, g, labels, psi, exact, hull, cones, tol)
+            # What the search remembers makes the next one a warm one.
+            if step % 2:
+                faces.cut(problem.surrogate, i, theta)

@@ -1,0 +1,356 @@
+"""Searches on thousands of small label planes, against enumeration: values, bounds, calls."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import psi as reference
+from search_cases import (
+    KINDS,
+    SURROGATES,
+    check_found,
+    check_problem,
+    classes_problem,
+    make_surrogate,
+    padded,
+    random_chains,
+    random_classes,
+)
+
+import structsolve
+from structsolve import CostMatrix, faces
+from structsolve.losses import LabelCount
+from structsolve.search import make_search, trace
+from structsolve.surrogates import BiCriteria, Log, MicroF1, Slack
+
+EXACT = ("bisecting", "binary", "sarawagi", "angular")
+names = pytest.mark.parametrize("name", SURROGATES)
+kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+def check_classes(kind, seed, name, exact, hull=False, **settings):
+    """All planes of one cost matrix; returns calls."""
+    costs, scores = random_classes(kind, np.random.default_rng(seed))
+    surrogate, psi = make_surrogate(name, **settings)
+    problem, calls = classes_problem(costs, surrogate), []
+    cones = settings.get("search") == "angular"
+    for i in range(len(costs)):
+        told = problem.surrogate.trace(i, padded(problem, i, scores))
+        calls.append(told["calls"])
+        labels = np.arange(len(costs))[:, None]
+        check_found(told, scores - scores[i], costs[i], labels, psi, exact, hull, cones,
+                    tol=1e-6 if cones else 0)  # fmt: skip
+    return calls
+
+
+# ---- classes: any set of points ------------------------------------------------------------------
+
+
+@names
+@kinds
+def test_the_hull_search_finds_the_relaxed_maximum(kind, name):
+    # Where ProbLoss saturates, at margins of 1e4 and losses of 1e-4, rounding leaves 1e-5 open.
+    tight = name != "probloss-original" or kind not in ("huge", "mixed scales")
+    for seed in range(10):
+        calls = check_classes(kind, seed, name, ("hull",) if tight else (), hull=True)
+        assert max(calls) <= 8
+
+
+@names
+@kinds
+def test_with_kbest_the_hull_search_finds_the_best_label(kind, name):
+    for seed in range(4):
+        check_classes(kind, seed, name, ("label",), search="convex-hull", relaxed=False)
+        check_classes(kind, seed, name, (), search="convex-hull", relaxed=False, max_kbest=0)
+
+
+@names
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("normal", "mixed scales")])
+def test_counting_finds_the_best_label(kind, name):
+    for seed in range(8):
+        calls = check_classes(kind, seed, name, ("label",), search="exact")
+        assert set(calls) == {1}
+
+
+@pytest.mark.parametrize("search", EXACT)
+@kinds
+def test_searches_for_slack_rescaling(kind, search):
+    for seed in range(20):
+        exact = ("label",) if search == "angular" else ()
+        calls = check_classes(kind, seed, "slack", exact, search=search)
+        check_classes(kind, seed, "slack", exact, search=search, max_kbest=0)
+        assert max(calls) <= 60
+
+
+@pytest.mark.parametrize("max_calls", [1, 2, 3])
+@pytest.mark.parametrize("search", ["convex-hull", *EXACT])
+def test_few_calls_leave_an_honest_bound(search, max_calls):
+    for name in SURROGATES if search == "convex-hull" else ("slack",):
+        for kind in KINDS:
+            relaxed = search == "convex-hull"
+            given = {"search": search, "max_calls": max_calls, "max_kbest": 0}
+            calls = check_classes(kind, 3, name, (), hull=relaxed, relaxed=relaxed, **given)
+            assert max(calls) <= max_calls
+            calls = check_classes(kind, 4, name, (), relaxed=False, **given)
+            assert max(calls) <= max_calls
+
+
+@pytest.mark.parametrize("search, name", [("convex-hull", n) for n in SURROGATES] +
+                         [(s, "slack") for s in EXACT])  # fmt: skip
+def test_stale_memory_changes_no_value(search, name):
+    """Every search starts at labels and a lam of scores of quite another size."""
+    relaxed = search == "convex-hull"
+    for kind in KINDS:
+        rng = np.random.default_rng(5)
+        costs, scores = random_classes(kind, rng, 7)
+        surrogate, psi = make_surrogate(name, search=search, relaxed=relaxed)
+        problem, labels = classes_problem(costs, surrogate), np.arange(7)[:, None]
+        exact = ("hull",) if relaxed else ("label",) if search == "angular" else ()
+        if name == "probloss-original":
+            exact = ()
+        for _ in range(4):
+            for i in range(7):
+                old = rng.normal(size=7) * 10.0 ** rng.integers(-4, 5)
+                faces.cut(problem.surrogate, i, padded(problem, i, old))
+                told = problem.surrogate.trace(i, padded(problem, i, scores))
+                again = problem.surrogate.trace(i, padded(problem, i, scores))
+                assert told["found"] == again["found"]  # tracing leaves the memory alone
+                check_found(told, scores - scores[i], costs[i], labels, psi, exact, relaxed,
+                            search == "angular", tol=1e-6)  # fmt: skip
+
+
+@settings(max_examples=150)
+@given(
+    name=st.sampled_from(list(SURROGATES)),
+    scores=st.lists(
+        st.one_of(st.integers(-5, 5).map(float), st.floats(-100, 100)), min_size=1, max_size=8
+    ),
+    data=st.data(),
+)
+def test_any_plane(name, scores, data):
+    K = len(scores)
+    loss = st.one_of(st.integers(0, 4).map(float), st.floats(0.01, 100))
+    costs = np.array(
+        data.draw(st.lists(st.lists(loss, min_size=K, max_size=K), min_size=K, max_size=K))
+    )
+    np.fill_diagonal(costs, 0)
+    scores, labels = np.array(scores), np.arange(K)[:, None]
+    for relaxed in (True, False):
+        surrogate, psi = make_surrogate(name, search="convex-hull", relaxed=relaxed)
+        problem = classes_problem(costs, surrogate)
+        for i in range(K):
+            told = problem.surrogate.trace(i, padded(problem, i, scores))
+            check_found(told, scores - scores[i], costs[i], labels, psi,
+                        ("hull",) if relaxed else ("label",), relaxed)  # fmt: skip
+
+
+# ---- chains and other structures -----------------------------------------------------------------
+
+
+@names
+def test_chains(name):
+    for seed in range(4):
+        for loss in (
+            "hamming",
+            "normalized-hamming",
+            "zero-one",
+            CostMatrix([[0, 1, 3], [2, 0, 0.5], [0, 1, 0]]),
+        ):
+            if name.startswith("probloss") and loss in ("normalized-hamming", "zero-one"):
+                continue
+            check_problem(random_chains, seed, name, loss, ("hull",), hull=True)
+            check_problem(random_chains, seed, name, loss, ("label",), relaxed=False)
+            if loss == "hamming":
+                given = {"search": "convex-hull", "relaxed": False, "max_kbest": 81}
+                check_problem(random_chains, seed, name, loss, ("label",), **given)
+
+
+@pytest.mark.parametrize("search", ["bisecting", "binary", "sarawagi"])
+@pytest.mark.parametrize("loss", ["hamming", "zero-one"])
+def test_other_searches_on_chains(search, loss):
+    for seed in range(6):
+        check_problem(random_chains, seed, "slack", loss, (), search=search)
+        check_problem(random_chains, seed, "slack", loss, (), search=search, max_kbest=0)
+
+
+def test_zero_one_loss_with_one_call():
+    """The truth is the first answer; the best other label is not known then."""
+    structure = structsolve.get_structure("chain")
+    X, Y = [np.zeros((2, 1))], [np.array([0, 1])]
+    space = structure.make_space(X, Y)
+    for calls in (1, 2, 3):
+        surrogate = Log(relaxed=False, max_calls=calls)
+        problem = structsolve.Problem(space, space.pack(X, Y), "zero-one", surrogate)
+        theta = np.zeros(problem.surrogate.limits(0)[0])
+        node = space.layout.theta_views(theta, 2, 0)["node"]
+        node[0, 0] = node[1, 1] = 3.0
+        found = problem.surrogate.trace(0, theta)["found"]
+        assert found["label_bound"] >= np.log1p(np.exp(-3)) - 1e-12
+
+
+@pytest.mark.parametrize("background", [0, 2])
+@pytest.mark.parametrize(
+    "settings", [{}, {"relaxed": False}, {"search": "exact"}, {"max_calls": 1}]
+)
+def test_micro_f1_on_chains(background, settings):
+    exact = () if "max_calls" in settings else ("label",) if settings else ("hull",)
+    for seed in range(6):
+        check_problem(
+            random_chains, seed, MicroF1(background, **settings), "hamming", exact,
+            hull=not settings, psi=reference.micro_f1(), count=LabelCount(background),
+        )  # fmt: skip
+
+
+def random_sets(rng):
+    return structsolve.get_structure("multilabel"), *structsolve.get_structure("multilabel").sample(
+        rng, 3, 3
+    )
+
+
+def test_label_sets():
+    for seed in range(6):
+        check_problem(random_sets, seed, "slack", "hamming", ("hull",), hull=True)
+        check_problem(random_sets, seed, "beta", "hamming", ("hull",), hull=True)
+        check_problem(random_sets, seed, "log", "hamming", (), relaxed=False)
+        check_problem(
+            random_sets, seed, MicroF1(), "hamming", ("hull",), hull=True,
+            psi=reference.micro_f1(), count=LabelCount(),
+        )  # fmt: skip
+
+
+def random_graphs(oracle):
+    edges = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [0, 2]])
+
+    def make(rng):
+        X = [(rng.integers(-2, 3, (4, 2)).astype(float), edges) for _ in range(2)]
+        return structsolve.get_structure("mrf", oracle=oracle), X, [[0, 1, 0, 1], [1, 1, 0, 0]]
+
+    return make
+
+
+@pytest.mark.parametrize("oracle", ["auto", "roof-duality", "trws", "lp"])
+def test_graphs(oracle):
+    """Inexact oracles: what they may have missed is in the bound; relaxed ones bound the labels."""
+    make = random_graphs(oracle)
+    for seed in range(3):
+        for name in ("slack", "beta", "log"):
+            check_problem(make, seed, name, "hamming", (), relaxed=False, search="convex-hull")
+        check_problem(make, seed, "slack", "hamming", (), search="bisecting")
+        # The relaxation is larger than the hull of the labels.
+        check_problem(make, seed, "slack", "hamming", (), outer=oracle != "auto")
+        if oracle != "lp":
+            check_problem(make, seed, "slack", "hamming", ("label",), search="angular")
+
+
+# ---- the rest of the interface -------------------------------------------------------------------
+
+
+def test_jobs_change_nothing():
+    rng = np.random.default_rng(0)
+    structure, X, Y = random_chains(rng, n=40)
+    space = structure.make_space(X, Y)
+    answers = []
+    for jobs in (1, 2, 3):
+        problem = structsolve.Problem(space, space.pack(X, Y), surrogate="slack")
+        draw = np.random.default_rng(1)
+        answers.append([problem.bounds(draw.normal(size=problem.dim), jobs) for _ in range(4)])
+        answers[-1].append((problem.surrogate.memory_of_examples()["labels"], 0))
+    for other in answers[1:]:
+        for (bounds, calls), (bounds0, calls0) in zip(other, answers[0]):
+            np.testing.assert_array_equal(bounds, bounds0)
+            assert calls == calls0
+
+
+def test_one_search_object_for_two_problems():
+    """A search has no memory of the problem that it was bound to last."""
+    for name in ("exact", "convex-hull", "angular"):
+        search = make_search(name)
+        surrogate = Slack(search=search, relaxed=False)
+        rng = np.random.default_rng(0)
+        costs = rng.integers(0, 4, (5, 5)) * (1 - np.eye(5))
+        first, scores = classes_problem(costs, surrogate), rng.normal(size=5)
+        before = first.surrogate.trace(0, padded(first, 0, scores))["found"]
+        classes_problem(np.zeros((1, 1)), surrogate)
+        classes_problem(np.ones((17, 17)) - np.eye(17), surrogate)
+        assert first.surrogate.trace(0, padded(first, 0, scores))["found"] == before
+
+
+def test_trace():
+    structure, X, Y = random_chains(np.random.default_rng(0))
+    space = structure.make_space(X, Y)
+    problem = structsolve.Problem(space, space.pack(X, Y), surrogate="slack")
+    found = trace(problem, 0, np.zeros(problem.dim))
+    assert found.value <= found.bound and found.calls == len(found.path)
+    assert sum(share for _, share in found.mixture) == pytest.approx(1)
+    with pytest.raises(ValueError, match="makes one oracle call and no search"):
+        trace(structsolve.Problem(space, space.pack(X, Y)), 0, np.zeros(problem.dim))
+    surrogate = problem.surrogate
+    size = surrogate.limits(0)[0]
+    for bad in (
+        np.zeros(size + 1),
+        np.zeros((size, 1)),
+        np.full(size, np.nan),
+        np.full(size, np.inf),
+    ):
+        with pytest.raises(ValueError, match="theta: found"):
+            surrogate.trace(0, bad)
+    for i in (-1, problem.n):
+        with pytest.raises(ValueError, match=f"example {i} of {problem.n}"):
+            surrogate.trace(i, np.zeros(size))
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"search": "simplex"}, "unknown search 'simplex'; known: "),
+        ({"max_calls": 0}, "max_calls is 0, expected 1 to 255"),
+        ({"max_calls": 256}, "max_calls is 256, expected 1 to 255"),
+        ({"max_calls": 2.5}, "max_calls is 2.5, expected an integer"),
+        ({"max_calls": True}, "max_calls is True, expected an integer"),
+        ({"tol": -1.0}, "tol is -1.0, expected a number from 0 to 1"),
+        ({"tol": np.nan}, "tol is nan, expected a number from 0 to 1"),
+        ({"search": "bisecting", "relaxed": True}, "maximises over labels, not over their hull"),
+        ({"search": "angular"}, "needs a constrained oracle, which structure 'chain' does not"),
+    ],
+)
+def test_what_is_refused(settings, message):
+    structure, X, Y = random_chains(np.random.default_rng(0))
+    space = structure.make_space(X, Y)
+    with pytest.raises(ValueError, match=message):
+        structsolve.Problem(space, space.pack(X, Y), surrogate=Slack(**settings))
+
+
+def test_searches_for_a_product_refuse_other_psis():
+    structure, X, Y = random_chains(np.random.default_rng(0))
+    space = structure.make_space(X, Y)
+    for search in ("bisecting", "binary", "sarawagi", "angular"):
+        with pytest.raises(ValueError, match=f"search '{search}' is for slack rescaling alone"):
+            structsolve.Problem(space, space.pack(X, Y), surrogate=Log(search=search))
+
+
+def test_counting_refuses_what_does_not_count():
+    costs = np.array([[0, 1.0], [np.pi, 0]])
+    problem = classes_problem(costs, Slack(search="exact"))  # of one cost everything counts
+    assert problem.n == 2
+    costs = np.array([[0, 1, np.pi], [1, 0, 1], [1, 1, 0]])
+    with pytest.raises(ValueError, match="needs a loss that counts"):
+        classes_problem(costs, Slack(search="exact"))
+
+
+def test_python_psis_search_as_native_ones_do():
+    class Product:
+        affine = True
+
+        def value(self, h, g):
+            return (h + 1) * g
+
+        def partials(self, h, g):
+            return g, h + 1
+
+    for kind in KINDS:
+        costs, scores = random_classes(kind, np.random.default_rng(2), 5)
+        native, python = (classes_problem(costs, s) for s in (Slack(), BiCriteria(Product())))
+        for i in range(5):
+            theta = padded(native, i, scores)
+            one, other = native.surrogate.trace(i, theta), python.surrogate.trace(i, theta)
+            assert one["found"] == pytest.approx(other["found"], rel=1e-12, abs=1e-300)
