@@ -1,6 +1,6 @@
 """Convex hull search: any quasi-concave psi, exact over the hull of the labels' points."""
 
-from libc.math cimport INFINITY, fabs, isfinite
+from libc.math cimport INFINITY, fabs
 from .base cimport Found, Search
 from .plane cimport (FRACTIONAL, SLOTS, LabelPlane, Point, View, best_between, envelope_bound,
                      grid_bound)
@@ -161,10 +161,11 @@ cdef class ConvexHull(Search):
             if view.calls >= self.max_calls:
                 break
             lam = tangent(view, psi, hull, n, at, out)
-            if isfinite(lam):
+            if lam <= LOSS:
                 guess = 0
             else:
                 # Nothing known but the truth, or labels without loss: look further and further.
+                # Beyond LOSS the scores would drown in rounding.
                 if guess == 0:
                     first = guess = self.start if self.start > 0 else first_lam(plane, view, psi)
                 elif guess < LOSS:

@@ -226,9 +226,11 @@ cdef class LabelPlane:
         k = 0
         for j in range(size):
             if view.scaled[j] != 0:
-                index[k], value[k] = <int>j, view.scaled[j]
                 out.h -= view.theta[j] * view.scaled[j]
-                k += 1
+                # A search for labels needs where the point lies, not its parts.
+                if self.width:
+                    index[k], value[k] = <int>j, view.scaled[j]
+                    k += 1
         out.h += out.shift
         out.nnz, out.key = k, key
         return 0

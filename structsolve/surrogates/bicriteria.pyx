@@ -164,6 +164,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
         cdef View* view = self.plane.begin(i, theta, work)
         cdef char* rest = _align(work + self.plane.work_bytes)
         cdef double lam = 0
+        cdef int j
         if self.unit.shape[0]:
             view.unit = self.unit[i]
             view.least, view.most = 0, self.most[i]
@@ -175,8 +176,10 @@ cdef class BiCriteriaSurrogate(Surrogate):
                 lam = self.lam_view[i]
         self.search.run(self.plane, view, self.psi, lam, found, rest)
         if self.plane.zero_one:
-            # The truth and the best other label have been seen: there is no better one.
-            found.label_bound = found.label_value
+            # Once the oracle has shown the best label other than the truth there is no better one.
+            for j in range(view.n_visits):
+                if view.visits[j].g > 0:
+                    found.label_bound = found.label_value
         if self.max_kbest and found.label_bound > found.label_value * (1 + self.search.tol):
             self._refine(view, found, _align(rest + self.search_bytes))
         return view
