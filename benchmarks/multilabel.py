@@ -113,13 +113,14 @@ def warm_models(model: Any, grid: tuple[float, ...]) -> Iterator[Any]:
         yield model.set_params(alpha=alpha)
 
 
-def of_set(structsolve: Any, name: str, runs: list[str], passes: int) -> list[list[Any]]:
+def of_set(structsolve: Any, name: str, runs: list[str], passes: int) -> Iterator[list[Any]]:
+    """Rows of the table."""
     from sklearn.model_selection import train_test_split
 
     pairs, grid, splits, patience = SETS[name]
     X, Y, Xt, Yt = multilabel(name)
     parts = [train_test_split(X, Y, test_size=0.25, random_state=seed) for seed in range(splits)]
-    thesis, rows = THESIS.get(name, {}), []
+    thesis = THESIS.get(name, {})
     print(
         f"### {name}: {X.shape[0]} + {Xt.shape[0]} x {X.shape[1]}, {Y.shape[1]} labels, "
         f"edges: {pairs}; alpha from {grid[0]:g} down to {grid[-1]:g}\n",
@@ -157,8 +158,7 @@ def of_set(structsolve: Any, name: str, runs: list[str], passes: int) -> list[li
             last = model.history_[-1]
             calls = last.get("calls_per_search", 1.0)
             cells += [len(model.history_), f"{last['gap'] / last['primal']:.3f}", f"{calls:.2f}"]
-        rows.append(cells)
-    return rows
+        yield cells
 
 
 def main() -> None:
@@ -176,7 +176,10 @@ def main() -> None:
     columns += ["accuracy", "thesis: micro-F1", "labels a row", "train CPU s", "choosing CPU s"]
     columns += ["passes", "relative gap", "calls a search, last pass"]
     for name in args.sets:
-        print(table(columns, of_set(structsolve, name, runs, args.passes)), flush=True)
+        for i, row in enumerate(of_set(structsolve, name, runs, args.passes)):
+            lines = table(columns, [row]).splitlines()
+            print("\n".join(lines[2 if i else 0 :]), flush=True)
+        print()
 
 
 if __name__ == "__main__":
