@@ -28,6 +28,8 @@ SCRIPTS = {
     "multiclass": [],
     "jobs": [],
     "quality": [],
+    "multilabel": [],
+    "roof": [],
     "uai": [],
 }
 PREFACE = """# Results

@@ -1,26 +1,29 @@
-"""All labels of a short sequence in the plane, and a search for the slack-rescaled maximum."""
-
-import itertools
+"""All labels of a short sequence in the plane, and the search for the slack-rescaled maximum."""
 
 import numpy as np
 
+import structsolve
+from structsolve import StructuredSVM, faces
 from structsolve.plotting import plot_label_plane
+from structsolve.potential_faces import score
+from structsolve.search import trace
 
-# Scores of 6 positions, 2 states and their transitions; every other label against the first.
-rng = np.random.default_rng(3)
-node, transition = rng.normal(size=(6, 2)), rng.normal(size=(2, 2))
-labels = np.array(list(itertools.product((0, 1), repeat=6)))
-scores = node[np.arange(6), labels].sum(axis=1)
-scores += transition[labels[:, :-1], labels[:, 1:]].sum(axis=1)
-truth = 21
-h, g = 1 + scores - scores[truth], (labels != labels[truth]).sum(axis=1).astype(float)
+# Noisy sequences of three classes, and a model of them.
+rng = np.random.default_rng(5)
+X = [rng.normal(size=(7, 3)) for _ in range(30)]
+Y = [np.argmax(x + rng.normal(size=x.shape), axis=1) for x in X]
+model = StructuredSVM("chain", surrogate="slack", alpha=0.1).fit(X, Y)
 
-# Bisection over lam: the oracle answers with the label of the largest h + lam g.
-path, low, high = [], 0.05, 20.0
-while high > 1.2 * low:
-    lam = np.sqrt(low * high)
-    best = np.argmax(h + lam * g)
-    path.append({"lam": lam, "h": h[best], "g": g[best], "value": h[best] * g[best]})
-    low, high = (lam, high) if lam * g[best] <= h[best] else (low, lam)
+# One example: the search as it goes, and every label there is.
+i = 3
+examples = model.space_.pack(X, Y)
+problem = structsolve.Problem(model.space_, examples, surrogate="slack")
+found = trace(problem, i, model)
+theta = score(problem.potentials, i, model._w)
+labels = model.space_.enumerate_labels(examples, i)
+points = []
+for label in labels:
+    index, value = faces.difference(problem.parts, i, examples.label(i), label)
+    points.append((-theta[index] @ value, faces.loss_value(problem.loss, i, label)))
 
-figure = plot_label_plane(np.c_[h, g], path, psi=lambda h, g: np.maximum(h, 0) * g)
+figure = plot_label_plane(points, found.path, psi=lambda h, g: np.maximum(1 + h, 0) * g)

@@ -80,11 +80,33 @@ cdef class Angular(Search):
             if known and alpha - beta >= width * (1 - 1e-9):
                 break
             width = alpha - beta
+        if bound > best * (1 + self.tol):
+            self._walk(plane, view, psi)
         self.settle(view, psi, out)
         # Lines of constrained answers hold within their cones: the angle has the bound.
         out.value, out.first, out.second = out.label_value, out.label, out.label
         out.share = 0
         out.bound = out.label_bound = max(bound, out.label_value)
+        return 0
+
+    cdef int _walk(self, LabelPlane plane, View* view, Psi psi) except -1 nogil:
+        """The convex hull search, from the labels seen: where cones gave fractional answers."""
+        cdef int[SLOTS] hull
+        cdef Found best
+        cdef bint known = False
+        cdef double lam
+        cdef int n, at, j
+        for j in range(view.n):
+            if view.points[j].kind == FRACTIONAL:
+                # Below the truth, so that it is on no hull.
+                view.points[j].h, view.points[j].g = -1e300, view.points[0].g
+        while not known and view.calls < self.max_calls:
+            n = upper_hull(view, hull)
+            at = best_on_hull(view, psi, hull, n, &best)
+            lam = tangent(view, psi, hull, n, at, &best)
+            if not isfinite(lam):
+                return 0
+            self.visit(plane, view, psi, lam, &known)
         return 0
 
     cdef double _narrow(self, const View* view, double best, double* alpha,

@@ -23,6 +23,7 @@ cdef struct Point:
 
 cdef struct Visit:      # one answer of the oracle: h + lam g <= bound for every label
     double lam, bound, h, g
+    double above        # bound - (h + lam g): what an inexact oracle may have missed
 
 cdef struct View:       # one search on one example; it lies at the start of the work memory
     Py_ssize_t i
@@ -79,6 +80,10 @@ cdef class LabelPlane:
                             int* index, double* value) except -1 nogil
 
 cdef double envelope_bound(const View* view, Psi psi) except? -1 nogil
+# The line of a visit at g; from its point, because bound loses h where lam is large.
+cdef inline double line_at(const Visit* visit, double g) noexcept nogil:
+    return visit.h + visit.lam * (visit.g - g) + visit.above
+
 cdef double grid_bound(const View* view, Psi psi) except? -1 nogil
 cdef double common_unit(double a, double b, double rounding) noexcept nogil
 cdef double best_between(Psi psi, double h0, double g0, double h1, double g1,

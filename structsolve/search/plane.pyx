@@ -289,9 +289,10 @@ cdef class LabelPlane:
                 view.high = min(view.high, out.g)
             return 0
         visit.lam, visit.h, visit.g = lam, out.h, out.g
-        visit.bound = out.h + lam * out.g
+        visit.above = 0
         if not self.exact and bound > value[0]:
-            visit.bound += bound - value[0]
+            visit.above = bound - value[0]
+        visit.bound = out.h + lam * out.g + visit.above
         view.n_visits += 1
         return 0
 
@@ -317,8 +318,8 @@ cdef class LabelPlane:
         else:
             self.fractional(view, slot, out)
         visit.lam, visit.h, visit.g, visit.bound = lam, out.h, out.g, out.h + lam * out.g
-        if visit.bound < value - 1:
-            visit.bound = value - 1
+        visit.above = max(value - 1 - visit.bound, 0)
+        visit.bound += visit.above
         view.n_visits += 1
         return kind
 
@@ -452,7 +453,7 @@ cdef double grid_bound(const View* view, Psi psi) except? -1 nogil:
         g = k * view.unit
         h = INFINITY
         for j in range(view.n_visits):
-            h = min(h, view.visits[j].bound - view.visits[j].lam * g)
+            h = min(h, line_at(&view.visits[j], g))
         value = psi.value(h, g)
         if value > best:
             best = value
@@ -475,12 +476,12 @@ cdef double envelope_bound(const View* view, Psi psi) except? -1 nogil:
     # The lowest line where g begins; of several the steepest.
     for j in range(1, view.n_visits):
         a, b = &view.visits[j], &view.visits[now]
-        at, here = a.bound - a.lam * g, b.bound - b.lam * g
+        at, here = line_at(a, g), line_at(b, g)
         if at < here or (at == here and a.lam > b.lam):
             now = j
     for guard in range(LINES + 1):
         a = &view.visits[now]
-        h = a.bound - a.lam * g
+        h = line_at(a, g)
         # Where does a steeper line cross this one first?
         t, k = view.high, -1
         for j in range(view.n_visits):
@@ -493,7 +494,7 @@ cdef double envelope_bound(const View* view, Psi psi) except? -1 nogil:
                     t, k = at, j
         if t < INFINITY:
             if t > g or k < 0:
-                here = best_between(psi, h, g, a.bound - a.lam * t, t, &share)
+                here = best_between(psi, h, g, line_at(a, t), t, &share)
                 if here > best:
                     best = here
             if k < 0:

@@ -272,7 +272,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
             if view.n_visits == LINES:
                 return 0
             visit = &view.visits[view.n_visits]
-            visit.lam, visit.bound = lam, line
+            visit.lam, visit.bound, visit.h, visit.g, visit.above = lam, line, line, 0, 0
             view.n_visits += 1
             bound = grid_bound(view, self.psi)
             view.n_visits -= 1
