@@ -91,5 +91,7 @@ setup(
         include_path=[stage_pxd()],
         nthreads=0 if sys.platform == "win32" else (os.cpu_count() or 1),
     ),
+    # One compiler per core: pip gives no flag for it.
+    options={"build_ext": {"parallel": os.cpu_count() or 1}},
     zip_safe=False,
 )
