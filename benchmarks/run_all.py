@@ -28,6 +28,8 @@ SCRIPTS = {
     "multiclass": [],
     "jobs": [],
     "quality": [],
+    "searches": [],
+    "surrogates_conll": [],
     "multilabel": [],
     "roof": [],
     "uai": [],
