@@ -270,9 +270,9 @@ def test_one_search_object_for_two_problems():
         costs = rng.integers(0, 4, (5, 5)) * (1 - np.eye(5))
         first, scores = classes_problem(costs, surrogate), rng.normal(size=5)
         before = first.surrogate.trace(0, padded(first, 0, scores))["found"]
-        classes_problem(np.zeros((1, 1)), surrogate)
-        classes_problem(np.ones((17, 17)) - np.eye(17), surrogate)
-        assert first.surrogate.trace(0, padded(first, 0, scores))["found"] == before
+        for other in (np.ones((17, 17)) - np.eye(17), np.zeros((1, 1))):
+            classes_problem(other, surrogate)
+            assert first.surrogate.trace(0, padded(first, 0, scores))["found"] == before
 
 
 def test_trace():

@@ -77,7 +77,7 @@ cdef class Angular(Search):
             if bound <= best * (1 + self.tol):
                 break
             # An oracle with closed sides, or with fractional answers, may come to a halt.
-            if known and alpha - beta >= width * (1 - 1e-9):
+            if known and view.calls > 1 and alpha - beta >= width * (1 - 1e-9):
                 break
             width = alpha - beta
         if bound > best * (1 + self.tol):

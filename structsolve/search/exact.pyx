@@ -30,8 +30,6 @@ cdef class Counting(Search):
         Of no use here.
     """
 
-    cdef Py_ssize_t states
-
     def __init__(self, int max_calls=50, double tol=1e-9):
         super().__init__(max_calls, tol)
         self.name, self.counting = "exact", True
@@ -48,7 +46,11 @@ cdef class Counting(Search):
         cdef double unit, offset
         cdef double[::1] theta = np.zeros(plane.potentials.max_theta + 8)
         cdef char[::1] work = np.zeros(plane.work_bytes + 64, dtype=np.int8)
-        self.states = plane.potentials.layout.node.shape[0]
+        if plane.states == 0:
+            raise ValueError(
+                "search 'exact' needs a loss on nodes, which this structure does not have; use "
+                "search='convex-hull'"
+            )
         for i in range(plane.potentials.n):
             view = plane.begin(i, &theta[0], &work[0])
             most = max(most, self._counts(plane, view, &unit, &offset))
@@ -69,16 +71,16 @@ cdef class Counting(Search):
         for v in range(n):
             row = view.scaled + first + v * stride
             least = row[0]
-            for s in range(1, self.states):
+            for s in range(1, plane.states):
                 least = min(least, row[s])
             offset[0] += least
-            for s in range(self.states):
+            for s in range(plane.states):
                 row[s] -= least
                 if row[s] > 0:
                     top = max(top, row[s])
         for v in range(n):
             row = view.scaled + first + v * stride
-            for s in range(self.states):
+            for s in range(plane.states):
                 if row[s] <= 1e-12 * top:
                     row[s] = 0
                 else:
@@ -93,7 +95,7 @@ cdef class Counting(Search):
         for v in range(n):
             row = view.scaled + first + v * stride
             largest = 0
-            for s in range(self.states):
+            for s in range(plane.states):
                 count = floor(row[s] / unit[0] + 0.5)
                 if count > MOST or fabs(row[s] - count * unit[0]) > 1e-6 * unit[0]:
                     with gil:

@@ -58,6 +58,7 @@ cdef class LabelPlane:
     cdef readonly Loss g_loss, h_loss
     cdef readonly double sign
     cdef readonly Py_ssize_t width          # entries of a fractional point
+    cdef readonly Py_ssize_t states         # of a node; 0 where there are no nodes
     cdef const int* labels
     cdef const int64_t* label_offsets
     cdef object owners

@@ -66,6 +66,8 @@ cdef class LabelPlane:
         self.labels = &label_view[0] if label_view.shape[0] else NULL
         self.label_offsets = &offset_view[0]
         self.longest = int(np.diff(label_offsets).max()) if label_offsets.shape[0] > 1 else 0
+        node = potentials.layout.node
+        self.states = node.shape[0] if node is not None else 0
         self.scratch_bytes = oracle.work_bytes
         if oracle.has_augmented and h_loss is None and sign == 1 and not relaxed:
             self.mode = AUGMENTED
