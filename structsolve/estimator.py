@@ -43,6 +43,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     structure : str or Structure, default="chain"
         Kind of output: a name (``structsolve plugins`` lists them) or an object.
     surrogate : str or object, default="margin"
+        "margin", "slack", "beta:BETA", "generalized:ALPHA,BETA", "micro-f1", "probloss", "log", or
+        an object of :mod:`structsolve.surrogates` with settings of its own.
     loss : str or object, default="hamming"
         "hamming" (a sum over nodes), "normalized-hamming", "zero-one", a
         :class:`~structsolve.CostMatrix` or :class:`~structsolve.ClassWeights`, or what a plugin
@@ -88,7 +90,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     n_features_in_ : int
     feature_names_in_ : ndarray, where X is a data frame
     history_ : list of dict
-        One per pass: ``primal``, ``dual``, ``gap``, ``certified``, ``oracle_calls``, ``seconds``.
+        One per pass: ``primal``, ``dual``, ``gap``, ``certified``, ``oracle_calls``, ``seconds``,
+        and ``calls_per_search`` where the surrogate searches.
     n_iter_ : int
     stop_reason_ : {"converged", "max_iter", "early_stopping", "callback", "interrupted"}
     memory_ : dict of str to int
