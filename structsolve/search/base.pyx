@@ -1,7 +1,8 @@
 """What the searches share: a list of points seen, the best of them, and the bound that is left."""
 
 from libc.math cimport INFINITY
-from .plane cimport FRACTIONAL, LINES, SLOTS, LabelPlane, Point, View, envelope_bound, grid_bound
+from .envelope cimport envelope_bound, grid_bound
+from .plane cimport FRACTIONAL, LINES, SLOTS, LabelPlane, Point, View
 from .psi cimport Psi
 
 

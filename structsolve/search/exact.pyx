@@ -5,7 +5,8 @@ import numpy as np
 from libc.math cimport INFINITY, fabs, floor
 from libc.string cimport memcpy
 from .base cimport Found, Search
-from .plane cimport LabelPlane, Point, View, common_unit
+from .envelope cimport common_unit
+from .plane cimport LabelPlane, Point, View
 from .psi cimport Psi
 
 

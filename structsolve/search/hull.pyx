@@ -2,8 +2,8 @@
 
 from libc.math cimport INFINITY, fabs
 from .base cimport Found, Search
-from .plane cimport (FRACTIONAL, SLOTS, LabelPlane, Point, View, best_between, envelope_bound,
-                     grid_bound)
+from .envelope cimport best_between, envelope_bound, grid_bound
+from .plane cimport FRACTIONAL, SLOTS, LabelPlane, Point, View
 from .psi cimport Psi
 
 

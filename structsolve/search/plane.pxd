@@ -2,7 +2,6 @@
 from libc.stdint cimport int64_t, uint64_t
 from ..operators cimport Loss, Oracle, Parts
 from ..potentials cimport LinearPotentials
-from .psi cimport Psi
 
 cdef enum:
     SLOTS = 40          # points kept at a time
@@ -79,13 +78,3 @@ cdef class LabelPlane:
     cdef int fractional(self, View* view, int slot, Point* out) except -1 nogil
     cdef Py_ssize_t entries(self, View* view, const Point* point, double coef, Py_ssize_t n,
                             int* index, double* value) except -1 nogil
-
-cdef double envelope_bound(const View* view, Psi psi) except? -1 nogil
-# The line of a visit at g; from its point, because bound loses h where lam is large.
-cdef inline double line_at(const Visit* visit, double g) noexcept nogil:
-    return visit.h + visit.lam * (visit.g - g) + visit.above
-
-cdef double grid_bound(const View* view, Psi psi) except? -1 nogil
-cdef double common_unit(double a, double b, double rounding) noexcept nogil
-cdef double best_between(Psi psi, double h0, double g0, double h1, double g1,
-                         double* share) except? -1 nogil

@@ -6,7 +6,8 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int64_t, uint64_t
 from libc.string cimport memcpy
 from ..search.base cimport Found, Search
-from ..search.plane cimport (LABEL, LINES, TRUTH, LabelPlane, Point, View, Visit, grid_bound)
+from ..search.envelope cimport grid_bound
+from ..search.plane cimport LABEL, LINES, TRUTH, LabelPlane, Point, View, Visit
 from ..search.psi cimport Psi
 from .base cimport Cut, Surrogate
 

@@ -1,0 +1,13 @@
+# Bounds of psi below the lines h + lam g <= bound that the oracle's answers are.
+from .plane cimport View, Visit
+from .psi cimport Psi
+
+# The line of a visit at g; from its point, because bound loses h where lam is large.
+cdef inline double line_at(const Visit* visit, double g) noexcept nogil:
+    return visit.h + visit.lam * (visit.g - g) + visit.above
+
+cdef double grid_bound(const View* view, Psi psi) except? -1 nogil
+cdef double common_unit(double a, double b, double rounding) noexcept nogil
+cdef double best_between(Psi psi, double h0, double g0, double h1, double g1,
+                         double* share) except? -1 nogil
+cdef double envelope_bound(const View* view, Psi psi) except? -1 nogil
