@@ -171,6 +171,12 @@ def _counts(problem: Any, axes: dict[str, Any]) -> bool:
     return True
 
 
+def _real(name: str, value: Any) -> float:
+    if not isinstance(value, (int, float, np.number)) or isinstance(value, bool):
+        raise ValueError(f"{name} is {value!r}, expected a number")
+    return float(value)
+
+
 def refuse_wrong_truths(problem: Any) -> None:
     """Refuse a task loss that is not 0 at the truth."""
     from ..sweep import losses
@@ -274,7 +280,7 @@ class Generalized(_Named):
     def make_psi(self) -> Any:
         from ..search import psi
 
-        return psi.Generalized(self.alpha, self.beta)
+        return psi.Generalized(_real("alpha", self.alpha), _real("beta", self.beta))
 
 
 class Beta(_Named):
@@ -317,7 +323,7 @@ class Beta(_Named):
     def make_psi(self) -> Any:
         from ..search import psi
 
-        return psi.Beta(self.beta)
+        return psi.Beta(_real("beta", self.beta))
 
 
 class Log(_Named):
