@@ -128,7 +128,7 @@ def check_found(told, h, g, labels, psi, exact=(), hull=True, cones=False, tol=0
     mixed = [(1 - t) * a[axis] + t * b[axis] for axis in "hg"]
     assert found["value"] == pytest.approx(float(psi.value(*mixed)), abs=close)
     if hull:
-        # A mixture of labels that are there: where it is better, the reference's grid is too coarse.
+        # A mixture of labels that are there: where it is better, the reference's grid is coarse.
         top = max(relaxed_maximum(h, g, psi)[1], found["value"])
         assert top <= found["bound"] + close, (top, found)
     assert found["label_value"] <= found["label_bound"] and found["value"] <= found["bound"]
