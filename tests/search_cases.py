@@ -23,6 +23,9 @@ SURROGATES = {
     "probloss": (ProbLoss, {}, reference.convex_probloss()),
     "probloss-original": (ProbLoss, {"convex": False}, reference.probloss()),
 }
+# All of them, those that resemble another one left to the slow run.
+SLOW = ("generalized", "roots", "steep", "probloss-original")
+NAMES = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in SURROGATES]
 KINDS = (
     "integers", "counts", "normal", "h <= 0", "equal points", "no loss", "huge", "tiny", "one loss",
     "line", "mixed scales",

@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import psi as reference
 
@@ -64,6 +64,7 @@ def side(name, g):
 
 
 @every
+@settings(max_examples=40)
 @given(h=margins, g=losses)
 def test_values_and_slopes(name, h, g):
     ours, theirs = PAIRS[name]
@@ -76,6 +77,7 @@ def test_values_and_slopes(name, h, g):
 
 
 @every
+@settings(max_examples=40)
 @given(h=st.floats(-8, 8), g=st.floats(0.05, 8))
 def test_slopes_are_those_of_differences(name, h, g):
     ours, g, step = PAIRS[name][0], side(name, g), 1e-6

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_cases import (
     KINDS,
+    NAMES,
     SURROGATES,
     check_found,
     classes_problem,
@@ -21,7 +22,7 @@ from structsolve.search import make_search, trace
 from structsolve.surrogates import BiCriteria, Log, Slack
 
 EXACT = ("bisecting", "binary", "sarawagi", "angular")
-names = pytest.mark.parametrize("name", SURROGATES)
+names = pytest.mark.parametrize("name", NAMES)
 kinds = pytest.mark.parametrize("kind", KINDS)
 
 

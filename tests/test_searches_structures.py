@@ -5,7 +5,7 @@ import pytest
 from python_structures import PyChainSpace, PyChainStructure
 from reference import psi as reference
 from scipy.optimize import linprog
-from search_cases import SURROGATES, check_problem, random_chains
+from search_cases import NAMES, check_problem, random_chains
 
 import structsolve
 from structsolve import CostMatrix, faces
@@ -14,7 +14,7 @@ from structsolve.plugins.chain.space import ChainStructure
 from structsolve.potential_faces import score
 from structsolve.surrogates import Beta, Log, Margin, MicroF1, Slack
 
-names = pytest.mark.parametrize("name", SURROGATES)
+names = pytest.mark.parametrize("name", NAMES)
 
 
 @names

@@ -6,7 +6,7 @@ from python_structures import PyChainStructure
 from reference import psi as reference
 from reference.rescaled import enumerated_optimum, rescaled_primal
 from reference.searches import integral_maximum, points, relaxed_maximum
-from search_cases import SURROGATES, make_surrogate, random_chains, random_classes
+from search_cases import NAMES, SURROGATES, make_surrogate, random_chains, random_classes
 from solver_cases import begin, follow
 
 import structsolve
@@ -24,6 +24,7 @@ from structsolve.surrogates import (
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 CONVEX = [name for name, (_, _, psi) in SURROGATES.items() if psi.convex]
+TRAINED = [name for name in NAMES if SURROGATES[name.values[0]][2].convex]
 SOLVERS = {"bcfw": BCFW(), "one-slack": CuttingPlane("one"), "n-slack": CuttingPlane("n")}
 BACKGROUND = 0
 
@@ -43,7 +44,7 @@ def python_chain(rng):
 
 def _short(rng):
     X, Y = random_chains(rng, n=3)[1:]
-    return [x[-2:] for x in X], [y[-2:] for y in Y]
+    return [x[:2] for x in X], [y[:2] for y in Y]
 
 
 def graph(rng):
@@ -117,21 +118,21 @@ def check_cut(case, i, theta, others):
 
 
 @pytest.mark.parametrize("relaxed", [True, False])
-@pytest.mark.parametrize("name", [*SURROGATES, "micro-f1"])
+@pytest.mark.parametrize("name", [*NAMES, "micro-f1"])
 @pytest.mark.parametrize("structure", ["multiclass", "chain", "sets"])
 def test_cuts(structure, name, relaxed):
     settings = {} if relaxed else {"relaxed": False, "max_kbest": 81}
     if structure == "sets" and not relaxed:
         pytest.skip("label sets have neither k-best nor counts: bounds may be open")
-    for seed in range(3):
+    for seed in range(2):
         case = Case(STRUCTURES[structure], name, seed, **settings)
         rng = np.random.default_rng(seed)
         for i in range(case.problem.n):
             weights = [
-                rng.normal(size=case.problem.dim) * 10.0 ** rng.integers(-1, 2) for _ in range(6)
+                rng.normal(size=case.problem.dim) * 10.0 ** rng.integers(-1, 2) for _ in range(4)
             ]
             thetas = [score(case.problem.potentials, i, w) for w in weights]
-            for theta in thetas[:3]:
+            for theta in thetas[:2]:
                 check_cut(case, i, theta, thetas)
 
 
@@ -174,8 +175,10 @@ def check_optimum(case, solver, alpha=0.3, tol=1e-7):
 
 
 @pytest.mark.parametrize("relaxed", [True, False])
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("name", [*CONVEX, "micro-f1"])
+@pytest.mark.parametrize(
+    "solver", ["bcfw", "n-slack", pytest.param("one-slack", marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("name", [*TRAINED, "micro-f1"])
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_one_optimum(structure, name, solver, relaxed):
     settings = {} if relaxed else {"relaxed": False, "max_kbest": 81}
@@ -208,18 +211,18 @@ def test_other_exact_searches_reach_it(search):
     check_optimum(case, CuttingPlane("n"))
 
 
-@pytest.mark.parametrize("name", [*SURROGATES, "micro-f1"])
+@pytest.mark.parametrize("name", [*NAMES, "micro-f1"])
 def test_sgd_comes_near(name):
     for relaxed in (True, False):
         case = Case(chain, name, relaxed=relaxed)
         run = begin(SGD(certify_every=10**6), case.problem, 1.0)
         start = rescaled_primal(np.zeros(case.problem.dim), case.written(), case.psi, 1.0, relaxed)
-        for _ in range(2000):
+        for _ in range(1000):
             run.step()
         value = rescaled_primal(run.weights(), case.written(), case.psi, 1.0, relaxed)
         if case.psi.convex:
             best = enumerated_optimum(case.written(), case.psi, 1.0, relaxed)
-            assert best.lower * (1 - 1e-8) - 1e-9 <= value <= best.value * (1 + 3e-3) + 1e-6
+            assert best.lower * (1 - 1e-8) - 1e-9 <= value <= best.value * (1 + 6e-3) + 1e-6
         else:
             assert value < start
 
