@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import psi as reference
 from search_cases import (
     KINDS,
     SURROGATES,
     check_found,
-    check_problem,
     classes_problem,
     make_surrogate,
     padded,
@@ -18,10 +16,9 @@ from search_cases import (
 )
 
 import structsolve
-from structsolve import CostMatrix, faces
-from structsolve.losses import LabelCount
+from structsolve import faces
 from structsolve.search import make_search, trace
-from structsolve.surrogates import BiCriteria, Log, MicroF1, Slack
+from structsolve.surrogates import BiCriteria, Log, Slack
 
 EXACT = ("bisecting", "binary", "sarawagi", "angular")
 names = pytest.mark.parametrize("name", SURROGATES)
@@ -51,7 +48,7 @@ def check_classes(kind, seed, name, exact, hull=False, **settings):
 def test_the_hull_search_finds_the_relaxed_maximum(kind, name):
     # Where ProbLoss saturates, at margins of 1e4 and losses of 1e-4, rounding leaves 1e-5 open.
     tight = name != "probloss-original" or kind not in ("huge", "mixed scales")
-    for seed in range(10):
+    for seed in range(6):
         calls = check_classes(kind, seed, name, ("hull",) if tight else (), hull=True)
         assert max(calls) <= 8
 
@@ -75,7 +72,7 @@ def test_counting_finds_the_best_label(kind, name):
 @pytest.mark.parametrize("search", EXACT)
 @kinds
 def test_searches_for_slack_rescaling(kind, search):
-    for seed in range(20):
+    for seed in range(12):
         exact = ("label",) if search == "angular" else ()
         calls = check_classes(kind, seed, "slack", exact, search=search)
         check_classes(kind, seed, "slack", exact, search=search, max_kbest=0)
@@ -86,7 +83,7 @@ def test_searches_for_slack_rescaling(kind, search):
 @pytest.mark.parametrize("search", ["convex-hull", *EXACT])
 def test_few_calls_leave_an_honest_bound(search, max_calls):
     for name in SURROGATES if search == "convex-hull" else ("slack",):
-        for kind in KINDS:
+        for kind in KINDS[::2]:
             relaxed = search == "convex-hull"
             given = {"search": search, "max_calls": max_calls, "max_kbest": 0}
             calls = check_classes(kind, 3, name, (), hull=relaxed, relaxed=relaxed, **given)
@@ -108,7 +105,7 @@ def test_stale_memory_changes_no_value(search, name):
         exact = ("hull",) if relaxed else ("label",) if search == "angular" else ()
         if name == "probloss-original":
             exact = ()
-        for _ in range(4):
+        for _ in range(2):
             for i in range(7):
                 old = rng.normal(size=7) * 10.0 ** rng.integers(-4, 5)
                 faces.cut(problem.surrogate, i, padded(problem, i, old))
@@ -119,7 +116,7 @@ def test_stale_memory_changes_no_value(search, name):
                             search == "angular", tol=1e-6)  # fmt: skip
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(
     name=st.sampled_from(list(SURROGATES)),
     scores=st.lists(
@@ -142,104 +139,6 @@ def test_any_plane(name, scores, data):
             told = problem.surrogate.trace(i, padded(problem, i, scores))
             check_found(told, scores - scores[i], costs[i], labels, psi,
                         ("hull",) if relaxed else ("label",), relaxed)  # fmt: skip
-
-
-# ---- chains and other structures -----------------------------------------------------------------
-
-
-@names
-def test_chains(name):
-    for seed in range(4):
-        for loss in (
-            "hamming",
-            "normalized-hamming",
-            "zero-one",
-            CostMatrix([[0, 1, 3], [2, 0, 0.5], [0, 1, 0]]),
-        ):
-            if name.startswith("probloss") and loss in ("normalized-hamming", "zero-one"):
-                continue
-            check_problem(random_chains, seed, name, loss, ("hull",), hull=True)
-            check_problem(random_chains, seed, name, loss, ("label",), relaxed=False)
-            if loss == "hamming":
-                given = {"search": "convex-hull", "relaxed": False, "max_kbest": 81}
-                check_problem(random_chains, seed, name, loss, ("label",), **given)
-
-
-@pytest.mark.parametrize("search", ["bisecting", "binary", "sarawagi"])
-@pytest.mark.parametrize("loss", ["hamming", "zero-one"])
-def test_other_searches_on_chains(search, loss):
-    for seed in range(6):
-        check_problem(random_chains, seed, "slack", loss, (), search=search)
-        check_problem(random_chains, seed, "slack", loss, (), search=search, max_kbest=0)
-
-
-def test_zero_one_loss_with_one_call():
-    """The truth is the first answer; the best other label is not known then."""
-    structure = structsolve.get_structure("chain")
-    X, Y = [np.zeros((2, 1))], [np.array([0, 1])]
-    space = structure.make_space(X, Y)
-    for calls in (1, 2, 3):
-        surrogate = Log(relaxed=False, max_calls=calls)
-        problem = structsolve.Problem(space, space.pack(X, Y), "zero-one", surrogate)
-        theta = np.zeros(problem.surrogate.limits(0)[0])
-        node = space.layout.theta_views(theta, 2, 0)["node"]
-        node[0, 0] = node[1, 1] = 3.0
-        found = problem.surrogate.trace(0, theta)["found"]
-        assert found["label_bound"] >= np.log1p(np.exp(-3)) - 1e-12
-
-
-@pytest.mark.parametrize("background", [0, 2])
-@pytest.mark.parametrize(
-    "settings", [{}, {"relaxed": False}, {"search": "exact"}, {"max_calls": 1}]
-)
-def test_micro_f1_on_chains(background, settings):
-    exact = () if "max_calls" in settings else ("label",) if settings else ("hull",)
-    for seed in range(6):
-        check_problem(
-            random_chains, seed, MicroF1(background, **settings), "hamming", exact,
-            hull=not settings, psi=reference.micro_f1(), count=LabelCount(background),
-        )  # fmt: skip
-
-
-def random_sets(rng):
-    return structsolve.get_structure("multilabel"), *structsolve.get_structure("multilabel").sample(
-        rng, 3, 3
-    )
-
-
-def test_label_sets():
-    for seed in range(6):
-        check_problem(random_sets, seed, "slack", "hamming", ("hull",), hull=True)
-        check_problem(random_sets, seed, "beta", "hamming", ("hull",), hull=True)
-        check_problem(random_sets, seed, "log", "hamming", (), relaxed=False)
-        check_problem(
-            random_sets, seed, MicroF1(), "hamming", ("hull",), hull=True,
-            psi=reference.micro_f1(), count=LabelCount(),
-        )  # fmt: skip
-
-
-def random_graphs(oracle):
-    edges = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [0, 2]])
-
-    def make(rng):
-        X = [(rng.integers(-2, 3, (4, 2)).astype(float), edges) for _ in range(2)]
-        return structsolve.get_structure("mrf", oracle=oracle), X, [[0, 1, 0, 1], [1, 1, 0, 0]]
-
-    return make
-
-
-@pytest.mark.parametrize("oracle", ["auto", "roof-duality", "trws", "lp"])
-def test_graphs(oracle):
-    """Inexact oracles: what they may have missed is in the bound; relaxed ones bound the labels."""
-    make = random_graphs(oracle)
-    for seed in range(3):
-        for name in ("slack", "beta", "log"):
-            check_problem(make, seed, name, "hamming", (), relaxed=False, search="convex-hull")
-        check_problem(make, seed, "slack", "hamming", (), search="bisecting")
-        # The relaxation is larger than the hull of the labels.
-        check_problem(make, seed, "slack", "hamming", (), outer=oracle != "auto")
-        if oracle != "lp":
-            check_problem(make, seed, "slack", "hamming", ("label",), search="angular")
 
 
 # ---- the rest of the interface -------------------------------------------------------------------

@@ -69,7 +69,9 @@ cdef class LabelPlane:
         node = potentials.layout.node
         self.states = node.shape[0] if node is not None else 0
         self.scratch_bytes = oracle.work_bytes
-        if oracle.has_augmented and h_loss is None and sign == 1 and not relaxed:
+        # An inexact oracle tells its bound for scores alone, not for augmented ones.
+        if (oracle.has_augmented and h_loss is None and sign == 1 and not relaxed
+                and (oracle.exact or not g_loss.decomposes)):
             self.mode = AUGMENTED
         elif g_loss.decomposes and (h_loss is None or h_loss.decomposes):
             self.mode = DECOMPOSES
@@ -294,6 +296,8 @@ cdef class LabelPlane:
         visit.above = 0
         if not self.exact and bound > value[0]:
             visit.above = bound - value[0]
+        # What the oracle's comparisons cannot tell apart, among scores of this size.
+        visit.above += 4e-16 * (lam * fabs(out.g) + visit.above)
         visit.bound = out.h + lam * out.g + visit.above
         view.n_visits += 1
         return 0

@@ -1,0 +1,228 @@
+"""Searches on chains, label sets, graphs and Python structures, against enumeration."""
+
+import numpy as np
+import pytest
+from python_structures import PyChainSpace, PyChainStructure
+from reference import psi as reference
+from scipy.optimize import linprog
+from search_cases import SURROGATES, check_problem, random_chains
+
+import structsolve
+from structsolve import CostMatrix, faces
+from structsolve.losses import LabelCount
+from structsolve.plugins.chain.space import ChainStructure
+from structsolve.potential_faces import score
+from structsolve.surrogates import Beta, Log, Margin, MicroF1, Slack
+
+names = pytest.mark.parametrize("name", SURROGATES)
+
+
+@names
+def test_chains(name):
+    for seed in range(2):
+        for loss in (
+            "hamming",
+            "normalized-hamming",
+            "zero-one",
+            CostMatrix([[0, 1, 3], [2, 0, 0.5], [0, 1, 0]]),
+        ):
+            if name.startswith("probloss") and loss in ("normalized-hamming", "zero-one"):
+                continue
+            check_problem(random_chains, seed, name, loss, ("hull",), hull=True)
+            check_problem(random_chains, seed, name, loss, ("label",), relaxed=False)
+            if loss == "hamming":
+                given = {"search": "convex-hull", "relaxed": False, "max_kbest": 81}
+                check_problem(random_chains, seed, name, loss, ("label",), **given)
+
+
+@pytest.mark.parametrize("search", ["bisecting", "binary", "sarawagi"])
+@pytest.mark.parametrize("loss", ["hamming", "zero-one"])
+def test_other_searches_on_chains(search, loss):
+    for seed in range(4):
+        check_problem(random_chains, seed, "slack", loss, (), search=search)
+        check_problem(random_chains, seed, "slack", loss, (), search=search, max_kbest=0)
+
+
+def test_zero_one_loss_with_one_call():
+    """The truth is the first answer; the best other label is not known then."""
+    structure = structsolve.get_structure("chain")
+    X, Y = [np.zeros((2, 1))], [np.array([0, 1])]
+    space = structure.make_space(X, Y)
+    for calls in (1, 2, 3):
+        surrogate = Log(relaxed=False, max_calls=calls)
+        problem = structsolve.Problem(space, space.pack(X, Y), "zero-one", surrogate)
+        theta = np.zeros(problem.surrogate.limits(0)[0])
+        node = space.layout.theta_views(theta, 2, 0)["node"]
+        node[0, 0] = node[1, 1] = 3.0
+        found = problem.surrogate.trace(0, theta)["found"]
+        assert found["label_bound"] >= np.log1p(np.exp(-3)) - 1e-12
+
+
+@pytest.mark.parametrize("background", [0, 2])
+@pytest.mark.parametrize(
+    "settings", [{}, {"relaxed": False}, {"search": "exact"}, {"max_calls": 1}]
+)
+def test_micro_f1_on_chains(background, settings):
+    exact = () if "max_calls" in settings else ("label",) if settings else ("hull",)
+    for seed in range(4):
+        check_problem(
+            random_chains, seed, MicroF1(background, **settings), "hamming", exact,
+            hull=not settings, psi=reference.micro_f1(), count=LabelCount(background),
+        )  # fmt: skip
+
+
+def random_sets(rng):
+    return structsolve.get_structure("multilabel"), *structsolve.get_structure("multilabel").sample(
+        rng, 3, 3
+    )
+
+
+def test_label_sets():
+    for seed in range(4):
+        check_problem(random_sets, seed, "slack", "hamming", ("hull",), hull=True)
+        check_problem(random_sets, seed, "beta", "hamming", ("hull",), hull=True)
+        check_problem(random_sets, seed, "log", "hamming", (), relaxed=False)
+        check_problem(
+            random_sets, seed, MicroF1(), "hamming", ("hull",), hull=True,
+            psi=reference.micro_f1(), count=LabelCount(),
+        )  # fmt: skip
+
+
+def random_graphs(oracle):
+    edges = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [0, 2]])
+
+    def make(rng):
+        X = [(rng.integers(-2, 3, (4, 2)).astype(float), edges) for _ in range(2)]
+        return structsolve.get_structure("mrf", oracle=oracle), X, [[0, 1, 0, 1], [1, 1, 0, 0]]
+
+    return make
+
+
+@pytest.mark.parametrize("oracle", ["auto", "roof-duality", "trws", "lp"])
+def test_graphs(oracle):
+    """Inexact oracles: what they may have missed is in the bound; relaxed ones bound the labels."""
+    make = random_graphs(oracle)
+    for seed in range(3):
+        for name in ("slack", "beta", "log"):
+            check_problem(make, seed, name, "hamming", (), relaxed=False, search="convex-hull")
+        check_problem(make, seed, "slack", "hamming", (), search="bisecting")
+        # The relaxation is larger than the hull of the labels.
+        check_problem(make, seed, "slack", "hamming", (), outer=oracle != "auto")
+        exact = () if oracle == "lp" else ("label",)
+        check_problem(make, seed, "slack", "hamming", exact, search="angular")
+
+
+def test_cuts_of_fractional_points():
+    """A cut of the relaxation is below its maximum at any other scores."""
+    fractional = 0
+    for oracle in ("lp", "roof-duality"):
+        structure, X, Y = random_graphs(oracle)(np.random.default_rng(0))
+        space = structure.make_space(X, Y)
+        for surrogate in (Slack(), Log(), Beta(0.5), Margin(relaxed=True)):
+            problem = structsolve.Problem(space, space.pack(X, Y), surrogate=surrogate)
+            rng = np.random.default_rng(1)
+            thetas = [score(problem.potentials, 0, rng.normal(size=problem.dim)) for _ in range(12)]
+            cuts = [faces.cut(problem.surrogate, 0, theta) for theta in thetas]
+            for cut, at in zip(cuts, thetas):
+                assert cut.b - at[cut.index] @ cut.value == pytest.approx(cut.bound, rel=1e-7)
+                fractional += bool(np.any(np.abs(cut.value - np.round(cut.value)) > 1e-6))
+                for other, theta in zip(cuts, thetas):
+                    assert other.bound >= cut.b - theta[cut.index] @ cut.value - 1e-7
+    assert fractional > 10
+
+
+# ---- Python structures ---------------------------------------------------------------------------
+
+
+def python_chains(**methods):
+    """Random chains of a space with more methods."""
+
+    class Structure(PyChainStructure):
+        def make_space(self, X, Y, classes=None, fit_intercept=True):
+            native = ChainStructure.make_space(self, X, Y, classes, fit_intercept)
+            return type("Space", (PyChainSpace,), methods).of(native)
+
+    def make(rng):
+        X, Y = random_chains(rng, n=3)[1:]
+        return Structure(), [x[-2:] for x in X], [y[-2:] for y in Y]
+
+    return make
+
+
+def everything(space, examples, i, theta, cost, cone):
+    labels = space.enumerate_labels(examples, i)
+    h = np.array([space.score(examples, i, theta, label) for label in labels]) + cone.h0
+    g = np.array([space.score(examples, i, cost, label) for label in labels]) + cone.g0
+    return labels, h, g
+
+
+def in_cone(space, examples, i, theta, cost, cone):
+    labels, h, g = everything(space, examples, i, theta, cost, cone)
+    above = h >= 0 if np.isinf(cone.alpha) else g <= cone.alpha * h
+    rows = np.flatnonzero(above & (g > cone.beta * h))
+    if not rows.size:
+        return None
+    label = labels[rows[np.argmax((h + cone.lam * g)[rows])]]
+    return space.parts(examples, i, label), label
+
+
+def in_hull_and_cone(space, examples, i, theta, cost, cone):
+    """The linear program over mixtures of labels, with closed sides."""
+    labels, h, g = everything(space, examples, i, theta, cost, cone)
+    rows = [cone.beta * h - g, -h if np.isinf(cone.alpha) else g - cone.alpha * h]
+    answer = linprog(-(h + cone.lam * g), rows, [0, 0], [np.ones_like(h)], [1])
+    if not answer.success:
+        return None
+    share = answer.x
+    if share.max() > 1 - 1e-9:
+        label = labels[share.argmax()]
+        return space.parts(examples, i, label), label
+    parts = [space.parts(examples, i, label) for label in labels]
+    return {b: sum(s * mu[b] for s, mu in zip(share, parts)) for b in parts[0]}, None
+
+
+def second(space, examples, i, theta):
+    """Not the best label, but how much better that may be."""
+    labels, scores = space.ranked(examples, i, theta)
+    return labels[min(1, len(labels) - 1)], float(np.max(scores))
+
+
+@pytest.mark.parametrize(
+    "methods, exact, settings",
+    [
+        ({}, ("hull",), {}),
+        ({}, ("label",), {"relaxed": False}),
+        ({}, (), {"relaxed": False, "max_kbest": 0}),
+        ({}, (), {"search": "bisecting"}),
+        ({"argmax_constrained": in_cone}, ("label",), {"search": "angular"}),
+        ({"argmax_constrained": in_hull_and_cone}, (), {"search": "angular"}),
+        ({"argmax_bounded": second}, (), {}),
+        ({"argmax_bounded": second}, (), {"relaxed": False}),
+        ({"argmax_bounded": second}, (), {"search": "sarawagi"}),
+    ],
+)
+def test_python_structures(methods, exact, settings):
+    make = python_chains(**methods)
+    for seed in range(2):
+        hull = settings.get("relaxed", "search" not in settings)
+        check_problem(make, seed, "slack", "hamming", exact, hull=hull, **settings)
+
+
+def test_inexact_oracles_that_know_the_loss():
+    """argmax_augmented() has no bound to tell: an inexact oracle is asked with costs instead."""
+
+    def loss(space, examples, i, label):
+        return float((np.asarray(label) != examples.label(i)).sum())
+
+    def costs(space, examples, i):
+        return {"node": 1.0 - np.eye(len(space.classes_))[examples.label(i)]}, 0.0
+
+    methods = {
+        "argmax_bounded": second,
+        "argmax_augmented": lambda space, examples, i, theta: examples.label(i),
+        "loss": loss,
+        "loss_costs": costs,
+    }
+    make = python_chains(**methods)
+    check_problem(make, 0, "slack", "hamming", (), hull=True)
+    check_problem(make, 0, "slack", "hamming", (), relaxed=False)
