@@ -311,12 +311,14 @@ cdef double roof_dual(const Model* model, signed char* state, signed char* pairi
         pairing[e] = 0
     if not _network(model, &net, cost, size, position) or max_flow(&net) == INFINITY:
         return -INFINITY
-    _symmetric(model, &net, size, position)
+    # From the flow as it is: its mirror image has rounding of another size in the same arcs, and
+    # together they may leave a way to the sink.  Of nodes reached, those with a negation that is
+    # not make a minimum cut, as the cut and its mirror image are submodular.
     _reach(&net, n, side)
+    _symmetric(model, &net, size, position)
     for p in range(n):
-        # Both of them reached: rounding left a way to the sink that has no weight.
         state[p] = 2 if side[p] == side[n + p] else side[n + p]
-        free |= not side[p] and not side[n + p]
+        free |= state[p] == 2
     if free:
         _components(&net, n, state)
     for e in range(m):
