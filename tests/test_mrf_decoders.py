@@ -81,6 +81,19 @@ def test_roof_duality_of_complete_graphs(n, strength):
         assert again[0] == value and (again[1] == state).all() and (again[2] == pairing).all()
 
 
+@pytest.mark.parametrize("seed", [38, 205, 364, 471, 488, 581])
+def test_roof_duality_where_edges_differ_by_far(seed):
+    """Rounding of a large flow is more than a small edge carries, and opens no way to the sink."""
+    rng = np.random.default_rng(seed)
+    n = 34
+    ends = np.transpose(np.triu_indices(n, 1))
+    ends = ends[rng.random(len(ends)) < 0.4]
+    pair = rng.normal(size=(len(ends), 4)) * 10.0 ** rng.integers(-3, 7, (len(ends), 1))
+    unary = rng.normal(size=2 * n) * 10.0 ** rng.integers(-3, 7)
+    model = GraphModel([2] * n, ends, unary, pair.ravel())
+    assert roof_duality(model)[0] == pytest.approx(relaxation(model), abs=1e-7 * size(model))
+
+
 def test_roof_duality_of_a_submodular_grid_is_the_best_labeling():
     rng = np.random.default_rng(0)
     grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(30, 30))

@@ -9,6 +9,9 @@ cdef Py_ssize_t roof_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil
 # states of no use) where no mu avoids what is forbidden.  Every model.states[v] is 1 or 2.
 cdef double roof_dual(const Model* model, signed char* state, signed char* pairing,
                       char* work) noexcept nogil
+# The same for models of any size; small ones go another way (see _small_roof).
+cdef double network_roof(const Model* model, signed char* state, signed char* pairing,
+                         char* work) noexcept nogil
 # <theta, mu> of the mu that such states and pairings describe.
 cdef double half_integral_score(const Model* model, const signed char* state,
                                 const signed char* pairing) noexcept nogil

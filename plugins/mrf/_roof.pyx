@@ -3,15 +3,18 @@
 The relaxation has half-integral solutions (Hammer, Hansen, Simeone 1984), which are the minimum
 cuts of a graph with two nodes p and p' for each node of the model, p' standing for its negation
 (Boros, Hammer 2002; Kolmogorov, Rother 2007).  State 0 of p means p on the source's side and p' on
-the sink's, state 1 the other way round, and one half that both are on the same side.
+the sink's, state 1 the other way round, and one half that both are on the same side.  Small models
+go a way of their own (``_small_roof``), this is the one for all others.
 """
 
 import numpy as np
 
 from libc.math cimport INFINITY, fabs
+from libc.string cimport memset
 from structsolve.maxflow cimport Network, max_flow, maxflow_bytes, place_network
 
 from structsolve.plugins.mrf._model cimport GraphModel, Model
+from structsolve.plugins.mrf._small_roof cimport small_roof, small_roof_bytes
 
 # A sum within this factor of its largest terms is rounding, and is taken for the zero it would be.
 cdef double ROUNDING = 1e-15
@@ -101,7 +104,8 @@ cdef inline Edge _energy(const double* t, int states_u, int states_v) noexcept n
 
 
 cdef Py_ssize_t roof_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil:
-    return (maxflow_bytes(2 * n, 2 * m) + 8) / 8 * 8 + 2 * n * sizeof(double) + 2 * m * sizeof(int)
+    cdef Py_ssize_t small = small_roof_bytes(n), flow = (maxflow_bytes(2 * n, 2 * m) + 8) / 8 * 8
+    return max(small, <Py_ssize_t>(flow + 2 * n * sizeof(double) + 2 * m * sizeof(int)))
 
 
 cdef bint _network(const Model* model, Network* net, double* cost, double* size,
@@ -271,62 +275,81 @@ cdef void _components(const Network* net, Py_ssize_t n, signed char* state) noex
             u = w
 
 
+# Where in its row-major table an edge's score is, by 3 s + t of the states of its ends: the mean of
+# entries FIRST and SECOND.  8 is for equal states of half nodes, 9 for different ones.
+cdef int* FIRST = [0, 1, 0, 2, 3, 2, 0, 1, 0, 1]
+cdef int* SECOND = [0, 1, 1, 2, 3, 3, 2, 3, 3, 2]
+
+
 cdef double half_integral_score(const Model* model, const signed char* state,
                                 const signed char* pairing) noexcept nogil:
+    # No branches but on the shape: states are as good as random.  Halves first, so that no sum of
+    # two overflows.
     cdef double total = 0
     cdef Py_ssize_t v, e
-    cdef int s, t, k
+    cdef int s, t, code
     cdef const double* theta
     for v in range(model.n):
         theta = model.unary + model.unary_at[v]
-        total += (theta[0] + theta[1]) / 2 if state[v] == 2 else theta[state[v]]
+        total += theta[state[v] == 1] / 2 + theta[state[v] != 0] / 2
     for e in range(model.m):
         theta = model.pair + model.pair_at[e]
         s, t = state[model.ends[2 * e]], state[model.ends[2 * e + 1]]
-        k = model.states[model.ends[2 * e + 1]]
-        if s < 2 and t < 2:
-            total += theta[s * k + t]
-        elif s < 2:
-            total += (theta[s * k] + theta[s * k + 1]) / 2
-        elif t < 2:
-            total += (theta[t] + theta[k + t]) / 2
-        else:
-            total += ((theta[1] + theta[2]) if pairing[e] else (theta[0] + theta[3])) / 2
+        code = 3 * s + t + pairing[e]
+        if model.states[model.ends[2 * e + 1]] == 2:
+            total += theta[FIRST[code]] / 2 + theta[SECOND[code]] / 2
+        else:       # a column: t is 0
+            total += theta[s == 1] / 2 + theta[s != 0] / 2
     return total
 
 
-cdef double roof_dual(const Model* model, signed char* state, signed char* pairing,
-                      char* work) noexcept nogil:
-    cdef Py_ssize_t n = model.n, m = model.m, p, e
-    cdef Network net = place_network(2 * n, 2 * m, work)
-    cdef double* cost = <double*>(work + (maxflow_bytes(2 * n, 2 * m) + 8) / 8 * 8)
-    cdef double* size = cost + n
-    cdef int* position = <int*>(size + n)
-    cdef signed char* side = <signed char*>(net.work + 8 * n)
+cdef double _value(const Model* model, const signed char* state,
+                   signed char* pairing) noexcept nogil:
+    # Pairs half nodes as is best, and returns the score.
+    cdef Py_ssize_t e
     cdef const double* theta
-    cdef bint free = False
-    for p in range(n):
-        state[p] = 0
-    for e in range(m):
-        pairing[e] = 0
-    if not _network(model, &net, cost, size, position) or max_flow(&net) == INFINITY:
-        return -INFINITY
-    _symmetric(model, &net, size, position)
-    _reach(&net, n, side)
-    for p in range(n):
-        # Both of them reached: rounding left a way to the sink that has no weight.
-        state[p] = 2 if side[p] == side[n + p] else side[n + p]
-        free |= not side[p] and not side[n + p]
-    if free:
-        _components(&net, n, state)
-    for e in range(m):
-        if state[model.ends[2 * e]] == 2 and state[model.ends[2 * e + 1]] == 2:
+    for e in range(model.m):
+        pairing[e] = state[model.ends[2 * e]] == 2 and state[model.ends[2 * e + 1]] == 2
+        if pairing[e]:
             theta = model.pair + model.pair_at[e]
             pairing[e] = theta[1] + theta[2] > theta[0] + theta[3]
     return half_integral_score(model, state, pairing)
 
 
-def roof_duality(GraphModel model not None, Py_ssize_t repeat=1):
+cdef double roof_dual(const Model* model, signed char* state, signed char* pairing,
+                      char* work) noexcept nogil:
+    if small_roof(model, state, work):
+        return _value(model, state, pairing)
+    return network_roof(model, state, pairing, work)
+
+
+cdef double network_roof(const Model* model, signed char* state, signed char* pairing,
+                         char* work) noexcept nogil:
+    cdef Py_ssize_t n = model.n, m = model.m, p
+    cdef Network net = place_network(2 * n, 2 * m, work)
+    cdef double* cost = <double*>(work + (maxflow_bytes(2 * n, 2 * m) + 8) / 8 * 8)
+    cdef double* size = cost + n
+    cdef int* position = <int*>(size + n)
+    cdef signed char* side = <signed char*>(net.work + 8 * n)
+    cdef bint free = False
+    memset(state, 0, n)
+    memset(pairing, 0, m)
+    if not _network(model, &net, cost, size, position) or max_flow(&net) == INFINITY:
+        return -INFINITY
+    # From the flow as it is: its mirror image has rounding of another size in the same arcs, and
+    # together they may leave a way to the sink.  Of nodes reached, those with a negation that is
+    # not make a minimum cut, as the cut and its mirror image are submodular.
+    _reach(&net, n, side)
+    _symmetric(model, &net, size, position)
+    for p in range(n):
+        state[p] = 2 if side[p] == side[n + p] else side[n + p]
+        free |= state[p] == 2
+    if free:
+        _components(&net, n, state)
+    return _value(model, state, pairing)
+
+
+def roof_duality(GraphModel model not None, Py_ssize_t repeat=1, bint small=True):
     """Return the maximum of the linear relaxation of a two-state model, and where it lies.
 
     Parameters
@@ -335,6 +358,8 @@ def roof_duality(GraphModel model not None, Py_ssize_t repeat=1):
         Every node has one or two states.
     repeat : int, default=1
         How often to solve it, for timing.
+    small : bool, default=True
+        Whether small models are solved in their own way, to compare.
 
     Returns
     -------
@@ -372,9 +397,11 @@ def roof_duality(GraphModel model not None, Py_ssize_t repeat=1):
     if n > 2**28 or m > 2**28:
         raise ValueError(f"model: found {n} nodes and {m} edges, expected at most 2**28 of each")
     cdef signed char[::1] state = np.zeros(n, np.int8), pairing = np.zeros(m + 1, np.int8)
-    cdef double[::1] work = np.zeros(roof_bytes(n, m) // 8 + 1)
+    cdef double[::1] work = np.empty(roof_bytes(n, m) // 8 + 1)
     cdef double value = 0
     with nogil:
         for _ in range(max(repeat, 1)):
-            value = roof_dual(&model.model, &state[0], &pairing[0], <char*>&work[0])
+            value = (roof_dual if small else network_roof)(
+                &model.model, &state[0], &pairing[0], <char*>&work[0]
+            )
     return value, np.asarray(state), np.asarray(pairing)[:m]

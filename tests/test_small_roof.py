@@ -1,0 +1,114 @@
+"""Roof duality of small models, on words of bits, against its way for large ones and HiGHS."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference.graphs import (
+    KINDS,
+    NONE,
+    fewest_halves,
+    half_integral_score,
+    random_model,
+    relaxation,
+    scores,
+    size,
+)
+
+from structsolve.plugins.mrf._model import GraphModel
+from structsolve.plugins.mrf._roof import roof_duality
+
+LIMIT = 32  # nodes that fit into a word, each with its negation
+SEEDS = st.integers(0, 2**32 - 1)
+FROM = st.sampled_from(KINDS)
+
+
+def check(model, kind):
+    """Both ways agree, and what they say is a point of the value that they claim."""
+    close = 1e-11 * size(model) * (1 + len(model.states) + len(model.ends))
+    value, state, pairing = roof_duality(model)
+    other, other_state, other_pairing = roof_duality(model, small=False)
+    if value == NONE or other == NONE:
+        assert value == other
+        return value, state
+    assert value == pytest.approx(other, abs=close)
+    for s, p in ((state, pairing), (other_state, other_pairing)):
+        assert half_integral_score(model, s, p) == pytest.approx(value, abs=close)
+        assert (s < np.where(model.states == 2, 3, 1)).all() and s.min() >= 0
+        assert not p[(s[model.ends] != 2).any(axis=1)].any()
+    # Where entries differ in size by far, rounding of the large ones blurs the small ones.
+    if kind != "mixed":
+        assert (state == 2).sum() == (other_state == 2).sum()
+    again = roof_duality(model, repeat=2)
+    assert again[0] == value and (again[1] == state).all() and (again[2] == pairing).all()
+    return value, state
+
+
+def weakened(model, factor):
+    """Weak nodes leave more to their edges, and so more nodes open."""
+    finite = np.isfinite(model.unary)
+    unary = np.where(finite, np.where(finite, model.unary, 0) * factor, model.unary)
+    return GraphModel(model.states, model.ends, unary, model.pair)
+
+
+@settings(max_examples=3000, deadline=None)
+@given(SEEDS, FROM, st.sampled_from([3, 6, 10, 20, LIMIT, LIMIT + 1]), st.sampled_from([0, 0.1, 1]))
+def test_both_ways_agree(seed, kind, most, factor):
+    check(weakened(random_model(np.random.default_rng(seed), most, 2, kind), factor), kind)
+
+
+@settings(max_examples=500, deadline=None)
+@given(SEEDS, FROM, st.booleans())
+def test_no_optimum_has_fewer_halves(seed, kind, small):
+    model = random_model(np.random.default_rng(seed), 6, 2, kind)
+    value, state, _ = roof_duality(model, small=small)
+    if kind != "mixed" and value > NONE:
+        assert (state == 2).sum() == fewest_halves(model, value, 1e-9 * size(model))
+
+
+@pytest.mark.parametrize("kind", ["normal", "ties", "tenths", "huge"])
+@pytest.mark.parametrize("n", [1, 2, LIMIT - 1, LIMIT, LIMIT + 1])
+def test_sizes_around_the_limit(n, kind):
+    rng = np.random.default_rng(n)
+    for strength in (0, 1, n / 4):
+        ends = np.transpose(np.triu_indices(n, 1))
+        unary = strength * scores(rng, kind, 2 * n)
+        model = GraphModel([2] * n, ends, unary, scores(rng, kind, 4 * len(ends)))
+        value, state = check(model, kind)
+        assert value == pytest.approx(relaxation(model), abs=1e-7 * size(model) * n)
+        if strength == 0 and n >= LIMIT - 1 and kind == "normal":
+            assert (state == 2).all()
+
+
+@settings(max_examples=600, deadline=None)
+@given(SEEDS, st.integers(0, 12), st.integers(1, 6), st.sampled_from(["normal", "ties", "tenths"]))
+def test_ways_there_and_back(seed, stick, ring, kind):
+    """A path to a ring that cannot be satisfied: flow comes back along the arcs it went by."""
+    rng = np.random.default_rng(seed)
+    n = stick + 2 * ring + 1
+    ends = [(v, v + 1) for v in range(n - 1)] + ([(n - 1, stick)] if ring else [])
+    c = 1 + np.abs(scores(rng, kind, len(ends)))
+    apart = rng.random(len(ends)) < 0.5
+    # An odd number of edges of the ring wants its ends to differ.
+    apart[-1] ^= apart[stick:].sum() % 2 == 0
+    pair = np.where(apart[:, None], [[0.0, 1, 1, 0]], [[1.0, 0, 0, 1]]) * c[:, None]
+    unary = np.zeros((n, 2))
+    unary[0] = scores(rng, kind, 2)
+    unary[rng.integers(n)] += scores(rng, kind, 2) / 4
+    order = rng.permutation(n)
+    model = GraphModel(
+        [2] * n, order[np.array(ends)], unary[np.argsort(order)].ravel(), pair.ravel()
+    )
+    value, _ = check(model, kind)
+    assert value == pytest.approx(relaxation(model), abs=1e-7 * size(model) * n)
+
+
+@pytest.mark.parametrize("scale", [5e-324, 1e-320, 1e-300, 1e290])
+def test_scores_at_the_ends_of_the_range(scale):
+    rng = np.random.default_rng(0)
+    for n in (2, 5, 9, LIMIT):
+        for _ in range(20):
+            ends = np.transpose(np.triu_indices(n, 1))
+            numbers = [rng.integers(-3, 4, k) * scale for k in (2 * n, 4 * len(ends))]
+            value, state, _ = roof_duality(GraphModel([2] * n, ends, *numbers))
+            assert np.isfinite(value) and set(state) <= {0, 1, 2}
