@@ -89,15 +89,3 @@ def structsolve_parts(space, examples):
         from ._operators import QuotaParts
 
         return QuotaParts(examples.offsets, space.structure.most, space.layout.shared_size)
-
-
-@hookimpl
-def structsolve_surrogates():
-    from structsolve.surrogates import BiCriteria
-
-    def gentle():
-        from ._operators import Gentle
-
-        return BiCriteria(Gentle())
-
-    return [Named("gentle", gentle, "slack rescaling of half the margin")]
