@@ -88,9 +88,9 @@ def plain(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory):
-    """An environment with all four packages."""
+    """An environment with all five packages."""
     environment = Environment(tmp_path_factory.mktemp("full"))
-    for name in ("pure", "native", "fastchain", "wrong"):
+    for name in ("pure", "native", "fastchain", "gentle", "wrong"):
         environment.install(f"structsolve-{name}")
     return environment
 
@@ -128,6 +128,25 @@ def test_they_train_save_and_load(full, name):
         "print(model.score(X, Y), type(again.structure).__name__)\n"
     )
     assert float(out.split()[0]) > 0.9
+
+
+def test_a_surrogate_with_a_compiled_psi(full):
+    out = full.run(
+        "import numpy as np\n"
+        "from structsolve import StructuredSVM\n"
+        "from structsolve.surrogates import BiCriteria\n"
+        "class Gentle:\n"
+        "    affine = True\n"
+        "    def value(self, h, g): return (h / 2 + 1) * g\n"
+        "    def partials(self, h, g): return g / 2, h / 2 + 1\n"
+        "rng = np.random.default_rng(0)\n"
+        "X = [rng.normal(size=(4, 3)) for _ in range(8)]\n"
+        "Y = [rng.integers(0, 2, 4) for _ in X]\n"
+        "found = [StructuredSVM('chain', surrogate=s, alpha=0.1, tol=1e-6).fit(X, Y).history_[-1]\n"
+        "         for s in ('gentle', BiCriteria(Gentle()))]\n"
+        "print(found[0]['primal'] == found[1]['primal'], 0 <= found[0]['gap'] < 0.01)\n"
+    )
+    assert out.split() == ["True", "True"]
 
 
 def test_another_oracle_for_chain(full, plain):

@@ -76,58 +76,8 @@ cdef double _worth(const Model* model, const int* label, Py_ssize_t v) noexcept 
     return total
 
 
-cdef class LabelSetHamming(Loss):
-    """Number of labels that are wrongly on or off, or its mean over the labels.
-
-    Parameters
-    ----------
-    labels : ndarray of int32 of shape (n * L,)
-        Which labels are on, row by row.
-    shape : GraphShape
-    normalised : bool
-        Divide by L.
-    """
-
-    cdef const int* labels
-    cdef Py_ssize_t L, start
-    cdef double weight
-    cdef GraphShape shape
-    cdef object owners
-
-    def __init__(self, labels, GraphShape shape, bint normalised=False):
-        cdef const int[::1] view = labels
-        self.owners = labels
-        self.labels = &view[0]
-        self.shape, self.L, self.start = shape, shape.max_nodes, shape.node_start
-        self.weight = 1.0 / self.L if normalised else 1.0
-        self.decomposes = True
-        self.averaged = normalised
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
-        return self.shape.limits(i)
-
-    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
-        cdef Py_ssize_t v, wrong = 0
-        cdef const int* truth = self.labels + i * self.L
-        for v in range(self.L):
-            wrong += truth[v] != label[v]
-        return self.weight * wrong
-
-    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
-        # A label that is off costs 1 when it is turned on; one that is on saves 1.
-        cdef Py_ssize_t v, on = 0
-        cdef const int* truth = self.labels + i * self.L
-        cdef double* row = theta + self.start
-        scale *= self.weight
-        for v in range(self.L):
-            row[v] += scale * (1 - 2 * truth[v])
-            on += truth[v]
-        return scale * on
-
-
-cdef class LabelSetCount(Loss):
-    """Number of labels in a set and in the true set: what micro-F1 divides by.
+cdef class LabelSetLoss(Loss):
+    """What the losses of label sets share.
 
     Parameters
     ----------
@@ -151,6 +101,47 @@ cdef class LabelSetCount(Loss):
     def limits(self, Py_ssize_t i):
         """Sizes of example ``i``, for ``structsolve.faces``."""
         return self.shape.limits(i)
+
+
+cdef class LabelSetHamming(LabelSetLoss):
+    """Number of labels that are wrongly on or off, or its mean over the labels.
+
+    Parameters
+    ----------
+    labels, shape
+        As of LabelSetLoss.
+    normalised : bool
+        Divide by L.
+    """
+
+    cdef double weight
+
+    def __init__(self, labels, GraphShape shape, bint normalised=False):
+        super().__init__(labels, shape)
+        self.weight = 1.0 / self.L if normalised else 1.0
+        self.averaged = normalised
+
+    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
+        cdef Py_ssize_t v, wrong = 0
+        cdef const int* truth = self.labels + i * self.L
+        for v in range(self.L):
+            wrong += truth[v] != label[v]
+        return self.weight * wrong
+
+    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
+        # A label that is off costs 1 when it is turned on; one that is on saves 1.
+        cdef Py_ssize_t v, on = 0
+        cdef const int* truth = self.labels + i * self.L
+        cdef double* row = theta + self.start
+        scale *= self.weight
+        for v in range(self.L):
+            row[v] += scale * (1 - 2 * truth[v])
+            on += truth[v]
+        return scale * on
+
+
+cdef class LabelSetCount(LabelSetLoss):
+    """Number of labels in a set and in the true set: what micro-F1 divides by."""
 
     cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
         cdef Py_ssize_t v, on = 0

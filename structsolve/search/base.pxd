@@ -13,6 +13,9 @@ cdef struct Found:
     double lam          # where the search ended: a good start for the next
 
 
+cdef int best_label(const View* view, Psi psi, double* value) except -1 nogil
+
+
 cdef class Search:
     cdef readonly str name
     cdef readonly int max_calls

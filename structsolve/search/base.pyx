@@ -6,6 +6,19 @@ from .plane cimport FRACTIONAL, LINES, SLOTS, LabelPlane, Point, View
 from .psi cimport Psi
 
 
+cdef int best_label(const View* view, Psi psi, double* value) except -1 nogil:
+    """The best of the points that are labels, and psi there."""
+    cdef double found
+    cdef int j, best = 0        # the truth
+    value[0] = psi.value(view.points[0].h, view.points[0].g)
+    for j in range(1, view.n):
+        if view.points[j].kind != FRACTIONAL:
+            found = psi.value(view.points[j].h, view.points[j].g)
+            if found > value[0]:
+                best, value[0] = j, found
+    return best
+
+
 cdef class Search:
     """Finds the largest ``psi(h, g)`` over the labels of one example with few oracle calls.
 
@@ -70,14 +83,7 @@ cdef class Search:
 
     cdef int close(self, View* view, Psi psi, Found* out, double bound) except -1 nogil:
         """Best label among the points, and a bound that is known."""
-        cdef double value
-        cdef int j
-        out.label, out.label_value = 0, psi.value(view.points[0].h, view.points[0].g)
-        for j in range(1, view.n):
-            if view.points[j].kind != FRACTIONAL:
-                value = psi.value(view.points[j].h, view.points[j].g)
-                if value > out.label_value:
-                    out.label, out.label_value = j, value
+        out.label = best_label(view, psi, &out.label_value)
         out.bound = bound
         if out.bound < out.value:
             out.bound = out.value

@@ -4,6 +4,7 @@ import numpy as np
 
 from libc.math cimport INFINITY, fabs, floor
 from libc.string cimport memcpy
+from ..alignment cimport align
 from .base cimport Found, Search
 from .envelope cimport common_unit
 from .plane cimport LabelPlane, Point, View
@@ -12,10 +13,6 @@ from .psi cimport Psi
 
 # Largest count of a node; the work grows with its square.
 cdef double MOST = 1000
-
-
-cdef inline char* _align(char* p) noexcept nogil:
-    return p + (64 - (<size_t>p) % 64) % 64
 
 
 cdef class Counting(Search):
@@ -117,9 +114,9 @@ cdef class Counting(Search):
         cdef double unit, offset, value, h, best = -INFINITY
         cdef Py_ssize_t most = self._counts(plane, view, &unit, &offset), c, j, pick = -1
         cdef Py_ssize_t length = plane.label_size(view.i), size
-        cdef double* values = <double*>_align(work)
-        cdef int* labels = <int*>_align(<char*>(values + most + 1))
-        cdef char* scratch = _align(<char*>(labels + (most + 1) * length))
+        cdef double* values = <double*>align(work)
+        cdef int* labels = <int*>align((values + most + 1))
+        cdef char* scratch = align((labels + (most + 1) * length))
         cdef const double* theta = view.theta
         cdef bint known
         cdef Point found

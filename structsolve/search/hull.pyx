@@ -1,9 +1,9 @@
 """Convex hull search: any quasi-concave psi, exact over the hull of the labels' points."""
 
 from libc.math cimport INFINITY, fabs
-from .base cimport Found, Search
+from .base cimport Found, Search, best_label
 from .envelope cimport best_between, envelope_bound, grid_bound
-from .plane cimport FRACTIONAL, SLOTS, LabelPlane, Point, View
+from .plane cimport SLOTS, LabelPlane, Point, View
 from .psi cimport Psi
 
 
@@ -208,13 +208,8 @@ cdef class ConvexHull(Search):
 
     cdef bint _settled(self, const View* view, Psi psi) except -1 nogil:
         """Can no label be better than the best one seen?"""
-        cdef double best = -INFINITY, value
-        cdef Py_ssize_t j
-        for j in range(view.n):
-            if view.points[j].kind != FRACTIONAL:
-                value = psi.value(view.points[j].h, view.points[j].g)
-                if value > best:
-                    best = value
+        cdef double best
+        best_label(view, psi, &best)
         return grid_bound(view, psi) <= best + self.tol * fabs(best)
 
     cdef bint _between(self, const View* view, const Point* point, double lam) noexcept nogil:

@@ -10,6 +10,7 @@ import numpy as np
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, memset
+from ..alignment cimport align
 from ..operators cimport Cone, Loss, Oracle, Parts
 from ..potentials cimport LinearPotentials
 from .envelope cimport common_unit
@@ -23,10 +24,6 @@ cdef enum:
 
 # Largest multiple of a unit that a loss may be to count as counting.
 cdef double MOST = 1000
-
-
-cdef inline char* _align(char* p) noexcept nogil:
-    return p + (64 - (<size_t>p) % 64) % 64
 
 
 cdef class LabelPlane:
@@ -98,28 +95,28 @@ cdef class LabelPlane:
 
     cdef View* begin(self, Py_ssize_t i, const double* theta, char* work) except NULL nogil:
         """Lay out the work memory; the truth is the first point."""
-        cdef View* view = <View*>_align(work)
+        cdef View* view = <View*>align(work)
         cdef Py_ssize_t doubles = self.potentials.max_theta + 8
         cdef const int* truth = self.labels + self.label_offsets[i]
-        cdef char* p = _align(<char*>(view + 1))
+        cdef char* p = align((view + 1))
         view.scaled = <double*>p
-        p = _align(p + 8 * doubles)
+        p = align(p + 8 * doubles)
         view.costs = <double*>p
-        p = _align(p + 8 * doubles)
+        p = align(p + 8 * doubles)
         view.shifts = <double*>p
-        p = _align(p + 8 * doubles)
+        p = align(p + 8 * doubles)
         view.mu = <double*>p
-        p = _align(p + 8 * doubles)
+        p = align(p + 8 * doubles)
         view.values = <double*>p
-        p = _align(p + 8 * (SLOTS + 1) * self.width)
+        p = align(p + 8 * (SLOTS + 1) * self.width)
         view.entry_value = <double*>p
-        p = _align(p + 8 * (self.parts.max_entries + 1))
+        p = align(p + 8 * (self.parts.max_entries + 1))
         view.labels = <int*>p
-        p = _align(p + 4 * (SLOTS + 1) * (self.longest + 1))
+        p = align(p + 4 * (SLOTS + 1) * (self.longest + 1))
         view.index = <int*>p
-        p = _align(p + 4 * (SLOTS + 1) * self.width)
+        p = align(p + 4 * (SLOTS + 1) * self.width)
         view.entry_index = <int*>p
-        view.scratch = _align(p + 4 * (self.parts.max_entries + 1))
+        view.scratch = align(p + 4 * (self.parts.max_entries + 1))
         view.i, view.theta = i, theta
         view.calls = view.n_visits = 0
         view.has_costs = False

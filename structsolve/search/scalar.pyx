@@ -8,7 +8,7 @@ file H = 1 + h; the truth has H = 1, so that the largest H + lam g is always pos
 from libc.math cimport INFINITY, sqrt
 from .base cimport Found, Search
 from .hull cimport first_lam
-from .plane cimport LabelPlane, Point, View
+from .plane cimport LabelPlane, View
 from .psi cimport Psi
 
 
@@ -16,8 +16,8 @@ cdef inline bint _near(double a, double b, double tol) noexcept nogil:
     return b - a <= tol * b
 
 
-cdef class Binary(Search):
-    """Bisects log lam by the slope of the convex ``max_y (H/lam + lam g)^2 / 4``.
+cdef class Scalar(Search):
+    """What the three share.
 
     Parameters
     ----------
@@ -33,15 +33,32 @@ cdef class Binary(Search):
 
     def __init__(self, int max_calls=50, double tol=1e-9, double width=1e-3):
         super().__init__(max_calls, tol)
-        self.name, self.product_only, self.width = "binary", True, width
+        self.product_only, self.width = True, width
+
+    cdef double _start(self, LabelPlane plane, View* view, Psi psi, double lam) except? -1 nogil:
+        """Where the last search ended, or a first guess."""
+        return lam if 0 < lam < INFINITY else first_lam(plane, view, psi)
+
+
+cdef class Binary(Scalar):
+    """Bisects log lam by the slope of the convex ``max_y (H/lam + lam g)^2 / 4``.
+
+    Parameters
+    ----------
+    max_calls, tol, width
+        As of Scalar.
+    """
+
+    def __init__(self, int max_calls=50, double tol=1e-9, double width=1e-3):
+        super().__init__(max_calls, tol, width)
+        self.name = "binary"
 
     cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Found* out,
                  char* work) except -1 nogil:
-        cdef double low = 0, high = INFINITY, best = INFINITY, top = 0, K, H, g, value
+        cdef double low = 0, high = INFINITY, best = INFINITY, top = 0, K, H, g
         cdef int index
         cdef bint known
-        if not 0 < lam < INFINITY:
-            lam = first_lam(plane, view, psi)
+        lam = self._start(plane, view, psi, lam)
         while view.calls < self.max_calls:
             index = self.visit(plane, view, psi, lam, &known)
             H, g = 1 + view.points[index].h, view.points[index].g
@@ -65,24 +82,18 @@ cdef class Binary(Search):
         return self.settle(view, psi, out)
 
 
-cdef class Bisecting(Search):
+cdef class Bisecting(Scalar):
     """Algorithm 1 of the thesis: intervals for H, for g and for lam, until one is empty.
 
     Parameters
     ----------
-    max_calls : int, default=50
-        Oracle calls at most.
-    tol : float, default=1e-9
-        Relative accuracy.
-    width : float, default=1e-3
-        Relative width of the interval of lam at which it ends.
+    max_calls, tol, width
+        As of Scalar.
     """
 
-    cdef double width
-
     def __init__(self, int max_calls=50, double tol=1e-9, double width=1e-3):
-        super().__init__(max_calls, tol)
-        self.name, self.product_only, self.width = "bisecting", True, width
+        super().__init__(max_calls, tol, width)
+        self.name = "bisecting"
 
     cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Found* out,
                  char* work) except -1 nogil:
@@ -90,8 +101,7 @@ cdef class Bisecting(Search):
         cdef double h_low = -INFINITY, h_high = INFINITY, g_low = -INFINITY, g_high = INFINITY
         cdef int index, at_low = -1, at_high = -1
         cdef bint known
-        if not 0 < lam < INFINITY:
-            lam = first_lam(plane, view, psi)
+        lam = self._start(plane, view, psi, lam)
         while view.calls < self.max_calls:
             index = self.visit(plane, view, psi, lam, &known)
             out.lam = lam
@@ -114,7 +124,7 @@ cdef class Bisecting(Search):
         return self.settle(view, psi, out)
 
 
-cdef class SarawagiGupta(Search):
+cdef class SarawagiGupta(Scalar):
     """Golden section on ``F(lam) = max_y H + lam g - 2 sqrt(xi lam)`` (Sarawagi and Gupta 2008).
 
     ``xi`` is the best value known, at first that of the labels of the last search or of the label
@@ -123,19 +133,13 @@ cdef class SarawagiGupta(Search):
 
     Parameters
     ----------
-    max_calls : int, default=50
-        Oracle calls at most.
-    tol : float, default=1e-9
-        Relative accuracy.
-    width : float, default=1e-2
-        Relative width of the interval of lam at which it ends.
+    max_calls, tol, width
+        As of Scalar.
     """
 
-    cdef double width
-
     def __init__(self, int max_calls=50, double tol=1e-9, double width=1e-2):
-        super().__init__(max_calls, tol)
-        self.name, self.product_only, self.width = "sarawagi", True, width
+        super().__init__(max_calls, tol, width)
+        self.name = "sarawagi"
 
     cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Found* out,
                  char* work) except -1 nogil:
@@ -144,7 +148,7 @@ cdef class SarawagiGupta(Search):
         cdef int j
         for j in range(view.n):
             self._raise(view, j, &xi)
-        x = lam if 0 < lam < INFINITY else first_lam(plane, view, psi)
+        x = self._start(plane, view, psi, lam)
         y = 4 * x
         low, high = 0, 4 * y
         a = self._ask(plane, view, psi, x, &xi)

@@ -5,6 +5,7 @@ import numpy as np
 from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int64_t, uint64_t
 from libc.string cimport memcpy
+from ..alignment cimport align
 from ..search.base cimport Found, Search
 from ..search.envelope cimport grid_bound
 from ..search.plane cimport LABEL, LINES, TRUTH, LabelPlane, Point, View, Visit
@@ -16,10 +17,6 @@ from ..blocks import aligned_zeros
 # Labels that an example remembers from its last search.
 cdef enum:
     MEMORY = 16
-
-
-cdef inline char* _align(char* p) noexcept nogil:
-    return p + (64 - (<size_t>p) % 64) % 64
 
 
 cdef class BiCriteriaSurrogate(Surrogate):
@@ -163,7 +160,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
     cdef View* _search(self, Py_ssize_t i, const double* theta, Found* found,
                        char* work) except NULL nogil:
         cdef View* view = self.plane.begin(i, theta, work)
-        cdef char* rest = _align(work + self.plane.work_bytes)
+        cdef char* rest = align(work + self.plane.work_bytes)
         cdef double lam = 0
         cdef int j
         if self.unit.shape[0]:
@@ -182,7 +179,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
                 if view.visits[j].g > 0:
                     found.label_bound = found.label_value
         if self.max_kbest and found.label_bound > found.label_value * (1 + self.search.tol):
-            self._refine(view, found, _align(rest + self.search_bytes))
+            self._refine(view, found, align(rest + self.search_bytes))
         return view
 
     cdef int cut(self, Py_ssize_t i, const double* theta, Cut* cut, char* work) except -1 nogil:
@@ -245,8 +242,8 @@ cdef class BiCriteriaSurrogate(Surrogate):
     cdef int _refine(self, View* view, Found* found, char* work) except -1 nogil:
         """Ask for more and more of the best labels at the last lam, until none can be better."""
         cdef int* labels = <int*>work
-        cdef double* values = <double*>_align(work + self.kbest_labels)
-        cdef char* scratch = _align(<char*>(values + self.max_kbest))
+        cdef double* values = <double*>align(work + self.kbest_labels)
+        cdef char* scratch = align((values + self.max_kbest))
         cdef Py_ssize_t size = self.plane.label_size(view.i), count, k
         cdef Py_ssize_t wanted = 4
         cdef double lam = found.lam, line = INFINITY, value, bound

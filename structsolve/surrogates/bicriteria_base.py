@@ -103,7 +103,6 @@ class BiCriteria(Params):
     def bind(self, problem: Any) -> Any:
         """Return the native surrogate on a problem's examples."""
         from ..search import check_search, make_search
-        from ..search.plane import LabelPlane
         from .bicriteria import BiCriteriaSurrogate
 
         structure = problem.space.structure.name
@@ -127,45 +126,39 @@ class BiCriteria(Params):
         use = (
             relaxed and decomposes and use_relaxation(None, problem.oracle, problem.loss, structure)
         )
-        examples = problem.examples
-        plane = LabelPlane(
-            problem.potentials,
-            problem.oracle,
-            problem.parts,
-            labels=examples.labels,
-            label_offsets=examples.label_offsets,
-            relaxed=use,
-            **axes,
-        )
         return BiCriteriaSurrogate(
-            plane,
+            _plane(problem, axes, use),
             psi,
             search,
             relaxed,
-            examples.label_offsets,
+            problem.examples.label_offsets,
             bool(self.warm_start),
             0 if relaxed else int(self.max_kbest),
         )
 
 
-def _counts(problem: Any, axes: dict[str, Any]) -> bool:
-    """Tell whether the oracle answers for every count, and the loss is one."""
-    from ..search.exact import Counting
+def _plane(problem: Any, axes: dict[str, Any], relaxed: bool) -> Any:
     from ..search.plane import LabelPlane
 
-    if not problem.oracle.has_counts or not axes["g_loss"].decomposes:
-        return False
-    examples = problem.examples
-    plane = LabelPlane(
+    return LabelPlane(
         problem.potentials,
         problem.oracle,
         problem.parts,
-        labels=examples.labels,
-        label_offsets=examples.label_offsets,
+        labels=problem.examples.labels,
+        label_offsets=problem.examples.label_offsets,
+        relaxed=relaxed,
         **axes,
     )
+
+
+def _counts(problem: Any, axes: dict[str, Any]) -> bool:
+    """Tell whether the oracle answers for every count, and the loss is one."""
+    from ..search.exact import Counting
+
+    if not problem.oracle.has_counts or not axes["g_loss"].decomposes:
+        return False
     try:
-        Counting().extra_bytes(plane)
+        Counting().extra_bytes(_plane(problem, axes, False))
     except ValueError:
         return False
     return True

@@ -4,13 +4,10 @@ import numpy as np
 
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy, memset
+from ..alignment cimport align
 from ..operators cimport Loss, Oracle, Parts
 from ..potentials cimport LinearPotentials
 from .base cimport Cut, Surrogate
-
-
-cdef inline char* _align(char* p) noexcept nogil:
-    return p + (64 - (<size_t>p) % 64) % 64
 
 
 cdef class MarginRescaling(Surrogate):
@@ -76,9 +73,9 @@ cdef class MarginRescaling(Surrogate):
         return self.potentials.theta_size(i), None, None
 
     cdef int cut(self, Py_ssize_t i, const double* theta, Cut* cut, char* work) except -1 nogil:
-        cdef double* augmented = <double*>_align(work)
-        cdef int* label = <int*>_align(work + self.theta_bytes)
-        cdef char* scratch = _align(work + self.theta_bytes + self.label_bytes)
+        cdef double* augmented = <double*>align(work)
+        cdef int* label = <int*>align(work + self.theta_bytes)
+        cdef char* scratch = align(work + self.theta_bytes + self.label_bytes)
         cdef const int* truth = self.labels + self.label_offsets[i]
         cdef Py_ssize_t size = self.label_offsets[i + 1] - self.label_offsets[i], j, found
         cdef double value[2]
