@@ -436,6 +436,7 @@ cdef class PythonProjection(Projection):
     def __init__(self, space, examples, str name):
         self.face = _Face(space, examples)
         self.name = name
+        self.gibbs = name == "entropy" and getattr(space, "gibbs", True)
 
     def limits(self, Py_ssize_t i):
         """Sizes of example i, for the checks of :mod:`structsolve.faces`."""

@@ -15,7 +15,7 @@
 
 cdef extern from *:
     """
-    #define STRUCTSOLVE_ABI_NUMBER "2"
+    #define STRUCTSOLVE_ABI_NUMBER "3"
     #if defined(__GNUC__)
     __attribute__((used))
     #endif
@@ -111,10 +111,51 @@ cdef class Loss(Operator):
     cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil
     # theta += scale * c_i; returns scale * const_i.
     cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil
+    # True: L(y, y') = <mu(y), A mu(y')> + const of a prediction y and any truth y'; costs() applies A.
+    cdef readonly bint has_costs
+    # theta += scale * A nu: what each prediction costs on average where truths have marginals nu.
+    # `transposed`: theta += scale * A' nu, what each truth costs where predictions have them.
+    # Returns scale * const.  nu is dense, in theta's layout, padding 0.
+    cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,
+                      double* theta) except? -1 nogil
 
 
+# argmax_{mu in M} G(mu) + <theta, mu> over the hull M of the mu(y), for a concave G that its name
+# tells: "entropy", "euclidean" (-|mu|^2 / 2 over the node parts).
 cdef class Projection(Operator):
-    # marginals <- argmax_{mu in M} G(mu) + <theta, mu>, dense, in theta's layout;
-    # value <- the maximum (the log-partition where G is the entropy).
+    # True: the mean of mu(y) under p(y) ~ exp <theta, mu(y)>; G is its entropy and the value the
+    # log-partition.
+    cdef readonly bint gibbs
+    # True (as it is set before __init__): the value is the maximum.  False: project_bounded() says
+    # by how much it may be missed.
+    cdef readonly bint exact
+    # marginals <- the maximiser, dense, in theta's layout, padding 0; value <- G + <theta, mu> there.
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
                      char* work) except -1 nogil
+    # As project(), and bound <- an upper bound of the maximum (the value, where exact).
+    cdef int project_bounded(self, Py_ssize_t i, const double* theta, double* marginals,
+                             double* value, double* bound, char* work) except -1 nogil
+    # Where marginals pool parts (a transition table sums over positions), G is a function of more:
+    # of a *state* of state_size(i) doubles, linear in the distribution of labels.  False: the state
+    # is the marginals, state_size() the size of theta.
+    cdef readonly bint has_state
+    cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil
+    # project_bounded() with a state in place of the marginals.
+    cdef int project_state(self, Py_ssize_t i, const double* theta, double* state, double* value,
+                           double* bound, char* work) except -1 nogil
+    # state <- that of a label alone.
+    cdef int state_of(self, Py_ssize_t i, const int* label, double* state) except -1 nogil
+    # marginals <- those of a state.
+    cdef int pool(self, Py_ssize_t i, const double* state, double* marginals) except -1 nogil
+    # True: term() and slope() are there.
+    cdef readonly bint has_term
+    # G at a state.
+    cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil
+    # Its derivative at (1 - gamma) a + gamma b towards b; may be infinite at gamma 0 and 1.
+    cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
+                      char* work) except? -1 nogil
+    # labels <- n labels drawn from p(y) ~ exp <theta, mu(y)>, one after the other; `uniforms` has a
+    # number from [0, 1) for each entry of these labels.
+    cdef readonly bint has_samples
+    cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
+                    int* labels, char* work) except -1 nogil

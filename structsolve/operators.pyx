@@ -119,7 +119,15 @@ cdef class Loss(Operator):
         It is 1 for every label but the truth.
     averaged : bool
         It is a mean or a verdict for the whole example, not a sum over its parts.
+    has_costs : bool
+        ``L(y, y') = <mu(y), A mu(y')> + const`` for any prediction y and truth y', and ``costs``
+        applies A.
     """
+
+    cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,
+                      double* theta) except? -1 nogil:
+        _missing(self, "costs")
+        return -1
 
     cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
         _missing(self, "value")
@@ -131,8 +139,66 @@ cdef class Loss(Operator):
 
 
 cdef class Projection(Operator):
-    """Regularised maximiser over the marginal polytope (entropy: the marginals)."""
+    """Maximises ``G(mu) + <theta, mu>`` over the marginal polytope, for a concave G.
+
+    Compiled plugins override ``project``; all else is optional, announced by a flag.  The contract
+    is in ``operators.pxd``.
+
+    Attributes
+    ----------
+    gibbs : bool
+        G is the entropy of the distribution of labels: marginals are exact expectations, and the
+        value is the log-partition.
+    exact : bool
+        ``project`` finds the maximum.  Where it may not, ``project_bounded`` must be there too.
+    has_state : bool
+        G is a function of more than the marginals: ``state_size``, ``project_state``, ``state_of``
+        and ``pool`` are there.
+    has_term : bool
+        Are there ``term`` and ``slope``, G and its derivative along a segment?
+    has_samples : bool
+        Is there ``sample``?
+    """
+
+    def __cinit__(self, *args, **kwargs):
+        self.exact = True
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
                      char* work) except -1 nogil:
         return _missing(self, "project")
+
+    cdef int project_bounded(self, Py_ssize_t i, const double* theta, double* marginals,
+                             double* value, double* bound, char* work) except -1 nogil:
+        if not self.exact:
+            return _missing(self, "project_bounded")
+        self.project(i, theta, marginals, value, work)
+        bound[0] = value[0]
+        return 0
+
+    cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
+        return 0
+
+    cdef int project_state(self, Py_ssize_t i, const double* theta, double* state, double* value,
+                           double* bound, char* work) except -1 nogil:
+        if self.has_state:
+            return _missing(self, "project_state")
+        return self.project_bounded(i, theta, state, value, bound, work)
+
+    cdef int state_of(self, Py_ssize_t i, const int* label, double* state) except -1 nogil:
+        return _missing(self, "state_of")
+
+    cdef int pool(self, Py_ssize_t i, const double* state, double* marginals) except -1 nogil:
+        return _missing(self, "pool")
+
+    cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
+        _missing(self, "term")
+        return -1
+
+    cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
+                      char* work) except? -1 nogil:
+        _missing(self, "slope")
+        return -1
+
+    cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
+                    int* labels, char* work) except -1 nogil:
+        return _missing(self, "sample")

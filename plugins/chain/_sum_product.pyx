@@ -77,6 +77,7 @@ cdef class ChainSumProduct(Projection):
         # Node rows, forward rows, two rows; the table, its exponentials, the tag of both.
         rows = 2 * shape.max_length + 2 + 2 * shape.K
         self.work_bytes = 8 * shape.stride * rows + sizeof(Cache) + 64
+        self.gibbs = True
 
     def limits(self, Py_ssize_t i):
         """Sizes of example ``i``, for ``structsolve.faces``."""

@@ -65,6 +65,7 @@ cdef class MulticlassOracle(Oracle):
         self.has_constrained = True
         self.has_counts = True
         self.work_bytes = 8
+        self.gibbs = True
 
     def limits(self, Py_ssize_t i):
         """Sizes of example ``i``, for ``structsolve.faces``."""

@@ -344,7 +344,7 @@ def check_projections(case: Case) -> None:
                 mu, value = case.project(projection, name, i, theta)
                 if not (np.isfinite(mu).all() and np.isfinite(value)):
                     case.fail(what, f"is finite ({kind} theta)", i, (mu, value), "finite numbers")
-                if name == "entropy":
+                if projection.gibbs:
                     _check_entropy(case, what, i, kind, theta, mu, value)
                 elif kind != "large":
                     _check_hull(case, what, i, mu)
