@@ -44,7 +44,7 @@ def test_native_structures_pass(structure):
     check_structure(structure)
 
 
-@pytest.mark.parametrize("structure", [PyChainStructure(), SubsetStructure()], ids=repr)
+@pytest.mark.parametrize("structure", [PyChainStructure(), SubsetStructure()], ids=lambda found: found.name)
 def test_python_structures_pass(structure):
     check_structure(structure, n_cases=2)
 
