@@ -40,6 +40,13 @@ def structsolve_projection(space, examples, regularizer):
 
 
 @hookimpl(trylast=True)
+def structsolve_max_min(space, loss, potentials):
+    from .projections import node_closed_form
+
+    return node_closed_form(space, loss, potentials)
+
+
+@hookimpl(trylast=True)
 def structsolve_loss(space, examples, loss):
     if hasattr(space, "loss") and loss in getattr(space, "loss_names", ("hamming",)):
         from .adapters import PythonLoss
@@ -67,16 +74,21 @@ def structsolve_surrogates():
         Named("beta", surrogates.Beta, "beta:BETA, h g^BETA + g"),
         Named("log", surrogates.Log, "loss-scaled log loss"),
         Named("probloss", surrogates.ProbLoss, "ProbLoss, convex; probloss:0 as it is printed"),
+        Named("crf", surrogates.CRF, "conditional random field: log-loss"),
+        Named("sparsemap", surrogates.SparseMAP, "squared norm of the node marginals"),
+        Named("max-min", surrogates.MaxMin, "max-min margin (M4N)"),
         Named("micro-f1", surrogates.MicroF1, "micro-f1 or micro-f1:BACKGROUND, 1 - F1"),
     ]
 
 
 @hookimpl
 def structsolve_solvers():
-    from .solvers import BCFW, SGD, CuttingPlane
+    from .solvers import BCFW, GBCFW, SDCA, SGD, CuttingPlane
 
     return [
         Named("bcfw", BCFW, "block-coordinate Frank-Wolfe with cached pairwise steps"),
+        Named("gbcfw", GBCFW, "block-coordinate Frank-Wolfe for crf, sparsemap, max-min"),
+        Named("sdca", SDCA, "stochastic dual coordinate ascent for crf and sparsemap"),
         Named("cutting-plane", CuttingPlane, "one-slack or n-slack cutting planes (BMRM)"),
         Named("sgd", SGD, "stochastic subgradient (Pegasos) with averaging"),
     ]

@@ -97,6 +97,22 @@ def structsolve_projection(space: Any, examples: Any, regularizer: str) -> Any:
 
 
 @hookspec(firstresult=True)
+def structsolve_max_min(space: Any, examples: Any, loss: Any, potentials: Any) -> Any:
+    """Return ``argmax_mu min_nu nu' A mu + <theta, mu>`` for a native loss in closed form, or None.
+
+    It is a ``Projection`` whose G is the minimum over nu.  Without an answer the max-min margin is
+    found by mirror prox over the projections.
+
+    Example::
+
+        @hookimpl
+        def structsolve_max_min(space, examples, loss, potentials):
+            if isinstance(space, RingSpace) and isinstance(loss, RingLoss):
+                return RingMaxMin(space, examples, loss)     # a cdef subclass of Projection
+    """
+
+
+@hookspec(firstresult=True)
 def structsolve_loss(space: Any, examples: Any, loss: Any) -> Any:
     """Return the loss ``loss`` (a name or an object) against the labels of ``examples``, or None.
 

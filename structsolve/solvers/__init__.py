@@ -1,8 +1,9 @@
-"""Solvers: block-coordinate Frank-Wolfe, stochastic subgradients, cutting planes."""
+"""Solvers: block-coordinate Frank-Wolfe, dual coordinate ascent, stochastic subgradients, cutting planes."""
 
 from .bcfw import BCFW
 from .cutting_plane import CuttingPlane
+from .gbcfw import GBCFW, SDCA
 from .sgd import SGD
 from .weight_constraints import LinearConstraint, WeightBounds
 
-__all__ = ["BCFW", "SGD", "CuttingPlane", "LinearConstraint", "WeightBounds"]
+__all__ = ["BCFW", "GBCFW", "SDCA", "SGD", "CuttingPlane", "LinearConstraint", "WeightBounds"]

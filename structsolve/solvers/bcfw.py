@@ -35,7 +35,9 @@ class BCFW(Solver):
     steps : {"auto", "pairwise", "frank-wolfe", "exact"}
         Move weight from the worst cut to the best, or from all to the best.  "exact" maximises
         the dual over the whole variable of an example, which is a projection onto the simplex
-        where labels share no parts (``multiclass``); "auto" does so wherever it can, else pairwise.
+        where labels share no parts (``multiclass``); "auto" does so wherever it can, else pairwise,
+        and surrogates made of a projection (``crf``, ``sparsemap``, ``max-min``) are left to
+        :class:`GBCFW`.
     oracle_calls : int, default=1
         Most oracle calls per visit of an example in an oracle pass; further ones see the scores
         that the steps before them have left.
@@ -120,6 +122,15 @@ class BCFW(Solver):
             if not isinstance(value, (int, np.integer)) or value < least:
                 raise ValueError(f"BCFW: {name} is {value!r}, expected an integer >= {least}")
         self.check(start.problem)
+        if self.steps == "auto":
+            from .gbcfw import GBCFW, has_segments
+
+            if has_segments(start.problem.surrogate):
+                return GBCFW(
+                    sampling=self.sampling,
+                    averaging=self.averaging,
+                    certify_every=self.certify_every,
+                ).start(start)
         return BCFWRun(self, start)
 
 
@@ -145,12 +156,16 @@ class BCFWRun(Run):
     """One optimisation by :class:`BCFW`."""
 
     def __init__(self, solver: BCFW, start: Start):
-        self.solver, self.given = solver, start
         problem = start.problem
         self.exact = exact_steps(solver.steps, problem)
-        self.loop = (SimplexLoop if self.exact else BlockLoop)(
+        loop = (SimplexLoop if self.exact else BlockLoop)(
             problem.potentials, problem.surrogate, problem.weights, start.alpha, solver.max_cuts
         )
+        self._begin(solver, start, loop)
+
+    def _begin(self, solver: Any, start: Start, loop: Any) -> None:
+        self.solver, self.given, self.loop = solver, start, loop
+        problem = start.problem
         self.passes = self.window_start = 0
         self.last_dual = 0.0
         self.best_w = np.zeros(problem.dim)
@@ -183,6 +198,10 @@ class BCFWRun(Run):
                 before, dual = dual, self.dual
                 if dual - before <= solver.cached_gain * gain * visits:
                     break
+        return self._passed(estimate, calls, {"cached_passes": cached, "cuts": self.loop.count})
+
+    def _passed(self, estimate: float, calls: int, more: dict[str, Any]) -> dict[str, Any]:
+        """The record of a pass, certified where it is time."""
         self.last_dual = self.dual
         self.passes += 1
         self.estimate = estimate
@@ -193,10 +212,9 @@ class BCFWRun(Run):
             "gap": estimate,
             "certified": False,
             "oracle_calls": calls,
-            "cached_passes": cached,
-            "cuts": self.loop.count,
+            **more,
         }
-        if near or self.passes % solver.certify_every == 0:
+        if near or self.passes % self.solver.certify_every == 0:
             certificate = self.certify()
             certificate["oracle_calls"] += calls
             record.update(certificate)

@@ -1,7 +1,20 @@
-"""Surrogate losses: what turns a structure's oracle into cuts."""
+"""Surrogate losses: what turns a structure's oracle or projection into cuts."""
 
 from .bicriteria_base import BiCriteria
 from .bicriteria_losses import Beta, Generalized, Log, MicroF1, ProbLoss, Slack
 from .margin_loss import Margin
+from .projected_losses import CRF, MaxMin, SparseMAP
 
-__all__ = ["Beta", "BiCriteria", "Generalized", "Log", "Margin", "MicroF1", "ProbLoss", "Slack"]
+__all__ = [
+    "CRF",
+    "Beta",
+    "BiCriteria",
+    "Generalized",
+    "Log",
+    "Margin",
+    "MaxMin",
+    "MicroF1",
+    "ProbLoss",
+    "Slack",
+    "SparseMAP",
+]

@@ -1,0 +1,287 @@
+"""Euclidean projection over any oracle, by an active set of labels (SparseMAP)."""
+
+import numpy as np
+
+from libc.math cimport INFINITY, fabs
+from libc.string cimport memcpy, memset
+from ..alignment cimport align
+from ..operators cimport Oracle, Parts, Projection
+from ..potentials cimport LinearPotentials
+
+# Labels that may carry weight at a time.
+cdef enum:
+    MOST = 64
+
+
+cdef class ActiveSet(Projection):
+    """``max_mu <theta, mu> - ||mu||^2 / 2`` with the square over the node parts.
+
+    Fully corrective Frank-Wolfe in the manner of Wolfe's nearest point (Niculae et al. 2018): the
+    oracle brings the label of steepest ascent, and the weights of all labels so far are optimised.
+    It ends when no label rises above ``tol``, relative to the square, which proves the bound.
+
+    Parameters
+    ----------
+    potentials : LinearPotentials
+        For the sizes of the scores only.
+    oracle : Oracle
+    parts : Parts
+    label_sizes : ndarray of int64 of shape (n,)
+    max_iter : int, default=100
+        Oracle calls per answer at most.
+    tol : float, default=1e-9
+    """
+
+    cdef LinearPotentials potentials
+    cdef Oracle oracle
+    cdef Parts parts
+    cdef Py_ssize_t longest, entries, label_bytes, theta_bytes, index_bytes, value_bytes
+    cdef const long long[::1] sizes
+    cdef readonly int max_iter
+    cdef readonly double tol
+    cdef readonly bint euclidean
+
+    def __cinit__(self, *args, **kwargs):
+        self.exact = False
+
+    def __init__(self, LinearPotentials potentials, Oracle oracle, Parts parts, label_sizes,
+                 int max_iter=100, double tol=1e-9):
+        if max_iter < 1:
+            raise ValueError(f"max_iter is {max_iter}, expected at least 1")
+        if not 0 <= tol < 1:
+            raise ValueError(f"tol is {tol}, expected a number from 0 to 1")
+        self.potentials, self.oracle, self.parts = potentials, oracle, parts
+        self.max_iter, self.tol = max_iter, tol
+        self.sizes = np.ascontiguousarray(label_sizes, dtype=np.int64)
+        self.longest = max(int(np.max(label_sizes, initial=0)), 1)
+        self.entries = max(parts.max_entries, 1)
+        self.label_bytes = (4 * self.longest * (MOST + 1) + 63) // 64 * 64
+        self.index_bytes = (4 * self.entries * (MOST + 1) + 63) // 64 * 64
+        self.value_bytes = (8 * self.entries * (MOST + 1) + 63) // 64 * 64
+        self.theta_bytes = (8 * potentials.max_theta + 63) // 64 * 64 + 64
+        self.work_bytes = (
+            2 * self.theta_bytes + self.label_bytes + self.index_bytes + self.value_bytes
+            + 8 * (MOST + 2) * (2 * MOST + 16) + oracle.work_bytes + 256
+        )
+        self.has_term = self.euclidean = True
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        if not 0 <= i < self.potentials.n:
+            raise ValueError(
+                f"example {i} of {self.potentials.n}: expected 0 to {self.potentials.n - 1}"
+            )
+        return self.potentials.theta_size(i), None, None
+
+    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
+                     char* work) except -1 nogil:
+        cdef double bound
+        return self.project_bounded(i, theta, marginals, value, &bound, work)
+
+    cdef int project_bounded(self, Py_ssize_t i, const double* theta, double* marginals,
+                             double* value, double* bound, char* work) except -1 nogil:
+        cdef double* tilted = <double*>align(work)
+        cdef double* dense = <double*>(<char*>tilted + self.theta_bytes)
+        cdef int* labels = <int*>(<char*>dense + self.theta_bytes)
+        cdef int* index = <int*>(<char*>labels + self.label_bytes)
+        cdef double* values = <double*>(<char*>index + self.index_bytes)
+        cdef double* gram = <double*>(<char*>values + self.value_bytes)
+        cdef double* system = gram + (MOST + 1) * (MOST + 1)
+        cdef double* score = system + (MOST + 2) * (MOST + 3)
+        cdef double* weight = score + MOST + 2
+        cdef double* best = weight + MOST + 2
+        cdef char* scratch = align(best + MOST + 2)
+        cdef Py_ssize_t[MOST + 1] nnz
+        cdef Py_ssize_t size = self.potentials.theta_size(i), m = 0, j, k, q, n, call
+        cdef Py_ssize_t first = self.potentials.shared_size
+        cdef Py_ssize_t last = first + self.potentials.node_size * (
+            self.potentials.offsets[i + 1] - self.potentials.offsets[i])
+        cdef double top, upper, here, square, linear, gain
+        cdef bint known
+        memset(dense, 0, size * sizeof(double))
+        memset(marginals, 0, size * sizeof(double))
+        bound[0], value[0] = INFINITY, -INFINITY
+        for call in range(self.max_iter):
+            memcpy(tilted, theta, size * sizeof(double))
+            linear = square = 0
+            for j in range(m):
+                linear += weight[j] * score[j]
+            for j in range(first, last):
+                tilted[j] -= marginals[j]
+                square += marginals[j] * marginals[j]
+            self.oracle.argmax_bounded(i, tilted, labels + m * self.longest, &top, &upper, scratch)
+            if m:
+                # <theta - mu_N, y - mu> is what no label exceeds.
+                here = linear - square
+                value[0] = linear - square / 2
+                gain = upper - here
+                bound[0] = min(bound[0], value[0] + max(gain, 0))
+                if gain <= self.tol * (square + fabs(linear) * 1e-3):
+                    break
+                known = False
+                for j in range(m):
+                    k = 0
+                    while k < self.sizes[i] and (
+                            labels[j * self.longest + k] == labels[m * self.longest + k]):
+                        k += 1
+                    known = known or k == self.sizes[i]
+                if known:
+                    break
+            nnz[m] = self.parts.encode(i, labels + m * self.longest, index + m * self.entries,
+                                       values + m * self.entries)
+            score[m] = 0
+            for k in range(nnz[m]):
+                score[m] += theta[index[m * self.entries + k]] * values[m * self.entries + k]
+                dense[index[m * self.entries + k]] += values[m * self.entries + k]
+            for j in range(m + 1):
+                here = 0
+                for k in range(nnz[j]):
+                    q = index[j * self.entries + k]
+                    if first <= q < last:
+                        here += dense[q] * values[j * self.entries + k]
+                gram[m * (MOST + 1) + j] = gram[j * (MOST + 1) + m] = here
+            for k in range(nnz[m]):
+                dense[index[m * self.entries + k]] = 0
+            weight[m] = 1 if m == 0 else 0
+            m += 1
+            m = self._weigh(m, gram, score, weight, best, system, labels, index, values, nnz)
+            if m == MOST:
+                # No room for another: the lightest makes some.
+                q = 0
+                for j in range(1, m):
+                    if weight[j] < weight[q]:
+                        q = j
+                m = self._drop(q, m, gram, score, weight, labels, index, values, nnz)
+                here = 0
+                for j in range(m):
+                    here += weight[j]
+                for j in range(m):
+                    weight[j] /= here
+            memset(marginals, 0, size * sizeof(double))
+            for j in range(m):
+                for k in range(nnz[j]):
+                    marginals[index[j * self.entries + k]] += (
+                        weight[j] * values[j * self.entries + k])
+        else:
+            linear = square = 0
+            for j in range(m):
+                linear += weight[j] * score[j]
+            for j in range(first, last):
+                square += marginals[j] * marginals[j]
+            value[0] = linear - square / 2
+            if self.max_iter == 1:
+                # One label is no bound yet.
+                memcpy(tilted, theta, size * sizeof(double))
+                for j in range(first, last):
+                    tilted[j] -= marginals[j]
+                self.oracle.argmax_bounded(i, tilted, labels + m * self.longest, &top, &upper,
+                                           scratch)
+                bound[0] = value[0] + max(upper - (linear - square), 0)
+            bound[0] = max(bound[0], value[0])
+        return 0
+
+    cdef Py_ssize_t _weigh(self, Py_ssize_t m, double* gram, double* score, double* weight,
+                           double* best, double* system, int* labels, int* index, double* values,
+                           Py_ssize_t* nnz) noexcept nogil:
+        """Best weights of m labels; drops those that end at zero, and returns how many are left."""
+        cdef Py_ssize_t j, k, out
+        cdef double step, ratio
+        while m > 1:
+            self._affine(m, gram, score, best, system)
+            step, out = 1, -1
+            for j in range(m):
+                if best[j] <= 1e-14:
+                    ratio = weight[j] / (weight[j] - best[j]) if weight[j] > best[j] else 0
+                    if ratio < step or out < 0:
+                        step, out = min(ratio, step), j
+            for j in range(m):
+                weight[j] += step * (best[j] - weight[j])
+            if out < 0:
+                break
+            weight[out] = 0
+            # Those at zero with it as well, the newest last, so that it may stay.
+            k = 0
+            while k < m:
+                if weight[k] <= 0 and m > 1:
+                    m = self._drop(k, m, gram, score, weight, labels, index, values, nnz)
+                else:
+                    k += 1
+        if m == 1:
+            weight[0] = 1
+        return m
+
+    cdef Py_ssize_t _drop(self, Py_ssize_t out, Py_ssize_t m, double* gram, double* score,
+                          double* weight, int* labels, int* index, double* values,
+                          Py_ssize_t* nnz) noexcept nogil:
+        """Move the last label to the place of one that leaves."""
+        cdef Py_ssize_t j, last = m - 1
+        if out != last:
+            score[out], weight[out], nnz[out] = score[last], weight[last], nnz[last]
+            memcpy(labels + out * self.longest, labels + last * self.longest, self.longest * 4)
+            memcpy(index + out * self.entries, index + last * self.entries, self.entries * 4)
+            memcpy(values + out * self.entries, values + last * self.entries, self.entries * 8)
+            for j in range(last):
+                gram[out * (MOST + 1) + j] = gram[last * (MOST + 1) + j]
+            gram[out * (MOST + 1) + out] = gram[last * (MOST + 1) + last]
+            for j in range(last):
+                gram[j * (MOST + 1) + out] = gram[out * (MOST + 1) + j]
+        return last
+
+    cdef void _affine(self, Py_ssize_t m, const double* gram, const double* score, double* best,
+                      double* A) noexcept nogil:
+        """best <- argmax of score' x - x' gram x / 2 over sum x = 1, by elimination.
+
+        A little is added to the diagonal: labels may be affinely dependent in their node parts.
+        """
+        cdef Py_ssize_t side = m + 2, j, k, q, pivot
+        cdef double largest, factor, trace = 0, swap
+        for j in range(m):
+            trace = max(trace, gram[j * (MOST + 1) + j])
+        for j in range(m):
+            for k in range(m):
+                A[j * side + k] = gram[j * (MOST + 1) + k]
+            A[j * side + j] += 1e-12 * trace
+            A[j * side + m], A[j * side + m + 1] = 1, score[j]
+            A[m * side + j] = 1
+        A[m * side + m], A[m * side + m + 1] = 0, 1
+        for j in range(m + 1):
+            pivot, largest = j, fabs(A[j * side + j])
+            for k in range(j + 1, m + 1):
+                if fabs(A[k * side + j]) > largest:
+                    pivot, largest = k, fabs(A[k * side + j])
+            if largest == 0:
+                continue
+            if pivot != j:
+                for q in range(j, m + 2):
+                    swap = A[j * side + q]
+                    A[j * side + q] = A[pivot * side + q]
+                    A[pivot * side + q] = swap
+            for k in range(j + 1, m + 1):
+                factor = A[k * side + j] / A[j * side + j]
+                if factor != 0:
+                    for q in range(j, m + 2):
+                        A[k * side + q] -= factor * A[j * side + q]
+        for j in range(m, -1, -1):
+            swap = A[j * side + m + 1]
+            for k in range(j + 1, m + 1):
+                swap -= A[j * side + k] * best[k]
+            swap = swap / A[j * side + j] if A[j * side + j] != 0 else 0
+            best[j] = swap      # best[m] is the multiplier
+
+    cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
+        return -0.5 * self._inner(i, state, state)
+
+    cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
+                      char* work) except? -1 nogil:
+        cdef double aa = self._inner(i, a, a), ab = self._inner(i, a, b)
+        cdef double bb = self._inner(i, b, b)
+        return -((1 - gamma) * (ab - aa) + gamma * (bb - ab))
+
+    cdef double _inner(self, Py_ssize_t i, const double* a, const double* b) noexcept nogil:
+        cdef Py_ssize_t j, first = self.potentials.shared_size
+        cdef Py_ssize_t last = first + self.potentials.node_size * (
+            self.potentials.offsets[i + 1] - self.potentials.offsets[i])
+        cdef double total = 0
+        for j in range(first, last):
+            total += a[j] * b[j]
+        return total

@@ -1,0 +1,22 @@
+# Projections of nodes without pairs: every node row a simplex of its own.
+from ..operators cimport Projection
+from ..potentials cimport LinearPotentials
+
+
+cdef class NodeRows(Projection):
+    cdef LinearPotentials potentials
+    cdef Py_ssize_t K, stride, first
+    cdef Py_ssize_t count(self, Py_ssize_t i) noexcept nogil
+
+
+cdef class RowSoftmax(NodeRows):
+    pass
+
+
+cdef class RowMaxMin(NodeRows):
+    cdef readonly str kind
+    cdef bint absolute, averaged
+    cdef double scale
+    cdef double cost(self, Py_ssize_t i) noexcept nogil
+    cdef Py_ssize_t _answer(self, const double* x, const double* y, double gamma,
+                            double* cost) noexcept nogil

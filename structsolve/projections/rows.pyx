@@ -1,0 +1,184 @@
+"""Nodes that know nothing of each other: softmax of every row, and the max-min margin in closed form."""
+
+from libc.math cimport INFINITY, exp, fabs, log
+from libc.string cimport memset
+from ..operators cimport Projection
+from ..potentials cimport LinearPotentials
+from ..simplex cimport simplex_threshold
+
+
+cdef class NodeRows(Projection):
+    """The product of one simplex per node.
+
+    Parameters
+    ----------
+    potentials : LinearPotentials
+        For the sizes of the scores only.
+    """
+
+    def __init__(self, LinearPotentials potentials):
+        self.potentials = potentials
+        self.K, self.stride = potentials.layout.node.shape[0], potentials.node_size
+        self.first = potentials.shared_size
+        self.work_bytes = 8 * self.stride + 8
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        if not 0 <= i < self.potentials.n:
+            raise ValueError(
+                f"example {i} of {self.potentials.n}: expected 0 to {self.potentials.n - 1}"
+            )
+        return self.potentials.theta_size(i), self.count(i), self.K
+
+    cdef Py_ssize_t count(self, Py_ssize_t i) noexcept nogil:
+        return self.potentials.offsets[i + 1] - self.potentials.offsets[i]
+
+
+cdef class RowSoftmax(NodeRows):
+    """Entropy over the node rows alone; all other parts have no score and no marginal.
+
+    The side of the max-min game that the loss sees, where the loss is one of nodes.
+    """
+
+    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
+                     char* work) except -1 nogil:
+        cdef Py_ssize_t v, s
+        cdef const double* row = theta + self.first
+        cdef double* out = marginals + self.first
+        cdef double top, total
+        value[0] = 0
+        memset(marginals, 0, self.potentials.theta_size(i) * sizeof(double))
+        for v in range(self.count(i)):
+            top, total = row[0], 0
+            for s in range(1, self.K):
+                top = max(top, row[s])
+            for s in range(self.K):
+                out[s] = exp(row[s] - top)
+                total += out[s]
+            for s in range(self.K):
+                out[s] /= total
+            value[0] += top + log(total)
+            row += self.stride
+            out += self.stride
+        return 0
+
+
+cdef class RowMaxMin(NodeRows):
+    """``max_mu min_nu nu' A mu + <theta, mu>`` node by node, for ``A = c (1 - I)`` or ``c |k - l|``.
+
+    0-1 costs: the m best states share mu, ``max_m (v_(1) + ... + v_(m) + c (m - 1)) / m``, which is
+    the threshold of a projection onto the simplex.  Absolute costs of ordered states: two states
+    share it, ``max_ij (v_i + v_j + c |i - j|) / 2`` (Nowak-Vila et al. 2020; FORMULAS.md section 2).
+
+    Parameters
+    ----------
+    potentials : LinearPotentials
+    kind : {"zero-one", "absolute"}
+    scale : float
+        c.
+    averaged : bool
+        The loss is a mean over the nodes: c divided by their number.
+    """
+
+    def __init__(self, LinearPotentials potentials, str kind, double scale, bint averaged):
+        super().__init__(potentials)
+        self.kind, self.absolute = kind, kind == "absolute"
+        self.scale, self.averaged = scale, averaged
+        self.has_term = True
+
+    cdef double cost(self, Py_ssize_t i) noexcept nogil:
+        return self.scale / self.count(i) if self.averaged else self.scale
+
+    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
+                     char* work) except -1 nogil:
+        cdef Py_ssize_t v, s, low, high, kept
+        cdef const double* row = theta + self.first
+        cdef double* out = marginals + self.first
+        cdef double* scaled = <double*>work
+        cdef double c = self.cost(i), tau, total
+        memset(marginals, 0, self.potentials.theta_size(i) * sizeof(double))
+        value[0] = 0
+        for v in range(self.count(i)):
+            if self.absolute:
+                low = high = 0
+                for s in range(1, self.K):
+                    if row[s] - c * s > row[low] - c * low:
+                        low = s
+                    if row[s] + c * s >= row[high] + c * high:
+                        high = s
+                out[low] += 0.5
+                out[high] += 0.5
+                value[0] += (row[low] + row[high] + c * (high - low)) / 2
+            else:
+                for s in range(self.K):
+                    scaled[s] = row[s] / c
+                tau = simplex_threshold(self.K, scaled)
+                kept, total = 0, 0
+                for s in range(self.K):
+                    if scaled[s] > tau:
+                        kept += 1
+                        total += row[s]
+                if kept == 0:       # all of the best are equal to rounding
+                    for s in range(self.K):
+                        if kept == 0 or row[s] > total:
+                            total, low, kept = row[s], s, 1
+                    out[low] = 1
+                else:
+                    for s in range(self.K):
+                        out[s] = 1.0 / kept if scaled[s] > tau else 0.0
+                value[0] += (total + c * (kept - 1)) / kept
+            row += self.stride
+            out += self.stride
+        return 0
+
+    cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
+        cdef Py_ssize_t v
+        cdef double total = 0, found
+        for v in range(self.count(i)):
+            self._answer(state + self.first + v * self.stride, NULL, 0, &found)
+            total += found
+        return self.cost(i) * total
+
+    cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
+                      char* work) except? -1 nogil:
+        cdef Py_ssize_t v, s, best
+        cdef double total = 0, found
+        cdef const double* x
+        cdef const double* y
+        for v in range(self.count(i)):
+            x, y = a + self.first + v * self.stride, b + self.first + v * self.stride
+            best = self._answer(x, y, gamma, &found)
+            if self.absolute:
+                for s in range(self.K):
+                    total += (y[s] - x[s]) * fabs(<double>(s - best))
+            else:
+                total -= y[best] - x[best]
+        return self.cost(i) * total
+
+    cdef Py_ssize_t _answer(self, const double* x, const double* y, double gamma,
+                            double* cost) noexcept nogil:
+        """The prediction of least mean cost under (1 - gamma) x + gamma y, and that cost / c."""
+        cdef Py_ssize_t s, best = 0
+        cdef double p, below = 0, mean = 0, whole = 0, least = INFINITY, now
+        if self.absolute:
+            for s in range(self.K):
+                p = x[s] if y == NULL else x[s] + gamma * (y[s] - x[s])
+                mean += s * p
+                whole += p
+            # From one prediction to the next the cost grows by the mass below, less that above.
+            now = mean
+            for s in range(self.K):
+                if now < least:
+                    least, best = now, s
+                p = x[s] if y == NULL else x[s] + gamma * (y[s] - x[s])
+                below += p
+                now += below - (whole - below)
+            cost[0] = least
+            return best
+        least = -INFINITY
+        for s in range(self.K):
+            p = x[s] if y == NULL else x[s] + gamma * (y[s] - x[s])
+            if p > least:
+                least, best = p, s
+        cost[0] = 1 - least
+        return best

@@ -1,0 +1,345 @@
+"""The max-min oracle: a saddle point by mirror prox over any structure's projection."""
+
+import numpy as np
+
+from libc.math cimport INFINITY, fabs
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy, memset
+from ..alignment cimport align
+from ..operators cimport Loss, Oracle, Parts, Projection
+from ..potentials cimport LinearPotentials
+
+from ..blocks import aligned_zeros
+
+# Vectors of one answer, in the layout of theta.
+cdef enum:
+    VECTORS = 21
+
+cdef struct Point:
+    # A pair (mu, nu), the dual points whose projections they are, and the projections' values.
+    double* dual_mu
+    double* dual_nu
+    double* mu
+    double* nu
+    double value_mu, value_nu
+
+cdef struct Pull:
+    # theta + A' nu and A mu: the gradients of the game.
+    double* mu
+    double* nu
+
+
+cdef class SaddleProx(Projection):
+    """``argmax_mu G(mu) + <theta, mu>`` with ``G(mu) = min_nu nu' A mu``, mu and nu in M.
+
+    Mirror prox (Nemirovski 2004; Nowak-Vila et al. 2020, section 5.3): from (mu, nu) a half step
+    along the gradients, and a full step along those met there.  Points are kept as the dual points
+    whose projections they are, so that any projection will do.  The step is halved until
+    ``eta <F(z') - F(z), z' - z+> <= D(z', z) + D(z+, z')`` holds, which needs no constant.  The best
+    of the averages and of the last half step is the answer; two oracle calls certify it:
+    ``max_mu F(mu, nu) - min_nu F(mu, nu)``.
+
+    Parameters
+    ----------
+    potentials : LinearPotentials
+        For the sizes of the scores only.
+    projection : Projection
+        Of mu, and of nu where ``rows`` is None.
+    oracle : Oracle
+        For the certificate.
+    loss : Loss
+        With ``costs``.
+    parts : Parts
+    labels : ndarray of int32
+        True labels, one after the other: accuracy is relative to the surrogate's value.
+    label_offsets : ndarray of int64
+    rows : Projection, optional
+        Of nu over the node rows alone, where the loss sees nothing else and every node may take
+        any state whatever the others do.
+    max_iter : int, default=10
+    tol : float, default=1e-4
+    warm_start : bool, default=True
+        Keep every example's last dual points and its step: two vectors like theta.
+    """
+
+    cdef LinearPotentials potentials
+    cdef readonly Projection projection, rows
+    cdef Oracle oracle
+    cdef Loss loss
+    cdef Parts parts
+    cdef const int* labels
+    cdef const int64_t* label_offsets
+    cdef readonly int max_iter
+    cdef readonly double tol
+    cdef readonly bint warm_start
+    cdef Py_ssize_t vector_bytes, label_bytes, entries
+    cdef object owners
+    cdef object starts, steps, spent
+    cdef double[::1] start_view, step_view
+    cdef int64_t[::1] start_offsets, spent_view
+
+    def __cinit__(self, *args, **kwargs):
+        self.exact = False
+
+    def __init__(self, LinearPotentials potentials, Projection projection, Oracle oracle,
+                 Loss loss, Parts parts, labels, label_offsets, Projection rows=None,
+                 int max_iter=10, double tol=1e-4, bint warm_start=True):
+        cdef const int[::1] label_view = labels
+        cdef const int64_t[::1] offset_view = label_offsets
+        cdef Py_ssize_t i
+        if max_iter < 1:
+            raise ValueError(f"max_iter is {max_iter}, expected at least 1")
+        if not 0 <= tol < 1:
+            raise ValueError(f"tol is {tol}, expected a number from 0 to 1")
+        if not loss.has_costs:
+            raise ValueError(f"{type(loss).__name__} has no costs()")
+        self.potentials, self.projection, self.oracle = potentials, projection, oracle
+        self.loss, self.parts, self.rows = loss, parts, rows
+        self.owners = (labels, label_offsets)
+        self.labels = &label_view[0] if label_view.shape[0] else NULL
+        self.label_offsets = &offset_view[0]
+        self.max_iter, self.tol, self.warm_start = max_iter, tol, warm_start
+        sizes = np.zeros(potentials.n + 1, np.int64)
+        if warm_start:
+            for i in range(potentials.n):
+                sizes[i + 1] = 2 * potentials.theta_size(i)
+        self.start_offsets = np.cumsum(sizes)
+        self.starts = aligned_zeros(int(self.start_offsets[potentials.n]) + 8)
+        self.steps = np.zeros(potentials.n)         # 0: no answer yet
+        self.spent = np.zeros((potentials.n, 2), np.int64)
+        self.start_view, self.step_view = self.starts, self.steps
+        self.spent_view = self.spent.reshape(-1)
+        longest = int(np.diff(label_offsets).max()) if label_offsets.shape[0] > 1 else 0
+        self.vector_bytes = (8 * potentials.max_theta + 127) // 64 * 64
+        self.label_bytes = (4 * longest + 127) // 64 * 64
+        self.entries = max(parts.max_entries, 1)
+        scratch = max(projection.work_bytes, oracle.work_bytes,
+                      0 if rows is None else rows.work_bytes)
+        self.work_bytes = (
+            VECTORS * self.vector_bytes + self.label_bytes + 12 * self.entries + scratch + 256)
+        self.has_term = True
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        if not 0 <= i < self.potentials.n:
+            raise ValueError(
+                f"example {i} of {self.potentials.n}: expected 0 to {self.potentials.n - 1}"
+            )
+        return self.potentials.theta_size(i), None, None
+
+    def counts(self):
+        """Answers given and iterations spent on them."""
+        answers, iterations = self.spent.sum(axis=0).tolist()
+        return answers, iterations
+
+    def memory_of_examples(self):
+        """Where each example's last answer ended."""
+        return {"starts": self.starts, "steps": self.steps} if self.warm_start else {}
+
+    def remember(self, arrays):
+        """Take over what ``memory_of_examples`` returned."""
+        for name, own in self.memory_of_examples().items():
+            if name in arrays and arrays[name].shape == own.shape:
+                own[:] = arrays[name]
+
+    cdef double* vector(self, char* work, int number) noexcept nogil:
+        return <double*>(align(work) + number * self.vector_bytes)
+
+    cdef int* label(self, char* work) noexcept nogil:
+        return <int*>(align(work) + VECTORS * self.vector_bytes)
+
+    cdef char* scratch(self, char* work) noexcept nogil:
+        return align(<char*>self.label(work) + self.label_bytes + 12 * self.entries)
+
+    cdef int place(self, Py_ssize_t i, Point* point, char* work) except -1 nogil:
+        """mu and nu of the dual points."""
+        cdef char* scratch = self.scratch(work)
+        self.projection.project(i, point.dual_mu, point.mu, &point.value_mu, scratch)
+        if self.rows is None:
+            self.projection.project(i, point.dual_nu, point.nu, &point.value_nu, scratch)
+        else:
+            self.rows.project(i, point.dual_nu, point.nu, &point.value_nu, scratch)
+        return 0
+
+    cdef int pull(self, Py_ssize_t i, const double* theta, const Point* point,
+                  Pull* out) except -1 nogil:
+        cdef Py_ssize_t size = self.potentials.theta_size(i)
+        memcpy(out.mu, theta, size * sizeof(double))
+        memset(out.nu, 0, size * sizeof(double))
+        self.loss.costs(i, point.nu, True, 1.0, out.mu)
+        self.loss.costs(i, point.mu, False, 1.0, out.nu)
+        return 0
+
+    cdef double truth_score(self, Py_ssize_t i, const double* theta, char* work) except? -1 nogil:
+        cdef double* value = <double*>(<char*>self.label(work) + self.label_bytes)
+        cdef int* index = <int*>(value + self.entries)
+        cdef Py_ssize_t k, n
+        cdef double total = 0
+        n = self.parts.encode(i, self.labels + self.label_offsets[i], index, value)
+        for k in range(n):
+            total += theta[index[k]] * value[k]
+        return total
+
+    cdef double least(self, Py_ssize_t i, double* costs, char* work) except? -1 nogil:
+        """``min_nu <costs, nu>``; costs is negated and back."""
+        cdef Py_ssize_t j, size = self.potentials.theta_size(i)
+        cdef double value, bound
+        for j in range(size):
+            costs[j] = -costs[j]
+        self.oracle.argmax_bounded(i, costs, self.label(work), &value, &bound, self.scratch(work))
+        for j in range(size):
+            costs[j] = -costs[j]
+        return -bound
+
+    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
+                     char* work) except -1 nogil:
+        cdef double bound
+        return self.project_bounded(i, theta, marginals, value, &bound, work)
+
+    cdef int project_bounded(self, Py_ssize_t i, const double* theta, double* marginals,
+                             double* value, double* bound, char* work) except -1 nogil:
+        cdef Py_ssize_t size = self.potentials.theta_size(i), j
+        cdef Point here, half, full
+        cdef Pull at_here, at_half
+        cdef double* mean_mu = self.vector(work, 16)
+        cdef double* mean_nu = self.vector(work, 17)
+        cdef double* sum_mu = self.vector(work, 18)
+        cdef double* sum_nu = self.vector(work, 19)
+        cdef double eta = 1, mass = 0, truth, goal, lhs, rhs
+        cdef double* start = NULL
+        cdef int t, k, halved
+        here.dual_mu, here.dual_nu = self.vector(work, 0), self.vector(work, 1)
+        here.mu, here.nu = self.vector(work, 2), self.vector(work, 3)
+        half.dual_mu, half.dual_nu = self.vector(work, 4), self.vector(work, 5)
+        half.mu, half.nu = self.vector(work, 6), self.vector(work, 7)
+        full.dual_mu, full.dual_nu = self.vector(work, 8), self.vector(work, 9)
+        full.mu, full.nu = self.vector(work, 10), self.vector(work, 11)
+        at_here.mu, at_here.nu = self.vector(work, 12), self.vector(work, 13)
+        at_half.mu, at_half.nu = self.vector(work, 14), self.vector(work, 15)
+        memset(sum_mu, 0, size * sizeof(double))
+        memset(sum_nu, 0, size * sizeof(double))
+        memset(here.dual_mu, 0, size * sizeof(double))
+        memset(here.dual_nu, 0, size * sizeof(double))
+        if self.warm_start:
+            start = &self.start_view[self.start_offsets[i]]
+            if self.step_view[i] > 0:
+                eta = self.step_view[i]
+                memcpy(here.dual_mu, start, size * sizeof(double))
+                memcpy(here.dual_nu, start + size, size * sizeof(double))
+        truth = self.truth_score(i, theta, work)
+        self.place(i, &here, work)
+        value[0], bound[0] = -INFINITY, INFINITY
+        for t in range(self.max_iter):
+            self.pull(i, theta, &here, &at_here)
+            for halved in range(60):
+                for j in range(size):
+                    half.dual_mu[j] = here.dual_mu[j] + eta * at_here.mu[j]
+                    half.dual_nu[j] = here.dual_nu[j] - eta * at_here.nu[j]
+                self.place(i, &half, work)
+                self.pull(i, theta, &half, &at_half)
+                for j in range(size):
+                    full.dual_mu[j] = here.dual_mu[j] + eta * at_half.mu[j]
+                    full.dual_nu[j] = here.dual_nu[j] - eta * at_half.nu[j]
+                self.place(i, &full, work)
+                lhs = 0
+                for j in range(size):
+                    lhs += (at_half.nu[j] - at_here.nu[j]) * (half.nu[j] - full.nu[j])
+                    lhs -= (at_half.mu[j] - at_here.mu[j]) * (half.mu[j] - full.mu[j])
+                rhs = distance(size, &half, &here) + distance(size, &full, &half)
+                # Distances far below 1 are differences of larger numbers.
+                if eta * lhs <= rhs + 1e-12 * (1 + fabs(half.value_mu) + fabs(half.value_nu)):
+                    break
+                eta /= 2
+            mass += eta
+            for j in range(size):
+                sum_mu[j] += eta * half.mu[j]
+                sum_nu[j] += eta * half.nu[j]
+            here, full = full, here
+            # As the number of iterations doubles, and at the end.
+            k = t + 1
+            if k & (k - 1) == 0 or k == self.max_iter:
+                self.certify(i, theta, half.mu, half.nu, at_half.mu, at_half.nu, marginals, value,
+                             bound, work)
+                if t > 0:
+                    for j in range(size):
+                        mean_mu[j], mean_nu[j] = sum_mu[j] / mass, sum_nu[j] / mass
+                    memcpy(at_half.mu, theta, size * sizeof(double))
+                    memset(at_half.nu, 0, size * sizeof(double))
+                    self.loss.costs(i, mean_nu, True, 1.0, at_half.mu)
+                    self.loss.costs(i, mean_mu, False, 1.0, at_half.nu)
+                    self.certify(i, theta, mean_mu, mean_nu, at_half.mu, at_half.nu, marginals,
+                                 value, bound, work)
+                goal = self.tol * fabs(bound[0] - truth)
+                if bound[0] - value[0] <= goal:
+                    break
+            eta *= 1.25
+        self.spent_view[2 * i] += 1
+        self.spent_view[2 * i + 1] += t + 1 if t < self.max_iter else t
+        if self.warm_start:
+            self.step_view[i] = eta
+            memcpy(start, here.dual_mu, size * sizeof(double))
+            memcpy(start + size, here.dual_nu, size * sizeof(double))
+        return 0
+
+    cdef int certify(self, Py_ssize_t i, const double* theta, const double* mu, const double* nu,
+                     double* pull_mu, double* pull_nu, double* marginals, double* value,
+                     double* bound, char* work) except -1 nogil:
+        """Raise the value by ``min_nu F(mu, nu)`` and lower the bound by ``max_mu F(mu, nu)``."""
+        cdef Py_ssize_t j, size = self.potentials.theta_size(i)
+        cdef double found, upper, linear = 0
+        cdef double* none = self.vector(work, 20)
+        cdef double constant
+        memset(none, 0, size * sizeof(double))
+        # Of L = nu' A mu + constant.
+        constant = self.loss.costs(i, mu, False, 1.0, none)
+        self.oracle.argmax_bounded(i, pull_mu, self.label(work), &found, &upper,
+                                   self.scratch(work))
+        bound[0] = min(bound[0], upper + constant)
+        for j in range(size):
+            linear += theta[j] * mu[j]
+        found = linear + constant + self.least(i, pull_nu, work)
+        if found > value[0]:
+            value[0] = found
+            memcpy(marginals, mu, size * sizeof(double))
+        bound[0] = max(bound[0], value[0])
+        return 0
+
+    cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
+        cdef double* costs = self.vector(work, 0)
+        cdef double found
+        memset(costs, 0, self.potentials.theta_size(i) * sizeof(double))
+        found = self.loss.costs(i, state, False, 1.0, costs)
+        return found + self.least(i, costs, work)
+
+    cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
+                      char* work) except? -1 nogil:
+        cdef Py_ssize_t j, k, n, size = self.potentials.theta_size(i)
+        cdef double* mixed = self.vector(work, 0)
+        cdef double* costs = self.vector(work, 1)
+        cdef double* step = self.vector(work, 2)
+        cdef double* value = <double*>(<char*>self.label(work) + self.label_bytes)
+        cdef int* index = <int*>(value + self.entries)
+        cdef double total = 0
+        # A (b - a) at the prediction of least cost.
+        for j in range(size):
+            mixed[j] = a[j] + gamma * (b[j] - a[j])
+        memset(costs, 0, size * sizeof(double))
+        self.loss.costs(i, mixed, False, 1.0, costs)
+        self.least(i, costs, work)
+        memset(step, 0, size * sizeof(double))
+        self.loss.costs(i, b, False, 1.0, step)
+        self.loss.costs(i, a, False, -1.0, step)
+        n = self.parts.encode(i, self.label(work), index, value)
+        for k in range(n):
+            total += step[index[k]] * value[k]
+        return total
+
+
+cdef double distance(Py_ssize_t size, const Point* to, const Point* start) noexcept nogil:
+    """Bregman distance of mu plus that of nu, by the values at the dual points."""
+    cdef double total = start.value_mu - to.value_mu + start.value_nu - to.value_nu
+    cdef Py_ssize_t j
+    for j in range(size):
+        total -= (start.dual_mu[j] - to.dual_mu[j]) * to.mu[j]
+        total -= (start.dual_nu[j] - to.dual_nu[j]) * to.nu[j]
+    return total

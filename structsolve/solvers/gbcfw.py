@@ -1,0 +1,163 @@
+"""Generalised block-coordinate Frank-Wolfe, and SDCA: surrogates whose dual has a concave term G."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._gbcfw import SegmentLoop
+from .base import Solver, Start
+from .bcfw import EXAMPLES_PER_CALL, WINDOW, BCFWRun
+
+
+class GBCFW(Solver):
+    """Block-coordinate Frank-Wolfe for Fenchel-Young surrogates: ``crf``, ``sparsemap``, ``max-min``.
+
+    ``H_i = max_mu G(mu) + <theta_i, mu - mu(y_i)>`` has the dual
+    ``mean_i G(mu_i) - alpha/2 ||w||^2`` with ``w = (1/alpha) mean_i Phi_i' (mu(y_i) - mu_i)``.  A
+    visit moves mu_i towards the projection of the example's scores (Nowak-Vila et al. 2020,
+    FORMULAS.md section 4).  What an inexact projection may miss is part of every gap.
+
+    Parameters
+    ----------
+    step : {"search", "harmonic"}
+        The maximum of the dual on the way, found by its slope, with which the dual never falls;
+        or ``2n / (t + 2n)``, which costs no evaluation of G.
+    sampling : {"permutation", "uniform", "gap"}
+        Order of a pass: each example once, draws with replacement, or draws in proportion to the
+        gaps last seen.
+    averaging : bool, default=True
+        Keep the average of the iterates, weighted by t, over a window that is begun anew after 8
+        passes, then 20, 38, ...
+    certify_every : int, default=10
+        Passes between two sweeps at fixed weights that give primal and gap.
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM
+    >>> model = StructuredSVM("multiclass", surrogate="crf", solver="gbcfw", alpha=0.1, tol=1e-6)
+    >>> model.fit([[0.0], [1.0], [2.0]], [0, 1, 1]).stop_reason_
+    'converged'
+    """
+
+    name = "gbcfw"
+    needs_dual = True
+    steps: tuple[str, ...] = ("search", "harmonic")
+
+    def __init__(
+        self,
+        step: str = "search",
+        sampling: str = "permutation",
+        averaging: bool = True,
+        certify_every: int = 10,
+    ):
+        self.step = step
+        self.sampling = sampling
+        self.averaging = averaging
+        self.certify_every = certify_every
+
+    def start(self, start: Start) -> GBCFWRun:
+        sampling = ("permutation", "uniform", "gap")
+        for name, known in (("step", self.steps), ("sampling", sampling)):
+            if getattr(self, name) not in known:
+                raise ValueError(
+                    f"{type(self).__name__}: {name} is {getattr(self, name)!r}, expected one of "
+                    f"{known}"
+                )
+        every = self.certify_every
+        if not isinstance(every, (int, np.integer)) or every < 1:
+            raise ValueError(
+                f"{type(self).__name__}: certify_every is {every!r}, expected an integer >= 1"
+            )
+        self.check(start.problem)
+        return GBCFWRun(self, start)
+
+    def check(self, problem: Any) -> None:
+        super().check(problem)
+        if not has_segments(problem.surrogate):
+            raise ValueError(
+                f"solver {self.name!r} needs a surrogate made of a projection with G along a "
+                f"segment ('crf', 'sparsemap', 'max-min'), which {problem.surrogate_name!r} is "
+                "not; use solver='bcfw'"
+            )
+
+
+class SDCA(GBCFW):
+    """Stochastic dual coordinate ascent for ``crf`` and ``sparsemap`` (Shalev-Shwartz, Zhang 2013).
+
+    The direction is that of :class:`GBCFW`; the step maximises a quadratic below the dual, made of
+    how strongly concave G is, and needs no evaluation of G.
+
+    Parameters
+    ----------
+    sampling : {"permutation", "uniform", "gap"}
+        Order of a pass.
+    averaging : bool, default=True
+        Keep the average of the iterates as well.
+    certify_every : int, default=10
+        Passes between two sweeps at fixed weights that give primal and gap.
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM
+    >>> model = StructuredSVM("multiclass", surrogate="crf", solver="sdca", alpha=0.1, tol=1e-6)
+    >>> model.fit([[0.0], [1.0], [2.0]], [0, 1, 1]).stop_reason_
+    'converged'
+    """
+
+    name = "sdca"
+    steps = ("curvature",)
+    step = "curvature"
+
+    def __init__(
+        self, sampling: str = "permutation", averaging: bool = True, certify_every: int = 10
+    ):
+        self.sampling = sampling
+        self.averaging = averaging
+        self.certify_every = certify_every
+
+    def check(self, problem: Any) -> None:
+        super().check(problem)
+        projection = problem.surrogate.projection
+        if not (projection.gibbs or getattr(projection, "euclidean", False)):
+            raise ValueError(
+                f"solver 'sdca' needs a strongly concave G, which {problem.surrogate_name!r} does "
+                "not have; use solver='gbcfw'"
+            )
+
+
+def has_segments(surrogate: Any) -> bool:
+    """Tell whether a surrogate is made of a projection that knows G along a segment."""
+    return getattr(getattr(surrogate, "projection", None), "has_term", False)
+
+
+class GBCFWRun(BCFWRun):
+    """One optimisation by :class:`GBCFW` or :class:`SDCA`."""
+
+    exact = False
+
+    def __init__(self, solver: GBCFW, start: Start):
+        problem = start.problem
+        euclidean = not problem.surrogate.projection.gibbs
+        self._begin(
+            solver,
+            start,
+            SegmentLoop(
+                problem.potentials, problem.surrogate, problem.weights, start.alpha, euclidean
+            ),
+        )
+
+    def step(self) -> dict[str, Any]:
+        solver = self.solver
+        if self.passes >= WINDOW[0] * self.window_start + WINDOW[1]:
+            self.window_start = self.passes
+            self.loop.forget_average()
+        estimate, calls = 0.0, 0
+        order = self._order()
+        for first in range(0, len(order), EXAMPLES_PER_CALL):
+            some = order[first : first + EXAMPLES_PER_CALL]
+            visits = self.passes * len(order) + first
+            gap, used = self.loop.run(some, solver.step, visits, solver.averaging)
+            estimate, calls = estimate + gap, calls + used
+        return self._passed(estimate, calls, {})

@@ -1,0 +1,163 @@
+"""CRF, SparseMAP and the max-min margin, as users name them: surrogates made of a projection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..params import Params
+
+
+class Projected(Params):
+    """``max_mu G(mu) + <theta_i, mu - mu(y_i)>`` with the G of a projection (FORMULAS.md section 2).
+
+    Subclasses say which projection.
+    """
+
+    name = "projected"
+
+    def ask(self, problem: Any) -> Any:
+        """Return the projection on a problem's examples."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement ask()")
+
+    def offsets(self, problem: Any) -> np.ndarray | None:
+        """Return ``-G(mu(y_i))`` of every example, None where G is 0 at labels."""
+        return None
+
+    def bind(self, problem: Any) -> Any:
+        """Return the native surrogate on a problem's examples."""
+        from .fenchel_young import FenchelYoung
+
+        examples = problem.examples
+        return FenchelYoung(
+            problem.potentials,
+            self.ask(problem),
+            problem.parts,
+            examples.labels,
+            examples.label_offsets,
+            self.offsets(problem),
+        )
+
+
+class CRF(Projected):
+    """Conditional random field: ``log sum_y exp <theta, mu(y)> - <theta, mu(y_i)>``.
+
+    The loss has no part in it.  G is the entropy of the distribution of labels, so the structure
+    must know its exact marginals; that of permutations does not (they are #P-hard).
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM
+    >>> X, y = [[-1.0], [1.0], [2.0]], ["a", "b", "b"]
+    >>> model = StructuredSVM("multiclass", surrogate="crf", alpha=0.01).fit(X, y)
+    >>> model.predict_marginals([[3.0]]).round(2).tolist()
+    [[0.0, 1.0]]
+    """
+
+    name = "crf"
+
+    def ask(self, problem: Any) -> Any:
+        from ..problem import ask_projection
+
+        found = ask_projection(problem.space, problem.examples, "entropy")
+        if not found.gibbs:
+            raise ValueError(
+                f"surrogate 'crf' needs exact marginals, and those of structure "
+                f"{problem.space.structure.name!r} are not to be had (its entropy is that of the "
+                "marginals, not of labels); use surrogate='sparsemap', 'max-min' or 'margin'"
+            )
+        return found
+
+
+class SparseMAP(Projected):
+    """SparseMAP: ``max_mu <theta, mu - mu(y_i)> - (||mu||^2 - ||mu(y_i)||^2) / 2`` (Niculae 2018).
+
+    The squares are those of the node parts.  Its marginals are sparse: most labels have
+    probability zero.  The loss has no part in it.
+
+    Parameters
+    ----------
+    max_iter : int, default=100
+        Oracle calls per answer at most, of structures without a projection of their own.
+    tol : float, default=1e-9
+        Accuracy of such an answer, relative to the square.
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM
+    >>> X, y = [[-1.0], [1.0], [2.0]], ["a", "b", "b"]
+    >>> model = StructuredSVM("multiclass", surrogate="sparsemap", alpha=0.01).fit(X, y)
+    >>> model.predict_marginals([[3.0]], projection="euclidean").tolist()
+    [[0.0, 1.0]]
+    """
+
+    name = "sparsemap"
+
+    def __init__(self, max_iter: int = 100, tol: float = 1e-9):
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def ask(self, problem: Any) -> Any:
+        from ..projections import euclidean_projection
+
+        return euclidean_projection(problem, int(self.max_iter), float(self.tol))
+
+    def offsets(self, problem: Any) -> np.ndarray | None:
+        from .fenchel_young import node_squares
+
+        return 0.5 * node_squares(problem.potentials, problem.parts, problem.examples)
+
+
+class MaxMin(Projected):
+    """Max-min margin: ``max_mu min_nu nu' A mu + <theta, mu - mu(y_i)>`` (Nowak-Vila et al. 2020).
+
+    The loss is ``L(y, y') = mu(y)' A mu(y')``, both mu and nu are in the marginal polytope.  Unlike
+    the margin it is consistent: with enough data the minimiser predicts as well as can be.
+
+    Closed forms are taken where there are some: 0-1 loss on classes, the absolute loss on ordered
+    classes, the Hamming loss on nodes without pairs.  Else the saddle point is sought by mirror
+    prox over the structure's projection; what it misses is in every gap.
+
+    Parameters
+    ----------
+    geometry : {"auto", "entropy", "euclidean"}
+        Geometry of mirror prox; "auto" is entropy where the structure has it.
+    max_iter : int, default=10
+        Iterations of mirror prox per answer, with two projections of mu and of nu each.
+    tol : float, default=1e-4
+        Stop an answer when its certificate is below this share of the surrogate's value.
+    warm_start : bool, default=True
+        Begin each answer where the example's last one ended.
+    closed_form : bool, default=True
+        False: mirror prox everywhere.
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM
+    >>> X, y = [[-1.0], [1.0], [2.0]], ["a", "b", "b"]
+    >>> model = StructuredSVM("multiclass", surrogate="max-min", alpha=0.01).fit(X, y)
+    >>> model.predict([[3.0]]).tolist()
+    ['b']
+    """
+
+    name = "max-min"
+
+    def __init__(
+        self,
+        geometry: str = "auto",
+        max_iter: int = 10,
+        tol: float = 1e-4,
+        warm_start: bool = True,
+        closed_form: bool = True,
+    ):
+        self.geometry = geometry
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.closed_form = closed_form
+
+    def ask(self, problem: Any) -> Any:
+        from ..projections import max_min_projection
+
+        return max_min_projection(problem, self)
