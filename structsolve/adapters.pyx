@@ -13,6 +13,8 @@ entries.  A label is an array of integers, ``label_offsets`` says how many.
 ``parts(examples, i, label)``              ``mu(label)``
 ``loss(examples, i, label)``               ``L(label, truth)``
 ``loss_costs(examples, i)``                optional: ``(costs, const)``, the loss as costs of parts
+``costs(examples, i, nu, transposed)``     optional: ``(costs, const)`` of predictions, where truths
+                                           have the marginals nu; transposed: of truths
 ``argmax_augmented(examples, i, theta)``   optional: the most violated label, loss included
 ``relax(examples, i, theta)``              optional: ``(mu, label or None)``, the maximiser over a
                                            polytope around the labels; its label where it is one
@@ -402,6 +404,7 @@ cdef class PythonLoss(Loss):
     def __init__(self, space, examples):
         self.face = _Face(space, examples)
         self.decomposes = hasattr(space, "loss_costs")
+        self.has_costs = hasattr(space, "costs")
         self.averaged = bool(getattr(space, "loss_averaged", False))
 
     def limits(self, Py_ssize_t i):
@@ -414,17 +417,28 @@ cdef class PythonLoss(Loss):
             return self.face.number("loss", i, answer)
 
     cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
+        with gil:
+            return self.add("loss_costs", i, self.face.ask("loss_costs", i), scale, theta)
+
+    cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,
+                      double* theta) except? -1 nogil:
+        with gil:
+            named = self.face.named(i, self.face.flat(i, nu))
+            answer = self.face.ask("costs", i, named, bool(transposed))
+            return self.add("costs", i, answer, scale, theta)
+
+    cdef double add(self, str method, Py_ssize_t i, object answer, double scale,
+                    double* theta) except? -1:
+        """Add an answer (costs, const) to scores; return the constant."""
         cdef const double[::1] cost
         cdef const long long[::1] position
         cdef Py_ssize_t j
-        with gil:
-            answer = self.face.ask("loss_costs", i)
-            parts, const = self.face.pair("loss_costs", i, answer, "a pair (costs, const)")
-            positions, costs = self.face.entries("loss_costs", i, parts)
-            cost, position = costs, positions.astype(np.longlong)
-            for j in range(cost.shape[0]):
-                theta[position[j]] += scale * cost[j]
-            return scale * const
+        parts, const = self.face.pair(method, i, answer, "a pair (costs, const)")
+        positions, values = self.face.entries(method, i, parts)
+        cost, position = values, positions.astype(np.longlong)
+        for j in range(cost.shape[0]):
+            theta[position[j]] += scale * cost[j]
+        return scale * const
 
 
 cdef class PythonProjection(Projection):
