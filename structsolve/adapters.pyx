@@ -13,6 +13,8 @@ entries.  A label is an array of integers, ``label_offsets`` says how many.
 ``parts(examples, i, label)``              ``mu(label)``
 ``loss(examples, i, label)``               ``L(label, truth)``
 ``loss_costs(examples, i)``                optional: ``(costs, const)``, the loss as costs of parts
+``costs(examples, i, nu, transposed)``     optional: ``(costs, const)`` of predictions, where truths
+                                           have the marginals nu; transposed: of truths
 ``argmax_augmented(examples, i, theta)``   optional: the most violated label, loss included
 ``relax(examples, i, theta)``              optional: ``(mu, label or None)``, the maximiser over a
                                            polytope around the labels; its label where it is one
@@ -20,7 +22,8 @@ entries.  A label is an array of integers, ``label_offsets`` says how many.
 cost, cone)``                              ``h + lam g`` in a :class:`~structsolve.ConePair`, or None
 ``argmax_counts(examples, i, theta,        optional: for each count 0 .. most the best label with
 cost, most)``                              ``<cost, mu> = count``, None where there is none
-``project(examples, i, theta, name)``      optional: ``(mu, value)`` of the projection ``name``
+``project(examples, i, theta, name)``      optional: ``(mu, value)`` of the projection ``name``, see
+                                           :mod:`structsolve.projection_adapters` for more
 =========================================  =====================================================
 
 A space whose ``argmax`` may miss the maximum gives ``argmax_bounded(examples, i, theta)`` as well,
@@ -37,15 +40,13 @@ import reprlib
 import numpy as np
 
 from libc.string cimport memcpy
-from .operators cimport Cone, Loss, Oracle, Parts, Projection
+from .operators cimport Cone, Loss, Oracle, Parts
 
 from .structure import ConePair, NodeSpace
 
 
-cdef class _Face:
+cdef class Face:
     """Flat theta to named arrays, named arrays back to sparse parts, and named errors."""
-
-    cdef object space, examples, layout, n_states
 
     def __init__(self, space, examples):
         self.space, self.examples, self.layout = space, examples, space.layout
@@ -192,14 +193,14 @@ cdef class _Face:
         return float(flat[index] @ value)
 
 
-cdef int _copy(object label, int* out) except -1:
+cdef int copy_label(object label, int* out) except -1:
     cdef const int[::1] view = label
     if view.shape[0]:
         memcpy(out, &view[0], view.shape[0] * sizeof(int))
     return 0
 
 
-cdef object _label(_Face face, Py_ssize_t i, const int* label):
+cdef object label_array(Face face, Py_ssize_t i, const int* label):
     offsets = face.examples.label_offsets
     array = np.empty(int(offsets[i + 1] - offsets[i]), dtype=np.int32)
     cdef int[::1] view = array
@@ -211,10 +212,10 @@ cdef object _label(_Face face, Py_ssize_t i, const int* label):
 cdef class PythonOracle(Oracle):
     """An oracle that calls the space's ``argmax``, ``kbest`` and ``argmax_augmented``."""
 
-    cdef _Face face
+    cdef Face face
 
     def __init__(self, space, examples):
-        self.face = _Face(space, examples)
+        self.face = Face(space, examples)
         self.has_kbest = hasattr(space, "kbest")
         self.has_augmented = hasattr(space, "argmax_augmented") and examples.labels is not None
         self.exact = not hasattr(space, "argmax_bounded")
@@ -232,7 +233,7 @@ cdef class PythonOracle(Oracle):
             flat = self.face.flat(i, theta)
             answer = self.face.ask("argmax", i, self.face.named(i, flat))
             answer = self.face.label("argmax", i, answer)
-            _copy(answer, label)
+            copy_label(answer, label)
             value[0] = self.face.score(i, flat, answer)
         return 0
 
@@ -246,7 +247,7 @@ cdef class PythonOracle(Oracle):
                 self.face.refuse("kbest", i, repr(answers), "a list of labels")
             for answer in answers[:k]:
                 answer = self.face.label("kbest", i, answer)
-                _copy(answer, labels + found * <Py_ssize_t>len(answer))
+                copy_label(answer, labels + found * <Py_ssize_t>len(answer))
                 values[found] = self.face.score(i, flat, answer)
                 found += 1
         return found
@@ -257,7 +258,7 @@ cdef class PythonOracle(Oracle):
             flat = self.face.flat(i, theta)
             answer = self.face.ask("argmax_augmented", i, self.face.named(i, flat))
             answer = self.face.label("argmax_augmented", i, answer)
-            _copy(answer, label)
+            copy_label(answer, label)
             loss[0] = self.face.number("loss", i, self.face.ask("loss", i, answer))
             value[0] = self.face.score(i, flat, answer) + loss[0]
         return 0
@@ -274,7 +275,7 @@ cdef class PythonOracle(Oracle):
             answer = self.face.ask("argmax_bounded", i, self.face.named(i, flat))
             answer, upper = self.face.pair("argmax_bounded", i, answer, "a pair (label, bound)")
             answer = self.face.label("argmax_bounded", i, answer)
-            _copy(answer, label)
+            copy_label(answer, label)
             value[0] = self.face.score(i, flat, answer)
             bound[0] = max(upper, value[0])
         return 0
@@ -318,7 +319,7 @@ cdef class PythonOracle(Oracle):
                 values[c] = -np.inf
                 if answer is not None:
                     answer = self.face.label("argmax_counts", i, answer)
-                    _copy(answer, labels + c * size)
+                    copy_label(answer, labels + c * size)
                     values[c] = self.face.score(i, flat, answer)
                 c += 1
         return 0
@@ -338,17 +339,17 @@ cdef class PythonOracle(Oracle):
         value[0] = float(dense[dense != 0] @ flat[dense != 0])
         if integral is None:
             return 0
-        _copy(self.face.label(method, i, integral), label)
+        copy_label(self.face.label(method, i, integral), label)
         return 1
 
 
 cdef class PythonParts(Parts):
     """Parts from the space's ``parts``."""
 
-    cdef _Face face
+    cdef Face face
 
     def __init__(self, space, examples):
-        self.face = _Face(space, examples)
+        self.face = Face(space, examples)
         layout = space.layout
         largest = max((layout.theta_size(*self.face.sizes(i)) for i in range(examples.n)),
                       default=layout.shared_size)
@@ -360,7 +361,7 @@ cdef class PythonParts(Parts):
         return self.face.limits(i)
 
     cdef tuple vector(self, Py_ssize_t i, const int* label):
-        parts = self.face.ask("parts", i, _label(self.face, i, label))
+        parts = self.face.ask("parts", i, label_array(self.face, i, label))
         return self.face.entries("parts", i, parts)
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
@@ -397,11 +398,12 @@ cdef Py_ssize_t _sparse(object positions, object values, int* index, double* val
 cdef class PythonLoss(Loss):
     """The loss that a space computes itself."""
 
-    cdef _Face face
+    cdef Face face
 
     def __init__(self, space, examples):
-        self.face = _Face(space, examples)
+        self.face = Face(space, examples)
         self.decomposes = hasattr(space, "loss_costs")
+        self.has_costs = hasattr(space, "costs")
         self.averaged = bool(getattr(space, "loss_averaged", False))
 
     def limits(self, Py_ssize_t i):
@@ -410,46 +412,29 @@ cdef class PythonLoss(Loss):
 
     cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
         with gil:
-            answer = self.face.ask("loss", i, _label(self.face, i, label))
+            answer = self.face.ask("loss", i, label_array(self.face, i, label))
             return self.face.number("loss", i, answer)
 
     cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
+        with gil:
+            return self.add("loss_costs", i, self.face.ask("loss_costs", i), scale, theta)
+
+    cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,
+                      double* theta) except? -1 nogil:
+        with gil:
+            named = self.face.named(i, self.face.flat(i, nu))
+            answer = self.face.ask("costs", i, named, bool(transposed))
+            return self.add("costs", i, answer, scale, theta)
+
+    cdef double add(self, str method, Py_ssize_t i, object answer, double scale,
+                    double* theta) except? -1:
+        """Add an answer (costs, const) to scores; return the constant."""
         cdef const double[::1] cost
         cdef const long long[::1] position
         cdef Py_ssize_t j
-        with gil:
-            answer = self.face.ask("loss_costs", i)
-            parts, const = self.face.pair("loss_costs", i, answer, "a pair (costs, const)")
-            positions, costs = self.face.entries("loss_costs", i, parts)
-            cost, position = costs, positions.astype(np.longlong)
-            for j in range(cost.shape[0]):
-                theta[position[j]] += scale * cost[j]
-            return scale * const
-
-
-cdef class PythonProjection(Projection):
-    """A projection from the space's ``project``."""
-
-    cdef _Face face
-    cdef str name
-
-    def __init__(self, space, examples, str name):
-        self.face = _Face(space, examples)
-        self.name = name
-        self.gibbs = name == "entropy" and getattr(space, "gibbs", True)
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example i, for the checks of :mod:`structsolve.faces`."""
-        return self.face.limits(i)
-
-    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     char* work) except -1 nogil:
-        cdef const double[::1] view
-        with gil:
-            flat = self.face.flat(i, theta)
-            answer = self.face.ask("project", i, self.face.named(i, flat), self.name)
-            parts, value[0] = self.face.pair("project", i, answer, "a pair (marginals, value)")
-            view = self.face.dense("project", i, parts)
-            if view.shape[0]:
-                memcpy(marginals, &view[0], view.shape[0] * sizeof(double))
-        return 0
+        parts, const = self.face.pair(method, i, answer, "a pair (costs, const)")
+        positions, values = self.face.entries(method, i, parts)
+        cost, position = values, positions.astype(np.longlong)
+        for j in range(cost.shape[0]):
+            theta[position[j]] += scale * cost[j]
+        return scale * const

@@ -34,7 +34,7 @@ def structsolve_parts(space, examples):
 @hookimpl(trylast=True)
 def structsolve_projection(space, examples, regularizer):
     if hasattr(space, "project") and regularizer in getattr(space, "projections", ("entropy",)):
-        from .adapters import PythonProjection
+        from .projection_adapters import PythonProjection
 
         return PythonProjection(space, examples, regularizer)
 

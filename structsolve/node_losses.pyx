@@ -33,7 +33,8 @@ cdef class NodeLoss(Loss):
     cdef const int64_t* offsets
     cdef const double* cost
     cdef Py_ssize_t n, n_states, shared_size, stride
-    cdef bint normalised, hamming
+    cdef const double* transposed_cost
+    cdef bint normalised, hamming, ones_off_diagonal
     cdef object owners
 
     def __init__(self, labels, offsets, cost, Py_ssize_t shared_size, Py_ssize_t stride,
@@ -51,8 +52,13 @@ cdef class NodeLoss(Loss):
         # A label beyond the states (not seen in training) has a row of costs, but no column.
         known = label_view.shape[0] == 0 or np.asarray(label_view).max() < self.n_states
         square = np.asarray(cost_view)[:self.n_states]
-        self.hamming = bool(known and (square == 1 - np.eye(self.n_states)).all())
+        self.ones_off_diagonal = bool((square == 1 - np.eye(self.n_states)).all())
+        self.hamming = known and self.ones_off_diagonal
+        cdef const double[:, ::1] turned = np.ascontiguousarray(square.T)
+        self.owners += (turned,)
+        self.transposed_cost = &turned[0, 0]
         self.decomposes = True
+        self.has_costs = True
         self.averaged = normalised
 
     def limits(self, Py_ssize_t i):
@@ -84,6 +90,31 @@ cdef class NodeLoss(Loss):
             for s in range(self.n_states):
                 row[s] += scale * cost[s]
             row += self.stride
+        return 0
+
+    cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,
+                      double* theta) except? -1 nogil:
+        cdef Py_ssize_t v, s, t, n = self.offsets[i + 1] - self.offsets[i], K = self.n_states
+        cdef double* row = theta + self.shared_size
+        cdef const double* given = nu + self.shared_size
+        # Rows of what is summed over: truths where nu has those, else predictions.
+        cdef const double* cost = self.transposed_cost if transposed else self.cost
+        cdef const double* line
+        cdef double weight
+        if self.normalised:
+            scale /= n
+        if self.ones_off_diagonal:
+            # A = 1 1' - I, and the marginals of a node sum to 1.
+            for v in range(n * self.stride):
+                row[v] -= scale * given[v]
+            return scale * n
+        for v in range(n):
+            for t in range(K):
+                weight, line = scale * given[t], cost + t * K
+                for s in range(K):
+                    row[s] += weight * line[s]
+            row += self.stride
+            given += self.stride
         return 0
 
 

@@ -5,7 +5,11 @@ import pytest
 from python_structures import PyChainStructure, SubsetStructure
 from wrong_structures import (
     WRONG,
+    BoundedStructure,
+    ChancesStructure,
+    ConcaveStructure,
     CountingStructure,
+    MatrixStructure,
     OtherProjectionStructure,
     OwnLoss,
     OwnLossStructure,
@@ -64,6 +68,15 @@ def test_wrong_structures_are_caught(structure_class, message):
 def test_own_loss_and_projection_pass():
     check_structure(OwnLossStructure(), loss="own", n_cases=2, solvers=("bcfw",))
     check_structure(OtherProjectionStructure(), n_cases=1, solvers=())
+
+
+@pytest.mark.parametrize("cls", [ChancesStructure, BoundedStructure, ConcaveStructure])
+def test_states_terms_and_samples_in_python_pass(cls):
+    check_structure(cls(), n_cases=1, size=2, solvers=())
+
+
+def test_own_matrix_of_costs_passes():
+    check_structure(MatrixStructure(), loss="own", n_cases=2, solvers=("bcfw",))
 
 
 def test_best_label_for_each_count_passes():

@@ -1,57 +1,29 @@
-"""Sum-product on chains: node and edge marginals, expected transitions, log-partition."""
+"""Sum-product on chains: marginals, log-partition, entropy and its slope, samples."""
 
 cimport cython
-from libc.math cimport INFINITY, exp, log
-from libc.stdint cimport uint64_t
-from libc.string cimport memcmp, memcpy, memset
-from structsolve.kernels cimport ss_kernel_table, ss_kernels
+from libc.math cimport INFINITY, exp
+from libc.string cimport memcpy, memset
+from structsolve.entropies cimport entropy, entropy_slope, slope_at
 from structsolve.operators cimport Projection
 
 from structsolve.plugins.chain._layout cimport ChainShape
+from structsolve.plugins.chain._messages cimport ChainMessages, Marginals
 
 import numpy as np
 
-cdef extern from *:
-    """
-    /* The scaled recursion keeps every number that is not 0 well inside the range of doubles, so
-     * that 0 always means "forbidden": scores may span SPAN, a row of messages stays above TINY,
-     * its largest entry between SCALE and 1 / SCALE.  A message times two exponentials is then at
-     * least 1e-281, and what is divided by a sum of at least MASS stays below 1e181. */
-    #define SPAN 150.0
-    #define TINY 1e-150
-    #define SCALE 1e-30
-    #define MASS 1e-120
-    #define CACHE_TAG 0x7c159e3779b9cafeULL
-    """
-    const double SPAN, TINY, SCALE, MASS
-    const uint64_t CACHE_TAG
 
-
-cdef struct Cache:
-    # Exponentials of the shared table, kept in the work memory from one example to the next.
-    uint64_t tag
-    double shift, check
-
-
-cdef double _log_sum_exp(Py_ssize_t n, const double* x) noexcept nogil:
-    cdef double top = -INFINITY, total = 0
-    cdef Py_ssize_t j
-    for j in range(n):
-        if x[j] > top:
-            top = x[j]
-    if top == -INFINITY:
-        return top
-    for j in range(n):
-        if not x[j] <= top - 50:    # a NaN has to show
-            total += exp(x[j] - top)
-    return top + log(total)
-
-
-cdef int _impossible(Py_ssize_t i) except -1 with gil:
-    raise ValueError(
-        f"example {i}: every labeling is forbidden (its score is -inf or NaN), so there are no "
-        "marginals; allow at least one labeling, and check that the weights are finite"
-    )
+cdef int _draw(Py_ssize_t K, const double* weights, double uniform) noexcept nogil:
+    cdef double total = 0, below = 0
+    cdef Py_ssize_t s, last = 0
+    for s in range(K):
+        total += weights[s]
+    for s in range(K):
+        if weights[s] > 0:
+            below += weights[s]
+            last = s
+            if below > uniform * total:
+                return <int>s
+    return <int>last
 
 
 @cython.final
@@ -62,6 +34,9 @@ cdef class ChainSumProduct(Projection):
     with logarithms where scores span too much for it.  Scores of -inf forbid a state or a
     transition; its marginals are exactly 0.
 
+    A state holds the marginals of all nodes and, where pairs of states are scored at all, of all
+    edges one by one: rows of K, padded, K of them per edge.
+
     Parameters
     ----------
     shape : ChainShape
@@ -69,15 +44,18 @@ cdef class ChainSumProduct(Projection):
     """
 
     cdef ChainShape shape
-    cdef const ss_kernel_table* kernels
+    cdef ChainMessages messages
+    cdef bint pairs
 
     def __init__(self, ChainShape shape):
         self.shape = shape
-        self.kernels = ss_kernels(shape.stride)
-        # Node rows, forward rows, two rows; the table, its exponentials, the tag of both.
-        rows = 2 * shape.max_length + 2 + 2 * shape.K
-        self.work_bytes = 8 * shape.stride * rows + sizeof(Cache) + 64
+        self.messages = ChainMessages(shape)
+        self.pairs = shape.transition >= 0 or shape.edge_size > 0
+        self.work_bytes = self.messages.work_bytes
         self.gibbs = True
+        self.has_state = True
+        self.has_term = True
+        self.has_samples = True
 
     def limits(self, Py_ssize_t i):
         """Sizes of example ``i``, for ``structsolve.faces``."""
@@ -97,264 +75,129 @@ cdef class ChainSumProduct(Projection):
         cdef Py_ssize_t size = self.limits(i)[0]
         if theta.shape[0] != size:
             raise ValueError(f"example {i}: theta has {theta.shape[0]} scores, expected {size}")
-        cdef double[::1] tables = np.zeros(size), work = np.zeros(self.work_bytes // 8 + 9)
+        cdef double[::1] work = np.zeros(self.work_bytes // 8 + 9)
         cdef char* memory = <char*>&work[0]
         cdef double value = 0
         memory += -<size_t>memory % 64
         with nogil:
             for _ in range(repeat):
-                if self._forward(i, &theta[0], &tables[0], memory, &value) == 0:
-                    self._log_form(i, &theta[0], &tables[0], memory, &value)
+                if self.messages.forward(i, &theta[0], NULL, &value, memory) == 0:
+                    self.messages.log_forward(i, &theta[0], &value, memory)
         return value
+
+    cdef Py_ssize_t length(self, Py_ssize_t i) noexcept nogil:
+        return self.shape.offsets[i + 1] - self.shape.offsets[i]
+
+    cdef void ends(self, Py_ssize_t L, double* marginals) noexcept nogil:
+        # Start and end are pooled from the first and the last node.
+        cdef Py_ssize_t bytes = self.shape.stride * sizeof(double)
+        cdef const double* nodes = marginals + self.shape.shared_size
+        if self.shape.start >= 0:
+            memcpy(marginals + self.shape.start, nodes, bytes)
+        if self.shape.end >= 0:
+            memcpy(marginals + self.shape.end, nodes + (L - 1) * self.shape.stride, bytes)
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
                      char* work) except -1 nogil:
-        cdef Py_ssize_t stride = self.shape.stride, s
-        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
-        cdef double* nodes = marginals + self.shape.shared_size
+        cdef Py_ssize_t L = self.length(i)
+        cdef Marginals out
+        out.nodes = marginals + self.shape.shared_size
+        out.edges = out.nodes + L * self.shape.stride if self.shape.edge_size else NULL
+        out.transition = marginals + self.shape.transition if self.shape.transition >= 0 else NULL
         memset(marginals, 0, self.shape.shared_size * sizeof(double))
-        if not (self._forward(i, theta, marginals, work, value)
-                and self._backward(i, marginals, work)):
-            self._log_form(i, theta, marginals, work, value)
-        if self.shape.start >= 0:
-            memcpy(marginals + self.shape.start, nodes, stride * sizeof(double))
-        if self.shape.end >= 0:
-            memcpy(marginals + self.shape.end, nodes + (L - 1) * stride, stride * sizeof(double))
+        self.messages.marginals(i, theta, &out, value, work)
+        self.ends(L, marginals)
         return 0
 
-    cdef void _node_scores(self, Py_ssize_t i, const double* theta, double* psi) noexcept nogil:
-        # Node rows, with start and end scores added to the first and the last.
-        cdef Py_ssize_t stride = self.shape.stride, s
-        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
-        memcpy(psi, theta + self.shape.shared_size, L * stride * sizeof(double))
-        if self.shape.start >= 0:
-            for s in range(stride):
-                psi[s] += theta[self.shape.start + s]
-        if self.shape.end >= 0:
-            for s in range(stride):
-                psi[(L - 1) * stride + s] += theta[self.shape.end + s]
+    cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
+        cdef Py_ssize_t L = self.length(i)
+        return (L + ((L - 1) * self.shape.K if self.pairs else 0)) * self.shape.stride
 
-    cdef bint _exponentials(self, Py_ssize_t rows, const double* x, double* out,
-                            double* shift) noexcept nogil:
-        # out = exp(x - shift), the largest 1.  False where the scaled form does not suit them.
-        cdef double low
-        self.kernels.range(rows, x, self.shape.stride, self.shape.K, -INFINITY, &low, shift)
-        if not (shift[0] > -INFINITY and shift[0] - low <= SPAN):
-            return False
-        self.kernels.exp_rows(rows, x, self.shape.stride, self.shape.K, shift[0], out)
-        return True
+    cdef int project_state(self, Py_ssize_t i, const double* theta, double* state, double* value,
+                           double* bound, char* work) except -1 nogil:
+        cdef Marginals out
+        out.nodes = state
+        out.edges = state + self.length(i) * self.shape.stride if self.pairs else NULL
+        out.transition = NULL
+        self.messages.marginals(i, theta, &out, value, work)
+        bound[0] = value[0]
+        return 0
 
-    cdef bint _shared_table(self, const double* x, double* table, double* shift) noexcept nogil:
-        # Exponentials of the transition scores, remembered where the last example's were the
-        # same bit by bit.  Nothing is taken on trust, whatever else the work memory was used for:
-        # the scores are compared, the exponentials have a check sum.
-        cdef Py_ssize_t size = self.shape.K * self.shape.stride
-        cdef double* copy = table + size
-        cdef Cache* cache = <Cache*>(copy + size)
-        if (cache.tag == CACHE_TAG and memcmp(copy, x, size * sizeof(double)) == 0
-                and cache.check == self.kernels.total(size, table) + cache.shift):
-            shift[0] = cache.shift
-            return True
-        cache.tag = 0
-        if not self._exponentials(self.shape.K, x, table, shift):
-            return False
-        memcpy(copy, x, size * sizeof(double))
-        cache.shift = shift[0]
-        cache.check = self.kernels.total(size, table) + shift[0]
-        cache.tag = CACHE_TAG
-        return True
-
-    cdef bint _rescale(self, double* row, double low, double top, double* total) noexcept nogil:
-        # Keep a row of messages in range; total gains the logarithm of what was divided out.
-        cdef Py_ssize_t s
-        if not (low >= TINY and top > 0):
-            return False
-        if SCALE <= top <= 1 / SCALE:
-            return True
-        total[0] += log(top)
-        for s in range(self.shape.stride):
-            row[s] /= top
-        return low >= TINY * top
-
-    cdef int _forward(self, Py_ssize_t i, const double* theta, double* marginals, char* work,
-                      double* value) except -1 nogil:
-        # Scaled forward pass; 0 where the log form is needed.  Leaves exponentials of the node
-        # scores and forward messages in work, those of edge tables in their marginals' place.
-        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s, j, size = K * stride
-        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
-        cdef double* psi = <double*>work
-        cdef double* alpha = psi + self.shape.max_length * stride
-        cdef double* table = alpha + (self.shape.max_length + 2) * stride
-        cdef const double* edges = theta + self.shape.shared_size + L * stride
-        cdef double* edge = marginals + self.shape.shared_size + L * stride
-        cdef double shift = 0, low, top, total = 0
-        self._node_scores(i, theta, psi)
-        if not self._exponentials(L, psi, psi, &shift):
-            return 0
-        total = L * shift
-        memcpy(alpha, psi, stride * sizeof(double))
-        self.kernels.range(1, alpha, stride, K, 0, &low, &top)
-        if not self._rescale(alpha, low, top, &total):
-            return 0
-        if self.shape.edge_size == 0 and L > 1:
-            if self.shape.transition < 0:
-                shift = 0
-                self._ones(table)
-            elif not self._shared_table(theta + self.shape.transition, table, &shift):
-                return 0
-            total += (L - 1) * shift
-        for v in range(1, L):
-            if self.shape.edge_size:
-                table = edge
-                if self.shape.transition >= 0:
-                    for j in range(size):
-                        table[j] = edges[j] + theta[self.shape.transition + j]
-                else:
-                    memcpy(table, edges, size * sizeof(double))
-                if not self._exponentials(K, table, table, &shift):
-                    return 0
-                total += shift
-                edge += size
-                edges += size
-            self.kernels.sumprod(K, alpha, table, stride, stride, alpha + stride)
-            alpha += stride
-            self.kernels.mul_range(stride, psi + v * stride, alpha, &low, &top)
-            if not self._rescale(alpha, low, top, &total):
-                return 0
-        top = self.kernels.total(stride, alpha)
-        if not top > 0:
-            return 0
-        value[0] = log(top) + total
-        return 1
-
-    cdef void _ones(self, double* table) noexcept nogil:
-        cdef Py_ssize_t s, t
-        for s in range(self.shape.K):
-            for t in range(self.shape.stride):
-                table[s * self.shape.stride + t] = t < self.shape.K
-
-    cdef bint _backward(self, Py_ssize_t i, double* marginals, char* work) noexcept nogil:
-        # Backward pass over what _forward() left; node scores become backward messages.
-        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s, size = K * stride
-        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
-        cdef double* ahead = <double*>work + (L - 1) * stride
-        cdef double* first = <double*>work + self.shape.max_length * stride
-        cdef double* alpha = first + (L - 1) * stride
-        cdef double* beta = first + self.shape.max_length * stride
-        cdef double* table = beta + 2 * stride
-        cdef double* nodes = marginals + self.shape.shared_size + (L - 1) * stride
-        cdef double* edges = marginals + self.shape.shared_size + L * stride
-        cdef double mass, low, top, ignored = 0
-        mass = self.kernels.total(stride, alpha)
-        for s in range(stride):
-            nodes[s] = alpha[s] / mass
-            beta[s] = 0
-        self.kernels.range(1, ahead, stride, K, 0, &low, &top)
-        if not self._rescale(ahead, low, top, &ignored):
-            return False
-        for v in range(L - 2, -1, -1):
-            alpha -= stride
-            nodes -= stride
-            if self.shape.edge_size:
-                table = edges + v * size
-            self.kernels.dots(K, table, stride, stride, ahead, beta)
-            self.kernels.dots(1, alpha, stride, stride, beta, &mass)
-            if not mass >= MASS:
-                return False
-            mass = 1 / mass
-            for s in range(stride):
-                nodes[s] = alpha[s] * beta[s] * mass
-                ahead[s] *= mass
-            # alpha[v, s] table[s, t] ahead[v + 1, t] are the marginals of the edge now.
-            if self.shape.edge_size:
-                self.kernels.outer(1, K, alpha, ahead, table, stride, stride, table)
-                if self.shape.transition >= 0:
-                    for s in range(size):
-                        marginals[self.shape.transition + s] += table[s]
-            ahead -= stride
-            self.kernels.mul_range(stride, beta, ahead, &low, &top)
-            if not self._rescale(ahead, low, top, &ignored):
-                return False
-        if self.shape.edge_size == 0 and self.shape.transition >= 0 and L > 1:
-            self.kernels.outer(L - 1, K, first, <double*>work + stride, table, stride, stride,
-                               marginals + self.shape.transition)
-        return True
-
-    cdef inline double _pair(self, const double* theta, const double* edges, Py_ssize_t v,
-                             Py_ssize_t s, Py_ssize_t t) noexcept nogil:
-        cdef Py_ssize_t stride = self.shape.stride
-        cdef double x = 0
-        if self.shape.transition >= 0:
-            x = theta[self.shape.transition + s * stride + t]
-        if self.shape.edge_size:
-            x += edges[(v * self.shape.K + s) * stride + t]
-        return x
-
-    cdef int _log_form(self, Py_ssize_t i, const double* theta, double* marginals, char* work,
-                       double* value) except -1 nogil:
-        # The same with logarithms of messages, each row with its largest entry at 0.
-        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s, t
-        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
-        cdef double* psi = <double*>work
-        cdef double* alpha = psi + self.shape.max_length * stride
-        cdef double* beta = alpha + self.shape.max_length * stride
-        cdef double* row = beta + stride
-        cdef const double* edges = theta + self.shape.shared_size + L * stride
-        cdef double* nodes = marginals + self.shape.shared_size
-        cdef double* edge = nodes + L * stride
-        cdef double total = 0, top, mass, x
-        self._node_scores(i, theta, psi)
-        memcpy(alpha, psi, stride * sizeof(double))
+    cdef int state_of(self, Py_ssize_t i, const int* label, double* state) except -1 nogil:
+        cdef Py_ssize_t v, L = self.length(i), stride = self.shape.stride
+        cdef double* edges = state + L * stride
+        memset(state, 0, self.state_size(i) * sizeof(double))
         for v in range(L):
-            for t in range(K):
-                if v:
-                    for s in range(K):
-                        row[s] = alpha[(v - 1) * stride + s] + self._pair(theta, edges, v - 1, s, t)
-                    alpha[v * stride + t] = psi[v * stride + t] + _log_sum_exp(K, row)
-            top = _log_sum_exp(K, alpha + v * stride)
-            if not top > -INFINITY:
-                _impossible(i)
-            total += top
-            for t in range(K):
-                alpha[v * stride + t] -= top
-        value[0] = total
-        memset(marginals, 0, (self.shape.shared_size + L * stride
-                              + (L - 1) * self.shape.edge_size) * sizeof(double))
-        for s in range(K):
-            beta[s] = 0
-        for v in range(L - 1, -1, -1):
-            if v < L - 1:
+            state[v * stride + label[v]] = 1
+        if self.pairs:
+            for v in range(L - 1):
+                edges[(v * self.shape.K + label[v]) * stride + label[v + 1]] = 1
+        return 0
+
+    cdef int pool(self, Py_ssize_t i, const double* state, double* marginals) except -1 nogil:
+        cdef Py_ssize_t v, s, L = self.length(i), size = self.shape.K * self.shape.stride
+        cdef const double* edge = state + L * self.shape.stride
+        cdef double* nodes = marginals + self.shape.shared_size
+        cdef double* table = marginals + self.shape.transition
+        memset(marginals, 0, self.shape.shared_size * sizeof(double))
+        memcpy(nodes, state, L * self.shape.stride * sizeof(double))
+        if self.shape.edge_size:
+            memcpy(nodes + L * self.shape.stride, edge, (L - 1) * size * sizeof(double))
+        if self.shape.transition >= 0:
+            for v in range(L - 1):
+                for s in range(size):
+                    table[s] += edge[v * size + s]
+        self.ends(L, marginals)
+        return 0
+
+    # The entropy of a chain: sum_e H(mu_e) - sum_v (deg v - 1) H(mu_v), which leaves the inner
+    # nodes, of degree 2.  One node, or nodes that no score ties together: sum_v H(mu_v).
+
+    cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
+        cdef Py_ssize_t L = self.length(i), stride = self.shape.stride
+        if L == 1 or not self.pairs:
+            return entropy(L * stride, state)
+        return (entropy((L - 1) * self.shape.K * stride, state + L * stride)
+                - entropy((L - 2) * stride, state + stride))
+
+    cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
+                      char* work) except? -1 nogil:
+        cdef Py_ssize_t L = self.length(i), stride = self.shape.stride
+        cdef int stuck = 0, ignored = 0
+        cdef double found
+        if L == 1 or not self.pairs:
+            found = entropy_slope(L * stride, a, b, gamma, &stuck)
+        else:
+            # Where a node's state comes up or goes, so do those of its edges, and they outweigh it.
+            found = entropy_slope((L - 1) * self.shape.K * stride, a + L * stride, b + L * stride,
+                                  gamma, &stuck)
+            found -= entropy_slope((L - 2) * stride, a + stride, b + stride, gamma, &ignored)
+        return slope_at(found, gamma, stuck)
+
+    cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
+                    int* labels, char* work) except -1 nogil:
+        # Forward filtering, then every label from its end to its start.
+        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, L = self.length(i), j, v, s
+        cdef const double* edges = theta + self.shape.shared_size + L * stride
+        cdef const double* alpha = self.messages.messages(work)
+        cdef double* weights = self.messages.messages(work) + self.shape.max_length * stride
+        cdef double value, top
+        cdef const double* row
+        cdef int* label
+        cdef bint scaled = self.messages.forward(i, theta, NULL, &value, work)
+        if not scaled:
+            self.messages.log_forward(i, theta, &value, work)
+        for j in range(n):
+            label = labels + j * L
+            for v in range(L - 1, -1, -1):
+                row, top = alpha + v * stride, -INFINITY
                 for s in range(K):
-                    row[s] = beta[s] + psi[(v + 1) * stride + s]
-                mass = 0
+                    weights[s] = 0 if scaled else row[s]
+                    if v < L - 1:
+                        weights[s] += self.messages.pair(theta, edges, v, s, label[v + 1])
+                    if weights[s] > top and (row[s] > 0 or not scaled):
+                        top = weights[s]
                 for s in range(K):
-                    # The backward message, and the edge's marginals up to a factor.
-                    for t in range(K):
-                        psi[(v + 1) * stride + t] = self._pair(theta, edges, v, s, t) + row[t]
-                    beta[s] = _log_sum_exp(K, psi + (v + 1) * stride)
-                top = _log_sum_exp(K, beta)
-                for s in range(K):
-                    beta[s] -= top
-                    row[s] -= top
-            for s in range(K):
-                nodes[v * stride + s] = alpha[v * stride + s] + beta[s]
-            mass = _log_sum_exp(K, nodes + v * stride)
-            top = 0
-            for s in range(K):
-                nodes[v * stride + s] = exp(nodes[v * stride + s] - mass)
-                top += nodes[v * stride + s]
-            # Differences of large scores are off by their rounding: the sum is 1 all the same.
-            for s in range(K):
-                nodes[v * stride + s] /= top
-            mass += log(top)
-            if v == L - 1 or (self.shape.transition < 0 and self.shape.edge_size == 0):
-                continue
-            for s in range(K):
-                for t in range(K):
-                    x = exp(alpha[v * stride + s] + self._pair(theta, edges, v, s, t) + row[t]
-                            - mass)
-                    if self.shape.transition >= 0:
-                        marginals[self.shape.transition + s * stride + t] += x
-                    if self.shape.edge_size:
-                        edge[(v * K + s) * stride + t] = x
+                    weights[s] = exp(weights[s] - top) * (row[s] if scaled else 1)
+                label[v] = _draw(K, weights, uniforms[j * L + v])
         return 0

@@ -30,7 +30,9 @@ def structsolve_parts(space, examples):
 
 @hookimpl
 def structsolve_projection(space, examples, regularizer):
-    if isinstance(space, MulticlassSpace) and regularizer == "entropy":
-        from ._operators import Softmax
+    if isinstance(space, MulticlassSpace):
+        from ._projections import Softmax, Sparsemax
 
-        return Softmax(space.layout, examples.n)
+        if regularizer in ("entropy", "euclidean"):
+            projection = Softmax if regularizer == "entropy" else Sparsemax
+            return projection(space.layout, examples.n)

@@ -1,23 +1,16 @@
-"""Multiclass operators: the best of K classes, also in a cone or for each count; softmax; parts."""
+"""Multiclass operators: the best of K classes, also in a cone or for each count; parts."""
 
 cimport cython
-from libc.math cimport INFINITY, floor, isinf, log
+from libc.math cimport INFINITY, floor, isinf
 from libc.string cimport memcpy, memset
 from structsolve.kernels cimport ss_kernel_table, ss_kernels
-from structsolve.operators cimport Cone, Oracle, Parts, Projection
+from structsolve.operators cimport Cone, Oracle, Parts
 
 
 def _limits(Py_ssize_t i, Py_ssize_t n, Py_ssize_t stride, Py_ssize_t K):
     if not 0 <= i < n:
         raise ValueError(f"example {i} of {n}: expected 0 to {n - 1}")
     return stride, 1, K
-
-
-cdef int _impossible(Py_ssize_t i) except -1 with gil:
-    raise ValueError(
-        f"example {i}: every class is forbidden (its score is -inf or NaN), so there are no "
-        "marginals; allow at least one class, and check that the weights are finite"
-    )
 
 
 cdef int _no_count(Py_ssize_t i, Py_ssize_t s, double found) except -1 with gil:
@@ -173,39 +166,3 @@ cdef class MulticlassParts(Parts):
         index[0], index[1] = truth[0], label[0]
         value[0], value[1] = 1, -1
         return 2
-
-
-@cython.final
-cdef class Softmax(Projection):
-    """Entropy projection on the simplex: ``exp(theta) / sum exp(theta)``, log-sum-exp its value.
-
-    Scores of -inf forbid a class; its probability is exactly 0.
-    """
-
-    cdef Py_ssize_t n, K, stride
-    cdef const ss_kernel_table* kernels
-
-    def __init__(self, layout, Py_ssize_t n):
-        self.n, self.K, self.stride = n, layout.node.shape[0], layout.node_size
-        self.kernels = ss_kernels(self.stride)
-        self.work_bytes = 8
-        self.gibbs = True
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
-        return _limits(i, self.n, self.stride, self.K)
-
-    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     char* work) except -1 nogil:
-        cdef double low, top, total = 0
-        cdef Py_ssize_t s
-        self.kernels.range(1, theta, self.stride, self.K, 0, &low, &top)
-        self.kernels.exp_rows(1, theta, self.stride, self.K, top, marginals)
-        for s in range(self.K):
-            total += marginals[s]
-        if not (top > -INFINITY and total > 0):     # a NaN comes out of the sum
-            _impossible(i)
-        for s in range(self.K):
-            marginals[s] /= total
-        value[0] = top + log(total)
-        return 0

@@ -36,6 +36,17 @@ def structsolve_parts(space, examples):
 
 
 @hookimpl
+def structsolve_projection(space, examples, regularizer):
+    # With pairs of labels the marginals are those of a graph, which may have cycles: not offered.
+    if isinstance(space, MultilabelSpace) and not len(space.edges_):
+        from ._projections import LabelSetClip, LabelSetSigmoids
+
+        if regularizer in ("entropy", "euclidean"):
+            projection = LabelSetSigmoids if regularizer == "entropy" else LabelSetClip
+            return projection(space.shape(examples))
+
+
+@hookimpl
 def structsolve_loss(space, examples, loss):
     if not isinstance(space, MultilabelSpace):
         return None

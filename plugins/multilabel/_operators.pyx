@@ -120,6 +120,7 @@ cdef class LabelSetHamming(LabelSetLoss):
         super().__init__(labels, shape)
         self.weight = 1.0 / self.L if normalised else 1.0
         self.averaged = normalised
+        self.has_costs = True
 
     cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
         cdef Py_ssize_t v, wrong = 0
@@ -137,6 +138,20 @@ cdef class LabelSetHamming(LabelSetLoss):
         for v in range(self.L):
             row[v] += scale * (1 - 2 * truth[v])
             on += truth[v]
+        return scale * on
+
+    cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,
+                      double* theta) except? -1 nogil:
+        # sum_v y_v + y'_v - 2 y_v y'_v, the same both ways.  Labels that are off have no part:
+        # what a label costs when it is on is affine in nu, and so is the constant.
+        cdef Py_ssize_t v
+        cdef double on = 0
+        cdef double* row = theta + self.start
+        nu += self.start
+        scale *= self.weight
+        for v in range(self.L):
+            row[v] += scale * (1 - 2 * nu[v])
+            on += nu[v]
         return scale * on
 
 

@@ -92,8 +92,9 @@ def check_structure(
     Checked are the declaration (parameters, ``clone``, packing, ``state``), the oracle (optimal
     at random, tied and zero scores where it calls itself exact, its value, its bound, ties, scratch
     memory, threads), its relaxation, its answers within a cone of the label plane, k-best,
-    max-marginals, the best label for each count, the loss-augmented oracle, parts, losses,
-    projections, hard constraints on nodes, and that solvers agree.  What an operator does not
+    max-marginals, the best label for each count, the loss-augmented oracle, parts, losses and their
+    matrices, projections (marginals, bounds, states, G and its slope, samples), hard constraints on
+    nodes, and that solvers agree.  What an operator does not
     announce is not asked for.
 
     Examples
@@ -102,7 +103,7 @@ def check_structure(
     >>> check_structure("chain", n_cases=1)
     """
     from .. import registry
-    from . import _declaration, _operators, _relaxed, _training
+    from . import _declaration, _losses, _operators, _projections, _relaxed, _training
 
     structure = registry.get_structure(structure)
     _declaration.check_parameters(structure)
@@ -120,9 +121,9 @@ def check_structure(
         _operators.check_max_marginals(case)
         _operators.check_counts(case, loss)
         _operators.check_constraints(case)
-        _operators.check_losses(case, loss)
+        _losses.check_losses(case, loss)
         _operators.check_augmented_oracle(case, loss)
-        _operators.check_projections(case)
+        _projections.check_projections(case)
         _operators.check_threads(case)
         if solvers and number == 0:
             _training.check_solvers(case, loss, solvers)

@@ -126,3 +126,67 @@ def project(Projection projection, Py_ssize_t i, double[::1] theta, double[::1] 
     """Write marginals and value."""
     with nogil:
         projection.project(i, &theta[0], &marginals[0], &value[0], &work[0])
+
+
+def project_bounded(Projection projection, Py_ssize_t i, double[::1] theta, double[::1] marginals,
+                    double[::1] value, double[::1] bound, char[::1] work):
+    """Write marginals, value and bound."""
+    with nogil:
+        projection.project_bounded(i, &theta[0], &marginals[0], &value[0], &bound[0], &work[0])
+
+
+def state_size(Projection projection, Py_ssize_t i):
+    """Return the size of a state."""
+    return projection.state_size(i)
+
+
+def project_state(Projection projection, Py_ssize_t i, double[::1] theta, double[::1] state,
+                  double[::1] value, double[::1] bound, char[::1] work):
+    """Write state, value and bound."""
+    with nogil:
+        projection.project_state(i, &theta[0], &state[0], &value[0], &bound[0], &work[0])
+
+
+def state_of(Projection projection, Py_ssize_t i, int[::1] label, double[::1] state):
+    """Write the state of a label."""
+    with nogil:
+        projection.state_of(i, &label[0], &state[0])
+
+
+def pool(Projection projection, Py_ssize_t i, double[::1] state, double[::1] marginals):
+    """Write the marginals of a state."""
+    with nogil:
+        projection.pool(i, &state[0], &marginals[0])
+
+
+def term(Projection projection, Py_ssize_t i, double[::1] state, char[::1] work):
+    """Return G at a state."""
+    cdef double value
+    with nogil:
+        value = projection.term(i, &state[0], &work[0])
+    return value
+
+
+def slope(Projection projection, Py_ssize_t i, double[::1] a, double[::1] b, double gamma,
+          char[::1] work):
+    """Return the slope of G between two states."""
+    cdef double value
+    with nogil:
+        value = projection.slope(i, &a[0], &b[0], gamma, &work[0])
+    return value
+
+
+def sample(Projection projection, Py_ssize_t i, double[::1] theta, Py_ssize_t n,
+           double[::1] uniforms, int[::1] labels, char[::1] work):
+    """Write n labels."""
+    with nogil:
+        projection.sample(i, &theta[0], n, &uniforms[0], &labels[0], &work[0])
+
+
+def costs(Loss loss, Py_ssize_t i, double[::1] nu, bint transposed, double scale,
+          double[::1] theta):
+    """Add costs to scores; return the constant."""
+    cdef double const
+    with nogil:
+        const = loss.costs(i, &nu[0], transposed, scale, &theta[0])
+    return const

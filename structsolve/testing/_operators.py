@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import problem, registry
-from ..operators import Loss, Projection
+from .. import problem
 from ..structure import NodeSpace
 from . import _calls
 from ._case import TOLERANCE, Case, Guarded
+from ._losses import losses_of
 
 
 def check_parts(case: Case) -> None:
@@ -51,7 +51,7 @@ def _check_indicator(case: Case, i: int) -> None:
         )
 
 
-def _check_best(
+def check_best(
     case: Case,
     what: str,
     i: int,
@@ -87,7 +87,7 @@ def check_oracle(case: Case) -> None:
         for kind, theta in case.thetas(i).items():
             label, value = case.argmax(i, theta)
             scores = case.mu[i] @ theta
-            _check_best(case, "Oracle.argmax", i, kind, label, value, scores, exact)
+            check_best(case, "Oracle.argmax", i, kind, label, value, scores, exact)
             again, value_again = case.argmax(i, theta, garbage=0)
             if again.tolist() != label.tolist() or value_again != value:
                 case.fail(
@@ -180,7 +180,7 @@ def check_counts(case: Case, extra: Any) -> None:
 def _counting_costs(case: Case, extra: Any, i: int) -> list[tuple[str, np.ndarray]]:
     """Return costs with values 0, 1, 2 ...: those of losses, from whichever side they count."""
     found = []
-    for name, loss in _losses(case, extra):
+    for name, loss in losses_of(case, extra):
         if not loss.decomposes:
             continue
         given = Guarded(len(case.padding[i]), np.float64)
@@ -238,76 +238,7 @@ def check_constraints(case: Case) -> None:
         scores[possible] = case.mu[i][possible] @ finite
         label, value = case.argmax(i, theta)
         exact = case.oracle.exact
-        _check_best(case, "Oracle.argmax", i, "constrained", label, value, scores, exact)
-
-
-def _losses(case: Case, extra: Any) -> list[tuple[Any, Any]]:
-    """Return names and native objects of the losses that some plugin gives for the space."""
-    names = [*registry.default().loss_names(), *getattr(case.space, "loss_names", ())]
-    names += [] if extra in names else [extra]
-    found = []
-    for name in dict.fromkeys(names):
-        with case.promise(f"Loss {name!r}", "is put together"):
-            loss = registry.default().ask(
-                "structsolve_loss", Loss, space=case.space, examples=case.examples, loss=name
-            )
-        if loss is not None:
-            found.append((name, loss))
-    return found
-
-
-def check_losses(case: Case, extra: Any) -> None:
-    """0 at the truth, never negative, and as its flags say."""
-    for name, loss in _losses(case, extra):
-        what = f"Loss {name!r}"
-        for i in range(case.n):
-            truth = case.examples.label(i)
-            values = case.losses(what, loss, i)
-            at_truth = float(values[case.row(i, truth)])
-            if at_truth != 0:
-                case.fail(f"{what}.value", "is 0 for the true label", i, at_truth, 0)
-            if not np.isfinite(values).all() or values.min() < 0:
-                case.fail(f"{what}.value", "is finite and at least 0", i, values, ">= 0")
-            wrong = (case.labels[i] != truth).any(axis=1)
-            if loss.zero_one and not (values == wrong).all():
-                case.fail(
-                    f"{what}.zero_one",
-                    "is 1 for every label but the truth",
-                    i,
-                    values,
-                    wrong.astype(float),
-                )
-            if loss.decomposes:
-                _check_augment(case, what, loss, i, values)
-
-
-def _check_augment(case: Case, what: str, loss: Any, i: int, values: np.ndarray) -> None:
-    for scale in (1.0, -0.5):
-        for kind, theta in case.thetas(i).items():
-            if kind == "large":
-                continue
-            given = Guarded(len(theta), np.float64, theta)
-            with case.promise(f"{what}.augment", "answers without an exception", i):
-                const = _calls.augment(loss, i, scale, given.memory)
-            if given.damage():
-                case.fail(
-                    f"{what}.augment",
-                    "writes only into theta",
-                    i,
-                    f"a write {given.damage()}",
-                    "writes within theta",
-                )
-            if np.any(given.array[case.padding[i]] != 0):
-                case.fail(
-                    f"{what}.augment", "never touches padding", i, given.array[case.padding[i]], 0
-                )
-            case.near(
-                f"{what}.augment",
-                f"adds {scale} times the loss to the score of every label",
-                i,
-                case.mu[i] @ (given.array - theta) + const,
-                scale * values,
-            )
+        check_best(case, "Oracle.argmax", i, "constrained", label, value, scores, exact)
 
 
 def check_augmented_oracle(case: Case, loss: Any) -> None:
@@ -320,87 +251,8 @@ def check_augmented_oracle(case: Case, loss: Any) -> None:
         values = case.losses(f"Loss {loss!r}", native, i)
         for kind, theta in case.thetas(i).items():
             label, value, found = case.argmax_augmented(i, theta)
-            _check_best(case, what, i, kind, label, value, case.mu[i] @ theta + values)
+            check_best(case, what, i, kind, label, value, case.mu[i] @ theta + values)
             case.near(what, "returns the loss of its label", i, found, values[case.row(i, label)])
-
-
-def check_projections(case: Case) -> None:
-    """Marginals and values of the enumeration (entropy); gradients and convex hull (others)."""
-    names = ["entropy", *getattr(case.space, "projections", ("euclidean",))]
-    for name in dict.fromkeys(names):
-        with case.promise(f"Projection {name!r}", "is put together"):
-            projection = registry.default().ask(
-                "structsolve_projection",
-                Projection,
-                space=case.space,
-                examples=case.examples,
-                regularizer=name,
-            )
-        if projection is None:
-            continue
-        what = f"Projection.project ({name})"
-        for i in range(case.n):
-            for kind, theta in case.thetas(i).items():
-                mu, value = case.project(projection, name, i, theta)
-                if not (np.isfinite(mu).all() and np.isfinite(value)):
-                    case.fail(what, f"is finite ({kind} theta)", i, (mu, value), "finite numbers")
-                if projection.gibbs:
-                    _check_entropy(case, what, i, kind, theta, mu, value)
-                elif kind != "large":
-                    _check_hull(case, what, i, mu)
-                if kind == "random":
-                    _check_gradient(case, what, projection, name, i, theta, mu)
-
-
-def _check_entropy(
-    case: Case, what: str, i: int, kind: str, theta: np.ndarray, mu: np.ndarray, value: float
-) -> None:
-    scores = case.mu[i] @ theta
-    top = scores.max()
-    weights = np.exp(scores - top)
-    case.near(
-        what, f"returns the log-partition ({kind} theta)", i, value, top + np.log(weights.sum())
-    )
-    expected = (weights / weights.sum()) @ case.mu[i]
-    worst = int(np.abs(mu - expected).argmax())
-    if abs(mu[worst] - expected[worst]) > 1e-8:
-        case.fail(
-            what,
-            f"returns the marginals of the Gibbs distribution ({kind} theta)",
-            i,
-            f"{float(mu[worst])!r} at position {worst} of theta",
-            float(expected[worst]),
-        )
-
-
-def _check_hull(case: Case, what: str, i: int, mu: np.ndarray) -> None:
-    from scipy.optimize import nnls
-
-    # A convex combination of labels, as far as a small least-squares fit can tell.
-    system = np.vstack([case.mu[i].T, np.ones(len(case.labels[i]))])
-    _, distance = nnls(system, np.append(mu, 1.0))
-    if distance > 1e-6:
-        case.fail(what, "stays in the convex hull of the labels", i, f"distance {distance}", 0)
-
-
-def _check_gradient(
-    case: Case, what: str, projection: Any, name: str, i: int, theta: np.ndarray, mu: np.ndarray
-) -> None:
-    step = 1e-5
-    for _ in range(3):
-        towards = case.rng.normal(size=len(theta))
-        towards[case.padding[i]] = 0
-        up, down = (
-            case.project(projection, name, i, theta + sign * step * towards)[1] for sign in (1, -1)
-        )
-        case.near(
-            what,
-            "returns the gradient of its value as marginals",
-            i,
-            mu @ towards,
-            (up - down) / (2 * step),
-            1e-5,
-        )
 
 
 def check_threads(case: Case) -> None:

@@ -1,0 +1,43 @@
+# Forward and backward messages of chains: what marginals and samples are made of.
+from structsolve.kernels cimport ss_kernel_table
+
+from structsolve.plugins.chain._layout cimport ChainShape
+
+
+cdef struct Marginals:
+    # Where marginals go.  Every table has K rows of `stride` doubles.
+    double* nodes           # one row per node
+    double* edges           # one table per edge; NULL for none, where there are no edge features
+    double* transition      # the sum of all edges' tables, 0 before; NULL for none
+
+
+cdef class ChainMessages:
+    cdef readonly ChainShape shape
+    cdef readonly Py_ssize_t work_bytes
+    cdef const ss_kernel_table* kernels
+
+    # Marginals of p(y) ~ exp <theta, mu(y)>; value <- the log-partition.
+    cdef int marginals(self, Py_ssize_t i, const double* theta, const Marginals* out,
+                       double* value, char* work) except -1 nogil
+    # Scaled forward pass; 0 where the log form is needed.  Leaves exponentials of the node scores
+    # in work, and those of the pairs: of edge tables in `edge` (in work, only the last, if NULL).
+    cdef int forward(self, Py_ssize_t i, const double* theta, double* edge, double* value,
+                     char* work) except -1 nogil
+    # The same with logarithms: each message is log sum_... less a constant of its row.
+    cdef int log_forward(self, Py_ssize_t i, const double* theta, double* value,
+                         char* work) except -1 nogil
+    # The messages of either, one row per node, and two spare rows behind max_length of them.
+    cdef double* messages(self, char* work) noexcept nogil
+    # Score of the pair of states s, t at nodes v and v + 1.
+    cdef double pair(self, const double* theta, const double* edges, Py_ssize_t v, Py_ssize_t s,
+                     Py_ssize_t t) noexcept nogil
+
+    cdef void _node_scores(self, Py_ssize_t i, const double* theta, double* psi) noexcept nogil
+    cdef bint _exponentials(self, Py_ssize_t rows, const double* x, double* out,
+                            double* shift) noexcept nogil
+    cdef bint _shared_table(self, const double* x, double* table, double* shift) noexcept nogil
+    cdef bint _rescale(self, double* row, double low, double top, double* total) noexcept nogil
+    cdef void _ones(self, double* table) noexcept nogil
+    cdef bint _backward(self, Py_ssize_t i, const Marginals* out, char* work) noexcept nogil
+    cdef int _log_form(self, Py_ssize_t i, const double* theta, const Marginals* out,
+                       double* value, char* work) except -1 nogil

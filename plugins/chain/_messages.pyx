@@ -1,0 +1,327 @@
+"""The recursions of sum-product on chains: in scaled form, and with logarithms."""
+
+from libc.math cimport INFINITY, exp, log
+from libc.stdint cimport uint64_t
+from libc.string cimport memcmp, memcpy, memset
+from structsolve.kernels cimport ss_kernel_table, ss_kernels
+
+from structsolve.plugins.chain._layout cimport ChainShape
+
+cdef extern from *:
+    """
+    /* The scaled recursion keeps every number that is not 0 well inside the range of doubles, so
+     * that 0 always means "forbidden": scores may span SPAN, a row of messages stays above TINY,
+     * its largest entry between SCALE and 1 / SCALE.  A message times two exponentials is then at
+     * least 1e-281, and what is divided by a sum of at least MASS stays below 1e181. */
+    #define SPAN 150.0
+    #define TINY 1e-150
+    #define SCALE 1e-30
+    #define MASS 1e-120
+    #define CACHE_TAG 0x7c159e3779b9cafeULL
+    """
+    const double SPAN, TINY, SCALE, MASS
+    const uint64_t CACHE_TAG
+
+
+cdef struct Cache:
+    # Exponentials of the shared table, kept in the work memory from one example to the next.
+    uint64_t tag
+    double shift, check
+
+
+cdef double _log_sum_exp(Py_ssize_t n, const double* x) noexcept nogil:
+    cdef double top = -INFINITY, total = 0
+    cdef Py_ssize_t j
+    for j in range(n):
+        if x[j] > top:
+            top = x[j]
+    if top == -INFINITY:
+        return top
+    for j in range(n):
+        if not x[j] <= top - 50:    # a NaN has to show
+            total += exp(x[j] - top)
+    return top + log(total)
+
+
+cdef int _impossible(Py_ssize_t i) except -1 with gil:
+    raise ValueError(
+        f"example {i}: every labeling is forbidden (its score is -inf or NaN), so there are no "
+        "marginals; allow at least one labeling, and check that the weights are finite"
+    )
+
+
+cdef class ChainMessages:
+    """Forward and backward passes over the chains of one set of examples.
+
+    In scaled form, on exponentials of the scores; with logarithms where scores span too much for
+    it.  Both leave their forward messages in the work memory.
+
+    Parameters
+    ----------
+    shape : ChainShape
+        Sizes of the chains and where their parts lie.
+    """
+
+    def __init__(self, ChainShape shape):
+        self.shape = shape
+        self.kernels = ss_kernels(shape.stride)
+        # Node rows, forward rows, two rows; the table, its exponentials, the tag of both.
+        rows = 2 * shape.max_length + 2 + 2 * shape.K
+        self.work_bytes = 8 * shape.stride * rows + sizeof(Cache) + 64
+
+    cdef double* messages(self, char* work) noexcept nogil:
+        return <double*>work + self.shape.max_length * self.shape.stride
+
+    cdef int marginals(self, Py_ssize_t i, const double* theta, const Marginals* out,
+                       double* value, char* work) except -1 nogil:
+        if not (self.forward(i, theta, out.edges, value, work)
+                and self._backward(i, out, work)):
+            self._log_form(i, theta, out, value, work)
+        return 0
+
+    cdef void _node_scores(self, Py_ssize_t i, const double* theta, double* psi) noexcept nogil:
+        # Node rows, with start and end scores added to the first and the last.
+        cdef Py_ssize_t stride = self.shape.stride, s
+        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
+        memcpy(psi, theta + self.shape.shared_size, L * stride * sizeof(double))
+        if self.shape.start >= 0:
+            for s in range(stride):
+                psi[s] += theta[self.shape.start + s]
+        if self.shape.end >= 0:
+            for s in range(stride):
+                psi[(L - 1) * stride + s] += theta[self.shape.end + s]
+
+    cdef bint _exponentials(self, Py_ssize_t rows, const double* x, double* out,
+                            double* shift) noexcept nogil:
+        # out = exp(x - shift), the largest 1.  False where the scaled form does not suit them.
+        cdef double low
+        self.kernels.range(rows, x, self.shape.stride, self.shape.K, -INFINITY, &low, shift)
+        if not (shift[0] > -INFINITY and shift[0] - low <= SPAN):
+            return False
+        self.kernels.exp_rows(rows, x, self.shape.stride, self.shape.K, shift[0], out)
+        return True
+
+    cdef bint _shared_table(self, const double* x, double* table, double* shift) noexcept nogil:
+        # Exponentials of the transition scores, remembered where the last example's were the
+        # same bit by bit.  Nothing is taken on trust, whatever else the work memory was used for:
+        # the scores are compared, the exponentials have a check sum.
+        cdef Py_ssize_t size = self.shape.K * self.shape.stride
+        cdef double* copy = table + size
+        cdef Cache* cache = <Cache*>(copy + size)
+        if (cache.tag == CACHE_TAG and memcmp(copy, x, size * sizeof(double)) == 0
+                and cache.check == self.kernels.total(size, table) + cache.shift):
+            shift[0] = cache.shift
+            return True
+        cache.tag = 0
+        if not self._exponentials(self.shape.K, x, table, shift):
+            return False
+        memcpy(copy, x, size * sizeof(double))
+        cache.shift = shift[0]
+        cache.check = self.kernels.total(size, table) + shift[0]
+        cache.tag = CACHE_TAG
+        return True
+
+    cdef bint _rescale(self, double* row, double low, double top, double* total) noexcept nogil:
+        # Keep a row of messages in range; total gains the logarithm of what was divided out.
+        cdef Py_ssize_t s
+        if not (low >= TINY and top > 0):
+            return False
+        if SCALE <= top <= 1 / SCALE:
+            return True
+        total[0] += log(top)
+        for s in range(self.shape.stride):
+            row[s] /= top
+        return low >= TINY * top
+
+    cdef int forward(self, Py_ssize_t i, const double* theta, double* edge, double* value,
+                     char* work) except -1 nogil:
+        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s, j, size = K * stride
+        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
+        cdef double* psi = <double*>work
+        cdef double* alpha = psi + self.shape.max_length * stride
+        cdef double* table = alpha + (self.shape.max_length + 2) * stride
+        cdef const double* edges = theta + self.shape.shared_size + L * stride
+        cdef double shift = 0, low, top, total = 0
+        self._node_scores(i, theta, psi)
+        if not self._exponentials(L, psi, psi, &shift):
+            return 0
+        total = L * shift
+        memcpy(alpha, psi, stride * sizeof(double))
+        self.kernels.range(1, alpha, stride, K, 0, &low, &top)
+        if not self._rescale(alpha, low, top, &total):
+            return 0
+        if self.shape.edge_size == 0 and L > 1:
+            if self.shape.transition < 0:
+                shift = 0
+                self._ones(table)
+            elif not self._shared_table(theta + self.shape.transition, table, &shift):
+                return 0
+            total += (L - 1) * shift
+        for v in range(1, L):
+            if self.shape.edge_size:
+                if edge != NULL:
+                    table = edge + (v - 1) * size
+                if self.shape.transition >= 0:
+                    for j in range(size):
+                        table[j] = edges[j] + theta[self.shape.transition + j]
+                else:
+                    memcpy(table, edges, size * sizeof(double))
+                if not self._exponentials(K, table, table, &shift):
+                    return 0
+                total += shift
+                edges += size
+            self.kernels.sumprod(K, alpha, table, stride, stride, alpha + stride)
+            alpha += stride
+            self.kernels.mul_range(stride, psi + v * stride, alpha, &low, &top)
+            if not self._rescale(alpha, low, top, &total):
+                return 0
+        top = self.kernels.total(stride, alpha)
+        if not top > 0:
+            return 0
+        value[0] = log(top) + total
+        return 1
+
+    cdef void _ones(self, double* table) noexcept nogil:
+        cdef Py_ssize_t s, t
+        for s in range(self.shape.K):
+            for t in range(self.shape.stride):
+                table[s * self.shape.stride + t] = t < self.shape.K
+
+    cdef bint _backward(self, Py_ssize_t i, const Marginals* out, char* work) noexcept nogil:
+        # Backward pass over what forward() left; node scores become backward messages.
+        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s, size = K * stride
+        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
+        cdef double* ahead = <double*>work + (L - 1) * stride
+        cdef double* first = <double*>work + self.shape.max_length * stride
+        cdef double* alpha = first + (L - 1) * stride
+        cdef double* beta = first + self.shape.max_length * stride
+        cdef double* table = beta + 2 * stride
+        cdef double* nodes = out.nodes + (L - 1) * stride
+        cdef double mass, low, top, ignored = 0
+        mass = self.kernels.total(stride, alpha)
+        for s in range(stride):
+            nodes[s] = alpha[s] / mass
+            beta[s] = 0
+        self.kernels.range(1, ahead, stride, K, 0, &low, &top)
+        if not self._rescale(ahead, low, top, &ignored):
+            return False
+        for v in range(L - 2, -1, -1):
+            alpha -= stride
+            nodes -= stride
+            if self.shape.edge_size:
+                table = out.edges + v * size
+            self.kernels.dots(K, table, stride, stride, ahead, beta)
+            self.kernels.dots(1, alpha, stride, stride, beta, &mass)
+            if not mass >= MASS:
+                return False
+            mass = 1 / mass
+            for s in range(stride):
+                nodes[s] = alpha[s] * beta[s] * mass
+                ahead[s] *= mass
+            # alpha[v, s] table[s, t] ahead[v + 1, t] are the marginals of the edge now.
+            if out.edges != NULL:
+                self.kernels.outer(1, K, alpha, ahead, table, stride, stride, out.edges + v * size)
+            if self.shape.edge_size and out.transition != NULL:
+                for s in range(size):
+                    out.transition[s] += table[s]
+            ahead -= stride
+            self.kernels.mul_range(stride, beta, ahead, &low, &top)
+            if not self._rescale(ahead, low, top, &ignored):
+                return False
+        if self.shape.edge_size == 0 and out.transition != NULL and L > 1:
+            self.kernels.outer(L - 1, K, first, <double*>work + stride, table, stride, stride,
+                               out.transition)
+        return True
+
+    cdef double pair(self, const double* theta, const double* edges, Py_ssize_t v, Py_ssize_t s,
+                     Py_ssize_t t) noexcept nogil:
+        cdef Py_ssize_t stride = self.shape.stride
+        cdef double x = 0
+        if self.shape.transition >= 0:
+            x = theta[self.shape.transition + s * stride + t]
+        if self.shape.edge_size:
+            x += edges[(v * self.shape.K + s) * stride + t]
+        return x
+
+    cdef int log_forward(self, Py_ssize_t i, const double* theta, double* value,
+                         char* work) except -1 nogil:
+        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s, t
+        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
+        cdef double* psi = <double*>work
+        cdef double* alpha = self.messages(work)
+        cdef double* row = alpha + (self.shape.max_length + 1) * stride
+        cdef const double* edges = theta + self.shape.shared_size + L * stride
+        cdef double total = 0, top
+        self._node_scores(i, theta, psi)
+        memcpy(alpha, psi, stride * sizeof(double))
+        for v in range(L):
+            for t in range(K):
+                if v:
+                    for s in range(K):
+                        row[s] = alpha[(v - 1) * stride + s] + self.pair(theta, edges, v - 1, s, t)
+                    alpha[v * stride + t] = psi[v * stride + t] + _log_sum_exp(K, row)
+            top = _log_sum_exp(K, alpha + v * stride)
+            if not top > -INFINITY:
+                _impossible(i)
+            total += top
+            for t in range(K):
+                alpha[v * stride + t] -= top
+        value[0] = total
+        return 0
+
+    cdef int _log_form(self, Py_ssize_t i, const double* theta, const Marginals* out,
+                       double* value, char* work) except -1 nogil:
+        # The same with logarithms of messages, each row with its largest entry at 0.
+        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s, t, size = K * stride
+        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
+        cdef double* psi = <double*>work
+        cdef double* alpha = self.messages(work)
+        cdef double* beta = alpha + self.shape.max_length * stride
+        cdef double* row = beta + stride
+        cdef const double* edges = theta + self.shape.shared_size + L * stride
+        cdef double* nodes = out.nodes
+        cdef double top, mass, x
+        self.log_forward(i, theta, value, work)
+        memset(nodes, 0, L * stride * sizeof(double))
+        if out.edges != NULL:
+            memset(out.edges, 0, (L - 1) * size * sizeof(double))
+        if out.transition != NULL:
+            memset(out.transition, 0, size * sizeof(double))
+        for s in range(K):
+            beta[s] = 0
+        for v in range(L - 1, -1, -1):
+            if v < L - 1:
+                for s in range(K):
+                    row[s] = beta[s] + psi[(v + 1) * stride + s]
+                mass = 0
+                for s in range(K):
+                    # The backward message, and the edge's marginals up to a factor.
+                    for t in range(K):
+                        psi[(v + 1) * stride + t] = self.pair(theta, edges, v, s, t) + row[t]
+                    beta[s] = _log_sum_exp(K, psi + (v + 1) * stride)
+                top = _log_sum_exp(K, beta)
+                for s in range(K):
+                    beta[s] -= top
+                    row[s] -= top
+            for s in range(K):
+                nodes[v * stride + s] = alpha[v * stride + s] + beta[s]
+            mass = _log_sum_exp(K, nodes + v * stride)
+            top = 0
+            for s in range(K):
+                nodes[v * stride + s] = exp(nodes[v * stride + s] - mass)
+                top += nodes[v * stride + s]
+            # Differences of large scores are off by their rounding: the sum is 1 all the same.
+            for s in range(K):
+                nodes[v * stride + s] /= top
+            mass += log(top)
+            if v == L - 1 or (out.transition == NULL and out.edges == NULL):
+                continue
+            for s in range(K):
+                for t in range(K):
+                    x = exp(alpha[v * stride + s] + self.pair(theta, edges, v, s, t) + row[t]
+                            - mass)
+                    if out.transition != NULL:
+                        out.transition[s * stride + t] += x
+                    if out.edges != NULL:
+                        out.edges[v * size + s * stride + t] = x
+        return 0

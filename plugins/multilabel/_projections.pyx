@@ -1,0 +1,150 @@
+"""Projections of label sets without pairs: products of two-point simplices."""
+
+cimport cython
+from libc.math cimport INFINITY, exp, log1p
+from libc.string cimport memset
+from structsolve.entropies cimport entropy, entropy_slope, slope_at
+from structsolve.operators cimport Projection
+
+from structsolve.plugins.mrf._shape cimport GraphShape
+
+
+cdef int _undefined(Py_ssize_t i, Py_ssize_t v, double found) except -1 with gil:
+    raise ValueError(
+        f"example {i}, label {v}: its score is {found}, so there are no marginals; expected a finite "
+        "number, or -inf for a label that must be off; check that the weights are finite"
+    )
+
+
+cdef class LabelSetProjection(Projection):
+    """What the projections of label sets share: one number from 0 to 1 per label.
+
+    Parameters
+    ----------
+    shape : GraphShape
+        Of label sets without pairs.
+    """
+
+    cdef GraphShape shape
+    cdef Py_ssize_t L, start, size
+
+    def __init__(self, GraphShape shape):
+        if shape.max_edges:
+            raise ValueError(
+                f"found {shape.max_edges} pairs of labels, expected none: these projections take "
+                "labels one by one"
+            )
+        self.shape, self.L, self.start = shape, shape.max_nodes, shape.node_start
+        self.size = self.start + shape.row_size
+        self.work_bytes = 16 * self.L
+        self.has_term = True
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        return self.shape.limits(i)
+
+    cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
+        return self.size
+
+
+@cython.final
+cdef class LabelSetSigmoids(LabelSetProjection):
+    """Entropy: every label on its own, ``1 / (1 + exp(-theta))``.
+
+    Scores of -inf forbid a label; its marginal is exactly 0.
+    """
+
+    def __init__(self, GraphShape shape):
+        super().__init__(shape)
+        self.gibbs = True
+        self.has_samples = True
+
+    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
+                     char* work) except -1 nogil:
+        cdef Py_ssize_t v
+        cdef double x, e
+        memset(marginals, 0, self.size * sizeof(double))
+        value[0] = 0
+        for v in range(self.L):
+            x = theta[self.start + v]
+            if not x < INFINITY:
+                _undefined(i, v, x)
+            # exp of what is at most 0, so that nothing overflows.
+            e = exp(-x if x > 0 else x)
+            marginals[self.start + v] = 1 / (1 + e) if x > 0 else e / (1 + e)
+            value[0] += log1p(e) + (x if x > 0 else 0.0)
+        return 0
+
+    cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
+        cdef double* off = <double*>work
+        cdef Py_ssize_t v
+        for v in range(self.L):
+            off[v] = 1 - state[self.start + v]
+        return entropy(self.L, state + self.start) + entropy(self.L, off)
+
+    cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
+                      char* work) except? -1 nogil:
+        cdef double* off_a = <double*>work
+        cdef double* off_b = off_a + self.L
+        cdef Py_ssize_t v
+        cdef int stuck = 0
+        cdef double found
+        for v in range(self.L):
+            off_a[v], off_b[v] = 1 - a[self.start + v], 1 - b[self.start + v]
+        found = entropy_slope(self.L, a + self.start, b + self.start, gamma, &stuck)
+        found += entropy_slope(self.L, off_a, off_b, gamma, &stuck)
+        return slope_at(found, gamma, stuck)
+
+    cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
+                    int* labels, char* work) except -1 nogil:
+        cdef double* on = <double*>work
+        cdef double x
+        cdef Py_ssize_t j, v
+        for v in range(self.L):
+            x = theta[self.start + v]
+            if not x < INFINITY:
+                _undefined(i, v, x)
+            on[v] = 1 / (1 + exp(-x))
+        for j in range(n):
+            for v in range(self.L):
+                labels[j * self.L + v] = uniforms[j * self.L + v] < on[v]
+        return 0
+
+
+@cython.final
+cdef class LabelSetClip(LabelSetProjection):
+    """Euclidean: the point of the cube nearest to ``theta``.
+
+    Scores of -inf forbid a label; its part is exactly 0.
+    """
+
+    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
+                     char* work) except -1 nogil:
+        cdef Py_ssize_t v
+        cdef double x, on
+        memset(marginals, 0, self.size * sizeof(double))
+        value[0] = 0
+        for v in range(self.L):
+            x = theta[self.start + v]
+            if not x < INFINITY:
+                _undefined(i, v, x)
+            on = 0.0 if x < 0 else 1.0 if x > 1 else x
+            marginals[self.start + v] = on
+            if on > 0:                          # -inf times 0 is no number
+                value[0] += on * (x - on / 2)
+        return 0
+
+    cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
+        cdef Py_ssize_t v
+        cdef double total = 0
+        for v in range(self.start, self.start + self.L):
+            total += state[v] * state[v]
+        return -total / 2
+
+    cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
+                      char* work) except? -1 nogil:
+        cdef Py_ssize_t v
+        cdef double total = 0
+        for v in range(self.start, self.start + self.L):
+            total -= ((1 - gamma) * a[v] + gamma * b[v]) * (b[v] - a[v])
+        return total

@@ -1,0 +1,13 @@
+# What the adapters of Python structures share.
+
+cdef class Face:
+    cdef object space, examples, layout, n_states
+
+    cdef tuple sizes(self, Py_ssize_t i)
+    # A copy of theta.
+    cdef object flat(self, Py_ssize_t i, const double* theta)
+    # Its blocks by name.
+    cdef object named(self, Py_ssize_t i, flat)
+
+cdef int copy_label(object label, int* out) except -1
+cdef object label_array(Face face, Py_ssize_t i, const int* label)

@@ -1,0 +1,19 @@
+# Entropies of marginals and their slopes along a segment, with vectorised logarithms.
+from libc.math cimport INFINITY
+
+# -sum_j x_j log x_j, with 0 log 0 = 0, for numbers of at least 0.
+cdef double entropy(Py_ssize_t n, const double* x) noexcept nogil
+
+# -sum_j (b_j - a_j) log x_j at x = (1 - gamma) a + gamma b: the derivative of the entropy where a
+# and b have the same sum.  stuck[0] gains 1 where an x_j is 0 that moves: the derivative is infinite
+# there, and what is returned is not.
+cdef double entropy_slope(Py_ssize_t n, const double* a, const double* b, double gamma,
+                          int* stuck) noexcept nogil
+
+# What such a slope is once `stuck` is known: inf at gamma = 0, -inf at 1.
+cdef inline double slope_at(double slope, double gamma, int stuck) noexcept nogil:
+    if stuck and gamma <= 0:
+        return INFINITY
+    if stuck and gamma >= 1:
+        return -INFINITY
+    return slope

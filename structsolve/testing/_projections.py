@@ -1,0 +1,345 @@
+"""Checks of projections: marginals, bounds, states, G and its slope, samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import registry
+from ..operators import Projection
+from . import _calls
+from ._case import Case, Guarded
+
+# Labels drawn, and how rare deviations of their frequencies may be.
+DRAWS, RARE = 2000, 1e-7
+# Labels whose direction is looked at, from the maximiser.
+DIRECTIONS = 12
+
+
+class Watched:
+    """Watched calls of one projection of a case.
+
+    Parameters
+    ----------
+    case : Case
+    projection : Projection
+    name : str
+        The projection's.
+    i : int
+        Example.
+    """
+
+    def __init__(self, case: Case, projection: Any, name: str, i: int):
+        self.case, self.projection, self.name, self.i = case, projection, name, i
+        self.state_size = len(case.padding[i])
+        if projection.has_state:
+            self.state_size = _calls.state_size(projection, i)
+            if self.state_size < 1:
+                case.fail(self.what("state_size"), "is at least 1", i, self.state_size, ">= 1")
+
+    def what(self, method: str) -> str:
+        """Return how messages call a method."""
+        return f"Projection.{method} ({self.name})"
+
+    def call(self, method: str, inputs: list[Any], out: dict[str, int], work: int | None = -1):
+        """Call a method on copies of inputs; return what it returns and what it wrote."""
+        case, what = self.case, self.what(method)
+        given = [Guarded(len(x), x.dtype, x) if isinstance(x, np.ndarray) else None for x in inputs]
+        passed = [x if g is None else g.memory for x, g in zip(inputs, given)]
+        written = {name: Guarded(size, np.float64, np.nan) for name, size in out.items()}
+        if "labels" in written:
+            written["labels"] = Guarded(out["labels"], np.int32, -7)
+        if work is not None:
+            written["work"] = case._work(self.projection.work_bytes, work)
+        with case.promise(what, "answers without an exception", self.i):
+            answer = getattr(_calls, method)(
+                self.projection, self.i, *passed, *(g.memory for g in written.values())
+            )
+        for x, g in zip(inputs, given):
+            if g is not None and g.array.tobytes() != x.tobytes():
+                case.fail(what, "leaves what it is given as it is", self.i, g.array, x)
+        for name, g in written.items():
+            if g.damage():
+                promise = f"writes only into the memory it is given ({name})"
+                where = f"a write {g.damage()}"
+                case.fail(what, promise, self.i, where, f"writes within {name}")
+        return answer, {name: g.array for name, g in written.items()}
+
+    def bounded(self, theta: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """Return marginals, value and bound."""
+        out = {"marginals": len(theta), "value": 1, "bound": 1}
+        _, found = self.call("project_bounded", [theta], out)
+        return found["marginals"], float(found["value"][0]), float(found["bound"][0])
+
+    def solution(self, theta: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """Return state, value and bound."""
+        out = {"state": self.state_size, "value": 1, "bound": 1}
+        _, found = self.call("project_state", [theta], out)
+        return found["state"], float(found["value"][0]), float(found["bound"][0])
+
+    def state_of(self, row: int) -> np.ndarray:
+        """Return the state of a label: its marginals where these are the state."""
+        if not self.projection.has_state:
+            return self.case.mu[self.i][row]
+        label = self.case.labels[self.i][row]
+        return self.call("state_of", [label], {"state": self.state_size}, None)[1]["state"]
+
+    def pool(self, state: np.ndarray) -> np.ndarray:
+        """Return the marginals of a state."""
+        if not self.projection.has_state:
+            return state
+        size = len(self.case.padding[self.i])
+        return self.call("pool", [state], {"marginals": size}, None)[1]["marginals"]
+
+    def term(self, state: np.ndarray) -> float:
+        """Return G."""
+        return self.call("term", [state], {})[0]
+
+    def slope(self, a: np.ndarray, b: np.ndarray, gamma: float) -> float:
+        """Return the slope of G."""
+        return self.call("slope", [a, b, gamma], {})[0]
+
+    def sample(self, theta: np.ndarray, uniforms: np.ndarray, garbage: int = -1) -> np.ndarray:
+        """Return labels, one per row of uniforms."""
+        n, size = uniforms.shape
+        out = {"labels": n * size}
+        _, found = self.call("sample", [theta, n, uniforms.ravel()], out, garbage)
+        return found["labels"].reshape(n, size)
+
+
+def check_projections(case: Case) -> None:
+    """Marginals and values of the enumeration (entropy); gradients and convex hull (others)."""
+    names = ["entropy", *getattr(case.space, "projections", ("euclidean",))]
+    for name in dict.fromkeys(names):
+        with case.promise(f"Projection {name!r}", "is put together"):
+            projection = registry.default().ask(
+                "structsolve_projection",
+                Projection,
+                space=case.space,
+                examples=case.examples,
+                regularizer=name,
+            )
+        if projection is None:
+            continue
+        what = f"Projection.project ({name})"
+        for i in range(case.n):
+            watched = Watched(case, projection, name, i)
+            states = np.array([watched.state_of(row) for row in range(len(case.mu[i]))])
+            _check_states_of_labels(watched, states)
+            if projection.has_term:
+                _check_term(watched, states)
+            for kind, theta in case.thetas(i).items():
+                mu, value = case.project(projection, name, i, theta)
+                if not (np.isfinite(mu).all() and np.isfinite(value)):
+                    case.fail(what, f"is finite ({kind} theta)", i, (mu, value), "finite numbers")
+                if projection.gibbs and projection.exact:
+                    _check_entropy(case, what, i, kind, theta, mu, value)
+                elif kind != "large":
+                    _check_hull(case, what, i, mu)
+                if kind == "random" and projection.exact:
+                    _check_gradient(case, what, projection, name, i, theta, mu)
+                _check_bound(watched, kind, theta, mu, value)
+                _check_solution(watched, kind, theta, states, mu, value)
+                if projection.has_samples:
+                    _check_samples(watched, kind, theta)
+
+
+def _check_entropy(
+    case: Case, what: str, i: int, kind: str, theta: np.ndarray, mu: np.ndarray, value: float
+) -> None:
+    scores = case.mu[i] @ theta
+    top = scores.max()
+    weights = np.exp(scores - top)
+    case.near(
+        what, f"returns the log-partition ({kind} theta)", i, value, top + np.log(weights.sum())
+    )
+    expected = (weights / weights.sum()) @ case.mu[i]
+    worst = int(np.abs(mu - expected).argmax())
+    if abs(mu[worst] - expected[worst]) > 1e-8:
+        case.fail(
+            what,
+            f"returns the marginals of the Gibbs distribution ({kind} theta)",
+            i,
+            f"{float(mu[worst])!r} at position {worst} of theta",
+            float(expected[worst]),
+        )
+
+
+def _check_hull(case: Case, what: str, i: int, mu: np.ndarray) -> None:
+    from scipy.optimize import nnls
+
+    # A convex combination of labels, as far as a small least-squares fit can tell.
+    system = np.vstack([case.mu[i].T, np.ones(len(case.labels[i]))])
+    _, distance = nnls(system, np.append(mu, 1.0))
+    if distance > 1e-6:
+        case.fail(what, "stays in the convex hull of the labels", i, f"distance {distance}", 0)
+
+
+def _check_gradient(
+    case: Case, what: str, projection: Any, name: str, i: int, theta: np.ndarray, mu: np.ndarray
+) -> None:
+    step = 1e-5
+    for _ in range(3):
+        towards = case.rng.normal(size=len(theta))
+        towards[case.padding[i]] = 0
+        up, down = (
+            case.project(projection, name, i, theta + sign * step * towards)[1] for sign in (1, -1)
+        )
+        case.near(
+            what,
+            "returns the gradient of its value as marginals",
+            i,
+            mu @ towards,
+            (up - down) / (2 * step),
+            1e-5,
+        )
+
+
+def _check_bound(
+    watched: Watched, kind: str, theta: np.ndarray, mu: np.ndarray, value: float
+) -> None:
+    """``project_bounded`` gives the same answer, and a bound that nothing exceeds."""
+    case, i, projection = watched.case, watched.i, watched.projection
+    what = watched.what("project_bounded")
+    found, same, bound = watched.bounded(theta)
+    case.near(what, f"gives the marginals of project() ({kind} theta)", i, found, mu)
+    case.near(what, f"gives the value of project() ({kind} theta)", i, same, value)
+    slack = 1e-8 * (1 + abs(value))
+    if not bound >= value - slack:
+        case.fail(what, f"has a bound of at least its value ({kind} theta)", i, bound, value)
+    if projection.exact and not bound <= value + slack:
+        promise = f"is exact, so its bound is the maximum ({kind} theta)"
+        case.fail(what, promise, i, bound, value)
+    scores = case.mu[i] @ theta
+    least = -np.inf
+    if projection.gibbs:
+        least = scores.max() + np.log(np.exp(scores - scores.max()).sum())
+    if not bound >= least - slack:
+        case.fail(what, f"returns an upper bound of the maximum ({kind} theta)", i, bound, least)
+
+
+def _check_states_of_labels(watched: Watched, states: np.ndarray) -> None:
+    """Labels' states pool to their parts, mixtures to mixtures."""
+    case, i = watched.case, watched.i
+    if not watched.projection.has_state:
+        return
+    if not np.isfinite(states).all():
+        case.fail(watched.what("state_of"), "writes all of a state", i, states, "finite numbers")
+    for row, state in enumerate(states):
+        promise = f"gives mu(y) for the state of the label y = {case.labels[i][row]}"
+        case.near(watched.what("pool"), promise, i, watched.pool(state), case.mu[i][row])
+    p = case.rng.dirichlet(np.ones(len(states)))
+    found = watched.pool(p @ states)
+    case.near(watched.what("pool"), "is linear in the state", i, found, p @ case.mu[i])
+
+
+def _check_solution(
+    watched: Watched,
+    kind: str,
+    theta: np.ndarray,
+    states: np.ndarray,
+    mu: np.ndarray,
+    value: float,
+) -> None:
+    """The maximiser's state: pools to its marginals, attains its value, and is optimal."""
+    case, i, projection = watched.case, watched.i, watched.projection
+    state, same, bound = watched.solution(theta)
+    what = watched.what("project_state")
+    case.near(what, f"gives the value of project() ({kind} theta)", i, same, value)
+    if not bound >= value - 1e-8 * (1 + abs(value)):
+        case.fail(what, f"has a bound of at least its value ({kind} theta)", i, bound, value)
+    promise = f"gives a state that pools to the marginals of project() ({kind} theta)"
+    case.near(what, promise, i, watched.pool(state), mu, 1e-8)
+    if projection.gibbs and projection.exact:
+        scores = case.mu[i] @ theta
+        weights = np.exp(scores - scores.max())
+        promise = f"gives the mean of the labels' states ({kind} theta)"
+        case.near(what, promise, i, state, weights / weights.sum() @ states, 1e-8)
+    if not projection.has_term:
+        return
+    found = watched.term(state) + watched.pool(state) @ theta
+    what = watched.what("term")
+    case.near(what, f"makes up the value at the maximiser ({kind} theta)", i, found, value, 1e-8)
+    mixture = case.rng.dirichlet(np.ones(len(states)))
+    least = watched.term(mixture @ states) + mixture @ case.mu[i] @ theta
+    if not bound >= least - 1e-8 * (1 + abs(least)):
+        what = watched.what("project_state")
+        case.fail(what, f"has a bound that no mixture exceeds ({kind} theta)", i, bound, least)
+    if not projection.exact:
+        return
+    for row in case.rng.permutation(len(states))[:DIRECTIONS]:
+        rise = watched.slope(state, states[row], 0.0) + theta @ (case.mu[i][row] - mu)
+        # Where a state's entries are 0 for lack of range, its slope is infinite.
+        if rise > 1e-7 * (1 + np.abs(theta).max()) and (state > 0).all() | (rise < np.inf):
+            case.fail(
+                watched.what("slope"),
+                f"rises from the maximiser towards no label ({kind} theta)",
+                i,
+                f"{rise} towards {case.labels[i][row]}",
+                "at most 0",
+            )
+
+
+def _check_term(watched: Watched, states: np.ndarray) -> None:
+    """G is concave, 0 at labels where it is an entropy, and its slope is its derivative."""
+    case, i = watched.case, watched.i
+    if watched.projection.gibbs:
+        found = [watched.term(state) for state in states[:DIRECTIONS]]
+        promise = "is 0 for a label alone, as entropies are"
+        case.near(watched.what("term"), promise, i, found, np.zeros(len(found)))
+    for _ in range(4):
+        few = np.ones(len(states))
+        a, b = (case.rng.dirichlet(few) @ states for _ in range(2))
+        middle = watched.term((a + b) / 2)
+        ends = watched.term(a), watched.term(b)
+        if not middle >= sum(ends) / 2 - 1e-9 * (1 + abs(middle)):
+            case.fail(watched.what("term"), "is concave", i, middle, f"at least {sum(ends) / 2}")
+        for gamma in (0.3, 0.8):
+            up, down = (watched.term((1 - g) * a + g * b) for g in (gamma + 1e-5, gamma - 1e-5))
+            promise = f"is the derivative of term() at gamma = {gamma}"
+            found = watched.slope(a, b, gamma)
+            case.near(watched.what("slope"), promise, i, found, (up - down) / 2e-5, 1e-5)
+    rows = case.rng.permutation(len(states))
+    for c, d in ((a, b), (a, states[rows[0]]), (states[rows[-1]], states[rows[0]])):
+        slopes = [watched.slope(c, d, gamma) for gamma in (0, 1e-6, 0.25, 0.5, 0.75, 1 - 1e-6, 1)]
+        falling = all(x >= y - 1e-9 * (1 + abs(y)) for x, y in zip(slopes, slopes[1:]))
+        if not falling or not np.isfinite(slopes[1:-1]).all():
+            promise = "falls along a segment, finite between its ends"
+            case.fail(watched.what("slope"), promise, i, slopes, "numbers that fall")
+
+
+def _check_samples(watched: Watched, kind: str, theta: np.ndarray) -> None:
+    """Samples are labels, the same for the same numbers, as frequent as they are probable."""
+    from scipy.stats import chi2
+
+    case, i, what = watched.case, watched.i, watched.what("sample")
+    n = DRAWS if kind == "random" else 20
+    uniforms = case.rng.random((n, case.label_size(i)))
+    uniforms[0], uniforms[1] = 0.0, np.nextafter(1.0, 0.0)
+    labels = watched.sample(theta, uniforms)
+    again = watched.sample(theta, uniforms, 0)
+    if labels.tolist() != again.tolist():
+        case.fail(what, f"draws the same twice ({kind} theta)", i, again, labels)
+    rows = [case.find(i, label) for label in labels]
+    if None in rows:
+        bad = labels[rows.index(None)]
+        case.fail(what, f"draws labels of the example ({kind} theta)", i, bad, "one listed")
+    scores = case.mu[i] @ theta
+    weights = np.exp(scores - scores.max())
+    expected = (n - 2) * weights / weights.sum()
+    # The first two are the ends of [0, 1), where any label that is possible at all may come up.
+    seen = np.bincount(rows[2:], minlength=len(expected)).astype(float)
+    if (seen[expected < 1e-30] > 0).any():
+        case.fail(what, f"never draws what has no probability ({kind} theta)", i, seen, expected)
+    if kind != "random":
+        return
+    # Rare labels are counted together.
+    rare = expected < 10
+    seen = np.append(seen[~rare], seen[rare].sum())
+    expected = np.append(expected[~rare], expected[rare].sum())
+    seen, expected = seen[expected > 0], expected[expected > 0]
+    deviation = float(((seen - expected) ** 2 / np.maximum(expected, 1)).sum())
+    if len(expected) > 1 and chi2.sf(deviation, len(expected) - 1) < RARE:
+        promise = f"draws labels as often as they are probable ({n} draws)"
+        case.fail(what, promise, i, seen, expected)
