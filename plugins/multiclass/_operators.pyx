@@ -65,7 +65,6 @@ cdef class MulticlassOracle(Oracle):
         self.has_constrained = True
         self.has_counts = True
         self.work_bytes = 8
-        self.gibbs = True
 
     def limits(self, Py_ssize_t i):
         """Sizes of example ``i``, for ``structsolve.faces``."""
@@ -190,6 +189,7 @@ cdef class Softmax(Projection):
         self.n, self.K, self.stride = n, layout.node.shape[0], layout.node_size
         self.kernels = ss_kernels(self.stride)
         self.work_bytes = 8
+        self.gibbs = True
 
     def limits(self, Py_ssize_t i):
         """Sizes of example ``i``, for ``structsolve.faces``."""
