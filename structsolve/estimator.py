@@ -204,8 +204,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         kernel = self._kernel()
         if kernel is not None and kernel.precomputed and self.early_stopping and validation is None:
             raise ValueError(
-                "early_stopping cannot split a precomputed kernel; give fit validation=(X, y), X with "
-                "one column per training node"
+                "early_stopping cannot split a precomputed kernel; give fit validation=(X, y), "
+                "X with one column per training node"
             )
         rng = self._generator()
         structure = registry.get_structure(self.structure)
@@ -243,9 +243,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         if self.warm_start and hasattr(run, "continue_at"):
             self._run = (fingerprint, run)
         self.memory_ = run.memory()
-        if kernel is not None:
-            outcome.w = KernelModel.of(problem, outcome.w)
-        self._finish(space, outcome, X)
+        model = outcome.w if kernel is None else KernelModel.of(problem, outcome.w)
+        self._finish(space, outcome, X, model)
         return self
 
     @available_if(_is_incremental)
@@ -289,7 +288,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         outcome = drive(run, 1, 0.0, description="partial_fit")
         outcome.history[0]["pass"] = len(history) + 1
         outcome.history = history + outcome.history
-        self._finish(space, outcome, X, warn=False)
+        self._finish(space, outcome, X, outcome.w, warn=False)
         self._partial = run
         return self
 
@@ -385,8 +384,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         if self.kernel is None:
             if self.kernel_params is not None:
                 raise ValueError(
-                    f"kernel_params is {self.kernel_params!r}, but kernel is None: name a kernel, or "
-                    "leave them out"
+                    f"kernel_params is {self.kernel_params!r}, but kernel is None: name a kernel, "
+                    "or leave them out"
                 )
             return None
         return Kernel(self.kernel, self.kernel_params, self.cache_size)
@@ -439,8 +438,10 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             fingerprint=fingerprint,
         )
 
-    def _finish(self, space: Any, outcome: Outcome, X: Any, warn: bool = True) -> None:
-        self._become_fitted(space, None, outcome.w)
+    def _finish(
+        self, space: Any, outcome: Outcome, X: Any, w: np.ndarray | KernelModel, warn: bool = True
+    ) -> None:
+        self._become_fitted(space, None, w)
         self.history_, self.n_iter_ = outcome.history, len(outcome.history)
         self.stop_reason_ = outcome.reason
         self.metadata_: dict[str, Any] = getattr(self, "metadata_", {})

@@ -1,4 +1,4 @@
-"""A kernel on rows of node features: its name and parameters, its matrix, checks of what it gives."""
+"""A kernel on rows of node features: name and parameters, its matrix, checks of what it gives."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ import numpy as np
 from .packing import is_sparse, refuse_infinite
 
 PRECOMPUTED = "precomputed"
-# Positive semi-definite whatever the data, for every parameter that scikit-learn accepts.
+# Positive semi-definite whatever the data, unless gamma is negative.
 SAFE = ("linear", "rbf", "laplacian", "cosine")
 # Nodes whose part of the matrix is looked at as a whole; beyond, a random choice of them.
 CHECKED_NODES = 500
 LANCZOS_STEPS = 40
 # Eigenvalues below minus this share of the largest are not rounding.
 NEGATIVE = 1e-6
+# Differences of this share of the largest value are rounding, also that of float32.
+ASYMMETRIC = 1e-5
+# Bytes of kernel rows that are computed in one call.  The same whatever the size of the cache: what
+# is computed together decides the last bits.
+BLOCK_BYTES = 1 << 19
 # Nodes of neighbouring examples whose own kernel values are computed together.
 TOGETHER = 128
 
@@ -149,14 +154,14 @@ class Kernel:
     def check(self, X: Any, offsets: np.ndarray) -> None:
         """Refuse a kernel that is not symmetric or has a clearly negative eigenvalue.
 
-        Up to 500 nodes this is the whole truth.  Beyond, a precomputed matrix is also searched by a
-        Krylov space, any other kernel on a random choice of nodes: a negative eigenvalue found there
-        is one of the whole matrix, but one may be missed.
+        Up to 500 nodes this is the whole truth.  Beyond, a random choice of nodes is looked at, and
+        a precomputed matrix also through a Krylov space: what is found negative there is negative
+        in the whole matrix, but something may be missed.
         """
         if self.precomputed:
             self._check_square(X)
             self._check_symmetric(X, offsets)
-        elif self.kernel in SAFE:
+        elif self.kernel in SAFE and (self.params.get("gamma") or 0) >= 0:
             return
         n = X.shape[0]
         picked = np.arange(n)
@@ -170,14 +175,14 @@ class Kernel:
             some = X[np.ix_(picked, picked)]
         else:
             some = self.matrix(X[picked], X[picked], name, name)
-            self._refuse_asymmetric(some, some.T, name, name, np.float64)
+            self._refuse_asymmetric(some, some.T, name, name)
         diagonal = np.asarray(X).diagonal() if self.precomputed else some.diagonal()
         if (diagonal < 0).any():
             v = int(np.argmin(diagonal))
             where = node_name(offsets, v) if self.precomputed else name(v)
             raise ValueError(
-                f"{self._called()} gives {diagonal[v]:g} for {where} with itself, expected at least "
-                "0: it is not positive semi-definite"
+                f"{self._called()} gives {diagonal[v]:g} for {where} with itself, expected at "
+                "least 0: it is not positive semi-definite"
             )
         self._refuse_negative(np.linalg.eigvalsh(some))
         if self.precomputed and n > CHECKED_NODES:
@@ -205,11 +210,10 @@ class Kernel:
             )
 
     def _refuse_asymmetric(
-        self, K: Any, transposed: Any, row: Any, column: Any, dtype: Any = np.float32
+        self, K: Any, transposed: Any, row: Callable[[int], str], column: Callable[[int], str]
     ) -> None:
-        # Matrices made in float32 and kept in float64 are common: their rounding is no mistake.
         apart = np.abs(K - transposed)
-        if apart.max(initial=0) > np.sqrt(np.finfo(dtype).eps) * np.abs(K).max(initial=0):
+        if apart.max(initial=0) > ASYMMETRIC * np.abs(K).max(initial=0):
             i, j = np.unravel_index(int(apart.argmax()), apart.shape)
             raise ValueError(
                 f"{self._called()} is not symmetric: {K[i, j]:g} for {row(int(i))} with "
@@ -221,8 +225,8 @@ class Kernel:
         if least < -NEGATIVE * most:
             raise ValueError(
                 f"{self._called()} is not positive semi-definite: found an eigenvalue of at most "
-                f"{least:g} beside one of {float(eigenvalues.max()):g}; training has no optimum then: "
-                "clip the spectrum or use another kernel"
+                f"{least:g} beside one of {float(eigenvalues.max()):g}; training has no optimum "
+                "then: clip the spectrum or use another kernel"
             )
 
 

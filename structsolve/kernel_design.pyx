@@ -11,12 +11,9 @@ import numpy as np
 from libc.stdint cimport int64_t
 from .design cimport Design
 
+from . import kernel as settings
 from .blocks import Layout
-from .kernel import TOGETHER, node_name
-
-# Bytes of kernel rows that are computed in one call.  The same whatever the size of the cache: what
-# is computed together decides the last bits.
-cdef Py_ssize_t BLOCK_BYTES = 1 << 19
+from .kernel import node_name
 
 
 cdef class KernelDesign(Design):
@@ -52,7 +49,7 @@ cdef class KernelDesign(Design):
             given = X
             self.matrix = &given[0, 0] if n else NULL
             return
-        self.block_rows = max(1, min(n, BLOCK_BYTES // (8 * max(n, 1))))
+        self.block_rows = max(1, min(n, settings.BLOCK_BYTES // (8 * max(n, 1))))
         n_blocks = (n + self.block_rows - 1) // self.block_rows
         block_bytes = 8 * self.block_rows * n
         self.n_slots = max(1, min(n_blocks, kernel.cache_bytes // max(block_bytes, 1)))
@@ -67,7 +64,7 @@ cdef class KernelDesign(Design):
         X = self.X
         total = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if hasattr(X, "indptr") else (
             X.nbytes)
-        if self.block_of_slot is not None:
+        if self.matrix == NULL:
             used = int((np.asarray(self.block_of_slot) >= 0).sum())
             total += 8 * used * self.block_rows * self.n_rows
         return total
@@ -114,7 +111,7 @@ cdef class KernelDesign(Design):
         offsets_array, starts_array, flat = map(np.asarray, (offsets, starts, out))
         while first < n:
             last = first + 1
-            while last < n and offsets[last + 1] - offsets[first] <= TOGETHER:
+            while last < n and offsets[last + 1] - offsets[first] <= settings.TOGETHER:
                 last += 1
             a, z = offsets[first], offsets[last]
             if self.matrix != NULL:

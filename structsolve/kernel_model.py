@@ -97,8 +97,9 @@ class KernelModel:
             if columns is not None and columns != self.n_nodes:
                 where = "X" if hasattr(X, "shape") else f"X, example {i}"
                 raise ValueError(
-                    f"{where}: found {columns} features, kernel values with that many nodes; expected "
-                    f"{self.n_nodes}, one column per node of the training data (kernel='precomputed')"
+                    f"{where}: found {columns} features, kernel values with that many nodes; "
+                    f"expected {self.n_nodes}, one column per node of the training data "
+                    "(kernel='precomputed')"
                 )
 
     def bind(
@@ -202,15 +203,16 @@ class KernelModel:
                     f"block {block.name!r} has shape {rest[block.name].shape}, expected "
                     f"{(*rows, *block.shape)}"
                 )
-        if layout.intercept and rest["intercept"].shape != layout.node.shape:
+        expected = unpadded(np.zeros(layout.node_size), layout).shape
+        if layout.intercept and rest["intercept"].shape != expected:
             raise ValueError(
-                f"the intercept has shape {rest['intercept'].shape}, expected {layout.node.shape}"
+                f"the intercept has shape {rest['intercept'].shape}, expected {expected}"
             )
         return cls(kernel, n_nodes, support, vectors, arrays["duals"], rest)
 
 
 def unpadded(rows: np.ndarray, layout: Layout) -> np.ndarray:
     """Return rows of the node block in its shape, without the padding of its last axis."""
-    block = layout.node
+    block: Any = layout.node
     full = rows.reshape(*rows.shape[:-1], *block.shape[:-1], block.stride)
     return full[..., : block.shape[-1]].copy()

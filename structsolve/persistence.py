@@ -72,8 +72,8 @@ def _importable(function: Any) -> str:
         found = getattr(found, part, None)
     if found is not function or module == "__main__":
         raise ValueError(
-            f"kernel is {function!r}, which cannot be saved without pickle: only functions that can "
-            "be imported from a module by their name can; or use a kernel that scikit-learn knows"
+            f"kernel is {function!r}, which cannot be saved without pickle: only functions that "
+            "can be imported by their name can; or use a kernel that scikit-learn knows"
         )
     return f"{module}:{name}"
 
@@ -137,7 +137,7 @@ def load(path: str | os.PathLike[str], kernel: Any = None) -> Any:
     ----------
     path : path
     kernel : callable, optional
-        The kernel of a model that was trained with a function of one's own: files hold its name only.
+        The kernel of a model trained with a function of one's own: files hold its name only.
 
     Returns
     -------
@@ -172,7 +172,7 @@ def load(path: str | os.PathLike[str], kernel: Any = None) -> Any:
         if model.kernel is None:
             model._become_fitted(space, _part(arrays, "coef_"))
         else:
-            made = model._kernel()
+            made = Kernel(model.kernel, model.kernel_params, model.cache_size)
             fitted = KernelModel.from_arrays(made, _part(arrays, "kernel_"), space.layout)
             model._become_fitted(space, None, fitted)
         model.history_, model.stop_reason_ = meta["history"], meta["stop_reason"]

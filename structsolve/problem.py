@@ -152,13 +152,13 @@ def kernel_potentials(
     layout = space.layout
     if layout.node is None or examples.nodes is None:
         raise ValueError(
-            f"kernel={kernel.name!r}: structure {space.structure.name!r} has no node features that a "
-            "kernel could compare; use kernel=None"
+            f"kernel={kernel.name!r}: structure {space.structure.name!r} has no node features that "
+            "a kernel could compare; use kernel=None"
         )
     if not penalize_intercept:
         raise ValueError(
-            "penalize_intercept=False: a kernel model's intercept is the constant 1 that is added to "
-            "the kernel, and penalised with it; use fit_intercept=False or penalize_intercept=True"
+            "penalize_intercept=False: a kernel model's intercept is a constant 1 added to the "
+            "kernel, penalised with it; use fit_intercept=False or penalize_intercept=True"
         )
     X = kernel.rows(examples.nodes, examples.offsets, dense or kernel.precomputed)
     bias = 1.0 if layout.intercept else 0.0
