@@ -99,8 +99,8 @@ class Solver(Params):
         """Refuse, in one sentence, to train a kernel model where this solver cannot."""
         if self.needs_weights:
             raise ValueError(
-                f"solver {self.name!r} moves weights of features, which a kernel model does not have; "
-                "use solver='bcfw', or kernel=None on explicit features (Nystroem, random features)"
+                f"solver {self.name!r} moves weights of features, which a kernel model does not "
+                "have; use solver='bcfw', or kernel=None on explicit features (Nystroem)"
             )
 
     def check(self, problem: Problem) -> None:
