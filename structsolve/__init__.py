@@ -20,6 +20,7 @@ _HOMES = {
     "Sequences": "examples",
     "from_padded": "examples",
     "SequenceVectorizer": "vectorize",
+    "NodeTransformer": "node_transformer",
     "CostMatrix": "losses",
     "ClassWeights": "losses",
     "FunctionStructure": "functions",
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from .functions import FunctionStructure
     from .hookspecs import Named, hookimpl
     from .losses import ClassWeights, CostMatrix
+    from .node_transformer import NodeTransformer
     from .persistence import load
     from .problem import Problem
     from .registry import get_structure, list_plugins

@@ -102,6 +102,30 @@ cdef class Design:
         """Stored values."""
         return self.n_rows * self.n_cols if self.storage < CSR_F64 else self.owners[1].size
 
+    @property
+    def implicit(self):
+        """Whether there are no weights of features, only inner products (a kernel)."""
+        return False
+
+    def gram_blocks(self, const int64_t[::1] offsets, const int64_t[::1] starts, double[::1] out):
+        """Inner products of the rows of each example, one square after the other.
+
+        Parameters
+        ----------
+        offsets : ndarray of shape (n + 1,)
+            First row of each example.
+        starts : ndarray of shape (n + 1,)
+            Where each example's square begins in ``out``.
+        out : ndarray
+        """
+        cdef Py_ssize_t i, v
+        cdef double[::1] dense = np.zeros(max(self.n_cols, 1))
+        with nogil:
+            for i in range(offsets.shape[0] - 1):
+                for v in range(offsets[i], offsets[i + 1]):
+                    self.gram_row(v, offsets[i], offsets[i + 1], &dense[0],
+                                  &out[starts[i]] + (v - offsets[i]) * (offsets[i + 1] - offsets[i]))
+
     cdef void score(self, Py_ssize_t row, const double* W, double* out) noexcept nogil:
         cdef Py_ssize_t t
         cdef const double* last = W + self.n_cols * self.stride

@@ -14,7 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import persistence, registry
 from .blocks import aligned_zeros
-from .fitting import fingerprint_of, hold_out
+from .fitting import fingerprint_of, hold_out, split_weights
+from .kernel import Kernel, given_dense
+from .kernel_model import KernelModel
 from .parallel import effective_jobs
 from .prediction import PredictionMixin
 from .problem import Problem
@@ -33,7 +35,7 @@ def _is_incremental(model: StructuredSVM) -> bool:
 
 
 class StructuredSVM(PredictionMixin, BaseEstimator):
-    """Linear predictor of structured outputs.
+    """Predictor of structured outputs, linear in the features of its parts or in a kernel's.
 
     Minimises ``alpha/2 ||w||^2 + mean_i H_i(w)``: all weights, biases and transitions included,
     over a surrogate ``H`` of the loss.
@@ -61,6 +63,15 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         Learn one bias per class, as the weight of a constant feature.
     penalize_intercept : bool, default=True
         False leaves the bias out of the regulariser (solvers "sgd" and "cutting-plane").
+    kernel : str, callable or None, default=None
+        Compares nodes in place of the inner product of their features: a name that
+        :func:`sklearn.metrics.pairwise.pairwise_kernels` knows ("rbf", "poly", ...), a function
+        ``k(X, Y)`` that returns a matrix, or "precomputed" (X then holds rows of the kernel matrix
+        over the training nodes). Other parts stay linear; solvers "sgd" and "cutting-plane" refuse.
+    kernel_params : dict, optional
+        Named arguments of the kernel, such as ``{"gamma": 0.1}``.
+    cache_size : float, default=200
+        Megabytes of the kernel matrix that training keeps; the result does not depend on it.
     warm_start : bool, default=False
         A further ``fit`` starts from the present solution: from its dual variables where data
         and settings but alpha, tol and max_iter are the same (bcfw), else from its weights.
@@ -85,7 +96,14 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     Attributes
     ----------
     coef_ : dict of str to ndarray
-        Weights by block name; ``"intercept"`` apart from ``"node"``.
+        Weights by block name; ``"intercept"`` apart from ``"node"``. With a kernel nodes have no
+        weights, and ``"node"`` is missing.
+    support_ : ndarray of int, with a kernel
+        Training nodes, stacked, whose dual variables are not zero.
+    dual_coef_ : ndarray of shape (n_support, n_classes), with a kernel
+        Their dual variables: node scores are kernel values times these, plus the intercept.
+    support_vectors_ : ndarray or CSR of shape (n_support, n_features), with a kernel
+        Their features; None where the kernel is precomputed.
     classes_ : ndarray
     n_features_in_ : int
     feature_names_in_ : ndarray, where X is a data frame
@@ -123,6 +141,9 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         tol: float = 1e-3,
         fit_intercept: bool = True,
         penalize_intercept: bool = True,
+        kernel: Any = None,
+        kernel_params: Any = None,
+        cache_size: float = 200,
         warm_start: bool = False,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
@@ -142,6 +163,9 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         self.tol = tol
         self.fit_intercept = fit_intercept
         self.penalize_intercept = penalize_intercept
+        self.kernel = kernel
+        self.kernel_params = kernel_params
+        self.cache_size = cache_size
         self.warm_start = warm_start
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
@@ -177,6 +201,12 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             Itself.
         """
         self._check_settings()
+        kernel = self._kernel()
+        if kernel is not None and kernel.precomputed and self.early_stopping and validation is None:
+            raise ValueError(
+                "early_stopping cannot split a precomputed kernel; give fit validation=(X, y), "
+                "X with one column per training node"
+            )
         rng = self._generator()
         structure = registry.get_structure(self.structure)
         space = structure.make_space(X, y, fit_intercept=bool(self.fit_intercept))
@@ -186,8 +216,18 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
                 X, y, sample_weight, self.validation_fraction, rng
             )
             examples = space.pack(X, y, sample_weight)
-        problem = Problem(space, examples, self.loss, self.surrogate, self.penalize_intercept)
         solver = self._solver()
+        if kernel is not None:
+            solver.check_kernel()
+        problem = Problem(
+            space,
+            examples,
+            self.loss,
+            self.surrogate,
+            self.penalize_intercept,
+            kernel=kernel,
+            dense=given_dense(X),
+        )
         fingerprint = ""
         if self.warm_start or self.checkpoint is not None:
             fingerprint = fingerprint_of(problem, self._settings(solver))
@@ -199,11 +239,12 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         else:
             run = solver.start(self._start(problem, rng, self._warm_weights(space)))
         self._run = None
-        outcome = self._drive(run, validation, space, fingerprint + repr(float(self.alpha)))
+        outcome = self._drive(run, validation, fingerprint + repr(float(self.alpha)))
         if self.warm_start and hasattr(run, "continue_at"):
             self._run = (fingerprint, run)
         self.memory_ = run.memory()
-        self._finish(space, outcome, X)
+        model = outcome.w if kernel is None else KernelModel.of(problem, outcome.w)
+        self._finish(space, outcome, X, model)
         return self
 
     @available_if(_is_incremental)
@@ -226,6 +267,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         """
         self._check_settings()
         solver = self._solver()
+        if self._kernel() is not None:
+            solver.check_kernel()
         if not hasattr(self, "space_") or getattr(self, "_partial", None) is None:
             structure = registry.get_structure(self.structure)
             space = structure.make_space(X, y, classes, bool(self.fit_intercept))
@@ -245,7 +288,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         outcome = drive(run, 1, 0.0, description="partial_fit")
         outcome.history[0]["pass"] = len(history) + 1
         outcome.history = history + outcome.history
-        self._finish(space, outcome, X, warn=False)
+        self._finish(space, outcome, X, outcome.w, warn=False)
         self._partial = run
         return self
 
@@ -274,7 +317,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         for alpha in sorted(set(alphas), reverse=True):
             worker.set_params(alpha=alpha).fit(X, y, sample_weight, validation)
             model = clone(self).set_params(alpha=alpha)
-            model._become_fitted(worker.space_, worker.coef_)
+            model._become_fitted(worker.space_, None, worker._w)
             model.history_, model.n_iter_ = worker.history_, worker.n_iter_
             model.stop_reason_ = worker.stop_reason_
             if hasattr(worker, "feature_names_in_"):
@@ -337,11 +380,23 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             )
         return self.solver
 
+    def _kernel(self) -> Kernel | None:
+        if self.kernel is None:
+            if self.kernel_params is not None:
+                raise ValueError(
+                    f"kernel_params is {self.kernel_params!r}, but kernel is None: name a kernel, "
+                    "or leave them out"
+                )
+            return None
+        return Kernel(self.kernel, self.kernel_params, self.cache_size)
+
     def _start(self, problem: Problem, rng: np.random.Generator, w: Any) -> Start:
         return Start(problem, float(self.alpha), rng, self.n_jobs or 1, w, float(self.tol))
 
     def _warm_weights(self, space: Any) -> np.ndarray | None:
         if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        if self.kernel is not None or isinstance(self._w, KernelModel):
             return None
         same = (
             space.layout.dim == self.space_.layout.dim
@@ -358,15 +413,17 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             "solver": [solver.name, repr(solver)],
             "intercept": [self.fit_intercept, self.penalize_intercept],
             "random_state": repr(self.random_state),
+            "kernel": repr(self._kernel()),
         }
 
-    def _drive(self, run: Any, validation: Any, space: Any, fingerprint: str) -> Outcome:
-        check = None
+    def _drive(self, run: Any, validation: Any, fingerprint: str) -> Outcome:
+        problem, check = run.given.problem, None
         if validation is not None:
             X_val, y_val = validation
 
             def score(w: np.ndarray) -> float:
-                return self._score(space, w, X_val, y_val)
+                model = w if problem.kernel is None else KernelModel.of(problem, w)
+                return self._score(problem.space, model, X_val, y_val)
 
             check = Validation(score, self.n_iter_no_change if self.early_stopping else 0)
         return drive(
@@ -374,15 +431,17 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             int(self.max_iter),
             float(self.tol),
             verbose=self.verbose,
-            description=getattr(space.structure, "name", "fit"),
+            description=getattr(problem.space.structure, "name", "fit"),
             callbacks=self.callbacks,
             validation=check,
             checkpoint=self.checkpoint,
             fingerprint=fingerprint,
         )
 
-    def _finish(self, space: Any, outcome: Outcome, X: Any, warn: bool = True) -> None:
-        self._become_fitted(space, None, outcome.w)
+    def _finish(
+        self, space: Any, outcome: Outcome, X: Any, w: np.ndarray | KernelModel, warn: bool = True
+    ) -> None:
+        self._become_fitted(space, None, w)
         self.history_, self.n_iter_ = outcome.history, len(outcome.history)
         self.stop_reason_ = outcome.reason
         self.metadata_: dict[str, Any] = getattr(self, "metadata_", {})
@@ -397,9 +456,15 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
                 stacklevel=3,
             )
 
-    def _become_fitted(self, space: Any, coef: Any, w: np.ndarray | None = None) -> None:
+    def _become_fitted(self, space: Any, coef: Any, w: Any = None) -> None:
         layout = space.layout
-        if w is None:
+        for name in ("support_", "dual_coef_", "support_vectors_"):
+            self.__dict__.pop(name, None)
+        if isinstance(w, KernelModel):
+            self.coef_ = w.coef(space)
+            self.support_, self.support_vectors_ = w.support, w.vectors
+            self.dual_coef_ = w.dual_coef(space)
+        elif w is None:
             w = aligned_zeros(layout.dim)
             for block in layout.blocks:
                 view = layout.view(w, block.name)
@@ -416,14 +481,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             aligned[:] = w
             w = aligned
         self.space_, self._w = space, w
-        self.coef_ = {}
-        for block in layout.blocks:
-            view = layout.view(w, block.name)
-            if block.kind == "node" and layout.intercept:
-                self.coef_[block.name] = view[:-1].copy()
-                self.coef_["intercept"] = view[-1].copy()
-            else:
-                self.coef_[block.name] = view.copy()
+        if not isinstance(w, KernelModel):
+            self.coef_ = split_weights(layout, w)
         if hasattr(space, "classes_"):
             self.classes_ = space.classes_
         if layout.node is not None:

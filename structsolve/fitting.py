@@ -1,4 +1,4 @@
-"""Two small parts of fitting: what identifies a training problem, and a held-out set."""
+"""Small parts of fitting: what identifies a training problem, a held-out set, weights by block."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .blocks import Layout
 from .problem import Problem
 
 
@@ -72,3 +73,16 @@ def hold_out(
 
     weights = None if sample_weight is None else np.asarray(sample_weight)[kept]
     return pick(X, kept), pick(y, kept), weights, (pick(X, held), pick(y, held))
+
+
+def split_weights(layout: Layout, w: np.ndarray) -> dict[str, np.ndarray]:
+    """Return copies of the blocks of w by name, the intercept apart from its node block."""
+    coef = {}
+    for block in layout.blocks:
+        view = layout.view(w, block.name)
+        if block.kind == "node" and layout.intercept:
+            coef[block.name] = view[:-1].copy()
+            coef["intercept"] = view[-1].copy()
+        else:
+            coef[block.name] = view.copy()
+    return coef

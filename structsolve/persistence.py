@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 import numpy as np
 
 from . import container, registry
+from .kernel import Kernel
+from .kernel_model import KernelModel
 from .losses import ClassWeights, CostMatrix
 from .params import Params
 
@@ -60,11 +63,48 @@ def _revive(value: Any) -> Any:
     return registry.default().find(value["__kind__"], value["name"]).factory(**params)
 
 
+def _importable(function: Any) -> str:
+    """Return ``module:name`` of a function that a program can import; refuse others."""
+    module = getattr(function, "__module__", None)
+    name = getattr(function, "__qualname__", None)
+    found: Any = sys.modules.get(str(module))
+    for part in str(name).split("."):
+        found = getattr(found, part, None)
+    if found is not function or module == "__main__":
+        raise ValueError(
+            f"kernel is {function!r}, which cannot be saved without pickle: only functions that "
+            "can be imported by their name can; or use a kernel that scikit-learn knows"
+        )
+    return f"{module}:{name}"
+
+
+def _kernel(value: Any, given: Any) -> Any:
+    """Return the kernel of a model file: a name, or the function that the caller of load gives."""
+    named = value["__function__"] if isinstance(value, dict) else None
+    if named is None and given is not None:
+        raise ValueError(f"it was trained with kernel={value!r}: leave kernel out of load()")
+    if named is None:
+        return value
+    if not callable(given):
+        module, _, name = named.partition(":")
+        raise ValueError(
+            f"its kernel is the function {named!r}, which files do not hold: import {module} and "
+            f"give load(..., kernel={module}.{name})"
+        )
+    if Kernel(given).name != named:
+        raise ValueError(f"its kernel is {named!r}, but kernel is {Kernel(given).name!r}")
+    return given
+
+
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to ``path``, atomically; see :meth:`StructuredSVM.save`."""
     params = {
-        k: _plain(v, k) for k, v in model.get_params(deep=False).items() if k not in _TRANSIENT
+        k: None if k == "kernel" and callable(v) else _plain(v, k)
+        for k, v in model.get_params(deep=False).items()
+        if k not in _TRANSIENT
     }
+    if callable(model.kernel):
+        params["kernel"] = {"__function__": _importable(model.kernel)}
     structure = model.space_.structure
     space_meta, arrays = model.space_.state()
     meta = {
@@ -77,18 +117,27 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "metadata": getattr(model, "metadata_", {}),
     }
     arrays = {f"space_{k}": v for k, v in arrays.items()}
-    arrays |= {f"coef_{k}": v for k, v in model.coef_.items()}
+    if isinstance(model._w, KernelModel):
+        arrays |= {f"kernel_{k}": v for k, v in model._w.to_arrays().items()}
+    else:
+        arrays |= {f"coef_{k}": v for k, v in model.coef_.items()}
     if hasattr(model, "feature_names_in_"):
         arrays["feature_names_in"] = np.asarray(model.feature_names_in_, dtype=str)
     container.write(path, "model", meta, arrays)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def _part(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+
+
+def load(path: str | os.PathLike[str], kernel: Any = None) -> Any:
     """Load a model that :meth:`StructuredSVM.save` wrote.
 
     Parameters
     ----------
     path : path
+    kernel : callable, optional
+        The kernel of a model trained with a function of one's own: files hold its name only.
 
     Returns
     -------
@@ -115,14 +164,17 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         if meta["estimator"] != "StructuredSVM":
             raise ValueError(f"it holds a {meta['estimator']}, which this version does not know")
-        model = StructuredSVM(**{k: _revive(v) for k, v in meta["params"].items()})
-        space_arrays = {
-            k.removeprefix("space_"): v for k, v in arrays.items() if k.startswith("space_")
-        }
+        params = dict(meta["params"])
+        function = _kernel(params.pop("kernel", None), kernel)
+        model = StructuredSVM(kernel=function, **{k: _revive(v) for k, v in params.items()})
         structure = _revive(meta["structure"])
-        space = structure.space_from_state(meta["space"], space_arrays)
-        coef = {k.removeprefix("coef_"): v for k, v in arrays.items() if k.startswith("coef_")}
-        model._become_fitted(space, coef)
+        space = structure.space_from_state(meta["space"], _part(arrays, "space_"))
+        if model.kernel is None:
+            model._become_fitted(space, _part(arrays, "coef_"))
+        else:
+            made = Kernel(model.kernel, model.kernel_params, model.cache_size)
+            fitted = KernelModel.from_arrays(made, _part(arrays, "kernel_"), space.layout)
+            model._become_fitted(space, None, fitted)
         model.history_, model.stop_reason_ = meta["history"], meta["stop_reason"]
         model.n_iter_ = len(model.history_)
         model.metadata_ = meta["metadata"]

@@ -25,6 +25,8 @@ cdef class LinearPotentials:
         They turn steps within one example into operations on parts that touch no feature.
     n_jobs : int, default=1
         Threads that look for values that are not finite.
+    nodes : Design, optional
+        What scores nodes, where it is not weights times ``examples.nodes``.
 
     Attributes
     ----------
@@ -39,11 +41,10 @@ cdef class LinearPotentials:
         Naming the example with a feature that is NaN or infinite.
     """
 
-    def __init__(self, examples, layout, Py_ssize_t gram_budget=0, n_jobs=1):
+    def __init__(self, examples, layout, Py_ssize_t gram_budget=0, n_jobs=1,
+                 Design nodes=None):
         cdef const int64_t[::1] offsets = examples.offsets
         cdef const int64_t[::1] edge_offsets
-        cdef double[::1] dense
-        cdef Py_ssize_t i, v
         self.layout = layout
         self.n = examples.n
         self.dim = layout.dim
@@ -54,7 +55,9 @@ cdef class LinearPotentials:
         edge_counts = np.zeros_like(counts)
         self.owners = (examples.offsets, examples.edge_offsets)
         self.offsets = &offsets[0]
-        if layout.node is not None:
+        if nodes is not None:
+            self.nodes = nodes
+        elif layout.node is not None:
             self.nodes = Design(examples.nodes, layout.node_size, 1.0 if layout.intercept else 0.0,
                                 n_jobs)
             if not self.nodes.finite:
@@ -80,14 +83,7 @@ cdef class LinearPotentials:
             np.cumsum(counts * counts, out=starts[1:])
             self.gram_offsets = starts
             self.node_gram = np.empty(max(int(starts[self.n]), 1))
-            dense = np.zeros(max(self.nodes.n_cols, 1))
-            with nogil:
-                for i in range(self.n):
-                    for v in range(self.offsets[i], self.offsets[i + 1]):
-                        self.nodes.gram_row(
-                            v, self.offsets[i], self.offsets[i + 1], &dense[0],
-                            &self.node_gram[self.gram_offsets[i]]
-                            + (v - self.offsets[i]) * (self.offsets[i + 1] - self.offsets[i]))
+            self.nodes.gram_blocks(examples.offsets, starts, self.node_gram)
 
     @property
     def scratch_size(self):
@@ -100,6 +96,33 @@ cdef class LinearPotentials:
         """Bytes of the packed features and kept Gram matrices."""
         total = sum(d.nbytes for d in (self.nodes, self.edges) if d is not None)
         return total + (self.node_gram.nbytes if self.has_gram else 0)
+
+    def squared_norm(self, w):
+        """``||w||^2`` in the space of features; what went wrong inside a loop is raised here.
+
+        Solvers use this in place of ``w @ w``: under a kernel, w holds duals and scores.
+
+        Raises
+        ------
+        ValueError
+            When a kernel gave no proper values, or turns out to be indefinite.
+        """
+        if self.nodes is None or not self.nodes.implicit:
+            return float(w @ w)
+        node, edge = w[self.node_start:self.edge_start], w[self.edge_start:]
+        shared = w[:self.shared_size]
+        end = self.layout.node_rows * self.node_size
+        return float(shared @ shared + edge @ edge) + self.nodes.squared_norm(node[:end])
+
+    @property
+    def has_weights(self):
+        """Whether w is a vector of weights: not under a kernel."""
+        return self.nodes is None or not self.nodes.implicit
+
+    @property
+    def kernel_rows(self):
+        """What a kernel compares: the training nodes; None without one."""
+        return None if self.has_weights else self.nodes.X
 
     cdef Py_ssize_t theta_size(self, Py_ssize_t i) noexcept nogil:
         cdef Py_ssize_t size = self.shared_size

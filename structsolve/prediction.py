@@ -9,15 +9,17 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .examples import Examples
+from .kernel import PRECOMPUTED, given_dense
+from .kernel_model import KernelModel
 from .problem import ask_loss, ask_oracle, ask_projection
 
 
 class PredictionMixin:
-    """Prediction from ``space_`` and the flat weights ``_w``."""
+    """Prediction from ``space_`` and ``_w``: flat weights, or a kernel model."""
 
     space_: Any
     classes_: np.ndarray
-    _w: np.ndarray
+    _w: Any
     coef_: dict[str, np.ndarray]
     loss: Any
     n_jobs: int | None
@@ -39,13 +41,13 @@ class PredictionMixin:
         """
         from .sweep import decode
 
-        examples, potentials = self._prepare(X)
+        examples, potentials, w = self._prepare(X)
         oracle = ask_oracle(self.space_, examples)
         masks = self.space_.mask(examples, allowed, forbidden)
         labels, scores = decode(
             potentials,
             oracle,
-            self._w,
+            w,
             examples.offsets,
             examples.label_offsets,
             masks,
@@ -64,14 +66,14 @@ class PredictionMixin:
         """
         from .sweep import node_rows
 
-        examples, potentials = self._prepare(X)
+        examples, potentials, w = self._prepare(X)
         oracle = ask_oracle(self.space_, examples)
         if not oracle.has_max_marginals:
             raise ValueError(
                 f"decision_function needs max-marginals, which the oracle of structure "
                 f"{self.space_.structure.name!r} does not give; use predict or predict_kbest"
             )
-        rows, _ = node_rows(potentials, oracle, self._w, examples.offsets, {}, 1.0, self.n_jobs)
+        rows, _ = node_rows(potentials, oracle, w, examples.offsets, {}, 1.0, self.n_jobs)
         scores = self.space_.unpack_scores(rows, examples)
         if self.space_.structure.single_node and scores.shape[1] == 2:
             return scores[:, 1] - scores[:, 0]
@@ -91,11 +93,11 @@ class PredictionMixin:
         """
         from .sweep import node_rows
 
-        examples, potentials = self._prepare(X)
+        examples, potentials, w = self._prepare(X)
         projection = ask_projection(self.space_, examples, "entropy")
         masks = self.space_.mask(examples, allowed, forbidden)
         rows, _ = node_rows(
-            potentials, projection, self._w, examples.offsets, masks, float(scale), self.n_jobs
+            potentials, projection, w, examples.offsets, masks, float(scale), self.n_jobs
         )
         return self.space_.unpack_scores(rows, examples)
 
@@ -117,7 +119,7 @@ class PredictionMixin:
 
         if not isinstance(k, (int, np.integer)) or k < 1:
             raise ValueError(f"k is {k!r}, expected an integer >= 1")
-        examples, potentials = self._prepare(X)
+        examples, potentials, w = self._prepare(X)
         oracle = ask_oracle(self.space_, examples)
         if not oracle.has_kbest:
             raise ValueError(
@@ -127,7 +129,7 @@ class PredictionMixin:
         labels, scores = decode_kbest(
             potentials,
             oracle,
-            self._w,
+            w,
             examples.offsets,
             examples.label_offsets,
             masks,
@@ -172,6 +174,11 @@ class PredictionMixin:
             ``("transition", ("B", "I"), 1.5)``, ``("node", ("word=the", "B"), 0.3)``.
         """
         check_is_fitted(self, "space_")
+        if not self.coef_:
+            raise ValueError(
+                "a kernel model has no weights to name; dual_coef_ and support_ hold its dual "
+                "variables"
+            )
         names = feature_names
         if names is None:
             names = getattr(self, "feature_names_in_", None)
@@ -199,20 +206,29 @@ class PredictionMixin:
 
     # -- parts of the above ---------------------------------------------------------------------
 
-    def _prepare(self, X: Any) -> tuple[Examples, Any]:
-        from .potentials import LinearPotentials
-
+    def _prepare(self, X: Any) -> tuple[Examples, Any, np.ndarray]:
         check_is_fitted(self, "space_")
         self._check_names(X)
+        if isinstance(self._w, KernelModel):
+            self._w.check_columns(X)
         examples = self.space_.pack(X)
-        return examples, LinearPotentials(examples, self.space_.layout, n_jobs=self.n_jobs)
+        return examples, *self._bind(self.space_, self._w, examples, given_dense(X))
 
-    def _score(self, space: Any, w: np.ndarray, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def _bind(self, space: Any, w: Any, examples: Examples, dense: bool) -> tuple[Any, np.ndarray]:
+        """Return potentials for packed examples, and the vector to score them with."""
         from .potentials import LinearPotentials
+
+        if isinstance(w, KernelModel):
+            return w.bind(space, examples, dense, self.n_jobs)
+        return LinearPotentials(examples, space.layout, n_jobs=self.n_jobs), w
+
+    def _score(self, space: Any, w: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         from .sweep import decode
 
+        if isinstance(w, KernelModel):
+            w.check_columns(X)
         examples = space.pack(X, y, sample_weight, unseen="extra")
-        potentials = LinearPotentials(examples, space.layout, n_jobs=self.n_jobs)
+        potentials, w = self._bind(space, w, examples, given_dense(X))
         # The oracle of predict(), which may differ from the one that training asks.
         oracle = ask_oracle(space, replace(examples, labels=None))
         labels, _ = decode(
@@ -255,6 +271,7 @@ class PredictionMixin:
 
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == PRECOMPUTED  # type: ignore[attr-defined]
         tags.target_tags.required = True
         structure = self.structure  # type: ignore[attr-defined]
         if structure == "multiclass" or getattr(structure, "single_node", False):

@@ -6,7 +6,7 @@ Everything a plugin may decide is asked here, once; the loops never leave native
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,13 @@ from . import registry
 from .examples import Examples
 from .packing import sparsify
 from .structure import Space
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
+    from .potentials import LinearPotentials
+
+# Kernel values within its example that are kept for each node, in bytes.
+KERNEL_GRAM_BYTES = 8 * 1024
 
 
 class Problem:
@@ -31,6 +38,11 @@ class Problem:
     gram : bool, default=True
         Let the potentials keep Gram matrices, up to the size of the packed features and of one
         number per node and state.
+    kernel : Kernel, optional
+        Compares nodes in place of the inner product of their features; the vector that solvers
+        move then holds dual variables (:mod:`structsolve.kernel_design`).
+    dense : bool, default=False
+        Hand features to the kernel as a dense array, also where packing has made them sparse.
 
     Attributes
     ----------
@@ -64,17 +76,19 @@ class Problem:
         surrogate: Any = "margin",
         penalize_intercept: bool = True,
         gram: bool = True,
+        kernel: Kernel | None = None,
+        dense: bool = False,
     ):
-        from .potentials import LinearPotentials
-
-        examples = replace(examples, nodes=sparsify(examples.nodes), edges=sparsify(examples.edges))
+        if kernel is None:
+            examples = replace(examples, nodes=sparsify(examples.nodes))
+        examples = replace(examples, edges=sparsify(examples.edges))
         self.space, self.examples = space, examples
-        budget = 0
-        if gram:
-            # As much again as the packed features and one dense dual variable of all nodes.
-            duals = 8 * int(examples.offsets[-1]) * space.layout.node_size
-            budget = _nbytes(examples.nodes) + duals
-        self.potentials = LinearPotentials(examples, space.layout, budget)
+        self.kernel = kernel
+        self.potentials = (
+            linear_potentials(space, examples, gram)
+            if kernel is None
+            else kernel_potentials(space, examples, kernel, dense, penalize_intercept)
+        )
         self.oracle = ask_oracle(space, examples)
         self.parts = ask_parts(space, examples)
         self.loss = ask_loss(space, examples, loss)
@@ -100,8 +114,9 @@ class Problem:
 
     def regulariser(self, w: np.ndarray, alpha: float) -> float:
         """Return ``alpha/2 ||w||^2`` over the penalised coordinates."""
-        penalised = w if self.penalty is None else w * self.penalty
-        return 0.5 * alpha * float(penalised @ w)
+        if self.penalty is None:
+            return 0.5 * alpha * self.potentials.squared_norm(w)
+        return 0.5 * alpha * float((w * self.penalty) @ w)
 
     def bounds(self, w: np.ndarray, n_jobs: int = 1) -> tuple[np.ndarray, int]:
         """Return upper bounds of every H_i at w, and the oracle calls spent."""
@@ -113,6 +128,44 @@ class Problem:
         """Return the objective at w (an upper bound where the surrogate is inexact), and calls."""
         bounds, calls = self.bounds(w, n_jobs)
         return self.regulariser(w, alpha) + float(self.weights @ bounds), calls
+
+
+def linear_potentials(space: Space, examples: Examples, gram: bool) -> LinearPotentials:
+    """Return potentials whose w are weights of features."""
+    from .potentials import LinearPotentials
+
+    budget = 0
+    if gram:
+        # As much again as the packed features and one dense dual variable of all nodes.
+        duals = 8 * int(examples.offsets[-1]) * space.layout.node_size
+        budget = _nbytes(examples.nodes) + duals
+    return LinearPotentials(examples, space.layout, budget)
+
+
+def kernel_potentials(
+    space: Space, examples: Examples, kernel: Kernel, dense: bool, penalize_intercept: bool
+) -> LinearPotentials:
+    """Return potentials whose w holds dual variables of nodes, and their scores."""
+    from .kernel_design import KernelDesign, kernel_layout
+    from .potentials import LinearPotentials
+
+    layout = space.layout
+    if layout.node is None or examples.nodes is None:
+        raise ValueError(
+            f"kernel={kernel.name!r}: structure {space.structure.name!r} has no node features that "
+            "a kernel could compare; use kernel=None"
+        )
+    if not penalize_intercept:
+        raise ValueError(
+            "penalize_intercept=False: a kernel model's intercept is a constant 1 added to the "
+            "kernel, penalised with it; use fit_intercept=False or penalize_intercept=True"
+        )
+    X = kernel.rows(examples.nodes, examples.offsets, dense or kernel.precomputed)
+    bias = 1.0 if layout.intercept else 0.0
+    design = KernelDesign(X, kernel, examples.offsets, layout.node_size, bias)
+    # Whether they are kept must not depend on the cache: the last bits of an answer do on this.
+    budget = KERNEL_GRAM_BYTES * X.shape[0]
+    return LinearPotentials(examples, kernel_layout(layout, X.shape[0]), budget, nodes=design)
 
 
 def _nbytes(X: Any) -> int:

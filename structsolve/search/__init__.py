@@ -147,6 +147,8 @@ def trace(problem: Any, i: int, w: Any) -> SearchResult:
             f"surrogate {problem.surrogate_name!r} makes one oracle call and no search; use a "
             "bi-criteria surrogate such as 'slack'"
         )
+    if not isinstance(getattr(w, "_w", w), np.ndarray) and not problem.potentials.has_weights:
+        raise ValueError("trace: a kernel model has no weights; give w as a solver's run has it")
     weights = np.asarray(getattr(w, "_w", w), dtype=np.float64)
     told = problem.surrogate.trace(i, score(problem.potentials, i, weights))
     found, points = told["found"], told["points"]

@@ -97,7 +97,10 @@ cdef class SimplexLoop(Loop):
         cdef double[::1] dense_view = dense
         with nogil:
             for i in range(self.n):
-                potentials.nodes.gram_row(i, i, i + 1, &dense_view[0], &self.blocks[i].norm)
+                if potentials.has_gram:
+                    self.blocks[i].norm = potentials.node_gram[potentials.gram_offsets[i]]
+                else:
+                    potentials.nodes.gram_row(i, i, i + 1, &dense_view[0], &self.blocks[i].norm)
                 surrogate.simplex(i, &self.b_buffer[0], &self.blocks[i].truth)
                 self.blocks[i].truth_b = self.b_buffer[self.blocks[i].truth]
         self.resynchronise()

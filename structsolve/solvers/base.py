@@ -88,14 +88,26 @@ class Solver(Params):
     #: Does it need cuts that lie below the surrogate everywhere, or even a dual?
     needs_convex = False
     needs_dual = False
+    #: Does it move weights of features, which a kernel model does not have?
+    needs_weights = False
 
     def start(self, start: Start) -> Run:
         """Begin an optimisation."""
         raise NotImplementedError(f"{type(self).__name__} does not implement start()")
 
+    def check_kernel(self) -> None:
+        """Refuse, in one sentence, to train a kernel model where this solver cannot."""
+        if self.needs_weights:
+            raise ValueError(
+                f"solver {self.name!r} moves weights of features, which a kernel model does not "
+                "have; use solver='bcfw', or kernel=None on explicit features (Nystroem)"
+            )
+
     def check(self, problem: Problem) -> None:
         """Refuse, in one sentence, a problem that this solver cannot take."""
         surrogate = problem.surrogate
+        if not problem.potentials.has_weights:
+            self.check_kernel()
         if self.needs_dual and not surrogate.affine:
             others = "'sgd' or 'cutting-plane'" if surrogate.convex else "'sgd'"
             raise ValueError(

@@ -177,8 +177,8 @@ class BCFWRun(Run):
     @property
     def dual(self) -> float:
         """Value of the dual at the current cuts."""
-        w = self.loop.w
-        return float(self.loop.b_total - 0.5 * self.given.alpha * (w @ w))
+        norm = self.given.problem.potentials.squared_norm(self.loop.w)
+        return float(self.loop.b_total - 0.5 * self.given.alpha * norm)
 
     def step(self) -> dict[str, Any]:
         solver = self.solver

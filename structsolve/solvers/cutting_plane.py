@@ -56,6 +56,7 @@ class CuttingPlane(Solver):
     name = "cutting-plane"
     needs_convex = True
     free_coordinates = True
+    needs_weights = True
 
     def __init__(
         self,

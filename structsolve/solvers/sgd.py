@@ -58,6 +58,7 @@ class SGD(Solver):
     name = "sgd"
     incremental = True
     free_coordinates = True
+    needs_weights = True
 
     def __init__(
         self,

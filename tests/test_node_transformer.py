@@ -1,0 +1,62 @@
+"""NodeTransformer: transformers of rows on lists of sequences, against stacking by hand."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from data import chains
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+from structsolve import NodeTransformer, Sequences, StructuredSVM
+
+
+@pytest.mark.parametrize("transformer", [StandardScaler(), RBFSampler(random_state=0)])
+def test_it_is_the_transformer_of_stacked_rows(transformer):
+    X, _ = chains(8)
+    rows = np.concatenate(X)
+    expected = transformer.fit(rows).transform(rows)
+    made = NodeTransformer(transformer)
+    for found in (made.fit_transform(X), made.fit(X).transform(X)):
+        assert [len(x) for x in found] == [len(x) for x in X]
+        np.testing.assert_array_equal(np.concatenate(found), expected)
+    packed = made.transform(Sequences(rows, [len(x) for x in X]))
+    np.testing.assert_array_equal(packed.features, expected)
+    assert len(packed) == 8
+    pairs = made.transform([(x, i) for i, x in enumerate(X)])
+    assert [pair[1] for pair in pairs] == list(range(8))
+    np.testing.assert_array_equal(np.concatenate([pair[0] for pair in pairs]), expected)
+
+
+def test_sparse_rows_and_labels():
+    X, y = chains(12)
+    found = NodeTransformer(MaxAbsScaler()).fit_transform([sp.csr_matrix(x) for x in X])
+    assert all(sp.issparse(x) for x in found)
+    made = NodeTransformer(LinearDiscriminantAnalysis())
+    rows, flat = np.concatenate(X), np.concatenate(y)
+    expected = LinearDiscriminantAnalysis().fit(rows, flat).transform(rows)
+    np.testing.assert_allclose(np.concatenate(made.fit(X, y).transform(X)), expected)
+    assert list(made.get_feature_names_out()) == [
+        "lineardiscriminantanalysis0", "lineardiscriminantanalysis1"]  # fmt: skip
+
+
+def test_nystroem_on_all_nodes_is_the_kernel_model():
+    X, y = chains(15)
+    n = sum(map(len, X))
+    options = {"alpha": 0.05, "tol": 1e-9, "max_iter": 3000}
+    nystroem = Nystroem(gamma=0.1, n_components=n, random_state=0)
+    pipe = make_pipeline(NodeTransformer(nystroem), StructuredSVM("chain", **options)).fit(X, y)
+    model = StructuredSVM("chain", kernel="rbf", kernel_params={"gamma": 0.1}, **options).fit(X, y)
+    last, best = pipe[-1].history_[-1], model.history_[-1]
+    assert last["primal"] == pytest.approx(best["primal"], rel=1e-6)
+    search = GridSearchCV(pipe, {"nodetransformer__transformer__n_components": [2, 10]}, cv=2)
+    assert search.fit(X, y).best_score_ > 0.5
+
+
+def test_what_is_no_list_of_matrices():
+    with pytest.raises(ValueError, match="X is a ndarray, expected a list"):
+        NodeTransformer(StandardScaler()).fit(np.eye(3))
+    with pytest.raises(ValueError, match="example 1: found 3 features, expected 2"):
+        NodeTransformer(StandardScaler()).fit([np.ones((1, 2)), np.ones((1, 3))])
