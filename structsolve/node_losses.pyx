@@ -35,6 +35,7 @@ cdef class NodeLoss(Loss):
     cdef Py_ssize_t n, n_states, shared_size, stride
     cdef const double* transposed_cost
     cdef bint normalised, hamming, ones_off_diagonal
+    cdef readonly object cost_matrix
     cdef object owners
 
     def __init__(self, labels, offsets, cost, Py_ssize_t shared_size, Py_ssize_t stride,
@@ -48,6 +49,7 @@ cdef class NodeLoss(Loss):
         self.n = offset_view.shape[0] - 1
         self.n_states = cost_view.shape[1]
         self.cost = &cost_view[0, 0]
+        self.cost_matrix = np.asarray(cost_view)
         self.shared_size, self.stride, self.normalised = shared_size, stride, normalised
         # A label beyond the states (not seen in training) has a row of costs, but no column.
         known = label_view.shape[0] == 0 or np.asarray(label_view).max() < self.n_states

@@ -39,7 +39,6 @@ cdef class ActiveSet(Projection):
     cdef const long long[::1] sizes
     cdef readonly int max_iter
     cdef readonly double tol
-    cdef readonly bint euclidean
 
     def __cinit__(self, *args, **kwargs):
         self.exact = False
@@ -63,7 +62,7 @@ cdef class ActiveSet(Projection):
             2 * self.theta_bytes + self.label_bytes + self.index_bytes + self.value_bytes
             + 8 * (MOST + 2) * (2 * MOST + 16) + oracle.work_bytes + 256
         )
-        self.has_term = self.euclidean = True
+        self.has_term = True
 
     def limits(self, Py_ssize_t i):
         """Sizes of example ``i``, for ``structsolve.faces``."""

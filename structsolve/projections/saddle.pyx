@@ -15,6 +15,12 @@ from ..blocks import aligned_zeros
 cdef enum:
     VECTORS = 21
 
+# The longest step, and the widest spread of dual points that an answer begins with: with more, the
+# marginals on the border would never come back.
+cdef double LONGEST = 16
+cdef double WIDEST = 300
+
+
 cdef struct Point:
     # A pair (mu, nu), the dual points whose projections they are, and the projections' values.
     double* dual_mu
@@ -226,6 +232,8 @@ cdef class SaddleProx(Projection):
                 eta = self.step_view[i]
                 memcpy(here.dual_mu, start, size * sizeof(double))
                 memcpy(here.dual_nu, start + size, size * sizeof(double))
+                temper(size, here.dual_mu)
+                temper(size, here.dual_nu)
         truth = self.truth_score(i, theta, work)
         self.place(i, &here, work)
         value[0], bound[0] = -INFINITY, INFINITY
@@ -272,7 +280,7 @@ cdef class SaddleProx(Projection):
                 goal = self.tol * fabs(bound[0] - truth)
                 if bound[0] - value[0] <= goal:
                     break
-            eta *= 1.25
+            eta = min(1.25 * eta, LONGEST)
         self.spent_view[2 * i] += 1
         self.spent_view[2 * i + 1] += t + 1 if t < self.max_iter else t
         if self.warm_start:
@@ -343,3 +351,13 @@ cdef double distance(Py_ssize_t size, const Point* to, const Point* start) noexc
         total -= (start.dual_mu[j] - to.dual_mu[j]) * to.mu[j]
         total -= (start.dual_nu[j] - to.dual_nu[j]) * to.nu[j]
     return total
+
+
+cdef void temper(Py_ssize_t size, double* dual) noexcept nogil:
+    cdef double low = 0, high = 0
+    cdef Py_ssize_t j
+    for j in range(size):
+        low, high = min(low, dual[j]), max(high, dual[j])
+    if high - low > WIDEST:
+        for j in range(size):
+            dual[j] *= WIDEST / (high - low)

@@ -45,11 +45,11 @@ cdef class SegmentLoop(Loop):
     cdef char[::1] work
     cdef bint euclidean
 
-    def __init__(self, LinearPotentials potentials, FenchelYoung surrogate, weights, double alpha,
-                 bint euclidean=False):
+    def __init__(self, LinearPotentials potentials, FenchelYoung surrogate, weights, double alpha):
         cdef Py_ssize_t i
         super().__init__(potentials, surrogate, weights, alpha)
-        self.losses, self.projection, self.euclidean = surrogate, surrogate.projection, euclidean
+        self.losses, self.projection = surrogate, surrogate.projection
+        self.euclidean = surrogate.concave == "euclidean"
         sizes = np.empty(potentials.n, np.int64)
         for i in range(potentials.n):
             sizes[i] = self.size(i)

@@ -36,8 +36,7 @@ class BCFW(Solver):
         Move weight from the worst cut to the best, or from all to the best.  "exact" maximises
         the dual over the whole variable of an example, which is a projection onto the simplex
         where labels share no parts (``multiclass``); "auto" does so wherever it can, else pairwise,
-        and surrogates made of a projection (``crf``, ``sparsemap``, ``max-min``) are left to
-        :class:`GBCFW`.
+        and the smooth ``crf`` is left to :class:`GBCFW`.
     oracle_calls : int, default=1
         Most oracle calls per visit of an example in an oracle pass; further ones see the scores
         that the steps before them have left.
@@ -125,7 +124,8 @@ class BCFW(Solver):
         if self.steps == "auto":
             from .gbcfw import GBCFW, has_segments
 
-            if has_segments(start.problem.surrogate):
+            surrogate = start.problem.surrogate
+            if has_segments(surrogate) and surrogate.projection.gibbs:
                 return GBCFW(
                     sampling=self.sampling,
                     averaging=self.averaging,

@@ -119,8 +119,7 @@ class SDCA(GBCFW):
 
     def check(self, problem: Any) -> None:
         super().check(problem)
-        projection = problem.surrogate.projection
-        if not (projection.gibbs or getattr(projection, "euclidean", False)):
+        if not problem.surrogate.concave:
             raise ValueError(
                 f"solver 'sdca' needs a strongly concave G, which {problem.surrogate_name!r} does "
                 "not have; use solver='gbcfw'"
@@ -139,14 +138,10 @@ class GBCFWRun(BCFWRun):
 
     def __init__(self, solver: GBCFW, start: Start):
         problem = start.problem
-        euclidean = not problem.surrogate.projection.gibbs
-        self._begin(
-            solver,
-            start,
-            SegmentLoop(
-                problem.potentials, problem.surrogate, problem.weights, start.alpha, euclidean
-            ),
+        loop = SegmentLoop(
+            problem.potentials, problem.surrogate, problem.weights, start.alpha
         )
+        self._begin(solver, start, loop)
 
     def step(self) -> dict[str, Any]:
         solver = self.solver

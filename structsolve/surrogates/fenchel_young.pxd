@@ -13,6 +13,7 @@ cdef class FenchelYoung(Surrogate):
     cdef const int64_t* label_offsets
     # Added to H_i, so that it is 0 where theta leaves no doubt: -G at the truth.
     cdef readonly object offsets
+    cdef readonly str concave
     cdef const double* offset
     cdef Py_ssize_t theta_bytes
     cdef object owners

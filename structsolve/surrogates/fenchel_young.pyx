@@ -30,10 +30,13 @@ cdef class FenchelYoung(Surrogate):
         Where each example's label starts.
     offsets : ndarray of float64 of shape (n,), optional
         ``-G(mu(y_i))`` of every example, where G is not 0 at labels.
+    concave : {"", "entropy", "euclidean"}, default=""
+        In which distance G is strongly concave with modulus 1: that of the l1 norm between
+        distributions of labels, or the Euclidean one between node parts; "" where it is not.
     """
 
     def __init__(self, LinearPotentials potentials, Projection projection, Parts parts, labels,
-                 label_offsets, offsets=None):
+                 label_offsets, offsets=None, str concave=""):
         cdef const double[::1] added
         cdef const int[::1] label_view = labels
         cdef const int64_t[::1] offset_view = label_offsets
@@ -41,6 +44,7 @@ cdef class FenchelYoung(Surrogate):
         self.owners = (labels, label_offsets)
         self.labels = &label_view[0] if label_view.shape[0] else NULL
         self.label_offsets = &offset_view[0]
+        self.concave = concave
         self.offsets = np.zeros(potentials.n) if offsets is None else offsets
         added = self.offsets
         self.offset = &added[0] if added.shape[0] else NULL

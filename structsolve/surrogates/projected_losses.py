@@ -16,6 +16,8 @@ class Projected(Params):
     """
 
     name = "projected"
+    #: Distance in which G is strongly concave, for solvers that use it.
+    concave = ""
 
     def ask(self, problem: Any) -> Any:
         """Return the projection on a problem's examples."""
@@ -37,6 +39,7 @@ class Projected(Params):
             examples.labels,
             examples.label_offsets,
             self.offsets(problem),
+            self.concave,
         )
 
 
@@ -56,6 +59,7 @@ class CRF(Projected):
     """
 
     name = "crf"
+    concave = "entropy"
 
     def ask(self, problem: Any) -> Any:
         from ..problem import ask_projection
@@ -93,6 +97,7 @@ class SparseMAP(Projected):
     """
 
     name = "sparsemap"
+    concave = "euclidean"
 
     def __init__(self, max_iter: int = 100, tol: float = 1e-9):
         self.max_iter = max_iter
