@@ -47,6 +47,16 @@ def structsolve_projection(space, examples, regularizer):
 
 
 @hookimpl
+def structsolve_max_min(space, examples, loss):
+    if isinstance(space, MultilabelSpace) and not len(space.edges_):
+        from ._operators import LabelSetHamming
+        from ._projections import LabelSetMaxMin
+
+        if isinstance(loss, LabelSetHamming):
+            return LabelSetMaxMin(space.shape(examples), loss.weight)
+
+
+@hookimpl
 def structsolve_loss(space, examples, loss):
     if not isinstance(space, MultilabelSpace):
         return None

@@ -114,7 +114,7 @@ cdef class LabelSetHamming(LabelSetLoss):
         Divide by L.
     """
 
-    cdef double weight
+    cdef readonly double weight
 
     def __init__(self, labels, GraphShape shape, bint normalised=False):
         super().__init__(labels, shape)

@@ -148,3 +148,61 @@ cdef class LabelSetClip(LabelSetProjection):
         for v in range(self.start, self.start + self.L):
             total -= ((1 - gamma) * a[v] + gamma * b[v]) * (b[v] - a[v])
         return total
+
+
+@cython.final
+cdef class LabelSetMaxMin(LabelSetProjection):
+    """``max_mu min_nu`` of the Hamming loss and the scores, label by label.
+
+    A label whose score is within the cost c of nothing is on with probability 1/2
+    (Nowak-Vila et al. 2020): ``max(0, theta, (theta + c) / 2)``.
+
+    Parameters
+    ----------
+    shape : GraphShape
+        Of label sets without pairs.
+    cost : float
+        Of one wrong label.
+    """
+
+    cdef double cost
+
+    def __init__(self, GraphShape shape, double cost):
+        super().__init__(shape)
+        self.cost = cost
+
+    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
+                     char* work) except -1 nogil:
+        cdef Py_ssize_t v
+        cdef double x
+        memset(marginals, 0, self.size * sizeof(double))
+        value[0] = 0
+        for v in range(self.L):
+            x = theta[self.start + v]
+            if not x < INFINITY:
+                _undefined(i, v, x)
+            if x >= self.cost:
+                marginals[self.start + v] = 1
+                value[0] += x
+            elif x > -self.cost:
+                marginals[self.start + v] = 0.5
+                value[0] += (x + self.cost) / 2
+        return 0
+
+    cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
+        cdef Py_ssize_t v
+        cdef double total = 0
+        for v in range(self.start, self.start + self.L):
+            total += min(state[v], 1 - state[v])
+        return self.cost * total
+
+    cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
+                      char* work) except? -1 nogil:
+        cdef Py_ssize_t v
+        cdef double total = 0
+        for v in range(self.start, self.start + self.L):
+            if a[v] + gamma * (b[v] - a[v]) < 0.5:
+                total += b[v] - a[v]
+            else:
+                total -= b[v] - a[v]
+        return self.cost * total

@@ -13,12 +13,14 @@ from ..blocks import aligned_zeros
 
 # Vectors of one answer, in the layout of theta.
 cdef enum:
-    VECTORS = 21
+    VECTORS = 20
 
-# The longest step, and the widest spread of dual points that an answer begins with: with more, the
-# marginals on the border would never come back.
+# The longest step, and the widest spread of dual points that an answer begins with, in all and
+# within a node whose states exclude each other: with more, marginals on the border would hardly
+# come back.
 cdef double LONGEST = 16
 cdef double WIDEST = 300
+cdef double WIDEST_NODE = 40
 
 
 cdef struct Point:
@@ -30,9 +32,10 @@ cdef struct Point:
     double value_mu, value_nu
 
 cdef struct Pull:
-    # theta + A' nu and A mu: the gradients of the game.
+    # theta + A' nu and A mu: the gradients of the game; what their losses have beside them.
     double* mu
     double* nu
+    double constant_mu, constant_nu
 
 
 cdef class SaddleProx(Projection):
@@ -62,6 +65,8 @@ cdef class SaddleProx(Projection):
     rows : Projection, optional
         Of nu over the node rows alone, where the loss sees nothing else and every node may take
         any state whatever the others do.
+    states : int, default=0
+        Of a node, where a node row is a distribution over them; 0 where it is none.
     max_iter : int, default=10
     tol : float, default=1e-4
     warm_start : bool, default=True
@@ -78,7 +83,7 @@ cdef class SaddleProx(Projection):
     cdef readonly int max_iter
     cdef readonly double tol
     cdef readonly bint warm_start
-    cdef Py_ssize_t vector_bytes, label_bytes, entries
+    cdef Py_ssize_t vector_bytes, label_bytes, entries, states
     cdef object owners
     cdef object starts, steps, spent
     cdef double[::1] start_view, step_view
@@ -89,7 +94,7 @@ cdef class SaddleProx(Projection):
 
     def __init__(self, LinearPotentials potentials, Projection projection, Oracle oracle,
                  Loss loss, Parts parts, labels, label_offsets, Projection rows=None,
-                 int max_iter=10, double tol=1e-4, bint warm_start=True):
+                 Py_ssize_t states=0, int max_iter=10, double tol=1e-4, bint warm_start=True):
         cdef const int[::1] label_view = labels
         cdef const int64_t[::1] offset_view = label_offsets
         cdef Py_ssize_t i
@@ -105,6 +110,7 @@ cdef class SaddleProx(Projection):
         self.labels = &label_view[0] if label_view.shape[0] else NULL
         self.label_offsets = &offset_view[0]
         self.max_iter, self.tol, self.warm_start = max_iter, tol, warm_start
+        self.states = states
         sizes = np.zeros(potentials.n + 1, np.int64)
         if warm_start:
             for i in range(potentials.n):
@@ -167,13 +173,13 @@ cdef class SaddleProx(Projection):
             self.rows.project(i, point.dual_nu, point.nu, &point.value_nu, scratch)
         return 0
 
-    cdef int pull(self, Py_ssize_t i, const double* theta, const Point* point,
+    cdef int pull(self, Py_ssize_t i, const double* theta, const double* mu, const double* nu,
                   Pull* out) except -1 nogil:
         cdef Py_ssize_t size = self.potentials.theta_size(i)
         memcpy(out.mu, theta, size * sizeof(double))
         memset(out.nu, 0, size * sizeof(double))
-        self.loss.costs(i, point.nu, True, 1.0, out.mu)
-        self.loss.costs(i, point.mu, False, 1.0, out.nu)
+        out.constant_mu = self.loss.costs(i, nu, True, 1.0, out.mu)
+        out.constant_nu = self.loss.costs(i, mu, False, 1.0, out.nu)
         return 0
 
     cdef double truth_score(self, Py_ssize_t i, const double* theta, char* work) except? -1 nogil:
@@ -232,19 +238,19 @@ cdef class SaddleProx(Projection):
                 eta = self.step_view[i]
                 memcpy(here.dual_mu, start, size * sizeof(double))
                 memcpy(here.dual_nu, start + size, size * sizeof(double))
-                temper(size, here.dual_mu)
-                temper(size, here.dual_nu)
+                self.temper(i, here.dual_mu)
+                self.temper(i, here.dual_nu)
         truth = self.truth_score(i, theta, work)
         self.place(i, &here, work)
         value[0], bound[0] = -INFINITY, INFINITY
         for t in range(self.max_iter):
-            self.pull(i, theta, &here, &at_here)
+            self.pull(i, theta, here.mu, here.nu, &at_here)
             for halved in range(60):
                 for j in range(size):
                     half.dual_mu[j] = here.dual_mu[j] + eta * at_here.mu[j]
                     half.dual_nu[j] = here.dual_nu[j] - eta * at_here.nu[j]
                 self.place(i, &half, work)
-                self.pull(i, theta, &half, &at_half)
+                self.pull(i, theta, half.mu, half.nu, &at_half)
                 for j in range(size):
                     full.dual_mu[j] = here.dual_mu[j] + eta * at_half.mu[j]
                     full.dual_nu[j] = here.dual_nu[j] - eta * at_half.nu[j]
@@ -266,17 +272,12 @@ cdef class SaddleProx(Projection):
             # As the number of iterations doubles, and at the end.
             k = t + 1
             if k & (k - 1) == 0 or k == self.max_iter:
-                self.certify(i, theta, half.mu, half.nu, at_half.mu, at_half.nu, marginals, value,
-                             bound, work)
+                self.certify(i, theta, half.mu, &at_half, marginals, value, bound, work)
                 if t > 0:
                     for j in range(size):
                         mean_mu[j], mean_nu[j] = sum_mu[j] / mass, sum_nu[j] / mass
-                    memcpy(at_half.mu, theta, size * sizeof(double))
-                    memset(at_half.nu, 0, size * sizeof(double))
-                    self.loss.costs(i, mean_nu, True, 1.0, at_half.mu)
-                    self.loss.costs(i, mean_mu, False, 1.0, at_half.nu)
-                    self.certify(i, theta, mean_mu, mean_nu, at_half.mu, at_half.nu, marginals,
-                                 value, bound, work)
+                    self.pull(i, theta, mean_mu, mean_nu, &at_half)
+                    self.certify(i, theta, mean_mu, &at_half, marginals, value, bound, work)
                 goal = self.tol * fabs(bound[0] - truth)
                 if bound[0] - value[0] <= goal:
                     break
@@ -289,23 +290,38 @@ cdef class SaddleProx(Projection):
             memcpy(start + size, here.dual_nu, size * sizeof(double))
         return 0
 
-    cdef int certify(self, Py_ssize_t i, const double* theta, const double* mu, const double* nu,
-                     double* pull_mu, double* pull_nu, double* marginals, double* value,
-                     double* bound, char* work) except -1 nogil:
+    cdef void temper(self, Py_ssize_t i, double* dual) noexcept nogil:
+        """Bring a dual point of the last answer back from too far."""
+        cdef Py_ssize_t j, v, size = self.potentials.theta_size(i), first, width
+        cdef double low = 0, high = 0
+        cdef double* row
+        if self.states:
+            first, width = self.potentials.shared_size, self.potentials.node_size
+            for v in range(self.potentials.offsets[i + 1] - self.potentials.offsets[i]):
+                row = dual + first + v * width
+                high = row[0]
+                for j in range(1, self.states):
+                    high = max(high, row[j])
+                for j in range(self.states):
+                    row[j] = max(row[j] - high, -WIDEST_NODE)
+        high = 0
+        for j in range(size):
+            low, high = min(low, dual[j]), max(high, dual[j])
+        if high - low > WIDEST:
+            for j in range(size):
+                dual[j] *= WIDEST / (high - low)
+
+    cdef int certify(self, Py_ssize_t i, const double* theta, const double* mu, const Pull* pull,
+                     double* marginals, double* value, double* bound, char* work) except -1 nogil:
         """Raise the value by ``min_nu F(mu, nu)`` and lower the bound by ``max_mu F(mu, nu)``."""
         cdef Py_ssize_t j, size = self.potentials.theta_size(i)
         cdef double found, upper, linear = 0
-        cdef double* none = self.vector(work, 20)
-        cdef double constant
-        memset(none, 0, size * sizeof(double))
-        # Of L = nu' A mu + constant.
-        constant = self.loss.costs(i, mu, False, 1.0, none)
-        self.oracle.argmax_bounded(i, pull_mu, self.label(work), &found, &upper,
+        self.oracle.argmax_bounded(i, pull.mu, self.label(work), &found, &upper,
                                    self.scratch(work))
-        bound[0] = min(bound[0], upper + constant)
+        bound[0] = min(bound[0], upper + pull.constant_mu)
         for j in range(size):
             linear += theta[j] * mu[j]
-        found = linear + constant + self.least(i, pull_nu, work)
+        found = linear + pull.constant_nu + self.least(i, pull.nu, work)
         if found > value[0]:
             value[0] = found
             memcpy(marginals, mu, size * sizeof(double))
@@ -335,8 +351,8 @@ cdef class SaddleProx(Projection):
         self.loss.costs(i, mixed, False, 1.0, costs)
         self.least(i, costs, work)
         memset(step, 0, size * sizeof(double))
-        self.loss.costs(i, b, False, 1.0, step)
-        self.loss.costs(i, a, False, -1.0, step)
+        total += self.loss.costs(i, b, False, 1.0, step)
+        total += self.loss.costs(i, a, False, -1.0, step)
         n = self.parts.encode(i, self.label(work), index, value)
         for k in range(n):
             total += step[index[k]] * value[k]
@@ -351,13 +367,3 @@ cdef double distance(Py_ssize_t size, const Point* to, const Point* start) noexc
         total -= (start.dual_mu[j] - to.dual_mu[j]) * to.mu[j]
         total -= (start.dual_nu[j] - to.dual_nu[j]) * to.nu[j]
     return total
-
-
-cdef void temper(Py_ssize_t size, double* dual) noexcept nogil:
-    cdef double low = 0, high = 0
-    cdef Py_ssize_t j
-    for j in range(size):
-        low, high = min(low, dual[j]), max(high, dual[j])
-    if high - low > WIDEST:
-        for j in range(size):
-            dual[j] *= WIDEST / (high - low)
