@@ -20,8 +20,8 @@ NEGATIVE = 1e-6
 # Differences of this share of the largest value are rounding, also that of float32.
 ASYMMETRIC = 1e-5
 # Bytes of kernel rows that are computed in one call.  The same whatever the size of the cache: what
-# is computed together decides the last bits.  Small, as most rows of a block are computed for nothing
-# where the cache is short; large enough that the call is not what costs.
+# is computed together decides the last bits.  Small: where the cache is short most rows of a block
+# are computed for nothing.  Not smaller: or calls would cost more than values.
 BLOCK_BYTES = 1 << 17
 # Nodes of neighbouring examples whose own kernel values are computed together.
 TOGETHER = 128
