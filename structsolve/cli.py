@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import time
@@ -20,6 +21,22 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+def kernel_params(given: Sequence[str] | None) -> dict[str, Any] | None:
+    """Read ``name=value`` pairs: whole numbers, numbers, else words."""
+    if not given:
+        return None
+    params: dict[str, Any] = {}
+    for pair in given:
+        name, equals, text = pair.partition("=")
+        if not name or not equals:
+            raise UsageError(f"--kernel-param {pair!r}: expected NAME=VALUE, such as gamma=0.1")
+        params[name] = text
+        for kind in (float, int):  # the last that fits
+            with contextlib.suppress(ValueError):
+                params[name] = kind(text)
+    return params
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -95,6 +112,11 @@ def make_parser() -> Parser:
     group.add_argument("--max-iter", type=int, default=100, help="passes over the data")
     group.add_argument("--tol", type=float, default=1e-3, help="stop at this relative gap")
     group.add_argument("--no-intercept", action="store_true", help="no bias for each label")
+    group.add_argument("--kernel", metavar="NAME", help="rbf, poly, ...: compares nodes")
+    group.add_argument(
+        "--kernel-param", metavar="NAME=VALUE", action="append", help="gamma=0.1; once for each"
+    )
+    group.add_argument("--cache-size", type=float, default=200, help="MB of the kernel matrix")
     group.add_argument("--early-stopping", action="store_true")
     group.add_argument("--validation", metavar="FILE", help="data to score, and to stop early on")
     group.add_argument("--checkpoint", metavar="FILE", help="state from which a run continues")
@@ -224,6 +246,9 @@ def _fit(args: argparse.Namespace) -> None:
         max_iter=args.max_iter,
         tol=args.tol,
         fit_intercept=not args.no_intercept,
+        kernel=args.kernel,
+        kernel_params=kernel_params(args.kernel_param),
+        cache_size=args.cache_size,
         early_stopping=args.early_stopping,
         checkpoint=args.checkpoint,
         n_jobs=args.n_jobs,

@@ -11,6 +11,11 @@ import numpy as np
 from libc.stdint cimport int64_t
 from .design cimport Design
 
+cdef extern from "kernel_columns.h" nogil:
+    void ss_add_kernel_row(Py_ssize_t n, const double* k, double bias, Py_ssize_t m,
+                           const int* cols, const double* coefs, double* F,
+                           Py_ssize_t stride) noexcept nogil
+
 from . import kernel as settings
 from .blocks import Layout
 from .kernel import node_name
@@ -198,10 +203,8 @@ cdef class KernelDesign(Design):
         cdef double* F = W + self.n_rows * self.stride
         cdef Py_ssize_t c
         for c in range(m):
-            if coefs[c] != 0:
-                W[row * self.stride + cols[c]] += coefs[c]
-                _add_row(self.n_rows, k, coefs[c], self.bias * coefs[c],
-                         F + cols[c] * self.column_stride)
+            W[row * self.stride + cols[c]] += coefs[c]
+        ss_add_kernel_row(self.n_rows, k, self.bias, m, cols, coefs, F, self.column_stride)
 
     cdef void clear(self, Py_ssize_t row, Py_ssize_t col, double* W) noexcept nogil:
         cdef Py_ssize_t v
@@ -219,13 +222,6 @@ cdef class KernelDesign(Design):
 
     cdef Py_ssize_t row_cost(self, Py_ssize_t row) noexcept nogil:
         return self.n_rows
-
-
-cdef void _add_row(Py_ssize_t n, const double* k, double coef, double constant,
-                   double* out) noexcept nogil:
-    cdef Py_ssize_t v
-    for v in range(n):
-        out[v] += coef * k[v] + constant
 
 
 def column_stride(Py_ssize_t n):

@@ -259,6 +259,20 @@ def test_fit_options(capsys, tmp_path, chunks):
     assert loaded.metadata_["format"] == "conll"
 
 
+def test_kernels(capsys, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    np.savez(tmp_path / "rings.npz", X=X, y=(np.hypot(*X.T) < 1).astype(int))
+    model = str(tmp_path / "m")
+    fit = ("fit", str(tmp_path / "rings.npz"), "--model", model, "--kernel")
+    works(capsys, *fit, "poly", "--kernel-param", "degree=2", "--kernel-param", "gamma=0.5")
+    fitted = structsolve.load(model)
+    assert fitted.kernel_params == {"degree": 2, "gamma": 0.5}
+    assert fitted.score(X, np.hypot(*X.T) < 1) > 0.9
+    assert "expected NAME=VALUE" in fails(capsys, *fit, "rbf", "--kernel-param", "gamma")
+    assert "kernel is 'gauss'" in fails(capsys, *fit, "gauss")
+
+
 @pytest.mark.parametrize("option", ["--structure", "--surrogate", "--solver", "--loss"])
 def test_unknown_names_list_the_known(capsys, tmp_path, chunks, option):
     line = fails(capsys, "fit", chunks, "--model", tmp_path / "m", option, "nonsense")
