@@ -78,7 +78,6 @@ def max_min_projection(problem: Any, settings: Any) -> Any:
         examples.labels,
         examples.label_offsets,
         rows=_rows(problem, projection),
-        states=len(space.classes_) if free_nodes(space) else 0,
         max_iter=int(settings.max_iter),
         tol=float(settings.tol),
         warm_start=bool(settings.warm_start),

@@ -15,12 +15,12 @@ from ..blocks import aligned_zeros
 cdef enum:
     VECTORS = 20
 
-# The longest step, and the widest spread of dual points that an answer begins with, in all and
-# within a node whose states exclude each other: with more, marginals on the border would hardly
-# come back.
+# The longest step, and the widest spread of dual points that an answer begins with: with more,
+# marginals on the border would hardly come back.
 cdef double LONGEST = 16
 cdef double WIDEST = 300
-cdef double WIDEST_NODE = 40
+# Share of the surrogate's value beyond which the last answer is no start.
+cdef double FAR = 0.3
 
 
 cdef struct Point:
@@ -65,8 +65,6 @@ cdef class SaddleProx(Projection):
     rows : Projection, optional
         Of nu over the node rows alone, where the loss sees nothing else and every node may take
         any state whatever the others do.
-    states : int, default=0
-        Of a node, where a node row is a distribution over them; 0 where it is none.
     max_iter : int, default=10
     tol : float, default=1e-4
     warm_start : bool, default=True
@@ -83,7 +81,7 @@ cdef class SaddleProx(Projection):
     cdef readonly int max_iter
     cdef readonly double tol
     cdef readonly bint warm_start
-    cdef Py_ssize_t vector_bytes, label_bytes, entries, states
+    cdef Py_ssize_t vector_bytes, label_bytes, entries
     cdef object owners
     cdef object starts, steps, spent
     cdef double[::1] start_view, step_view
@@ -94,7 +92,7 @@ cdef class SaddleProx(Projection):
 
     def __init__(self, LinearPotentials potentials, Projection projection, Oracle oracle,
                  Loss loss, Parts parts, labels, label_offsets, Projection rows=None,
-                 Py_ssize_t states=0, int max_iter=10, double tol=1e-4, bint warm_start=True):
+                 int max_iter=10, double tol=1e-4, bint warm_start=True):
         cdef const int[::1] label_view = labels
         cdef const int64_t[::1] offset_view = label_offsets
         cdef Py_ssize_t i
@@ -110,16 +108,16 @@ cdef class SaddleProx(Projection):
         self.labels = &label_view[0] if label_view.shape[0] else NULL
         self.label_offsets = &offset_view[0]
         self.max_iter, self.tol, self.warm_start = max_iter, tol, warm_start
-        self.states = states
         sizes = np.zeros(potentials.n + 1, np.int64)
         if warm_start:
             for i in range(potentials.n):
                 sizes[i + 1] = 2 * potentials.theta_size(i)
         self.start_offsets = np.cumsum(sizes)
         self.starts = aligned_zeros(int(self.start_offsets[potentials.n]) + 8)
-        self.steps = np.zeros(potentials.n)         # 0: no answer yet
+        # Length of the step (0: no answer yet), and what the certificate left open.
+        self.steps = np.zeros((potentials.n, 2))
         self.spent = np.zeros((potentials.n, 2), np.int64)
-        self.start_view, self.step_view = self.starts, self.steps
+        self.start_view, self.step_view = self.starts, self.steps.reshape(-1)
         self.spent_view = self.spent.reshape(-1)
         longest = int(np.diff(label_offsets).max()) if label_offsets.shape[0] > 1 else 0
         self.vector_bytes = (8 * potentials.max_theta + 127) // 64 * 64
@@ -217,7 +215,7 @@ cdef class SaddleProx(Projection):
         cdef double* mean_nu = self.vector(work, 17)
         cdef double* sum_mu = self.vector(work, 18)
         cdef double* sum_nu = self.vector(work, 19)
-        cdef double eta = 1, mass = 0, truth, goal, lhs, rhs
+        cdef double eta = 1, mass = 0, truth, gap, lhs, rhs
         cdef double* start = NULL
         cdef int t, k, halved
         here.dual_mu, here.dual_nu = self.vector(work, 0), self.vector(work, 1)
@@ -234,17 +232,32 @@ cdef class SaddleProx(Projection):
         memset(here.dual_nu, 0, size * sizeof(double))
         if self.warm_start:
             start = &self.start_view[self.start_offsets[i]]
-            if self.step_view[i] > 0:
-                eta = self.step_view[i]
+            if self.step_view[2 * i] > 0:
+                eta = self.step_view[2 * i]
                 memcpy(here.dual_mu, start, size * sizeof(double))
                 memcpy(here.dual_nu, start + size, size * sizeof(double))
                 self.temper(i, here.dual_mu)
                 self.temper(i, here.dual_nu)
         truth = self.truth_score(i, theta, work)
         self.place(i, &here, work)
+        self.pull(i, theta, here.mu, here.nu, &at_here)
         value[0], bound[0] = -INFINITY, INFINITY
+        self.spent_view[2 * i] += 1
+        if start != NULL and self.step_view[2 * i] > 0:
+            self.certify(i, theta, here.mu, &at_here, marginals, value, bound, work)
+            gap = bound[0] - value[0]
+            if gap <= self.tol * fabs(bound[0] - truth):
+                return 0
+            if gap > FAR * fabs(bound[0] - truth) and gap > 2 * self.step_view[2 * i + 1]:
+                # The scores have changed so much that nothing is gained.
+                eta = 1
+                memset(here.dual_mu, 0, size * sizeof(double))
+                memset(here.dual_nu, 0, size * sizeof(double))
+                self.place(i, &here, work)
+                self.pull(i, theta, here.mu, here.nu, &at_here)
         for t in range(self.max_iter):
-            self.pull(i, theta, here.mu, here.nu, &at_here)
+            if t > 0:
+                self.pull(i, theta, here.mu, here.nu, &at_here)
             for halved in range(60):
                 for j in range(size):
                     half.dual_mu[j] = here.dual_mu[j] + eta * at_here.mu[j]
@@ -278,33 +291,20 @@ cdef class SaddleProx(Projection):
                         mean_mu[j], mean_nu[j] = sum_mu[j] / mass, sum_nu[j] / mass
                     self.pull(i, theta, mean_mu, mean_nu, &at_half)
                     self.certify(i, theta, mean_mu, &at_half, marginals, value, bound, work)
-                goal = self.tol * fabs(bound[0] - truth)
-                if bound[0] - value[0] <= goal:
+                if bound[0] - value[0] <= self.tol * fabs(bound[0] - truth):
                     break
             eta = min(1.25 * eta, LONGEST)
-        self.spent_view[2 * i] += 1
         self.spent_view[2 * i + 1] += t + 1 if t < self.max_iter else t
         if self.warm_start:
-            self.step_view[i] = eta
+            self.step_view[2 * i], self.step_view[2 * i + 1] = eta, bound[0] - value[0]
             memcpy(start, here.dual_mu, size * sizeof(double))
             memcpy(start + size, here.dual_nu, size * sizeof(double))
         return 0
 
     cdef void temper(self, Py_ssize_t i, double* dual) noexcept nogil:
         """Bring a dual point of the last answer back from too far."""
-        cdef Py_ssize_t j, v, size = self.potentials.theta_size(i), first, width
+        cdef Py_ssize_t j, size = self.potentials.theta_size(i)
         cdef double low = 0, high = 0
-        cdef double* row
-        if self.states:
-            first, width = self.potentials.shared_size, self.potentials.node_size
-            for v in range(self.potentials.offsets[i + 1] - self.potentials.offsets[i]):
-                row = dual + first + v * width
-                high = row[0]
-                for j in range(1, self.states):
-                    high = max(high, row[j])
-                for j in range(self.states):
-                    row[j] = max(row[j] - high, -WIDEST_NODE)
-        high = 0
         for j in range(size):
             low, high = min(low, dual[j]), max(high, dual[j])
         if high - low > WIDEST:
