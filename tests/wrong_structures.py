@@ -617,7 +617,7 @@ class NotTheMaximiser(Concave):
 
 
 @wrong(r"Projection.project_state \(none\) .* has a bound that no mixture exceeds")
-class NotTheMaximum(NotTheMaximiser):
+class NotTheMaximum(Concave):
     exact_projections = False
 
     def project(self, examples, i, theta, name):
