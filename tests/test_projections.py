@@ -66,7 +66,7 @@ class TestEntropies:
 
     @pytest.mark.parametrize("bad", [[-1.0], [np.nan], [np.inf]])
     def test_bad_numbers(self, bad):
-        with pytest.raises(ValueError, match="numbers of at least 0"):
+        with pytest.raises(ValueError, match="expected at least 0 each"):
             entropy_of(bad)
         with pytest.raises(ValueError, match="numbers of at least 0"):
             entropy_slope_of(bad, [1.0], 0.5)
@@ -166,7 +166,7 @@ def test_states_of_chains(variant, kind):
         assert total == pytest.approx(value, rel=1e-10, abs=1e-9)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.integers(0, 7), st.integers(1, 5), st.integers(1, 4), st.sampled_from(KINDS),
     st.integers(0, 2**32 - 1),
@@ -343,7 +343,7 @@ def test_maximum_by_a_general_solver(make, name):
 # -- matrices of losses ---------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.integers(1, 5), st.integers(1, 4), st.booleans(), st.booleans(), st.integers(0, 2**32 - 1)
 )
