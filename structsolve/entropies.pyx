@@ -19,71 +19,76 @@ cdef extern from *:
     static double ss_tail_log(double x) { return log(x > DBL_MIN ? x : DBL_MIN); }
 
     #if defined(__GNUC__)
-    typedef double ss_v8d __attribute__((vector_size(64)));
-    typedef int64_t ss_v8i __attribute__((vector_size(64)));
-    typedef uint64_t ss_v8w __attribute__((vector_size(64)));
-    typedef double ss_v8u __attribute__((vector_size(64), aligned(8), may_alias));
+    #define SS_VECTORS(N, BYTES)                                                                  \
+      typedef double ss_d##N __attribute__((vector_size(BYTES)));                                 \
+      typedef int64_t ss_i##N __attribute__((vector_size(BYTES)));                                \
+      typedef uint64_t ss_w##N __attribute__((vector_size(BYTES)));                               \
+      typedef double ss_u##N __attribute__((vector_size(BYTES), aligned(8), may_alias));
+    SS_VECTORS(2, 16)
+    SS_VECTORS(4, 32)
+    SS_VECTORS(8, 64)
 
     /* log x as fdlibm has it: x = 2^k (1 + f), s = f / (2 + f).  About -709 for 0 and for numbers
      * below DBL_MIN; neither NaN nor negative numbers come here. */
-    #define SS_LOG(x, out)                                                                        \
+    #define SS_LOG(N, x, out)                                                                     \
       {                                                                                           \
-        const ss_v8w bits_ = (ss_v8w)(x) + (0x3ff0000000000000ULL - 0x3fe6a09e00000000ULL);       \
-        const ss_v8d k_ = (ss_v8d)((bits_ >> 52) | 0x4330000000000000ULL) - 4503599627371519.0;  \
-        const ss_v8d f_ = (ss_v8d)((bits_ & 0x000fffffffffffffULL) + 0x3fe6a09e00000000ULL) - 1.0; \
-        const ss_v8d s_ = f_ / (f_ + 2.0), z_ = s_ * s_, w_ = z_ * z_, h_ = 0.5 * f_ * f_;        \
-        const ss_v8d t1_ = w_ * (3.999999999940941908e-01 + w_ * (2.222219843214978396e-01 +      \
+        const ss_w##N bits_ = (ss_w##N)(x) + (0x3ff0000000000000ULL - 0x3fe6a09e00000000ULL);     \
+        const ss_d##N k_ = (ss_d##N)((bits_ >> 52) | 0x4330000000000000ULL) - 4503599627371519.0; \
+        const ss_w##N m_ = (bits_ & 0x000fffffffffffffULL) + 0x3fe6a09e00000000ULL;               \
+        const ss_d##N f_ = (ss_d##N)m_ - 1.0;                                                     \
+        const ss_d##N s_ = f_ / (f_ + 2.0), z_ = s_ * s_, w_ = z_ * z_, h_ = 0.5 * f_ * f_;       \
+        const ss_d##N t1_ = w_ * (3.999999999940941908e-01 + w_ * (2.222219843214978396e-01 +     \
                                  w_ * 1.531383769920937332e-01));                                 \
-        const ss_v8d t2_ = z_ * (6.666666666666735130e-01 + w_ * (2.857142874366239149e-01 +      \
+        const ss_d##N t2_ = z_ * (6.666666666666735130e-01 + w_ * (2.857142874366239149e-01 +     \
                            w_ * (1.818357216161805012e-01 + w_ * 1.479819860511658591e-01)));     \
         (out) = k_ * 6.93147180369123816490e-01 -                                                 \
                 ((h_ - (s_ * (h_ + t1_ + t2_) + k_ * 1.90821492927058770002e-10)) - f_);          \
       }
-    #define SS_SUM8(v) (((v)[0] + (v)[4]) + ((v)[1] + (v)[5]) + ((v)[2] + (v)[6]) + ((v)[3] + (v)[7]))
-
-    #define SS_ENTROPIES(SUFFIX, TARGET)                                                          \
+    #define SS_ENTROPIES(N, SUFFIX, TARGET)                                                       \
       TARGET static double ss_entropy_##SUFFIX(ptrdiff_t n, const double *x) {                    \
-        ss_v8d sum = {0};                                                                         \
+        ss_d##N sum = {0};                                                                        \
         double total = 0;                                                                         \
         ptrdiff_t j = 0;                                                                          \
-        for (; j + 8 <= n; j += 8) {                                                              \
-          const ss_v8d v = *(const ss_v8u *)(x + j);                                              \
-          ss_v8d logs;                                                                            \
-          SS_LOG(v, logs)                                                                         \
+        for (; j + N <= n; j += N) {                                                              \
+          const ss_d##N v = *(const ss_u##N *)(x + j);                                            \
+          ss_d##N logs;                                                                           \
+          SS_LOG(N, v, logs)                                                                      \
           sum += v * logs;                                                                        \
         }                                                                                         \
         for (; j < n; j++) total += x[j] * ss_tail_log(x[j]);                                     \
-        return -(SS_SUM8(sum) + total);                                                           \
+        for (int k = 0; k < N; k++) total += sum[k];                                              \
+        return -total;                                                                            \
       }                                                                                           \
       TARGET static double ss_slope_##SUFFIX(ptrdiff_t n, const double *a, const double *b,       \
                                              double gamma, int *stuck) {                          \
-        ss_v8d sum = {0};                                                                         \
-        ss_v8i still = {0};                                                                       \
+        ss_d##N sum = {0};                                                                        \
+        ss_i##N still = {0};                                                                      \
         double total = 0;                                                                         \
         int any = 0;                                                                              \
         ptrdiff_t j = 0;                                                                          \
-        for (; j + 8 <= n; j += 8) {                                                              \
-          const ss_v8d u = *(const ss_v8u *)(a + j), v = *(const ss_v8u *)(b + j);                \
-          const ss_v8d x = (1 - gamma) * u + gamma * v, d = v - u;                                \
-          ss_v8d logs;                                                                            \
-          SS_LOG(x, logs)                                                                         \
+        for (; j + N <= n; j += N) {                                                              \
+          const ss_d##N u = *(const ss_u##N *)(a + j), v = *(const ss_u##N *)(b + j);             \
+          const ss_d##N x = (1 - gamma) * u + gamma * v, d = v - u;                               \
+          ss_d##N logs;                                                                           \
+          SS_LOG(N, x, logs)                                                                      \
           still |= (x == 0.0) & (d != 0.0);                                                       \
           sum += d * logs;                                                                        \
         }                                                                                         \
-        for (int k = 0; k < 8; k++) any |= still[k] != 0;                                         \
+        for (int k = 0; k < N; k++) any |= still[k] != 0;                                         \
         for (; j < n; j++) {                                                                      \
           const double x = (1 - gamma) * a[j] + gamma * b[j], d = b[j] - a[j];                    \
           any |= x == 0 && d != 0;                                                                \
           total += d * ss_tail_log(x);                                                            \
         }                                                                                         \
         *stuck |= any;                                                                            \
-        return -(SS_SUM8(sum) + total);                                                           \
+        for (int k = 0; k < N; k++) total += sum[k];                                              \
+        return -total;                                                                            \
       }
     #if defined(__x86_64__)
-    SS_ENTROPIES(avx512, __attribute__((target("avx512f"))))
-    SS_ENTROPIES(avx2, __attribute__((target("avx2"))))
+    SS_ENTROPIES(8, avx512, __attribute__((target("avx512f"))))
+    SS_ENTROPIES(4, avx2, __attribute__((target("avx2"))))
     #endif
-    SS_ENTROPIES(plain, )
+    SS_ENTROPIES(2, plain, )
     #else
     static double ss_entropy_plain(ptrdiff_t n, const double *x) {
       double total = 0;
@@ -155,7 +160,7 @@ def entropy_of(p):
     """
     flat = np.ascontiguousarray(p, dtype=np.float64).ravel()
     if not (np.isfinite(flat).all() and (flat >= 0).all()):
-        raise ValueError("p: found negative numbers, NaN or infinity, expected numbers of at least 0")
+        raise ValueError("p: found negative numbers, NaN or infinity, expected at least 0 each")
     if not flat.size:
         return 0.0
     cdef const double[::1] view = flat

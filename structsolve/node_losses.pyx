@@ -27,6 +27,8 @@ cdef class NodeLoss(Loss):
         Where node rows start in ``theta_i``, and their padded width.
     normalised : bool, default=False
         Divide by the number of nodes of the example.
+    zero_one : bool, default=False
+        Examples have one node, and the costs are 1 for every label but the truth.
     """
 
     cdef const int* labels
@@ -39,7 +41,7 @@ cdef class NodeLoss(Loss):
     cdef object owners
 
     def __init__(self, labels, offsets, cost, Py_ssize_t shared_size, Py_ssize_t stride,
-                 bint normalised=False):
+                 bint normalised=False, bint zero_one=False):
         cdef const int[::1] label_view = labels
         cdef const int64_t[::1] offset_view = offsets
         cdef const double[:, ::1] cost_view = np.ascontiguousarray(cost, dtype=np.float64)
@@ -61,7 +63,8 @@ cdef class NodeLoss(Loss):
         self.transposed_cost = &turned[0, 0]
         self.decomposes = True
         self.has_costs = True
-        self.averaged = normalised
+        self.averaged = normalised or zero_one
+        self.zero_one = zero_one
 
     def limits(self, Py_ssize_t i):
         """Sizes of example ``i``, for ``structsolve.faces``."""

@@ -97,7 +97,14 @@ class PredictionMixin:
         projection = ask_projection(self.space_, examples, "entropy")
         masks = self.space_.mask(examples, allowed, forbidden)
         rows, _ = node_rows(
-            potentials, projection, w, examples.offsets, masks, float(scale), self.n_jobs
+            potentials,
+            projection,
+            w,
+            examples.offsets,
+            masks,
+            float(scale),
+            self.n_jobs,
+            getattr(self.space_, "state_rows", 0),
         )
         return self.space_.unpack_scores(rows, examples)
 
@@ -274,7 +281,7 @@ class PredictionMixin:
         tags.input_tags.pairwise = self.kernel == PRECOMPUTED  # type: ignore[attr-defined]
         tags.target_tags.required = True
         structure = self.structure  # type: ignore[attr-defined]
-        if structure == "multiclass" or getattr(structure, "single_node", False):
+        if structure in ("multiclass", "ordinal") or getattr(structure, "single_node", False):
             tags.estimator_type = "classifier"
             tags.classifier_tags = ClassifierTags()
         return tags

@@ -7,7 +7,7 @@ from .operators cimport Loss, Oracle, Projection
 from .potentials cimport LinearPotentials
 from .surrogates.base cimport Cut, Surrogate
 
-from .blocks import aligned_zeros
+from .blocks import aligned_zeros, padded
 from .parallel import native_calls, over_examples, ranges
 
 
@@ -245,8 +245,14 @@ def decode_kbest(LinearPotentials potentials, Oracle oracle, const double[::1] w
 
 
 def node_rows(LinearPotentials potentials, operator, const double[::1] w, offsets, masks,
-              double scale=1.0, n_jobs=1):
+              double scale=1.0, n_jobs=1, Py_ssize_t state_rows=0):
     """Node rows of what an operator gives: max-marginals of an oracle, marginals of a projection.
+
+    Parameters
+    ----------
+    state_rows : int, optional
+        The projection's states begin with one row of so many probabilities per node, which are
+        wanted in place of the marginals of the node block.
 
     Returns
     -------
@@ -258,6 +264,10 @@ def node_rows(LinearPotentials potentials, operator, const double[::1] w, offset
     cdef Oracle oracle = operator if isinstance(operator, Oracle) else None
     cdef Projection projection = None if oracle is not None else operator
     cdef Py_ssize_t states = potentials.layout.node.shape[0], stride = potentials.node_size
+    cdef Py_ssize_t largest = potentials.max_theta
+    if state_rows:
+        states, stride = state_rows, padded(state_rows)
+        largest = max([projection.state_size(i) for i in range(potentials.n)], default=0)
     rows = np.empty((max(int(offsets[potentials.n]), 1), states))
     values = np.zeros(potentials.n)
     cdef double[:, ::1] out = rows
@@ -265,14 +275,19 @@ def node_rows(LinearPotentials potentials, operator, const double[::1] w, offset
 
     def piece(Py_ssize_t first, Py_ssize_t last, Scratch scratch):
         cdef Py_ssize_t i, v, s
-        cdef double[::1] mu = aligned_zeros(potentials.max_theta + 8)
+        cdef double[::1] mu = aligned_zeros(largest + 8)
         cdef const double* row
+        cdef double bound
         with nogil:
             for i in range(first, last):
                 potentials.score(i, &w[0], scale, &scratch.theta[0])
                 mask.apply(potentials, i, &scratch.theta[0])
                 if oracle is not None:
                     oracle.max_marginals(i, &scratch.theta[0], &mu[0], &scratch.work[0])
+                    row = &mu[0]
+                elif state_rows:
+                    projection.project_state(i, &scratch.theta[0], &mu[0], &value_view[i], &bound,
+                                             &scratch.work[0])
                     row = &mu[0]
                 else:
                     projection.project(i, &scratch.theta[0], &mu[0], &value_view[i],

@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 from python_structures import PyChainStructure, SubsetStructure
-from wrong_structures import (
-    WRONG,
+from wrong_projections import (
     BoundedStructure,
     ChancesStructure,
     ConcaveStructure,
-    CountingStructure,
     MatrixStructure,
+)
+from wrong_structures import (
+    WRONG,
+    CountingStructure,
     OtherProjectionStructure,
     OwnLoss,
     OwnLossStructure,

@@ -285,9 +285,9 @@ def _check_term(watched: Watched, states: np.ndarray) -> None:
     """G is concave, 0 at labels where it is an entropy, and its slope is its derivative."""
     case, i = watched.case, watched.i
     if watched.projection.gibbs:
-        found = [watched.term(state) for state in states[:DIRECTIONS]]
+        at_labels = [watched.term(state) for state in states[:DIRECTIONS]]
         promise = "is 0 for a label alone, as entropies are"
-        case.near(watched.what("term"), promise, i, found, np.zeros(len(found)))
+        case.near(watched.what("term"), promise, i, at_labels, np.zeros(len(at_labels)))
     for _ in range(4):
         few = np.ones(len(states))
         a, b = (case.rng.dirichlet(few) @ states for _ in range(2))
@@ -329,7 +329,8 @@ def _check_samples(watched: Watched, kind: str, theta: np.ndarray) -> None:
     weights = np.exp(scores - scores.max())
     expected = (n - 2) * weights / weights.sum()
     # The first two are the ends of [0, 1), where any label that is possible at all may come up.
-    seen = np.bincount(rows[2:], minlength=len(expected)).astype(float)
+    drawn = np.array(rows[2:], dtype=np.int64)
+    seen = np.bincount(drawn, minlength=len(expected)).astype(float)
     if (seen[expected < 1e-30] > 0).any():
         case.fail(what, f"never draws what has no probability ({kind} theta)", i, seen, expected)
     if kind != "random":

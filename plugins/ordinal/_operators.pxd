@@ -1,0 +1,10 @@
+# Class scores of the threshold model: theta holds the thresholds, then the score of the direction.
+
+cdef struct Steps:
+    Py_ssize_t K                # classes
+    Py_ssize_t node             # of the direction's score in theta; thresholds come first
+
+# scores[k] <- sum_{j <= k} (theta[node] - theta[j - 1])
+cdef void class_scores(const Steps* steps, const double* theta, double* scores) noexcept nogil
+# mu <- sum_k p[k] mu(k), dense.
+cdef void pool_classes(const Steps* steps, const double* p, double* mu) noexcept nogil

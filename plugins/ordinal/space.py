@@ -1,0 +1,192 @@
+"""Ordinal: one of K ordered classes for every row of features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structsolve import labels, packing
+from structsolve.blocks import Block, Layout
+from structsolve.examples import Examples
+from structsolve.plugins.multiclass import MulticlassSpace
+from structsolve.plugins.multiclass.space import flatten
+from structsolve.structure import NodeSpace, Structure
+
+
+class OrdinalStructure(Structure):
+    """One of K ordered classes for every row of X.
+
+    Parameters
+    ----------
+    thresholds : bool, default=False
+        False: one score per class, ``w_k . x``, as "multiclass" has it.  True: one direction w that
+        all classes share, and K - 1 thresholds b on it: class k scores
+        ``k w . x - (b_1 + ... + b_k)``, so that with rising thresholds the best class is the number
+        of thresholds below ``w . x``.
+    classes : sequence, optional
+        All classes from the lowest to the highest; needed for strings, and for integers with gaps
+        or of which y may lack some.
+
+    Notes
+    -----
+    X is a plain 2-D array, CSR matrix or data frame, y a 1-D array.  Without ``classes`` integers
+    are ordered by value and must leave no gap.  Beside the losses of classes there are "absolute",
+    the number of classes between truth and prediction, and "normalized-absolute", divided by K - 1.
+
+    Nothing forces thresholds to rise: prediction is the best score whatever their order.  A
+    threshold below the one before it means that the data have no use for the class between them.
+    There is no intercept beside the thresholds.
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM
+    >>> from structsolve.plugins.ordinal import OrdinalStructure
+    >>> X, y = [[-2.0], [-1.0], [0.0], [1.0], [2.0]], [1, 1, 2, 3, 3]
+    >>> model = StructuredSVM(OrdinalStructure(thresholds=True), loss="absolute", alpha=0.01)
+    >>> model.fit(X, y).predict([[-5.0], [0.0], [5.0]]).tolist()
+    [1, 2, 3]
+    >>> model.coef_["threshold"].shape, model.coef_["node"].shape
+    ((2,), (1, 1))
+    """
+
+    name = "ordinal"
+    single_node = True
+
+    def __init__(self, thresholds: bool = False, classes: Any = None):
+        self.thresholds = thresholds
+        self.classes = classes
+
+    def make_space(
+        self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
+    ) -> OrdinalSpace | ThresholdSpace:
+        nodes, _ = packing.single_rows(X)
+        flat = flatten(Y, nodes.shape[0])
+        if self.classes is None and classes is not None:
+            # Those of partial_fit() tell which there are, in any order.
+            found = learn_order(labels.learn_classes(flat, classes), None, gaps=True)
+            learn_order(flat, found)
+        else:
+            found = learn_order(flat, self.classes)
+        if self.thresholds:
+            return ThresholdSpace(self, found, nodes.shape[1])
+        return OrdinalSpace(self, found, nodes.shape[1], fit_intercept)
+
+    def space_from_state(
+        self, state: dict[str, Any], arrays: dict[str, np.ndarray]
+    ) -> OrdinalSpace | ThresholdSpace:
+        if self.thresholds:
+            return ThresholdSpace(self, arrays["classes"], state["n_features"])
+        return OrdinalSpace(self, arrays["classes"], state["n_features"], state["intercept"])
+
+    def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
+        rng = np.random.default_rng(random_state)
+        y = rng.permutation(np.arange(n) % max(min(size, n), 1))
+        return rng.integers(-2, 3, (n, 3)).astype(float), y
+
+
+class OrderedLabels(NodeSpace):
+    """What both kinds of spaces share: ``classes_`` are in their order, not sorted."""
+
+    def stack(self, X: Any) -> Examples:
+        nodes, offsets = packing.single_rows(X, self.layout.n_features)
+        return Examples(offsets, nodes)
+
+    def flatten(self, Y: Any, offsets: np.ndarray) -> np.ndarray:
+        return flatten(Y, len(offsets) - 1)
+
+    def pack(
+        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
+    ) -> Examples:
+        examples = super().pack(X, None, sample_weight)
+        if Y is not None:
+            K = len(self.classes_)
+            order = np.argsort(self.classes_, kind="stable")
+            extra = None if unseen == "error" else K
+            flat = self.flatten(Y, examples.offsets)
+            found = labels.encode(flat, self.classes_[order], examples.offsets, extra)
+            examples.labels = np.append(order, K).astype(np.int32)[found]
+        return examples
+
+    def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
+        return self.classes_[flat]
+
+    def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
+        return flat
+
+
+class OrdinalSpace(OrderedLabels, MulticlassSpace):
+    """Ordered classes with one score each."""
+
+
+class ThresholdSpace(OrderedLabels):
+    """Ordered classes on one direction: thresholds in a shared block, the direction in "node"."""
+
+    def __init__(self, structure: Structure, classes: np.ndarray, n_features: int):
+        blocks = [Block("node", "node", (1,), ("direction",))]
+        if len(classes) > 1:
+            blocks.insert(0, Block("threshold", "shared", (len(classes) - 1,), ("step",)))
+        super().__init__(structure, Layout(blocks, n_features, 0, False), classes)
+        #: The projections' states hold this many probabilities of classes.
+        self.state_rows = len(classes)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        return {"n_features": self.layout.n_features}, {"classes": self.classes_}
+
+    def mask(
+        self, examples: Examples, allowed: Any = None, forbidden: Any = None
+    ) -> dict[str, Any]:
+        if allowed is not None:
+            raise ValueError(
+                "allowed: ordinal classes on thresholds have no scores of their own to be "
+                "forbidden; use OrdinalStructure(thresholds=False)"
+            )
+        return super().mask(examples, allowed, forbidden)
+
+
+def learn_order(flat: np.ndarray, given: Any = None, gaps: bool = False) -> np.ndarray:
+    """Return the classes from the lowest to the highest.
+
+    Parameters
+    ----------
+    flat : ndarray
+        Labels.
+    given : sequence, optional
+        All classes in their order; needed for strings and for integers with gaps.
+    gaps : bool, default=False
+        Integers may leave gaps all the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> learn_order(np.array([3, 1, 2])).tolist()
+    [1, 2, 3]
+    >>> learn_order(np.array(["low", "high"]), ["low", "mid", "high"]).tolist()
+    ['low', 'mid', 'high']
+    """
+    if given is not None:
+        labels.learn_classes(flat, given)
+        classes = np.asarray(given)
+        strange = flat[~np.isin(flat, classes)]
+        if strange.size:
+            raise ValueError(
+                f"classes: found no {strange[0].item()!r} among {classes.tolist()[:12]}, expected "
+                "all classes of y from the lowest to the highest"
+            )
+        return classes
+    found = np.unique(flat)
+    if found.dtype.kind in "US":
+        raise ValueError(
+            f"y: found the strings {found.tolist()[:12]}, whose order is not known; pass "
+            "OrdinalStructure(classes=[...]) with all of them from the lowest to the highest, or "
+            "integers"
+        )
+    wide = np.flatnonzero(np.diff(found.astype(np.float64)) > 1)
+    if wide.size and not gaps:
+        below, above = found[wide[0]].item(), found[wide[0] + 1].item()
+        raise ValueError(
+            f"y: found no label {int(below) + 1} between {below} and {above}, expected integers "
+            "without gaps; number classes anew, or pass OrdinalStructure(classes=[...]) with all "
+            "that there are, from the lowest to the highest"
+        )
+    return found

@@ -1,0 +1,301 @@
+"""Ordinal: operators of the threshold model against enumeration, labels in order, training."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp, softmax
+from sklearn.model_selection import GridSearchCV
+
+import structsolve
+from structsolve import ConePair, CostMatrix, StructuredSVM, faces, projection_faces
+from structsolve.plugins.ordinal import (
+    OrdinalSpace,
+    OrdinalStructure,
+    ThresholdSpace,
+    structsolve_oracle,
+    structsolve_parts,
+    structsolve_projection,
+)
+from structsolve.problem import ask_loss
+from structsolve.simplex import project_simplex
+from structsolve.testing import check_structure
+
+
+def with_thresholds(k, n=3):
+    space = OrdinalStructure(thresholds=True).make_space(np.zeros((n, 2)), [0] * n, range(k))
+    return space, space.pack(np.zeros((n, 2)), np.arange(n) % k)
+
+
+def class_scores(space, theta):
+    views = space.layout.theta_views(theta, 1, 0)
+    k = np.arange(len(space.classes_))
+    steps = np.append(0, np.cumsum(views.get("threshold", [])))
+    return k * views["node"][0, 0] - steps
+
+
+def draw(space, rng, kind):
+    theta = np.zeros(space.layout.theta_size(1, 0))
+    for view in space.layout.theta_views(theta, 1, 0).values():
+        view[...] = rng.integers(-1, 2, view.shape) if kind == "tied" else rng.normal(
+            scale={"normal": 1, "huge": 1e4, "zero": 0}[kind], size=view.shape
+        )  # fmt: skip
+    return theta
+
+
+@pytest.mark.parametrize("thresholds", [False, True])
+@pytest.mark.parametrize("loss", ["absolute", "zero-one"])
+def test_conformance(thresholds, loss):
+    check_structure(OrdinalStructure(thresholds), loss=loss, n_cases=3, size=4)
+
+
+@pytest.mark.parametrize("kind", ["normal", "tied", "huge", "zero"])
+def test_operators_on_thresholds(kind):
+    rng = np.random.default_rng(0)
+    for k in [*range(1, 12), 33]:
+        space, examples = with_thresholds(k)
+        oracle, parts = structsolve_oracle(space, examples), structsolve_parts(space, examples)
+        soft, hard = (structsolve_projection(space, examples, n) for n in ("entropy", "euclidean"))
+        assert soft.gibbs and soft.has_state and not hard.gibbs
+        for _ in range(10):
+            theta = draw(space, rng, kind)
+            s = class_scores(space, theta)
+            label, value = faces.argmax(oracle, 1, theta, 1)
+            assert s[label[0]] == pytest.approx(s.max(), rel=1e-12) == value
+            labels, values = faces.kbest(oracle, 0, theta, k + 2, 1)
+            assert sorted(labels.ravel()) == list(range(k))
+            np.testing.assert_allclose(values, np.sort(s)[::-1], rtol=1e-12, atol=1e-9)
+            mus = [np.zeros(len(theta)) for _ in range(k)]
+            for y, mu in enumerate(mus):
+                index, entries = faces.encode(parts, 2, np.array([y], np.int32))
+                np.add.at(mu, index, entries)
+                assert mu @ theta == pytest.approx(s[y], rel=1e-12, abs=1e-9)
+            mu, label, _ = faces.relax(oracle, 0, theta, 1)
+            np.testing.assert_array_equal(mu, mus[label[0]])
+            cone = ConePair(0.0, 1.0, 0.5, np.inf, 0.0, False)
+            inside = np.flatnonzero(s >= 0)  # class 0 scores 0
+            answer = faces.argmax_constrained(oracle, 0, theta, np.zeros(len(theta)), cone, 1)
+            assert answer[1][0] in inside and answer[2] == pytest.approx(s.max() + 0.5)
+            p, value, _ = projection_faces.project_state(soft, 0, theta)
+            np.testing.assert_allclose(p[:k], softmax(s), atol=1e-9)
+            assert value == pytest.approx(logsumexp(s), rel=1e-12, abs=1e-12)
+            mu, _ = faces.project(soft, 0, theta)
+            np.testing.assert_allclose(mu, softmax(s) @ np.array(mus), atol=1e-7)
+            p, value, _ = projection_faces.project_state(hard, 0, theta)
+            np.testing.assert_allclose(p[:k], project_simplex(s), atol=1e-9)
+            assert value == pytest.approx(p[:k] @ s - p @ p / 2, rel=1e-9, abs=1e-9)
+
+
+def test_probabilities_that_are_tiny_stay_apart():
+    """States hold them one by one: differences of what thresholds pool would be 0."""
+    space, examples = with_thresholds(4)
+    soft = structsolve_projection(space, examples, "entropy")
+    theta = np.zeros(9)
+    theta[8] = -60.0
+    p, value, _ = projection_faces.project_state(soft, 0, theta)
+    np.testing.assert_allclose(p[:4], np.exp([0, -60, -120, -180]), rtol=1e-12)
+    label = projection_faces.state_of(soft, 0, np.array([3], np.int32))
+    slope = projection_faces.slope(soft, 0, p, label, 0.0)
+    assert slope + theta[8] * 3 == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["absolute", "normalized-absolute", "hamming", "zero-one", "any"])
+def test_losses(loss):
+    rng = np.random.default_rng(0)
+    for k in (1, 2, 3, 6):
+        cost = np.abs(np.subtract.outer(np.arange(k), np.arange(k))).astype(float)
+        if loss == "normalized-absolute":
+            cost /= max(k - 1, 1)
+        elif loss in ("hamming", "zero-one"):
+            cost = 1 - np.eye(k)
+        elif loss == "any":
+            cost = rng.integers(0, 9, (k, k)) * (1.0 - np.eye(k))
+        for thresholds in (False, True):
+            X, y = np.zeros((5, 2)), rng.integers(0, k, 5)
+            space = OrdinalStructure(thresholds).make_space(X, y, range(k))
+            examples = space.pack(X, y)
+            native = ask_loss(space, examples, CostMatrix(cost) if loss == "any" else loss)
+            parts = structsolve.problem.ask_parts(space, examples)
+            assert native.decomposes and native.has_costs
+            assert native.zero_one == (loss == "zero-one")
+            mus = np.zeros((k, space.layout.theta_size(1, 0)))
+            for j in range(k):
+                np.add.at(mus[j], *faces.encode(parts, 0, np.array([j], np.int32)))
+            for i, truth in enumerate(y):
+                values = [faces.loss_value(native, i, np.array([j], np.int32)) for j in range(k)]
+                np.testing.assert_allclose(values, cost[truth])
+                theta = np.zeros(mus.shape[1])
+                const = faces.augment(native, i, 2.0, theta)
+                np.testing.assert_allclose(mus @ theta + const, 2 * cost[truth], atol=1e-12)
+            p = rng.dirichlet(np.ones(k))
+            costs, const = projection_faces.costs(native, 0, p @ mus)
+            np.testing.assert_allclose(mus @ costs + const, p @ cost, atol=1e-12)
+            costs, const = projection_faces.costs(native, 0, p @ mus, transposed=True)
+            np.testing.assert_allclose(mus @ costs + const, cost @ p, atol=1e-12)
+
+
+class TestLabels:
+    X = np.arange(8.0).reshape(4, 2)
+
+    @pytest.mark.parametrize(
+        "y",
+        [[2, 4, 3, 2], [2.0, 4.0, 3.0, 2.0], np.array([2, 4, 3, 2], dtype=object), [-1, 1, 0, 1]],
+    )
+    def test_integers(self, y):
+        for thresholds, cls in ((False, OrdinalSpace), (True, ThresholdSpace)):
+            structure = OrdinalStructure(thresholds)
+            space = structure.make_space(self.X, y)
+            examples = space.pack(self.X, y)
+            assert type(space) is cls and len(space.classes_) == 3
+            assert examples.labels.tolist() == [int(a - min(y)) for a in y]
+            assert space.unpack(examples.labels, examples).tolist() == list(y)
+            again = structure.space_from_state(*space.state())
+            assert again.pack(self.X, y).labels.tolist() == examples.labels.tolist()
+            assert again.layout.blocks == space.layout.blocks
+
+    def test_order_is_that_of_the_given_classes(self):
+        y = ["low", "high", "mid", "low"]
+        order = ["low", "mid", "high", "highest"]
+        for thresholds in (False, True):
+            space = OrdinalStructure(thresholds, order).make_space(self.X, y)
+            examples = space.pack(self.X, y)
+            assert space.classes_.tolist() == order
+            assert examples.labels.tolist() == [0, 2, 1, 0]
+            assert space.unpack(examples.labels, examples).tolist() == y
+            assert space.pack(self.X, [*y[:3], "?"], unseen="extra").labels[3] == 4
+        space = OrdinalStructure(classes=[10, 20, 50]).make_space(self.X, [10, 50, 20, 10])
+        assert space.pack(self.X, [10, 50, 20, 10]).labels.tolist() == [0, 2, 1, 0]
+
+    @pytest.mark.parametrize(
+        "y, classes, message",
+        [
+            (
+                [1, 2, 5, 7],
+                None,
+                "found no label 3 between 2 and 5, expected integers without gaps",
+            ),
+            ([-3.0, 0.0, 1.0, 1.0], None, "found no label -2 between -3.0 and 0.0"),
+            (list("abca"), None, "strings .* whose order is not known; pass Ord"),
+            (list("abca"), ["b", "a"], "classes: found no 'c' among"),
+            ([1, 2, 3, 9], [1, 2, 3], "classes: found no 9 among"),
+            ([1, 2, 3, 3], [1, 2, 2, 3], "classes must be a flat list without repetition"),
+            ([0.5, 1.5, 2.0, 3.0], None, "Unknown label type"),
+            ([1, 2, 3], None, "inconsistent numbers of samples"),
+            (None, None, "requires y"),
+        ],
+    )
+    def test_bad_labels(self, y, classes, message):
+        with pytest.raises(ValueError, match=message):
+            OrdinalStructure(classes=classes).make_space(self.X, y)
+
+    def test_classes_of_partial_fit_come_in_any_order(self):
+        space = OrdinalStructure().make_space(self.X, [1, 1, 5, 1], [5, 1, 2])
+        assert space.classes_.tolist() == [1, 2, 5]
+        with pytest.raises(ValueError, match="whose order is not known"):
+            OrdinalStructure().make_space(self.X, list("abab"), ["b", "a"])
+        space = OrdinalStructure(classes=["b", "a"]).make_space(self.X, list("abab"), ["a", "b"])
+        assert space.classes_.tolist() == ["b", "a"]
+        with pytest.raises(ValueError, match="classes: found no 9 among"):
+            OrdinalStructure().make_space(self.X, [1, 2, 3, 9], [1, 2, 3])
+
+    def test_unseen_labels(self):
+        for thresholds in (False, True):
+            space = OrdinalStructure(thresholds).make_space(self.X, [1, 2, 3, 1])
+            with pytest.raises(ValueError, match="example 3: label 4 was not seen in training"):
+                space.pack(self.X, [1, 2, 3, 4])
+            examples = space.pack(self.X, [1, 2, 3, 4], unseen="extra")
+            assert faces.loss_value(
+                ask_loss(space, examples, "hamming"), 3, np.zeros(1, np.int32)
+            ) == 1  # fmt: skip
+            for loss in ("absolute", "normalized-absolute", CostMatrix(1 - np.eye(3))):
+                with pytest.raises(ValueError, match="example 3: loss .* not seen in training"):
+                    ask_loss(space, examples, loss)
+
+    def test_masks(self):
+        space = OrdinalStructure().make_space(self.X, [0, 1, 2, 0])
+        examples = space.pack(self.X)
+        assert (space.mask(examples, allowed=[[1], None, None, None])["node"][0] == 0).sum() == 1
+        space = OrdinalStructure(True).make_space(self.X, [0, 1, 2, 0])
+        assert space.mask(space.pack(self.X)) == {}
+        with pytest.raises(ValueError, match="allowed: ordinal classes on thresholds"):
+            space.mask(space.pack(self.X), allowed=[[1], None, None, None])
+
+
+def noisy(n=200, k=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    u = X @ [2.0, -1.0, 0.5] + 0.3 * rng.normal(size=n)
+    return X, np.searchsorted(np.linspace(-2, 2, k - 1), u)
+
+
+class TestEstimator:
+    def test_thresholds_learn_what_is_ordered(self):
+        X, y = noisy()
+        model = StructuredSVM(OrdinalStructure(True), loss="absolute", alpha=0.01, tol=1e-3)
+        model.fit(X[:150], y[:150])
+        off = np.abs(model.predict(X[150:]) - y[150:])
+        assert off.mean() < 0.35 and off.max() <= 2
+        assert model.score(X[150:], y[150:]) == pytest.approx(1 - off.mean())
+        b = model.coef_["threshold"]
+        assert (np.diff(b) > 0).all()
+        u = X @ model.coef_["node"][:, 0]
+        np.testing.assert_array_equal(model.predict(X), np.searchsorted(b, u))
+        p = model.predict_marginals(X[:7], scale=2.0)
+        s = np.arange(5) * u[:7, None] - np.append(0, np.cumsum(b))
+        np.testing.assert_allclose(p, softmax(2 * s, axis=1), atol=1e-9)
+        assert [a[0] for a in model.predict_kbest(X[:7], 2)[0]][0] == model.predict(X[:7])[0]
+        with pytest.raises(ValueError, match="decision_function needs max-marginals"):
+            model.decision_function(X)
+        names = {block for block, *_ in model.named_weights()}
+        assert names == {"threshold", "node"}
+
+    def test_scores_of_their_own(self, tmp_path):
+        X, y = noisy()
+        model = StructuredSVM("ordinal", loss="absolute", alpha=0.01, tol=1e-3).fit(X, y)
+        assert np.abs(model.predict(X) - y).mean() < 0.4
+        assert model.decision_function(X).shape == model.predict_marginals(X).shape == (200, 5)
+        path = tmp_path / "m.structsolve"
+        model.save(path)
+        np.testing.assert_array_equal(structsolve.load(path).predict(X), model.predict(X))
+
+    @pytest.mark.parametrize("thresholds", [False, True])
+    def test_saved_and_loaded(self, thresholds, tmp_path):
+        X, y = noisy(60)
+        names = np.array(["e", "d", "c", "b", "a"])
+        model = StructuredSVM(
+            OrdinalStructure(thresholds, list(names)), loss="absolute", max_iter=5, tol=0.5
+        ).fit(X, names[y])
+        model.save(tmp_path / "m.structsolve")
+        loaded = structsolve.load(tmp_path / "m.structsolve")
+        assert loaded.classes_.tolist() == list(names)
+        np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+    @pytest.mark.parametrize("structure", ["ordinal", OrdinalStructure(True)])
+    def test_grid_search(self, structure):
+        X, y = noisy(90, 3)
+        search = GridSearchCV(
+            StructuredSVM(structure, loss="absolute", tol=0.05), {"alpha": [0.01, 1.0]}, cv=3
+        ).fit(X, y)
+        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+        assert search.best_score_ > 0.5
+        assert search.predict(X).shape == (90,)
+        if structure != "ordinal":
+            search = GridSearchCV(
+                StructuredSVM(structure, loss="absolute", tol=0.5),
+                {"structure__thresholds": [False, True]},
+                cv=2,
+            ).fit(X, y)
+            assert set(search.cv_results_["param_structure__thresholds"]) == {False, True}
+
+    def test_solvers_agree(self):
+        X, y = noisy(40, 4)
+        for structure in (OrdinalStructure(), OrdinalStructure(True)):
+            found = [
+                StructuredSVM(structure, loss="absolute", alpha=0.1, solver=s, tol=1e-6)
+                .fit(X, y).history_[-1]["primal"]
+                for s in ("bcfw", "cutting-plane")
+            ]  # fmt: skip
+            assert found[0] == pytest.approx(found[1], rel=1e-4)
+
+    def test_one_class(self):
+        for thresholds in (False, True):
+            model = StructuredSVM(OrdinalStructure(thresholds), loss="absolute", max_iter=3)
+            assert model.fit([[1.0], [2.0]], [4, 4]).predict([[0.0]]).tolist() == [4]
