@@ -33,6 +33,14 @@ def structsolve_parts(space, examples):
 
 
 @hookimpl
+def structsolve_projection(space, examples, regularizer):
+    if isinstance(space, SPACES) and regularizer in ("entropy", "euclidean"):
+        from ._birkhoff import AssignmentProjection
+
+        return AssignmentProjection(space.shape(examples), regularizer)
+
+
+@hookimpl
 def structsolve_loss(space, examples, loss):
     if not isinstance(space, SPACES):
         return None
