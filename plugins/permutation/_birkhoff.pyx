@@ -30,8 +30,9 @@ from ._dense cimport solve_spd
 from ._shape cimport PairShape
 
 cdef enum:
-    NEWTON_STEPS = 100
+    NEWTON_STEPS = 200
     HALVINGS = 30
+    IDLE = 10       # steps without progress that end the search
 
 cdef double TOLERANCE = 1e-10   # gap to stop at, relative to the value (to 1, if that is less)
 cdef double SPREAD = 1e60       # scalings of Sinkhorn's iteration beyond which it starts anew
@@ -55,6 +56,8 @@ cdef struct Search:
     double* a               # one per row
     int* free               # one per column: those whose prices may move
     int* active             # one per column
+    int* queue              # one per column
+    bint barred             # some pair is forbidden
     int* column             # the best assignment
 
 
@@ -93,7 +96,7 @@ cdef class AssignmentProjection(Projection):
         ld = (shape.max_cols + 7) // 8 * 8
         self.start = (assignment_bytes(shape.max_rows, shape.max_cols) + 63) // 64 * 64
         doubles = (2 * shape.max_rows + 2 * shape.max_cols + 6) * ld + shape.max_rows
-        self.work_bytes = self.start + 8 * doubles + 8 * ld + 64
+        self.work_bytes = self.start + 8 * doubles + 12 * ld + 64
 
     def limits(self, Py_ssize_t i):
         """Sizes of example ``i``, for ``structsolve.faces``."""
@@ -158,10 +161,15 @@ cdef class AssignmentProjection(Projection):
             self._sinkhorn(&s, target * cols)
         phi = self._rows(&s, s.p, s.g)
         bound[0] = phi
-        value[0] = -INFINITY
+        # The best assignment is the first point known; where scores are large it is the answer.
+        memset(marginals, 0, rows * stride * sizeof(double))
+        value[0] = -rows / 2.0 if self.euclidean else 0
+        for r in range(rows):
+            marginals[r * stride + task.column[r]] = 1
+            value[0] += theta[r * stride + task.column[r]]
         for step in range(NEWTON_STEPS):
             size = self._size(&s, s.p, s.g)
-            if size <= target * cols or idle >= 3 or step == NEWTON_STEPS - 1:
+            if size <= target * cols or idle >= IDLE or step == NEWTON_STEPS - 1:
                 self._round(&s)
                 found = self._value(&s)
                 if found > value[0]:
@@ -172,7 +180,7 @@ cdef class AssignmentProjection(Projection):
                 scale = fabs(value[0])
                 if scale < 1:
                     scale = 1
-                if bound[0] - value[0] <= TOLERANCE * scale or idle >= 3:
+                if bound[0] - value[0] <= TOLERANCE * scale or idle >= IDLE:
                     break
                 target = min(target, size / cols) / 30
             done = self._newton(&s, &phi, &ridge)
@@ -185,6 +193,7 @@ cdef class AssignmentProjection(Projection):
     cdef Search _lay_out(self, Assignment* task, char* work) noexcept nogil:
         cdef Search s
         cdef double* x = <double*>work
+        cdef Py_ssize_t r, c
         s.rows, s.cols, s.ld = task.rows, task.cols, task.ld
         s.square = task.rows == task.cols
         s.cost, s.column = task.cost, task.column
@@ -201,6 +210,11 @@ cdef class AssignmentProjection(Projection):
         s.a = s.b + s.ld
         s.free = <int*>(s.a + s.rows)
         s.active = s.free + s.ld
+        s.queue = s.active + s.ld
+        s.barred = False
+        for r in range(s.rows):
+            for c in range(s.cols):
+                s.barred |= s.cost[r * s.ld + c] == INFINITY
         memset(s.p, 0, 6 * s.ld * sizeof(double))
         return s
 
@@ -297,30 +311,34 @@ cdef class AssignmentProjection(Projection):
         cdef int* free = s.free
         cdef double step = 1, found, slope, noise
         cdef double before = self._size(s, s.p, s.g)
-        # Prices that want to fall below 0 stay there.
+        cdef double near = min(before / s.cols, 0.1)
+        # Prices at 0, or near it, that want to fall follow the gradient (Bertsekas).
         for c in range(s.cols):
-            if s.square or s.p[c] > 0 or s.g[c] < 0:
+            s.b[c] = 0
+            if s.square or s.p[c] > near or s.g[c] < 0:
                 free[n_free] = <int>c
                 n_free += 1
-        if n_free == 0:
-            return False
+            else:
+                s.b[c] = -s.g[c]
         self._hessian(s)
         for attempt in range(8):
             _compress(s, free, n_free, ridge[0])
             for c in range(n_free):
                 s.d[c] = -s.g[free[c]]
             if solve_spd(n_free, s.ld, s.factor, s.d):
+                for c in range(n_free):
+                    s.b[free[c]] = s.d[c]
                 break
-            ridge[0] = max(ridge[0] * 100, 1e-13)
+            ridge[0] *= 100
         noise = 1e-15 * (fabs(phi[0]) + s.cols)
         for attempt in range(HALVINGS):
             memcpy(s.p_new, s.p, s.ld * sizeof(double))
             slope = 0
-            for c in range(n_free):
-                s.p_new[free[c]] += step * s.d[c]
-                if not s.square and s.p_new[free[c]] < 0:
-                    s.p_new[free[c]] = 0
-                slope += s.g[free[c]] * (s.p_new[free[c]] - s.p[free[c]])
+            for c in range(s.cols):
+                s.p_new[c] += step * s.b[c]
+                if not s.square and s.p_new[c] < 0:
+                    s.p_new[c] = 0
+                slope += s.g[c] * (s.p_new[c] - s.p[c])
             found = self._rows(s, s.p_new, s.g_new)
             if found <= phi[0] + 1e-4 * slope + noise and slope <= 0:
                 memcpy(s.p, s.p_new, s.ld * sizeof(double))
@@ -328,14 +346,18 @@ cdef class AssignmentProjection(Projection):
                 slope = phi[0] - found
                 phi[0] = found
                 if attempt == 0:
-                    ridge[0] = max(ridge[0] / 10, 1e-13)
+                    ridge[0] = max(ridge[0] / 100, 1e-13)
                 elif attempt > 3:
-                    ridge[0] = min(ridge[0] * 30, 1.0)
+                    ridge[0] = min(ridge[0] * 30, <double>s.rows)
                 return slope > noise or self._size(s, s.p, s.g) < before / 2
             step *= 0.5
-        ridge[0] = min(ridge[0] * 1000, <double>s.rows)
+        # The curvature changes on the way; with a ridge beyond all of it the step is a gradient's,
+        # which gains whatever there is to gain.
         phi[0] = self._rows(s, s.p, s.g)
-        return False
+        if ridge[0] >= s.rows:
+            return False
+        ridge[0] = min(ridge[0] * 1000, <double>s.rows)
+        return True
 
     cdef void _hessian(self, Search* s) noexcept nogil:
         """H <- sum_r diag(q_r) - q_r q_r' for a softmax; of a simplex, its support over its size."""
@@ -392,23 +414,19 @@ cdef class AssignmentProjection(Projection):
             room += s.d[c]
         if missing <= 0 or room <= 0:
             return
-        if self.shape.mask == NULL:
+        if not s.barred:
             for r in range(s.rows):
                 if s.a[r] > 0:
                     x = s.a[r] / room
                     for c in range(s.cols):
                         s.trial[r * s.ld + c] += x * s.d[c]
             return
-        # Forbidden pairs take nothing: fill room where it is allowed.
+        # Forbidden pairs take nothing: what a row lacks comes along a path of allowed ones.
         missing = 0
         for r in range(s.rows):
-            row = s.trial + r * s.ld
-            for c in range(s.cols):
-                if s.a[r] > 0 and s.d[c] > 0 and s.cost[r * s.ld + c] < INFINITY:
-                    x = min(s.a[r], s.d[c])
-                    row[c] += x
-                    s.a[r] -= x
-                    s.d[c] -= x
+            for c in range(4 * (s.rows + s.cols)):
+                if not (s.a[r] > 0 and _flow(s, r)):
+                    break
             missing += s.a[r]
         if missing > 1e-13 * s.rows:
             # No way found: the best assignment is a point of the polytope.
@@ -468,6 +486,53 @@ cdef class AssignmentProjection(Projection):
         return total
 
 
+cdef bint _flow(Search* s, Py_ssize_t start) noexcept nogil:
+    """Give row ``start`` what it lacks from a column with room, by way of rows that can move over.
+
+    Breadth first over rows; a row that is reached through a column gives up its share of it.
+    """
+    cdef Py_ssize_t r, c, k, head = 0, n = 1, end = -1
+    cdef double amount
+    for c in range(s.cols):
+        s.free[c] = -1          # the row that wants column c
+    for r in range(s.rows):
+        s.active[r] = -1        # the column that row r was reached through
+    s.queue[0] = <int>start
+    while head < n and end < 0:
+        r = s.queue[head]
+        head += 1
+        for c in range(s.cols):
+            if s.free[c] >= 0 or s.cost[r * s.ld + c] == INFINITY:
+                continue
+            s.free[c] = <int>r
+            if s.d[c] > 0:
+                end = c
+                break
+            for k in range(s.rows):
+                if k != start and s.active[k] < 0 and s.trial[k * s.ld + c] > 0:
+                    s.active[k] = <int>c
+                    s.queue[n] = <int>k
+                    n += 1
+    if end < 0:
+        return False
+    amount = min(s.a[start], s.d[end])
+    c = end
+    while s.free[c] != start:
+        r = s.free[c]
+        c = s.active[r]
+        amount = min(amount, s.trial[r * s.ld + c])
+    s.a[start] -= amount
+    s.d[end] -= amount
+    c = end
+    while True:
+        r = s.free[c]
+        s.trial[r * s.ld + c] += amount
+        if r == start:
+            return True
+        c = s.active[r]
+        s.trial[r * s.ld + c] -= amount
+
+
 cdef void _compress(Search* s, const int* free, Py_ssize_t n, double ridge) noexcept nogil:
     """factor <- the lower triangle of H over free prices, and a ridge."""
     cdef Py_ssize_t j, k
@@ -485,12 +550,16 @@ cdef double _simplex(Py_ssize_t n, double* x, double top) noexcept nogil:
     cdef double total = 0, tau = -1, mass = 0, value = 0, q
     # Relative to the largest, so that large scores round no more than their differences; what is
     # less by 1 or more is 0 for sure.
-    while count != before:
-        before, count, total = count, 0, 0
+    while True:
+        count, total = 0, 0
         for j in range(n):
             if x[j] - top > tau:
                 total += x[j] - top
                 count += 1
+        # The support only shrinks; by rounding it might come and go for ever.
+        if count == 0 or (before >= 0 and count >= before):
+            break
+        before = count
         tau = (total - 1) / count
     for j in range(n):
         if x[j] - top > tau:
