@@ -251,13 +251,16 @@ def node_rows(LinearPotentials potentials, operator, const double[::1] w, offset
     Returns
     -------
     rows : ndarray of shape (n_nodes, states)
+        Where a row of the node block has several axes, all of it, flat, with its padding.
     values : ndarray of shape (n,)
         Value of each projection (log-partition); zeros for an oracle.
     """
     cdef Masks mask = Masks(potentials.layout, masks)
     cdef Oracle oracle = operator if isinstance(operator, Oracle) else None
     cdef Projection projection = None if oracle is not None else operator
-    cdef Py_ssize_t states = potentials.layout.node.shape[0], stride = potentials.node_size
+    cdef Py_ssize_t stride = potentials.node_size, states = stride
+    if len(potentials.layout.node.shape) == 1:
+        states = potentials.layout.node.shape[0]
     rows = np.empty((max(int(offsets[potentials.n]), 1), states))
     values = np.zeros(potentials.n)
     cdef double[:, ::1] out = rows

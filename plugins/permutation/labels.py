@@ -23,7 +23,7 @@ def _integers(y: Any, where: str) -> np.ndarray:
         missing = np.flatnonzero(~np.isfinite(y))
         if missing.size:
             raise ValueError(
-                f"{where}: entry {missing[0]} is {y[missing[0]]}: partial labels are not supported; "
+                f"{where}: entry {missing[0]} is {y[missing[0]]}: partial labels are refused; "
                 "expected one whole number for every entry: complete or drop the example"
             )
         broken = np.flatnonzero(y != np.floor(y))
@@ -89,8 +89,8 @@ def _refuse_repeats(
         at = int(beyond[0])
         hint = "; ranks count from 0" if what == "ranking" and row.min() == 1 else ""
         raise ValueError(
-            f"example {i}, {entry} {at}: the {what}{listed} holds {number} {row[at]}, expected 0 to "
-            f"{most - 1}{hint}"
+            f"example {i}, {entry} {at}: the {what}{listed} holds {number} {row[at]}, expected "
+            f"0 to {most - 1}{hint}"
         )
     _, first, counts = np.unique(row, return_index=True, return_counts=True)
     if (counts > 1).any():
@@ -121,7 +121,8 @@ def matchings(Y: Any, rows: np.ndarray, cols: np.ndarray, forbidden: Any = None)
     n = len(rows)
     if isinstance(Y, (str, bytes, dict)) or not hasattr(Y, "__len__"):
         raise ValueError(
-            f"y is a {type(Y).__name__}, expected a list with the columns of one example's rows each"
+            f"y is a {type(Y).__name__}, expected a list with the columns of all rows, one "
+            "list per example"
         )
     if len(Y) != n:
         raise ValueError(f"X has {n} examples and y has {len(Y)}; both must be equally long")
@@ -131,8 +132,8 @@ def matchings(Y: Any, rows: np.ndarray, cols: np.ndarray, forbidden: Any = None)
         y = _integers(y, f"example {i}: the matching")
         if len(y) != rows[i]:
             raise ValueError(
-                f"example {i}: X has {rows[i]} rows and y has {len(y)} columns; expected the column "
-                "of every row"
+                f"example {i}: X has {rows[i]} rows and y has {len(y)} columns; expected the "
+                "column of every row"
             )
         _refuse_repeats(y, int(cols[i]), i, "matching", "row", "column", False)
         if forbidden is not None:
@@ -174,7 +175,7 @@ def stack_pairs(
         )
     if len(X) == 0:
         raise ValueError("X is empty: expected at least one example")
-    pieces = []
+    pieces: list[np.ndarray] = []
     for i, x in enumerate(X):
         try:
             x = np.asarray(x)

@@ -30,10 +30,10 @@ class PermutationStructure(Structure):
 
     Notes
     -----
-    Rankings: X is a plain 2-D array, CSR matrix or data frame; Y is an array of shape (n, K) (or a
-    list of rows) in which ``Y[i, k]`` is the rank of label k, counted from 0, the best.  An *order*,
-    which lists the labels from the best to the worst, becomes a ranking by ``np.argsort(order,
-    axis=1)``.
+    Rankings: X is a plain 2-D array, CSR matrix or data frame; Y is an array or frame of shape
+    (n, K), or a list of rows, in which ``Y[i, k]`` is the rank of label k, from 0, the best, up.
+    An *order*, which lists the labels from the best to the worst, becomes a ranking by
+    ``np.argsort(order, axis=1)``.
 
     Matchings: X is a list with one array of shape (rows, columns, n_features) per example, no more
     rows than columns; Y is a list with the column of each row, all distinct.  A pair whose features
@@ -117,20 +117,17 @@ class PermutationStructure(Structure):
 
 
 def _holds_pairs(X: Any) -> bool:
-    """Tell features of pairs from a matrix, by the number of axes."""
+    """Tell a list of tables of pairs (or one array of them) from a matrix, by its axes."""
     if hasattr(X, "iloc") or packing.is_sparse(X):
         return False
     if isinstance(X, np.ndarray) and X.dtype != object:
-        return X.ndim == 3
+        return X.ndim == 4
     if not isinstance(X, (list, tuple, np.ndarray)) or not len(X):
         return False
-    first = X[0]
-    while isinstance(first, (list, tuple)) and len(first):
-        inner = first[0]
-        if isinstance(inner, (list, tuple)) and len(inner):
-            return not isinstance(inner[0], str) and np.ndim(inner[0]) <= 1 and np.ndim(inner) >= 2
-        first = inner
-    return np.ndim(first) == 3
+    try:
+        return np.ndim(X[0]) == 3
+    except ValueError:  # rows of several lengths; stacking says which
+        return False
 
 
 class _PermutationSpace(Space):
@@ -208,8 +205,7 @@ class RankingSpace(_PermutationSpace):
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
         """Return an array of shape (n, labels, ranks)."""
         K = len(self.classes_)
-        block = self.layout.node
-        return np.asarray(flat).reshape(examples.n, K, -1)[:, :, : block.shape[-1]]
+        return np.asarray(flat).reshape(examples.n, K, -1)[:, :, :K]
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         layout = self.layout
@@ -232,7 +228,7 @@ class RankingSpace(_PermutationSpace):
         from ._shape import PairShape
 
         K = np.full(examples.n, len(self.classes_))
-        return PairShape(K, K, None, self.layout.node.stride)
+        return PairShape(K, K, None, self.layout.node_size // len(self.classes_))
 
 
 class MatchingSpace(_PermutationSpace):
