@@ -257,14 +257,17 @@ def node_rows(LinearPotentials potentials, operator, const double[::1] w, offset
     Returns
     -------
     rows : ndarray of shape (n_nodes, states)
+        Where a row of the node block has several axes, all of it, flat, with its padding.
     values : ndarray of shape (n,)
         Value of each projection (log-partition); zeros for an oracle.
     """
     cdef Masks mask = Masks(potentials.layout, masks)
     cdef Oracle oracle = operator if isinstance(operator, Oracle) else None
     cdef Projection projection = None if oracle is not None else operator
-    cdef Py_ssize_t states = potentials.layout.node.shape[0], stride = potentials.node_size
+    cdef Py_ssize_t states = potentials.node_size, stride = potentials.node_size
     cdef Py_ssize_t largest = potentials.max_theta
+    if len(potentials.layout.node.shape) == 1:
+        states = potentials.layout.node.shape[0]
     if state_rows:
         states, stride = state_rows, padded(state_rows)
         largest = max([projection.state_size(i) for i in range(potentials.n)], default=0)

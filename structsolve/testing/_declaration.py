@@ -192,7 +192,9 @@ def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, (list, tuple)) or isinstance(b, (list, tuple)):
         return len(a) == len(b) and all(_equal(x, y) for x, y in zip(a, b))
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return np.array_equal(a, b)
+        # NaN is a value where a structure gives it a meaning.
+        real = all(np.asarray(x).dtype.kind == "f" for x in (a, b))
+        return np.array_equal(a, b, equal_nan=real)
     if hasattr(a, "features") and hasattr(a, "offsets"):
         return np.array_equal(a.offsets, b.offsets) and _equal(a.features, b.features)
     return bool(a == b)

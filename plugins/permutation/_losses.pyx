@@ -1,0 +1,134 @@
+"""Losses of assignments: sums over rows of a cost of the column taken and the true column."""
+
+import numpy as np
+
+from structsolve.operators cimport Loss
+
+from ._shape cimport PairShape
+
+cdef enum Kind:
+    HAMMING
+    FOOTRULE
+    TABLE
+
+
+cdef class AssignmentLoss(Loss):
+    """``sum_r cost[y_ir, y_r]``, or its mean over the rows.
+
+    Parameters
+    ----------
+    labels : ndarray of int32
+        True columns of all rows.
+    shape : PairShape
+    cost : {"hamming", "footrule"} or array of shape (columns, columns)
+        Hamming counts wrong rows, the footrule sums ``|y_r - y_ir|``; of an array entry [a, b] is the
+        cost of column b where a is true, non-negative and zero on the diagonal.
+    normalised : bool, default=False
+        Divide by the number of rows.
+    """
+
+    cdef const int* labels
+    cdef const double* cost
+    cdef Py_ssize_t width
+    cdef Kind kind
+    cdef PairShape shape
+    cdef object owners
+
+    def __init__(self, labels, PairShape shape, cost="hamming", bint normalised=False):
+        cdef const int[::1] view = labels
+        cdef const double[:, ::1] table
+        self.owners, self.shape = labels, shape
+        if view.shape[0] != shape.offsets[shape.n]:
+            raise ValueError(f"found {view.shape[0]} labels, expected {shape.offsets[shape.n]}")
+        self.labels = &view[0]
+        if isinstance(cost, str):
+            self.kind = FOOTRULE if cost == "footrule" else HAMMING
+        else:
+            table = np.ascontiguousarray(cost, dtype=np.float64)
+            if table.shape[0] != table.shape[1] or table.shape[0] < shape.max_cols:
+                raise ValueError(
+                    f"cost has shape ({table.shape[0]}, {table.shape[1]}), expected a square of "
+                    f"{shape.max_cols}"
+                )
+            self.kind, self.cost, self.width = TABLE, &table[0, 0], table.shape[1]
+            self.owners = labels, table
+        self.averaged = normalised
+        self.decomposes = True
+        self.has_costs = True
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        return self.shape.limits(i)
+
+    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
+        cdef Py_ssize_t r, rows = self.shape.rows[i]
+        cdef const int* truth = self.labels + self.shape.offsets[i]
+        cdef double total = 0
+        for r in range(rows):
+            if self.kind == HAMMING:
+                total += truth[r] != label[r]
+            elif self.kind == FOOTRULE:
+                total += truth[r] - label[r] if truth[r] > label[r] else label[r] - truth[r]
+            else:
+                total += self.cost[truth[r] * self.width + label[r]]
+        return total / rows if self.averaged else total
+
+    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
+        cdef Py_ssize_t r, c, rows = self.shape.rows[i], cols = self.shape.cols[i]
+        cdef Py_ssize_t stride = self.shape.stride(i)
+        cdef const int* truth = self.labels + self.shape.offsets[i]
+        cdef const double* cost
+        if self.averaged:
+            scale /= rows
+        for r in range(rows):
+            if self.kind == HAMMING:
+                # Taking it from the true column costs one operation a row.
+                theta[truth[r]] -= scale
+            elif self.kind == FOOTRULE:
+                for c in range(cols):
+                    theta[c] += scale * (truth[r] - c if truth[r] > c else c - truth[r])
+            else:
+                cost = self.cost + truth[r] * self.width
+                for c in range(cols):
+                    theta[c] += scale * cost[c]
+            theta += stride
+        return scale * rows if self.kind == HAMMING else 0
+
+    cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,
+                      double* theta) except? -1 nogil:
+        cdef Py_ssize_t r, c, k, rows = self.shape.rows[i], cols = self.shape.cols[i]
+        cdef Py_ssize_t stride = self.shape.stride(i)
+        cdef double mass, moment, total
+        if self.averaged:
+            scale /= rows
+        for r in range(rows):
+            if self.kind == HAMMING:
+                for c in range(cols):
+                    theta[c] -= scale * nu[c]
+            elif self.kind == FOOTRULE:
+                # sum_k |c - k| nu_k from running sums: one step to the right adds what is left of
+                # it and takes away what is not.
+                total = 0
+                moment = 0
+                for k in range(cols):
+                    total += nu[k]
+                    moment += k * nu[k]
+                mass = 0
+                for c in range(cols):
+                    theta[c] += scale * moment
+                    mass += nu[c]
+                    moment += 2 * mass - total
+            elif transposed:
+                for c in range(cols):
+                    total = 0
+                    for k in range(cols):
+                        total += self.cost[c * self.width + k] * nu[k]
+                    theta[c] += scale * total
+            else:
+                for k in range(cols):
+                    if nu[k] != 0:
+                        for c in range(cols):
+                            theta[c] += scale * nu[k] * self.cost[k * self.width + c]
+            theta += stride
+            nu += stride
+        return scale * rows if self.kind == HAMMING else 0

@@ -1,0 +1,142 @@
+# Scans of one row of an assignment problem; rows are whole multiples of 8 doubles.
+#
+# The AVX2 forms give the same bits as the plain ones: minima and differences round alike.
+cdef extern from *:
+    """
+    #include <math.h>
+    #include <stddef.h>
+    #include <stdlib.h>
+    #include <string.h>
+    #if defined(__GNUC__) && defined(__x86_64__) && !defined(STRUCTSOLVE_PLAIN)
+    #define SS_SCAN_AVX2 1
+    #include <immintrin.h>
+    #endif
+
+    typedef struct {
+      /* The two smallest c[j] - v[j]; returns the first j of the smallest, -1 where all are NaN. */
+      ptrdiff_t (*two)(ptrdiff_t n, const double *c, const double *v, double *least);
+      /* d[j] <- min(d[j], c[j] - v[j] - h), from[j] <- row where it fell; returns the new least. */
+      double (*relax)(ptrdiff_t n, const double *c, const double *v, double h, double row,
+                      double *d, double *from);
+      /* First j >= start with d[j] <= m; n where there is none. */
+      ptrdiff_t (*reach)(ptrdiff_t n, const double *d, double m, ptrdiff_t start);
+    } ss_scans;
+
+    static ptrdiff_t ss_plain_two(ptrdiff_t n, const double *c, const double *v, double *least) {
+      double a = INFINITY, b = INFINITY;
+      ptrdiff_t at = -1;
+      for (ptrdiff_t j = 0; j < n; j++) {
+        const double x = c[j] - v[j];
+        if (x < a) { b = a; a = x; at = j; }
+        else if (x < b) b = x;
+      }
+      least[0] = a; least[1] = b;
+      return at;
+    }
+
+    static double ss_plain_relax(ptrdiff_t n, const double *c, const double *v, double h,
+                                 double row, double *d, double *from) {
+      double least = INFINITY;
+      for (ptrdiff_t j = 0; j < n; j++) {
+        const double x = c[j] - v[j] - h;
+        if (x < d[j]) { d[j] = x; from[j] = row; }
+        if (d[j] < least) least = d[j];
+      }
+      return least;
+    }
+
+    static ptrdiff_t ss_plain_reach(ptrdiff_t n, const double *d, double m, ptrdiff_t start) {
+      for (; start < n; start++) if (d[start] <= m) return start;
+      return n;
+    }
+
+    static const ss_scans ss_plain_scans = {ss_plain_two, ss_plain_relax, ss_plain_reach};
+
+    #ifdef SS_SCAN_AVX2
+    __attribute__((target("avx2")))
+    static ptrdiff_t ss_avx2_two(ptrdiff_t n, const double *c, const double *v, double *least) {
+      __m256d a0 = _mm256_set1_pd(INFINITY), a1 = a0, b0 = a0, b1 = a0;
+      for (ptrdiff_t j = 0; j < n; j += 8) {
+        const __m256d x = _mm256_sub_pd(_mm256_loadu_pd(c + j), _mm256_loadu_pd(v + j));
+        const __m256d y = _mm256_sub_pd(_mm256_loadu_pd(c + j + 4), _mm256_loadu_pd(v + j + 4));
+        b0 = _mm256_min_pd(_mm256_max_pd(x, a0), b0); a0 = _mm256_min_pd(x, a0);
+        b1 = _mm256_min_pd(_mm256_max_pd(y, a1), b1); a1 = _mm256_min_pd(y, a1);
+      }
+      /* Pairs (smallest, second smallest) merge without a branch that nobody can foresee. */
+      __m256d a = _mm256_min_pd(a0, a1);
+      __m256d b = _mm256_min_pd(_mm256_max_pd(a0, a1), _mm256_min_pd(b0, b1));
+      a0 = _mm256_permute2f128_pd(a, a, 1); b0 = _mm256_permute2f128_pd(b, b, 1);
+      b = _mm256_min_pd(_mm256_max_pd(a, a0), _mm256_min_pd(b, b0)); a = _mm256_min_pd(a, a0);
+      a0 = _mm256_permute_pd(a, 5); b0 = _mm256_permute_pd(b, 5);
+      b = _mm256_min_pd(_mm256_max_pd(a, a0), _mm256_min_pd(b, b0)); a = _mm256_min_pd(a, a0);
+      least[0] = _mm256_cvtsd_f64(a); least[1] = _mm256_cvtsd_f64(b);
+      if (!(least[0] < INFINITY)) return -1;
+      const __m256d m = _mm256_set1_pd(least[0]);
+      for (ptrdiff_t j = 0; j < n; j += 4) {
+        const __m256d x = _mm256_sub_pd(_mm256_loadu_pd(c + j), _mm256_loadu_pd(v + j));
+        const int hit = _mm256_movemask_pd(_mm256_cmp_pd(x, m, _CMP_EQ_OQ));
+        if (hit) return j + __builtin_ctz((unsigned)hit);
+      }
+      return -1;
+    }
+
+    __attribute__((target("avx2")))
+    static double ss_avx2_relax(ptrdiff_t n, const double *c, const double *v, double h,
+                                double row, double *d, double *from) {
+      const __m256d shift = _mm256_set1_pd(h), name = _mm256_set1_pd(row);
+      __m256d l0 = _mm256_set1_pd(INFINITY), l1 = l0;
+      for (ptrdiff_t j = 0; j < n; j += 8) {
+        __m256d x = _mm256_sub_pd(_mm256_loadu_pd(c + j), _mm256_loadu_pd(v + j));
+        __m256d y = _mm256_sub_pd(_mm256_loadu_pd(c + j + 4), _mm256_loadu_pd(v + j + 4));
+        const __m256d p = _mm256_loadu_pd(d + j), q = _mm256_loadu_pd(d + j + 4);
+        x = _mm256_sub_pd(x, shift); y = _mm256_sub_pd(y, shift);
+        const __m256d f = _mm256_cmp_pd(x, p, _CMP_LT_OQ), g = _mm256_cmp_pd(y, q, _CMP_LT_OQ);
+        /* Few columns improve: writing only then keeps `from` out of the way. */
+        if (_mm256_movemask_pd(_mm256_or_pd(f, g))) {
+          x = _mm256_blendv_pd(p, x, f); y = _mm256_blendv_pd(q, y, g);
+          _mm256_storeu_pd(d + j, x); _mm256_storeu_pd(d + j + 4, y);
+          _mm256_storeu_pd(from + j, _mm256_blendv_pd(_mm256_loadu_pd(from + j), name, f));
+          _mm256_storeu_pd(from + j + 4, _mm256_blendv_pd(_mm256_loadu_pd(from + j + 4), name, g));
+          l0 = _mm256_min_pd(x, l0); l1 = _mm256_min_pd(y, l1);
+        } else {
+          l0 = _mm256_min_pd(p, l0); l1 = _mm256_min_pd(q, l1);
+        }
+      }
+      l0 = _mm256_min_pd(l0, l1);
+      l0 = _mm256_min_pd(l0, _mm256_permute2f128_pd(l0, l0, 1));
+      return _mm256_cvtsd_f64(_mm256_min_pd(l0, _mm256_permute_pd(l0, 5)));
+    }
+
+    __attribute__((target("avx2")))
+    static ptrdiff_t ss_avx2_reach(ptrdiff_t n, const double *d, double m, ptrdiff_t start) {
+      const __m256d top = _mm256_set1_pd(m);
+      for (; start < n && (start & 3); start++) if (d[start] <= m) return start;
+      for (; start < n; start += 4) {
+        const int hit =
+            _mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(d + start), top, _CMP_LE_OQ));
+        if (hit) return start + __builtin_ctz((unsigned)hit);
+      }
+      return n;
+    }
+
+    static const ss_scans ss_avx2_scans = {ss_avx2_two, ss_avx2_relax, ss_avx2_reach};
+    #endif
+
+    static const ss_scans *ss_pick_scans(void) {
+    #ifdef SS_SCAN_AVX2
+      const char *wish = getenv("STRUCTSOLVE_SIMD");
+      __builtin_cpu_init();
+      if (!(wish && strcmp(wish, "plain") == 0) && __builtin_cpu_supports("avx2"))
+        return &ss_avx2_scans;
+    #endif
+      return &ss_plain_scans;
+    }
+    """
+    ctypedef struct ss_scans:
+        Py_ssize_t two(Py_ssize_t n, const double* c, const double* v,
+                       double* least) noexcept nogil
+        double relax(Py_ssize_t n, const double* c, const double* v, double h, double row,
+                     double* d, double* origin) noexcept nogil
+        Py_ssize_t reach(Py_ssize_t n, const double* d, double m,
+                         Py_ssize_t start) noexcept nogil
+    const ss_scans* ss_pick_scans() noexcept nogil

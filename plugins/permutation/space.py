@@ -1,0 +1,305 @@
+"""Permutations: rankings of K labels for every row of X, matchings of the rows of a table."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from structsolve import packing
+from structsolve.blocks import Block, Layout
+from structsolve.examples import Examples
+from structsolve.structure import Space, Structure
+
+from .labels import matchings, rankings, stack_pairs
+
+KINDS = ("auto", "ranking", "matching")
+
+
+class PermutationStructure(Structure):
+    """Rankings of labels, or matchings of the points of two sets.
+
+    Parameters
+    ----------
+    kind : {"auto", "ranking", "matching"}, default="auto"
+        "ranking": the score of a label at a rank is linear in the features of the example, with
+        weights ``coef_["node"][:, label, rank]``.  "matching": the score of a pair is linear in
+        features of the pair, with the same weights ``coef_["pair"]`` for all.  "auto": a ranking
+        where X is a matrix, a matching where it is a list of arrays (or one array) of pairs.
+
+    Notes
+    -----
+    Rankings: X is a plain 2-D array, CSR matrix or data frame; Y is an array or frame of shape
+    (n, K), or a list of rows, in which ``Y[i, k]`` is the rank of label k, from 0, the best, up.
+    An *order*, which lists the labels from the best to the worst, becomes a ranking by
+    ``np.argsort(order, axis=1)``.
+
+    Matchings: X is a list with one array of shape (rows, columns, n_features) per example, no more
+    rows than columns; Y is a list with the column of each row, all distinct.  A pair whose features
+    are all NaN is forbidden.  There is no intercept: it would be the same for every matching.
+
+    Losses: "hamming" (rows with another column, labels at another rank), "normalized-hamming",
+    "spearman" (the footrule, the sum of the distances of ranks), "zero-one", or a
+    :class:`~structsolve.CostMatrix` of ranks (of columns) in place of classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve import StructuredSVM
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> ranks = np.array([[0, 1, 2], [2, 0, 1]])     # the second prefers label 1, then 2, then 0
+    >>> StructuredSVM("permutation", alpha=0.01).fit(X, ranks).predict(X).tolist()
+    [[0, 1, 2], [2, 0, 1]]
+    >>> pairs = [np.array([[[0.1], [0.9], [0.5]], [[0.8], [0.7], [0.1]]])]
+    >>> model = StructuredSVM("permutation", alpha=0.01).fit(pairs, [[1, 0]])
+    >>> model.predict(pairs)[0].tolist(), model.coef_["pair"].shape
+    ([1, 0], (1, 1))
+    """
+
+    name = "permutation"
+
+    def __init__(self, kind: str = "auto"):
+        self.kind = kind
+
+    def make_space(
+        self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
+    ) -> RankingSpace | MatchingSpace:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind is {self.kind!r}, expected one of {list(KINDS)}")
+        kind = self.kind
+        if kind == "auto":
+            kind = "matching" if _holds_pairs(X) else "ranking"
+        if kind == "matching":
+            if classes is not None:
+                raise ValueError("classes: matchings have none")
+            features, *_ = stack_pairs(X)
+            return MatchingSpace(self, features.shape[1])
+        nodes, _ = packing.single_rows(X)
+        names = np.asarray(list(Y.columns)) if hasattr(Y, "columns") else None
+        if names is not None and names.dtype == object:
+            names = names.astype(str)
+        K = rankings(Y, nodes.shape[0]).shape[1]
+        if classes is not None:
+            names = np.asarray(classes)
+        names = np.arange(K) if names is None else names
+        if names.shape != (K,) or len(np.unique(names)) < K:
+            raise ValueError(
+                f"classes: found {names.tolist()}, expected {K} distinct names of the columns of y"
+            )
+        return RankingSpace(self, names, nodes.shape[1], fit_intercept)
+
+    def space_from_state(
+        self, state: dict[str, Any], arrays: dict[str, np.ndarray]
+    ) -> RankingSpace | MatchingSpace:
+        if state["kind"] == "matching":
+            return MatchingSpace(self, state["n_features"])
+        return RankingSpace(self, arrays["classes"], state["n_features"], state["intercept"])
+
+    def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
+        """Return n small random examples: matchings (some pairs forbidden), or rankings."""
+        rng = np.random.default_rng(random_state)
+        if self.kind != "matching":
+            X = rng.integers(-2, 3, (n, 3)).astype(float)
+            return X, np.array([rng.permutation(size) for _ in range(n)])
+        pairs, Y = [], []
+        for _ in range(n):
+            rows = int(rng.integers(1, size + 1))
+            cols = rows + int(rng.integers(0, 2))
+            y = rng.permutation(cols)[:rows]
+            x = rng.integers(-2, 3, (rows, cols, 2)).astype(float)
+            barred = rng.random((rows, cols)) < 0.2
+            barred[np.arange(rows), y] = False
+            x[barred] = np.nan
+            pairs.append(x)
+            Y.append(y)
+        return pairs, Y
+
+
+def _holds_pairs(X: Any) -> bool:
+    """Tell a list of tables of pairs (or one array of them) from a matrix, by its axes."""
+    if hasattr(X, "iloc") or packing.is_sparse(X):
+        return False
+    if isinstance(X, np.ndarray) and X.dtype != object:
+        return X.ndim == 4
+    if not isinstance(X, (list, tuple, np.ndarray)) or not len(X):
+        return False
+    try:
+        return np.ndim(X[0]) == 3
+    except ValueError:  # rows of several lengths; stacking says which
+        return False
+
+
+class _PermutationSpace(Space):
+    """What rankings and matchings share."""
+
+    structure: PermutationStructure
+
+    def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
+        rows, cols = self.size(examples, i)
+        found = np.array(list(permutations(range(cols), rows)), dtype=np.int32)
+        table = self.forbidden(examples, i)
+        if table is not None:
+            found = found[~table[np.arange(rows), found].any(axis=1)]
+        return found
+
+    def size(self, examples: Examples, i: int) -> tuple[int, int]:
+        """Return rows and columns of an example."""
+        raise NotImplementedError
+
+    def forbidden(self, examples: Examples, i: int) -> np.ndarray | None:
+        """Return which pairs of an example are forbidden, None where all are allowed."""
+        return None
+
+
+class RankingSpace(_PermutationSpace):
+    """K labels and the number of features: ``theta[k, r]`` scores label k at rank r.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (K,)
+        Names of the labels, in the order of Y's columns.
+    """
+
+    def __init__(
+        self,
+        structure: PermutationStructure,
+        classes: np.ndarray,
+        n_features: int,
+        intercept: bool,
+    ):
+        K = len(classes)
+        block = Block("node", "node", (K, K), ("class", "rank"))
+        super().__init__(structure, Layout([block], n_features, 0, intercept))
+        self.classes_ = classes
+
+    def pack(
+        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
+    ) -> Examples:
+        if _holds_pairs(X):
+            raise ValueError(
+                "X holds features of pairs, expected a matrix with one row per ranking, as in "
+                "training"
+            )
+        nodes, offsets = packing.single_rows(X, self.layout.n_features)
+        K = len(self.classes_)
+        examples = Examples(offsets, nodes, label_offsets=K * offsets)
+        if Y is not None:
+            if hasattr(Y, "columns") and self.classes_.dtype.kind in "US":
+                names = [str(name) for name in Y.columns]
+                if names != self.classes_.tolist():
+                    raise ValueError(
+                        f"y: found the columns {names}, expected {self.classes_.tolist()} as in "
+                        "training"
+                    )
+            examples.labels = rankings(Y, examples.n, K).ravel()
+        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
+        return examples
+
+    def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
+        return flat.reshape(examples.n, len(self.classes_)).astype(np.int64)
+
+    def unpack_one(self, label: np.ndarray) -> np.ndarray:
+        return label.astype(np.int64)
+
+    def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
+        """Return an array of shape (n, labels, ranks)."""
+        K = len(self.classes_)
+        return np.asarray(flat).reshape(examples.n, K, -1)[:, :, :K]
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        layout = self.layout
+        meta = {
+            "kind": "ranking",
+            "n_features": layout.n_features,
+            "intercept": layout.intercept,
+        }
+        return meta, {"classes": self.classes_}
+
+    def size(self, examples: Examples, i: int) -> tuple[int, int]:
+        return (len(self.classes_),) * 2
+
+    def positions(self, examples: Examples) -> np.ndarray:
+        """Return the ranks, which a cost matrix is about."""
+        return np.arange(len(self.classes_))
+
+    def shape(self, examples: Examples) -> Any:
+        """Return the native description of the examples."""
+        from ._shape import PairShape
+
+        K = np.full(examples.n, len(self.classes_))
+        return PairShape(K, K, None, self.layout.node_size // len(self.classes_))
+
+
+class MatchingSpace(_PermutationSpace):
+    """Tables of pairs with the same features: ``theta[a, b]`` scores row a with column b."""
+
+    def __init__(self, structure: PermutationStructure, n_features: int):
+        block = Block("pair", "node", (1,), ("score",))
+        super().__init__(structure, Layout([block], n_features, 0, False))
+
+    def pack(
+        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
+    ) -> Examples:
+        if not _holds_pairs(X) and hasattr(X, "shape"):
+            raise ValueError(
+                f"X has shape {X.shape}, expected a list with one array of shape (rows, columns, "
+                "n_features) per example, as in training"
+            )
+        features, rows, cols, forbidden = stack_pairs(X, self.layout.n_features)
+        offsets = np.concatenate([[0], np.cumsum(rows * cols)]).astype(np.int64)
+        label_offsets = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
+        examples = Examples(offsets, features, label_offsets=label_offsets)
+        examples.topology = {"rows": rows, "cols": cols, "forbidden": forbidden}
+        # A run that goes on shares sizes and forbidden pairs, which features do not tell.
+        barred = b"" if forbidden is None else np.packbits(forbidden).tobytes()
+        examples.topology["identity"] = (rows.tobytes() + cols.tobytes() + barred).hex()
+        if Y is not None:
+            examples.labels = matchings(Y, rows, cols, forbidden)
+        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
+        return examples
+
+    def unpack(self, flat: np.ndarray, examples: Examples) -> list[np.ndarray]:
+        from structsolve.stacking import pieces
+
+        return pieces(flat.astype(np.int64), examples.label_offsets)
+
+    def unpack_one(self, label: np.ndarray) -> np.ndarray:
+        return label.astype(np.int64)
+
+    def unpack_scores(self, flat: np.ndarray, examples: Examples) -> list[np.ndarray]:
+        """Return an array of shape (rows, columns) per example."""
+        flat = np.asarray(flat).reshape(-1)
+        sizes = [self.size(examples, i) for i in range(examples.n)]
+        return [flat[a : a + r * c].reshape(r, c) for a, (r, c) in zip(examples.offsets, sizes)]
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        return {"kind": "matching", "n_features": self.layout.n_features}, {}
+
+    def size(self, examples: Examples, i: int) -> tuple[int, int]:
+        return int(examples.topology["rows"][i]), int(examples.topology["cols"][i])
+
+    def forbidden(self, examples: Examples, i: int) -> np.ndarray | None:
+        mask = examples.topology["forbidden"]
+        if mask is None:
+            return None
+        piece = mask[examples.offsets[i] : examples.offsets[i + 1]]
+        return piece.reshape(self.size(examples, i)).astype(bool)
+
+    def positions(self, examples: Examples) -> np.ndarray:
+        """Return the columns, which a cost matrix is about; all examples must have the same."""
+        cols = examples.topology["cols"]
+        other = np.flatnonzero(cols != cols[0])
+        if other.size:
+            raise ValueError(
+                f"example {other[0]}: found {cols[other[0]]} columns, expected {cols[0]} as in "
+                "example 0: a cost matrix of columns needs the same columns in all examples"
+            )
+        return np.arange(int(cols[0]))
+
+    def shape(self, examples: Examples) -> Any:
+        """Return the native description of the examples."""
+        from ._shape import PairShape
+
+        topology = examples.topology
+        return PairShape(topology["rows"], topology["cols"], topology["forbidden"])

@@ -1,0 +1,174 @@
+"""The assignment solver against SciPy and enumeration, and what it refuses."""
+
+import os
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from data import needs_data
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.optimize import linear_sum_assignment
+
+from structsolve.plugins.permutation import assign
+from structsolve.plugins.permutation._batch import repeat_solve
+
+
+def scores_of(rng, kind, rows, cols):
+    normal = rng.normal(size=(rows, cols))
+    return {
+        "normal": normal,
+        "ties": rng.integers(-1, 2, (rows, cols)).astype(float),
+        "zeros": np.zeros((rows, cols)),
+        "scaled": normal * 10.0 ** rng.integers(-250, 250),
+        "mixed": normal * 10.0 ** rng.integers(-10, 10, (rows, cols)),
+        "few": rng.integers(0, 3, (rows, cols)).astype(float),
+        "metric": np.abs(rng.random((rows, 1)) - rng.random((1, cols))),
+    }[kind]
+
+
+def check(scores, maximize):
+    """Compare with SciPy; check the prices."""
+    try:
+        rows, cols = linear_sum_assignment(scores, maximize=maximize)
+        expected = scores[rows, cols].sum()
+    except ValueError:
+        with pytest.raises(ValueError, match="no assignment is possible"):
+            assign(scores, maximize)
+        return
+    found = assign(scores, maximize)
+    n = len(scores)
+    size = n * np.abs(scores[np.isfinite(scores)]).max(initial=0)
+    near = {"rtol": 0, "atol": 1e-12 * size}
+    assert len(set(found.columns.tolist())) == n
+    np.testing.assert_allclose(found.value, expected, **near)
+    np.testing.assert_allclose(found.value, scores[np.arange(n), found.columns].sum(), **near)
+    np.testing.assert_allclose(found.bound, expected, **near)
+    sign = 1 if maximize else -1
+    slack = sign * (found.row_prices[:, None] + found.column_prices - scores)
+    assert slack.min(initial=0) >= -1e-12 * size
+    np.testing.assert_allclose(slack[np.arange(n), found.columns], 0, **near)
+    if n < scores.shape[1]:
+        free = np.setdiff1d(np.arange(scores.shape[1]), found.columns)
+        assert (found.column_prices[free] == 0).all()
+        assert (sign * found.column_prices >= 0).all()
+
+
+@pytest.mark.parametrize("kind", ["normal", "ties", "zeros", "scaled", "mixed", "few", "metric"])
+def test_scipy(kind):
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        rows = int(rng.integers(1, 10))
+        cols = rows + int(rng.integers(0, 4)) * int(rng.integers(0, 2))
+        maximize = bool(rng.integers(2))
+        scores = scores_of(rng, kind, rows, cols)
+        if rng.random() < 0.4:
+            scores[rng.random((rows, cols)) < 0.4] = -np.inf if maximize else np.inf
+        check(scores, maximize)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.integers(1, 6).flatmap(
+        lambda rows: hnp.arrays(
+            np.float64,
+            st.tuples(st.just(rows), st.integers(rows, rows + 3)),
+            elements=st.floats(-1e9, 1e9, allow_subnormal=False) | st.sampled_from([0.0, 1.0, 0.1]),
+        )
+    ),
+    st.booleans(),
+)
+def test_any_numbers(scores, maximize):
+    check(scores, maximize)
+
+
+@pytest.mark.parametrize("kind", ["normal", "few", "metric"])
+def test_larger(kind):
+    rng = np.random.default_rng(1)
+    for rows, cols in ((30, 30), (64, 64), (40, 57), (120, 120), (1, 50)):
+        check(scores_of(rng, kind, rows, cols), False)
+        barred = scores_of(rng, kind, rows, cols)
+        barred[rng.random((rows, cols)) < 0.5] = np.inf
+        check(barred, False)
+
+
+def test_enumeration():
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        scores = rng.integers(-3, 4, (4, 5)).astype(float)
+        best = max(scores[np.arange(4), list(p)].sum() for p in permutations(range(5), 4))
+        assert assign(scores).value == best
+
+
+@needs_data
+def test_published_optima():
+    data = np.load(Path(os.environ["STRUCTSOLVE_DATA"], "lap-orlib", "assign.npz"))
+    for n, optimum in zip(data["n"].tolist(), data["optimum"].tolist()):
+        if n <= 400:
+            found = assign(data[f"cost{n}"], maximize=False)
+            assert found.value == optimum
+            assert found.bound == pytest.approx(optimum, rel=1e-12)
+
+
+def test_batch():
+    rng = np.random.default_rng(3)
+    scores = rng.normal(size=(20, 3, 5))
+    found = assign(scores)
+    for i, one in enumerate(scores):
+        alone = assign(one)
+        assert found.columns[i].tolist() == alone.columns.tolist()
+        assert found.value[i] == alone.value and found.bound[i] == alone.bound
+        assert (found.row_prices[i] == alone.row_prices).all()
+        assert (found.column_prices[i] == alone.column_prices).all()
+
+
+def test_empty():
+    assert assign(np.zeros((0, 3))).value == 0
+    assert assign(np.zeros((0, 2, 3))).columns.shape == (0, 2)
+    assert assign(np.zeros((2, 0, 0))).value.tolist() == [0, 0]
+
+
+def test_lists_integers_and_views():
+    assert assign([[1, 2], [2, 1]]).columns.tolist() == [1, 0]
+    assert assign(np.array([[True, False], [True, True]])).value == 2
+    table = np.asfortranarray(np.random.default_rng(4).normal(size=(6, 6)))
+    assert assign(table[::2, ::2]).value == assign(table[::2, ::2].copy()).value
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        ([[1.0, np.nan], [0.0, 1.0]], "row 0, column 1 is nan, expected a number"),
+        ([[1.0, np.inf], [0.0, 1.0]], "row 0, column 1 is inf.*-inf to forbid"),
+        ([[1.0, 1e301], [0.0, 1.0]], "row 0, column 1 is 1e"),
+        ([[-np.inf, -np.inf], [0.0, 1.0]], "no assignment is possible"),
+        (np.zeros((3, 2)), "found 3 rows and 2 columns"),
+        (np.zeros(3), "found 1 dimension"),
+        ([["a", "b"]], "not an array of real numbers"),
+        ([[1j]], "not an array of real numbers"),
+        ([[1.0], [1.0, 2.0]], "not an array of real numbers"),
+        (None, "not an array of real numbers"),
+    ],
+)
+def test_refused(scores, message):
+    with pytest.raises(ValueError, match=message):
+        assign(scores)
+
+
+def test_refused_in_a_batch():
+    scores = np.zeros((3, 2, 2))
+    scores[2, 1] = -np.inf
+    with pytest.raises(ValueError, match="problem 2: no assignment"):
+        assign(scores)
+    scores[1, 0, 1] = np.nan
+    with pytest.raises(ValueError, match="problem 1, row 0, column 1"):
+        assign(scores)
+
+
+def test_repeat():
+    scores = np.random.default_rng(5).normal(size=(7, 9))
+    assert repeat_solve(scores, 3) == pytest.approx(assign(scores, maximize=False).value)
+    with pytest.raises(ValueError, match="found 3 rows and 2 columns"):
+        repeat_solve(np.zeros((3, 2)), 1)

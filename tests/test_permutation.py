@@ -1,0 +1,293 @@
+"""Rankings and matchings: forms of the data, losses, training, saving, what is refused."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+import structsolve
+from structsolve import ClassWeights, CostMatrix, StructuredSVM, faces
+from structsolve.plugins.permutation import PermutationStructure, assign
+from structsolve.problem import ask_loss, ask_oracle
+from structsolve.testing import check_structure
+
+
+def rankings(n=60, n_features=4, K=4, seed=0):
+    """Ranks that follow linear scores of the labels."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, n_features))
+    order = np.argsort(-(X @ rng.normal(size=(n_features, K))), axis=1)
+    return X, np.argsort(order, axis=1)
+
+
+def matchings(n=40, n_features=3, seed=0, noise=0.1):
+    """Features of pairs whose first tells the truth, but for noise."""
+    rng = np.random.default_rng(seed)
+    X, Y = [], []
+    for _ in range(n):
+        rows = int(rng.integers(1, 6))
+        x = rng.normal(size=(rows, rows + int(rng.integers(0, 3)), n_features))
+        X.append(x)
+        Y.append(assign(x[..., 0] + noise * rng.normal(size=x.shape[:2])).columns)
+    return X, Y
+
+
+@pytest.mark.parametrize("kind", ["auto", "ranking", "matching"])
+def test_conformance(kind):
+    check_structure(PermutationStructure(kind))
+
+
+@pytest.mark.parametrize("loss", ["spearman", "normalized-hamming"])
+def test_conformance_of_losses(loss):
+    for kind in ("ranking", "matching"):
+        check_structure(PermutationStructure(kind), loss=loss, n_cases=2)
+    cost = CostMatrix([[0, 1, 4], [2, 0, 1], [5, 3, 0]], normalized=loss != "spearman")
+    check_structure("permutation", loss=cost, n_cases=2, solvers=())
+    check_structure("permutation", loss=ClassWeights({0: 3.0}), n_cases=1, solvers=())
+
+
+@pytest.mark.parametrize("solver", ["bcfw", "cutting-plane", "sgd"])
+def test_rankings(solver):
+    X, ranks = rankings()
+    model = StructuredSVM("permutation", alpha=0.003, solver=solver, tol=0.02, loss="spearman")
+    model.fit(X[:40], ranks[:40])
+    found = model.predict(X[40:])
+    assert (np.sort(found, axis=1) == np.arange(4)).all() and found.dtype == np.int64
+    distance = np.abs(found - ranks[40:]).sum(axis=1)
+    assert model.score(X[40:], ranks[40:]) == pytest.approx(1 - distance.mean() / 4)
+    assert distance.mean() < 2.5  # 5 by chance
+    assert model.coef_["node"].shape == (4, 4, 4) and model.coef_["intercept"].shape == (4, 4)
+    names = model.named_weights()[0][1]
+    assert len(names) == 3
+
+
+def test_matchings():
+    X, Y = matchings()
+    model = StructuredSVM("permutation", alpha=0.01).fit(X[:30], Y[:30])
+    assert model.score(X[30:], Y[30:]) > 0.85
+    assert list(model.coef_) == ["pair"] and model.coef_["pair"].shape == (3, 1)
+    for x, found in zip(X, model.predict(X)):
+        best = assign((x @ model.coef_["pair"])[..., 0])
+        assert found.tolist() == best.columns.tolist()
+    wrong = [(a != b).sum() for a, b in zip(model.predict(X), Y)]
+    assert model.score(X, Y) == pytest.approx(1 - sum(wrong) / sum(map(len, Y)))
+
+
+def test_forbidden_pairs_are_not_matched():
+    X, Y = matchings(n=12, n_features=2)
+    rng = np.random.default_rng(1)
+    for x, y in zip(X, Y):
+        barred = rng.random(x.shape[:2]) < 0.3
+        barred[np.arange(len(y)), y] = False
+        x[barred] = np.nan
+    model = StructuredSVM("permutation", alpha=0.01).fit(X, Y)
+    for x, found in zip(X, model.predict(X)):
+        assert np.isfinite(x[np.arange(len(found)), found]).all()
+    assert np.isfinite(model.coef_["pair"]).all()
+
+
+def test_forms_of_rankings():
+    X, ranks = rankings(n=20)
+    expected = StructuredSVM("permutation", tol=0.1).fit(X, ranks).predict(X).tolist()
+    forms = [
+        (sparse.csr_matrix(X), ranks.astype(np.int8)),
+        (X.tolist(), [list(row) for row in ranks]),
+        (X, ranks.astype(float)),
+        (X, [row for row in ranks]),
+    ]
+    for features, y in forms:
+        model = StructuredSVM("permutation", tol=0.1).fit(features, y)
+        assert model.predict(features).tolist() == expected
+
+
+def test_data_frames():
+    pd = pytest.importorskip("pandas")
+    X, ranks = rankings(n=20)
+    expected = StructuredSVM("permutation", tol=0.1).fit(X, ranks).predict(X).tolist()
+    names = list("dcba")
+    frames = pd.DataFrame(X, columns=list("wxyz")), pd.DataFrame(ranks, columns=names)
+    model = StructuredSVM("permutation", tol=0.1).fit(*frames)
+    assert model.predict(frames[0]).tolist() == expected
+    assert model.classes_.tolist() == names
+    with pytest.raises(ValueError, match="found the columns"):
+        model.score(frames[0], frames[1][names[::-1]])
+
+
+def test_forms_of_matchings():
+    rng = np.random.default_rng(3)
+    block = rng.normal(size=(6, 3, 4, 2))
+    Y = [rng.permutation(4)[:3] for _ in block]
+    fit = StructuredSVM("permutation", tol=0.1).fit
+    expected = [y.tolist() for y in fit(list(block), Y).predict(block)]
+    for X, y in ((block, np.array(Y)), (block.tolist(), Y), (tuple(block), [list(v) for v in Y])):
+        found = fit(X, y).predict(list(block))
+        assert [v.tolist() for v in found] == expected
+
+
+@pytest.mark.parametrize("kind", ["ranking", "matching"])
+def test_saving(kind, tmp_path):
+    X, Y = rankings() if kind == "ranking" else matchings()
+    model = StructuredSVM(PermutationStructure(kind), alpha=0.01, loss="spearman").fit(X, Y)
+    model.save(tmp_path / "m.structsolve")
+    again = structsolve.load(tmp_path / "m.structsolve")
+    assert all((a == b).all() for a, b in zip(again.predict(X), model.predict(X)))
+    assert again.score(X, Y) == model.score(X, Y)
+    assert again.structure.kind == kind
+
+
+def test_scikit_learn():
+    X, ranks = rankings(n=40)
+    search = GridSearchCV(StructuredSVM("permutation", tol=0.1), {"alpha": [1e-2, 100.0]}, cv=3)
+    assert search.fit(X, ranks).best_score_ > 0.4  # 0.25 by chance
+    assert clone(PermutationStructure("matching")).kind == "matching"
+    model = StructuredSVM("permutation", early_stopping=True, random_state=0).fit(X, ranks)
+    assert "val" in " ".join(model.history_[-1])
+
+
+def test_costs_of_ranks():
+    X, ranks = rankings(n=8, K=3)
+    space = PermutationStructure().make_space(X, ranks)
+    examples = space.pack(X, ranks)
+    table = np.array([[0, 1, 4], [2, 0, 1], [5, 3, 0.5]])
+    table[2, 2] = 0
+    losses = {
+        "hamming": lambda y, t: (y != t).sum(),
+        "normalized-hamming": lambda y, t: (y != t).mean(),
+        "spearman": lambda y, t: np.abs(y - t).sum(),
+        "zero-one": lambda y, t: float((y != t).any()),
+        "table": lambda y, t: table[t, y].sum(),
+    }
+    for name, expected in losses.items():
+        loss = ask_loss(space, examples, CostMatrix(table) if name == "table" else name)
+        for i in range(8):
+            for label in space.enumerate_labels(examples, i):
+                found = faces.loss_value(loss, i, label)
+                assert found == pytest.approx(expected(label, ranks[i]))
+
+
+def test_oracle_of_masked_scores():
+    X, ranks = rankings(n=4, K=4)
+    space = PermutationStructure().make_space(X, ranks)
+    oracle = ask_oracle(space, space.pack(X))
+    theta = np.random.default_rng(0).normal(size=16)
+    theta.reshape(4, 4)[0, 1:] = -np.inf
+    label, value = faces.argmax(oracle, 0, theta, 4)
+    assert label[0] == 0 and np.isfinite(value)
+    theta.reshape(4, 4)[1, 1:] = -np.inf
+    with pytest.raises(ValueError, match="example 0: no assignment is possible"):
+        faces.argmax(oracle, 0, theta, 4)
+    with pytest.raises(ValueError, match="example 0: no assignment is possible"):
+        faces.argmax(oracle, 0, np.full(16, np.nan), 4)
+
+
+X2 = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+PAIRS = [np.ones((2, 3, 2)), np.ones((2, 2, 2))]
+
+
+@pytest.mark.parametrize(
+    ("Y", "message"),
+    [
+        ([[0, 1, 2], [0, 2, 1], [0, 0, 1]], r"example 2: .*labels 0 and 1 the same rank 0.*tie"),
+        ([[0, 1, 2], [0, 1, 3], [2, 1, 0]], r"example 1, label 2: .*rank 3, expected 0 to 2"),
+        ([[1, 2, 3], [3, 2, 1], [1, 3, 2]], r"example 0, label 2: .*ranks count from 0"),
+        ([[0, 1, 2], [0, -1, 1], [2, 1, 0]], r"example 1, label 1: .*rank -1"),
+        ([[0, 1, 2], [0, np.nan, 1], [2, 1, 0]], r"example 1: .*entry 1 is nan: partial"),
+        ([[0, 1, 2], [0, 1.5, 1.5], [2, 1, 0]], r"example 1: .*entry 1 is 1.5.*tie"),
+        ([[0, 1, 2], [0, 1], [2, 1, 0]], r"example 1: .*has 2 ranks, expected 3.*partial"),
+        ([[0, 1, 2], [0, None, 1], [2, 1, 0]], r"example 1"),
+        ([["a", "b"], ["b", "a"], ["a", "b"]], r"example 0: .*expected whole numbers"),
+        ([[0, 1], [1, 0]], r"inconsistent numbers of samples: 3 rows of X, 2"),
+        ([0, 1, 2], r"expected an array of shape \(n, labels\)"),
+        (np.zeros((3, 0)), r"no columns"),
+        (np.full((3, 2), 1e300), r"example 0, label 0"),
+        (None, r"y is None"),
+    ],
+)
+def test_refused_rankings(Y, message):
+    with pytest.raises(ValueError, match=message):
+        StructuredSVM("permutation").fit(X2, Y)
+
+
+@pytest.mark.parametrize(
+    ("X", "Y", "message"),
+    [
+        ([np.ones((3, 2, 2))], [[0, 1, 2]], r"example 0: found 3 rows and 2 columns.*no more rows"),
+        (PAIRS, [[0, 0], [0, 1]], r"example 0: .*rows 0 and 1 the same column 0"),
+        (PAIRS, [[0, 1], [0, 2]], r"example 1, row 1: .*column 2, expected 0 to 1"),
+        (PAIRS, [[0, 1], [0]], r"example 1: X has 2 rows and y has 1 columns"),
+        (PAIRS, [[0, 1]], r"X has 2 examples and y has 1"),
+        (PAIRS, 3, r"y is a int"),
+        ([np.ones((2, 2, 2)), np.ones((2, 2, 3))], [[0, 1]] * 2, r"example 1: found 3 features"),
+        ([np.ones((2, 2, 2)), np.ones((2, 2))], [[0, 1]] * 2, r"example 1: found shape \(2, 2\)"),
+        ([np.full((2, 2, 2), np.inf)], [[0, 1]], r"infinity"),
+        ([np.full((2, 2, 1), np.nan)], [[0, 1]], r"example 0, row 0: no matching"),
+        ([np.ones((0, 2, 1))], [[]], r"example 0: found 0 rows"),
+        ([np.ones((2, 2, 0))], [[0, 1]], r"example 0: found 0 features"),
+    ],
+)
+def test_refused_matchings(X, Y, message):
+    with pytest.raises(ValueError, match=message):
+        StructuredSVM(PermutationStructure("matching")).fit(X, Y)
+
+
+def test_refused_forbidden_pairs():
+    x = np.ones((2, 2, 2))
+    x[0, 0, 1] = np.nan
+    with pytest.raises(ValueError, match="example 0, row 0, column 0: Input contains NaN in some"):
+        StructuredSVM("permutation").fit([x], [[0, 1]])
+    x[0, 0] = np.nan
+    with pytest.raises(ValueError, match="example 1, row 0: y holds column 0, a forbidden pair"):
+        StructuredSVM("permutation").fit([np.ones((2, 3, 2)), x], [[0, 1], [0, 1]])
+    crowded = np.ones((3, 3, 1))
+    crowded[:2, 1:] = np.nan
+    with pytest.raises(ValueError, match="example 0, row .: no matching of all rows"):
+        StructuredSVM("permutation").fit([crowded], [[0, 1, 2]])
+
+
+def test_refused_costs():
+    X, ranks = rankings(n=6, K=3)
+    for matrix in ([[0, -1, 1], [1, 0, 1], [1, 1, 0]], [[1, 1, 1], [1, 0, 1], [1, 1, 0]]):
+        with pytest.raises(ValueError, match="costs of at least 0, and 0 on the diagonal"):
+            StructuredSVM("permutation", loss=CostMatrix(matrix)).fit(X, ranks)
+    with pytest.raises(ValueError, match=r"shape \(2, 2\), expected \(3, 3\)"):
+        StructuredSVM("permutation", loss=CostMatrix([[0, 1], [1, 0]])).fit(X, ranks)
+    with pytest.raises(ValueError, match="example 1: found 2 columns, expected 3"):
+        cost = CostMatrix(1 - np.eye(3))
+        StructuredSVM("permutation", loss=cost).fit(PAIRS, [[0, 1], [1, 0]])
+    with pytest.raises(ValueError, match="unknown loss 'kendall'"):
+        StructuredSVM("permutation", loss="kendall").fit(X, ranks)
+
+
+def test_refused_at_prediction():
+    X, ranks = rankings(n=6)
+    model = StructuredSVM("permutation", tol=1).fit(X, ranks)
+    with pytest.raises(ValueError, match="features"):
+        model.predict(X[:, :2])
+    with pytest.raises(ValueError, match="expected a matrix with one row per ranking"):
+        model.predict(PAIRS)
+    with pytest.raises(ValueError, match="max-marginals"):
+        model.decision_function(X)
+    with pytest.raises(ValueError, match="k-best"):
+        model.predict_kbest(X, 2)
+    with pytest.raises(ValueError, match="neither allowed labels"):
+        model.predict(X, allowed=[None] * 6)
+    matcher = StructuredSVM("permutation", tol=1).fit(PAIRS, [[0, 1], [0, 1]])
+    with pytest.raises(ValueError, match="found 3 features of a pair, expected 2 as in training"):
+        matcher.predict([np.ones((2, 2, 3))])
+    with pytest.raises(ValueError, match=r"X has shape \(6, 4\), expected a list"):
+        matcher.predict(X)
+    with pytest.raises(ValueError, match="kind is 'order'"):
+        StructuredSVM(PermutationStructure("order")).fit(X, ranks)
+
+
+def test_marginals():
+    X, ranks = rankings(n=10, K=3)
+    model = StructuredSVM("permutation", alpha=0.1).fit(X, ranks)
+    found = model.predict_marginals(X)
+    assert found.shape == (10, 3, 3)
+    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-9)
+    np.testing.assert_allclose(found.sum(axis=2), 1, atol=1e-9)
+    X, Y = matchings(n=5)
+    tables = StructuredSVM("permutation", alpha=0.1).fit(X, Y).predict_marginals(X)
+    assert [t.shape for t in tables] == [x.shape[:2] for x in X]
