@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 KINDS = ("structures", "surrogates", "solvers", "losses", "lp_backends")
-GIVES = ("oracle", "parts", "projection", "loss")
+GIVES = ("oracle", "parts", "projection", "loss", "max_min")
 FIGURES = ("precision", "recall", "f1")
 
 

@@ -13,6 +13,10 @@ cdef class RowSoftmax(NodeRows):
     pass
 
 
+cdef class RowSparsemax(NodeRows):
+    pass
+
+
 cdef class RowMaxMin(NodeRows):
     cdef readonly str kind
     cdef bint absolute, averaged
