@@ -116,6 +116,8 @@ def main() -> None:
             count = 20 if n <= 20 else 6 if n <= 100 else 2
             problems = [random_costs(kind, n, rng) for _ in range(count)]
             add(kind, n, times_of(problems, lapjv, None))
+        print(table(COLUMNS, rows), flush=True)
+        rows.clear()
     for costs, optimum in published():
         n = len(costs)
         add(f"assign{n} (optimum {optimum:g})", n, times_of([costs], lapjv, optimum))
