@@ -2,7 +2,7 @@
 
 Random splits, 60 % to train, 20 % to choose bandwidth and lambda = 1 / (C n), 20 % to test; the
 chosen model is not trained anew on both.  Features are standardised on the training part.  The
-kernel is ``exp(-c |x - x'|^2 / m)`` with m the median squared distance of training rows.  Small sets
+kernel is ``exp(-c |x - z|^2 / m)``, m the median squared distance of training rows.  Small sets
 get the whole kernel matrix as features F with F F' = K (without what is below 1e-7 of its largest
 eigenvalue), large ones Nystroem's features; so one decomposition serves all C, which are taken
 upwards, each from the solution before.  Among ties on the validation part, which are many on the
