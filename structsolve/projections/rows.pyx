@@ -33,6 +33,21 @@ cdef class NodeRows(Projection):
     cdef Py_ssize_t count(self, Py_ssize_t i) noexcept nogil:
         return self.potentials.offsets[i + 1] - self.potentials.offsets[i]
 
+    cdef double least(self, Py_ssize_t i, const double* costs, int* label) noexcept nogil:
+        """``min_nu <costs, nu>`` over the node rows, and the states that attain it."""
+        cdef Py_ssize_t v, s, best
+        cdef const double* row = costs + self.first
+        cdef double total = 0
+        for v in range(self.count(i)):
+            best = 0
+            for s in range(1, self.K):
+                if row[s] < row[best]:
+                    best = s
+            label[v] = <int>best
+            total += row[best]
+            row += self.stride
+        return total
+
 
 cdef class RowSoftmax(NodeRows):
     """Entropy over the node rows alone; all other parts have no score and no marginal.
