@@ -25,12 +25,14 @@ cdef double FAR = 0.3
 
 
 cdef struct Point:
-    # A pair (mu, nu), the dual points whose projections they are, and the projections' values.
+    # A pair (mu, nu), the dual points whose projections they are, and the projections' values, with
+    # what these may miss.
     double* dual_mu
     double* dual_nu
     double* mu
     double* nu
     double value_mu, value_nu
+    double missed
 
 cdef struct Pull:
     # theta + A' nu and A mu: the gradients of the game; what their losses have beside them.
@@ -166,11 +168,16 @@ cdef class SaddleProx(Projection):
     cdef int place(self, Py_ssize_t i, Point* point, char* work) except -1 nogil:
         """mu and nu of the dual points."""
         cdef char* scratch = self.scratch(work)
-        self.projection.project(i, point.dual_mu, point.mu, &point.value_mu, scratch)
+        cdef double bound_mu, bound_nu
+        self.projection.project_bounded(i, point.dual_mu, point.mu, &point.value_mu, &bound_mu,
+                                        scratch)
         if self.rows is None:
-            self.projection.project(i, point.dual_nu, point.nu, &point.value_nu, scratch)
+            self.projection.project_bounded(i, point.dual_nu, point.nu, &point.value_nu, &bound_nu,
+                                            scratch)
         else:
-            self.rows.project(i, point.dual_nu, point.nu, &point.value_nu, scratch)
+            self.rows.project_bounded(i, point.dual_nu, point.nu, &point.value_nu, &bound_nu,
+                                      scratch)
+        point.missed = bound_mu - point.value_mu + bound_nu - point.value_nu
         return 0
 
     cdef int pull(self, Py_ssize_t i, const double* theta, const double* mu, const double* nu,
@@ -219,7 +226,7 @@ cdef class SaddleProx(Projection):
         cdef double* mean_nu = self.vector(work, 17)
         cdef double* sum_mu = self.vector(work, 18)
         cdef double* sum_nu = self.vector(work, 19)
-        cdef double eta = 1, mass = 0, truth, gap, lhs, rhs
+        cdef double eta = 1, mass = 0, truth, gap, lhs, rhs, noise
         cdef double* start = NULL
         cdef int t, k, halved
         here.dual_mu, here.dual_nu = self.vector(work, 0), self.vector(work, 1)
@@ -277,8 +284,11 @@ cdef class SaddleProx(Projection):
                     lhs += (at_half.nu[j] - at_here.nu[j]) * (half.nu[j] - full.nu[j])
                     lhs -= (at_half.mu[j] - at_here.mu[j]) * (half.mu[j] - full.mu[j])
                 rhs = distance(size, &half, &here) + distance(size, &full, &half)
-                # Distances far below 1 are differences of larger numbers.
-                if eta * lhs <= rhs + 1e-12 * (1 + fabs(half.value_mu) + fabs(half.value_nu)):
+                # Distances far below 1 are differences of larger numbers, and know no more than the
+                # projections do: no step is short enough for what is noise.
+                noise = 1e-12 * (1 + fabs(half.value_mu) + fabs(half.value_nu))
+                noise += 4 * (here.missed + half.missed + full.missed)
+                if eta * lhs <= rhs + noise:
                     break
                 eta /= 2
             mass += eta

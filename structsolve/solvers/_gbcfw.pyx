@@ -204,7 +204,7 @@ cdef class SegmentLoop(Loop):
         if rule == HARMONIC:
             gamma = 2.0 * self.potentials.n / (visits + 2.0 * self.potentials.n)
         elif rule == CURVATURE:
-            gamma = self._quadratic(i, n, self.gaps_view[i] - (bound - value),
+            gamma = self._quadratic(i, state, fresh, n, self.gaps_view[i] - (bound - value),
                                     share * self._norm(i, n))
         else:
             gamma = self._search(i, state, fresh, linear, share * self._norm(i, n),
@@ -245,17 +245,23 @@ cdef class SegmentLoop(Loop):
         memset(u, 0, self.potentials.theta_size(i) * sizeof(double))
         return total
 
-    cdef double _quadratic(self, Py_ssize_t i, Py_ssize_t n, double gain,
-                           double curvature) noexcept nogil:
+    cdef double _quadratic(self, Py_ssize_t i, const double* state, const double* fresh,
+                           Py_ssize_t n, double gain, double curvature) noexcept nogil:
         """Shalev-Shwartz and Zhang's step: G lies above its chord by ``q gamma (1 - gamma) / 2``.
 
         The entropy of labels is strongly concave in their l1 distance, which is that of the
-        marginals of any node or more; -|mu|^2 / 2 in the Euclidean one over the node parts.
+        marginals of any node or more; -|mu|^2 / 2 in the Euclidean one over the node parts.  Parts
+        that are no probabilities know nothing of these distances: states do.
         """
         cdef Py_ssize_t k, first = self.potentials.shared_size, width = self.potentials.node_size
         cdef Py_ssize_t last = first, row = -1, at
         cdef double q = 0, total = 0
         last += (self.potentials.offsets[i + 1] - self.potentials.offsets[i]) * width
+        for k in range(self.losses.state_rows):
+            total = fresh[k] - state[k]
+            q += total * total if self.euclidean else fabs(total)
+        if self.losses.state_rows:
+            q, n = q if self.euclidean else q * q, 0
         for k in range(n):
             at = self.index_buffer[k]
             if first <= at < last:

@@ -14,6 +14,7 @@ cdef class FenchelYoung(Surrogate):
     # Added to H_i, so that it is 0 where theta leaves no doubt: -G at the truth.
     cdef readonly object offsets
     cdef readonly str concave
+    cdef readonly Py_ssize_t state_rows
     cdef const double* offset
     cdef Py_ssize_t theta_bytes
     cdef object owners

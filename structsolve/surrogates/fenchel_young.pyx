@@ -9,6 +9,8 @@ from ..operators cimport Parts, Projection
 from ..potentials cimport LinearPotentials
 from .base cimport Cut, Surrogate
 
+from ..blocks import aligned_zeros
+
 
 cdef class FenchelYoung(Surrogate):
     """One call of a projection (FORMULAS.md section 2): the CRF, SparseMAP, the max-min margin.
@@ -33,10 +35,13 @@ cdef class FenchelYoung(Surrogate):
     concave : {"", "entropy", "euclidean"}, default=""
         In which distance G is strongly concave with modulus 1: that of the l1 norm between
         distributions of labels, or the Euclidean one between node parts; "" where it is not.
+    state_rows : int, default=0
+        How many probabilities of labels the projection's states begin with, where it is them that
+        G is a function of and not the node parts; 0 where node parts are probabilities.
     """
 
     def __init__(self, LinearPotentials potentials, Projection projection, Parts parts, labels,
-                 label_offsets, offsets=None, str concave=""):
+                 label_offsets, offsets=None, str concave="", Py_ssize_t state_rows=0):
         cdef const double[::1] added
         cdef const int[::1] label_view = labels
         cdef const int64_t[::1] offset_view = label_offsets
@@ -44,7 +49,7 @@ cdef class FenchelYoung(Surrogate):
         self.owners = (labels, label_offsets)
         self.labels = &label_view[0] if label_view.shape[0] else NULL
         self.label_offsets = &offset_view[0]
-        self.concave = concave
+        self.concave, self.state_rows = concave, state_rows
         self.offsets = np.zeros(potentials.n) if offsets is None else offsets
         added = self.offsets
         self.offset = &added[0] if added.shape[0] else NULL
@@ -146,3 +151,35 @@ def node_squares(LinearPotentials potentials not None, Parts parts not None, exa
             for k in range(n):
                 dense[index[k]] = 0
     return squares
+
+
+def truth_terms(LinearPotentials potentials not None, Projection projection not None, examples):
+    """G at the truth of every example, of a projection with states of its own.
+
+    Parameters
+    ----------
+    potentials : LinearPotentials
+    projection : Projection
+        With ``state_of`` and ``term``.
+    examples : Examples
+        With labels.
+
+    Returns
+    -------
+    terms : ndarray of float64 of shape (n,)
+    """
+    cdef const int[::1] labels = examples.labels
+    cdef const int64_t[::1] starts = examples.label_offsets
+    cdef double[::1] work = aligned_zeros(projection.work_bytes // 8 + 16)
+    cdef double[::1] state
+    cdef Py_ssize_t i, most = 0
+    terms = np.zeros(potentials.n)
+    cdef double[::1] out = terms
+    for i in range(potentials.n):
+        most = max(most, projection.state_size(i))
+    state = aligned_zeros(most + 8)
+    with nogil:
+        for i in range(potentials.n):
+            projection.state_of(i, &labels[starts[i]], &state[0])
+            out[i] = projection.term(i, &state[0], <char*>&work[0])
+    return terms

@@ -23,7 +23,7 @@ class Projected(Params):
         """Return the projection on a problem's examples."""
         raise NotImplementedError(f"{type(self).__name__} does not implement ask()")
 
-    def offsets(self, problem: Any) -> np.ndarray | None:
+    def offsets(self, problem: Any, projection: Any) -> np.ndarray | None:
         """Return ``-G(mu(y_i))`` of every example, None where G is 0 at labels."""
         return None
 
@@ -31,15 +31,16 @@ class Projected(Params):
         """Return the native surrogate on a problem's examples."""
         from .fenchel_young import FenchelYoung
 
-        examples = problem.examples
+        examples, projection = problem.examples, self.ask(problem)
         return FenchelYoung(
             problem.potentials,
-            self.ask(problem),
+            projection,
             problem.parts,
             examples.labels,
             examples.label_offsets,
-            self.offsets(problem),
+            self.offsets(problem, projection),
             self.concave,
+            getattr(problem.space, "state_rows", 0) if projection.has_state else 0,
         )
 
 
@@ -77,7 +78,8 @@ class CRF(Projected):
 class SparseMAP(Projected):
     """SparseMAP: ``max_mu <theta, mu - mu(y_i)> - (||mu||^2 - ||mu(y_i)||^2) / 2`` (Niculae 2018).
 
-    The squares are those of the node parts.  Its marginals are sparse: most labels have
+    The squares are those of the node parts; of ordered classes on thresholds those of the classes'
+    probabilities, which the parts are sums of.  Its marginals are sparse: most labels have
     probability zero.  The loss has no part in it.
 
     Parameters
@@ -116,9 +118,11 @@ class SparseMAP(Projected):
             float(self.tol),
         )
 
-    def offsets(self, problem: Any) -> np.ndarray | None:
-        from .fenchel_young import node_squares
+    def offsets(self, problem: Any, projection: Any) -> np.ndarray | None:
+        from .fenchel_young import node_squares, truth_terms
 
+        if projection.has_state and projection.has_term:
+            return -truth_terms(problem.potentials, projection, problem.examples)
         return 0.5 * node_squares(problem.potentials, problem.parts, problem.examples)
 
 
