@@ -200,11 +200,14 @@ def test_small_and_degenerate_cases(seed, n, k, ties):
     options = {"alpha": float(10 ** rng.uniform(-3, 1)), "tol": 1e-6, "max_iter": 4000}
     plain = StructuredSVM("multiclass", **options).fit(X, y)
     model = StructuredSVM("multiclass", kernel="linear", **options).fit(X, y)
-    scale = max(plain.history_[-1]["primal"], 1e-9)
-    assert model.history_[-1]["primal"] == pytest.approx(
-        plain.history_[-1]["primal"], abs=3e-6 * scale
-    )
-    assert model.history_[-1]["dual"] == pytest.approx(plain.history_[-1]["dual"], abs=3e-6 * scale)
+    ours, theirs = model.history_[-1], plain.history_[-1]
+    scale = max(theirs["primal"], 1e-9)
+    # One problem: the dual of either is below the primal of the other.
+    assert ours["dual"] <= theirs["primal"] + 1e-9 * scale
+    assert theirs["dual"] <= ours["primal"] + 1e-9 * scale
+    if model.stop_reason_ == plain.stop_reason_ == "converged":
+        assert ours["primal"] == pytest.approx(theirs["primal"], abs=3e-6 * scale)
+        assert ours["dual"] == pytest.approx(theirs["dual"], abs=3e-6 * scale)
 
 
 @pytest.mark.parametrize("kind", ["multiclass", "chain", "multilabel tree"])
