@@ -33,6 +33,9 @@ SCRIPTS = {
     "multilabel": [],
     "roof": [],
     "uai": [],
+    "assignment": [],
+    "sinkhorn": [],
+    "matching": [],
 }
 PREFACE = """# Results
 

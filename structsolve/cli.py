@@ -300,9 +300,10 @@ def _score(args: argparse.Namespace) -> None:
         print(report_text(label_set_report(data.y, model.predict(data.X), model.classes_), args))
         return
     guess = predictions(model, data)
-    truth = as_lists(data.y if data.sequences else data.split(data.y))
+    whole = data.sequences or getattr(model.space_.structure, "label_rows", False)
+    truth = as_lists(data.y if whole else data.split(data.y))
     report = token_report(truth, guess)
-    if data.sequences or data.lengths:
+    if whole or data.lengths:
         report["sequence_error"] = sequence_error(truth, guess)
     names = [str(name) for name in report["per_class"]]
     if all(name == "O" or name[1:2] == "-" for name in names) and len(names) > 1:

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 KINDS = ("structures", "surrogates", "solvers", "losses", "lp_backends")
-GIVES = ("oracle", "parts", "projection", "loss")
+GIVES = ("oracle", "parts", "projection", "loss", "max_min")
 FIGURES = ("precision", "recall", "f1")
 
 
 def predictions(model: Any, data: Any) -> list[list[Any]]:
     """The model's labels as lists of Python values, one list per sequence."""
     labels = model.predict(data.X)
-    return as_lists(labels if data.sequences else data.split(labels))
+    whole = data.sequences or getattr(model.space_.structure, "label_rows", False)
+    return as_lists(labels if whole else data.split(labels))
 
 
 def as_lists(labels: Iterable[Any]) -> list[list[Any]]:
@@ -23,7 +24,10 @@ def as_lists(labels: Iterable[Any]) -> list[list[Any]]:
 
 
 def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str]:
-    """One label a line, an empty line between sequences; label sets with commas between labels."""
+    """One label a line, an empty line between sequences.
+
+    Label sets are a line with commas between labels, rows of numbers a line with spaces.
+    """
     from structsolve.io.conll import conll_block
 
     if getattr(model.space_.structure, "label_sets", False):
@@ -34,6 +38,11 @@ def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str
             yield ",".join(name for name, on in zip(names, row, strict=True) if on) + "\n"
         return
     labels = predictions(model, data)
+    if getattr(model.space_.structure, "label_rows", False):
+        if args.marginals:
+            raise ValueError("--marginals: labels that are rows of numbers have none")
+        yield from (" ".join(map(str, row)) + "\n" for row in labels)
+        return
     if args.columns:
         for i, (rows, guess) in enumerate(zip(data.rows, labels, strict=True)):
             yield "\n" * (i > 0) + conll_block(rows, guess)

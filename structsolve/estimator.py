@@ -357,8 +357,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         ):
             raise ValueError(f"n_iter_no_change is {self.n_iter_no_change!r}, expected >= 1")
 
-    def _generator(self) -> np.random.Generator:
-        seed = self.random_state
+    def _generator(self, seed: Any = None) -> np.random.Generator:
+        seed = self.random_state if seed is None else seed
         if isinstance(seed, np.random.Generator):
             return seed
         if isinstance(seed, np.random.RandomState):

@@ -1,4 +1,4 @@
-"""The predicting half of StructuredSVM: decoding, scores, marginals, k best, named weights."""
+"""The predicting half of StructuredSVM: decoding, scores, k best, named weights."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .distribution import DistributionMixin
 from .examples import Examples
 from .kernel import PRECOMPUTED, given_dense
 from .kernel_model import KernelModel
-from .problem import ask_loss, ask_oracle, ask_projection
+from .problem import ask_loss, ask_oracle
 
 
-class PredictionMixin:
+class PredictionMixin(DistributionMixin):
     """Prediction from ``space_`` and ``_w``: flat weights, or a kernel model."""
 
     space_: Any
@@ -78,35 +79,6 @@ class PredictionMixin:
         if self.space_.structure.single_node and scores.shape[1] == 2:
             return scores[:, 1] - scores[:, 0]
         return scores
-
-    def predict_marginals(
-        self, X: Any, scale: float = 1.0, allowed: Any = None, forbidden: Any = None
-    ) -> Any:
-        """Return the marginal probability of every class at every node.
-
-        They belong to the Gibbs distribution ``p(y) ~ exp(scale * score(y))``; a margin model is
-        not trained to be calibrated, and ``scale`` sharpens or flattens it.
-
-        Returns
-        -------
-        Array of shape (n, K) for single nodes, a list of arrays (length, K) for sequences.
-        """
-        from .sweep import node_rows
-
-        examples, potentials, w = self._prepare(X)
-        projection = ask_projection(self.space_, examples, "entropy")
-        masks = self.space_.mask(examples, allowed, forbidden)
-        rows, _ = node_rows(
-            potentials,
-            projection,
-            w,
-            examples.offsets,
-            masks,
-            float(scale),
-            self.n_jobs,
-            getattr(self.space_, "state_rows", 0),
-        )
-        return self.space_.unpack_scores(rows, examples)
 
     def predict_kbest(
         self, X: Any, k: int, allowed: Any = None, forbidden: Any = None

@@ -47,6 +47,8 @@ class Structure(Params):
     single_node = False
     #: Plain 2-D X, and a matrix of 0 and 1 as y.
     label_sets = False
+    #: One row of numbers per example as y, which the shell writes on one line.
+    label_rows = False
 
     def make_space(self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True) -> Space:
         """Learn classes and sizes from training data.

@@ -244,6 +244,38 @@ def decode_kbest(LinearPotentials potentials, Oracle oracle, const double[::1] w
     return labels, scores
 
 
+def draw(LinearPotentials potentials, Projection projection, const double[::1] w, offsets,
+         const int64_t[::1] label_offsets, Py_ssize_t n, double scale, seed, n_jobs=1):
+    """Labels of every example from ``p(y) ~ exp(scale <theta, mu(y)>)``.
+
+    Every example has random numbers of its own: they do not depend on ``n_jobs``.
+
+    Returns
+    -------
+    labels : ndarray of int32 of shape (n, size of all labels)
+    """
+    cdef Py_ssize_t total = label_offsets[potentials.n]
+    labels = np.zeros((n, max(total, 1)), dtype=np.int32)
+    longest = max(int(np.diff(label_offsets).max()), 1) if potentials.n else 1
+
+    def piece(Py_ssize_t first, Py_ssize_t last, Scratch scratch):
+        cdef Py_ssize_t i, size
+        cdef double[::1] uniforms
+        cdef int[::1] out = np.empty(n * longest, dtype=np.int32)
+        for i in range(first, last):
+            size = label_offsets[i + 1] - label_offsets[i]
+            uniforms = np.random.default_rng([seed, i]).random(max(n * size, 1))
+            with nogil:
+                potentials.score(i, &w[0], scale, &scratch.theta[0])
+                projection.sample(i, &scratch.theta[0], n, &uniforms[0], &out[0], &scratch.work[0])
+            labels[:, label_offsets[i]:label_offsets[i + 1]] = (
+                np.asarray(out)[:n * size].reshape(n, size))
+
+    work_bytes = projection.work_bytes
+    over_examples(piece, offsets, n_jobs, lambda: Scratch(potentials, work_bytes))
+    return labels[:, :total]
+
+
 def node_rows(LinearPotentials potentials, operator, const double[::1] w, offsets, masks,
               double scale=1.0, n_jobs=1, Py_ssize_t state_rows=0):
     """Node rows of what an operator gives: max-marginals of an oracle, marginals of a projection.

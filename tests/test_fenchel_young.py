@@ -1,4 +1,4 @@
-"""Surrogates of projections (CRF, SparseMAP, max-min): values, cuts, and one optimum for all solvers."""
+"""CRF, SparseMAP, max-min: values, cuts, and one optimum for all solvers."""
 
 import numpy as np
 import pytest
@@ -234,8 +234,14 @@ SOLVERS = {
     "cutting-plane": CuttingPlane(),
 }
 # To what share of the optimum, where the rate is that of 1/t.
-SLOW = {("sparsemap", "harmonic"): 1e-3, ("sparsemap", "gbcfw"): 1e-3, ("sparsemap", "sdca"): 1e-3,
-        ("max-min", "harmonic"): 1e-2, ("max-min", "gbcfw"): 5e-3, ("crf", "harmonic"): 1e-4}  # fmt: skip
+SLOW = {
+    ("sparsemap", "harmonic"): 1e-3,
+    ("sparsemap", "gbcfw"): 1e-3,
+    ("sparsemap", "sdca"): 1e-3,
+    ("max-min", "harmonic"): 1e-2,
+    ("max-min", "gbcfw"): 5e-3,
+    ("crf", "harmonic"): 1e-4,
+}
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -291,3 +291,20 @@ def test_marginals():
     X, Y = matchings(n=5)
     tables = StructuredSVM("permutation", alpha=0.1).fit(X, Y).predict_marginals(X)
     assert [t.shape for t in tables] == [x.shape[:2] for x in X]
+
+
+def test_shell(capsys, tmp_path):
+    from structsolve.cli import main
+
+    X, ranks = rankings(n=30)
+    np.savez(tmp_path / "r.npz", X=X, y=ranks)
+    data, path = str(tmp_path / "r.npz"), str(tmp_path / "m.structsolve")
+    command = ["fit", data, "--structure", "permutation", "--loss", "spearman", "--model", path]
+    assert not main([*command, "--tol", "0.1"])
+    capsys.readouterr()
+    assert not main(["predict", path, data])
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert rows == structsolve.load(path).predict(X).astype(str).tolist()
+    assert not main(["score", path, data])
+    assert "sequences with an error" in capsys.readouterr().out
+    assert main(["predict", path, data, "--marginals"]) == 2

@@ -50,7 +50,9 @@ def test_native_structures_pass(structure):
     check_structure(structure)
 
 
-@pytest.mark.parametrize("structure", [PyChainStructure(), SubsetStructure()], ids=lambda found: found.name)
+@pytest.mark.parametrize(
+    "structure", [PyChainStructure(), SubsetStructure()], ids=lambda found: found.name
+)
 def test_python_structures_pass(structure):
     check_structure(structure, n_cases=2)
 

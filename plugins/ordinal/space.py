@@ -118,6 +118,9 @@ class OrderedLabels(NodeSpace):
 class OrdinalSpace(OrderedLabels, MulticlassSpace):
     """Ordered classes with one score each."""
 
+    def __init__(self, structure: Structure, classes: np.ndarray, n_features: int, intercept: bool):
+        MulticlassSpace.__init__(self, structure, classes, n_features, intercept)
+
 
 class ThresholdSpace(OrderedLabels):
     """Ordered classes on one direction: thresholds in a shared block, the direction in "node"."""

@@ -72,9 +72,11 @@ cdef extern from *:
       least[0] = _mm256_cvtsd_f64(a); least[1] = _mm256_cvtsd_f64(b);
       if (!(least[0] < INFINITY)) return -1;
       const __m256d m = _mm256_set1_pd(least[0]);
-      for (ptrdiff_t j = 0; j < n; j += 4) {
+      for (ptrdiff_t j = 0; j < n; j += 8) {
         const __m256d x = _mm256_sub_pd(_mm256_loadu_pd(c + j), _mm256_loadu_pd(v + j));
-        const int hit = _mm256_movemask_pd(_mm256_cmp_pd(x, m, _CMP_EQ_OQ));
+        const __m256d y = _mm256_sub_pd(_mm256_loadu_pd(c + j + 4), _mm256_loadu_pd(v + j + 4));
+        const int hit = _mm256_movemask_pd(_mm256_cmp_pd(x, m, _CMP_EQ_OQ))
+                        | _mm256_movemask_pd(_mm256_cmp_pd(y, m, _CMP_EQ_OQ)) << 4;
         if (hit) return j + __builtin_ctz((unsigned)hit);
       }
       return -1;
@@ -91,8 +93,8 @@ cdef extern from *:
         const __m256d p = _mm256_loadu_pd(d + j), q = _mm256_loadu_pd(d + j + 4);
         x = _mm256_sub_pd(x, shift); y = _mm256_sub_pd(y, shift);
         const __m256d f = _mm256_cmp_pd(x, p, _CMP_LT_OQ), g = _mm256_cmp_pd(y, q, _CMP_LT_OQ);
-        /* Few columns improve: writing only then keeps `from` out of the way. */
-        if (_mm256_movemask_pd(_mm256_or_pd(f, g))) {
+        /* Few columns of long rows improve: writing only then keeps `from` out of the way. */
+        if (n <= 32 || _mm256_movemask_pd(_mm256_or_pd(f, g))) {
           x = _mm256_blendv_pd(p, x, f); y = _mm256_blendv_pd(q, y, g);
           _mm256_storeu_pd(d + j, x); _mm256_storeu_pd(d + j + 4, y);
           _mm256_storeu_pd(from + j, _mm256_blendv_pd(_mm256_loadu_pd(from + j), name, f));

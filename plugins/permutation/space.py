@@ -58,6 +58,7 @@ class PermutationStructure(Structure):
     """
 
     name = "permutation"
+    label_rows = True
 
     def __init__(self, kind: str = "auto"):
         self.kind = kind

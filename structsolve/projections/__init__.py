@@ -1,4 +1,4 @@
-"""Projections that the core makes itself: the max-min oracle, and the Euclidean one over any oracle."""
+"""Projections that the core makes itself: max-min oracles, the Euclidean one over any oracle."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def max_min_projection(problem: Any, settings: Any) -> Any:
         )
         if found is not None:
             return found
-    projection = None
-    if settings.geometry != "euclidean":
+    euclidean = settings.geometry != "entropy"
+    if not euclidean:
         projection = registry.default().ask(
             "structsolve_projection",
             Projection,
@@ -62,13 +62,15 @@ def max_min_projection(problem: Any, settings: Any) -> Any:
             examples=examples,
             regularizer="entropy",
         )
-        if projection is None and settings.geometry == "entropy":
+        if projection is None:
             raise ValueError(
                 f"surrogate 'max-min': structure {name!r} has no projection 'entropy'; use "
                 "geometry='euclidean'"
             )
-    if projection is None:
-        projection = euclidean_projection(problem, 100, 1e-9)
+    else:
+        projection = euclidean_projection(
+            space, examples, problem.potentials, problem.oracle, problem.parts
+        )
     return SaddleProx(
         problem.potentials,
         projection,
@@ -77,19 +79,28 @@ def max_min_projection(problem: Any, settings: Any) -> Any:
         problem.parts,
         examples.labels,
         examples.label_offsets,
-        rows=_rows(problem, projection),
+        rows=_rows(problem, euclidean),
         max_iter=int(settings.max_iter),
         tol=float(settings.tol),
         warm_start=bool(settings.warm_start),
     )
 
 
-def euclidean_projection(problem: Any, max_iter: int, tol: float) -> Any:
+def euclidean_projection(
+    space: Any,
+    examples: Any,
+    potentials: Any,
+    oracle: Any,
+    parts: Any,
+    max_iter: int = 100,
+    tol: float = 1e-9,
+) -> Any:
     """Return the projection "euclidean": the structure's own, else one over its oracle.
 
     Parameters
     ----------
-    problem : Problem
+    space, examples, potentials, oracle, parts
+        Of a problem.
     max_iter : int
         Oracle calls per answer at most, over the oracle.
     tol : float
@@ -102,27 +113,25 @@ def euclidean_projection(problem: Any, max_iter: int, tol: float) -> Any:
     found = registry.default().ask(
         "structsolve_projection",
         Projection,
-        space=problem.space,
-        examples=problem.examples,
+        space=space,
+        examples=examples,
         regularizer="euclidean",
     )
     if found is not None:
         return found
-    sizes = np.diff(problem.examples.label_offsets)
-    return ActiveSet(problem.potentials, problem.oracle, problem.parts, sizes, max_iter, tol)
+    sizes = np.diff(examples.label_offsets)
+    return ActiveSet(potentials, oracle, parts, sizes, max_iter, tol)
 
 
-def _rows(problem: Any, projection: Any) -> Any:
-    """Return the entropy over single nodes, where nu needs no more than that."""
+def _rows(problem: Any, euclidean: bool) -> Any:
+    """Return the projection of single nodes, where nu needs no more than that."""
     from ..node_losses import NodeLoss
-    from .rows import RowSoftmax
+    from .rows import RowSoftmax, RowSparsemax
 
-    if not (projection.gibbs and isinstance(problem.loss, NodeLoss) and free_nodes(problem.space)):
+    space = problem.space
+    if not (isinstance(problem.loss, NodeLoss) and free_nodes(space)):
         return None
-    layout = problem.space.layout
-    if len(layout.blocks) == 1:
-        return None
-    return RowSoftmax(problem.potentials)
+    return (RowSparsemax if euclidean else RowSoftmax)(problem.potentials)
 
 
 def free_nodes(space: Any) -> bool:

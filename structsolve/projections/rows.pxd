@@ -7,9 +7,14 @@ cdef class NodeRows(Projection):
     cdef LinearPotentials potentials
     cdef Py_ssize_t K, stride, first
     cdef Py_ssize_t count(self, Py_ssize_t i) noexcept nogil
+    cdef double least(self, Py_ssize_t i, const double* costs, int* label) noexcept nogil
 
 
 cdef class RowSoftmax(NodeRows):
+    pass
+
+
+cdef class RowSparsemax(NodeRows):
     pass
 
 

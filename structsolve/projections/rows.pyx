@@ -1,4 +1,4 @@
-"""Nodes that know nothing of each other: softmax of every row, and the max-min margin in closed form."""
+"""Nodes that know nothing of each other: of every row softmax, sparsemax, max-min margin."""
 
 from libc.math cimport INFINITY, exp, fabs, log
 from libc.string cimport memset
@@ -33,6 +33,21 @@ cdef class NodeRows(Projection):
     cdef Py_ssize_t count(self, Py_ssize_t i) noexcept nogil:
         return self.potentials.offsets[i + 1] - self.potentials.offsets[i]
 
+    cdef double least(self, Py_ssize_t i, const double* costs, int* label) noexcept nogil:
+        """``min_nu <costs, nu>`` over the node rows, and the states that attain it."""
+        cdef Py_ssize_t v, s, best
+        cdef const double* row = costs + self.first
+        cdef double total = 0
+        for v in range(self.count(i)):
+            best = 0
+            for s in range(1, self.K):
+                if row[s] < row[best]:
+                    best = s
+            label[v] = <int>best
+            total += row[best]
+            row += self.stride
+        return total
+
 
 cdef class RowSoftmax(NodeRows):
     """Entropy over the node rows alone; all other parts have no score and no marginal.
@@ -58,6 +73,36 @@ cdef class RowSoftmax(NodeRows):
             for s in range(self.K):
                 out[s] /= total
             value[0] += top + log(total)
+            row += self.stride
+            out += self.stride
+        return 0
+
+
+cdef class RowSparsemax(NodeRows):
+    """As :class:`RowSoftmax`, with ``-||mu||^2 / 2`` in place of the entropy."""
+
+    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
+                     char* work) except -1 nogil:
+        cdef Py_ssize_t v, s
+        cdef const double* row = theta + self.first
+        cdef double* out = marginals + self.first
+        cdef double* shifted = <double*>work
+        cdef double top, tau, total
+        value[0] = 0
+        memset(marginals, 0, self.potentials.theta_size(i) * sizeof(double))
+        for v in range(self.count(i)):
+            top, total = row[0], 0
+            for s in range(1, self.K):
+                top = max(top, row[s])
+            for s in range(self.K):
+                shifted[s] = row[s] - top
+            tau = simplex_threshold(self.K, shifted)
+            for s in range(self.K):
+                out[s] = shifted[s] - tau if shifted[s] > tau else 0.0
+                total += out[s]
+            for s in range(self.K):
+                out[s] /= total
+                value[0] += out[s] * (row[s] - out[s] / 2)
             row += self.stride
             out += self.stride
         return 0

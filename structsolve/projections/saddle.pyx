@@ -8,6 +8,7 @@ from libc.string cimport memcpy, memset
 from ..alignment cimport align
 from ..operators cimport Loss, Oracle, Parts, Projection
 from ..potentials cimport LinearPotentials
+from .rows cimport NodeRows
 
 from ..blocks import aligned_zeros
 
@@ -66,7 +67,7 @@ cdef class SaddleProx(Projection):
     labels : ndarray of int32
         True labels, one after the other: accuracy is relative to the surrogate's value.
     label_offsets : ndarray of int64
-    rows : Projection, optional
+    rows : NodeRows, optional
         Of nu over the node rows alone, where the loss sees nothing else and every node may take
         any state whatever the others do.
     max_iter : int, default=10
@@ -76,7 +77,8 @@ cdef class SaddleProx(Projection):
     """
 
     cdef LinearPotentials potentials
-    cdef readonly Projection projection, rows
+    cdef readonly Projection projection
+    cdef readonly NodeRows rows
     cdef Oracle oracle
     cdef Loss loss
     cdef Parts parts
@@ -95,7 +97,7 @@ cdef class SaddleProx(Projection):
         self.exact = False
 
     def __init__(self, LinearPotentials potentials, Projection projection, Oracle oracle,
-                 Loss loss, Parts parts, labels, label_offsets, Projection rows=None,
+                 Loss loss, Parts parts, labels, label_offsets, NodeRows rows=None,
                  int max_iter=10, double tol=1e-4, bint warm_start=True):
         cdef const int[::1] label_view = labels
         cdef const int64_t[::1] offset_view = label_offsets
@@ -224,9 +226,11 @@ cdef class SaddleProx(Projection):
         return total
 
     cdef double least(self, Py_ssize_t i, double* costs, char* work) except? -1 nogil:
-        """``min_nu <costs, nu>``; costs is negated and back."""
+        """``min_nu <costs, nu>``, and its nu as a label; costs is negated and back."""
         cdef Py_ssize_t j, size = self.potentials.theta_size(i)
         cdef double value, bound
+        if self.rows is not None:
+            return self.rows.least(i, costs, self.label(work))
         for j in range(size):
             costs[j] = -costs[j]
         self.oracle.argmax_bounded(i, costs, self.label(work), &value, &bound, self.scratch(work))

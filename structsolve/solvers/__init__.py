@@ -1,4 +1,4 @@
-"""Solvers: block-coordinate Frank-Wolfe, dual coordinate ascent, stochastic subgradients, cutting planes."""
+"""Solvers: block-coordinate Frank-Wolfe, dual ascent, subgradients, cutting planes."""
 
 from .bcfw import BCFW
 from .cutting_plane import CuttingPlane

@@ -1,4 +1,4 @@
-"""Generalised block-coordinate Frank-Wolfe, and SDCA: surrogates whose dual has a concave term G."""
+"""Generalised block-coordinate Frank-Wolfe, and SDCA: for duals with a concave term G."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .bcfw import EXAMPLES_PER_CALL, WINDOW, BCFWRun
 
 
 class GBCFW(Solver):
-    """Block-coordinate Frank-Wolfe for Fenchel-Young surrogates: ``crf``, ``sparsemap``, ``max-min``.
+    """Block-coordinate Frank-Wolfe for surrogates of projections (crf, sparsemap, max-min).
 
     ``H_i = max_mu G(mu) + <theta_i, mu - mu(y_i)>`` has the dual
     ``mean_i G(mu_i) - alpha/2 ||w||^2`` with ``w = (1/alpha) mean_i Phi_i' (mu(y_i) - mu_i)``.  A
@@ -138,9 +138,7 @@ class GBCFWRun(BCFWRun):
 
     def __init__(self, solver: GBCFW, start: Start):
         problem = start.problem
-        loop = SegmentLoop(
-            problem.potentials, problem.surrogate, problem.weights, start.alpha
-        )
+        loop = SegmentLoop(problem.potentials, problem.surrogate, problem.weights, start.alpha)
         self._begin(solver, start, loop)
 
     def step(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from ..params import Params
 
 
 class Projected(Params):
-    """``max_mu G(mu) + <theta_i, mu - mu(y_i)>`` with the G of a projection (FORMULAS.md section 2).
+    """``max_mu G(mu) + <theta_i, mu - mu(y_i)>`` with the G of a projection (FORMULAS.md 2).
 
     Subclasses say which projection.
     """
@@ -108,7 +108,15 @@ class SparseMAP(Projected):
     def ask(self, problem: Any) -> Any:
         from ..projections import euclidean_projection
 
-        return euclidean_projection(problem, int(self.max_iter), float(self.tol))
+        return euclidean_projection(
+            problem.space,
+            problem.examples,
+            problem.potentials,
+            problem.oracle,
+            problem.parts,
+            int(self.max_iter),
+            float(self.tol),
+        )
 
     def offsets(self, problem: Any, projection: Any) -> np.ndarray | None:
         from .fenchel_young import node_squares, truth_terms
@@ -131,7 +139,8 @@ class MaxMin(Projected):
     Parameters
     ----------
     geometry : {"auto", "entropy", "euclidean"}
-        Geometry of mirror prox; "auto" is entropy where the structure has it.
+        Geometry of mirror prox.  "auto" is Euclidean, whose answers are sparse and more accurate
+        after as many iterations; entropy is cheaper per iteration on chains.
     max_iter : int, default=10
         Iterations of mirror prox per answer, with two projections of mu and of nu each.
     tol : float, default=1e-4

@@ -1,0 +1,128 @@
+"""Linear assignment: our solver against SciPy's and, where it is installed, `lap`'s lapjv.
+
+Each problem is solved over and over: ours inside a loop of its own (as the oracle is called in
+training) and by `assign`, which checks its argument and proves the answer by prices; the others
+by their Python functions in a Python loop.  The time is the least of several runs.  A value that
+differs from SciPy's, or from the published optimum, ends the script.
+
+    STRUCTSOLVE_DATA=... python benchmarks/assignment.py        # with `pip install lap`
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import header, ratio, structsolve_or_none, table
+
+SIZES = (4, 6, 8, 12, 16, 20, 30, 50, 100, 200, 400, 800)
+KINDS = ("uniform", "integers to 100", "normal", "plane")
+COLUMNS = ("problem", "n", "ours, µs", "assign", "SciPy", "lapjv", "SciPy/ours", "lapjv/ours")
+
+
+def random_costs(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
+    if kind == "uniform":
+        return rng.random((n, n))
+    if kind == "normal":
+        return rng.normal(size=(n, n))
+    if kind == "plane":  # distances of points: many columns suit a row nearly as well
+        return np.linalg.norm(rng.random((n, 1, 2)) - rng.random((1, n, 2)), axis=2)
+    return rng.integers(1, 101, (n, n)).astype(float)
+
+
+def least(call: Callable[[int], Any], repeat: int, runs: int) -> float:
+    """Least CPU seconds of one of `repeat` calls, over several runs."""
+    times = []
+    for _ in range(runs):
+        start = time.process_time()
+        call(repeat)
+        times.append((time.process_time() - start) / repeat)
+    return min(times)
+
+
+def lapjv_or_none() -> Any:
+    try:
+        from lap import lapjv
+    except ImportError:
+        print("(lapjv skipped: the package `lap` is not installed)\n", flush=True)
+        return None
+    return lapjv
+
+
+def times_of(problems: list[np.ndarray], lapjv: Any, optimum: float | None) -> list[float | None]:
+    """Mean µs over the problems: ours, assign, SciPy, lapjv."""
+    from scipy.optimize import linear_sum_assignment
+
+    from structsolve.plugins.permutation import assign
+    from structsolve.plugins.permutation._batch import repeat_solve
+
+    def loop(function: Callable[[np.ndarray], Any], costs: np.ndarray) -> Callable[[int], None]:
+        def run(repeat: int) -> None:
+            for _ in range(repeat):
+                function(costs)
+
+        return run
+
+    total = np.zeros(4)
+    for costs in problems:
+        n = len(costs)
+        repeat, runs = max(1, 40000 // n**2), 7 if n <= 100 else 3
+        rows, cols = linear_sum_assignment(costs)
+        best = costs[rows, cols].sum()
+        for found in (repeat_solve(costs, 1), assign(costs, maximize=False).value):
+            if abs(found - best) > 1e-9 * n or (optimum is not None and found != optimum):
+                raise SystemExit(f"n = {n}: found {found}, expected {best}, published {optimum}")
+        total += [
+            least(lambda k, c=costs: repeat_solve(c, k), repeat, runs),
+            least(loop(lambda c: assign(c, maximize=False), costs), repeat, runs),
+            least(loop(linear_sum_assignment, costs), repeat, runs),
+            least(loop(lapjv, costs), repeat, runs) if lapjv else np.nan,
+        ]
+    return [None if np.isnan(x) else float(x) for x in 1e6 * total / len(problems)]
+
+
+def published() -> Iterator[tuple[np.ndarray, float]]:
+    folder = os.environ.get("STRUCTSOLVE_DATA")
+    if not folder:
+        print("(lap-orlib skipped: STRUCTSOLVE_DATA is not set)\n", flush=True)
+        return
+    with np.load(Path(folder, "lap-orlib", "assign.npz")) as data:
+        for n, optimum in zip(data["n"].tolist(), data["optimum"].tolist()):
+            yield data[f"cost{n}"].astype(np.float64), float(optimum)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES)
+    args = parser.parse_args()
+    header("Linear assignment, in a loop")
+    if structsolve_or_none() is None:
+        return
+    lapjv = lapjv_or_none()
+    rng = np.random.default_rng(0)
+    rows: list[list[Any]] = []
+
+    def add(name: str, n: int, times: list[float | None]) -> None:
+        ours, assigned, scipy, peer = times
+        rows.append([name, n, ours, assigned, scipy, peer, ratio(scipy, ours), ratio(peer, ours)])
+
+    for kind in KINDS:
+        for n in args.sizes:
+            count = 20 if n <= 20 else 6 if n <= 100 else 2
+            problems = [random_costs(kind, n, rng) for _ in range(count)]
+            add(kind, n, times_of(problems, lapjv, None))
+        print(table(COLUMNS, rows), flush=True)
+        rows.clear()
+    for costs, optimum in published():
+        n = len(costs)
+        add(f"assign{n} (optimum {optimum:g})", n, times_of([costs], lapjv, optimum))
+    print(table(COLUMNS, rows))
+
+
+if __name__ == "__main__":
+    main()
