@@ -330,6 +330,26 @@ def test_steps_of_mirror_prox_over_an_inexact_projection_stay_long():
             assert surrogate.memory_of_examples()["steps"][i, 0] > 0.05
 
 
+@pytest.mark.parametrize("unit", [2.0**-30, 2.0**-7, 2.0**20])
+def test_the_unit_of_a_loss_does_not_matter(unit):
+    def changed(rng):
+        return *classes(rng)[:3], CostMatrix(unit * COSTS)
+
+    MAKERS["changed"] = changed
+    surrogate, rng = MaxMin(max_iter=20), np.random.default_rng(0)
+    one = Case("max-min", "costly", surrogate=surrogate)
+    try:
+        other = Case("max-min", "changed", surrogate=surrogate)
+    finally:
+        del MAKERS["changed"]
+    for i in range(3):
+        for theta in one.thetas(i, rng):
+            expected = faces.cut(one.problem.surrogate, i, theta)
+            found = faces.cut(other.problem.surrogate, i, unit * theta)
+            assert found.bound == pytest.approx(unit * expected.bound, rel=1e-12)
+            assert found.b == pytest.approx(unit * expected.b, rel=1e-12)
+
+
 @pytest.mark.parametrize("gram", [True, False])
 def test_gram_matrices_or_none(gram):
     structure, X, Y, loss = chain(np.random.default_rng(0))

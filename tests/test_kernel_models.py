@@ -453,6 +453,18 @@ def test_curvature_below_zero_met_in_training():
         fit(X, y, kernel=turns, alpha=1e-3)
 
 
+@pytest.mark.parametrize("seed", [13, 93, 166])
+def test_scores_that_cancel_are_no_curvature(seed):
+    """All pairs of a matching are alike: w is 0, and what is left of it is rounding."""
+    rng = np.random.default_rng(seed)
+    n, rows, scale = int(rng.integers(1, 6)), int(rng.integers(1, 4)), 10.0 ** rng.integers(0, 6)
+    X = [np.broadcast_to(scale * rng.normal(size=2), (rows, rows, 2)).copy() for _ in range(n)]
+    Y = [rng.permutation(rows) for _ in range(n)]
+    options = {"kernel": "linear", "surrogate": "sparsemap", "loss": "spearman", "max_iter": 15}
+    model = fit(X, Y, "permutation", alpha=10.0 ** rng.integers(-4, 1), **options)
+    assert abs(model.history_[-1]["primal"] - 0.5 * np.mean([rows - 1])) < 1e-5
+
+
 def test_kernels_that_fail_in_the_middle_of_training():
     X, y = classes(300)
     calls = []

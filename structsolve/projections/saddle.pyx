@@ -16,8 +16,10 @@ from ..blocks import aligned_zeros
 cdef enum:
     VECTORS = 20
 
-# The longest step, and the widest spread of dual points that an answer begins with: with more,
-# marginals on the border would hardly come back.
+# The first step and the longest, in units of one over what the truth's parts cost at most, and the
+# widest spread of dual points that an answer begins with: with more, marginals on the border would
+# hardly come back.
+cdef double START = 2
 cdef double LONGEST = 16
 cdef double WIDEST = 300
 # Share of the surrogate's value beyond which the last answer is no start.
@@ -88,7 +90,7 @@ cdef class SaddleProx(Projection):
     cdef Py_ssize_t vector_bytes, label_bytes, entries
     cdef object owners
     cdef object starts, steps, spent
-    cdef double[::1] start_view, step_view
+    cdef double[::1] start_view, step_view, unit
     cdef int64_t[::1] start_offsets, spent_view
 
     def __cinit__(self, *args, **kwargs):
@@ -132,6 +134,30 @@ cdef class SaddleProx(Projection):
         self.work_bytes = (
             VECTORS * self.vector_bytes + self.label_bytes + 12 * self.entries + scratch + 256)
         self.has_term = True
+        self.unit = np.ones(potentials.n)
+        cdef double[::1] memory = aligned_zeros(self.work_bytes // 8 + 16)
+        for i in range(potentials.n):
+            self.unit[i] = self.unit_of(i, <char*>&memory[0])
+
+    cdef double unit_of(self, Py_ssize_t i, char* work) except? -1:
+        """One over what the truth's parts cost at most: units of a loss do not matter."""
+        cdef Py_ssize_t size = self.potentials.theta_size(i), j, k, n
+        cdef double* truth = self.vector(work, 0)
+        cdef double* costs = self.vector(work, 1)
+        cdef double* value = <double*>(<char*>self.label(work) + self.label_bytes)
+        cdef int* index = <int*>(value + self.entries)
+        cdef double most = 0
+        cdef bint side
+        memset(truth, 0, size * sizeof(double))
+        n = self.parts.encode(i, self.labels + self.label_offsets[i], index, value)
+        for k in range(n):
+            truth[index[k]] += value[k]
+        for side in range(2):
+            memset(costs, 0, size * sizeof(double))
+            self.loss.costs(i, truth, side, 1.0, costs)
+            for j in range(size):
+                most = max(most, fabs(costs[j]))
+        return 1 / most if 1e-150 < most < 1e150 else 1
 
     def limits(self, Py_ssize_t i):
         """Sizes of example ``i``, for ``structsolve.faces``."""
@@ -226,7 +252,7 @@ cdef class SaddleProx(Projection):
         cdef double* mean_nu = self.vector(work, 17)
         cdef double* sum_mu = self.vector(work, 18)
         cdef double* sum_nu = self.vector(work, 19)
-        cdef double eta = 1, mass = 0, truth, gap, lhs, rhs, noise
+        cdef double eta = START * self.unit[i], mass = 0, truth, gap, lhs, rhs, noise
         cdef double* start = NULL
         cdef int t, k, halved
         here.dual_mu, here.dual_nu = self.vector(work, 0), self.vector(work, 1)
@@ -261,7 +287,7 @@ cdef class SaddleProx(Projection):
                 return 0
             if gap > FAR * fabs(bound[0] - truth) and gap > 2 * self.step_view[2 * i + 1]:
                 # The scores have changed so much that nothing is gained.
-                eta = 1
+                eta = START * self.unit[i]
                 memset(here.dual_mu, 0, size * sizeof(double))
                 memset(here.dual_nu, 0, size * sizeof(double))
                 self.place(i, &here, work)
@@ -307,7 +333,7 @@ cdef class SaddleProx(Projection):
                     self.certify(i, theta, mean_mu, &at_half, marginals, value, bound, work)
                 if bound[0] - value[0] <= self.tol * fabs(bound[0] - truth):
                     break
-            eta = min(1.25 * eta, LONGEST)
+            eta = min(1.25 * eta, LONGEST * self.unit[i])
         self.spent_view[2 * i + 1] += t + 1 if t < self.max_iter else t
         if self.warm_start:
             self.step_view[2 * i], self.step_view[2 * i + 1] = eta, bound[0] - value[0]
