@@ -33,6 +33,9 @@ SCRIPTS = {
     "multilabel": [],
     "roof": [],
     "uai": [],
+    "projections_ocr": [],
+    "max_min_oracle": [],
+    "m4n_table": ["m4n.jsonl"],
 }
 PREFACE = """# Results
 
