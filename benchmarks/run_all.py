@@ -36,6 +36,9 @@ SCRIPTS = {
     "assignment": [],
     "sinkhorn": [],
     "matching": [],
+    "projections_ocr": [],
+    "max_min_oracle": [],
+    "m4n_table": ["m4n.jsonl"],
 }
 PREFACE = """# Results
 

@@ -24,6 +24,8 @@ cdef class ChainMessages:
     cdef int forward(self, Py_ssize_t i, const double* theta, double* edge, double* value,
                      char* work) except -1 nogil
     # The same with logarithms: each message is log sum_... less a constant of its row.
+    cdef void _pair_row(self, const double* theta, const double* edges, Py_ssize_t v, Py_ssize_t s,
+                        double add, double* out) noexcept nogil
     cdef int log_forward(self, Py_ssize_t i, const double* theta, double* value,
                          char* work) except -1 nogil
     # The messages of either, one row per node, and two spare rows behind max_length of them.

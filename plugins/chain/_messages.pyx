@@ -243,29 +243,66 @@ cdef class ChainMessages:
             x += edges[(v * self.shape.K + s) * stride + t]
         return x
 
+    cdef void _pair_row(self, const double* theta, const double* edges, Py_ssize_t v, Py_ssize_t s,
+                        double add, double* out) noexcept nogil:
+        # The scores of s and every next state, with add.
+        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, t
+        cdef const double* row
+        for t in range(K):
+            out[t] = add
+        if self.shape.transition >= 0:
+            row = theta + self.shape.transition + s * stride
+            for t in range(K):
+                out[t] += row[t]
+        if self.shape.edge_size:
+            row = edges + (v * K + s) * stride
+            for t in range(K):
+                out[t] += row[t]
+
     cdef int log_forward(self, Py_ssize_t i, const double* theta, double* value,
                          char* work) except -1 nogil:
         cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s, t
         cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
         cdef double* psi = <double*>work
         cdef double* alpha = self.messages(work)
-        cdef double* row = alpha + (self.shape.max_length + 1) * stride
+        cdef double* tops = alpha + (self.shape.max_length + 1) * stride
+        cdef double* table = tops + stride
         cdef const double* edges = theta + self.shape.shared_size + L * stride
+        cdef double* now
         cdef double total = 0, top
+        # The table of exponentials is written over.
+        (<Cache*>(table + 2 * K * stride)).tag = 0
         self._node_scores(i, theta, psi)
         memcpy(alpha, psi, stride * sizeof(double))
         for v in range(L):
-            for t in range(K):
-                if v:
-                    for s in range(K):
-                        row[s] = alpha[(v - 1) * stride + s] + self.pair(theta, edges, v - 1, s, t)
-                    alpha[v * stride + t] = psi[v * stride + t] + _log_sum_exp(K, row)
-            top = _log_sum_exp(K, alpha + v * stride)
+            now = alpha + v * stride
+            if v:
+                # Columns of scores of s and t, row by row: their largest, then the exponentials.
+                for t in range(stride):
+                    tops[t], now[t] = -INFINITY, 0
+                for s in range(K):
+                    self._pair_row(theta, edges, v - 1, s, now[s - stride], table + s * stride)
+                    for t in range(K):
+                        top = table[s * stride + t]
+                        tops[t] = tops[t] if tops[t] >= top else top
+                for t in range(K):
+                    if tops[t] == -INFINITY:
+                        tops[t] = 0
+                for s in range(K):
+                    for t in range(K):
+                        table[s * stride + t] -= tops[t]
+                self.kernels.exp_rows(K, table, stride, K, 0, table)
+                for s in range(K):
+                    for t in range(K):
+                        now[t] += table[s * stride + t]
+                for t in range(K):
+                    now[t] = psi[v * stride + t] + tops[t] + log(now[t])
+            top = _log_sum_exp(K, now)
             if not top > -INFINITY:
                 _impossible(i)
             total += top
             for t in range(K):
-                alpha[v * stride + t] -= top
+                now[t] -= top
         value[0] = total
         return 0
 
@@ -278,9 +315,12 @@ cdef class ChainMessages:
         cdef double* alpha = self.messages(work)
         cdef double* beta = alpha + self.shape.max_length * stride
         cdef double* row = beta + stride
+        cdef double* table = row + stride
+        cdef double* shifts = psi
+        cdef double* pairs
         cdef const double* edges = theta + self.shape.shared_size + L * stride
         cdef double* nodes = out.nodes
-        cdef double top, mass, x
+        cdef double low, top, mass, x
         self.log_forward(i, theta, value, work)
         memset(nodes, 0, L * stride * sizeof(double))
         if out.edges != NULL:
@@ -291,18 +331,25 @@ cdef class ChainMessages:
             beta[s] = 0
         for v in range(L - 1, -1, -1):
             if v < L - 1:
+                shifts = psi + (v + 1) * stride
                 for s in range(K):
-                    row[s] = beta[s] + psi[(v + 1) * stride + s]
-                mass = 0
+                    row[s] = beta[s] + shifts[s]
+                # The backward messages, and the edge's marginals up to a factor for every row.
                 for s in range(K):
-                    # The backward message, and the edge's marginals up to a factor.
+                    pairs = table + s * stride
+                    self._pair_row(theta, edges, v, s, 0, pairs)
                     for t in range(K):
-                        psi[(v + 1) * stride + t] = self.pair(theta, edges, v, s, t) + row[t]
-                    beta[s] = _log_sum_exp(K, psi + (v + 1) * stride)
+                        pairs[t] += row[t]
+                    self.kernels.range(1, pairs, stride, K, -INFINITY, &low, &top)
+                    if top == -INFINITY:
+                        top = 0
+                    self.kernels.exp_rows(1, pairs, stride, K, top, pairs)
+                    beta[s] = top + log(self.kernels.total(stride, pairs))
+                    shifts[s] = top
                 top = _log_sum_exp(K, beta)
                 for s in range(K):
                     beta[s] -= top
-                    row[s] -= top
+                    shifts[s] -= top
             for s in range(K):
                 nodes[v * stride + s] = alpha[v * stride + s] + beta[s]
             mass = _log_sum_exp(K, nodes + v * stride)
@@ -317,11 +364,16 @@ cdef class ChainMessages:
             if v == L - 1 or (out.transition == NULL and out.edges == NULL):
                 continue
             for s in range(K):
+                x = 0
+                if beta[s] != -INFINITY:
+                    x = exp(alpha[v * stride + s] + shifts[s] - mass)
+                pairs = table + s * stride
                 for t in range(K):
-                    x = exp(alpha[v * stride + s] + self.pair(theta, edges, v, s, t) + row[t]
-                            - mass)
-                    if out.transition != NULL:
-                        out.transition[s * stride + t] += x
-                    if out.edges != NULL:
-                        out.edges[v * size + s * stride + t] = x
+                    pairs[t] *= x
+                if out.transition != NULL:
+                    for t in range(K):
+                        out.transition[s * stride + t] += pairs[t]
+                if out.edges != NULL:
+                    for t in range(K):
+                        out.edges[v * size + s * stride + t] = pairs[t]
         return 0
