@@ -66,7 +66,7 @@ def gaps(structsolve: Any, words: Words, C: float, passes: int) -> None:
             [name, *[f"{relative[p - 1]:.3f}" for p in shown], last["primal"], last["dual"]]
         )
         print(f"<!-- {name}: done -->", flush=True)
-    print(table(["relative gap after pass", *shown, "primal", "dual"], rows), flush=True)
+    print(table(["relative gap after pass", *map(str, shown), "primal", "dual"], rows), flush=True)
     with picture("projections_ocr", f"OCR, one fold, C = {C:g}") as ax:
         for name, relative in curves.items():
             ax.semilogy(np.arange(1, len(relative) + 1), relative, label=name)
