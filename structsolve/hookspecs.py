@@ -113,6 +113,19 @@ def structsolve_max_min(space: Any, examples: Any, loss: Any, potentials: Any) -
 
 
 @hookspec(firstresult=True)
+def structsolve_polytope(space: Any, examples: Any) -> Any:
+    """Return the polytopes of ``space`` on ``examples``, so that any LP solver may decode, or None.
+
+    Example::
+
+        @hookimpl
+        def structsolve_polytope(space, examples):
+            if isinstance(space, RingSpace):
+                return RingPolytopes(space, examples)     # a structsolve.lp.Polytopes
+    """
+
+
+@hookspec(firstresult=True)
 def structsolve_loss(space: Any, examples: Any, loss: Any) -> Any:
     """Return the loss ``loss`` (a name or an object) against the labels of ``examples``, or None.
 

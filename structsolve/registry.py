@@ -354,7 +354,7 @@ def list_plugins() -> list[dict[str, Any]]:
             row[kind] = [d.name for d in plugin.declares.get(kind, ())]
         row["losses"] = list(plugin.declares.get("loss_names", ()))
         hooks = plugin.declares.get("hooks", [])
-        for kind in ("oracle", "parts", "projection", "loss", "max_min"):
+        for kind in ("oracle", "parts", "projection", "loss", "max_min", "polytope"):
             row[f"gives_{kind}"] = f"structsolve_{kind}" in hooks
         row["hooks"] = hooks
         rows.append(row)
