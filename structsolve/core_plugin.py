@@ -42,6 +42,12 @@ def structsolve_projection(space, examples, regularizer):
 
 
 @hookimpl(trylast=True)
+def structsolve_polytope(space, examples):
+    if hasattr(space, "polytopes"):
+        return space.polytopes(examples)
+
+
+@hookimpl(trylast=True)
 def structsolve_max_min(space, loss, potentials):
     from .projections import node_closed_form
 
@@ -71,6 +77,7 @@ def structsolve_surrogates():
 
     return [
         Named("margin", surrogates.Margin, "margin rescaling (structured hinge)"),
+        Named("lp", surrogates.LP, "margin over the linear relaxation of labels"),
         Named("slack", surrogates.Slack, "slack rescaling, (1 + h) g"),
         Named("generalized", surrogates.Generalized, "generalized:ALPHA,BETA, h g^BETA + g^ALPHA"),
         Named("beta", surrogates.Beta, "beta:BETA, h g^BETA + g"),

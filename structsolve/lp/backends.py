@@ -106,8 +106,8 @@ class Cvxpy(Backend):
         As in ``cvxpy.installed_solvers()``.
     """
 
-    # A call of cvxpy costs milliseconds whatever the size.
-    batch = 20_000
+    # A call of cvxpy costs milliseconds whatever the size; larger products than this are slower.
+    batch = 1000
 
     def __init__(self, solver: str | None = None):
         if not isinstance(solver, str) or not solver:
