@@ -7,15 +7,16 @@ errors, at most one a position, takes O(L^2 K^2).
 """
 
 from libc.math cimport INFINITY, floor
+from structsolve.dp.pairs cimport Pairs, pair_table
 from structsolve.kernels cimport ss_kernel_table
 
-from structsolve.plugins.chain._layout cimport ChainShape
+from structsolve.plugins.chain._layout cimport ChainShape, chain_pairs
 
 
 cdef struct Memory:
     double* score           # (L, most + 1, stride)
     double* row             # stride
-    double* pairs           # (K, stride): the table in use, where it has to be made
+    double* buffer          # (K, stride): the table in use, where it has to be made
     double* turned          # (K, stride): the same, one row a column
     Py_ssize_t* low         # (L,): counts that positions 0 .. v can have
     Py_ssize_t* high
@@ -42,8 +43,8 @@ cdef Memory _memory(ChainShape shape, Py_ssize_t most, char* work) noexcept nogi
     cdef Py_ssize_t table = shape.K * shape.stride
     m.score = <double*>work
     m.row = m.score + shape.max_length * (most + 1) * shape.stride
-    m.pairs = m.row + shape.stride
-    m.turned = m.pairs + table
+    m.buffer = m.row + shape.stride
+    m.turned = m.buffer + table
     m.low = <Py_ssize_t*>(m.turned + table)
     m.high = m.low + shape.max_length
     m.rest = m.high + shape.max_length
@@ -92,27 +93,6 @@ cdef int _read_costs(ChainShape shape, Py_ssize_t i, const double* cost, Py_ssiz
     return 0
 
 
-cdef const double* _table(ChainShape shape, const double* theta, Py_ssize_t L, Py_ssize_t v,
-                          double* buffer) noexcept nogil:
-    # Pair scores of positions v and v + 1.
-    cdef Py_ssize_t j, size = shape.K * shape.stride
-    cdef const double* shared
-    cdef const double* edges
-    if shape.edge_size:
-        edges = theta + shape.shared_size + L * shape.stride + v * size
-        if shape.transition < 0:
-            return edges
-        shared = theta + shape.transition
-        for j in range(size):
-            buffer[j] = shared[j] + edges[j]
-        return buffer
-    if shape.transition >= 0:
-        return theta + shape.transition
-    for j in range(size):
-        buffer[j] = 0
-    return buffer
-
-
 cdef inline void _shift(Py_ssize_t K, Py_ssize_t stride, const int* steps, Py_ssize_t c,
                         Py_ssize_t most, const double* row, double* score) noexcept nogil:
     # Entries of a row of count c to the rows of c + their state's cost.
@@ -122,11 +102,12 @@ cdef inline void _shift(Py_ssize_t K, Py_ssize_t stride, const int* steps, Py_ss
             score[(c + steps[t]) * stride + t] = row[t]
 
 
-cdef void _forward(const ss_kernel_table* kernels, ChainShape shape, const double* theta,
-                   Py_ssize_t L, Py_ssize_t most, Memory m) noexcept nogil:
+cdef void _forward(const ss_kernel_table* kernels, ChainShape shape, Py_ssize_t i,
+                   const double* theta, Py_ssize_t L, Py_ssize_t most, Memory m) noexcept nogil:
     cdef Py_ssize_t K = shape.K, stride = shape.stride, v, c, s, size = (most + 1) * stride
     cdef const double* unary = theta + shape.shared_size
     cdef const double* table
+    cdef Pairs pairs = chain_pairs(shape, i, theta, m.buffer)
     cdef double* before
     cdef double* score = m.score
     cdef double low, top
@@ -139,7 +120,7 @@ cdef void _forward(const ss_kernel_table* kernels, ChainShape shape, const doubl
             _shift(K, stride, m.steps, 0, most, m.row, score)
         else:
             before = score - size
-            table = _table(shape, theta, L, v - 1, m.pairs)
+            table = pair_table(pairs, v - 1, K * stride)
             for c in range(m.low[v - 1], m.high[v - 1] + 1):
                 kernels.range(1, before + c * stride, stride, K, 0, &low, &top)
                 if top == -INFINITY:    # no labeling has this count
@@ -169,18 +150,19 @@ cdef void _last_states(ChainShape shape, const double* theta, Py_ssize_t L, Py_s
         row += shape.stride
 
 
-cdef void _read_back(const ss_kernel_table* kernels, ChainShape shape, const double* theta,
-                     Py_ssize_t L, Py_ssize_t most, Memory m, int* labels,
+cdef void _read_back(const ss_kernel_table* kernels, ChainShape shape, Py_ssize_t i,
+                     const double* theta, Py_ssize_t L, Py_ssize_t most, Memory m, int* labels,
                      const double* values) noexcept nogil:
     # The states before, of all counts position by position: one turned table serves all.
     cdef Py_ssize_t K = shape.K, stride = shape.stride, v, c, s, t, rest
     cdef const double* unary
     cdef const double* table
     cdef const double* row
+    cdef Pairs pairs = chain_pairs(shape, i, theta, m.buffer)
     for v in range(L - 1, 0, -1):
         unary = theta + shape.shared_size + v * stride
         if v == L - 1 or shape.edge_size:
-            table = _table(shape, theta, L, v - 1, m.pairs)
+            table = pair_table(pairs, v - 1, K * stride)
             for s in range(K):
                 for t in range(K):
                     m.turned[t * stride + s] = table[s * stride + t]
@@ -209,7 +191,7 @@ cdef int best_per_count(const ss_kernel_table* kernels, ChainShape shape, Py_ssi
     cdef Py_ssize_t L = shape.offsets[i + 1] - shape.offsets[i]
     cdef Memory m = _memory(shape, most, work)
     _read_costs(shape, i, cost, L, most, m)
-    _forward(kernels, shape, theta, L, most, m)
+    _forward(kernels, shape, i, theta, L, most, m)
     _last_states(shape, theta, L, most, m, labels, values)
-    _read_back(kernels, shape, theta, L, most, m, labels, values)
+    _read_back(kernels, shape, i, theta, L, most, m, labels, values)
     return 0

@@ -118,7 +118,7 @@ cdef class TreeShape:
         forest.order = NULL if self.order_p == NULL else self.order_p + first
         forest.nodes = theta + self.shared_size
         forest.roots = theta + self.root if self.root >= 0 else NULL
-        forest.pairs.K, forest.pairs.stride = self.K, self.stride
+        forest.K, forest.stride = self.K, self.stride
         forest.pairs.shared = theta + self.transition if self.transition >= 0 else NULL
         forest.pairs.edges = forest.nodes + forest.n * self.stride if self.edge_size else NULL
         forest.pairs.buffer = <double*>buffer

@@ -5,8 +5,8 @@ from structsolve.kernels cimport ss_kernel_table
 
 
 cdef struct Forest:
-    # Scores of a forest's parts.  Rows have `pairs.stride` doubles, of which K count.
-    Py_ssize_t n            # nodes
+    # Scores of a forest's parts.  Rows have `stride` doubles, of which K count.
+    Py_ssize_t n, K, stride     # nodes, states
     const int* order        # parents before their children; NULL: 0, 1, ... n - 1
     const int* parent       # -1 at roots
     const int* edge         # which of the tables is that to the parent

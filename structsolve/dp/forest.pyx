@@ -9,7 +9,7 @@ nothing is subtracted, neither large numbers nor infinite ones.
 from libc.math cimport INFINITY
 from libc.string cimport memcpy, memset
 
-from structsolve.dp.heap cimport Candidate, pop, push
+from structsolve.dp.heap cimport Candidate, pop, push, runner_up
 from structsolve.dp.pairs cimport pair_row, pair_table
 from structsolve.kernels cimport ss_kernel_table
 
@@ -33,9 +33,10 @@ cdef double _upward(const ss_kernel_table* kernels, const Forest* forest, double
     # Unless they are NULL, messages[v] <- what v sends to its parent, and before[v] <- what the
     # parent had gathered until then; at roots, the best of the trees until then.
     # Returns the best score.
-    cdef Py_ssize_t K = forest.pairs.K, stride = forest.pairs.stride, j, v, s
+    cdef Py_ssize_t K = forest.K, stride = forest.stride, j, v, s
     cdef int parent
     cdef double total = 0
+    cdef const double* table
     cdef double* row = spare
     cdef double* up
     memcpy(belief, forest.nodes, forest.n * stride * sizeof(double))
@@ -59,8 +60,8 @@ cdef double _upward(const ss_kernel_table* kernels, const Forest* forest, double
         if before != NULL:
             memcpy(before + v * stride, up, stride * sizeof(double))
         # The padding of the beliefs is -inf, that of the tables 0.
-        kernels.maxdots(K, pair_table(&forest.pairs, forest.edge[v]), stride, stride,
-                        belief + v * stride, row)
+        table = pair_table(forest.pairs, forest.edge[v], K * stride)
+        kernels.maxdots(K, table, stride, stride, belief + v * stride, row)
         for s in range(K):
             up[s] += row[s]
     return total
@@ -69,7 +70,7 @@ cdef double _upward(const ss_kernel_table* kernels, const Forest* forest, double
 cdef inline int _choose(const ss_kernel_table* kernels, const Forest* forest, Py_ssize_t v,
                         const int* label, const double* belief, double* spare) noexcept nogil:
     # The first of the best states of v, given its parent's.
-    cdef Py_ssize_t K = forest.pairs.K, stride = forest.pairs.stride, s
+    cdef Py_ssize_t K = forest.K, stride = forest.stride, s
     cdef const double* own = belief + v * stride
     cdef const double* row
     cdef double top
@@ -80,7 +81,7 @@ cdef inline int _choose(const ss_kernel_table* kernels, const Forest* forest, Py
             if own[s] == top:
                 return <int>s
         return 0
-    row = pair_row(&forest.pairs, forest.edge[v], label[parent], spare)
+    row = pair_row(forest.pairs, forest.edge[v], label[parent], K, stride, spare)
     kernels.maxdots(1, row, stride, stride, own, &top)
     return <int>kernels.reach(K, own, row, 0, top)
 
@@ -88,7 +89,7 @@ cdef inline int _choose(const ss_kernel_table* kernels, const Forest* forest, Py
 cdef double forest_argmax(const ss_kernel_table* kernels, const Forest* forest, int* label,
                           char* work) noexcept nogil:
     cdef double* belief = <double*>work
-    cdef double* spare = belief + forest.n * forest.pairs.stride
+    cdef double* spare = belief + forest.n * forest.stride
     cdef Py_ssize_t j, v
     cdef double total = _upward(kernels, forest, belief, NULL, NULL, spare)
     for j in range(forest.n):
@@ -99,12 +100,13 @@ cdef double forest_argmax(const ss_kernel_table* kernels, const Forest* forest, 
 
 cdef void forest_max_marginals(const ss_kernel_table* kernels, const Forest* forest, double* out,
                                char* work) noexcept nogil:
-    cdef Py_ssize_t K = forest.pairs.K, stride = forest.pairs.stride, j, v, s
+    cdef Py_ssize_t K = forest.K, stride = forest.stride, j, v, s
     cdef double* belief = <double*>work
     cdef double* before = belief + forest.n * stride
     cdef double* messages = before + forest.n * stride
     cdef double* after = messages + forest.n * stride
     cdef double* zeros = after + forest.n * stride
+    cdef const double* table
     cdef double* above
     cdef double* up
     cdef double* row
@@ -128,8 +130,8 @@ cdef void forest_max_marginals(const ss_kernel_table* kernels, const Forest* for
             for s in range(K):
                 row[s] += up[s]
                 up[s] += messages[v * stride + s]
-            kernels.maxplus(K, row, pair_table(&forest.pairs, forest.edge[v]), stride, stride,
-                            zeros, above)
+            table = pair_table(forest.pairs, forest.edge[v], K * stride)
+            kernels.maxplus(K, row, table, stride, stride, zeros, above)
         for s in range(stride):
             out[v * stride + s] = belief[v * stride + s] + above[s] if s < K else 0
 
@@ -139,23 +141,16 @@ cdef void _branch(const Forest* forest, const double* belief, const int* label, 
                   Py_ssize_t* size) noexcept nogil:
     # The best labelings that leave `label` at a position from `deviation` on: the rest of it is
     # the best given what comes before, so that only the state there makes a difference.
-    cdef Py_ssize_t K = forest.pairs.K, stride = forest.pairs.stride, j, v, s, best
-    cdef const double* own
+    cdef Py_ssize_t K = forest.K, stride = forest.stride, j, v, best
     cdef const double* row
-    cdef double x, now, top
+    cdef double now, top
     cdef Candidate item
     for j in range(deviation, forest.n):
-        v = node_at(forest, j)
-        own, row = belief + v * stride, NULL
-        now = own[label[v]]
+        v, row = node_at(forest, j), NULL
         if forest.parent[v] >= 0:
-            row = pair_row(&forest.pairs, forest.edge[v], label[forest.parent[v]], spare)
-            now += row[label[v]]
-        best, top = 0, -INFINITY
-        for s in range(K):
-            x = own[s] if row == NULL else own[s] + row[s]
-            if x > top and (x < now or (x == now and s > label[v])):
-                best, top = s, x
+            row = pair_row(forest.pairs, forest.edge[v], label[forest.parent[v]], K, stride,
+                           spare)
+        best = runner_up(K, belief + v * stride, row, NULL, 1, 0, label[v], &top, &now)
         if top > -INFINITY:
             item.value, item.path, item.v, item.s = value + (top - now), path, <int>j, <int>best
             push(heap, size, item)
@@ -169,7 +164,7 @@ cdef Py_ssize_t forest_kbest(const ss_kernel_table* kernels, const Forest* fores
     # comes after s in the order of candidates; a heap holds the best of every set.
     cdef Py_ssize_t n = forest.n, size = 0, found, j, v
     cdef double* belief = <double*>work
-    cdef double* spare = belief + n * forest.pairs.stride
+    cdef double* spare = belief + n * forest.stride
     cdef int* label = labels
     cdef const int* path
     cdef Candidate item

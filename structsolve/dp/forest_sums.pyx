@@ -31,8 +31,8 @@ cdef Py_ssize_t sums_bytes(Py_ssize_t n, Py_ssize_t K, Py_ssize_t stride) noexce
 
 cdef Memory _memory(const Forest* forest, char* work) noexcept nogil:
     cdef Memory m
-    cdef Py_ssize_t rows = forest.n * forest.pairs.stride
-    cdef Py_ssize_t size = forest.pairs.K * forest.pairs.stride
+    cdef Py_ssize_t rows = forest.n * forest.stride
+    cdef Py_ssize_t size = forest.K * forest.stride
     m.belief = <double*>work
     m.before = m.belief + rows
     m.messages = m.before + rows
@@ -59,7 +59,7 @@ cdef inline double _normalise(Py_ssize_t K, double* row) noexcept nogil:
 cdef double _upward(const ss_kernel_table* kernels, const Forest* forest, SumTable* shared,
                     Memory m, bint keep) noexcept nogil:
     # The pass up; returns the log-partition.  `keep`: for a pass down.
-    cdef Py_ssize_t K = forest.pairs.K, stride = forest.pairs.stride, j, v, s
+    cdef Py_ssize_t K = forest.K, stride = forest.stride, size = K * stride, j, v, s
     cdef SumTable own
     cdef SumTable* table = shared
     cdef double* message = m.messages
@@ -81,7 +81,7 @@ cdef double _upward(const ss_kernel_table* kernels, const Forest* forest, SumTab
             total += log_sum_exp(K, m.belief + v * stride)
             continue
         if forest.pairs.edges != NULL:
-            own = sum_table(kernels, K, stride, pair_table(&forest.pairs, forest.edge[v]),
+            own = sum_table(kernels, K, stride, pair_table(forest.pairs, forest.edge[v], size),
                             m.exponentials)
             table = &own
         up = m.belief + parent * stride
@@ -168,7 +168,7 @@ cdef bint _factors(const ss_kernel_table* kernels, const SumTable* table, Py_ssi
 
 cdef int forest_marginals(const ss_kernel_table* kernels, const Forest* forest, Py_ssize_t i,
                           const Marginals* out, double* value, char* work) except -1 nogil:
-    cdef Py_ssize_t K = forest.pairs.K, stride = forest.pairs.stride, size = K * stride, j, v, s
+    cdef Py_ssize_t K = forest.K, stride = forest.stride, size = K * stride, j, v, s
     cdef Memory m = _memory(forest, work)
     cdef SumTable shared, own
     cdef SumTable* table = &shared
@@ -195,7 +195,7 @@ cdef int forest_marginals(const ss_kernel_table* kernels, const Forest* forest, 
                 m.after[parent * stride + s] += m.messages[v * stride + s]
             _normalise(K, row)
             if forest.pairs.edges != NULL:
-                own = sum_table(kernels, K, stride, pair_table(&forest.pairs, forest.edge[v]),
+                own = sum_table(kernels, K, stride, pair_table(forest.pairs, forest.edge[v], size),
                                 m.exponentials)
                 table = &own
             message_down(kernels, table, K, stride, row, above, m.spare)
@@ -235,7 +235,7 @@ cdef int forest_marginals(const ss_kernel_table* kernels, const Forest* forest, 
 cdef int forest_sample(const ss_kernel_table* kernels, const Forest* forest, Py_ssize_t i,
                        Py_ssize_t count, const double* uniforms, int* labels,
                        char* work) except -1 nogil:
-    cdef Py_ssize_t K = forest.pairs.K, stride = forest.pairs.stride, j, c, v, s
+    cdef Py_ssize_t K = forest.K, stride = forest.stride, j, c, v, s
     cdef Memory m = _memory(forest, work)
     cdef SumTable shared
     cdef double value
@@ -253,7 +253,8 @@ cdef int forest_sample(const ss_kernel_table* kernels, const Forest* forest, Py_
             for s in range(K):
                 weights[s] = m.belief[v * stride + s]
             if parent >= 0:
-                row = pair_row(&forest.pairs, forest.edge[v], label[parent], weights + stride)
+                row = pair_row(forest.pairs, forest.edge[v], label[parent], K, stride,
+                               weights + stride)
                 for s in range(K):
                     weights[s] += row[s]
             _proportions(kernels, K, stride, weights, weights)
@@ -266,11 +267,11 @@ cdef int forest_sample(const ss_kernel_table* kernels, const Forest* forest, Py_
 
 cdef double forest_entropy(const Forest* forest, const int* degree, const double* nodes,
                            const double* edges, Py_ssize_t n_edges) noexcept nogil:
-    cdef Py_ssize_t stride = forest.pairs.stride, v
+    cdef Py_ssize_t stride = forest.stride, v
     cdef double total
     if edges == NULL:
         return entropy(forest.n * stride, nodes)
-    total = entropy(n_edges * forest.pairs.K * stride, edges)
+    total = entropy(n_edges * forest.K * stride, edges)
     for v in range(forest.n):
         if degree[v] != 1:
             total -= (degree[v] - 1) * entropy(stride, nodes + v * stride)
@@ -281,14 +282,14 @@ cdef double forest_slope(const Forest* forest, const int* degree, const double* 
                          const double* b, Py_ssize_t n_edges, bint pairs,
                          double gamma) noexcept nogil:
     # States a and b hold the marginals of nodes, then those of edges.
-    cdef Py_ssize_t stride = forest.pairs.stride, v, rows = forest.n * stride
+    cdef Py_ssize_t stride = forest.stride, v, rows = forest.n * stride
     cdef int stuck = 0, ignored = 0
     cdef double found
     if not pairs:
         found = entropy_slope(rows, a, b, gamma, &stuck)
         return slope_at(found, gamma, stuck)
     # Where a node's state comes up or goes, so do those of its edges, and they outweigh it.
-    found = entropy_slope(n_edges * forest.pairs.K * stride, a + rows, b + rows, gamma, &stuck)
+    found = entropy_slope(n_edges * forest.K * stride, a + rows, b + rows, gamma, &stuck)
     for v in range(forest.n):
         if degree[v] == 0:
             found += entropy_slope(stride, a + v * stride, b + v * stride, gamma, &stuck)

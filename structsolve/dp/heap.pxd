@@ -1,4 +1,5 @@
 # The heap of Lawler's partition: the best labeling of every set that is still to be looked at.
+from libc.math cimport INFINITY
 
 
 cdef struct Candidate:
@@ -35,3 +36,35 @@ cdef inline Candidate pop(Candidate* heap, Py_ssize_t* size) noexcept nogil:
         down = 2 * j + 1
     heap[j] = item
     return first
+
+
+cdef inline bint _follows(double x, double top, double now, bint later) noexcept nogil:
+    return x > top and (x < now or (x == now and later))
+
+
+cdef inline Py_ssize_t runner_up(Py_ssize_t K, const double* before, const double* pairs,
+                                 const double* extra, Py_ssize_t step, double add,
+                                 Py_ssize_t taken, double* top, double* now) noexcept nogil:
+    # The state that comes after `taken`: best first, of equal ones the smaller first.  State s has
+    # before[s] + (pairs[s * step] + extra[s * step]) + add; extra, or both and add, may be NULL
+    # and 0.  top <- what it has, -inf where none comes after; now <- what `taken` has.
+    cdef Py_ssize_t s, best = 0
+    cdef double x, most = -INFINITY, own = before[taken]
+    if pairs == NULL:
+        for s in range(K):
+            if _follows(before[s], most, own, s > taken):
+                most, best = before[s], s
+    elif extra == NULL:
+        own = own + pairs[taken * step] + add
+        for s in range(K):
+            x = before[s] + pairs[s * step] + add
+            if _follows(x, most, own, s > taken):
+                most, best = x, s
+    else:
+        own = own + (pairs[taken * step] + extra[taken * step]) + add
+        for s in range(K):
+            x = before[s] + (pairs[s * step] + extra[s * step]) + add
+            if _follows(x, most, own, s > taken):
+                most, best = x, s
+    top[0], now[0] = most, own
+    return best

@@ -1,4 +1,5 @@
 # Steps of sum-product recursions: exponentials in range, and messages through tables of pairs.
+from libc.math cimport log
 from structsolve.kernels cimport ss_kernel_table
 
 cdef extern from *:
@@ -48,10 +49,22 @@ cdef int impossible(Py_ssize_t i) except -1 nogil
 # out = exp(x - shift), the largest 1.  False where the scaled form does not suit them.
 cdef bint exponentials(const ss_kernel_table* kernels, Py_ssize_t rows, const double* x,
                        Py_ssize_t stride, Py_ssize_t K, double* out, double* shift) noexcept nogil
-# Keep a row of messages, from `low` to `top`, in range; total gains the logarithm of what was
-# divided out.  False where that cannot be done.
-cdef bint rescale(double* row, Py_ssize_t stride, double low, double top,
-                  double* total) noexcept nogil
+
+
+cdef inline bint rescale(double* row, Py_ssize_t stride, double low, double top,
+                         double* total) noexcept nogil:
+    # Keep a row of messages, from `low` to `top`, in range; total gains the logarithm of what was
+    # divided out.  False where that cannot be done.
+    cdef Py_ssize_t s
+    if not (low >= TINY and top > 0):
+        return False
+    if SCALE <= top <= 1 / SCALE:
+        return True
+    total[0] += log(top)
+    for s in range(stride):
+        row[s] /= top
+    return low >= TINY * top
+
 
 # table[s, t] holds a score: out[t] <- log sum_s exp table[s, t]; the table is written over, `tops`
 # is a row.

@@ -55,19 +55,6 @@ cdef bint exponentials(const ss_kernel_table* kernels, Py_ssize_t rows, const do
     return True
 
 
-cdef bint rescale(double* row, Py_ssize_t stride, double low, double top,
-                  double* total) noexcept nogil:
-    cdef Py_ssize_t s
-    if not (low >= TINY and top > 0):
-        return False
-    if SCALE <= top <= 1 / SCALE:
-        return True
-    total[0] += log(top)
-    for s in range(stride):
-        row[s] /= top
-    return low >= TINY * top
-
-
 cdef void log_columns(const ss_kernel_table* kernels, Py_ssize_t K, Py_ssize_t stride,
                       double* table, double* tops, double* out) noexcept nogil:
     # Row by row: the largest of every column, then the exponentials.
