@@ -6,7 +6,8 @@ state axis, and then shifts every state's column by what the state costs.  A cos
 errors, at most one a position, takes O(L^2 K^2).
 """
 
-from libc.math cimport INFINITY, floor
+from libc.math cimport INFINITY
+from structsolve.dp.counts cimport check_most, count_steps
 from structsolve.dp.pairs cimport Pairs, pair_table
 from structsolve.kernels cimport ss_kernel_table
 
@@ -28,13 +29,7 @@ cdef Py_ssize_t counting_bytes(ChainShape shape, Py_ssize_t most) except -1:
     """Scratch memory of `best_per_count`."""
     needed = 8 * (shape.max_length * (most + 1) * shape.stride + (1 + 2 * shape.K) * shape.stride
                   + 2 * shape.max_length + most + 1) + 4 * shape.max_length * shape.K
-    # In Python integers, which do not overflow.
-    wanted = 8 * int(shape.max_length) * (int(most) + 1) * int(shape.stride)
-    if most < 0 or most >= 2**31 - 2 or wanted > 2**48:
-        raise ValueError(
-            f"most is {most}, expected at least 0 and few enough counts that one score for each of "
-            f"{shape.max_length} nodes, {shape.K} states and all counts fits into memory"
-        )
+    check_most(most, shape.max_length, shape.K, shape.stride)
     return needed + 64
 
 
@@ -52,40 +47,15 @@ cdef Memory _memory(ChainShape shape, Py_ssize_t most, char* work) noexcept nogi
     return m
 
 
-cdef int _no_count(Py_ssize_t i, Py_ssize_t v, Py_ssize_t s, double found) except -1 with gil:
-    raise ValueError(
-        f"example {i}, node {v}, state {s}: the cost is {found}, which is no count; expected an "
-        "integer of at least 0 (shift the costs of the node, or count agreements)"
-    )
-
-
-cdef int _not_on_nodes(Py_ssize_t i, double found) except -1 with gil:
-    raise ValueError(
-        f"example {i}: a part that is no state of a node costs {found}, expected 0: counts are "
-        "those of nodes"
-    )
-
-
 cdef int _read_costs(ChainShape shape, Py_ssize_t i, const double* cost, Py_ssize_t L,
                      Py_ssize_t most, Memory m) except -1 nogil:
     # Costs as integers, and the range of counts at each position.
     cdef Py_ssize_t v, s, least, largest, low = 0, high = 0
-    cdef Py_ssize_t edges = shape.shared_size + L * shape.stride
-    cdef double x
-    for s in range(shape.shared_size):
-        if cost[s] != 0:
-            return _not_on_nodes(i, cost[s])
-    for s in range(edges, edges + (L - 1) * shape.edge_size):
-        if cost[s] != 0:
-            return _not_on_nodes(i, cost[s])
-    cost += shape.shared_size
+    count_steps(i, cost, shape.shared_size, L, shape.K, shape.stride, (L - 1) * shape.edge_size,
+                most, m.steps)
     for v in range(L):
         least, largest = most + 1, 0
         for s in range(shape.K):
-            x = cost[v * shape.stride + s]
-            if not (x >= 0 and x < INFINITY and floor(x) == x):
-                return _no_count(i, v, s, x)
-            m.steps[v * shape.K + s] = <int>x if x <= most else <int>(most + 1)
             least = min(least, m.steps[v * shape.K + s])
             largest = max(largest, m.steps[v * shape.K + s])
         low, high = min(low + least, most + 1), min(high + largest, most)

@@ -1,4 +1,4 @@
-"""Max-product on trees as an oracle: best label, k best, max-marginals."""
+"""Max-product on trees as an oracle: best label, k best, max-marginals, best label per count."""
 
 cimport cython
 from structsolve.dp.forest cimport (
@@ -7,6 +7,7 @@ from structsolve.dp.heap cimport Candidate
 from structsolve.kernels cimport ss_kernel_table, ss_kernels
 from structsolve.operators cimport Oracle
 
+from structsolve.plugins.tree._counting cimport best_per_count, counting_bytes
 from structsolve.plugins.tree._shape cimport TreeShape
 
 
@@ -35,6 +36,7 @@ cdef class TreeOracle(Oracle):
         self.kernels = ss_kernels(shape.stride)
         self.has_kbest = True
         self.has_max_marginals = True
+        self.has_counts = True
         self.work_bytes = (shape.buffer_bytes()
                            + forest_bytes(shape.max_nodes, shape.K, shape.stride))
 
@@ -63,3 +65,11 @@ cdef class TreeOracle(Oracle):
         return forest_kbest(self.kernels, &forest, k, labels, values,
                             <Candidate*>(work + self.work_bytes),
                             work + self.shape.buffer_bytes())
+
+    cpdef Py_ssize_t counts_bytes(self, Py_ssize_t most) except -1:
+        return counting_bytes(self.shape, most)
+
+    cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
+                           Py_ssize_t most, int* labels, double* values,
+                           char* work) except -1 nogil:
+        return best_per_count(self.kernels, self.shape, i, theta, cost, most, labels, values, work)
