@@ -24,8 +24,8 @@ class TreePolytopes(Polytopes):
 
     exact = True
     note = (
-        "integral: marginals of nodes and edges that agree locally are those of a distribution over "
-        "labelings where the graph has no cycle"
+        "integral: marginals of nodes and edges that agree locally are those of a distribution "
+        "over labelings where the graph has no cycle"
     )
 
     def __init__(self, space: Any, examples: Any):

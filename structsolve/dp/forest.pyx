@@ -173,6 +173,8 @@ cdef Py_ssize_t forest_kbest(const ss_kernel_table* kernels, const Forest* fores
     for j in range(n):
         v = node_at(forest, j)
         label[v] = _choose(kernels, forest, v, label, belief, spare)
+    if not values[0] > -INFINITY:
+        return 1
     item.v = 0
     for found in range(1, k):
         _branch(forest, belief, label, values[found - 1], <int>(found - 1), item.v, spare, heap,
