@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from .hookspecs import Named, hookimpl
 from .structure import NodeSpace
 
@@ -78,6 +80,17 @@ def structsolve_surrogates():
         Named("sparsemap", surrogates.SparseMAP, "squared norm of the node marginals"),
         Named("max-min", surrogates.MaxMin, "max-min margin (M4N)"),
         Named("micro-f1", surrogates.MicroF1, "micro-f1 or micro-f1:BACKGROUND, 1 - F1"),
+    ]
+
+
+@hookimpl
+def structsolve_lp_backends():
+    from .lp import Cvxpy, Highs
+
+    return [
+        Named("lp", Highs, "linear programs by HiGHS, warm"),
+        Named("ilp", partial(Highs, integer=True), "integer programs by HiGHS"),
+        Named("cvxpy", Cvxpy, "cvxpy:SOLVER, linear programs by any solver that cvxpy finds"),
     ]
 
 

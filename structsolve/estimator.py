@@ -59,6 +59,10 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         Passes over the data at most.
     tol : float, default=1e-3
         Stop at a certified duality gap of ``tol`` times the primal.
+    oracle : str or structsolve.lp.Backend, optional
+        Solve linear programs over the structure's polytope in place of its own oracle, in training
+        and prediction: "lp" (HiGHS), "cvxpy:SOLVER" (any that cvxpy finds), "ilp" (integer
+        programs), or what a plugin brings.
     fit_intercept : bool, default=True
         Learn one bias per class, as the weight of a constant feature.
     penalize_intercept : bool, default=True
@@ -136,6 +140,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         surrogate: Any = "margin",
         loss: Any = "hamming",
         solver: Any = "bcfw",
+        oracle: Any = None,
         alpha: float = 1e-3,
         max_iter: int = 100,
         tol: float = 1e-3,
@@ -158,6 +163,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         self.surrogate = surrogate
         self.loss = loss
         self.solver = solver
+        self.oracle = oracle
         self.alpha = alpha
         self.max_iter = max_iter
         self.tol = tol
@@ -227,6 +233,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             self.penalize_intercept,
             kernel=kernel,
             dense=given_dense(X),
+            oracle=self.oracle,
         )
         fingerprint = ""
         if self.warm_start or self.checkpoint is not None:
@@ -277,7 +284,13 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             space, run = self.space_, self._partial
         examples = space.pack(X, y, sample_weight)
         problem = Problem(
-            space, examples, self.loss, self.surrogate, self.penalize_intercept, gram=False
+            space,
+            examples,
+            self.loss,
+            self.surrogate,
+            self.penalize_intercept,
+            gram=False,
+            oracle=self.oracle,
         )
         if run is None:
             run = solver.start(self._start(problem, self._generator(), self._warm_weights(space)))
@@ -411,6 +424,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             "surrogate": repr(self.surrogate),
             "loss": repr(self.loss),
             "solver": [solver.name, repr(solver)],
+            "oracle": getattr(self.oracle, "name", self.oracle),
             "intercept": [self.fit_intercept, self.penalize_intercept],
             "random_state": repr(self.random_state),
             "kernel": repr(self._kernel()),

@@ -99,10 +99,12 @@ def _kernel(value: Any, given: Any) -> Any:
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to ``path``, atomically; see :meth:`StructuredSVM.save`."""
     params = {
-        k: None if k == "kernel" and callable(v) else _plain(v, k)
+        k: None if k == "oracle" or (k == "kernel" and callable(v)) else _plain(v, k)
         for k, v in model.get_params(deep=False).items()
         if k not in _TRANSIENT
     }
+    # A backend's name makes it again.
+    params["oracle"] = getattr(model.oracle, "name", model.oracle)
     if callable(model.kernel):
         params["kernel"] = {"__function__": _importable(model.kernel)}
     structure = model.space_.structure

@@ -43,6 +43,8 @@ class Problem:
         move then holds dual variables (:mod:`structsolve.kernel_design`).
     dense : bool, default=False
         Hand features to the kernel as a dense array, also where packing has made them sparse.
+    oracle : str or structsolve.lp.Backend, optional
+        A solver of linear programs over the structure's polytope, in place of its own oracle.
 
     Attributes
     ----------
@@ -78,6 +80,7 @@ class Problem:
         gram: bool = True,
         kernel: Kernel | None = None,
         dense: bool = False,
+        oracle: Any = None,
     ):
         if kernel is None:
             examples = replace(examples, nodes=sparsify(examples.nodes))
@@ -89,7 +92,7 @@ class Problem:
             if kernel is None
             else kernel_potentials(space, examples, kernel, dense, penalize_intercept)
         )
-        self.oracle = ask_oracle(space, examples)
+        self.oracle = ask_oracle(space, examples, oracle)
         self.parts = ask_parts(space, examples)
         self.loss = ask_loss(space, examples, loss)
         if isinstance(surrogate, str):
@@ -176,10 +179,14 @@ def _nbytes(X: Any) -> int:
     return int(X.nbytes)
 
 
-def ask_oracle(space: Space, examples: Examples) -> Any:
-    """Return the oracle that a plugin gives for this space."""
+def ask_oracle(space: Space, examples: Examples, oracle: Any = None) -> Any:
+    """Return the oracle that a plugin gives for this space, or that of an LP backend."""
     from .operators import Oracle
 
+    if oracle is not None:
+        from .lp import program_oracle
+
+        return program_oracle(space, examples, oracle)
     return _required("structsolve_oracle", Oracle, space, examples=examples)
 
 
