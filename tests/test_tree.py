@@ -165,7 +165,7 @@ def test_against_enumeration(variant):
 
 
 @pytest.mark.slow
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 6), st.integers(1, 3), st.sampled_from(KINDS))
 def test_any_forest(seed, n, k, kind):
     rng = np.random.default_rng(seed)
@@ -269,7 +269,7 @@ def test_the_polytope_has_the_labelings_as_vertices(variant):
     for n, k in [(1, 3), (4, 2), (6, 3), (9, 2)]:
         case = Case(random_parents(n, rng), k, *variant)
         polytopes = tree.structsolve_polytope(case.space, case.examples)
-        assert polytopes.exact and "no cycle" in polytopes.note
+        assert polytopes.exact and "forest" in polytopes.note
         polytope = polytopes.build(0)
         for kind in ("normal", "ties", "huge"):
             theta = case.theta(kind, rng)

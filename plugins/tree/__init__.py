@@ -16,9 +16,13 @@ def structsolve_structures():
 @hookimpl
 def structsolve_oracle(space, examples):
     if isinstance(space, TreeSpace):
+        from structsolve.lp import Highs, LinearDecoder
+
         from ._oracle import TreeOracle
 
-        return TreeOracle(space.shape(examples))
+        # Constraints across the whole labeling are two more rows of a linear program.
+        decoder = LinearDecoder(structsolve_polytope(space, examples), Highs())
+        return TreeOracle(space.shape(examples), decoder)
 
 
 @hookimpl
@@ -42,4 +46,5 @@ def structsolve_polytope(space, examples):
     if isinstance(space, TreeSpace):
         from .polytope import TreePolytopes
 
-        return TreePolytopes(space, examples)
+        parents = examples.topology["parents"]
+        return TreePolytopes(space.layout, examples.offsets, parents)
