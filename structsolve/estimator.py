@@ -243,8 +243,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         if self.warm_start and hasattr(run, "continue_at"):
             self._run = (fingerprint, run)
         self.memory_ = run.memory()
-        model = outcome.w if kernel is None else KernelModel.of(problem, outcome.w)
-        self._finish(space, outcome, X, model)
+        self._finish(space, outcome, X, self._model(problem, outcome.w))
         return self
 
     @available_if(_is_incremental)
@@ -422,8 +421,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             X_val, y_val = validation
 
             def score(w: np.ndarray) -> float:
-                model = w if problem.kernel is None else KernelModel.of(problem, w)
-                return self._score(problem.space, model, X_val, y_val)
+                return self._score(problem.space, self._model(problem, w), X_val, y_val)
 
             check = Validation(score, self.n_iter_no_change if self.early_stopping else 0)
         return drive(
@@ -437,6 +435,11 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             checkpoint=self.checkpoint,
             fingerprint=fingerprint,
         )
+
+    @staticmethod
+    def _model(problem: Problem, w: np.ndarray) -> np.ndarray | KernelModel:
+        """What scores new examples as w scores those of the problem."""
+        return problem.model_weights(w) if problem.kernel is None else KernelModel.of(problem, w)
 
     def _finish(
         self, space: Any, outcome: Outcome, X: Any, w: np.ndarray | KernelModel, warn: bool = True

@@ -43,6 +43,8 @@ class Problem:
         move then holds dual variables (:mod:`structsolve.kernel_design`).
     dense : bool, default=False
         Hand features to the kernel as a dense array, also where packing has made them sparse.
+    node_scale : array of the node block's shape, optional
+        Factors of the node parts' scores; w is penalised before they multiply it.
 
     Attributes
     ----------
@@ -78,6 +80,7 @@ class Problem:
         gram: bool = True,
         kernel: Kernel | None = None,
         dense: bool = False,
+        node_scale: Any = None,
     ):
         if kernel is None:
             examples = replace(examples, nodes=sparsify(examples.nodes))
@@ -85,9 +88,9 @@ class Problem:
         self.space, self.examples = space, examples
         self.kernel = kernel
         self.potentials = (
-            linear_potentials(space, examples, gram)
+            linear_potentials(space, examples, gram, node_scale)
             if kernel is None
-            else kernel_potentials(space, examples, kernel, dense, penalize_intercept)
+            else kernel_potentials(space, examples, kernel, dense, penalize_intercept, node_scale)
         )
         self.oracle = ask_oracle(space, examples)
         self.parts = ask_parts(space, examples)
@@ -112,6 +115,17 @@ class Problem:
             last = layout.node_start + (layout.node_rows - 1) * layout.node_size
             self.penalty[last : last + layout.node_size] = 0
 
+    def model_weights(self, w: np.ndarray) -> np.ndarray:
+        """Return the weights that score new examples without ``node_scale``, from a solver's w."""
+        scale = self.potentials.node_scale
+        if scale is None:
+            return w
+        layout = self.potentials.layout
+        folded = w.copy()
+        rows = folded[layout.node_start :][: layout.node_rows * layout.node_size]
+        rows.reshape(layout.node_rows, layout.node_size)[...] *= scale
+        return folded
+
     def regulariser(self, w: np.ndarray, alpha: float) -> float:
         """Return ``alpha/2 ||w||^2`` over the penalised coordinates."""
         if self.penalty is None:
@@ -130,7 +144,9 @@ class Problem:
         return self.regulariser(w, alpha) + float(self.weights @ bounds), calls
 
 
-def linear_potentials(space: Space, examples: Examples, gram: bool) -> LinearPotentials:
+def linear_potentials(
+    space: Space, examples: Examples, gram: bool, node_scale: Any = None
+) -> LinearPotentials:
     """Return potentials whose w are weights of features."""
     from .potentials import LinearPotentials
 
@@ -139,11 +155,16 @@ def linear_potentials(space: Space, examples: Examples, gram: bool) -> LinearPot
         # As much again as the packed features and one dense dual variable of all nodes.
         duals = 8 * int(examples.offsets[-1]) * space.layout.node_size
         budget = _nbytes(examples.nodes) + duals
-    return LinearPotentials(examples, space.layout, budget)
+    return LinearPotentials(examples, space.layout, budget, node_scale=node_scale)
 
 
 def kernel_potentials(
-    space: Space, examples: Examples, kernel: Kernel, dense: bool, penalize_intercept: bool
+    space: Space,
+    examples: Examples,
+    kernel: Kernel,
+    dense: bool,
+    penalize_intercept: bool,
+    node_scale: Any = None,
 ) -> LinearPotentials:
     """Return potentials whose w holds dual variables of nodes, and their scores."""
     from .kernel_design import KernelDesign, kernel_layout
@@ -165,7 +186,8 @@ def kernel_potentials(
     design = KernelDesign(X, kernel, examples.offsets, layout.node_size, bias)
     # Whether they are kept must not depend on the cache: the last bits of an answer do on this.
     budget = KERNEL_GRAM_BYTES * X.shape[0]
-    return LinearPotentials(examples, kernel_layout(layout, X.shape[0]), budget, nodes=design)
+    inner = kernel_layout(layout, X.shape[0])
+    return LinearPotentials(examples, inner, budget, nodes=design, node_scale=node_scale)
 
 
 def _nbytes(X: Any) -> int:

@@ -142,11 +142,13 @@ def exact_steps(steps: str, problem: Problem) -> bool:
         and potentials.max_nodes <= 1
         and not potentials.shared_size
         and not potentials.edge_size
+        # The projection onto the simplex is exact where every label has features of one length.
+        and potentials.node_scale is None
     )
     if steps == "exact" and not can:
         raise ValueError(
             "BCFW: steps='exact' needs a structure whose labels share no parts, such as "
-            f"'multiclass', and a loss that decomposes; {problem.space.structure.name!r} with "
+            f"'multiclass', none of them scaled, and a loss that decomposes; {problem.space.structure.name!r} with "
             f"{type(problem.loss).__name__} has none; use steps='pairwise'"
         )
     return can and steps in ("auto", "exact")
