@@ -219,15 +219,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         solver = self._solver()
         if kernel is not None:
             solver.check_kernel()
-        problem = Problem(
-            space,
-            examples,
-            self.loss,
-            self.surrogate,
-            self.penalize_intercept,
-            kernel=kernel,
-            dense=given_dense(X),
-        )
+        problem = self._problem(space, examples, kernel, given_dense(X))
         fingerprint = ""
         if self.warm_start or self.checkpoint is not None:
             fingerprint = fingerprint_of(problem, self._settings(solver))
@@ -388,6 +380,17 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
                 )
             return None
         return Kernel(self.kernel, self.kernel_params, self.cache_size)
+
+    def _problem(self, space: Any, examples: Any, kernel: Kernel | None, dense: bool) -> Problem:
+        return Problem(
+            space,
+            examples,
+            self.loss,
+            self.surrogate,
+            self.penalize_intercept,
+            kernel=kernel,
+            dense=dense,
+        )
 
     def _start(self, problem: Problem, rng: np.random.Generator, w: Any) -> Start:
         return Start(problem, float(self.alpha), rng, self.n_jobs or 1, w, float(self.tol))

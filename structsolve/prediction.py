@@ -213,13 +213,16 @@ class PredictionMixin(DistributionMixin):
         labels, _ = decode(
             potentials, oracle, w, examples.offsets, examples.label_offsets, {}, self.n_jobs
         )
-        loss = ask_loss(space, examples, self.loss)
+        loss = ask_loss(space, examples, self._scored_loss(space))
         from .sweep import losses
 
         values = losses(loss, labels, examples.label_offsets)
         sizes = np.ones(examples.n) if loss.averaged else np.diff(examples.label_offsets)
         weights = examples.sample_weight
         return float(1 - (weights @ values) / (weights @ sizes))
+
+    def _scored_loss(self, space: Any) -> Any:
+        return self.loss
 
     def _refuse_impossible(self, scores: np.ndarray) -> None:
         impossible = np.flatnonzero(scores == -np.inf)

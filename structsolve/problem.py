@@ -213,9 +213,14 @@ def ask_parts(space: Space, examples: Examples) -> Any:
 
 
 def ask_loss(space: Space, examples: Examples, loss: Any) -> Any:
-    """Return the native loss called ``loss`` against the labels of ``examples``."""
+    """Return the native loss called ``loss`` against the labels of ``examples``.
+
+    An object with ``bind(space, examples)`` makes its own.
+    """
     from .operators import Loss
 
+    if hasattr(loss, "bind"):
+        return loss.bind(space, examples)
     found = registry.default().ask(
         "structsolve_loss", Loss, space=space, examples=examples, loss=loss
     )

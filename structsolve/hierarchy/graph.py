@@ -158,3 +158,39 @@ class Hierarchy:
             seen.add(node)
             node = above[node]
         return node
+
+
+def intervals(
+    hierarchy: Hierarchy, alpha: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Leaves of a tree in depth-first order, and per node which of them are below it.
+
+    Returns
+    -------
+    first, last : ndarray of int32
+        Of each node; a leaf is below itself.
+    leaf : ndarray of int32
+        Node numbers of the leaves in that order.
+    down : ndarray of float64
+        Sum of ``alpha`` from the root to each node.
+    """
+    parent = hierarchy.parent
+    counts = np.zeros(hierarchy.n_nodes, dtype=np.int64)
+    counts[hierarchy.leaves] = 1
+    for level in hierarchy.levels[:0:-1]:
+        np.add.at(counts, parent[level], counts[level])
+    first = np.zeros(hierarchy.n_nodes, dtype=np.int64)
+    down = np.array(alpha, dtype=np.float64)
+    roots = hierarchy.levels[0]
+    first[roots] = np.cumsum(counts[roots]) - counts[roots]
+    for level in hierarchy.levels[1:]:
+        level = level[np.argsort(parent[level], kind="stable")]
+        above = parent[level]
+        before = np.cumsum(counts[level]) - counts[level]
+        opens = np.append(True, above[1:] != above[:-1])
+        start = np.maximum.accumulate(np.where(opens, before, 0))
+        first[level] = first[above] + before - start
+        down[level] += down[above]
+    leaf = np.empty(len(hierarchy.leaves), dtype=np.int32)
+    leaf[first[hierarchy.leaves]] = hierarchy.leaves
+    return first.astype(np.int32), (first + counts).astype(np.int32), leaf, down
