@@ -208,8 +208,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
                 "X with one column per training node"
             )
         rng = self._generator()
-        structure = registry.get_structure(self.structure)
-        space = structure.make_space(X, y, fit_intercept=bool(self.fit_intercept))
+        space = self._make_space(X, y)
         examples = space.pack(X, y, sample_weight)
         if self.early_stopping and validation is None:
             X, y, sample_weight, validation = hold_out(
@@ -261,15 +260,12 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         if self._kernel() is not None:
             solver.check_kernel()
         if not hasattr(self, "space_") or getattr(self, "_partial", None) is None:
-            structure = registry.get_structure(self.structure)
-            space = structure.make_space(X, y, classes, bool(self.fit_intercept))
+            space = self._make_space(X, y, classes)
             run = None
         else:
             space, run = self.space_, self._partial
         examples = space.pack(X, y, sample_weight)
-        problem = Problem(
-            space, examples, self.loss, self.surrogate, self.penalize_intercept, gram=False
-        )
+        problem = self._problem(space, examples, None, False, gram=False)
         if run is None:
             run = solver.start(self._start(problem, self._generator(), self._warm_weights(space)))
             history: list[dict[str, Any]] = []
@@ -279,7 +275,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         outcome = drive(run, 1, 0.0, description="partial_fit")
         outcome.history[0]["pass"] = len(history) + 1
         outcome.history = history + outcome.history
-        self._finish(space, outcome, X, outcome.w, warn=False)
+        self._finish(space, outcome, X, self._model(problem, outcome.w), warn=False)
         self._partial = run
         return self
 
@@ -309,6 +305,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             worker.set_params(alpha=alpha).fit(X, y, sample_weight, validation)
             model = clone(self).set_params(alpha=alpha)
             model._become_fitted(worker.space_, None, worker._w)
+            model._take_extra_arrays(worker._extra_arrays())
             model.history_, model.n_iter_ = worker.history_, worker.n_iter_
             model.stop_reason_ = worker.stop_reason_
             if hasattr(worker, "feature_names_in_"):
@@ -381,18 +378,26 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             return None
         return Kernel(self.kernel, self.kernel_params, self.cache_size)
 
-    def _problem(self, space: Any, examples: Any, kernel: Kernel | None, dense: bool) -> Problem:
+    def _make_space(self, X: Any, y: Any, classes: Any = None) -> Any:
+        structure = registry.get_structure(self.structure)
+        return structure.make_space(X, y, classes, bool(self.fit_intercept))
+
+    def _problem(
+        self, space: Any, examples: Any, kernel: Kernel | None, dense: bool, gram: bool = True
+    ) -> Problem:
         return Problem(
             space,
             examples,
             self.loss,
             self.surrogate,
             self.penalize_intercept,
+            gram=gram,
             kernel=kernel,
             dense=dense,
         )
 
     def _start(self, problem: Problem, rng: np.random.Generator, w: Any) -> Start:
+        w = None if w is None else problem.solver_weights(w)
         return Start(problem, float(self.alpha), rng, self.n_jobs or 1, w, float(self.tol))
 
     def _warm_weights(self, space: Any) -> np.ndarray | None:
@@ -418,7 +423,9 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             "kernel": repr(self._kernel()),
         }
 
-    def _drive(self, run: Any, validation: Any, fingerprint: str) -> Outcome:
+    def _drive(
+        self, run: Any, validation: Any, fingerprint: str, tol: float | None = None
+    ) -> Outcome:
         problem, check = run.given.problem, None
         if validation is not None:
             X_val, y_val = validation
@@ -430,7 +437,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         return drive(
             run,
             int(self.max_iter),
-            float(self.tol),
+            float(self.tol if tol is None else tol),
             verbose=self.verbose,
             description=getattr(problem.space.structure, "name", "fit"),
             callbacks=self.callbacks,
@@ -461,6 +468,21 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+    #: Fitted attributes, arrays of one number per node part, that files keep beside the weights.
+    _extras: tuple[str, ...] = ()
+
+    def _extra_arrays(self) -> dict[str, np.ndarray]:
+        return {name: getattr(self, name) for name in self._extras}
+
+    def _take_extra_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        for name in self._extras:
+            if arrays[name].shape != self.space_.layout.node.shape:
+                raise ValueError(
+                    f"{name} has shape {arrays[name].shape}, expected "
+                    f"{self.space_.layout.node.shape}"
+                )
+            setattr(self, name, arrays[name])
 
     def _become_fitted(self, space: Any, coef: Any, w: Any = None) -> None:
         layout = space.layout

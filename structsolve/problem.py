@@ -118,13 +118,23 @@ class Problem:
     def model_weights(self, w: np.ndarray) -> np.ndarray:
         """Return the weights that score new examples without ``node_scale``, from a solver's w."""
         scale = self.potentials.node_scale
+        return w if scale is None else self._times(w, scale)
+
+    def solver_weights(self, w: np.ndarray) -> np.ndarray:
+        """Return what a solver moves where :meth:`model_weights` are w; 0 where the factor is."""
+        scale = self.potentials.node_scale
         if scale is None:
             return w
+        inverse = np.zeros_like(scale)
+        np.divide(1, scale, out=inverse, where=scale > 0)
+        return self._times(w, inverse)
+
+    def _times(self, w: np.ndarray, factors: np.ndarray) -> np.ndarray:
         layout = self.potentials.layout
-        folded = w.copy()
-        rows = folded[layout.node_start :][: layout.node_rows * layout.node_size]
-        rows.reshape(layout.node_rows, layout.node_size)[...] *= scale
-        return folded
+        found = w.copy()
+        rows = found[layout.node_start :][: layout.node_rows * layout.node_size]
+        rows.reshape(layout.node_rows, layout.node_size)[...] *= factors
+        return found
 
     def regulariser(self, w: np.ndarray, alpha: float) -> float:
         """Return ``alpha/2 ||w||^2`` over the penalised coordinates."""
