@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from . import registry
 from .estimator import StructuredSVM
@@ -304,7 +306,16 @@ n_iter_no_change, callbacks, checkpoint, n_jobs, random_state, verbose
         self.log_node_weights_ = NodeWeights.of(found.weights).log
         self.memory_ = found.memory
         outcome = Outcome(found.w, found.history, found.reason)
-        self._finish(space, outcome, X, found.problem.model_weights(found.w))
+        self._finish(space, outcome, X, found.problem.model_weights(found.w), warn=False)
+        last = found.history[-1]
+        if found.reason == "max_iter" and last["joint_gap"] is not None:
+            warnings.warn(
+                f"stopped after max_alternations={self.max_alternations} with a relative joint gap "
+                f"of {last['joint_gap'] / max(abs(last['objective']), 1e-300):.2g}, tol is "
+                f"{self.tol:g}; raise max_alternations, max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         return self
 
     # -- files ----------------------------------------------------------------------------------

@@ -124,10 +124,12 @@ def alternate(
             reason = outcome.reason
             break
         # Without a dual there is nothing but the progress to go by.
-        if relative <= tol or (np.isinf(relative) and gained <= 0.1 * tol * abs(after)):
+        blind = np.isinf(relative)
+        stalled = blind and inner <= INNER * tol and gained <= 0.1 * tol * abs(after)
+        if relative <= tol or stalled:
             reason = "converged"
             break
-        inner = min(max(INNER * min(relative, 1.0), INNER * tol), inner)
+        inner = min(inner, max(INNER * (inner if blind else relative), INNER * tol))
     scale = np.sqrt(weights)
     problem = make(scale)
     return Alternation(problem, problem.solver_weights(U), weights, history, reason, run.memory())
@@ -139,7 +141,7 @@ def first_weights(hierarchy: Hierarchy) -> np.ndarray:
 
     if hierarchy.is_tree:
         return np.maximum(rho_tree(hierarchy, 2.0).values, 1e-12)
-    return np.full(hierarchy.n_nodes, 1 / len(hierarchy.levels))
+    return np.full(hierarchy.n_nodes, 1 / np.diff(hierarchy.paths.indptr).max())
 
 
 def node_squares(problem: Problem, U: np.ndarray) -> np.ndarray:

@@ -53,15 +53,6 @@ def power(hierarchy: Hierarchy, rho: float, directional: bool, top: float) -> np
     return _solve(cp.Minimize(cp.sum(powers)), alpha, [*constraints, cone], top)
 
 
-def shared(hierarchy: Hierarchy, squares: np.ndarray) -> np.ndarray:
-    """Return weights of least ``sum squares / alpha``, sums over leaves and ancestors at most 1."""
-    import cvxpy as cp
-
-    alpha = cp.Variable(hierarchy.n_nodes, nonneg=True)
-    goal = cp.sum(cp.multiply(squares / squares.sum(), cp.inv_pos(alpha)))
-    return _solve(cp.Minimize(goal), alpha, [hierarchy.paths @ alpha <= 1], 1.0)
-
-
 def _constraints(hierarchy: Hierarchy, alpha: Any, directional: bool, top: float) -> list[Any]:
     sums = hierarchy.paths @ alpha
     found = [sums == 1] if top == 1 else [sums >= 1, sums <= top]

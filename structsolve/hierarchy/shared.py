@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from . import programs
 from .graph import Hierarchy
+
+# Newton steps, and the relative gap that ends them, where the hierarchy is no tree.
+STEPS = 200
+GAP = 1e-10
 
 
 def shared_weights(hierarchy: Any, squares: Any) -> np.ndarray:
@@ -51,9 +54,7 @@ def shared_weights(hierarchy: Any, squares: Any) -> np.ndarray:
         )
     if hierarchy.is_tree:
         return _tree(hierarchy, np.sqrt(squares))
-    if not squares.any():
-        squares = np.ones_like(squares)
-    return programs.shared(hierarchy, squares)
+    return _graph(hierarchy, squares)
 
 
 def _tree(hierarchy: Hierarchy, norms: np.ndarray) -> np.ndarray:
@@ -80,6 +81,51 @@ def _tree(hierarchy: Hierarchy, norms: np.ndarray) -> np.ndarray:
         left[inner] = left[above] * (1 - share[above])
         alpha[level] = left[level] * share[level]
     return alpha
+
+
+def _graph(hierarchy: Hierarchy, squares: np.ndarray) -> np.ndarray:
+    """Newton's method on the dual, ``2 sum sqrt(squares (P' lam)) - sum lam`` over ``lam > 0``.
+
+    P has a row per leaf.  The best weights for lam are ``sqrt(squares / (P' lam))``; divided by
+    their largest sum they are feasible, and show how far lam is from the optimum.
+    """
+    import scipy.sparse as sp
+    from scipy.sparse.linalg import splu
+
+    P = hierarchy.paths
+    # Every leaf must need some weight, or its multiplier is zero.
+    top = squares.max(initial=0.0)
+    s = np.sqrt(squares / top if top > 0 else np.ones_like(squares))
+    s = np.maximum(s, 1e-12)
+    lam = np.full(P.shape[0], s.sum() ** 2 / P.shape[0])
+    best, least = np.zeros(len(s)), np.inf
+
+    def dual(lam: np.ndarray) -> float:
+        return float(2 * (s * np.sqrt(P.T @ lam)).sum() - lam.sum())
+
+    value = dual(lam)
+    for _ in range(STEPS):
+        q = P.T @ lam
+        alpha = s / np.sqrt(q)
+        sums = P @ alpha
+        feasible = alpha / sums.max()
+        cost = float((s * s / feasible).sum())
+        if cost < least:
+            best, least = feasible, cost
+        if least - value <= GAP * least:
+            break
+        H = sp.csc_matrix(P.multiply(0.5 * alpha / q) @ P.T)
+        step = splu(H + sp.diags(1e-14 * H.diagonal())).solve(sums - 1)
+        falling = step < 0
+        reach = 0.95 * float((-lam[falling] / step[falling]).min(initial=np.inf))
+        t, slope = min(1.0, reach), float(step @ (sums - 1))
+        while t > 1e-12 and dual(lam + t * step) < value + 1e-4 * t * slope:
+            t *= 0.5
+        if t <= 1e-12:
+            break
+        lam = lam + t * step
+        value = dual(lam)
+    return best
 
 
 def penalty(squares: np.ndarray, alpha: np.ndarray) -> float:
