@@ -41,8 +41,32 @@ def structsolve_parts(space, examples):
 
 
 @hookimpl
+def structsolve_projection(space, examples, regularizer):
+    # To count the closed sets of a graph is #P-hard: there is no entropy of them.
+    if not isinstance(space, DagSpace) or regularizer != "entropy":
+        return None
+    shape = space.shape(examples)
+    if shape.single:
+        from ._leaf_projection import LeafSoftmax
+
+        return LeafSoftmax(shape)
+    if shape.forest:
+        from ._projections import ForestSumProduct
+
+        return ForestSumProduct(shape)
+
+
+@hookimpl
 def structsolve_loss(space, examples, loss):
     if isinstance(space, DagSpace):
         from .losses import make_loss
 
         return make_loss(space, examples, loss)
+
+
+@hookimpl
+def structsolve_polytope(space, examples):
+    if isinstance(space, DagSpace):
+        from .polytope import HierarchyPolytopes
+
+        return HierarchyPolytopes(space)

@@ -12,7 +12,8 @@ cdef class HierarchyShape:
     cdef const int* up
     cdef const int* child_first
     cdef const int* child
-    cdef readonly Py_ssize_t n_leaves
+    cdef readonly Py_ssize_t n_leaves, n_roots
+    cdef const int* roots
     cdef const int* leaves
     cdef const int* line_first                  # rows of leaf_lines(), by place in `leaves`
     cdef const int* line

@@ -49,6 +49,8 @@ cdef class HierarchyShape:
         self.child = _entries(hierarchy.child, owners)
         self.leaves = _entries(hierarchy.leaves, owners)
         self.n_leaves = len(hierarchy.leaves)
+        self.roots = _entries(hierarchy.roots, owners)
+        self.n_roots = len(hierarchy.roots)
         self.longest = self.M
         if single:
             at = np.full(self.M, -1)

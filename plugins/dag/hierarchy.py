@@ -14,7 +14,7 @@ class Hierarchy:
 
     Parameters
     ----------
-    given : networkx.DiGraph, mapping or array of shape (m, 2)
+    given : networkx.DiGraph, mapping, array of shape (m, 2) or Hierarchy
         A graph; ``{node: list of children}``; or an array of edges (parent, child). Nodes are all
         strings or all integers.
 
@@ -154,14 +154,20 @@ class Hierarchy:
 
 
 def as_mapping(given: Any) -> Any:
-    """Return a graph as ``{node: list of children}``, anything else as it is; for saving."""
+    """Return ``{node: list of children}`` of a graph, anything else as it is; for saving."""
     if hasattr(given, "successors"):
         return {node: list(given.successors(node)) for node in given}
+    if isinstance(given, Hierarchy):
+        return {
+            name: given.nodes[given.children(v)].tolist() for v, name in enumerate(given.nodes.tolist())
+        }
     return given
 
 
 def _read(given: Any) -> tuple[list[Any], list[tuple[Any, Any]]]:
     """Return names and edges as they are given."""
+    if isinstance(given, Hierarchy):
+        return given.nodes.tolist(), [(p, c) for p, c in given.nodes[given.edges].tolist()]
     if hasattr(given, "successors") and hasattr(given, "is_multigraph"):
         if given.is_multigraph():
             raise ValueError(
