@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,9 @@ def _plain(value: Any, name: str) -> Any:
     if isinstance(value, Params) and hasattr(value, "name"):
         for kind in _KINDS:
             if value.name in registry.default().names(kind):
-                params = {k: _plain(v, k) for k, v in value.get_params(deep=False).items()}
+                # A structure may have parameters that JSON knows no form of.
+                saved = getattr(value, "saved_params", None) or partial(value.get_params, False)
+                params = {k: _plain(v, k) for k, v in saved().items()}
                 return {"__kind__": kind, "name": value.name, "params": params}
     if isinstance(value, np.ndarray):
         return value.tolist()
@@ -98,9 +101,10 @@ def _kernel(value: Any, given: Any) -> Any:
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to ``path``, atomically; see :meth:`StructuredSVM.save`."""
+    given = getattr(model, "saved_params", None) or partial(model.get_params, False)
     params = {
         k: None if k == "oracle" or (k == "kernel" and callable(v)) else _plain(v, k)
-        for k, v in model.get_params(deep=False).items()
+        for k, v in given().items()
         if k not in _TRANSIENT
     }
     # A backend's name makes it again.
@@ -123,6 +127,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         arrays |= {f"kernel_{k}": v for k, v in model._w.to_arrays().items()}
     else:
         arrays |= {f"coef_{k}": v for k, v in model.coef_.items()}
+    arrays |= {f"fitted_{k}": v for k, v in model._extra_arrays().items()}
     if hasattr(model, "feature_names_in_"):
         arrays["feature_names_in"] = np.asarray(model.feature_names_in_, dtype=str)
     container.write(path, "model", meta, arrays)
@@ -161,14 +166,17 @@ def load(path: str | os.PathLike[str], kernel: Any = None) -> Any:
     ['yes']
     """
     from .estimator import StructuredSVM
+    from .hierarchical import HierarchicalSVM
 
+    kinds = {kind.__name__: kind for kind in (StructuredSVM, HierarchicalSVM)}
     meta, arrays = container.read(path, "model")
     try:
-        if meta["estimator"] != "StructuredSVM":
+        if meta["estimator"] not in kinds:
             raise ValueError(f"it holds a {meta['estimator']}, which this version does not know")
         params = dict(meta["params"])
         function = _kernel(params.pop("kernel", None), kernel)
-        model = StructuredSVM(kernel=function, **{k: _revive(v) for k, v in params.items()})
+        kind = kinds[meta["estimator"]]
+        model = kind(kernel=function, **{k: _revive(v) for k, v in params.items()})
         structure = _revive(meta["structure"])
         space = structure.space_from_state(meta["space"], _part(arrays, "space_"))
         if model.kernel is None:
@@ -180,6 +188,7 @@ def load(path: str | os.PathLike[str], kernel: Any = None) -> Any:
         model.history_, model.stop_reason_ = meta["history"], meta["stop_reason"]
         model.n_iter_ = len(model.history_)
         model.metadata_ = meta["metadata"]
+        model._take_extra_arrays(_part(arrays, "fitted_"))
         if "feature_names_in" in arrays:
             model.feature_names_in_ = arrays["feature_names_in"].astype(object)
     except (KeyError, TypeError, AttributeError, ValueError) as error:

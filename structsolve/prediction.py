@@ -200,13 +200,16 @@ class PredictionMixin(DistributionMixin):
         # The oracle of predict(), which may differ from the one that training asks.
         oracle = ask_oracle(space, replace(examples, labels=None), self.oracle)
         labels, _ = _decode(potentials, oracle, w, examples, {}, self.n_jobs)
-        loss = ask_loss(space, examples, self.loss)
+        loss = ask_loss(space, examples, self._scored_loss(space))
         from .sweep import losses
 
         values = losses(loss, labels, examples.label_offsets)
         sizes = np.ones(examples.n) if loss.averaged else np.diff(examples.label_offsets)
         weights = examples.sample_weight
         return float(1 - (weights @ values) / (weights @ sizes))
+
+    def _scored_loss(self, space: Any) -> Any:
+        return self.loss
 
     def _refuse_impossible(self, scores: np.ndarray) -> None:
         impossible = np.flatnonzero(scores == -np.inf)
