@@ -117,7 +117,7 @@ cdef inline void _share(Semiring kind, Py_ssize_t n, double mass, double value, 
                         const double* b, double* of_a, double* of_b) noexcept nogil:
     """Hand the mass of a cell, the sum of a[k] times b[k], to those it is made of."""
     cdef Py_ssize_t k
-    cdef double part
+    cdef double part, total = 0
     if mass <= 0:
         return
     if kind == WEIGHTS:
@@ -127,6 +127,10 @@ cdef inline void _share(Semiring kind, Py_ssize_t n, double mass, double value, 
             of_a[k] += part
             of_b[k] += part
         return
+    # Parts must add up to the mass also where scores leave no digits for logs.
+    for k in range(n):
+        total += exp(a[k] + b[k] - value)
+    mass /= total
     for k in range(n):
         part = mass * exp(a[k] + b[k] - value)
         of_a[k] += part

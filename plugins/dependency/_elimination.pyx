@@ -131,16 +131,25 @@ cdef bint _column(Semiring kind, Py_ssize_t n, Py_ssize_t m, const double* matri
                   const double* exits, double* chance, double* row) noexcept nogil:
     """row <- marginals of the heads of word m: entry 0 the root, entry h word h - 1."""
     cdef Py_ssize_t h
-    cdef double total
+    cdef double total, top
     row[0] = exits[m]
     for h in range(n):
         row[h + 1] = times(kind, matrix[m * n + h], chance[h])
     row[m + 1] = zero(kind)
-    total = _total(kind, n + 1, row)
-    if total == zero(kind):
+    if kind == LOGS:
+        # Back to weights, the largest 1: sums to one also where scores leave no digits for logs.
+        top = -INFINITY
+        for h in range(n + 1):
+            top = row[h] if row[h] > top else top
+        if top == -INFINITY:
+            return False
+        for h in range(n + 1):
+            row[h] = exp(row[h] - top)
+    total = _total(WEIGHTS, n + 1, row)
+    if total == 0:
         return False
     for h in range(n + 1):
-        row[h] = row[h] / total if kind == WEIGHTS else exp(row[h] - total)
+        row[h] /= total
     return True
 
 

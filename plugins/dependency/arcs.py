@@ -199,8 +199,8 @@ def _of_table(table: Any, i: int) -> Arcs:
         raise ValueError(f"X, example {i}: not an array of numbers ({error})") from None
     if table.ndim != 3 or table.shape[1] < 1 or table.shape[0] != table.shape[1] + 1:
         raise ValueError(
-            f"X, example {i}: found shape {table.shape}, expected (n + 1, n, n_features): a row for "
-            "the root and for each word as head, a column for each word as modifier; or Arcs"
+            f"X, example {i}: found shape {table.shape}, expected (n + 1, n, n_features): a row "
+            "for the root and for each word as head, a column for each word as modifier; or Arcs"
         )
     n = table.shape[1]
     modifiers, heads = np.nonzero(~np.eye(n + 1, dtype=bool)[1:])
@@ -230,8 +230,8 @@ def stack_arcs(X: Any, n_features: int | None = None) -> Arcs:
         arcs = X
     elif isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or hasattr(X, "tocsr"):
         raise ValueError(
-            f"X is a {type(X).__name__}, expected Arcs, or a list with an array of shape (n + 1, n, "
-            "n_features) for each sentence of n words"
+            f"X is a {type(X).__name__}, expected Arcs, or a list with an array of shape (n + 1, "
+            "n, n_features) for each sentence of n words"
         )
     elif len(X) == 0:
         raise ValueError("X is empty: expected at least one sentence")
