@@ -3,9 +3,10 @@
 from structsolve.hookspecs import Named, hookimpl
 
 from .arcs import Arcs, projectivize
+from .features import ArcFeaturizer
 from .space import DependencySpace, DependencyStructure
 
-__all__ = ["Arcs", "DependencySpace", "DependencyStructure", "projectivize"]
+__all__ = ["ArcFeaturizer", "Arcs", "DependencySpace", "DependencyStructure", "projectivize"]
 
 
 @hookimpl
