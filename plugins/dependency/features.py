@@ -100,6 +100,17 @@ class ArcFeaturizer(TransformerMixin, BaseEstimator):
         matrix.has_canonical_format = True
         return Arcs(matrix, sizes)
 
+    def get_state(self) -> dict[str, Any]:
+        """Return what :meth:`of_state` makes the fitted featurizer of again, JSON-able."""
+        return {"n_bits": self.n_bits, "tags": self.tags, "coarse": self.coarse_}
+
+    @classmethod
+    def of_state(cls, state: dict[str, Any]) -> ArcFeaturizer:
+        """Return a fitted featurizer."""
+        made = cls(state["n_bits"], state["tags"])
+        made.coarse_ = list(state["coarse"])
+        return made
+
     def _checked(self, X: Any) -> Sequence[Any]:
         if isinstance(X, (str, bytes)) or not hasattr(X, "__len__"):
             raise ValueError(f"X is a {type(X).__name__}, expected a list of ConlluSentence")

@@ -57,10 +57,17 @@ class DependencyStructure(Structure):
     """
 
     name = "dependency"
+    file_format = "conllu"
 
     def __init__(self, projective: bool = False, single_root: bool = True):
         self.projective = projective
         self.single_root = single_root
+
+    def make_featurizer(self, **params: Any) -> Any:
+        """Return an :class:`ArcFeaturizer`, with what its ``get_state()`` told, if anything."""
+        from .features import ArcFeaturizer
+
+        return ArcFeaturizer.of_state(params) if params else ArcFeaturizer()
 
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
