@@ -119,7 +119,7 @@ class Recipe:
         from structsolve.io.conllu import read_conllu
 
         sentences, heads = read_conllu(path)
-        structure = get_structure(self.structure) if self.structure else None
+        structure: Any = get_structure(self.structure) if self.structure else None
         if getattr(structure, "file_format", None) != "conllu":
             raise ValueError(
                 f"{path}: conllu data are sentences with trees; found structure "

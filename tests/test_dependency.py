@@ -493,3 +493,45 @@ def test_true_heads_must_be_candidates():
     model = StructuredSVM("dependency").fit(arcs, [[0, 1]])
     with pytest.raises(ValueError, match="example 0: no tree is possible"):
         model.predict(stuck)
+
+
+@each_kind
+def test_polytopes_have_trees_as_corners(projective, single):
+    from scipy.optimize import linprog
+
+    from structsolve.plugins.dependency.polytope import TreePolytopes
+
+    rng = np.random.default_rng(4)
+    structure = DependencyStructure(projective, single)
+    for case in range(24):
+        n = 1 + case % 6
+        y = all_trees(n, True, True)[0] if n < 5 else np.arange(n)
+        heads, modifiers = (
+            Arcs(np.zeros((n * n, 1)), n).heads,
+            Arcs(np.zeros((n * n, 1)), n).modifiers,
+        )
+        kept = (rng.random(n * n) < (0.7 if case % 2 else 1)) | (y[modifiers - 1] == heads)
+        arcs = Arcs(np.zeros((int(kept.sum()), 1)), n, heads[kept], modifiers[kept])
+        space = structure.make_space(arcs, None)
+        examples = space.pack(arcs)
+        polytopes = TreePolytopes(space, examples)
+        polytope = polytopes.build(0)
+        assert polytopes.exact and polytopes.key(0) == 0
+        theta = rng.normal(size=len(arcs.heads)) * (case % 3) + rng.integers(-2, 3, int(kept.sum()))
+        label, value = faces.argmax(ask_oracle(space, examples), 0, theta, n)
+        equal = polytope.low == polytope.high
+        found = linprog(
+            -polytope.scores(theta),
+            A_eq=polytope.A[equal],
+            b_eq=polytope.low[equal],
+            A_ub=polytope.A[~equal],
+            b_ub=polytope.high[~equal],
+            bounds=np.column_stack([polytope.lower, polytope.upper]),
+            method="highs-ds",
+        )
+        assert found.status == 0 and -found.fun == pytest.approx(value, abs=1e-7)
+        marginals = polytope.marginals(found.x, len(theta))
+        assert marginals.sum() == pytest.approx(n) and marginals @ theta == pytest.approx(value)
+        if case % 3:
+            assert polytope.decode(found.x).tolist() == label.tolist()
+            assert marginals == pytest.approx(marginals.round())

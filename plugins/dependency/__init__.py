@@ -43,6 +43,14 @@ def structsolve_projection(space, examples, regularizer):
 
 
 @hookimpl
+def structsolve_polytope(space, examples):
+    if isinstance(space, DependencySpace):
+        from .polytope import TreePolytopes
+
+        return TreePolytopes(space, examples)
+
+
+@hookimpl
 def structsolve_loss(space, examples, loss):
     if not isinstance(space, DependencySpace):
         return None
