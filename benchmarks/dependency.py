@@ -27,7 +27,9 @@ def read(folder: Path, part: str) -> tuple[list[Any], list[np.ndarray]]:
     """Sentences and heads of a part of the treebank."""
     from structsolve.io.conllu import read_conllu
 
-    return read_conllu(folder / "dep-ud-english-ewt" / f"en_ewt-ud-{part}.conllu.gz")
+    sentences, heads = read_conllu(folder / "dep-ud-english-ewt" / f"en_ewt-ud-{part}.conllu.gz")
+    assert heads is not None
+    return sentences, heads
 
 
 def attachment(guess: list[np.ndarray], truth: list[np.ndarray]) -> float:

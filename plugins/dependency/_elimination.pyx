@@ -36,10 +36,8 @@ cdef struct Level:
 
 
 cdef Py_ssize_t elimination_bytes(Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t doubles = n * n + 4 * n, size = n
-    while size > 1:
-        doubles += size * size + 2 * size
-        size = (size + 1) / 2
+    # Levels of halves take less than two of all words, which one column may need.
+    cdef Py_ssize_t doubles = n * (n + 2) + 2 * n * (n + 2)
     return doubles * sizeof(double) + DEPTH * sizeof(Level) + 64
 
 

@@ -10,11 +10,12 @@ from ._elimination cimport arc_marginals, draw_tree, elimination_bytes
 from ._semiring cimport LOGS, WEIGHTS
 from ._shape cimport ArcShape
 
-# Weights serve where their sum, of at most 6.75^n trees of weight up to 1, is far from underflow.
-cdef double LEAST = 1e-150
+# Weights serve where the sum of at most 6.75^n trees of weight up to 1 is so large that spans which
+# underflow, 1e-308 times 6.75^n, do not matter.
+cdef double LEAST = 1e-100
 
 cdef enum:
-    MOST_WORDS = 120
+    MOST_WORDS = 220
 
 
 @cython.final

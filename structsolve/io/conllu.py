@@ -162,9 +162,9 @@ def read_conllu(path: PathLike) -> tuple[list[ConlluSentence], list[np.ndarray] 
             found = f"{len(row)} column{'s' * (len(row) != 1)} ({line[:60]!r})"
             raise bad_line(path, number, found, "10 columns between tabs")
         lines.append(line)
-        if _RANGE(row[0]) or _EMPTY(row[0]):
-            continue
         if row[0] != str(len(rows) + 1):
+            if _RANGE(row[0]) or _EMPTY(row[0]):
+                continue
             raise bad_line(path, number, f"the number {row[0]!r}", f"word {len(rows) + 1}")
         head = row[HEAD]
         if head != "_" and not (head.isascii() and head.isdigit() and len(head) < 9):
