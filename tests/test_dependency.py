@@ -554,3 +554,27 @@ def test_polytopes_have_trees_as_corners(projective, single):
         if case % 3:
             assert polytope.decode(found.x).tolist() == label.tolist()
             assert marginals == pytest.approx(marginals.round())
+
+
+@each_kind
+def test_operators_keep_to_their_memory(projective, single):
+    from structsolve.testing import _calls
+    from structsolve.testing._case import Guarded
+
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 3, 5, 13, 30):
+        oracle, projection = operators(n, projective, single)
+        theta = Guarded(n * n, np.float64, rng.normal(size=n * n) * 10 ** rng.uniform(0, 3))
+        calls = [("argmax", oracle, oracle.work_bytes, n, 1, ())]
+        calls += [("kbest", oracle, oracle.kbest_bytes(k), n * k, k, (k,)) for k in (1, 3, 20)]
+        calls.append(("sample", projection, projection.work_bytes, 4 * n, None, (4,)))
+        calls.append(("project", projection, projection.work_bytes, None, n * n, ()))
+        for name, operator, n_bytes, n_labels, n_numbers, first in calls:
+            others = (*first, rng.random(4 * n)) if name == "sample" else first
+            out = [Guarded(n_labels, np.int32)] if n_labels else []
+            out += [Guarded(n_numbers, np.float64)] if n_numbers else []
+            out += [Guarded(1, np.float64)] if name == "project" else []
+            work = Guarded(n_bytes, np.int8, -91)
+            arrays = [g.memory for g in (*out, work)]
+            getattr(_calls, name)(operator, 0, theta.memory, *others, *arrays)
+            assert not any(g.damage() for g in (theta, *out, work)), (name, n)
