@@ -21,13 +21,14 @@ cdef enum State:
 
 
 cdef Py_ssize_t arborescence_bytes(Py_ssize_t n) noexcept nogil:
-    return n * (n + 1) * (sizeof(double) + sizeof(int)) + n * sizeof(double) + 12 * n * sizeof(int) + 64
+    cdef Py_ssize_t table = n * (n + 1)
+    return (table + n) * sizeof(double) + (table + 12 * n) * sizeof(int) + 64
 
 
 cdef bint best_arborescence(Py_ssize_t n, const double* table, bint single, int* heads,
                             char* work) noexcept nogil:
     cdef Py_ssize_t width = n + 1
-    # scores[v, h]: of the arc from word h into node v, which `entry` says which word of v it enters.
+    # scores[v, h]: of the arc from word h into node v; `entry` says which word of v it enters.
     cdef double* scores = <double*>work
     cdef double* paid = scores + n * width
     cdef int* entry = <int*>(paid + n)

@@ -1,16 +1,16 @@
 """Sums over all trees (Kirchhoff, Tutte) without a single subtraction.
 
-A walk goes from each word to a head in proportion to the arc's weight and ends at the root.  The sum
-over all trees is the determinant of its Laplacian, and the probability of head h for word m is in
+A walk goes from each word to a head in proportion to the arc's weight and ends at the root.  The
+sum over all trees is the determinant of its Laplacian.  The probability of head h for word m is in
 proportion to the weight of the arc times the chance, from h, to reach the root before m (Wilson).
-Both come from eliminating words one after the other: what led to a word is sent on to where it leads.
-Pivots are sums of what leaves a word (Grassmann, Taksar and Heyman), so that every number has all its
-digits whatever the scores, also as logs of weights, where weights would underflow.
+Both come from eliminating words one after the other: what led to a word is sent on to where it
+leads.  Pivots are sums of what leaves a word (Grassmann, Taksar and Heyman), so that every number
+has all its digits whatever the scores, also as logs of weights, where weights would underflow.
 
 For the marginals of word m all others are eliminated.  Halving the words over and over, each half
 after the elimination of the other, shares the work: O(n^3) for all words together.
 
-One child of the root: arcs from the root weigh less by a factor beyond all bounds.  Then leaving to
+One child of the root: arcs from it weigh less by a factor beyond all bounds.  Then leaving to
 the root does not count in a pivot, until only one word is left.
 """
 

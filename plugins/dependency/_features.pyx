@@ -53,7 +53,7 @@ cdef inline void _add(int32_t* row, Py_ssize_t* size, uint64_t h, int shift) noe
 
 cdef Py_ssize_t _arc(Py_ssize_t n, Py_ssize_t h, Py_ssize_t m, const uint32_t* word,
                      const uint32_t* tag, uint32_t between, int shift, int32_t* row) noexcept nogil:
-    """Features of the arc from h to m, both from 1; 0 is the root.  Entry 0 of arrays is the root's."""
+    """Features of the arc from h to m, words from 1; 0, also in the arrays, is the root."""
     cdef Py_ssize_t size = 0
     cdef uint64_t where = 2 * _bucket(h - m if h > m else m - h) + (h > m), way = h > m
     cdef uint64_t hw = word[h], mw = word[m], ht = tag[h], mt = tag[m], base, k

@@ -1,4 +1,4 @@
-"""Marginals of arcs under ``p(y) ~ exp <theta, mu(y)>`` over the trees of a sentence, and samples."""
+"""Marginals of arcs under ``p(y) ~ exp <theta, mu(y)>`` over trees, and samples of trees."""
 
 cimport cython
 from libc.math cimport INFINITY, exp, log
