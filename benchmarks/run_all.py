@@ -37,6 +37,7 @@ SCRIPTS = {
     "assignment": [],
     "sinkhorn": [],
     "matching": [],
+    "dependency": [],
     "projections_ocr": [],
     "max_min_oracle": [],
     "m4n_table": ["m4n.jsonl"],

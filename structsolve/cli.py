@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-FORMATS = ("conll", "crfsuite", "svmlight", "npz")
+FORMATS = ("conll", "crfsuite", "svmlight", "npz", "conllu")
 
 
 class UsageError(ValueError):
@@ -212,13 +212,13 @@ def _fit(args: argparse.Namespace) -> None:
     from structsolve.cli_output import passes_text, size_text, write_history
     from structsolve.io import guess_format
 
-    format = args.format or guess_format(args.data)
+    chosen = get_structure(args.structure) if args.structure else None
+    format = args.format or getattr(chosen, "file_format", None) or guess_format(args.data)
     if format != "conll" and args.features is not None:
         raise UsageError(f"--features is for conll data; found {format}")
     if args.history and not args.history.endswith((".csv", ".json")):
         raise UsageError(f"--history: found {args.history!r}; expected an ending .csv or .json")
     _check_folder(args.model, args.history, args.checkpoint)
-    chosen = get_structure(args.structure) if args.structure else None
     recipe = Recipe(
         format,
         features=(args.features or "template") if format == "conll" else None,
@@ -228,6 +228,7 @@ def _fit(args: argparse.Namespace) -> None:
         zero_based=args.zero_based,
         flat=getattr(chosen, "single_node", False),
         label_sets=getattr(chosen, "label_sets", False),
+        structure=args.structure if format == "conllu" else None,
     )
     start = time.perf_counter()
     data = recipe.fit(args.data)
@@ -296,7 +297,13 @@ def _predict(args: argparse.Namespace) -> None:
 
 
 def _score(args: argparse.Namespace) -> None:
-    from structsolve.cli_output import as_lists, label_set_report, predictions, report_text
+    from structsolve.cli_output import (
+        as_lists,
+        label_set_report,
+        predictions,
+        report_text,
+        trees_text,
+    )
     from structsolve.metrics import sequence_error, span_f1, token_report
 
     model, recipe = _load(args)
@@ -307,6 +314,9 @@ def _score(args: argparse.Namespace) -> None:
         print(report_text(label_set_report(data.y, model.predict(data.X), model.classes_), args))
         return
     guess = predictions(model, data)
+    if data.sentences is not None:
+        print(trees_text(as_lists(data.y), guess, args))
+        return
     whole = data.sequences or getattr(model.space_.structure, "label_rows", False)
     truth = as_lists(data.y if whole else data.split(data.y))
     report = token_report(truth, guess)

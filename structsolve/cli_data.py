@@ -19,10 +19,11 @@ class Data:
     weights: list[float] | None = None
     rows: Any = None
     lengths: list[int] | None = None
+    sentences: list[Any] | None = None
 
     @property
     def sequences(self) -> bool:
-        return isinstance(self.X, list)
+        return isinstance(self.X, list) or self.sentences is not None
 
     def split(self, flat: Sequence[Any]) -> list[Sequence[Any]]:
         """Cut what a flat model predicted back into sequences."""
@@ -48,6 +49,8 @@ class Recipe:
     label_sets: bool = False
     n_labels: int | None = None
     vectorizer: dict[str, Any] | None = None
+    structure: str | None = None
+    featurizer: dict[str, Any] | None = None
 
     def metadata(self) -> dict[str, Any]:
         """A dict for JSON, without what is left at its default."""
@@ -65,7 +68,7 @@ class Recipe:
         if format is None and path.endswith(".npz"):
             format = "npz"
         found = format or recipe.format or guess_format(path)
-        if found != recipe.format and {found, recipe.format} & {"conll", "crfsuite"}:
+        if found != recipe.format and {found, recipe.format} & {"conll", "crfsuite", "conllu"}:
             trained = f"{recipe.format} data" if recipe.format else "arrays, from Python"
             raise ValueError(
                 f"{path}: found {found} data; this model was trained on {trained}, and knows no "
@@ -92,6 +95,8 @@ class Recipe:
 
         if self.format == "conll":
             return self._conll(path, fit)
+        if self.format == "conllu":
+            return self._conllu(path, fit)
         if self.format == "crfsuite":
             from structsolve.io.crfsuite import read_crfsuite
 
@@ -107,6 +112,23 @@ class Recipe:
                 self.n_features = (X[0] if isinstance(X, list) else X).shape[1]
             return Data(X, y)
         return Data(*read_examples(path, self.format))
+
+    def _conllu(self, path: str, fit: bool) -> Data:
+        """Read trees; the structure's own featurizer makes arcs of their words."""
+        from structsolve import get_structure
+        from structsolve.io.conllu import read_conllu
+
+        sentences, heads = read_conllu(path)
+        structure: Any = get_structure(self.structure) if self.structure else None
+        if getattr(structure, "file_format", None) != "conllu":
+            raise ValueError(
+                f"{path}: conllu data are sentences with trees; found structure "
+                f"{self.structure!r}, expected one for them, such as 'dependency'"
+            )
+        featurizer = structure.make_featurizer(**(self.featurizer or {}))
+        if fit:
+            self.featurizer = featurizer.fit(sentences).get_state()
+        return Data(featurizer.transform(sentences), heads, sentences=sentences)
 
     def _label_sets(self, path: str, fit: bool) -> Data:
         """Read labels between commas, which are numbers of columns of an indicator matrix."""

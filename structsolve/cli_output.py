@@ -38,6 +38,14 @@ def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str
             yield ",".join(name for name, on in zip(names, row, strict=True) if on) + "\n"
         return
     labels = predictions(model, data)
+    if data.sentences is not None:
+        from structsolve.io.conllu import conllu_block
+
+        if args.marginals:
+            raise ValueError("--marginals: trees have a table of them for every sentence")
+        for sentence, heads in zip(data.sentences, labels, strict=True):
+            yield conllu_block(sentence.with_heads(heads))
+        return
     if getattr(model.space_.structure, "label_rows", False):
         if args.marginals:
             raise ValueError("--marginals: labels that are rows of numbers have none")
@@ -87,6 +95,23 @@ def kbest_text(model: Any, data: Any, k: int) -> Iterator[str]:
             lines = [str(label) for label in labels] if data.sequences else [str(labels)]
             head = "\n" if i or rank > 1 else ""
             yield f"{head}@{rank}\t{score:.6f}\n" + "".join(line + "\n" for line in lines)
+
+
+def trees_text(truth: list[list[int]], guess: list[list[int]], args: argparse.Namespace) -> str:
+    """The share of words with the right head, and of trees without an error."""
+    right = sum(
+        a == b for y, z in zip(truth, guess, strict=True) for a, b in zip(y, z, strict=True)
+    )
+    words, whole = sum(map(len, truth)), sum(y == z for y, z in zip(truth, guess, strict=True))
+    report = {"uas": right / words, "exact": whole / len(truth), "words": words}
+    if args.json:
+        import json
+
+        return json.dumps(report, indent=2)
+    return (
+        f"right heads {report['uas']:.4f} of {words} words\n"
+        f"trees without an error {report['exact']:.4f} of {len(truth)}"
+    )
 
 
 def report_text(report: Mapping[str, Any], args: argparse.Namespace) -> str:
@@ -159,6 +184,9 @@ def write_history(path: str, history: Sequence[Mapping[str, Any]]) -> None:
 
 def size_text(data: Any) -> str:
     """How much data there is."""
+    if data.sentences is not None:
+        words = sum(map(len, data.sentences))
+        return f"{len(data.sentences)} sentences, {words} words, {data.X.features.shape[0]} arcs"
     blocks = data.X if data.sequences else [data.X]
     parts = [f"{len(blocks)} sequences"] if data.sequences else []
     rows = sum(block.shape[0] for block in blocks)

@@ -49,6 +49,12 @@ class Structure(Params):
     label_sets = False
     #: One row of numbers per example as y, which the shell writes on one line.
     label_rows = False
+    #: The format the shell reads for it whatever the ending, such as "conllu"; None: no such one.
+    file_format: str | None = None
+
+    def make_featurizer(self, **params: Any) -> Any:
+        """Return what turns the sentences of a CoNLL-U file into X, by fit() and transform()."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement make_featurizer()")
 
     def make_space(self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True) -> Space:
         """Learn classes and sizes from training data.

@@ -1,4 +1,4 @@
-"""Data files: CoNLL columns, CRFsuite text, svmlight and NumPy archives.
+"""Data files: CoNLL columns and trees, CRFsuite text, svmlight and NumPy archives.
 
 `read_examples` finds the format by the file's ending.  Malformed files raise a ValueError that
 names the file and the line, what was found there and what was expected.
@@ -18,6 +18,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "crfsuite": (".crfsuite", ".crf"),
     "svmlight": (".svmlight", ".svm", ".libsvm"),
     "npz": (".npz",),
+    "conllu": (),
 }
 
 
@@ -31,7 +32,9 @@ def guess_format(path: str | os.PathLike[str]) -> str:
     for name, endings in FORMATS.items():
         if stem.endswith(endings):
             return name
-    known = "; ".join(f"{name}: {' '.join(endings)}" for name, endings in FORMATS.items())
+    known = "; ".join(
+        f"{name}: {' '.join(endings)}" for name, endings in FORMATS.items() if endings
+    )
     raise ValueError(f"{path}: found no known ending; give the format, or use one of {known}")
 
 
@@ -44,7 +47,7 @@ def read_examples(
     ----------
     path : path-like
         The file; ``"-"`` is standard input (not for npz).
-    format : {"conll", "crfsuite", "svmlight", "npz"}, optional
+    format : {"conll", "crfsuite", "svmlight", "npz", "conllu"}, optional
         By default guessed from the ending.
     **options
         Passed on to the format's reader, e.g. ``label_column`` to
@@ -53,7 +56,7 @@ def read_examples(
     Returns
     -------
     X, y
-        As `read_conll`, `read_crfsuite`, `read_svmlight` and `read_npz` give them.
+        As `read_conll`, `read_crfsuite`, `read_svmlight`, `read_npz` and `read_conllu` give them.
 
     Examples
     --------

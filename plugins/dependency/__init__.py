@@ -1,0 +1,65 @@
+"""Dependency trees as a plugin: what it declares, and its hook implementations."""
+
+from structsolve.hookspecs import Named, hookimpl
+
+from .arcs import Arcs, projectivize
+from .features import ArcFeaturizer
+from .space import DependencySpace, DependencyStructure
+
+__all__ = ["ArcFeaturizer", "Arcs", "DependencySpace", "DependencyStructure", "projectivize"]
+
+
+@hookimpl
+def structsolve_structures():
+    return [Named("dependency", DependencyStructure, "trees over the words of sentences")]
+
+
+@hookimpl
+def structsolve_oracle(space, examples):
+    if isinstance(space, DependencySpace):
+        from ._oracle import DependencyOracle
+
+        structure = space.structure
+        return DependencyOracle(space.shape(examples), structure.projective, structure.single_root)
+
+
+@hookimpl
+def structsolve_parts(space, examples):
+    if isinstance(space, DependencySpace):
+        from ._shape import DependencyParts
+
+        return DependencyParts(space.shape(examples))
+
+
+@hookimpl
+def structsolve_projection(space, examples, regularizer):
+    if isinstance(space, DependencySpace) and regularizer == "entropy":
+        from ._projection import DependencyProjection
+
+        structure = space.structure
+        return DependencyProjection(
+            space.shape(examples), structure.projective, structure.single_root
+        )
+
+
+@hookimpl
+def structsolve_polytope(space, examples):
+    if isinstance(space, DependencySpace):
+        from .polytope import TreePolytopes
+
+        return TreePolytopes(space, examples)
+
+
+@hookimpl
+def structsolve_loss(space, examples, loss):
+    if not isinstance(space, DependencySpace):
+        return None
+    if loss == "zero-one":
+        from structsolve.node_losses import ZeroOneLoss
+
+        return ZeroOneLoss(examples.labels, examples.label_offsets)
+    if loss in ("hamming", "normalized-hamming"):
+        from ._losses import AttachmentLoss
+
+        return AttachmentLoss(examples.labels, space.shape(examples), loss != "hamming")
+    return None

@@ -1,0 +1,196 @@
+"""The best trees of a sentence: the oracle."""
+
+cimport cython
+from libc.math cimport INFINITY
+from libc.string cimport memcpy, memset
+from structsolve.operators cimport Oracle
+
+from ._arborescence cimport arborescence_bytes, best_arborescence
+from ._chart cimport Chart, chart_bytes, chart_in, fill, trace
+from ._semiring cimport BEST
+from ._shape cimport ArcShape
+
+
+@cython.final
+cdef class DependencyOracle(Oracle):
+    """The tree over the words of a sentence, rooted at an artificial root, of largest score.
+
+    Projective trees by Eisner's algorithm, O(n^3); all trees by Edmonds' in Tarjan's form, O(n^2).
+    The k best by Lawler's partition, O(k n) calls of these.  Scores of -inf forbid an arc.
+
+    Parameters
+    ----------
+    shape : ArcShape
+    projective : bool
+        Look at trees without crossing arcs only.
+    single_root : bool
+        Exactly one word hangs off the root.
+    """
+
+    cdef ArcShape shape
+    cdef bint projective, single
+    cdef Py_ssize_t table_bytes, tree_bytes
+
+    def __init__(self, ArcShape shape, bint projective, bint single_root):
+        cdef Py_ssize_t n = shape.max_words
+        self.shape, self.projective, self.single = shape, projective, single_root
+        self.has_kbest = True
+        self.has_relaxed = True
+        self.table_bytes = n * (n + 1) * sizeof(double) + 64
+        self.tree_bytes = (chart_bytes(n) if projective else arborescence_bytes(n)) + 64
+        self.tree_bytes -= self.tree_bytes % 64
+        self.work_bytes = self.table_bytes + self.tree_bytes
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        return self.shape.limits(i)
+
+    cdef bint solve(self, Py_ssize_t n, const double* table, int* heads,
+                    char* work) noexcept nogil:
+        # Whether there is a tree.
+        cdef Chart chart
+        if not self.projective:
+            return best_arborescence(n, table, self.single, heads, work)
+        chart = chart_in(BEST, n, self.single, work)
+        if fill(&chart, table) == -INFINITY:
+            return False
+        trace(&chart, NULL, heads)
+        return True
+
+    cdef double score(self, Py_ssize_t n, const double* table, const int* heads) noexcept nogil:
+        cdef Py_ssize_t m
+        cdef double total = 0
+        for m in range(n):
+            total += table[m * (n + 1) + heads[m]]
+        return total
+
+    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                    char* work) except -1 nogil:
+        cdef Py_ssize_t n = self.shape.n_words(i)
+        cdef double* table = <double*>(work + self.tree_bytes)
+        self.shape.load(i, theta, table)
+        if not self.solve(n, table, label, work):
+            return self.shape.impossible(i)
+        value[0] = self.score(n, table, label)
+        return 0
+
+    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
+                   double* value, char* work) except -1 nogil:
+        # The corners of the hull of the trees are trees.
+        cdef Py_ssize_t m, a
+        self.argmax(i, theta, label, value, work)
+        for a in range(self.shape.arcs[i + 1] - self.shape.arcs[i]):
+            mu[a] = 0
+        for m in range(self.shape.n_words(i)):
+            mu[self.shape.part(i, m, label[m])] = 1
+        return 1
+
+    cdef Py_ssize_t candidate_bytes(self, Py_ssize_t n) noexcept nogil:
+        # Value, position, heads, and which heads are barred at that position.
+        cdef Py_ssize_t size = sizeof(double) + (n + 2) * sizeof(int) + n + 1
+        return size + 7 - (size + 7) % 8
+
+    cpdef Py_ssize_t kbest_bytes(self, Py_ssize_t k) except -1:
+        cdef Py_ssize_t candidates = (k + 2) * self.candidate_bytes(self.shape.max_words)
+        return self.work_bytes + self.table_bytes + candidates + 64
+
+    cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
+                          double* values, char* work) except -1 nogil:
+        # Lawler's partition: the trees but the answers so far fall into disjoint sets, each made of
+        # those that share the heads of all words before `position` with an answer and have, at it,
+        # none of the barred heads.  The pool holds the best tree of every set, or of those sets
+        # that may still give an answer.
+        cdef Py_ssize_t n = self.shape.n_words(i), size, found = 0, pool = 0, best, j, m, h, first
+        cdef Py_ssize_t width = n + 1, position, room = self.candidate_bytes(n)
+        cdef double* table = <double*>(work + self.tree_bytes)
+        cdef double* left = <double*>(work + self.work_bytes)
+        cdef char* spare
+        cdef char* at
+        cdef char* own
+        cdef char* candidates = work + self.work_bytes + self.table_bytes
+        cdef int* label
+        cdef bint possible
+        self.shape.load(i, theta, table)
+        spare = candidates
+        own = candidates + room
+        candidates = own + room
+        label = self.label_in(spare)
+        if not self.solve(n, table, label, work):
+            return self.shape.impossible(i)
+        (<double*>spare)[0] = self.score(n, table, label)
+        self.position_in(spare)[0] = 0
+        memset(self.barred_in(spare, n), 0, width)
+        memcpy(candidates, spare, room)
+        pool = 1
+        while found < k and pool:
+            best = 0
+            for j in range(1, pool):
+                if (<double*>(candidates + j * room))[0] > (<double*>(candidates + best * room))[0]:
+                    best = j
+            at = candidates + best * room
+            memcpy(own, at, room)
+            pool -= 1
+            if best < pool:
+                memcpy(at, candidates + pool * room, room)
+            memcpy(labels + found * n, self.label_in(own), n * sizeof(int))
+            values[found] = (<double*>own)[0]
+            if found and values[found] > values[found - 1]:
+                values[found] = values[found - 1]      # the same sums, but for their last bits
+            found += 1
+            if found == k:
+                break
+            # Sets of the trees that leave this answer at `position`.
+            label = self.label_in(own)
+            memcpy(left, table, n * width * sizeof(double))
+            first = self.position_in(own)[0]
+            for m in range(first):
+                self.fix(n, left, m, label[m])
+            for position in range(first, n):
+                if position > first:
+                    self.fix(n, left, position - 1, label[position - 1])
+                    memset(self.barred_in(own, n), 0, width)
+                self.barred_in(own, n)[label[position]] = 1
+                possible = False
+                for h in range(width):
+                    if self.barred_in(own, n)[h]:
+                        left[position * width + h] = -INFINITY
+                    possible |= left[position * width + h] > -INFINITY
+                if not possible or not self.solve(n, left, self.label_in(spare), work):
+                    memcpy(left + position * width, table + position * width,
+                           width * sizeof(double))
+                    continue
+                (<double*>spare)[0] = self.score(n, table, self.label_in(spare))
+                self.position_in(spare)[0] = <int>position
+                memcpy(self.barred_in(spare, n), self.barred_in(own, n), width)
+                memcpy(left + position * width, table + position * width, width * sizeof(double))
+                self.keep(candidates, room, &pool, k - found, spare)
+        return found
+
+    cdef int* position_in(self, char* candidate) noexcept nogil:
+        return <int*>(candidate + sizeof(double))
+
+    cdef int* label_in(self, char* candidate) noexcept nogil:
+        return self.position_in(candidate) + 2
+
+    cdef char* barred_in(self, char* candidate, Py_ssize_t n) noexcept nogil:
+        return <char*>(self.label_in(candidate) + n)
+
+    cdef void fix(self, Py_ssize_t n, double* table, Py_ssize_t m, Py_ssize_t head) noexcept nogil:
+        cdef Py_ssize_t h
+        for h in range(n + 1):
+            if h != head:
+                table[m * (n + 1) + h] = -INFINITY
+
+    cdef void keep(self, char* candidates, Py_ssize_t room, Py_ssize_t* pool, Py_ssize_t most,
+                   const char* new) noexcept nogil:
+        # Adds a candidate, in place of the worst where there are enough.
+        cdef Py_ssize_t j, worst = 0
+        if pool[0] < most:
+            memcpy(candidates + pool[0] * room, new, room)
+            pool[0] += 1
+            return
+        for j in range(1, pool[0]):
+            if (<double*>(candidates + j * room))[0] < (<double*>(candidates + worst * room))[0]:
+                worst = j
+        if (<double*>new)[0] > (<double*>(candidates + worst * room))[0]:
+            memcpy(candidates + worst * room, new, room)

@@ -1,0 +1,115 @@
+"""Marginals of arcs under ``p(y) ~ exp <theta, mu(y)>`` over trees, and samples of trees."""
+
+cimport cython
+from libc.math cimport INFINITY, exp, log
+from libc.string cimport memcpy
+from structsolve.operators cimport Projection
+
+from ._chart cimport Chart, chart_bytes, chart_in, fill, spread, trace
+from ._elimination cimport arc_marginals, draw_tree, elimination_bytes
+from ._semiring cimport LOGS, WEIGHTS
+from ._shape cimport ArcShape
+
+# Weights serve where the sum of at most 6.75^n trees of weight up to 1 is so large that spans which
+# underflow, 1e-308 times 6.75^n, do not matter.
+cdef double LEAST = 1e-100
+
+cdef enum:
+    MOST_WORDS = 220
+
+
+@cython.final
+cdef class DependencyProjection(Projection):
+    """The entropy projection: marginals of arcs, and the log of the sum over trees.
+
+    Projective trees by inside and outside sums over spans, O(n^3), of weights or, where they would
+    underflow, of their logs; all trees by elimination of words, O(n^3), without subtractions.
+
+    Parameters
+    ----------
+    shape : ArcShape
+    projective, single_root : bool
+        Which trees there are.
+    """
+
+    cdef ArcShape shape
+    cdef bint projective, single
+    cdef Py_ssize_t table_bytes, main_bytes
+
+    def __init__(self, ArcShape shape, bint projective, bint single_root):
+        cdef Py_ssize_t n = shape.max_words
+        self.shape, self.projective, self.single = shape, projective, single_root
+        self.gibbs = True
+        self.has_samples = True
+        self.table_bytes = n * (n + 1) * sizeof(double)
+        self.main_bytes = 2 * chart_bytes(n) if projective else (
+            elimination_bytes(n) + (n + 1) * sizeof(double))
+        self.main_bytes += 63 - (self.main_bytes + 63) % 64
+        self.work_bytes = self.main_bytes + 2 * self.table_bytes + 64
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        return self.shape.limits(i)
+
+    cdef double chart(self, Py_ssize_t n, const double* table, double* scaled, Chart* chart,
+                      double* total, char* work) noexcept nogil:
+        # Fills a chart of weights where these do, else of logs; `total` in its own numbers.
+        cdef Py_ssize_t m, h, width = n + 1
+        cdef double top, scale = 0
+        if n <= MOST_WORDS:
+            for m in range(n):
+                top = -INFINITY
+                for h in range(width):
+                    top = table[m * width + h] if table[m * width + h] > top else top
+                if top == -INFINITY:
+                    return top
+                for h in range(width):
+                    scaled[m * width + h] = exp(table[m * width + h] - top)
+                scale += top
+            chart[0] = chart_in(WEIGHTS, n, self.single, work)
+            total[0] = fill(chart, scaled)
+            if total[0] >= LEAST:
+                return scale + log(total[0])
+        chart[0] = chart_in(LOGS, n, self.single, work)
+        total[0] = fill(chart, table)
+        return total[0]
+
+    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
+                     char* work) except -1 nogil:
+        cdef Py_ssize_t n = self.shape.n_words(i)
+        cdef double* table = <double*>(work + self.main_bytes)
+        cdef double* found = <double*>(work + self.main_bytes + self.table_bytes)
+        cdef double total = 0
+        cdef Chart chart
+        self.shape.load(i, theta, table)
+        if self.projective:
+            value[0] = self.chart(n, table, found, &chart, &total, work)
+        else:
+            value[0] = arc_marginals(n, table, self.single, found, work)
+        if value[0] == -INFINITY:
+            return self.shape.impossible(i)
+        if self.projective:
+            spread(&chart, total, found, work + chart_bytes(n))
+        self.shape.store(i, found, marginals)
+        return 0
+
+    cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
+                    int* labels, char* work) except -1 nogil:
+        cdef Py_ssize_t words = self.shape.n_words(i), j
+        cdef double* table = <double*>(work + self.main_bytes)
+        cdef double* other = <double*>(work + self.main_bytes + self.table_bytes)
+        cdef double total = 0
+        cdef Chart chart
+        self.shape.load(i, theta, table)
+        if self.projective:
+            if self.chart(words, table, other, &chart, &total, work) == -INFINITY:
+                return self.shape.impossible(i)
+            for j in range(n):
+                trace(&chart, uniforms + j * words, labels + j * words)
+            return 0
+        for j in range(n):
+            memcpy(other, table, words * (words + 1) * sizeof(double))
+            if not draw_tree(words, other, self.single, uniforms + j * words, labels + j * words,
+                             work):
+                return self.shape.impossible(i)
+        return 0

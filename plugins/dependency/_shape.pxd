@@ -1,0 +1,20 @@
+# Words and candidate arcs of the sentences of one set: where the score of each arc is.
+from libc.stdint cimport int32_t, int64_t
+
+
+cdef class ArcShape:
+    cdef readonly Py_ssize_t n, max_words, max_arcs
+    cdef readonly bint complete         # every word may head every other
+    cdef const int64_t* words           # first word of each example
+    cdef const int64_t* arcs            # first arc of each example
+    cdef const int64_t* starts          # first arc of each word, where not complete
+    cdef const int32_t* heads           # of each arc, rising within a word
+    cdef object owners
+    cdef Py_ssize_t n_words(self, Py_ssize_t i) noexcept nogil
+    # Where in theta_i the arc from word `head` (0: the root) to word m (0: the first) is, or -1.
+    cdef Py_ssize_t part(self, Py_ssize_t i, Py_ssize_t m, Py_ssize_t head) noexcept nogil
+    # table[m, head] <- theta of the arc, -inf where there is none; rows of n_words + 1.
+    cdef int load(self, Py_ssize_t i, const double* theta, double* table) except -1 nogil
+    # theta <- table[m, head] of each arc.
+    cdef void store(self, Py_ssize_t i, const double* table, double* theta) noexcept nogil
+    cdef int impossible(self, Py_ssize_t i) except -1 nogil

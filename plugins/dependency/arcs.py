@@ -1,0 +1,341 @@
+"""Candidate arcs of sentences and their features, as users give them; heads, checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structsolve import labels, packing
+
+
+class Arcs:
+    """Features of the candidate arcs of one sentence or of many, stacked.
+
+    Parameters
+    ----------
+    features : array or scipy.sparse matrix of shape (arcs, n_features)
+        One row per arc; the arcs of all sentences one after the other.
+    n_words : int or sequence of int
+        Words of the sentence, or of each of them, at least 1.
+    heads, modifiers : sequence of int, optional
+        Head (0: the root, 1: the first word) and modifier (1: the first word) of each arc, in any
+        order within a sentence.  By default every word has all others and the root as candidate
+        heads, n rows for each of n words: those of word 1, by rising head, then those of word 2.
+    n_arcs : sequence of int, optional
+        Rows of each sentence; needed with ``heads`` of several sentences.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve.plugins.dependency import Arcs
+    >>> all_arcs = Arcs(np.eye(4), n_words=2)
+    >>> list(zip(all_arcs.heads.tolist(), all_arcs.modifiers.tolist()))
+    [(0, 1), (2, 1), (0, 2), (1, 2)]
+    >>> Arcs(np.eye(2), n_words=2, heads=[0, 1], modifiers=[1, 2]).complete
+    False
+    """
+
+    def __init__(
+        self, features: Any, n_words: Any, heads: Any = None, modifiers: Any = None, n_arcs=None
+    ):
+        words = np.atleast_1d(np.asarray(n_words))
+        if words.ndim != 1 or words.dtype.kind not in "iu" or not words.size or words.min() < 1:
+            raise ValueError(f"n_words is {n_words!r}, expected numbers of words of at least 1")
+        words = words.astype(np.int64)
+        if not packing.is_sparse(features):
+            features = np.asarray(features)
+            if features.ndim != 2:
+                raise ValueError(
+                    f"features has {features.ndim} dimensions, expected one row for each arc"
+                )
+        self.features, self.n_words = features, words
+        self.complete = heads is None
+        if (heads is None) != (modifiers is None):
+            raise ValueError("heads and modifiers: expected both or neither")
+        if self.complete:
+            counts = words * words
+        elif n_arcs is None and words.size == 1:
+            counts = np.array([features.shape[0]], dtype=np.int64)
+        else:
+            counts = np.asarray(n_arcs)
+            if counts.shape != words.shape or counts.dtype.kind not in "iu" or counts.min() < 1:
+                raise ValueError(
+                    f"n_arcs is {n_arcs!r}, expected the number of arcs, at least 1, of each of "
+                    f"{words.size} sentences"
+                )
+        self.offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        if features.shape[0] != self.offsets[-1]:
+            raise ValueError(
+                f"features has {features.shape[0]} rows, expected {self.offsets[-1]}: "
+                + ("n rows for each of the n words of a sentence" if self.complete else "n_arcs")
+            )
+        if not self.complete:
+            self._sort(heads, modifiers)
+
+    def _sort(self, heads: Any, modifiers: Any) -> None:
+        """Check given arcs and bring them in order: by sentence, modifier, head."""
+        found = []
+        for name, values in (("heads", heads), ("modifiers", modifiers)):
+            values = np.asarray(values)
+            if values.shape != (self.offsets[-1],) or values.dtype.kind not in "iu":
+                raise ValueError(
+                    f"{name}: found shape {values.shape} and dtype {values.dtype}, expected "
+                    f"{self.offsets[-1]} integers, one for each row of features"
+                )
+            found.append(values.astype(np.int64))
+        head, modifier = found
+        counts = np.diff(self.offsets)
+        sentence = np.repeat(np.arange(len(counts)), counts)
+        limit = self.n_words[sentence]
+        wrong = (head < 0) | (head > limit) | (modifier < 1) | (modifier > limit)
+        wrong |= head == modifier
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            i = sentence[at]
+            raise ValueError(
+                f"example {i}, arc {at - self.offsets[i]}: found head {head[at]} and modifier "
+                f"{modifier[at]}, expected a head from 0 to {limit[at]} and another modifier from "
+                f"1 to {limit[at]}"
+            )
+        first = np.concatenate([[0], np.cumsum(self.n_words)])[:-1]
+        word = first[sentence] + modifier - 1
+        order = np.lexsort((head, word))
+        if (order != np.arange(len(order))).any():
+            head, word = head[order], word[order]
+            self.features = self.features[order]
+        twice = (np.diff(head) == 0) & (np.diff(word) == 0)
+        if twice.any():
+            at = int(np.argmax(twice))
+            i = int(sentence[at])
+            raise ValueError(
+                f"example {i}: the arc from {head[at]} to {word[at] - first[i] + 1} is given "
+                "twice, expected distinct arcs"
+            )
+        total = int(self.n_words.sum())
+        counts = np.bincount(word, minlength=total)
+        if not counts.all():
+            at = int(np.argmin(counts))
+            i = int(np.searchsorted(first, at, side="right")) - 1
+            raise ValueError(
+                f"example {i}, word {at - first[i] + 1}: found no arc to it, expected at least one "
+                "candidate head for every word"
+            )
+        self._heads = head.astype(np.int32)
+        self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+    @property
+    def heads(self) -> np.ndarray:
+        """Head of each arc."""
+        if not self.complete:
+            return self._heads
+        pieces = []
+        for n in self.n_words.tolist():
+            square = np.broadcast_to(np.arange(n + 1), (n, n + 1))
+            pieces.append(square[square != np.arange(1, n + 1)[:, None]])
+        return np.concatenate(pieces).astype(np.int32)
+
+    @property
+    def modifiers(self) -> np.ndarray:
+        """Modifier of each arc."""
+        counts = np.diff(self.starts) if not self.complete else np.repeat(*[self.n_words] * 2)
+        numbers = np.concatenate([np.arange(1, n + 1) for n in self.n_words.tolist()])
+        return np.repeat(numbers, counts).astype(np.int32)
+
+    @property
+    def word_offsets(self) -> np.ndarray:
+        """First word of each sentence."""
+        return np.concatenate([[0], np.cumsum(self.n_words)]).astype(np.int64)
+
+    def __len__(self) -> int:
+        return len(self.n_words)
+
+    def __getitem__(self, i: Any) -> Arcs:
+        if isinstance(i, (int, np.integer)):
+            i = [range(len(self))[i]]
+        rows = np.arange(len(self))[i]
+        if not rows.size:
+            raise ValueError("found no sentence to pick, expected at least one")
+        arcs = np.concatenate([np.arange(*self.offsets[r : r + 2]) for r in rows])
+        features, n_words = self.features[arcs], self.n_words[rows]
+        if self.complete:
+            return Arcs(features, n_words)
+        heads, modifiers = self.heads[arcs], self.modifiers[arcs]
+        return Arcs(features, n_words, heads, modifiers, np.diff(self.offsets)[rows])
+
+
+def _stack(X: list[Arcs]) -> Arcs:
+    """Return the sentences of several objects as one."""
+    from scipy import sparse
+
+    for i, x in enumerate(X):
+        if x.features.shape[1] != X[0].features.shape[1]:
+            raise ValueError(
+                f"X, example {i}: found {x.features.shape[1]} features, expected "
+                f"{X[0].features.shape[1]} as in the first example"
+            )
+    if any(packing.is_sparse(x.features) for x in X):
+        features = sparse.vstack([sparse.csr_matrix(x.features) for x in X], format="csr")
+    else:
+        features = np.concatenate([x.features for x in X])
+    n_words = np.concatenate([x.n_words for x in X])
+    if all(x.complete for x in X):
+        return Arcs(features, n_words)
+    return Arcs(
+        features,
+        n_words,
+        np.concatenate([x.heads for x in X]),
+        np.concatenate([x.modifiers for x in X]),
+        np.concatenate([np.diff(x.offsets) for x in X]),
+    )
+
+
+def _of_table(table: Any, i: int) -> Arcs:
+    """Return the arcs of a table [head, modifier - 1] of features, without those of only NaN."""
+    try:
+        table = np.asarray(table)
+        table = table if table.dtype in (np.float32, np.float64) else table.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"X, example {i}: not an array of numbers ({error})") from None
+    if table.ndim != 3 or table.shape[1] < 1 or table.shape[0] != table.shape[1] + 1:
+        raise ValueError(
+            f"X, example {i}: found shape {table.shape}, expected (n + 1, n, n_features): a row "
+            "for the root and for each word as head, a column for each word as modifier; or Arcs"
+        )
+    n = table.shape[1]
+    modifiers, heads = np.nonzero(~np.eye(n + 1, dtype=bool)[1:])
+    rows = table[heads, modifiers]
+    barred = np.isnan(rows).all(axis=1)
+    if not barred.any():
+        return Arcs(rows, n)
+    if barred.all():
+        raise ValueError(f"X, example {i}: Input contains NaN only, expected some candidate arcs")
+    kept = ~barred
+    try:
+        return Arcs(rows[kept], n, heads[kept], modifiers[kept] + 1)
+    except ValueError as error:
+        raise ValueError(f"X, {str(error).replace('example 0', f'example {i}', 1)}") from None
+
+
+def stack_arcs(X: Any, n_features: int | None = None) -> Arcs:
+    """Return the candidate arcs of all sentences of X, checked, features ready to pack.
+
+    Parameters
+    ----------
+    X : Arcs, or list with an Arcs or an array of shape (n + 1, n, n_features) per sentence
+    n_features : int, optional
+        As in training.
+    """
+    if isinstance(X, Arcs):
+        arcs = X
+    elif isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__") or hasattr(X, "tocsr"):
+        raise ValueError(
+            f"X is a {type(X).__name__}, expected Arcs, or a list with an array of shape (n + 1, "
+            "n, n_features) for each sentence of n words"
+        )
+    elif len(X) == 0:
+        raise ValueError("X is empty: expected at least one sentence")
+    else:
+        pieces = [x if isinstance(x, Arcs) else _of_table(x, i) for i, x in enumerate(X)]
+        for i, piece in enumerate(pieces):
+            if len(piece) != 1:
+                raise ValueError(
+                    f"X, example {i}: found Arcs of {len(piece)} sentences, expected one in each "
+                    "element of a list; pass Arcs of several sentences alone"
+                )
+        arcs = _stack(pieces)
+    found = arcs.features.shape[1]
+    if found < 1 or (n_features is not None and found != n_features):
+        raise ValueError(
+            f"X has {found} features of an arc, expected {n_features or 'some'}"
+            f"{'' if n_features is None else ' as in training'}"
+        )
+    return arcs
+
+
+def check_heads(
+    Y: Any, word_offsets: np.ndarray, single_root: bool, projective: bool
+) -> np.ndarray:
+    """Return the heads of all words as int32 after checking that they are trees.
+
+    Parameters
+    ----------
+    Y : list of sequences of int
+        The head of every word of a sentence: 0 the root, 1 the first word.
+    word_offsets : ndarray of int64
+    single_root, projective : bool
+        Which trees are allowed.
+    """
+    from ._trees import first_fault
+
+    flat = labels.flatten(Y, word_offsets)
+    if flat.dtype.kind not in "iuf":
+        raise ValueError(f"y: found dtype {flat.dtype}, expected heads, numbers from 0, the root")
+    sizes = np.diff(word_offsets)
+    limit = np.repeat(sizes, sizes)
+
+    def place(at: int) -> tuple[int, int]:
+        i = int(np.searchsorted(word_offsets, at, side="right")) - 1
+        return i, at - int(word_offsets[i]) + 1
+
+    wrong = (flat < 0) | (flat > limit)
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        i, word = place(at)
+        raise ValueError(
+            f"example {i}, word {word}: found head {flat[at]}, expected 0 (the root) to "
+            f"{limit[at]}; words count from 1"
+        )
+    heads = flat.astype(np.int32)
+    fault = first_fault(heads, word_offsets, single_root, projective)
+    if fault is None:
+        return heads
+    i, at, kind = fault
+    head = heads[word_offsets[i] + at]
+    if kind == "cycle":
+        found = f"its heads lead back to it (head {head})"
+        hint = "a tree, whose words all lead to the root, 0"
+    elif kind == "roots":
+        found, hint = "it is a second child of the root", "one: give single_root=False"
+    else:
+        found = f"the arc from its head {head} crosses another"
+        hint = "a projective tree: give projective=False, or use projectivize()"
+    raise ValueError(f"example {i}, word {at + 1}: {found}, expected {hint}")
+
+
+def projectivize(heads: Any, single_root: bool = False) -> np.ndarray:
+    """Return the projective tree that keeps most heads of a tree.
+
+    Parameters
+    ----------
+    heads : sequence of int
+        The head of every word, 0 the root.
+    single_root : bool, default=False
+        Ask for one child of the root; keep to it if the tree has one.
+
+    Examples
+    --------
+    >>> from structsolve.plugins.dependency import projectivize
+    >>> projectivize([3, 4, 0, 3]).tolist()      # the arcs of words 1 and 2 cross
+    [3, 3, 0, 3]
+    """
+    from structsolve import faces
+
+    from ._oracle import DependencyOracle
+    from ._shape import ArcShape
+
+    n = len(heads)
+    offsets = np.array([0, n], dtype=np.int64)
+    flat = check_heads([heads], offsets, False, False)
+    scores = np.zeros((n, n + 1))
+    scores[np.arange(n), flat] = 1
+    # Of the trees that keep as many, one whose new heads are close to the old ones' heads.
+    for m in range(n):
+        head, worth = flat[m], 0.5 / (n + 1)
+        while head > 0:
+            head = flat[head - 1]
+            worth /= 2
+            scores[m, head] = max(scores[m, head], worth)
+    theta = scores[~np.eye(n + 1, dtype=bool)[1:]]
+    oracle = DependencyOracle(ArcShape(offsets, np.array([0, n * n])), True, single_root)
+    return faces.argmax(oracle, 0, theta, n)[0]

@@ -1,0 +1,137 @@
+"""Features of arcs from words and tags, as first-order parsers use them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from .arcs import Arcs
+
+# Numbers of coarse tags, by their order of appearance; the last is for all that come later.
+COARSE = 32
+FIRST_TAG = 3
+
+
+class ArcFeaturizer(TransformerMixin, BaseEstimator):
+    """Hashed features of all arcs of tagged sentences.
+
+    Words and tags of head and modifier, alone and together, with direction and distance; the tags
+    of their neighbours; the tags of the words in between: some 30 columns of an arc, all one.
+
+    Parameters
+    ----------
+    n_bits : int, default=20
+        There are ``2 ** n_bits`` columns.
+    tags : {"xpos", "upos"}, default="xpos"
+        Tags of the treebank (the universal ones where it has none), or the universal ones.
+
+    Attributes
+    ----------
+    coarse_ : list of str
+        The universal tags of training, which are looked for between head and modifier.
+
+    Examples
+    --------
+    >>> from structsolve.io.conllu import ConlluSentence
+    >>> from structsolve.plugins.dependency import ArcFeaturizer
+    >>> sentence = ConlluSentence.of(["He", "ran", "home"], ["PRON", "VERB", "ADV"])
+    >>> arcs = ArcFeaturizer(n_bits=16).fit_transform([sentence])
+    >>> arcs.features.shape, len(arcs)
+    ((9, 65536), 1)
+    """
+
+    def __init__(self, n_bits: int = 20, tags: str = "xpos"):
+        self.n_bits = n_bits
+        self.tags = tags
+
+    def fit(self, X: Sequence[Any], y: Any = None) -> ArcFeaturizer:
+        """Learn the set of universal tags.
+
+        Parameters
+        ----------
+        X : list of ConlluSentence
+        y : ignored
+        """
+        if isinstance(self.n_bits, bool) or not isinstance(self.n_bits, (int, np.integer)):
+            raise ValueError(f"n_bits is {self.n_bits!r}, expected an integer from 1 to 30")
+        if not 1 <= self.n_bits <= 30:
+            raise ValueError(f"n_bits is {self.n_bits}, expected 1 to 30")
+        if self.tags not in ("xpos", "upos"):
+            raise ValueError(f"tags is {self.tags!r}, expected 'xpos' or 'upos'")
+        found = sorted({tag for sentence in self._checked(X) for tag in sentence.upos})
+        self.coarse_ = found[: COARSE - 1]
+        return self
+
+    def transform(self, X: Sequence[Any]) -> Arcs:
+        """Return the features of all arcs of the sentences.
+
+        Parameters
+        ----------
+        X : list of ConlluSentence
+
+        Returns
+        -------
+        Arcs
+        """
+        from scipy import sparse
+        from sklearn.utils.validation import check_is_fitted
+
+        from ._features import hashed_arcs
+
+        check_is_fitted(self, "coarse_")
+        sentences = self._checked(X)
+        sizes = np.array([len(s) for s in sentences], dtype=np.int64)
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        words = _numbers(w.lower() for s in sentences for w in s.forms)
+        tags = _numbers(t for s in sentences for t in getattr(s, self.tags))
+        number = {tag: k for k, tag in enumerate(self.coarse_)}
+        coarse = np.array(
+            [number.get(t, COARSE - 1) for s in sentences for t in s.upos], dtype=np.uint32
+        )
+        indices, indptr = hashed_arcs(words, tags, coarse, offsets, int(self.n_bits))
+        ones = np.ones(len(indices), dtype=np.float32)
+        matrix = sparse.csr_matrix(
+            (ones, indices, indptr), shape=(len(indptr) - 1, 2**self.n_bits), copy=False
+        )
+        matrix.has_canonical_format = True
+        return Arcs(matrix, sizes)
+
+    def get_state(self) -> dict[str, Any]:
+        """Return what :meth:`of_state` makes the fitted featurizer of again, JSON-able."""
+        return {"n_bits": self.n_bits, "tags": self.tags, "coarse": self.coarse_}
+
+    @classmethod
+    def of_state(cls, state: dict[str, Any]) -> ArcFeaturizer:
+        """Return a fitted featurizer."""
+        made = cls(state["n_bits"], state["tags"])
+        made.coarse_ = list(state["coarse"])
+        return made
+
+    def _checked(self, X: Any) -> Sequence[Any]:
+        if isinstance(X, (str, bytes)) or not hasattr(X, "__len__"):
+            raise ValueError(f"X is a {type(X).__name__}, expected a list of ConlluSentence")
+        if not len(X):
+            raise ValueError("X is empty: expected at least one sentence")
+        for i, sentence in enumerate(X):
+            if not hasattr(sentence, "upos") or not len(sentence):
+                raise ValueError(
+                    f"X, example {i}: found {type(sentence).__name__}, expected a ConlluSentence "
+                    "of at least one word, as read_conllu() gives"
+                )
+        return X
+
+
+def _numbers(strings: Iterable[str]) -> np.ndarray:
+    """Return a number of 32 bits for each string, the same in every run."""
+    known: dict[str, int] = {}
+    found = []
+    for text in strings:
+        number = known.get(text)
+        if number is None:
+            number = known[text] = crc32(text.encode("utf-8", "surrogatepass")) | FIRST_TAG << 1
+        found.append(number)
+    return np.array(found, dtype=np.uint32)

@@ -1,0 +1,129 @@
+"""The hull of the trees of a sentence as a linear program: flows, or spans for projective trees."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from structsolve.lp import Polytope, Polytopes
+
+
+class TreePolytopes(Polytopes):
+    """Trees as corners of a polytope, with O(n^3) variables for n words.
+
+    All trees: every word has one arc, and for each word one unit flows from the root to it over
+    arcs that are taken (Wong). Projective trees: how often each step of Eisner's algorithm is taken
+    (Martin, Rardin and Campbell). One child of the root is a face of either.
+
+    Parameters
+    ----------
+    space : DependencySpace
+    examples : Examples
+    """
+
+    exact = True
+
+    def __init__(self, space: Any, examples: Any):
+        self.structure = space.structure
+        self.arcs = examples.topology["arcs"]
+        steps = "the steps of a dynamic program (Martin, Rardin, Campbell 1990)"
+        flows = "one flow to each word (Wong 1984)"
+        self.note = f"every vertex is a tree: {steps if self.structure.projective else flows}"
+
+    def key(self, i: int) -> Hashable:
+        """Return the number of words where all arcs are candidates."""
+        return ("complete", int(self.arcs.n_words[i])) if self.arcs.complete else i
+
+    def build(self, i: int) -> Polytope:
+        """Return the polytope of a sentence."""
+        arcs = self.arcs[i]
+        heads, modifiers, n = arcs.heads, arcs.modifiers, int(arcs.n_words[0])
+        if self.structure.projective:
+            return _of_steps(n, heads, modifiers, self.structure.single_root)
+        return _of_flows(n, heads, modifiers, self.structure.single_root)
+
+
+def _of_flows(n: int, heads: np.ndarray, modifiers: np.ndarray, single: bool) -> Polytope:
+    """Arcs first, then for each word the flow to it over each arc."""
+    from scipy import sparse
+
+    count = len(heads)
+    arc = np.arange(count)
+    ones = np.ones(count)
+    into = sparse.csr_matrix((ones, (modifiers - 1, arc)), shape=(n, count))
+    inner = heads > 0
+    out = sparse.csr_matrix((ones[inner], (heads[inner] - 1, arc[inner])), shape=(n, count))
+    rows = [
+        [into, None],
+        # What flows in and not out is 1 at the word the flow is for, else 0.
+        [None, sparse.kron(sparse.identity(n), into - out)],
+        [sparse.kron(np.ones((n, 1)), -sparse.identity(count)), sparse.identity(n * count)],
+    ]
+    low = [np.ones(n), np.eye(n).ravel(), np.full(n * count, -np.inf)]
+    high = [np.ones(n), np.eye(n).ravel(), np.zeros(n * count)]
+    if single:
+        rows.append([sparse.csr_matrix((heads == 0).astype(float)[None]), None])
+        low.append(np.ones(1))
+        high.append(np.ones(1))
+
+    def decode(x: np.ndarray) -> np.ndarray:
+        taken = x[:count] > 0.5
+        label = np.zeros(n, dtype=np.int32)
+        label[modifiers[taken] - 1] = heads[taken]
+        return label
+
+    return Polytope(
+        sparse.bmat(rows, format="csr"),
+        np.concatenate(low),
+        np.concatenate(high),
+        np.concatenate([arc, np.full(n * count, -1)]),
+        decode,
+    )
+
+
+def _of_steps(n: int, heads: np.ndarray, modifiers: np.ndarray, single: bool) -> Polytope:
+    """Steps of Eisner's algorithm; each span is made as often as it is used."""
+    from scipy import sparse
+
+    part = {arc: k for k, arc in enumerate(zip(heads.tolist(), modifiers.tolist()))}
+    steps: list[tuple[tuple[Any, ...], list[tuple[Any, ...]], int]] = []
+    for i in range(1 if single else 0, n + 1):
+        for j in range(i + 1, n + 1):
+            for kind, arc in (("arc right", (i, j)), ("arc left", (j, i))):
+                if arc in part:
+                    for k in range(i, j):
+                        tails = [("right", i, k), ("left", k + 1, j)]
+                        steps.append(((kind, i, j), tails, part[arc]))
+            for k in range(i + 1, j + 1):
+                steps.append((("right", i, j), [("arc right", i, k), ("right", k, j)], -1))
+            for k in range(i, j):
+                steps.append((("left", i, j), [("left", i, k), ("arc left", k, j)], -1))
+    goal: tuple[Any, ...] = ("right", 0, n)
+    if single:
+        goal = ("all",)
+        for r in range(1, n + 1):
+            if (0, r) in part:
+                steps.append((goal, [("left", 1, r), ("right", r, n)], part[0, r]))
+    # Spans of one word are there from the start.
+    number: dict[tuple[Any, ...], int] = {goal: 0}
+    entries: list[tuple[int, int, float]] = []
+    for step, (made, used, _) in enumerate(steps):
+        for sign, items in ((1.0, [made]), (-1.0, used)):
+            for item in items:
+                if item == goal or len(item) < 3 or item[1] < item[2]:
+                    entries.append((number.setdefault(item, len(number)), step, sign))
+    row, column, value = (np.array(x) for x in zip(*entries))
+    wanted = np.zeros(len(number))
+    wanted[0] = 1
+    parts = np.array([p for *_, p in steps], dtype=np.int64)
+
+    def decode(x: np.ndarray) -> np.ndarray:
+        taken = parts[(x > 0.5) & (parts >= 0)]
+        label = np.zeros(n, dtype=np.int32)
+        label[modifiers[taken] - 1] = heads[taken]
+        return label
+
+    A = sparse.csr_matrix((value, (row, column)), shape=(len(number), len(steps)))
+    return Polytope(A, wanted, wanted, parts, decode)

@@ -1,0 +1,212 @@
+"""Dependency trees: arborescences over the words of a sentence below an artificial root."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from structsolve import packing
+from structsolve.blocks import Block, Layout
+from structsolve.examples import Examples
+from structsolve.structure import Space, Structure
+
+from .arcs import Arcs, check_heads, stack_arcs
+
+
+class DependencyStructure(Structure):
+    """Trees over the words of a sentence, scored arc by arc.
+
+    Parameters
+    ----------
+    projective : bool, default=False
+        Trees without crossing arcs only (Eisner's algorithm, O(n^3)); else all trees (maximum
+        spanning arborescences, O(n^2)).
+    single_root : bool, default=True
+        Exactly one word hangs off the root, as in Universal Dependencies.
+
+    Notes
+    -----
+    Y is a list with the heads of each sentence: for every word the number of its head, words from
+    1, and 0 for the root, as CoNLL files count.
+
+    X is an :class:`~structsolve.plugins.dependency.Arcs`, which holds one row of features (dense or
+    CSR) for every candidate arc of every sentence, or a list with one array of shape ``(n + 1, n,
+    n_features)`` per sentence of n words: entry ``[h, m - 1]`` are the features of the arc from
+    head h to word m.  Arcs whose features are all NaN are no candidates; arcs from a word to itself
+    never are.  :class:`~structsolve.plugins.dependency.ArcFeaturizer` makes features of sentences.
+    There is no intercept: it would be the same for every tree.
+
+    Losses: "hamming" (words with the wrong head), "normalized-hamming" (their share, 1 minus the
+    unlabelled attachment score), "zero-one".
+
+    Marginals are those of arcs, tables ``[h, m - 1]`` again: by inside and outside sums where trees
+    are projective, else by the matrix-tree theorem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve import StructuredSVM
+    >>> near = [np.array([[[float(h == 0), abs(h - m)] for m in (1, 2, 3)] for h in range(4)])]
+    >>> model = StructuredSVM("dependency", alpha=0.01).fit(near, [[0, 1, 2]])
+    >>> model.predict(near)[0].tolist()
+    [0, 1, 2]
+    >>> model.predict_marginals(near)[0].sum(axis=0).round(6).tolist()
+    [1.0, 1.0, 1.0]
+    """
+
+    name = "dependency"
+    file_format = "conllu"
+
+    def __init__(self, projective: bool = False, single_root: bool = True):
+        self.projective = projective
+        self.single_root = single_root
+
+    def make_featurizer(self, **params: Any) -> Any:
+        """Return an :class:`ArcFeaturizer`, with what its ``get_state()`` told, if anything."""
+        from .features import ArcFeaturizer
+
+        return ArcFeaturizer.of_state(params) if params else ArcFeaturizer()
+
+    def make_space(
+        self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
+    ) -> DependencySpace:
+        for name in ("projective", "single_root"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise ValueError(f"{name} is {getattr(self, name)!r}, expected True or False")
+        if classes is not None:
+            raise ValueError("classes: dependency trees have none")
+        return DependencySpace(self, stack_arcs(X).features.shape[1])
+
+    def space_from_state(
+        self, state: dict[str, Any], arrays: dict[str, np.ndarray]
+    ) -> DependencySpace:
+        return DependencySpace(self, state["n_features"])
+
+    def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
+        """Return n small random examples, some of them without some arcs."""
+        rng = np.random.default_rng(random_state)
+        X, Y = [], []
+        for i in range(n):
+            words = int(rng.integers(1, size + 1))
+            trees = all_trees(words, self.projective, self.single_root)
+            y = trees[rng.integers(len(trees))]
+            x = rng.integers(-2, 3, (words + 1, words, 2)).astype(float)
+            if i % 2:
+                barred = rng.random((words + 1, words)) < 0.2
+                barred[y, np.arange(words)] = False
+                x[barred] = np.nan
+            X.append(x)
+            Y.append(y)
+        return X, Y
+
+
+def all_trees(n: int, projective: bool = False, single_root: bool = False) -> np.ndarray:
+    """Return the heads of all trees over n words, one per row (n up to 6 or so).
+
+    Examples
+    --------
+    >>> from structsolve.plugins.dependency.space import all_trees
+    >>> len(all_trees(3)), len(all_trees(3, projective=True)), len(all_trees(3, single_root=True))
+    (16, 12, 9)
+    """
+    from ._trees import first_fault
+
+    offsets = np.array([0, n], dtype=np.int64)
+    rows = np.array(list(product(range(n + 1), repeat=n)), dtype=np.int32)
+    rows = rows[(rows != np.arange(1, n + 1)).all(axis=1)]
+    kept = [first_fault(row, offsets, single_root, projective) is None for row in rows]
+    return rows[kept]
+
+
+class DependencySpace(Space):
+    """One row of the block "arc" for each candidate arc, words by words."""
+
+    structure: DependencyStructure
+
+    def __init__(self, structure: DependencyStructure, n_features: int):
+        block = Block("arc", "node", (1,), ("score",))
+        super().__init__(structure, Layout([block], n_features, 0, False))
+
+    def pack(
+        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
+    ) -> Examples:
+        """Check and stack arcs and trees.
+
+        With ``unseen="extra"`` (scoring) any tree will do, also one that cannot be predicted.
+        """
+        arcs = stack_arcs(X, self.layout.n_features)
+        features = packing.as_features(arcs.features)
+        examples = Examples(arcs.offsets, features, label_offsets=arcs.word_offsets)
+        examples.topology = {"arcs": arcs}
+        # A run that goes on shares sentences and candidates, which features do not tell.
+        pruned = "" if arcs.complete else (arcs.starts.tobytes() + arcs.heads.tobytes()).hex()
+        examples.topology["identity"] = arcs.n_words.tobytes().hex() + pruned
+        if Y is not None:
+            strict = unseen == "error"
+            examples.labels = check_heads(
+                Y,
+                examples.label_offsets,
+                strict and self.structure.single_root,
+                strict and self.structure.projective,
+            )
+            if strict and not arcs.complete:
+                self._check_candidates(examples)
+        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
+        return examples
+
+    def _check_candidates(self, examples: Examples) -> None:
+        """Refuse a tree with an arc that is no candidate."""
+        arcs: Arcs = examples.topology["arcs"]
+        width = int(arcs.n_words.max()) + 1
+        word = np.repeat(np.arange(len(arcs.starts) - 1), np.diff(arcs.starts))
+        given = word * width + arcs.heads
+        wanted = np.arange(len(examples.labels)) * width + examples.labels
+        missing = ~np.isin(wanted, given)
+        if missing.any():
+            at = int(np.argmax(missing))
+            i = int(np.searchsorted(examples.label_offsets, at, side="right")) - 1
+            raise ValueError(
+                f"example {i}, word {at - examples.label_offsets[i] + 1}: its true head "
+                f"{examples.labels[at]} is no candidate; expected the arcs of y among those of X"
+            )
+
+    def unpack(self, flat: np.ndarray, examples: Examples) -> list[np.ndarray]:
+        from structsolve.stacking import pieces
+
+        return pieces(flat, examples.label_offsets)
+
+    def unpack_one(self, label: np.ndarray) -> np.ndarray:
+        return label.copy()
+
+    def unpack_scores(self, flat: np.ndarray, examples: Examples) -> list[np.ndarray]:
+        """Return a table of shape (n + 1, n) per sentence: [head, word - 1], 0 for no candidate."""
+        arcs: Arcs = examples.topology["arcs"]
+        values, heads, modifiers = np.asarray(flat).reshape(-1), arcs.heads, arcs.modifiers
+        tables = []
+        for n, start, stop in zip(arcs.n_words, arcs.offsets[:-1], arcs.offsets[1:]):
+            table = np.zeros((n + 1, n))
+            table[heads[start:stop], modifiers[start:stop] - 1] = values[start:stop]
+            tables.append(table)
+        return tables
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        return {"n_features": self.layout.n_features}, {}
+
+    def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
+        arcs: Arcs = examples.topology["arcs"][i]
+        n = int(arcs.n_words[0])
+        allowed = np.zeros((n + 1, n), dtype=bool)
+        allowed[arcs.heads, arcs.modifiers - 1] = True
+        trees = all_trees(n, self.structure.projective, self.structure.single_root)
+        return trees[allowed[trees, np.arange(n)].all(axis=1)]
+
+    def shape(self, examples: Examples) -> Any:
+        """Return the native description of the examples."""
+        from ._shape import ArcShape
+
+        arcs: Arcs = examples.topology["arcs"]
+        if arcs.complete:
+            return ArcShape(examples.label_offsets, examples.offsets)
+        return ArcShape(examples.label_offsets, examples.offsets, arcs.starts, arcs.heads)

@@ -1,0 +1,213 @@
+# CoNLL-U: ten columns a word, comments, multiword tokens and empty nodes; the heads of words.
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from sys import intern
+from typing import Any
+
+import numpy as np
+
+from structsolve.io._text import PathLike, atomic_write, bad_line, no_examples, text_lines
+
+HEAD, DEPREL, DEPS = 6, 7, 8
+# Multiword tokens, and empty nodes of enhanced dependencies.
+_RANGE = re.compile(r"([1-9][0-9]*)-([1-9][0-9]*)").fullmatch
+_EMPTY = re.compile(r"(0|[1-9][0-9]*)\.([1-9][0-9]*)").fullmatch
+
+
+@dataclass
+class ConlluSentence:
+    """A sentence as the file has it, and the columns of its words.
+
+    Parameters
+    ----------
+    lines : list of str
+        All lines but the empty one at the end: comments, words, multiword tokens, empty nodes.
+    rows : list of list of str
+        The ten columns of every word.
+    places : list of int
+        Which of the lines each word is.
+
+    Examples
+    --------
+    >>> sentence = ConlluSentence.of(["He", "ran"], ["PRON", "VERB"], heads=[2, 0])
+    >>> sentence.forms, sentence.heads.tolist()
+    (['He', 'ran'], [2, 0])
+    """
+
+    lines: list[str]
+    rows: list[list[str]]
+    places: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, forms: Sequence[str], upos: Sequence[str], xpos: Any = None, heads: Any = None):
+        """Make a sentence of words, tags and, maybe, heads."""
+        rows = []
+        for m, (form, tag) in enumerate(zip(forms, upos, strict=True)):
+            head = "_" if heads is None else str(heads[m])
+            fine = "_" if xpos is None else xpos[m]
+            rows.append([str(m + 1), form, "_", tag, fine, "_", head, "_", "_", "_"])
+        return cls(["\t".join(row) for row in rows], rows, list(range(len(rows))))
+
+    def column(self, number: int) -> list[str]:
+        """Return a column, the first being 0, of all words."""
+        return [row[number] for row in self.rows]
+
+    @property
+    def forms(self) -> list[str]:
+        """The words."""
+        return self.column(1)
+
+    @property
+    def upos(self) -> list[str]:
+        """Universal tags."""
+        return self.column(3)
+
+    @property
+    def xpos(self) -> list[str]:
+        """Tags of the treebank; the universal ones where it has none."""
+        return [row[3] if row[4] == "_" else row[4] for row in self.rows]
+
+    @property
+    def heads(self) -> np.ndarray | None:
+        """Head of every word, 0 the root; None where any is missing."""
+        column = self.column(HEAD)
+        return None if "_" in column else np.array([int(h) for h in column], dtype=np.int32)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def with_heads(self, heads: Sequence[int]) -> ConlluSentence:
+        """Return the sentence with other heads.
+
+        Relations of a word whose head is another one are unknown then, and become ``_``.
+        """
+        if len(heads) != len(self.rows):
+            raise ValueError(f"found {len(heads)} heads, expected {len(self.rows)}, one per word")
+        lines, rows = list(self.lines), []
+        for row, head, place in zip(self.rows, heads, self.places, strict=True):
+            if row[HEAD] != str(int(head)):
+                row = [*row[:HEAD], str(int(head)), "_", "_", *row[DEPS + 1 :]]
+                lines[place] = "\t".join(row)
+            rows.append(row)
+        return ConlluSentence(lines, rows, list(self.places))
+
+
+def read_conllu(path: PathLike) -> tuple[list[ConlluSentence], list[np.ndarray] | None]:
+    """Read sentences with the heads of their words.
+
+    Multiword tokens (``3-4``) and empty nodes (``3.1``) are no words; they stay among the lines of
+    a sentence, so that writing gives them back.
+
+    Parameters
+    ----------
+    path : path-like
+        Plain or gzip file in UTF-8; ``"-"`` is standard input.
+
+    Returns
+    -------
+    sentences : list of ConlluSentence
+    heads : list of ndarray of int32, or None
+        None where no word of the file has a head (``_``).
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "toy.conllu"
+    >>> row = "{}\\t{}\\t_\\t{}\\t_\\t_\\t{}\\tdep\\t_\\t_\\n".format
+    >>> _ = path.write_text(row(1, "He", "PRON", 2) + row(2, "ran", "VERB", 0) + "\\n")
+    >>> sentences, heads = read_conllu(path)
+    >>> sentences[0].upos, heads[0].tolist()
+    (['PRON', 'VERB'], [2, 0])
+    """
+    sentences: list[ConlluSentence] = []
+    lines: list[str] = []
+    rows: list[list[str]] = []
+    places: list[int] = []
+    numbers: list[int] = []
+    known: tuple[int, bool] | None = None  # a line, and whether its word has a head
+
+    def finish(number: int) -> None:
+        nonlocal lines, rows, places, numbers
+        if not rows:
+            if any(not line.startswith("#") for line in lines):
+                raise bad_line(path, number, "a sentence without words", "lines of words")
+            if not lines:
+                return
+            if sentences:  # comments at the end of the file
+                sentences[-1].lines += ["", *lines]
+            lines = []
+            return
+        n = len(rows)
+        for at, row in zip(numbers, rows):
+            if row[HEAD] != "_" and int(row[HEAD]) > n:
+                raise bad_line(path, at, f"head {row[HEAD]}", f"0 (the root) to {n}")
+        sentences.append(ConlluSentence(lines, rows, places))
+        lines, rows, places, numbers = [], [], [], []
+
+    number = 0
+    for number, line in text_lines(path):
+        if not line.strip():
+            finish(number)
+            continue
+        if line.startswith("#"):
+            if rows:
+                raise bad_line(path, number, "a comment within a sentence", "a word")
+            lines.append(line)
+            continue
+        row = line.split("\t")
+        if len(row) != 10:
+            found = f"{len(row)} column{'s' * (len(row) != 1)} ({line[:60]!r})"
+            raise bad_line(path, number, found, "10 columns between tabs")
+        lines.append(line)
+        if row[0] != str(len(rows) + 1):
+            if _RANGE(row[0]) or _EMPTY(row[0]):
+                continue
+            raise bad_line(path, number, f"the number {row[0]!r}", f"word {len(rows) + 1}")
+        head = row[HEAD]
+        if head != "_" and not (head.isascii() and head.isdigit() and len(head) < 9):
+            raise bad_line(path, number, f"head {head!r}", "a number, 0 for the root, or _")
+        if head == row[0]:
+            raise bad_line(path, number, f"head {head}, the word itself", "another word, or 0")
+        if known is None:
+            known = number, head != "_"
+        elif known[1] != (head != "_"):
+            found = "a head" if head != "_" else "no head"
+            expected = f"{'one' if known[1] else 'none'}, as on line {known[0]}"
+            raise bad_line(path, number, found, expected)
+        for c in (1, 3, 4):
+            row[c] = intern(row[c])
+        places.append(len(lines) - 1)
+        numbers.append(number)
+        rows.append(row)
+    finish(number)
+    if not sentences:
+        raise no_examples(path, "lines of ten columns, one word each")
+    if known is None or not known[1]:
+        return sentences, None
+    return sentences, [s.heads for s in sentences]  # type: ignore[misc]
+
+
+def conllu_block(sentence: ConlluSentence) -> str:
+    """One sentence as text, with the empty line that ends it."""
+    return "".join(f"{line}\n" for line in sentence.lines) + "\n"
+
+
+def write_conllu(
+    path: PathLike, sentences: Iterable[ConlluSentence], heads: Iterable[Any] | None = None
+) -> None:
+    """Write sentences, with other heads if these are given.
+
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "toy.conllu"
+    >>> sentence = ConlluSentence.of(["He", "ran"], ["PRON", "VERB"])
+    >>> write_conllu(path, [sentence], [[2, 0]])
+    >>> read_conllu(path)[1][0].tolist()
+    [2, 0]
+    """
+    if heads is not None:
+        sentences = [s.with_heads(h) for s, h in zip(sentences, heads, strict=True)]
+    with atomic_write(path) as handle:
+        handle.writelines(map(conllu_block, sentences))
