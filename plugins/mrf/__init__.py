@@ -37,3 +37,14 @@ def structsolve_parts(space, examples):
         from ._shape import GraphParts
 
         return GraphParts(space.shape(examples))
+
+
+@hookimpl
+def structsolve_projection(space, examples, regularizer):
+    # On a graph with a cycle marginals have no program of polynomial size: not offered.
+    if isinstance(space, MRFSpace) and regularizer == "entropy":
+        shape = space.shape(examples)
+        if shape.forest:
+            from ._forest_sums import ForestSumProduct
+
+            return ForestSumProduct(shape)

@@ -45,13 +45,22 @@ def structsolve_parts(space, examples):
 
 @hookimpl
 def structsolve_projection(space, examples, regularizer):
-    # With pairs of labels the marginals are those of a graph, which may have cycles: not offered.
-    if isinstance(space, MultilabelSpace) and not len(space.edges_):
+    # With pairs of labels the marginals are those of a graph: offered where it has no cycle.
+    if not isinstance(space, MultilabelSpace):
+        return None
+    if not len(space.edges_):
         from ._projections import LabelSetClip, LabelSetSigmoids
 
         if regularizer in ("entropy", "euclidean"):
             projection = LabelSetSigmoids if regularizer == "entropy" else LabelSetClip
             return projection(space.shape(examples))
+    elif regularizer == "entropy":
+        shape = space.shape(examples)
+        if shape.forest:
+            from structsolve.plugins.mrf._forest_sums import ForestSumProduct
+
+            return ForestSumProduct(shape)
+    return None
 
 
 @hookimpl

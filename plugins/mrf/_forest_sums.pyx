@@ -1,0 +1,240 @@
+"""Sum-product on graphs without cycles: the entropy projection of mrf and of label sets."""
+
+import numpy as np
+
+from structsolve.blocks import padded
+
+cimport cython
+from libc.math cimport INFINITY
+from libc.string cimport memset
+from structsolve.dp.forest cimport Forest
+from structsolve.dp.forest_sums cimport (
+    forest_entropy, forest_marginals, forest_sample, forest_slope, sums_bytes)
+from structsolve.dp.sums cimport Marginals
+from structsolve.kernels cimport ss_kernel_table, ss_kernels
+from structsolve.operators cimport Projection
+
+from structsolve.plugins.mrf._model cimport Model
+from structsolve.plugins.mrf._shape cimport GraphShape
+
+
+@cython.final
+cdef class ForestSumProduct(Projection):
+    """Marginals of ``p(y) ~ exp <theta, mu(y)>`` on forests, and ``log sum_y exp <theta, mu(y)>``.
+
+    Scores are copied into tables of equal size whose rows are for parents; states that a node has
+    not are forbidden.  One table serves all edges where they share a symmetric one.
+
+    A state holds the marginals of all nodes, then those of all edges: rows of states, padded.
+
+    Parameters
+    ----------
+    shape : GraphShape
+        Of graphs without cycles.
+    """
+
+    cdef GraphShape shape
+    cdef const ss_kernel_table* kernels
+    cdef Py_ssize_t K, stride, scores_bytes
+    cdef bint one_table
+    cdef object owners
+    cdef const int* parents     # of nodes, -1 at roots
+    cdef const int* degrees
+    cdef const int* below       # of edges: their lower end
+
+    def __init__(self, GraphShape shape):
+        cdef const int[::1] parent_view, degree_view, below_view
+        if not shape.forest:
+            raise ValueError("found a graph with a cycle, expected forests")
+        self.shape, self.K = shape, shape.max_states
+        self.stride = padded(self.K)
+        self.kernels = ss_kernels(self.stride)
+        self.one_table = (shape.symmetric and shape.edge_step == 0 and not shape.edge_rows
+                          and bool((shape.states == self.K).all()))
+        parents, degrees, below = self._index()
+        self.owners = parents, degrees, below
+        parent_view, degree_view, below_view = parents, degrees, below
+        self.parents, self.degrees = &parent_view[0], &degree_view[0]
+        self.below = &below_view[0]
+        # Scores as the model has them; padded rows of nodes, padded tables; a state.
+        size = self.K * self.stride
+        self.scores_bytes = 64 * (1 + (8 * (
+            shape.max_unary + shape.max_pair + shape.max_nodes * self.stride
+            + (2 * shape.max_edges + 2) * size + shape.max_nodes * self.stride) + 63) // 64)
+        self.work_bytes = self.scores_bytes + sums_bytes(shape.max_nodes, self.K, self.stride)
+        self.gibbs = True
+        self.has_state = True
+        self.has_term = True
+        self.has_samples = True
+
+    def _index(self):
+        """Parents of nodes, their degrees, the lower ends of edges."""
+        shape = self.shape
+        n, m = len(shape.states), len(shape.ends)
+        graphs = 1 if shape.one_graph else shape.n
+        nodes = np.array([0, n]) if shape.one_graph else shape.offsets
+        edges = np.array([0, m]) if shape.one_graph else shape.edge_offsets
+        first_edge = np.repeat(edges[:graphs], np.diff(nodes))
+        up = shape.up[:n]
+        has = np.flatnonzero(up >= 0)
+        stacked = up[has] + first_edge[has]
+        local = np.arange(n) - np.repeat(nodes[:graphs], np.diff(nodes))
+        parents = np.full(max(n, 1), -1, dtype=np.int32)
+        parents[has] = shape.ends[stacked].sum(axis=1) - local[has]
+        below = np.zeros(max(m, 1), dtype=np.int32)
+        below[stacked] = local[has]
+        degrees = np.zeros(max(n, 1), dtype=np.int32)
+        first_node = np.repeat(nodes[:graphs], np.diff(edges))
+        degrees[:n] = np.bincount((shape.ends + first_node[:, None]).ravel(), minlength=n)
+        return parents, degrees, below
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        return self.shape.limits(i)
+
+    cdef Py_ssize_t first_edge(self, Py_ssize_t i) noexcept nogil:
+        return 0 if self.shape.one_graph else self.shape.edge_offset[i]
+
+    cdef Forest sizes(self, Py_ssize_t i) noexcept nogil:
+        # The forest of example i without scores.
+        cdef Forest forest
+        cdef Py_ssize_t first = self.shape.first_node(i)
+        forest.n, forest.K, forest.stride = self.shape.graph(i).n, self.K, self.stride
+        forest.order, forest.edge = self.shape.order_p + first, self.shape.up_p + first
+        forest.parent = self.parents + first
+        forest.nodes, forest.roots = NULL, NULL
+        forest.pairs.shared = forest.pairs.edges = NULL
+        forest.pairs.buffer = NULL
+        return forest
+
+    cdef Forest gather(self, Py_ssize_t i, const double* theta, double** state,
+                       char* work) noexcept nogil:
+        # With scores, all in `work`; `state` <- room for one.
+        cdef Forest forest = self.sizes(i)
+        cdef Py_ssize_t v, e, s, t, step, K = self.K, stride = self.stride, size = K * stride
+        cdef Py_ssize_t below_at = self.first_edge(i), columns
+        cdef double* unary = <double*>work
+        cdef double* nodes = unary + self.shape.max_unary + self.shape.max_pair
+        cdef double* tables = nodes + self.shape.max_nodes * stride
+        cdef double* table = tables
+        cdef const double* pair
+        cdef Model model = self.shape.gather(i, theta, unary, unary + self.shape.max_unary)
+        cdef int child, parent
+        state[0] = tables + (self.shape.max_edges + 1) * size
+        for v in range(forest.n):
+            for s in range(stride):
+                nodes[v * stride + s] = 0
+                if s < model.states[v]:
+                    nodes[v * stride + s] = model.unary[model.unary_at[v] + s]
+                elif s < K:
+                    nodes[v * stride + s] = -INFINITY
+        memset(table, 0, size * sizeof(double))
+        for e in range(min(model.m, 1) if self.one_table else model.m):
+            child = self.below[below_at + e]
+            parent = model.ends[2 * e] + model.ends[2 * e + 1] - child
+            pair, columns = model.pair + model.pair_at[e], model.states[model.ends[2 * e + 1]]
+            # A step in the model's table per state of the child.
+            step = columns if model.ends[2 * e] == child else 1
+            memset(table, 0, size * sizeof(double))
+            for s in range(model.states[parent]):
+                for t in range(model.states[child]):
+                    table[s * stride + t] = pair[s * (columns if step == 1 else 1) + t * step]
+            table += size
+        forest.nodes = nodes
+        if self.one_table or model.m == 0:
+            forest.pairs.shared = tables
+        else:
+            forest.pairs.edges = tables
+        return forest
+
+    cdef void scatter(self, Py_ssize_t i, const double* state, double* mu) noexcept nogil:
+        # mu <- the marginals of a state, pooled where parts are shared.
+        cdef Model model = self.shape.graph(i)
+        cdef Py_ssize_t v, e, s, t, a, b, skip = self.shape.skip, below_at = self.first_edge(i)
+        cdef const double* edge = state + model.n * self.stride
+        cdef double* row = mu + self.shape.node_start
+        cdef double* table = mu + self.shape.pairs_of(i)
+        cdef int child, parent
+        cdef bint turned
+        memset(mu, 0, self.shape.theta_size(i) * sizeof(double))
+        for v in range(model.n):
+            for s in range(skip, model.states[v]):
+                row[s - skip] = state[v * self.stride + s]
+            row += self.shape.node_step
+        for e in range(model.m):
+            child = self.below[below_at + e]
+            parent = model.ends[2 * e] + model.ends[2 * e + 1] - child
+            turned = model.ends[2 * e] == child
+            for s in range(model.states[parent]):
+                for t in range(model.states[child]):
+                    a, b = (t, s) if turned else (s, t)
+                    if self.shape.symmetric and a > b:
+                        a, b = b, a
+                    table[a * self.shape.row + b] += edge[s * self.stride + t]
+            edge += self.K * self.stride
+            table += self.shape.edge_step
+
+    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
+                     char* work) except -1 nogil:
+        cdef double* state
+        cdef Forest forest = self.gather(i, theta, &state, work)
+        self.solve(i, &forest, state, value, work)
+        self.scatter(i, state, marginals)
+        return 0
+
+    cdef int solve(self, Py_ssize_t i, const Forest* forest, double* state, double* value,
+                   char* work) except -1 nogil:
+        cdef Marginals out
+        out.nodes, out.edges = state, state + forest.n * self.stride
+        out.transition = NULL
+        forest_marginals(self.kernels, forest, i, &out, value, work + self.scores_bytes)
+        return 0
+
+    cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
+        cdef Model model = self.shape.graph(i)
+        return (model.n + model.m * self.K) * self.stride
+
+    cdef int project_state(self, Py_ssize_t i, const double* theta, double* state, double* value,
+                           double* bound, char* work) except -1 nogil:
+        cdef double* room
+        cdef Forest forest = self.gather(i, theta, &room, work)
+        self.solve(i, &forest, state, value, work)
+        bound[0] = value[0]
+        return 0
+
+    cdef int state_of(self, Py_ssize_t i, const int* label, double* state) except -1 nogil:
+        cdef Model model = self.shape.graph(i)
+        cdef Py_ssize_t v, e, below_at = self.first_edge(i)
+        cdef double* edge = state + model.n * self.stride
+        cdef int child, parent
+        memset(state, 0, self.state_size(i) * sizeof(double))
+        for v in range(model.n):
+            state[v * self.stride + label[v]] = 1
+        for e in range(model.m):
+            child = self.below[below_at + e]
+            parent = model.ends[2 * e] + model.ends[2 * e + 1] - child
+            edge[label[parent] * self.stride + label[child]] = 1
+            edge += self.K * self.stride
+        return 0
+
+    cdef int pool(self, Py_ssize_t i, const double* state, double* marginals) except -1 nogil:
+        self.scatter(i, state, marginals)
+        return 0
+
+    cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
+        cdef Forest forest = self.sizes(i)
+        return forest_entropy(&forest, self.degrees + self.shape.first_node(i), state,
+                              state + forest.n * self.stride, self.shape.graph(i).m)
+
+    cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
+                      char* work) except? -1 nogil:
+        cdef Forest forest = self.sizes(i)
+        return forest_slope(&forest, self.degrees + self.shape.first_node(i), a, b,
+                            self.shape.graph(i).m, True, gamma)
+
+    cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
+                    int* labels, char* work) except -1 nogil:
+        cdef double* room
+        cdef Forest forest = self.gather(i, theta, &room, work)
+        return forest_sample(self.kernels, &forest, i, n, uniforms, labels,
+                             work + self.scores_bytes)

@@ -1,0 +1,88 @@
+"""CRF on label sets and graphs without cycles: their marginals against enumeration, training."""
+
+import numpy as np
+import pytest
+
+from structsolve import StructuredSVM, registry
+from structsolve.plugins.mrf import MRFStructure
+from structsolve.plugins.mrf._forest_sums import ForestSumProduct
+from structsolve.plugins.multilabel import MultilabelStructure
+from structsolve.testing import check_structure
+from structsolve.testing._case import Case
+from structsolve.testing._projections import check_projections
+
+
+class ForestMRF(MRFStructure):
+    """Samples are forests whose edges point anywhere."""
+
+    def sample(self, random_state, n=4, size=3):
+        rng = np.random.default_rng(random_state)
+        X, Y = [], []
+        one = None if self.edges is None else np.asarray(self.edges)
+        for _ in range(n):
+            V = int(rng.integers(1, size + 2)) if one is None else int(one.max()) + 1
+            name = rng.permutation(V)
+            pairs = [(name[v], name[rng.integers(v)]) for v in range(1, V) if rng.random() < 0.8]
+            edges = np.array([p if rng.random() < 0.5 else p[::-1] for p in pairs], int)
+            edges = edges.reshape(-1, 2)
+            x = [rng.integers(-2, 3, (V, 2)).astype(float)] + [edges] * (one is None)
+            if self.tables == "features":
+                x.append(rng.normal(size=(len(edges if one is None else one), 2)))
+            X.append(tuple(x) if len(x) > 1 else x[0])
+            states = np.broadcast_to(3 if self.n_states is None else self.n_states, V)
+            Y.append(rng.integers(0, states))
+        return X, Y
+
+
+TREE = [[1, 0], [1, 2], [3, 1]]
+STRUCTURES = [
+    ForestMRF(),
+    ForestMRF(directed=True),
+    ForestMRF(tables="features"),
+    ForestMRF(tables="features", directed=True),
+    ForestMRF(edges=TREE, tables="per-edge"),
+    ForestMRF(edges=TREE, tables="per-edge", n_states=[2, 3, 1, 4]),
+    ForestMRF(edges=TREE, n_states=[2, 3, 1, 4], directed=True),
+    ForestMRF(edges=TREE, n_states=2),
+    MultilabelStructure(edges="tree"),
+    MultilabelStructure(edges=[[2, 1]]),
+]
+
+
+@pytest.mark.parametrize("structure", STRUCTURES, ids=repr)
+def test_marginals_against_enumeration(structure):
+    for number in range(2):
+        case = Case(structure, number, number, 3)
+        asked = registry.default().ask(
+            "structsolve_projection",
+            object,
+            space=case.space,
+            examples=case.examples,
+            regularizer="entropy",
+        )
+        assert isinstance(asked, ForestSumProduct)
+        case.enumerate()
+        check_projections(case)
+
+
+@pytest.mark.slow
+def test_the_whole_kit():
+    check_structure(ForestMRF(directed=True), n_cases=2)
+    check_structure(MultilabelStructure(edges="tree"), n_cases=2)
+
+
+def test_crf_trains_and_cycles_are_refused():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    Y = (X @ rng.normal(size=(3, 4)) + rng.normal(size=(40, 4)) > 0).astype(int)
+    options = {"surrogate": "crf", "alpha": 0.1, "tol": 1e-4, "max_iter": 200}
+    model = StructuredSVM(MultilabelStructure(edges="tree"), **options).fit(X, Y)
+    assert model.stop_reason_ == "converged"
+    # A tree without weights for pairs says the same as no pairs.
+    plain = StructuredSVM(MultilabelStructure(edges="none"), **options).fit(X, Y)
+    assert model.history_[-1]["primal"] <= plain.history_[-1]["primal"] + 1e-3
+    with pytest.raises(ValueError, match="entropy"):
+        StructuredSVM(MultilabelStructure(edges="full"), **options).fit(X, Y)
+    ring = MRFStructure(edges=[[0, 1], [1, 2], [2, 0]])
+    with pytest.raises(ValueError, match="entropy"):
+        StructuredSVM(ring, **options).fit(rng.normal(size=(5, 3, 2)), rng.integers(0, 2, (5, 3)))
