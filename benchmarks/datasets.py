@@ -290,7 +290,7 @@ class Hierarchical:
 
 
 def hierarchical(name: str, most: int | None = None, valid: bool = True) -> Hierarchical:
-    """The set ``hmc-NAME``; `most` keeps the first training rows, `valid` adds those for validation.
+    """The set ``hmc-NAME``; `most` keeps the first training rows, `valid` adds those of validation.
 
     Missing features get the mean of the training rows, and all are scaled to mean 0, deviation 1.
     """
