@@ -72,6 +72,20 @@ def stage_pxd() -> str:
     return str(stage)
 
 
+def translated(found: list[Extension]) -> list[Extension]:
+    """Return the extensions as C; as they are where nothing is to be compiled."""
+    if {"sdist", "egg_info", "dist_info"} & set(sys.argv[1:]):
+        return found
+    return cythonize(
+        found,
+        compiler_directives=DIRECTIVES,
+        shared_utility_qualified_name=SHARED,
+        build_dir="build/cython",
+        include_path=[stage_pxd()],
+        nthreads=0 if sys.platform == "win32" else (os.cpu_count() or 1),
+    )
+
+
 PACKAGES = [
     name
     for root, folder in PACKAGE_DIR.items()
@@ -83,14 +97,7 @@ setup(
     package_dir=PACKAGE_DIR,
     package_data={"": ["*.pxd", "*.pyx", "*.h", "*.pyi", "py.typed"]},
     exclude_package_data={"": ["*.c"]},
-    ext_modules=cythonize(
-        extensions(),
-        compiler_directives=DIRECTIVES,
-        shared_utility_qualified_name=SHARED,
-        build_dir="build/cython",
-        include_path=[stage_pxd()],
-        nthreads=0 if sys.platform == "win32" else (os.cpu_count() or 1),
-    ),
+    ext_modules=translated(extensions()),
     # One compiler per core: pip gives no flag for it.
     options={"build_ext": {"parallel": os.cpu_count() or 1}},
     zip_safe=False,

@@ -33,6 +33,7 @@ SCRIPTS = {
     "multilabel": [],
     "roof": [],
     "uai": [],
+    "lp_backends": [],
     "assignment": [],
     "sinkhorn": [],
     "matching": [],

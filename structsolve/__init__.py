@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 # Where each public name lives; modules are imported when a name is first used.
 _HOMES = {
     "StructuredSVM": "estimator",
+    "HierarchicalSVM": "hierarchical",
     "Sequences": "examples",
     "from_padded": "examples",
     "SequenceVectorizer": "vectorize",
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from .estimator import StructuredSVM
     from .examples import Examples, Sequences, from_padded
     from .functions import FunctionStructure
+    from .hierarchical import HierarchicalSVM
     from .hookspecs import Named, hookimpl
     from .losses import ClassWeights, CostMatrix
     from .node_transformer import NodeTransformer

@@ -22,6 +22,8 @@ entries.  A label is an array of integers, ``label_offsets`` says how many.
 cost, cone)``                              ``h + lam g`` in a :class:`~structsolve.ConePair`, or None
 ``argmax_counts(examples, i, theta,        optional: for each count 0 .. most the best label with
 cost, most)``                              ``<cost, mu> = count``, None where there is none
+``polytopes(examples)``                    optional: :class:`structsolve.lp.Polytopes`, for
+                                           decoding by linear programs
 ``project(examples, i, theta, name)``      optional: ``(mu, value)`` of the projection ``name``, see
                                            :mod:`structsolve.projection_adapters` for more
 =========================================  =====================================================

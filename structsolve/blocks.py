@@ -167,3 +167,31 @@ class Layout:
     def theta_size(self, n_nodes: int, n_edges: int) -> int:
         """Doubles in ``theta_i`` of an example with these many nodes and edges."""
         return self.shared_size + n_nodes * self.node_size + n_edges * self.edge_size
+
+    def padded_scale(self, scale) -> np.ndarray:
+        """Return factors of the node parts, checked, as one padded row that is not to be changed.
+
+        Parameters
+        ----------
+        scale : array of the node block's shape
+            Finite, >= 0.
+        """
+        if self.node is None:
+            raise ValueError("node_scale needs a structure with node parts, this one has none")
+        given = np.asarray(scale, dtype=np.float64)
+        if given.shape != self.node.shape:
+            raise ValueError(
+                f"node_scale has shape {given.shape}, expected {self.node.shape}: one factor per "
+                "node part"
+            )
+        bad = np.argwhere(~(np.isfinite(given) & (given >= 0)))
+        if len(bad):
+            where = bad[0].tolist()
+            raise ValueError(
+                f"node_scale{where} is {given[tuple(where)]}, expected a finite factor >= 0"
+            )
+        full = np.zeros((*given.shape[:-1], self.node.stride))
+        full[..., : given.shape[-1]] = given
+        row = full.reshape(-1)
+        row.flags.writeable = False
+        return row

@@ -71,6 +71,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 2
 
 
+ORACLE = "lp, ilp or cvxpy:SOLVER in place of the structure's own decoder"
+
+
 def make_parser() -> Parser:
     """The command line's grammar; cheap, so that --help is."""
     common = Parser(add_help=False)
@@ -108,6 +111,7 @@ def make_parser() -> Parser:
     group.add_argument("--loss", default="hamming")
     group.add_argument("--surrogate", default="margin")
     group.add_argument("--solver", default="bcfw")
+    group.add_argument("--oracle", help=ORACLE)
     group.add_argument("--alpha", type=float, default=1e-3, help="regularisation, 1/(C n)")
     group.add_argument("--max-iter", type=int, default=100, help="passes over the data")
     group.add_argument("--tol", type=float, default=1e-3, help="stop at this relative gap")
@@ -145,6 +149,7 @@ def make_parser() -> Parser:
     what.add_argument("--kbest", type=int, metavar="K", help="the K best labelings and scores")
     what.add_argument("--columns", action="store_true", help="repeat the columns of conll data")
     _data_options(sub)
+    sub.add_argument("--oracle", help=ORACLE + "; default: that of training")
     sub.add_argument("--n-jobs", type=int)
 
     sub = command("score", _score, "Compare a saved model's predictions with a file's labels.")
@@ -153,6 +158,7 @@ def make_parser() -> Parser:
     sub.add_argument("--scheme", default="conll", help="of the spans: conll, IOB2, IOBES, ...")
     sub.add_argument("--json", action="store_true", help="print JSON")
     _data_options(sub)
+    sub.add_argument("--oracle", help=ORACLE + "; default: that of training")
     sub.add_argument("--n-jobs", type=int)
 
     command("plugins", _plugins, "List what is installed, and where it comes from.")
@@ -242,6 +248,7 @@ def _fit(args: argparse.Namespace) -> None:
         loss=args.loss,
         surrogate=args.surrogate,
         solver=args.solver,
+        oracle=args.oracle,
         alpha=args.alpha,
         max_iter=args.max_iter,
         tol=args.tol,
@@ -325,6 +332,8 @@ def _load(args: argparse.Namespace) -> tuple[Any, Any]:
     model = structsolve.load(args.model)
     if args.n_jobs is not None:
         model.set_params(n_jobs=args.n_jobs)
+    if args.oracle is not None:
+        model.set_params(oracle=args.oracle)
     return model, Recipe.of_model(model, args.data, args.format)
 
 

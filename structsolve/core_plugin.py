@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from .hookspecs import Named, hookimpl
 from .structure import NodeSpace
 
@@ -40,6 +42,12 @@ def structsolve_projection(space, examples, regularizer):
 
 
 @hookimpl(trylast=True)
+def structsolve_polytope(space, examples):
+    if hasattr(space, "polytopes"):
+        return space.polytopes(examples)
+
+
+@hookimpl(trylast=True)
 def structsolve_max_min(space, loss, potentials):
     from .projections import node_closed_form
 
@@ -69,6 +77,7 @@ def structsolve_surrogates():
 
     return [
         Named("margin", surrogates.Margin, "margin rescaling (structured hinge)"),
+        Named("lp", surrogates.LP, "margin over the linear relaxation of labels"),
         Named("slack", surrogates.Slack, "slack rescaling, (1 + h) g"),
         Named("generalized", surrogates.Generalized, "generalized:ALPHA,BETA, h g^BETA + g^ALPHA"),
         Named("beta", surrogates.Beta, "beta:BETA, h g^BETA + g"),
@@ -78,6 +87,17 @@ def structsolve_surrogates():
         Named("sparsemap", surrogates.SparseMAP, "squared norm of the node marginals"),
         Named("max-min", surrogates.MaxMin, "max-min margin (M4N)"),
         Named("micro-f1", surrogates.MicroF1, "micro-f1 or micro-f1:BACKGROUND, 1 - F1"),
+    ]
+
+
+@hookimpl
+def structsolve_lp_backends():
+    from .lp import Cvxpy, Highs
+
+    return [
+        Named("lp", Highs, "linear programs by HiGHS, warm"),
+        Named("ilp", partial(Highs, integer=True), "integer programs by HiGHS"),
+        Named("cvxpy", Cvxpy, "cvxpy:SOLVER, linear programs by any solver that cvxpy finds"),
     ]
 
 

@@ -10,6 +10,9 @@ cdef double entropy(Py_ssize_t n, const double* x) noexcept nogil
 cdef double entropy_slope(Py_ssize_t n, const double* a, const double* b, double gamma,
                           int* stuck) noexcept nogil
 
+# out_j <- log x_j + add, with log 0 = -inf, for numbers that are 0, normal or NaN; out may be x.
+cdef void logarithms(Py_ssize_t n, const double* x, double add, double* out) noexcept nogil
+
 # What such a slope is once `stuck` is known: inf at gamma = 0, -inf at 1.
 cdef inline double slope_at(double slope, double gamma, int stuck) noexcept nogil:
     if stuck and gamma <= 0:

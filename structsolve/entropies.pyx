@@ -15,6 +15,7 @@ cdef extern from *:
 
     typedef double (*ss_entropy_function)(ptrdiff_t, const double *);
     typedef double (*ss_slope_function)(ptrdiff_t, const double *, const double *, double, int *);
+    typedef void (*ss_log_function)(ptrdiff_t, const double *, double, double *);
 
     static double ss_tail_log(double x) { return log(x > DBL_MIN ? x : DBL_MIN); }
 
@@ -83,6 +84,22 @@ cdef extern from *:
         *stuck |= any;                                                                            \
         for (int k = 0; k < N; k++) total += sum[k];                                              \
         return -total;                                                                            \
+      }                                                                                           \
+      TARGET static void ss_logs_##SUFFIX(ptrdiff_t n, const double *x, double add,               \
+                                          double *out) {                                          \
+        ptrdiff_t j = 0;                                                                          \
+        for (; j + N <= n; j += N) {                                                              \
+          const ss_d##N v = *(const ss_u##N *)(x + j);                                            \
+          ss_d##N logs;                                                                           \
+          ss_w##N bits;                                                                           \
+          SS_LOG(N, v, logs)                                                                      \
+          /* Zeros to -inf, NaN stays; no other number below DBL_MIN comes here. */               \
+          bits = (ss_w##N)(logs + add) & (ss_w##N)(v >= DBL_MIN);                                 \
+          bits |= (ss_w##N)(v == 0.0) & 0xfff0000000000000ULL;                                    \
+          bits |= (ss_w##N)(v != v) & 0x7ff8000000000000ULL;                                      \
+          *(ss_u##N *)(out + j) = (ss_d##N)bits;                                                  \
+        }                                                                                         \
+        for (; j < n; j++) out[j] = log(x[j]) + add;                                              \
       }
     #if defined(__x86_64__)
     SS_ENTROPIES(8, avx512, __attribute__((target("avx512f"))))
@@ -105,11 +122,16 @@ cdef extern from *:
       }
       return total;
     }
+    static void ss_logs_plain(ptrdiff_t n, const double *x, double add, double *out) {
+      for (ptrdiff_t j = 0; j < n; j++) out[j] = log(x[j]) + add;
+    }
     #endif
 
-    static void ss_choose_entropies(ss_entropy_function *entropy, ss_slope_function *slope) {
+    static void ss_choose_entropies(ss_entropy_function *entropy, ss_slope_function *slope,
+                                    ss_log_function *logs) {
       *entropy = ss_entropy_plain;
       *slope = ss_slope_plain;
+      *logs = ss_logs_plain;
     #if defined(__GNUC__) && defined(__x86_64__)
       const char *wish = getenv("STRUCTSOLVE_SIMD");
       if (wish && strcmp(wish, "plain") == 0) return;
@@ -117,11 +139,13 @@ cdef extern from *:
       if (__builtin_cpu_supports("avx2")) {
         *entropy = ss_entropy_avx2;
         *slope = ss_slope_avx2;
+        *logs = ss_logs_avx2;
       }
       if (wish && strcmp(wish, "avx2") == 0) return;
       if (__builtin_cpu_supports("avx512f")) {
         *entropy = ss_entropy_avx512;
         *slope = ss_slope_avx512;
+        *logs = ss_logs_avx512;
       }
     #endif
     }
@@ -129,11 +153,14 @@ cdef extern from *:
     ctypedef double (*ss_entropy_function)(Py_ssize_t, const double*) noexcept nogil
     ctypedef double (*ss_slope_function)(Py_ssize_t, const double*, const double*, double,
                                          int*) noexcept nogil
-    void ss_choose_entropies(ss_entropy_function*, ss_slope_function*) noexcept nogil
+    ctypedef void (*ss_log_function)(Py_ssize_t, const double*, double, double*) noexcept nogil
+    void ss_choose_entropies(ss_entropy_function*, ss_slope_function*,
+                             ss_log_function*) noexcept nogil
 
 cdef ss_entropy_function _entropy
 cdef ss_slope_function _slope
-ss_choose_entropies(&_entropy, &_slope)
+cdef ss_log_function _logs
+ss_choose_entropies(&_entropy, &_slope, &_logs)
 
 
 cdef double entropy(Py_ssize_t n, const double* x) noexcept nogil:
@@ -143,6 +170,10 @@ cdef double entropy(Py_ssize_t n, const double* x) noexcept nogil:
 cdef double entropy_slope(Py_ssize_t n, const double* a, const double* b, double gamma,
                           int* stuck) noexcept nogil:
     return _slope(n, a, b, gamma, stuck)
+
+
+cdef void logarithms(Py_ssize_t n, const double* x, double add, double* out) noexcept nogil:
+    _logs(n, x, add, out)
 
 
 def entropy_of(p):

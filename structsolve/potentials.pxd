@@ -23,6 +23,8 @@ cdef class LinearPotentials:
     cdef readonly bint has_gram
     cdef double[::1] node_gram          # all examples' Gram matrices, one after the other; or none
     cdef int64_t[::1] gram_offsets
+    cdef const double* node_factors     # what each part of the node block is multiplied with, or NULL
+    cdef readonly object node_scale     # the same as an array of node_size doubles, or None
     cdef object owners
 
     # where entry `index` of theta_i lies

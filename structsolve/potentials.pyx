@@ -27,6 +27,9 @@ cdef class LinearPotentials:
         Threads that look for values that are not finite.
     nodes : Design, optional
         What scores nodes, where it is not weights times ``examples.nodes``.
+    node_scale : array of the node block's shape, optional
+        Factors s >= 0 of the node parts: part c of a node scores ``s_c <x, w_c>``. Penalising
+        ``||w||^2`` is then penalising ``||u_c||^2 / s_c^2`` of the weights ``u_c = s_c w_c``.
 
     Attributes
     ----------
@@ -34,17 +37,21 @@ cdef class LinearPotentials:
         Length of ``w``.
     max_theta : int
         Longest ``theta_i``.
+    node_scale : ndarray of shape (node_size,) or None
+        The factors, padded with zeros as the node block is.
 
     Raises
     ------
     ValueError
-        Naming the example with a feature that is NaN or infinite.
+        Naming the example with a feature that is NaN or infinite, or the part whose factor is
+        negative or not finite.
     """
 
     def __init__(self, examples, layout, Py_ssize_t gram_budget=0, n_jobs=1,
-                 Design nodes=None):
+                 Design nodes=None, node_scale=None):
         cdef const int64_t[::1] offsets = examples.offsets
         cdef const int64_t[::1] edge_offsets
+        cdef const double[::1] factors
         self.layout = layout
         self.n = examples.n
         self.dim = layout.dim
@@ -62,6 +69,9 @@ cdef class LinearPotentials:
                                 n_jobs)
             if not self.nodes.finite:
                 refuse_infinite(examples.nodes, examples.offsets, "X")
+        if node_scale is not None:
+            self.node_scale = factors = layout.padded_scale(node_scale)
+            self.node_factors = &factors[0]
         if layout.edge is not None:
             edge_offsets = examples.edge_offsets
             self.edge_offsets = &edge_offsets[0]
@@ -139,6 +149,9 @@ cdef class LinearPotentials:
         if self.node_size:
             for v in range(self.offsets[i], self.offsets[i + 1]):
                 self.nodes.score(v, w + self.node_start, out)
+                if self.node_factors != NULL:
+                    for j in range(self.node_size):
+                        out[j] *= self.node_factors[j]
                 out += self.node_size
         if self.edge_size:
             for v in range(self.edge_offsets[i], self.edge_offsets[i + 1]):
@@ -198,6 +211,9 @@ cdef class LinearPotentials:
             if place.kind == SHARED:
                 w[place.row] += coefs[0]
             elif place.kind == NODE:
+                if self.node_factors != NULL:
+                    for k in range(m):
+                        coefs[k] *= self.node_factors[cols[k]]
                 self.nodes.scatter(self.offsets[i] + place.row, m, cols, coefs,
                                    w + self.node_start)
             else:
@@ -220,7 +236,7 @@ cdef class LinearPotentials:
 
     cdef void scores(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* w,
                      double* out) noexcept nogil:
-        cdef Py_ssize_t m, j = 0
+        cdef Py_ssize_t k, m, j = 0
         cdef Place place
         cdef int[TOGETHER] cols
         while j < nnz:
@@ -230,6 +246,9 @@ cdef class LinearPotentials:
             elif place.kind == NODE:
                 self.nodes.gather(self.offsets[i] + place.row, m, cols, w + self.node_start,
                                   out + j)
+                if self.node_factors != NULL:
+                    for k in range(m):
+                        out[j + k] *= self.node_factors[cols[k]]
             else:
                 self.edges.gather(self.edge_offsets[i] + place.row, m, cols, w + self.edge_start,
                                   out + j)
@@ -279,6 +298,8 @@ cdef class LinearPotentials:
                         held = place.row
                     gram = line
                 column = u + self.shared_size + place.col
+                if self.node_factors != NULL:
+                    c *= self.node_factors[place.col] * self.node_factors[place.col]
                 for v in range(n_nodes):
                     column[v * self.node_size] += c * gram[v]
             else:

@@ -23,6 +23,7 @@ class PredictionMixin(DistributionMixin):
     _w: Any
     coef_: dict[str, np.ndarray]
     loss: Any
+    oracle: Any
     n_jobs: int | None
 
     def predict(self, X: Any, allowed: Any = None, forbidden: Any = None) -> Any:
@@ -40,20 +41,10 @@ class PredictionMixin(DistributionMixin):
         -------
         Labels in the form of ``y``: an array for single nodes, a list of arrays for sequences.
         """
-        from .sweep import decode
-
         examples, potentials, w = self._prepare(X)
-        oracle = ask_oracle(self.space_, examples)
+        oracle = ask_oracle(self.space_, examples, self.oracle)
         masks = self.space_.mask(examples, allowed, forbidden)
-        labels, scores = decode(
-            potentials,
-            oracle,
-            w,
-            examples.offsets,
-            examples.label_offsets,
-            masks,
-            self.n_jobs,
-        )
+        labels, scores = _decode(potentials, oracle, w, examples, masks, self.n_jobs)
         if masks:
             self._refuse_impossible(scores)
         return self.space_.unpack(labels, examples)
@@ -68,7 +59,7 @@ class PredictionMixin(DistributionMixin):
         from .sweep import node_rows
 
         examples, potentials, w = self._prepare(X)
-        oracle = ask_oracle(self.space_, examples)
+        oracle = ask_oracle(self.space_, examples, self.oracle)
         if not oracle.has_max_marginals:
             raise ValueError(
                 f"decision_function needs max-marginals, which the oracle of structure "
@@ -99,7 +90,7 @@ class PredictionMixin(DistributionMixin):
         if not isinstance(k, (int, np.integer)) or k < 1:
             raise ValueError(f"k is {k!r}, expected an integer >= 1")
         examples, potentials, w = self._prepare(X)
-        oracle = ask_oracle(self.space_, examples)
+        oracle = ask_oracle(self.space_, examples, self.oracle)
         if not oracle.has_kbest:
             raise ValueError(
                 f"the oracle of structure {self.space_.structure.name!r} has no k-best power"
@@ -202,24 +193,23 @@ class PredictionMixin(DistributionMixin):
         return LinearPotentials(examples, space.layout, n_jobs=self.n_jobs), w
 
     def _score(self, space: Any, w: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        from .sweep import decode
-
         if isinstance(w, KernelModel):
             w.check_columns(X)
         examples = space.pack(X, y, sample_weight, unseen="extra")
         potentials, w = self._bind(space, w, examples, given_dense(X))
         # The oracle of predict(), which may differ from the one that training asks.
-        oracle = ask_oracle(space, replace(examples, labels=None))
-        labels, _ = decode(
-            potentials, oracle, w, examples.offsets, examples.label_offsets, {}, self.n_jobs
-        )
-        loss = ask_loss(space, examples, self.loss)
+        oracle = ask_oracle(space, replace(examples, labels=None), self.oracle)
+        labels, _ = _decode(potentials, oracle, w, examples, {}, self.n_jobs)
+        loss = ask_loss(space, examples, self._scored_loss(space))
         from .sweep import losses
 
         values = losses(loss, labels, examples.label_offsets)
         sizes = np.ones(examples.n) if loss.averaged else np.diff(examples.label_offsets)
         weights = examples.sample_weight
         return float(1 - (weights @ values) / (weights @ sizes))
+
+    def _scored_loss(self, space: Any) -> Any:
+        return self.loss
 
     def _refuse_impossible(self, scores: np.ndarray) -> None:
         impossible = np.flatnonzero(scores == -np.inf)
@@ -257,3 +247,17 @@ class PredictionMixin(DistributionMixin):
             tags.estimator_type = "classifier"
             tags.classifier_tags = ClassifierTags()
         return tags
+
+
+def _decode(
+    potentials: Any, oracle: Any, w: np.ndarray, examples: Examples, masks: Any, n_jobs: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return all best labels, one after the other, and their scores."""
+    offsets, label_offsets = examples.offsets, examples.label_offsets
+    if getattr(oracle, "batched", False):
+        from .lp.oracle import decode_in_batches
+
+        return decode_in_batches(potentials, oracle, w, offsets, label_offsets, masks)
+    from .sweep import decode
+
+    return decode(potentials, oracle, w, offsets, label_offsets, masks, n_jobs)

@@ -43,6 +43,10 @@ class Problem:
         move then holds dual variables (:mod:`structsolve.kernel_design`).
     dense : bool, default=False
         Hand features to the kernel as a dense array, also where packing has made them sparse.
+    oracle : str or structsolve.lp.Backend, optional
+        A solver of linear programs over the structure's polytope, in place of its own oracle.
+    node_scale : array of the node block's shape, optional
+        Factors of the node parts' scores; w is penalised before they multiply it.
 
     Attributes
     ----------
@@ -78,6 +82,8 @@ class Problem:
         gram: bool = True,
         kernel: Kernel | None = None,
         dense: bool = False,
+        oracle: Any = None,
+        node_scale: Any = None,
     ):
         if kernel is None:
             examples = replace(examples, nodes=sparsify(examples.nodes))
@@ -85,11 +91,11 @@ class Problem:
         self.space, self.examples = space, examples
         self.kernel = kernel
         self.potentials = (
-            linear_potentials(space, examples, gram)
+            linear_potentials(space, examples, gram, node_scale)
             if kernel is None
-            else kernel_potentials(space, examples, kernel, dense, penalize_intercept)
+            else kernel_potentials(space, examples, kernel, dense, penalize_intercept, node_scale)
         )
-        self.oracle = ask_oracle(space, examples)
+        self.oracle = ask_oracle(space, examples, oracle)
         self.parts = ask_parts(space, examples)
         self.loss = ask_loss(space, examples, loss)
         if isinstance(surrogate, str):
@@ -112,6 +118,27 @@ class Problem:
             last = layout.node_start + (layout.node_rows - 1) * layout.node_size
             self.penalty[last : last + layout.node_size] = 0
 
+    def model_weights(self, w: np.ndarray) -> np.ndarray:
+        """Return the weights that score new examples without ``node_scale``, from a solver's w."""
+        scale = self.potentials.node_scale
+        return w if scale is None else self._times(w, scale)
+
+    def solver_weights(self, w: np.ndarray) -> np.ndarray:
+        """Return what a solver moves where :meth:`model_weights` are w; 0 where the factor is."""
+        scale = self.potentials.node_scale
+        if scale is None:
+            return w
+        inverse = np.zeros_like(scale)
+        np.divide(1, scale, out=inverse, where=scale > 0)
+        return self._times(w, inverse)
+
+    def _times(self, w: np.ndarray, factors: np.ndarray) -> np.ndarray:
+        layout = self.potentials.layout
+        found = w.copy()
+        rows = found[layout.node_start :][: layout.node_rows * layout.node_size]
+        rows.reshape(layout.node_rows, layout.node_size)[...] *= factors
+        return found
+
     def regulariser(self, w: np.ndarray, alpha: float) -> float:
         """Return ``alpha/2 ||w||^2`` over the penalised coordinates."""
         if self.penalty is None:
@@ -130,7 +157,9 @@ class Problem:
         return self.regulariser(w, alpha) + float(self.weights @ bounds), calls
 
 
-def linear_potentials(space: Space, examples: Examples, gram: bool) -> LinearPotentials:
+def linear_potentials(
+    space: Space, examples: Examples, gram: bool, node_scale: Any = None
+) -> LinearPotentials:
     """Return potentials whose w are weights of features."""
     from .potentials import LinearPotentials
 
@@ -139,11 +168,16 @@ def linear_potentials(space: Space, examples: Examples, gram: bool) -> LinearPot
         # As much again as the packed features and one dense dual variable of all nodes.
         duals = 8 * int(examples.offsets[-1]) * space.layout.node_size
         budget = _nbytes(examples.nodes) + duals
-    return LinearPotentials(examples, space.layout, budget)
+    return LinearPotentials(examples, space.layout, budget, node_scale=node_scale)
 
 
 def kernel_potentials(
-    space: Space, examples: Examples, kernel: Kernel, dense: bool, penalize_intercept: bool
+    space: Space,
+    examples: Examples,
+    kernel: Kernel,
+    dense: bool,
+    penalize_intercept: bool,
+    node_scale: Any = None,
 ) -> LinearPotentials:
     """Return potentials whose w holds dual variables of nodes, and their scores."""
     from .kernel_design import KernelDesign, kernel_layout
@@ -165,7 +199,8 @@ def kernel_potentials(
     design = KernelDesign(X, kernel, examples.offsets, layout.node_size, bias)
     # Whether they are kept must not depend on the cache: the last bits of an answer do on this.
     budget = KERNEL_GRAM_BYTES * X.shape[0]
-    return LinearPotentials(examples, kernel_layout(layout, X.shape[0]), budget, nodes=design)
+    inner = kernel_layout(layout, X.shape[0])
+    return LinearPotentials(examples, inner, budget, nodes=design, node_scale=node_scale)
 
 
 def _nbytes(X: Any) -> int:
@@ -176,10 +211,14 @@ def _nbytes(X: Any) -> int:
     return int(X.nbytes)
 
 
-def ask_oracle(space: Space, examples: Examples) -> Any:
-    """Return the oracle that a plugin gives for this space."""
+def ask_oracle(space: Space, examples: Examples, oracle: Any = None) -> Any:
+    """Return the oracle that a plugin gives for this space, or that of an LP backend."""
     from .operators import Oracle
 
+    if oracle is not None:
+        from .lp import program_oracle
+
+        return program_oracle(space, examples, oracle)
     return _required("structsolve_oracle", Oracle, space, examples=examples)
 
 
@@ -191,9 +230,14 @@ def ask_parts(space: Space, examples: Examples) -> Any:
 
 
 def ask_loss(space: Space, examples: Examples, loss: Any) -> Any:
-    """Return the native loss called ``loss`` against the labels of ``examples``."""
+    """Return the native loss called ``loss`` against the labels of ``examples``.
+
+    An object with ``bind(space, examples)`` makes its own.
+    """
     from .operators import Loss
 
+    if hasattr(loss, "bind"):
+        return loss.bind(space, examples)
     found = registry.default().ask(
         "structsolve_loss", Loss, space=space, examples=examples, loss=loss
     )

@@ -416,7 +416,7 @@ def test_checkpoints_continue_bit_for_bit(tmp_path, surrogate, solver):
 @pytest.mark.parametrize(
     "surrogate, settings, message",
     [
-        ("crf", {"structure": "mrf"}, "projection 'entropy' of structure 'mrf'"),
+        ("crf", {"structure": "mrf"}, "projection 'entropy' of structure 'mrf'.*; use surrogate="),
         ("max-min", {"loss": "zero-one"}, "linear in the parts of either label"),
         ("max-min", {"solver": "sdca"}, "strongly concave G"),
         ("margin", {"solver": "gbcfw"}, "made of a projection"),
@@ -424,7 +424,11 @@ def test_checkpoints_continue_bit_for_bit(tmp_path, surrogate, solver):
         (MaxMin(geometry="flat"), {}, "geometry is 'flat'"),
         (MaxMin(max_iter=0), {}, "max_iter is 0"),
         (MaxMin(tol=1), {}, "tol is 1"),
+        (MaxMin(max_iter=1.5), {}, "max_iter is 1.5, expected an integer"),
+        (MaxMin(max_iter="a"), {"structure": "closed"}, "max_iter is 'a', expected an integer"),
+        (MaxMin(tol=np.nan), {"structure": "closed"}, "tol is nan"),
         (SparseMAP(max_iter=0), {}, "max_iter is 0"),
+        (SparseMAP(tol="a"), {}, "tol is 'a'"),
         (CRF(), {"solver": GBCFW(step="long")}, "step is 'long'"),
         (CRF(), {"solver": GBCFW(certify_every=0)}, "certify_every is 0"),
         (CRF(), {"solver": SDCA(sampling="none")}, "sampling is 'none'"),
@@ -437,8 +441,19 @@ def test_refusals(surrogate, settings, message):
     X, Y = chain(rng)[1:3]
     if structure == "mrf":
         X = [(x, np.array([[a, a + 1] for a in range(len(x) - 1)]).reshape(-1, 2)) for x in X]
+    if structure == "closed":
+        structure, X, Y = classes(rng)[:3]
     with pytest.raises(ValueError, match=message):
         StructuredSVM(structure, surrogate=surrogate, **settings).fit(X, Y)
+
+
+def test_zero_one_loss_of_classes_has_a_max_min_margin():
+    structure, X, y, _ = classes(np.random.default_rng(0))
+    fit = [StructuredSVM(structure, surrogate="max-min", loss=loss, alpha=0.1).fit(X, y)
+           for loss in ("zero-one", "hamming")]  # fmt: skip
+    assert fit[0].history_[-1]["primal"] == fit[1].history_[-1]["primal"]
+    assert fit[0].score(X, y) == fit[1].score(X, y)
+    assert fit[0].score(X, y + 7) == 0
 
 
 def test_sgd_takes_them_too():

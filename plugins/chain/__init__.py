@@ -22,6 +22,14 @@ def structsolve_oracle(space, examples):
 
 
 @hookimpl
+def structsolve_polytope(space, examples):
+    if isinstance(space, ChainSpace):
+        from .polytope import ChainPolytopes
+
+        return ChainPolytopes(space.layout, examples.offsets)
+
+
+@hookimpl
 def structsolve_parts(space, examples):
     if isinstance(space, ChainSpace):
         from ._layout import ChainParts, ChainShape

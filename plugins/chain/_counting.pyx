@@ -6,16 +6,18 @@ state axis, and then shifts every state's column by what the state costs.  A cos
 errors, at most one a position, takes O(L^2 K^2).
 """
 
-from libc.math cimport INFINITY, floor
+from libc.math cimport INFINITY
+from structsolve.dp.counts cimport check_most, count_steps
+from structsolve.dp.pairs cimport Pairs, pair_table
 from structsolve.kernels cimport ss_kernel_table
 
-from structsolve.plugins.chain._layout cimport ChainShape
+from structsolve.plugins.chain._layout cimport ChainShape, chain_pairs
 
 
 cdef struct Memory:
     double* score           # (L, most + 1, stride)
     double* row             # stride
-    double* pairs           # (K, stride): the table in use, where it has to be made
+    double* buffer          # (K, stride): the table in use, where it has to be made
     double* turned          # (K, stride): the same, one row a column
     Py_ssize_t* low         # (L,): counts that positions 0 .. v can have
     Py_ssize_t* high
@@ -27,13 +29,7 @@ cdef Py_ssize_t counting_bytes(ChainShape shape, Py_ssize_t most) except -1:
     """Scratch memory of `best_per_count`."""
     needed = 8 * (shape.max_length * (most + 1) * shape.stride + (1 + 2 * shape.K) * shape.stride
                   + 2 * shape.max_length + most + 1) + 4 * shape.max_length * shape.K
-    # In Python integers, which do not overflow.
-    wanted = 8 * int(shape.max_length) * (int(most) + 1) * int(shape.stride)
-    if most < 0 or most >= 2**31 - 2 or wanted > 2**48:
-        raise ValueError(
-            f"most is {most}, expected at least 0 and few enough counts that one score for each of "
-            f"{shape.max_length} nodes, {shape.K} states and all counts fits into memory"
-        )
+    check_most(most, shape.max_length, shape.K, shape.stride)
     return needed + 64
 
 
@@ -42,8 +38,8 @@ cdef Memory _memory(ChainShape shape, Py_ssize_t most, char* work) noexcept nogi
     cdef Py_ssize_t table = shape.K * shape.stride
     m.score = <double*>work
     m.row = m.score + shape.max_length * (most + 1) * shape.stride
-    m.pairs = m.row + shape.stride
-    m.turned = m.pairs + table
+    m.buffer = m.row + shape.stride
+    m.turned = m.buffer + table
     m.low = <Py_ssize_t*>(m.turned + table)
     m.high = m.low + shape.max_length
     m.rest = m.high + shape.max_length
@@ -51,66 +47,20 @@ cdef Memory _memory(ChainShape shape, Py_ssize_t most, char* work) noexcept nogi
     return m
 
 
-cdef int _no_count(Py_ssize_t i, Py_ssize_t v, Py_ssize_t s, double found) except -1 with gil:
-    raise ValueError(
-        f"example {i}, node {v}, state {s}: the cost is {found}, which is no count; expected an "
-        "integer of at least 0 (shift the costs of the node, or count agreements)"
-    )
-
-
-cdef int _not_on_nodes(Py_ssize_t i, double found) except -1 with gil:
-    raise ValueError(
-        f"example {i}: a part that is no state of a node costs {found}, expected 0: counts are "
-        "those of nodes"
-    )
-
-
 cdef int _read_costs(ChainShape shape, Py_ssize_t i, const double* cost, Py_ssize_t L,
                      Py_ssize_t most, Memory m) except -1 nogil:
     # Costs as integers, and the range of counts at each position.
     cdef Py_ssize_t v, s, least, largest, low = 0, high = 0
-    cdef Py_ssize_t edges = shape.shared_size + L * shape.stride
-    cdef double x
-    for s in range(shape.shared_size):
-        if cost[s] != 0:
-            return _not_on_nodes(i, cost[s])
-    for s in range(edges, edges + (L - 1) * shape.edge_size):
-        if cost[s] != 0:
-            return _not_on_nodes(i, cost[s])
-    cost += shape.shared_size
+    count_steps(i, cost, shape.shared_size, L, shape.K, shape.stride, (L - 1) * shape.edge_size,
+                most, m.steps)
     for v in range(L):
         least, largest = most + 1, 0
         for s in range(shape.K):
-            x = cost[v * shape.stride + s]
-            if not (x >= 0 and x < INFINITY and floor(x) == x):
-                return _no_count(i, v, s, x)
-            m.steps[v * shape.K + s] = <int>x if x <= most else <int>(most + 1)
             least = min(least, m.steps[v * shape.K + s])
             largest = max(largest, m.steps[v * shape.K + s])
         low, high = min(low + least, most + 1), min(high + largest, most)
         m.low[v], m.high[v] = low, high
     return 0
-
-
-cdef const double* _table(ChainShape shape, const double* theta, Py_ssize_t L, Py_ssize_t v,
-                          double* buffer) noexcept nogil:
-    # Pair scores of positions v and v + 1.
-    cdef Py_ssize_t j, size = shape.K * shape.stride
-    cdef const double* shared
-    cdef const double* edges
-    if shape.edge_size:
-        edges = theta + shape.shared_size + L * shape.stride + v * size
-        if shape.transition < 0:
-            return edges
-        shared = theta + shape.transition
-        for j in range(size):
-            buffer[j] = shared[j] + edges[j]
-        return buffer
-    if shape.transition >= 0:
-        return theta + shape.transition
-    for j in range(size):
-        buffer[j] = 0
-    return buffer
 
 
 cdef inline void _shift(Py_ssize_t K, Py_ssize_t stride, const int* steps, Py_ssize_t c,
@@ -122,11 +72,12 @@ cdef inline void _shift(Py_ssize_t K, Py_ssize_t stride, const int* steps, Py_ss
             score[(c + steps[t]) * stride + t] = row[t]
 
 
-cdef void _forward(const ss_kernel_table* kernels, ChainShape shape, const double* theta,
-                   Py_ssize_t L, Py_ssize_t most, Memory m) noexcept nogil:
+cdef void _forward(const ss_kernel_table* kernels, ChainShape shape, Py_ssize_t i,
+                   const double* theta, Py_ssize_t L, Py_ssize_t most, Memory m) noexcept nogil:
     cdef Py_ssize_t K = shape.K, stride = shape.stride, v, c, s, size = (most + 1) * stride
     cdef const double* unary = theta + shape.shared_size
     cdef const double* table
+    cdef Pairs pairs = chain_pairs(shape, i, theta, m.buffer)
     cdef double* before
     cdef double* score = m.score
     cdef double low, top
@@ -139,7 +90,7 @@ cdef void _forward(const ss_kernel_table* kernels, ChainShape shape, const doubl
             _shift(K, stride, m.steps, 0, most, m.row, score)
         else:
             before = score - size
-            table = _table(shape, theta, L, v - 1, m.pairs)
+            table = pair_table(pairs, v - 1, K * stride)
             for c in range(m.low[v - 1], m.high[v - 1] + 1):
                 kernels.range(1, before + c * stride, stride, K, 0, &low, &top)
                 if top == -INFINITY:    # no labeling has this count
@@ -169,18 +120,19 @@ cdef void _last_states(ChainShape shape, const double* theta, Py_ssize_t L, Py_s
         row += shape.stride
 
 
-cdef void _read_back(const ss_kernel_table* kernels, ChainShape shape, const double* theta,
-                     Py_ssize_t L, Py_ssize_t most, Memory m, int* labels,
+cdef void _read_back(const ss_kernel_table* kernels, ChainShape shape, Py_ssize_t i,
+                     const double* theta, Py_ssize_t L, Py_ssize_t most, Memory m, int* labels,
                      const double* values) noexcept nogil:
     # The states before, of all counts position by position: one turned table serves all.
     cdef Py_ssize_t K = shape.K, stride = shape.stride, v, c, s, t, rest
     cdef const double* unary
     cdef const double* table
     cdef const double* row
+    cdef Pairs pairs = chain_pairs(shape, i, theta, m.buffer)
     for v in range(L - 1, 0, -1):
         unary = theta + shape.shared_size + v * stride
         if v == L - 1 or shape.edge_size:
-            table = _table(shape, theta, L, v - 1, m.pairs)
+            table = pair_table(pairs, v - 1, K * stride)
             for s in range(K):
                 for t in range(K):
                     m.turned[t * stride + s] = table[s * stride + t]
@@ -209,7 +161,7 @@ cdef int best_per_count(const ss_kernel_table* kernels, ChainShape shape, Py_ssi
     cdef Py_ssize_t L = shape.offsets[i + 1] - shape.offsets[i]
     cdef Memory m = _memory(shape, most, work)
     _read_costs(shape, i, cost, L, most, m)
-    _forward(kernels, shape, theta, L, most, m)
+    _forward(kernels, shape, i, theta, L, most, m)
     _last_states(shape, theta, L, most, m, labels, values)
-    _read_back(kernels, shape, theta, L, most, m, labels, values)
+    _read_back(kernels, shape, i, theta, L, most, m, labels, values)
     return 0

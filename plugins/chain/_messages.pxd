@@ -1,14 +1,8 @@
 # Forward and backward messages of chains: what marginals and samples are made of.
+from structsolve.dp.sums cimport Marginals
 from structsolve.kernels cimport ss_kernel_table
 
 from structsolve.plugins.chain._layout cimport ChainShape
-
-
-cdef struct Marginals:
-    # Where marginals go.  Every table has K rows of `stride` doubles.
-    double* nodes           # one row per node
-    double* edges           # one table per edge; NULL for none, where there are no edge features
-    double* transition      # the sum of all edges' tables, 0 before; NULL for none
 
 
 cdef class ChainMessages:
@@ -35,10 +29,7 @@ cdef class ChainMessages:
                      Py_ssize_t t) noexcept nogil
 
     cdef void _node_scores(self, Py_ssize_t i, const double* theta, double* psi) noexcept nogil
-    cdef bint _exponentials(self, Py_ssize_t rows, const double* x, double* out,
-                            double* shift) noexcept nogil
     cdef bint _shared_table(self, const double* x, double* table, double* shift) noexcept nogil
-    cdef bint _rescale(self, double* row, double low, double top, double* total) noexcept nogil
     cdef void _ones(self, double* table) noexcept nogil
     cdef bint _backward(self, Py_ssize_t i, const Marginals* out, char* work) noexcept nogil
     cdef int _log_form(self, Py_ssize_t i, const double* theta, const Marginals* out,

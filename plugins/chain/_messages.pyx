@@ -3,23 +3,16 @@
 from libc.math cimport INFINITY, exp, log
 from libc.stdint cimport uint64_t
 from libc.string cimport memcmp, memcpy, memset
+from structsolve.dp.sums cimport (
+    MASS, Marginals, exponentials, impossible, log_columns, log_rows, log_sum_exp, rescale)
 from structsolve.kernels cimport ss_kernel_table, ss_kernels
 
 from structsolve.plugins.chain._layout cimport ChainShape
 
 cdef extern from *:
     """
-    /* The scaled recursion keeps every number that is not 0 well inside the range of doubles, so
-     * that 0 always means "forbidden": scores may span SPAN, a row of messages stays above TINY,
-     * its largest entry between SCALE and 1 / SCALE.  A message times two exponentials is then at
-     * least 1e-281, and what is divided by a sum of at least MASS stays below 1e181. */
-    #define SPAN 150.0
-    #define TINY 1e-150
-    #define SCALE 1e-30
-    #define MASS 1e-120
     #define CACHE_TAG 0x7c159e3779b9cafeULL
     """
-    const double SPAN, TINY, SCALE, MASS
     const uint64_t CACHE_TAG
 
 
@@ -27,27 +20,6 @@ cdef struct Cache:
     # Exponentials of the shared table, kept in the work memory from one example to the next.
     uint64_t tag
     double shift, check
-
-
-cdef double _log_sum_exp(Py_ssize_t n, const double* x) noexcept nogil:
-    cdef double top = -INFINITY, total = 0
-    cdef Py_ssize_t j
-    for j in range(n):
-        if x[j] > top:
-            top = x[j]
-    if top == -INFINITY:
-        return top
-    for j in range(n):
-        if not x[j] <= top - 50:    # a NaN has to show
-            total += exp(x[j] - top)
-    return top + log(total)
-
-
-cdef int _impossible(Py_ssize_t i) except -1 with gil:
-    raise ValueError(
-        f"example {i}: every labeling is forbidden (its score is -inf or NaN), so there are no "
-        "marginals; allow at least one labeling, and check that the weights are finite"
-    )
 
 
 cdef class ChainMessages:
@@ -91,16 +63,6 @@ cdef class ChainMessages:
             for s in range(stride):
                 psi[(L - 1) * stride + s] += theta[self.shape.end + s]
 
-    cdef bint _exponentials(self, Py_ssize_t rows, const double* x, double* out,
-                            double* shift) noexcept nogil:
-        # out = exp(x - shift), the largest 1.  False where the scaled form does not suit them.
-        cdef double low
-        self.kernels.range(rows, x, self.shape.stride, self.shape.K, -INFINITY, &low, shift)
-        if not (shift[0] > -INFINITY and shift[0] - low <= SPAN):
-            return False
-        self.kernels.exp_rows(rows, x, self.shape.stride, self.shape.K, shift[0], out)
-        return True
-
     cdef bint _shared_table(self, const double* x, double* table, double* shift) noexcept nogil:
         # Exponentials of the transition scores, remembered where the last example's were the
         # same bit by bit.  Nothing is taken on trust, whatever else the work memory was used for:
@@ -113,25 +75,14 @@ cdef class ChainMessages:
             shift[0] = cache.shift
             return True
         cache.tag = 0
-        if not self._exponentials(self.shape.K, x, table, shift):
+        if not exponentials(self.kernels, self.shape.K, x, self.shape.stride, self.shape.K,
+                             table, shift):
             return False
         memcpy(copy, x, size * sizeof(double))
         cache.shift = shift[0]
         cache.check = self.kernels.total(size, table) + shift[0]
         cache.tag = CACHE_TAG
         return True
-
-    cdef bint _rescale(self, double* row, double low, double top, double* total) noexcept nogil:
-        # Keep a row of messages in range; total gains the logarithm of what was divided out.
-        cdef Py_ssize_t s
-        if not (low >= TINY and top > 0):
-            return False
-        if SCALE <= top <= 1 / SCALE:
-            return True
-        total[0] += log(top)
-        for s in range(self.shape.stride):
-            row[s] /= top
-        return low >= TINY * top
 
     cdef int forward(self, Py_ssize_t i, const double* theta, double* edge, double* value,
                      char* work) except -1 nogil:
@@ -143,12 +94,12 @@ cdef class ChainMessages:
         cdef const double* edges = theta + self.shape.shared_size + L * stride
         cdef double shift = 0, low, top, total = 0
         self._node_scores(i, theta, psi)
-        if not self._exponentials(L, psi, psi, &shift):
+        if not exponentials(self.kernels, L, psi, stride, K, psi, &shift):
             return 0
         total = L * shift
         memcpy(alpha, psi, stride * sizeof(double))
         self.kernels.range(1, alpha, stride, K, 0, &low, &top)
-        if not self._rescale(alpha, low, top, &total):
+        if not rescale(alpha, stride, low, top, &total):
             return 0
         if self.shape.edge_size == 0 and L > 1:
             if self.shape.transition < 0:
@@ -166,14 +117,14 @@ cdef class ChainMessages:
                         table[j] = edges[j] + theta[self.shape.transition + j]
                 else:
                     memcpy(table, edges, size * sizeof(double))
-                if not self._exponentials(K, table, table, &shift):
+                if not exponentials(self.kernels, K, table, stride, K, table, &shift):
                     return 0
                 total += shift
                 edges += size
             self.kernels.sumprod(K, alpha, table, stride, stride, alpha + stride)
             alpha += stride
             self.kernels.mul_range(stride, psi + v * stride, alpha, &low, &top)
-            if not self._rescale(alpha, low, top, &total):
+            if not rescale(alpha, stride, low, top, &total):
                 return 0
         top = self.kernels.total(stride, alpha)
         if not top > 0:
@@ -203,7 +154,7 @@ cdef class ChainMessages:
             nodes[s] = alpha[s] / mass
             beta[s] = 0
         self.kernels.range(1, ahead, stride, K, 0, &low, &top)
-        if not self._rescale(ahead, low, top, &ignored):
+        if not rescale(ahead, stride, low, top, &ignored):
             return False
         for v in range(L - 2, -1, -1):
             alpha -= stride
@@ -226,7 +177,7 @@ cdef class ChainMessages:
                     out.transition[s] += table[s]
             ahead -= stride
             self.kernels.mul_range(stride, beta, ahead, &low, &top)
-            if not self._rescale(ahead, low, top, &ignored):
+            if not rescale(ahead, stride, low, top, &ignored):
                 return False
         if self.shape.edge_size == 0 and out.transition != NULL and L > 1:
             self.kernels.outer(L - 1, K, first, <double*>work + stride, table, stride, stride,
@@ -277,29 +228,14 @@ cdef class ChainMessages:
         for v in range(L):
             now = alpha + v * stride
             if v:
-                # Columns of scores of s and t, row by row: their largest, then the exponentials.
-                for t in range(stride):
-                    tops[t], now[t] = -INFINITY, 0
                 for s in range(K):
                     self._pair_row(theta, edges, v - 1, s, now[s - stride], table + s * stride)
-                    for t in range(K):
-                        top = table[s * stride + t]
-                        tops[t] = tops[t] if tops[t] >= top else top
+                log_columns(self.kernels, K, stride, table, tops, now)
                 for t in range(K):
-                    if tops[t] == -INFINITY:
-                        tops[t] = 0
-                for s in range(K):
-                    for t in range(K):
-                        table[s * stride + t] -= tops[t]
-                self.kernels.exp_rows(K, table, stride, K, 0, table)
-                for s in range(K):
-                    for t in range(K):
-                        now[t] += table[s * stride + t]
-                for t in range(K):
-                    now[t] = psi[v * stride + t] + tops[t] + log(now[t])
-            top = _log_sum_exp(K, now)
+                    now[t] += psi[v * stride + t]
+            top = log_sum_exp(K, now)
             if not top > -INFINITY:
-                _impossible(i)
+                impossible(i)
             total += top
             for t in range(K):
                 now[t] -= top
@@ -340,19 +276,14 @@ cdef class ChainMessages:
                     self._pair_row(theta, edges, v, s, 0, pairs)
                     for t in range(K):
                         pairs[t] += row[t]
-                    self.kernels.range(1, pairs, stride, K, -INFINITY, &low, &top)
-                    if top == -INFINITY:
-                        top = 0
-                    self.kernels.exp_rows(1, pairs, stride, K, top, pairs)
-                    beta[s] = top + log(self.kernels.total(stride, pairs))
-                    shifts[s] = top
-                top = _log_sum_exp(K, beta)
+                log_rows(self.kernels, K, stride, table, shifts, beta)
+                top = log_sum_exp(K, beta)
                 for s in range(K):
                     beta[s] -= top
                     shifts[s] -= top
             for s in range(K):
                 nodes[v * stride + s] = alpha[v * stride + s] + beta[s]
-            mass = _log_sum_exp(K, nodes + v * stride)
+            mass = log_sum_exp(K, nodes + v * stride)
             top = 0
             for s in range(K):
                 nodes[v * stride + s] = exp(nodes[v * stride + s] - mass)

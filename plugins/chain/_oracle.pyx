@@ -2,55 +2,13 @@
 
 cimport cython
 from libc.math cimport INFINITY
-from libc.string cimport memset
+from structsolve.dp.heap cimport Candidate, pop, push, runner_up
+from structsolve.dp.pairs cimport Pairs, pair_score, pair_table
 from structsolve.kernels cimport ss_kernel_table, ss_kernels
 from structsolve.operators cimport Oracle
 
 from structsolve.plugins.chain._counting cimport best_per_count, counting_bytes
-from structsolve.plugins.chain._layout cimport ChainShape
-
-
-cdef struct Tables:
-    # Pair scores of one example: shared ones, one table per edge, or both; NULL where absent.
-    const double* shared
-    const double* edges
-    double* buffer          # for the table in use, where it has to be made
-
-
-cdef struct Candidate:
-    # A labeling as it differs from an earlier answer: equal to answer `path` after position v,
-    # state s at v, the best choice before v.
-    double value
-    int path, v, s
-
-
-cdef inline void _push(Candidate* heap, Py_ssize_t* size, Candidate item) noexcept nogil:
-    cdef Py_ssize_t j = size[0], up
-    size[0] += 1
-    while j:
-        up = (j - 1) / 2
-        if heap[up].value >= item.value:
-            break
-        heap[j] = heap[up]
-        j = up
-    heap[j] = item
-
-
-cdef inline Candidate _pop(Candidate* heap, Py_ssize_t* size) noexcept nogil:
-    cdef Candidate first = heap[0], item
-    cdef Py_ssize_t j = 0, down = 1
-    size[0] -= 1
-    item = heap[size[0]]
-    while down < size[0]:
-        if down + 1 < size[0] and heap[down + 1].value > heap[down].value:
-            down += 1
-        if item.value >= heap[down].value:
-            break
-        heap[j] = heap[down]
-        j = down
-        down = 2 * j + 1
-    heap[j] = item
-    return first
+from structsolve.plugins.chain._layout cimport ChainShape, chain_pairs
 
 
 cdef inline Py_ssize_t _find(Py_ssize_t K, Py_ssize_t step, const double* before,
@@ -112,45 +70,7 @@ cdef class ChainOracle(Oracle):
         """Sizes of example ``i``, for ``structsolve.faces``."""
         return self.shape.limits(i)
 
-    cdef Tables _tables(self, Py_ssize_t i, const double* theta, double* buffer) noexcept nogil:
-        cdef Tables tables
-        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
-        tables.buffer = buffer
-        tables.shared = NULL
-        tables.edges = NULL
-        if self.shape.transition >= 0:
-            tables.shared = theta + self.shape.transition
-        if self.shape.edge_size:
-            tables.edges = theta + self.shape.shared_size + L * self.shape.stride
-        elif tables.shared == NULL:
-            memset(buffer, 0, self.shape.K * self.shape.stride * sizeof(double))
-            tables.shared = buffer
-        return tables
-
-    cdef const double* _table(self, Tables tables, Py_ssize_t v) noexcept nogil:
-        # Pair scores of positions v and v + 1.
-        cdef Py_ssize_t j, size = self.shape.K * self.shape.stride
-        cdef const double* extra
-        if tables.edges == NULL:
-            return tables.shared
-        extra = tables.edges + v * size
-        if tables.shared == NULL:
-            return extra
-        for j in range(size):
-            tables.buffer[j] = tables.shared[j] + extra[j]
-        return tables.buffer
-
-    cdef inline double _pair(self, Tables tables, Py_ssize_t v, Py_ssize_t s,
-                             Py_ssize_t t) noexcept nogil:
-        # Entry [s, t] of the same table.
-        cdef Py_ssize_t stride = self.shape.stride
-        if tables.edges == NULL:
-            return tables.shared[s * stride + t]
-        if tables.shared == NULL:
-            return tables.edges[(v * self.shape.K + s) * stride + t]
-        return tables.shared[s * stride + t] + tables.edges[(v * self.shape.K + s) * stride + t]
-
-    cdef const double* _forward(self, Py_ssize_t i, const double* theta, Tables tables,
+    cdef const double* _forward(self, Py_ssize_t i, const double* theta, Pairs pairs,
                                 double* alpha) noexcept nogil:
         # alpha[v, s]: best score of positions 0..v that ends in state s.  Returns the last row
         # with end scores added: row L of alpha, or row L - 1 where there are none.
@@ -167,8 +87,8 @@ cdef class ChainOracle(Oracle):
                 row[s] += extra[s]
         for v in range(1, L):
             unary += stride
-            self.kernels.maxplus(K, row, self._table(tables, v - 1), stride, stride, unary,
-                                 row + stride)
+            self.kernels.maxplus(K, row, pair_table(pairs, v - 1, K * stride), stride, stride,
+                                 unary, row + stride)
             row += stride
         if self.shape.end < 0:
             return row
@@ -177,50 +97,39 @@ cdef class ChainOracle(Oracle):
             row[stride + s] = row[s] + extra[s]
         return row + stride
 
-    cdef inline double _candidate(self, const double* theta, Tables tables, const double* alpha,
-                                  const double* last, Py_ssize_t L, Py_ssize_t v, Py_ssize_t s,
-                                  Py_ssize_t t) noexcept nogil:
-        # Best score of positions 0..v + 1 with state s at v and t behind it, rounded as in
-        # _forward(), so that the best of them equals alpha[v + 1, t] bit by bit.
-        cdef Py_ssize_t stride = self.shape.stride
-        if v == L - 1:
-            return last[s]
-        return (alpha[v * stride + s] + self._pair(tables, v, s, t)
-                + theta[self.shape.shared_size + (v + 1) * stride + t])
-
-    cdef void _backtrace(self, const double* theta, Tables tables, const double* alpha,
+    cdef void _backtrace(self, const double* theta, Pairs pairs, const double* alpha,
                          Py_ssize_t v, int* label) noexcept nogil:
         # Best states before position v, given label[v].
         cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, s, t = label[v]
         cdef const double* unary = theta + self.shape.shared_size
-        cdef const double* pairs
+        cdef const double* column
         cdef const double* extra = NULL
-        if tables.edges == NULL and v > 2 * K:
+        if pairs.edges == NULL and v > 2 * K:
             # Long enough to pay for the table turned round: one column of it is one row.
             for s in range(K):
                 for t in range(K):
-                    tables.buffer[t * stride + s] = tables.shared[s * stride + t]
+                    pairs.buffer[t * stride + s] = pairs.shared[s * stride + t]
             t = label[v]
             for v in range(v - 1, -1, -1):
-                t = self.kernels.reach(K, alpha + v * stride, tables.buffer + t * stride,
+                t = self.kernels.reach(K, alpha + v * stride, pairs.buffer + t * stride,
                                        unary[(v + 1) * stride + t], alpha[(v + 1) * stride + t])
                 label[v] = <int>t
             return
         for v in range(v - 1, -1, -1):
-            pairs = tables.shared
-            if tables.edges != NULL:
-                extra = tables.edges + v * K * stride + t
-                if tables.shared == NULL:
-                    pairs, extra = extra - t, NULL
-            t = _find(K, stride, alpha + v * stride, pairs + t, extra,
+            column = pairs.shared
+            if pairs.edges != NULL:
+                extra = pairs.edges + v * K * stride + t
+                if pairs.shared == NULL:
+                    column, extra = extra - t, NULL
+            t = _find(K, stride, alpha + v * stride, column + t, extra,
                       unary[(v + 1) * stride + t], alpha[(v + 1) * stride + t])
             label[v] = <int>t
 
-    cdef double _best(self, Py_ssize_t i, const double* theta, Tables tables, double* alpha,
+    cdef double _best(self, Py_ssize_t i, const double* theta, Pairs pairs, double* alpha,
                       int* label) noexcept nogil:
         cdef Py_ssize_t K = self.shape.K, s
         cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
-        cdef const double* last = self._forward(i, theta, tables, alpha)
+        cdef const double* last = self._forward(i, theta, pairs, alpha)
         cdef double low, top
         self.kernels.range(1, last, self.shape.stride, K, 0, &low, &top)
         label[L - 1] = 0
@@ -228,14 +137,14 @@ cdef class ChainOracle(Oracle):
             if last[s] == top:
                 label[L - 1] = <int>s
                 break
-        self._backtrace(theta, tables, alpha, L - 1, label)
+        self._backtrace(theta, pairs, alpha, L - 1, label)
         return top
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     char* work) except -1 nogil:
         cdef double* alpha = <double*>work
         cdef double* buffer = alpha + (self.shape.max_length + 3) * self.shape.stride
-        value[0] = self._best(i, theta, self._tables(i, theta, buffer), alpha, label)
+        value[0] = self._best(i, theta, chain_pairs(self.shape, i, theta, buffer), alpha, label)
         return 0
 
     cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
@@ -246,8 +155,8 @@ cdef class ChainOracle(Oracle):
         cdef double* beta = alpha + (self.shape.max_length + 1) * stride
         cdef double* ahead = beta + stride
         cdef const double* unary = theta + self.shape.shared_size
-        cdef Tables tables = self._tables(i, theta, ahead + stride)
-        cdef const double* last = self._forward(i, theta, tables, alpha)
+        cdef Pairs pairs = chain_pairs(self.shape, i, theta, ahead + stride)
+        cdef const double* last = self._forward(i, theta, pairs, alpha)
         for s in range(stride):
             out[(L - 1) * stride + s] = last[s] if s < K else 0
             beta[s] = -INFINITY
@@ -256,7 +165,8 @@ cdef class ChainOracle(Oracle):
         for v in range(L - 2, -1, -1):
             for s in range(stride):
                 ahead[s] = beta[s] + unary[(v + 1) * stride + s]
-            self.kernels.maxdots(K, self._table(tables, v), stride, stride, ahead, beta)
+            self.kernels.maxdots(K, pair_table(pairs, v, K * stride), stride, stride, ahead,
+                                 beta)
             for s in range(stride):
                 out[v * stride + s] = alpha[v * stride + s] + beta[s] if s < K else 0
         return 0
@@ -283,52 +193,58 @@ cdef class ChainOracle(Oracle):
         cdef double* alpha = <double*>work
         cdef double* buffer = alpha + (self.shape.max_length + 3) * stride
         cdef Candidate* heap = <Candidate*>(buffer + self.shape.K * stride)
-        cdef Tables tables = self._tables(i, theta, buffer)
+        cdef Pairs pairs = chain_pairs(self.shape, i, theta, buffer)
         cdef const double* last = alpha + (L if self.shape.end >= 0 else L - 1) * stride
         cdef Candidate item
         cdef int* label = labels
-        values[0] = self._best(i, theta, tables, alpha, label)
+        values[0] = self._best(i, theta, pairs, alpha, label)
         item.v = <int>(L - 1)
         for found in range(1, k):
-            self._branch(theta, tables, alpha, last, L, label, <int>(found - 1), item.v, heap,
+            self._branch(theta, pairs, alpha, last, L, label, <int>(found - 1), item.v, heap,
                          &size)
             if size == 0:
                 return found
-            item = _pop(heap, &size)
+            item = pop(heap, &size)
             label += L
             for v in range(item.v + 1, L):
                 label[v] = labels[item.path * L + v]
             label[item.v] = item.s
-            self._backtrace(theta, tables, alpha, item.v, label)
+            self._backtrace(theta, pairs, alpha, item.v, label)
             # Sums of the same scores in another order may differ in the last bit.
             values[found] = min(item.value, values[found - 1])
         return k
 
-    cdef void _branch(self, const double* theta, Tables tables, const double* alpha,
+    cdef void _branch(self, const double* theta, Pairs pairs, const double* alpha,
                       const double* last, Py_ssize_t L, const int* label, int path, int deviation,
                       Candidate* heap, Py_ssize_t* size) noexcept nogil:
         # The best labelings that leave `label` at a position up to `deviation`.
-        cdef Py_ssize_t stride = self.shape.stride, v, s, t = 0, best
+        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, t = 0, best
         cdef const double* unary = theta + self.shape.shared_size
-        cdef double x, own, top, rest = 0
+        cdef const double* column
+        cdef const double* extra
+        cdef double top, now, rest = 0
         cdef Candidate item
         for v in range(L - 1, -1, -1):
             # rest: what positions after v + 1 add, the pair (v + 1, v + 2) included.
             if v == L - 2 and self.shape.end >= 0:
                 rest = theta[self.shape.end + label[L - 1]]
             elif v < L - 2:
-                rest += (self._pair(tables, v + 1, t, label[v + 2])
+                rest += (pair_score(pairs, v + 1, t, label[v + 2], K, stride)
                          + unary[(v + 2) * stride + label[v + 2]])
             if v <= deviation:
-                own = self._candidate(theta, tables, alpha, last, L, v, label[v], t)
-                best = 0
-                top = -INFINITY
-                for s in range(self.shape.K):
-                    x = self._candidate(theta, tables, alpha, last, L, v, s, t)
-                    if x > top and (x < own or (x == own and s > label[v])):
-                        top = x
-                        best = s
+                # Best scores of positions 0..v + 1 with t behind v, rounded as in _forward(), so
+                # that the best of them equals alpha[v + 1, t] bit by bit.
+                if v == L - 1:
+                    best = runner_up(K, last, NULL, NULL, 0, 0, label[v], &top, &now)
+                else:
+                    column, extra = pairs.shared, NULL
+                    if column == NULL:
+                        column = pairs.edges + v * K * stride
+                    elif pairs.edges != NULL:
+                        extra = pairs.edges + v * K * stride + t
+                    best = runner_up(K, alpha + v * stride, column + t, extra, stride,
+                                     unary[(v + 1) * stride + t], label[v], &top, &now)
                 if top + rest > -INFINITY:
                     item.value, item.path, item.v, item.s = top + rest, path, <int>v, <int>best
-                    _push(heap, size, item)
+                    push(heap, size, item)
             t = label[v]

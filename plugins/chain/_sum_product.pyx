@@ -3,27 +3,14 @@
 cimport cython
 from libc.math cimport INFINITY, exp
 from libc.string cimport memcpy, memset
+from structsolve.dp.sums cimport Marginals, draw
 from structsolve.entropies cimport entropy, entropy_slope, slope_at
 from structsolve.operators cimport Projection
 
 from structsolve.plugins.chain._layout cimport ChainShape
-from structsolve.plugins.chain._messages cimport ChainMessages, Marginals
+from structsolve.plugins.chain._messages cimport ChainMessages
 
 import numpy as np
-
-
-cdef int _draw(Py_ssize_t K, const double* weights, double uniform) noexcept nogil:
-    cdef double total = 0, below = 0
-    cdef Py_ssize_t s, last = 0
-    for s in range(K):
-        total += weights[s]
-    for s in range(K):
-        if weights[s] > 0:
-            below += weights[s]
-            last = s
-            if below > uniform * total:
-                return <int>s
-    return <int>last
 
 
 @cython.final
@@ -199,5 +186,5 @@ cdef class ChainSumProduct(Projection):
                         top = weights[s]
                 for s in range(K):
                     weights[s] = exp(weights[s] - top) * (row[s] if scaled else 1)
-                label[v] = _draw(K, weights, uniforms[j * L + v])
+                label[v] = draw(K, weights, uniforms[j * L + v])
         return 0

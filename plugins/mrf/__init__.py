@@ -24,6 +24,14 @@ def structsolve_oracle(space, examples):
 
 
 @hookimpl
+def structsolve_polytope(space, examples):
+    if isinstance(space, MRFSpace):
+        from .polytope import GraphPolytopes
+
+        return GraphPolytopes(space.shape(examples))
+
+
+@hookimpl
 def structsolve_parts(space, examples):
     if isinstance(space, MRFSpace):
         from ._shape import GraphParts

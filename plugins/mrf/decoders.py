@@ -16,7 +16,7 @@ def check_name(name: Any, argument: str = "oracle") -> None:
     if name in NAMES:
         return
     if isinstance(name, str) and name.startswith("cvxpy:"):
-        from .programs import check_solver
+        from structsolve.lp.backends import check_solver
 
         check_solver(name.removeprefix("cvxpy:"), argument)
         return
@@ -36,7 +36,7 @@ def make_oracle(shape: Any, name: str, oracle_class: Any = None, max_iter: int =
         Of "trws".
     """
     from ._oracle import GraphOracle
-    from .programs import CvxpyProgram, HighsProgram
+    from .programs import programs
 
     check_name(name)
     if name == "roof-duality" and not shape.binary:
@@ -46,7 +46,7 @@ def make_oracle(shape: Any, name: str, oracle_class: Any = None, max_iter: int =
         )
     if name == "lp" or name.startswith("cvxpy:"):
         search = relaxation = constraint = "program"
-        program = HighsProgram() if name == "lp" else CvxpyProgram(name.removeprefix("cvxpy:"))
+        program = programs(name)
     else:
         if name in ("auto", "exact") and shape.forest:
             search = "forest"
@@ -57,7 +57,7 @@ def make_oracle(shape: Any, name: str, oracle_class: Any = None, max_iter: int =
         # The linear relaxation and constraints are there whatever finds labelings.
         relaxation = "forest" if shape.forest else "roof-duality" if shape.binary else "program"
         constraint = "exact" if shape.labelings <= CONSTRAINED else "program"
-        program = HighsProgram()
+        program = programs("lp")
     if oracle_class is None:
         oracle_class = GraphOracle
     return oracle_class(shape, search, relaxation, constraint, program, max_iter)

@@ -201,7 +201,7 @@ def _no_rows(features: Any, n_columns: int | None, graphs: Any) -> Any:
 
 def _parts(x: Any, i: int, wanted: list[str]) -> dict[str, Any]:
     if hasattr(x, "nodes") and hasattr(x, "edges") and not isinstance(x, tuple):
-        return _from_networkx(x, i, "edge_features" in wanted)
+        return from_networkx(x, i, "edge_features" in wanted)
     if not isinstance(x, (tuple, list)) or len(x) != len(wanted):
         found = f"{len(x)} of them" if isinstance(x, (tuple, list)) else type(x).__name__
         raise ValueError(
@@ -210,7 +210,7 @@ def _parts(x: Any, i: int, wanted: list[str]) -> dict[str, Any]:
     return dict(zip(wanted, x))
 
 
-def _from_networkx(graph: Any, i: int, with_features: bool) -> dict[str, Any]:
+def from_networkx(graph: Any, i: int, with_features: bool) -> dict[str, Any]:
     """Read node and edge attributes ``"features"``."""
     number = {node: v for v, node in enumerate(graph.nodes)}
     if not number:

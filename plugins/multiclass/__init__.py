@@ -21,6 +21,14 @@ def structsolve_oracle(space, examples):
 
 
 @hookimpl
+def structsolve_polytope(space, examples):
+    if isinstance(space, MulticlassSpace):
+        from .polytope import Simplex
+
+        return Simplex(space.layout)
+
+
+@hookimpl
 def structsolve_parts(space, examples):
     if isinstance(space, MulticlassSpace):
         from ._operators import MulticlassParts

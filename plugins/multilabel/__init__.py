@@ -28,6 +28,14 @@ def structsolve_oracle(space, examples):
 
 
 @hookimpl
+def structsolve_polytope(space, examples):
+    if isinstance(space, MultilabelSpace):
+        from structsolve.plugins.mrf.polytope import GraphPolytopes
+
+        return GraphPolytopes(space.shape(examples))
+
+
+@hookimpl
 def structsolve_parts(space, examples):
     if isinstance(space, MultilabelSpace):
         from structsolve.plugins.mrf._shape import GraphParts

@@ -25,6 +25,14 @@ def structsolve_oracle(space, examples):
 
 
 @hookimpl
+def structsolve_polytope(space, examples):
+    if isinstance(space, SPACES):
+        from .polytope import AssignmentPolytopes
+
+        return AssignmentPolytopes(space, examples)
+
+
+@hookimpl
 def structsolve_parts(space, examples):
     if isinstance(space, SPACES):
         from ._shape import AssignmentParts

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Polytope:
     """``{x : low <= A x <= high, lower <= x <= upper}``, a bounded set that holds every label.
 
@@ -21,11 +21,12 @@ class Polytope:
     A : scipy.sparse matrix of shape (m, n)
     low, high : ndarray of float64 of shape (m,)
         Bounds of the rows; equal where a row is an equation, infinite where there is none.
-    parts : ndarray of int64 of shape (n,)
+    parts : ndarray of int64 of shape (n,) or (n, p)
         Where in ``theta_i`` (flat, as :class:`~structsolve.blocks.Layout` says) the score of each
-        variable is; -1 where it has none. Several variables may share a part (pooled tables).
+        variable is; -1 where it has none. Several variables may share a part (pooled tables), and
+        a variable may have several parts (a table's entry, and that of edge features).
     decode : callable
-        Makes the encoded label (int32) of a vertex ``x`` whose entries are integers.
+        Makes the encoded label (int32) of an ``x`` that is a label, whose entries are integers.
     lower, upper : ndarray of float64 of shape (n,), optional
         Bounds of the variables, finite; 0 and 1 by default.
     integer : ndarray of bool of shape (n,), optional
@@ -68,8 +69,9 @@ class Polytope:
         if self.integer is None:
             object.__setattr__(self, "integer", np.ones(n, dtype=bool))
         object.__setattr__(self, "A", self.A.tocsr())
-        object.__setattr__(self, "parts", np.asarray(self.parts, dtype=np.int64))
-        sizes = {"low": m, "high": m, "parts": n, "lower": n, "upper": n, "integer": n}
+        parts = np.asarray(self.parts, dtype=np.int64)
+        object.__setattr__(self, "parts", parts[:, None] if parts.ndim == 1 else parts)
+        sizes = {"low": m, "high": m, "lower": n, "upper": n, "integer": n}
         for name, size in sizes.items():
             shape = np.shape(getattr(self, name))
             if shape != (size,):
@@ -77,21 +79,32 @@ class Polytope:
                     f"{name} has the shape {shape}, expected ({size},): A has {m} rows and {n} "
                     "columns"
                 )
+        if self.parts.ndim != 2 or len(self.parts) != n:
+            raise ValueError(f"parts has the shape {parts.shape}, expected ({n},) or ({n}, p)")
         for name in ("lower", "upper"):
             if not np.isfinite(getattr(self, name)).all():
                 raise ValueError(f"{name} is not finite; a polytope of labels is bounded")
 
+    @property
+    def size(self) -> int:
+        """Number of variables."""
+        return self.A.shape[1]
+
     def scores(self, theta: np.ndarray) -> np.ndarray:
         """Return the objective of the variables for part scores ``theta``."""
-        found = np.zeros(len(self.parts))
-        own = self.parts >= 0
-        found[own] = theta[self.parts[own]]
+        found = np.zeros(self.size)
+        for parts in self.parts.T:
+            own = parts >= 0
+            found[own] += theta[parts[own]]
         return found
 
     def marginals(self, x: np.ndarray, size: int) -> np.ndarray:
         """Return what ``x`` says of the parts, an array of the size of ``theta``."""
-        own = self.parts >= 0
-        return np.bincount(self.parts[own], weights=x[own], minlength=size)
+        found = np.zeros(size)
+        for parts in self.parts.T:
+            own = parts >= 0
+            found += np.bincount(parts[own], weights=x[own], minlength=size)
+        return found
 
 
 class Polytopes:
@@ -118,3 +131,49 @@ class Polytopes:
     def key(self, i: int) -> Hashable:
         """Return what examples of the same polytope have in common; ``i`` by default."""
         return i
+
+
+def bound_of(rows: Any, c: np.ndarray, dual: np.ndarray, upper: Any = None) -> float:
+    """Return an upper bound of ``c x`` over a polytope from row duals, whatever their quality.
+
+    ``c x = y A x + (c - y A) x``, where each row and each variable is at one of its bounds at most.
+
+    Parameters
+    ----------
+    rows : object with A, low, high, lower and upper
+    c : ndarray of shape (n,)
+    dual : ndarray of shape (m,)
+        An entry whose row has no bound on its side counts as 0.
+    upper : ndarray of shape (n,), optional
+        In place of the variables' upper bounds.
+    """
+    upper = rows.upper if upper is None else upper
+    at = np.where(dual > 0, rows.high, rows.low)
+    y = np.where(np.isfinite(at), dual, 0.0)
+    rest = c - rows.A.T @ y
+    return float(y @ np.where(np.isfinite(at), at, 0.0)) + float(
+        np.where(rest > 0, rest * upper, rest * rows.lower).sum()
+    )
+
+
+def block_diagonal(polytopes: Sequence[Polytope]) -> Polytope:
+    """Return the product of polytopes, its variables one after the other; it has no parts."""
+    from scipy import sparse
+
+    def stacked(name: str) -> np.ndarray:
+        return np.concatenate([getattr(p, name) for p in polytopes])
+
+    def refuse(x: np.ndarray) -> np.ndarray:
+        raise ValueError("a product of polytopes has no label of its own")
+
+    A = sparse.block_diag([p.A for p in polytopes], format="csr")
+    return Polytope(
+        A,
+        stacked("low"),
+        stacked("high"),
+        np.full(A.shape[1], -1),
+        refuse,
+        stacked("lower"),
+        stacked("upper"),
+        stacked("integer"),
+    )

@@ -142,12 +142,15 @@ def exact_steps(steps: str, problem: Problem) -> bool:
         and potentials.max_nodes <= 1
         and not potentials.shared_size
         and not potentials.edge_size
+        # The projection onto the simplex is exact where every label has features of one length.
+        and potentials.node_scale is None
     )
     if steps == "exact" and not can:
         raise ValueError(
             "BCFW: steps='exact' needs a structure whose labels share no parts, such as "
-            f"'multiclass', and a loss that decomposes; {problem.space.structure.name!r} with "
-            f"{type(problem.loss).__name__} has none; use steps='pairwise'"
+            "'multiclass', none of them scaled, and a loss that decomposes; "
+            f"{problem.space.structure.name!r} with {type(problem.loss).__name__} has none; use "
+            "steps='pairwise'"
         )
     return can and steps in ("auto", "exact")
 
@@ -336,6 +339,26 @@ class BCFWRun(Run):
             arrays["gaps"],
         )
         self.best_w = arrays["best_w"].copy()
+
+    def take_over(self, other: BCFWRun, w: np.ndarray, primal: float) -> None:
+        """Begin with the dual variables of a run on the same examples under another node scale.
+
+        Parameters
+        ----------
+        other : BCFWRun
+        w : ndarray of shape (dim,)
+            Weights of this problem: what comes out will be no worse.
+        primal : float
+            The objective there.
+        """
+        loop = self.loop
+        counters = {**other.loop.counters(), "alpha": self.given.alpha}
+        loop.restore(counters, other.loop.to_arrays(), w, w, other.loop.gaps)
+        loop.forget_average()
+        loop.resynchronise()
+        self.passes = self.window_start = other.passes
+        self.last_dual = self.dual
+        self.best_w, self.best_primal = w.copy(), primal
 
     def continue_at(self, alpha: float) -> None:
         """Go on with another alpha from the same dual variables (a path over alpha)."""

@@ -2,11 +2,12 @@
 
 from .bicriteria_base import BiCriteria
 from .bicriteria_losses import Beta, Generalized, Log, MicroF1, ProbLoss, Slack
-from .margin_loss import Margin
+from .margin_loss import LP, Margin
 from .projected_losses import CRF, MaxMin, SparseMAP
 
 __all__ = [
     "CRF",
+    "LP",
     "Beta",
     "BiCriteria",
     "Generalized",

@@ -60,6 +60,29 @@ class Margin(Params):
         )
 
 
+class LP(Margin):
+    """Margin rescaling over the linear relaxation: labels by linear programs, as in [003].
+
+    The loss-augmented scores are maximised over the polytope that the structure's oracle solves
+    (``oracle="lp"`` for any structure that declares one), fractional answers and all, so that the
+    objective is an upper bound of that of "margin" and its minimum is found however hard the labels
+    are.  Where vertices are labels it is "margin".
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM
+    >>> Y = [[1, 0, 1], [0, 1, 1], [1, 1, 0]]
+    >>> model = StructuredSVM("multilabel", surrogate="lp", oracle="lp", alpha=0.1)
+    >>> model.fit([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], Y).stop_reason_
+    'converged'
+    """
+
+    name = "lp"
+
+    def __init__(self) -> None:
+        super().__init__(relaxed=True)
+
+
 def use_relaxation(relaxed: bool | None, oracle: Any, loss: Any, structure: str) -> bool:
     """Tell whether the oracle's relaxation is asked instead of its labels."""
     if relaxed is None:

@@ -44,6 +44,18 @@ class Projected(Params):
         )
 
 
+def check_accuracy(surrogate: Any) -> None:
+    """Refuse ``max_iter`` and ``tol`` that are none, also where a closed form needs neither."""
+    number = (int, float, np.integer, np.floating)
+    name, most, tol = surrogate.name, surrogate.max_iter, surrogate.tol
+    if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1:
+        raise ValueError(f"surrogate {name!r}: max_iter is {most!r}, expected an integer >= 1")
+    if isinstance(tol, bool) or not isinstance(tol, number) or not 0 <= tol < 1:
+        raise ValueError(
+            f"surrogate {name!r}: tol is {tol!r}, expected a number of at least 0 and below 1"
+        )
+
+
 class CRF(Projected):
     """Conditional random field: ``log sum_y exp <theta, mu(y)> - <theta, mu(y_i)>``.
 
@@ -65,7 +77,13 @@ class CRF(Projected):
     def ask(self, problem: Any) -> Any:
         from ..problem import ask_projection
 
-        found = ask_projection(problem.space, problem.examples, "entropy")
+        try:
+            found = ask_projection(problem.space, problem.examples, "entropy")
+        except ValueError as error:
+            raise ValueError(
+                f"surrogate 'crf' needs exact marginals: {error}; use surrogate='sparsemap', "
+                "'max-min' or 'margin'"
+            ) from None
         if not found.gibbs:
             raise ValueError(
                 f"surrogate 'crf' needs exact marginals, and those of structure "
@@ -108,6 +126,7 @@ class SparseMAP(Projected):
     def ask(self, problem: Any) -> Any:
         from ..projections import euclidean_projection
 
+        check_accuracy(self)
         return euclidean_projection(
             problem.space,
             problem.examples,
@@ -178,4 +197,5 @@ class MaxMin(Projected):
     def ask(self, problem: Any) -> Any:
         from ..projections import max_min_projection
 
+        check_accuracy(self)
         return max_min_projection(problem, self)

@@ -91,11 +91,11 @@ def check_structure(
     -----
     Checked are the declaration (parameters, ``clone``, packing, ``state``), the oracle (optimal
     at random, tied and zero scores where it calls itself exact, its value, its bound, ties, scratch
-    memory, threads), its relaxation, its answers within a cone of the label plane, k-best,
-    max-marginals, the best label for each count, the loss-augmented oracle, parts, losses and their
-    matrices, projections (marginals, bounds, states, G and its slope, samples), hard constraints on
-    nodes, and that solvers agree.  What an operator does not
-    announce is not asked for.
+    memory, threads), its relaxation, its answers within a cone of the label plane, the polytope,
+    k-best, max-marginals, the best label for each count, the loss-augmented oracle, parts, losses
+    and their matrices, projections (marginals, bounds, states, G and its slope, samples), hard
+    constraints on nodes, and that solvers agree.  What an operator does not announce is not asked
+    for.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def check_structure(
     >>> check_structure("chain", n_cases=1)
     """
     from .. import registry
-    from . import _declaration, _losses, _operators, _projections, _relaxed, _training
+    from . import _declaration, _losses, _operators, _polytopes, _projections, _relaxed, _training
 
     structure = registry.get_structure(structure)
     _declaration.check_parameters(structure)
@@ -117,6 +117,7 @@ def check_structure(
         _relaxed.check_bound(case)
         _relaxed.check_relaxation(case)
         _relaxed.check_constrained(case, loss)
+        _polytopes.check_polytope(case)
         _operators.check_kbest(case)
         _operators.check_max_marginals(case)
         _operators.check_counts(case, loss)

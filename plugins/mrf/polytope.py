@@ -1,0 +1,35 @@
+"""The local polytope of the graphs of a set of examples, one variable per state and joint state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structsolve.lp import LocalPolytopes
+
+
+class GraphPolytopes(LocalPolytopes):
+    """Node and edge marginals; one graph for all examples is one polytope.
+
+    Parameters
+    ----------
+    shape : GraphShape
+    """
+
+    def __init__(self, shape: Any):
+        super().__init__(exact=bool(shape.forest))
+        self.shape = shape
+
+    def key(self, i: int) -> Any:
+        states, ends = self.shape.graph_of(i)
+        return states.tobytes(), ends.tobytes()
+
+    def graph(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        return self.shape.graph_of(i)
+
+    def parts(self, i: int) -> np.ndarray:
+        # Where scores lie shows where each comes from; a state without a part scores 0.
+        size = self.shape.limits(i)[0]
+        _, _, unary, pair = self.shape.model(i, np.arange(1.0, size + 1))
+        return np.concatenate([unary, pair]).astype(np.int64) - 1

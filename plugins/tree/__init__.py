@@ -1,0 +1,50 @@
+"""Labelings of trees and forests as a plugin: what it declares, and its hook implementations."""
+
+from structsolve.hookspecs import Named, hookimpl
+
+from .space import TreeSpace, TreeStructure
+from .trees import root_tree
+
+__all__ = ["TreeSpace", "TreeStructure", "root_tree"]
+
+
+@hookimpl
+def structsolve_structures():
+    return [Named("tree", TreeStructure, "labelings of trees: tables of parent and child states")]
+
+
+@hookimpl
+def structsolve_oracle(space, examples):
+    if isinstance(space, TreeSpace):
+        from structsolve.lp import Highs, LinearDecoder
+
+        from ._oracle import TreeOracle
+
+        # Constraints across the whole labeling are two more rows of a linear program.
+        decoder = LinearDecoder(structsolve_polytope(space, examples), Highs())
+        return TreeOracle(space.shape(examples), decoder)
+
+
+@hookimpl
+def structsolve_parts(space, examples):
+    if isinstance(space, TreeSpace):
+        from ._shape import TreeParts
+
+        return TreeParts(space.shape(examples))
+
+
+@hookimpl
+def structsolve_projection(space, examples, regularizer):
+    if isinstance(space, TreeSpace) and regularizer == "entropy":
+        from ._sum_product import TreeSumProduct
+
+        return TreeSumProduct(space.shape(examples))
+
+
+@hookimpl
+def structsolve_polytope(space, examples):
+    if isinstance(space, TreeSpace):
+        from .polytope import TreePolytopes
+
+        parents = examples.topology["parents"]
+        return TreePolytopes(space.layout, examples.offsets, parents)

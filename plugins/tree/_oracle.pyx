@@ -1,0 +1,125 @@
+"""Max-product on trees as an oracle: best label, k best, max-marginals, best label per count."""
+
+import numpy as np
+
+cimport cython
+from libc.math cimport INFINITY
+from libc.string cimport memcpy
+from structsolve.dp.forest cimport (
+    Forest, forest_argmax, forest_bytes, forest_kbest, forest_max_marginals)
+from structsolve.dp.heap cimport Candidate
+from structsolve.kernels cimport ss_kernel_table, ss_kernels
+from structsolve.operators cimport Cone, Oracle
+
+from structsolve.plugins.tree._counting cimport best_per_count, counting_bytes
+from structsolve.plugins.tree._shape cimport TreeShape
+
+
+@cython.final
+cdef class TreeOracle(Oracle):
+    """Exact maximisation over the labelings of trees and forests by dynamic programming.
+
+    Time and memory are linear in the nodes.  Of equal labelings the one with the smallest state at
+    the first node wins, then at the second, and so on, in an order with parents first.
+
+    Scores of -inf forbid a state or a pair of states.  ``argmax`` answers with value -inf when no
+    labeling is left; ``kbest`` gives possible labelings only, apart from its first answer, which
+    is always that of ``argmax``.
+
+    Parameters
+    ----------
+    shape : TreeShape
+        The trees and where their parts lie.
+    decoder : structsolve.lp.LinearDecoder, optional
+        Answers ``argmax_constrained``, over the local polytope.
+    """
+
+    cdef TreeShape shape
+    cdef object decoder
+    cdef const ss_kernel_table* kernels
+
+    def __init__(self, TreeShape shape, decoder=None):
+        self.shape, self.decoder = shape, decoder
+        self.has_constrained = decoder is not None
+        self.kernels = ss_kernels(shape.stride)
+        self.has_kbest = True
+        self.has_max_marginals = True
+        self.has_counts = True
+        self.work_bytes = (shape.buffer_bytes()
+                           + forest_bytes(shape.max_nodes, shape.K, shape.stride))
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        return self.shape.limits(i)
+
+    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                    char* work) except -1 nogil:
+        cdef Forest forest = self.shape.forest(i, theta, work)
+        value[0] = forest_argmax(self.kernels, &forest, label, work + self.shape.buffer_bytes())
+        return 0
+
+    cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
+                           char* work) except -1 nogil:
+        cdef Forest forest = self.shape.forest(i, theta, work)
+        forest_max_marginals(self.kernels, &forest, out, work + self.shape.buffer_bytes())
+        return 0
+
+    cpdef Py_ssize_t kbest_bytes(self, Py_ssize_t k) except -1:
+        return self.work_bytes + k * self.shape.max_nodes * sizeof(Candidate) + 64
+
+    cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
+                          double* values, char* work) except -1 nogil:
+        cdef Forest forest = self.shape.forest(i, theta, work)
+        return forest_kbest(self.kernels, &forest, k, labels, values,
+                            <Candidate*>(work + self.work_bytes),
+                            work + self.shape.buffer_bytes())
+
+    cpdef Py_ssize_t counts_bytes(self, Py_ssize_t most) except -1:
+        return counting_bytes(self.shape, most)
+
+    cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
+                           Py_ssize_t most, int* labels, double* values,
+                           char* work) except -1 nogil:
+        return best_per_count(self.kernels, self.shape, i, theta, cost, most, labels, values, work)
+
+    cdef object _array(self, Py_ssize_t i, const double* theta):
+        found = np.empty(self.shape.limits(i)[0])
+        cdef double[::1] view = found
+        memcpy(&view[0], theta, found.nbytes)
+        return found
+
+    cdef int argmax_constrained(self, Py_ssize_t i, const double* theta, const double* cost,
+                                const Cone* cone, double* mu, int* label, double* value,
+                                char* work) except -1 nogil:
+        # A label on a strict side of the cone is still a point of the relaxation.
+        cdef const double[::1] point
+        cdef const int[::1] states
+        cdef double h, g
+        with gil:
+            from structsolve.structure import ConePair
+
+            pair = ConePair(cone.h0, cone.g0, cone.lam, cone.alpha, cone.beta, bool(cone.twin))
+            scores, costs = self._array(i, theta), self._array(i, cost)
+            found = self.decoder.constrained(i, scores, costs, pair)
+            if found is None:
+                return 0
+            # What is left out may score -inf.
+            inside = found.mu != 0
+            h = cone.h0 + float(scores[inside] @ found.mu[inside])
+            g = cone.g0 + float(costs[inside] @ found.mu[inside])
+            value[0] = h + cone.lam * g
+            point = found.mu
+            memcpy(mu, &point[0], point.shape[0] * sizeof(double))
+            if found.label is None or not _in_cone(cone, h, g):
+                return 2
+            states = found.label
+            memcpy(label, &states[0], states.shape[0] * sizeof(int))
+        return 1
+
+
+cdef bint _in_cone(const Cone* cone, double h, double g) noexcept nogil:
+    # An infinite alpha asks for h >= 0 alone, of the twin too.
+    cdef bint above = h >= 0
+    if cone.alpha < INFINITY:
+        above = g < cone.alpha * h if cone.twin else g <= cone.alpha * h
+    return above and (cone.beta * h <= g if cone.twin else cone.beta * h < g)

@@ -1,0 +1,22 @@
+# The forests of one set of examples, and where the parts of their labelings lie in theta.
+from libc.stdint cimport int64_t
+from structsolve.dp.forest cimport Forest
+
+
+cdef class TreeShape:
+    cdef readonly Py_ssize_t n, K, stride, shared_size, edge_size, max_nodes, max_edges
+    # First double of the block in theta, -1 where the space has no such block.
+    cdef readonly Py_ssize_t transition, root
+    cdef readonly bint pairs            # pairs of states are scored at all
+    cdef readonly object offsets, edge_offsets, parents, order, edges, degrees
+    cdef const int64_t* offset
+    cdef const int64_t* edge_offset
+    cdef const int* parent_p            # -1 at roots
+    cdef const int* order_p             # parents before children; NULL: as they are numbered
+    cdef const int* edge_p              # number of the edge to the parent, -1 at roots
+    cdef const int* degree_p            # neighbours
+
+    # Bytes of `buffer` below, a multiple of 64.
+    cdef Py_ssize_t buffer_bytes(self) noexcept nogil
+    # What the programs of structsolve.dp are given: example i at theta.
+    cdef Forest forest(self, Py_ssize_t i, const double* theta, char* buffer) noexcept nogil

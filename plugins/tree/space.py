@@ -1,0 +1,163 @@
+"""Trees: labelings of trees and forests, one topology per example."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structsolve import labels
+from structsolve.blocks import Block, Layout
+from structsolve.examples import Examples
+from structsolve.structure import NodeSpace, Structure
+
+from .trees import stack_trees
+
+
+class TreeStructure(Structure):
+    """Labelings of trees, or of forests, each example with its own.
+
+    Parameters
+    ----------
+    transitions : bool, default=True
+        Learn one score per pair of states of parent and child, shared by all edges.
+    root : bool, default=True
+        Learn a score per class for roots.
+
+    Notes
+    -----
+    X is a list with one tree per example: a pair ``(node_features, tree)`` or a triple
+    ``(node_features, tree, edge_features)``, or a networkx graph.  ``tree`` is an array with the
+    parent of every node, -1 at roots; or an array of shape (edges, 2) of pairs (parent, child).
+    A networkx DiGraph has its edges from parents to children; a Graph is rooted at the first node
+    of each tree (as :func:`root_tree` does for arrays).  Its nodes, and its edges where these have
+    features, carry arrays under the attribute ``"features"``.  Rows of ``edge_features`` are in the
+    order of the edges; with parents, in that of the nodes that have one.  They score the pairs of
+    states of parent and child, on top of the shared transitions.  Y is a list of label sequences,
+    strings or integers, one label per node.
+
+    Every oracle and projection is exact, takes time in proportion to the nodes, and does not mind
+    how deep or how broad a tree is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve import StructuredSVM
+    >>> X = [
+    ...     (np.array([[2.0], [0.1], [-0.1]]), [-1, 0, 0]),          # node 0 and its two children
+    ...     (np.array([[0.1], [-2.0], [-0.1]]), [[1, 0], [1, 2]]),   # the same shape, by edges
+    ... ]
+    >>> Y = [["on", "on", "on"], ["off", "off", "off"]]
+    >>> model = StructuredSVM("tree", alpha=0.01).fit(X, Y)
+    >>> [y.tolist() for y in model.predict(X)]
+    [['on', 'on', 'on'], ['off', 'off', 'off']]
+    """
+
+    name = "tree"
+
+    def __init__(self, transitions: bool = True, root: bool = True):
+        self.transitions = transitions
+        self.root = root
+
+    def make_space(
+        self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
+    ) -> TreeSpace:
+        examples = stack_trees(X)
+        found = labels.learn_classes(labels.flatten(Y, examples.offsets), classes)
+        n_edge = None if examples.edges is None else examples.edges.shape[1]
+        return TreeSpace(self, found, examples.nodes.shape[1], n_edge, fit_intercept)
+
+    def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> TreeSpace:
+        return TreeSpace(
+            self,
+            arrays["classes"],
+            state["n_features"],
+            state["n_edge_features"],
+            state["intercept"],
+        )
+
+    def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
+        """Return n small random forests, their nodes in any order."""
+        rng = np.random.default_rng(random_state)
+        X, Y = [], []
+        for _ in range(n):
+            V = int(rng.integers(1, size + 2))
+            name = rng.permutation(V)
+            parents = np.full(V, -1)
+            for v in range(1, V):
+                parents[name[v]] = name[rng.integers(v)] if rng.random() < 0.85 else -1
+            X.append((rng.integers(-2, 3, (V, 2)).astype(float), parents))
+            Y.append(rng.integers(0, 3, V))
+        return X, Y
+
+
+class TreeSpace(NodeSpace):
+    """Trees over given classes and features."""
+
+    def __init__(
+        self,
+        structure: TreeStructure,
+        classes: np.ndarray,
+        n_features: int,
+        n_edge_features: int | None,
+        intercept: bool,
+    ):
+        K = len(classes)
+        axes = ("class", "class")
+        blocks = []
+        if structure.transitions:
+            blocks.append(Block("transition", "shared", (K, K), axes))
+        if structure.root:
+            blocks.append(Block("root", "shared", (K,), ("class",)))
+        blocks.append(Block("node", "node", (K,), ("class",)))
+        if n_edge_features is not None:
+            blocks.append(Block("edge", "edge", (K, K), axes))
+        super().__init__(
+            structure, Layout(blocks, n_features, n_edge_features or 0, intercept), classes
+        )
+        self.n_edge_features = n_edge_features
+
+    def stack(self, X: Any) -> Examples:
+        return stack_trees(X, self.layout.n_features, self.n_edge_features)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        layout = self.layout
+        meta = {
+            "n_features": layout.n_features,
+            "n_edge_features": self.n_edge_features,
+            "intercept": layout.intercept,
+        }
+        return meta, {"classes": self.classes_}
+
+    def mask(
+        self, examples: Examples, allowed: Any = None, forbidden: Any = None
+    ) -> dict[str, Any]:
+        """Return masks from ``allowed`` labels per node, ``forbidden`` pairs (parent, child)."""
+        masks = {}
+        if allowed is not None:
+            masks["node"] = self.allowed_mask(allowed, examples)
+        if forbidden is not None:
+            if not self.structure.transitions:
+                raise ValueError(
+                    "forbidden transitions need a tree with transitions=True, which this is not"
+                )
+            table = np.zeros((len(self.classes_),) * 2)
+            index = {c: k for k, c in enumerate(self.classes_.tolist())}
+            for pair in forbidden:
+                try:
+                    parent, child = pair
+                    table[index[parent], index[child]] = -np.inf
+                except (KeyError, TypeError, ValueError):
+                    raise ValueError(
+                        f"forbidden: found {pair!r}, expected pairs (parent's label, child's "
+                        f"label) of known classes {self.classes_.tolist()[:12]}"
+                    ) from None
+            masks["transition"] = table
+        return masks
+
+    def shape(self, examples: Examples) -> Any:
+        """Return the native description of the trees of ``examples``."""
+        from ._shape import TreeShape
+
+        topology = examples.topology
+        return TreeShape(self.layout, examples.offsets, topology["parents"], topology.get("order"))

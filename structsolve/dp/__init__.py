@@ -1,0 +1,1 @@
+"""Dynamic programs over chains and forests: the compiled loops that structures share."""

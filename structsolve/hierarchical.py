@@ -1,0 +1,341 @@
+"""HierarchicalSVM: classes or label sets under a hierarchy, with fairly penalised node vectors."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from . import registry
+from .estimator import StructuredSVM
+from .hierarchy.alternation import alternate
+from .hierarchy.path_cost import PathCost, hierarchy_of
+from .hierarchy.weights import NodeWeights, node_weights, parse
+from .kernel import Kernel
+from .problem import Problem
+from .solvers.base import Start
+from .solvers.driver import Outcome
+
+
+class HierarchicalSVM(StructuredSVM):
+    """Classifier whose classes, or labels, are nodes of a hierarchy and share what is above them.
+
+    A class scores ``sum U_n . x`` over its node and all its ancestors.  Training minimises
+    ``alpha/2 sum ||U_n||^2 / a_n + mean_i H_i(U)``: the node weights ``a`` make up for paths of
+    unequal length.
+
+    Parameters
+    ----------
+    hierarchy : networkx.DiGraph, mapping or array of shape (m, 2)
+        Edges from parents to children: a tree, a forest or a directed acyclic graph.
+    normalization : str, default="rho:2"
+        "none": all ``a_n`` are 1 (hierarchical SVM). "rho:RHO", RHO > 1: those of least
+        ``sum a^RHO`` with sums of 1 over each leaf and its ancestors; the nearer to 1, the less
+        copies of nodes matter. "maxmin": their smallest is largest. "learned": the best for the
+        data among those with sums of at most 1 (Shared SVM).
+    directional : bool, default=False
+        No child weighs less than a parent ("rho", "maxmin").
+    slack : float, optional
+        The sums lie in ``[1, slack]`` ("rho", "maxmin"); 1 on trees and 1.5 on other graphs.
+    labels : {"auto", "single-leaf", "leaf-union", "closed"}, default="auto"
+        What y holds: one leaf per example, unions of paths to leaves, or any sets that hold the
+        parents of their nodes. "auto": one leaf per example where y is 1-D, else unions.
+    close : bool, default=False
+        Add ancestors that labels of y lack; else they are refused.
+    loss : str or object, default="auto"
+        What the ``"dag"`` structure knows. "auto" for single leaves is "hamming" without
+        normalization, "zero-one" where weights are learned, and else
+        ``sqrt(sum of a)`` over the nodes that only one of two leaves has; for sets it is "hamming"
+        without normalization and "leaf" otherwise.
+    surrogate, solver, oracle, alpha, max_iter, tol, fit_intercept, penalize_intercept
+        As of :class:`StructuredSVM`. With "learned" ``max_iter`` counts the passes of each
+        alternation, and ``tol`` is of the joint problem.
+    max_alternations : int, default=50
+        Times that learned weights are chosen anew.
+    kernel, kernel_params, cache_size, warm_start, early_stopping, validation_fraction, \
+n_iter_no_change, callbacks, checkpoint, n_jobs, random_state, verbose
+        As of :class:`StructuredSVM`. With "learned" there are no kernel, warm start, early stopping
+        and checkpoint.
+
+    Attributes
+    ----------
+    node_weights_ : ndarray of shape (n_nodes,)
+        ``a``, in the order of ``nodes_``; it may underflow to 0 for RHO near 1.
+    log_node_weights_ : ndarray of shape (n_nodes,)
+        Their logarithms.
+    nodes_ : ndarray
+        Names of the nodes, the columns of ``coef_["node"]``, which holds ``U``.
+    history_ : list of dict
+        As of :class:`StructuredSVM`. With "learned" each record has the number of its
+        ``"alternation"``, and the last of each the joint ``"objective"``, which never rises, and
+        ``"joint_gap"``, a certified bound of its distance to the optimum.
+
+    Notes
+    -----
+    ``score`` is the accuracy for single leaves and, for sets, the share of nodes that are right,
+    unless ``loss`` is given.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from structsolve import HierarchicalSVM
+    >>> animals = nx.DiGraph([("bird", "owl"), ("bird", "duck"), ("mammal", "cat")])
+    >>> X, y = [[1.0, 0.0], [1.0, 1.0], [-1.0, 0.0]], ["owl", "duck", "cat"]
+    >>> model = HierarchicalSVM(animals, normalization="maxmin", alpha=0.01).fit(X, y)
+    >>> model.predict([[1.0, 2.0]]).tolist()
+    ['duck']
+    >>> dict(zip(model.nodes_.tolist(), model.node_weights_.tolist()))
+    {'bird': 0.5, 'owl': 0.5, 'duck': 0.5, 'mammal': 0.5, 'cat': 0.5}
+    """
+
+    _extras = ("log_node_weights_",)
+
+    def __init__(
+        self,
+        hierarchy: Any = None,
+        *,
+        normalization: str = "rho:2",
+        directional: bool = False,
+        slack: float | None = None,
+        labels: str = "auto",
+        close: bool = False,
+        loss: Any = "auto",
+        surrogate: Any = "margin",
+        solver: Any = "bcfw",
+        oracle: Any = None,
+        alpha: float = 1e-3,
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        max_alternations: int = 50,
+        fit_intercept: bool = True,
+        penalize_intercept: bool = True,
+        kernel: Any = None,
+        kernel_params: Any = None,
+        cache_size: float = 200,
+        warm_start: bool = False,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        callbacks: Any = None,
+        checkpoint: Any = None,
+        n_jobs: int | None = 1,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ):
+        self.hierarchy = hierarchy
+        self.normalization = normalization
+        self.directional = directional
+        self.slack = slack
+        self.labels = labels
+        self.close = close
+        self.loss = loss
+        self.surrogate = surrogate
+        self.solver = solver
+        self.oracle = oracle
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_alternations = max_alternations
+        self.fit_intercept = fit_intercept
+        self.penalize_intercept = penalize_intercept
+        self.kernel = kernel
+        self.kernel_params = kernel_params
+        self.cache_size = cache_size
+        self.warm_start = warm_start
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def structure(self) -> Any:
+        """The ``"dag"`` structure that labels of this form have."""
+        if self.labels == "auto" and hasattr(self, "space_"):
+            return self.space_.structure
+        return self._structure("single-leaf" if self.labels == "auto" else self.labels)
+
+    @property
+    def nodes_(self) -> np.ndarray:
+        """Names of the nodes, in the order of columns."""
+        return self.space_.hierarchy.nodes
+
+    @property
+    def node_weights_(self) -> np.ndarray:
+        """The weights of the nodes."""
+        return NodeWeights(self.log_node_weights_).values
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, validation: Any = None
+    ) -> HierarchicalSVM:
+        """Train.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or data frame of shape (n, n_features)
+        y : leaves, lists of labels, or indicators
+            One leaf per example; or a list of labels for each, or a matrix of 0 and 1 with one
+            column per node, in the order of the hierarchy's.
+        sample_weight : array of shape (n,), optional
+        validation : tuple (X, y), optional
+            As for :meth:`StructuredSVM.fit`; not with learned weights.
+
+        Returns
+        -------
+        HierarchicalSVM
+            Itself.
+        """
+        kind, _ = parse(self.normalization)
+        if self.labels not in ("auto", "single-leaf", "leaf-union", "closed"):
+            raise ValueError(
+                f"labels is {self.labels!r}, expected 'auto', 'single-leaf', 'leaf-union' or "
+                "'closed'"
+            )
+        if kind != "learned":
+            super().fit(X, y, sample_weight, validation)
+            return self
+        self._check_learned(validation)
+        return self._fit_learned(X, y, sample_weight)
+
+    # -- parts of fit ---------------------------------------------------------------------------
+
+    def _structure(self, labels: str) -> Any:
+        factory = registry.default().find("structures", "dag").factory
+        return factory(hierarchy=self.hierarchy, labels=labels, close=self.close)
+
+    def _make_space(self, X: Any, y: Any, classes: Any = None) -> Any:
+        labels = _kind_of(y) if self.labels == "auto" else self.labels
+        return self._structure(labels).make_space(X, y, classes, bool(self.fit_intercept))
+
+    def _problem(
+        self, space: Any, examples: Any, kernel: Kernel | None, dense: bool, gram: bool = True
+    ) -> Problem:
+        if parse(self.normalization)[0] == "learned":
+            raise ValueError("normalization='learned' needs all examples at once; use fit")
+        found = node_weights(hierarchy_of(space), self.normalization, self.directional, self.slack)
+        self.log_node_weights_ = found.log
+        scale = None if self.normalization == "none" else found.sqrt
+        return self._scaled(space, examples, scale, found.values, kernel, dense, gram)
+
+    def _scaled(
+        self,
+        space: Any,
+        examples: Any,
+        scale: np.ndarray | None,
+        weights: np.ndarray,
+        kernel: Kernel | None = None,
+        dense: bool = False,
+        gram: bool = True,
+    ) -> Problem:
+        return Problem(
+            space,
+            examples,
+            self._training_loss(space, weights),
+            self.surrogate,
+            self.penalize_intercept,
+            gram=gram,
+            kernel=kernel,
+            dense=dense,
+            oracle=self.oracle,
+            node_scale=scale,
+        )
+
+    def _training_loss(self, space: Any, weights: np.ndarray) -> Any:
+        if not isinstance(self.loss, str) or self.loss != "auto":
+            return self.loss
+        kind, _ = parse(self.normalization)
+        if kind == "none":
+            return "hamming"
+        if not space.single:
+            return "leaf"
+        return "zero-one" if kind == "learned" else PathCost(weights)
+
+    def _scored_loss(self, space: Any) -> Any:
+        if not isinstance(self.loss, str) or self.loss != "auto":
+            return self.loss
+        return "zero-one" if space.single else "hamming"
+
+    def _check_learned(self, validation: Any) -> None:
+        given = {
+            "kernel": self.kernel is not None,
+            "early_stopping": bool(self.early_stopping),
+            "validation": validation is not None,
+            "warm_start": bool(self.warm_start),
+            "checkpoint": self.checkpoint is not None,
+            "slack": self.slack is not None,
+            "directional": bool(self.directional),
+        }
+        for name, used in given.items():
+            if used:
+                raise ValueError(
+                    f"{name} is given, but normalization='learned' has none: leave it out, or use "
+                    "another normalization"
+                )
+        if not isinstance(self.max_alternations, (int, np.integer)) or self.max_alternations < 1:
+            raise ValueError(
+                f"max_alternations is {self.max_alternations!r}, expected an integer >= 1"
+            )
+
+    def _fit_learned(self, X: Any, y: Any, sample_weight: Any) -> HierarchicalSVM:
+        self._check_settings()
+        rng = self._generator()
+        space = self._make_space(X, y)
+        examples = space.pack(X, y, sample_weight)
+        hierarchy, solver = hierarchy_of(space), self._solver()
+
+        def make(scale: np.ndarray) -> Problem:
+            return self._scaled(space, examples, scale, scale**2)
+
+        def begin(problem: Problem, w: Any, tol: float) -> Any:
+            return solver.start(Start(problem, float(self.alpha), rng, self.n_jobs or 1, w, tol))
+
+        def inner(run: Any, tol: float) -> Outcome:
+            return self._drive(run, None, "", tol)
+
+        found = alternate(
+            hierarchy,
+            make,
+            begin,
+            inner,
+            float(self.alpha),
+            float(self.tol),
+            int(self.max_alternations),
+        )
+        self.log_node_weights_ = NodeWeights.of(found.weights).log
+        self.memory_ = found.memory
+        outcome = Outcome(found.w, found.history, found.reason)
+        self._finish(space, outcome, X, found.problem.model_weights(found.w), warn=False)
+        last = found.history[-1]
+        if found.reason == "max_iter" and last["joint_gap"] is not None:
+            warnings.warn(
+                f"stopped after max_alternations={self.max_alternations} with a relative joint gap "
+                f"of {last['joint_gap'] / max(abs(last['objective']), 1e-300):.2g}, tol is "
+                f"{self.tol:g}; raise max_alternations, max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return self
+
+    # -- files ----------------------------------------------------------------------------------
+
+    def saved_params(self) -> dict[str, Any]:
+        """Return the parameters in forms that model files hold."""
+        params = self.get_params(deep=False)
+        if hasattr(self.hierarchy, "successors"):
+            graph = self.hierarchy
+            params["hierarchy"] = {node: list(graph.successors(node)) for node in graph}
+        return params
+
+
+def _kind_of(y: Any) -> str:
+    """Return what "auto" takes y for."""
+    if hasattr(y, "ndim"):
+        flat = y.ndim == 1 and not (len(y) and isinstance(np.asarray(y, dtype=object)[0], list))
+    else:
+        flat = all(isinstance(entry, (str, bytes, int, np.integer)) for entry in y)
+    return "single-leaf" if flat else "leaf-union"

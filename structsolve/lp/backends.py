@@ -1,0 +1,154 @@
+"""Solvers of linear programs by name: what a backend is, and the two that ship."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Answer(NamedTuple):
+    """An optimal point of a linear program, maximised.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n,)
+        Within the tolerance of the solver.
+    dual : ndarray of shape (m,), or None
+        Row duals: the objective changes by ``dual[k]`` when both bounds of row k grow by 1.
+    start : object
+        Where the next program of the same rows may start, or None.
+    """
+
+    x: np.ndarray
+    dual: np.ndarray | None
+    start: Any = None
+
+
+class Program:
+    """One program over fixed rows, of which only costs and upper bounds change."""
+
+    def solve(
+        self, c: np.ndarray, upper: Any = None, start: Any = None, sides: Any = None
+    ) -> Answer | None:
+        """Maximise ``c x``.
+
+        Parameters
+        ----------
+        c : ndarray of shape (n,)
+            Finite.
+        upper : ndarray of shape (n,), optional
+            Upper bounds of the variables, where they differ from the polytope's.
+        start : optional
+            What an earlier answer of a program over the same rows gave.
+        sides : list of tuple (row of shape (n,), least), optional
+            Further rows ``row @ x >= least``.
+
+        Returns
+        -------
+        Answer
+            None where no point satisfies all rows.
+
+        Raises
+        ------
+        ValueError
+            Where the solver gives up.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement solve()")
+
+
+class Backend:
+    """Makes programs; what a plugin's ``structsolve_lp_backends`` names.
+
+    Attributes
+    ----------
+    name : str
+    integer : bool
+        Programs are integer programs.
+    batch : int
+        Rows that are worth solving at once: examples to be decoded are put side by side into one
+        block-diagonal program up to this size. 0: one by one.
+    """
+
+    name = "backend"
+    integer = False
+    batch = 0
+
+    def program(self, polytope: Any) -> Program:
+        """Return a program over ``polytope`` (its A, low, high, lower, upper, integer)."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement program()")
+
+
+class Highs(Backend):
+    """HiGHS by its own interface: dual simplex, warm from an earlier basis; or integer programs.
+
+    Parameters
+    ----------
+    integer : bool, default=False
+    """
+
+    def __init__(self, integer: bool = False):
+        self.integer = integer
+        self.name = "ilp" if integer else "lp"
+
+    def program(self, polytope: Any) -> Program:
+        from .highs import HighsProgram
+
+        return HighsProgram(polytope, self.integer)
+
+
+class Cvxpy(Backend):
+    """A solver that cvxpy finds installed, the problem compiled once with its costs as parameters.
+
+    Parameters
+    ----------
+    solver : str
+        As in ``cvxpy.installed_solvers()``.
+    """
+
+    # A call of cvxpy costs milliseconds whatever the size; larger products than this are slower.
+    batch = 1000
+
+    def __init__(self, solver: str | None = None):
+        if not isinstance(solver, str) or not solver:
+            raise ValueError("'cvxpy' needs the name of a solver: 'cvxpy:CLARABEL', for example")
+        check_solver(solver)
+        self.solver = solver
+        self.name = f"cvxpy:{solver}"
+
+    def program(self, polytope: Any) -> Program:
+        from .convex import CvxpyProgram
+
+        return CvxpyProgram(polytope, self.solver)
+
+
+def check_solver(name: str, argument: str = "oracle") -> None:
+    """Raise ValueError unless cvxpy has an installed solver of this name."""
+    import cvxpy
+
+    installed = cvxpy.installed_solvers()
+    if name not in installed:
+        raise ValueError(
+            f"{argument} is 'cvxpy:{name}', but cvxpy finds no such solver; installed: {installed}"
+        )
+
+
+def cone_rows(
+    c: np.ndarray, h0: float, d: np.ndarray, g0: float, cone: Any
+) -> list[tuple[np.ndarray, float]]:
+    """Return the closed sides of a cone as rows ``a x >= b`` of coefficients of moderate size.
+
+    Parameters
+    ----------
+    c, d : ndarray of shape (n,)
+        ``h = c x + h0`` and ``g = d x + g0``.
+    h0, g0 : float
+    cone : ConePair
+    """
+    rows = []
+    for factor, sign in ((cone.beta, 1.0), (cone.alpha, -1.0)):
+        # sign (g - factor h) >= 0; for an infinite alpha h >= 0 alone.
+        scale = max(1.0, abs(factor))
+        a, b = sign / scale, -sign * (1.0 if np.isinf(factor) else factor / scale)
+        rows.append((a * d + b * c, -(a * g0 + b * h0)))
+    return rows

@@ -1,0 +1,78 @@
+"""Linear programs by a solver that cvxpy knows: a parametrised problem, compiled once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .backends import Answer, Program
+
+
+class CvxpyProgram(Program):
+    """One parametrised problem.
+
+    Parameters
+    ----------
+    polytope : object with A, low, high, lower and upper
+    solver : str
+    """
+
+    def __init__(self, polytope: Any, solver: str):
+        import cvxpy as cp
+
+        self.polytope, self.solver = polytope, solver
+        m, size = polytope.A.shape
+        self.x, self.cost, self.top = cp.Variable(size), cp.Parameter(size), cp.Parameter(size)
+        self.sides, self.least = cp.Parameter((2, size)), cp.Parameter(2)
+        equal = polytope.low == polytope.high
+        # Rows by the sides that they have, each with its constraint: their duals come in these.
+        self.rows: list[tuple[np.ndarray, Any, float]] = []
+        for picked, sign in (
+            (equal, 0.0),
+            (~equal & np.isfinite(polytope.high), 1.0),
+            (~equal & np.isfinite(polytope.low), -1.0),
+        ):
+            if picked.any():
+                Ax = polytope.A[picked] @ self.x
+                if sign == 0:
+                    constraint = Ax == polytope.high[picked]
+                elif sign > 0:
+                    constraint = Ax <= polytope.high[picked]
+                else:
+                    constraint = Ax >= polytope.low[picked]
+                self.rows.append((np.flatnonzero(picked), constraint, sign))
+        box = [*(row[1] for row in self.rows), self.x >= polytope.lower, self.x <= self.top]
+        objective = cp.Maximize(self.cost @ self.x)
+        self.plain = cp.Problem(objective, box)
+        self.coned = cp.Problem(objective, [*box, self.sides @ self.x >= self.least])
+
+    def solve(
+        self, c: np.ndarray, upper: Any = None, start: Any = None, sides: Any = None
+    ) -> Answer | None:
+        problem = self.plain
+        if sides:
+            problem = self.coned
+            self.sides.value = np.array([row for row, _ in sides])
+            self.least.value = np.array([least for _, least in sides])
+        self.cost.value = c
+        self.top.value = self.polytope.upper if upper is None else upper
+        problem.solve(solver=self.solver)
+        if problem.status in ("infeasible", "infeasible_inaccurate"):
+            return None
+        if self.x.value is None:
+            raise ValueError(
+                f"{self.solver} gave up on a program of {len(c)} variables: {problem.status}; "
+                "scale the scores, or use another solver"
+            )
+        return Answer(np.array(self.x.value), None if sides else self._dual())
+
+    def _dual(self) -> np.ndarray | None:
+        dual = np.zeros(self.polytope.A.shape[0])
+        for rows, constraint, sign in self.rows:
+            if constraint.dual_value is None:
+                return None
+            found = np.atleast_1d(np.asarray(constraint.dual_value))
+            # cvxpy's multiplier of an equality is that of the minimisation of -c x.
+            dual[rows] += sign * np.abs(found) if sign else found
+        return dual

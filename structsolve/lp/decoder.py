@@ -1,0 +1,210 @@
+"""Labels, marginals, bounds and duals of any structure with a polytope, by any backend."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .backends import Answer, Backend, Highs, Program, cone_rows
+from .polytope import Polytope, Polytopes, block_diagonal, bound_of
+
+# What solvers leave of an integer; interior points leave more than simplex.
+NEAR = 1e-6
+# Programs of so many polytopes are kept per thread; where there are more, the oldest is forgotten.
+KEPT = 64
+
+
+class Relaxed(NamedTuple):
+    """The maximiser of a linear program over a polytope of labels.
+
+    Parameters
+    ----------
+    mu : ndarray
+        Marginals of the parts, flat, in the layout of theta.
+    label : ndarray of int32, or None
+        Where mu is that of a label.
+    value : float
+        ``<theta, mu>``.
+    bound : float
+        No label scores more, by the row duals; the value itself where there are none.
+    dual : ndarray of shape (m,), or None
+        Of the polytope's rows.
+    """
+
+    mu: np.ndarray
+    label: np.ndarray | None
+    value: float
+    bound: float
+    dual: np.ndarray | None
+
+
+class LinearDecoder:
+    """Decodes the examples of one packed set by linear programs.
+
+    Parameters
+    ----------
+    polytopes : Polytopes
+    backend : Backend
+    warm : bool, default=False
+        Start each example's program where its last one ended.  Of several optima another may be
+        found then; a thread's work never decides which.
+
+    Examples
+    --------
+    >>> import numpy as np, structsolve
+    >>> from structsolve.lp import Highs, LinearDecoder, ask_polytopes
+    >>> space = structsolve.get_structure("multiclass").make_space([[0.0]] * 3, ["a", "b", "c"])
+    >>> decoder = LinearDecoder(ask_polytopes(space, space.pack([[1.0]])), Highs())
+    >>> found = decoder.relax(0, np.array([5.0, 7.0, 6.0, 0.0]))
+    >>> found.label.tolist(), found.value, found.bound
+    ([1], 7.0, 7.0)
+    """
+
+    def __init__(self, polytopes: Polytopes, backend: Backend, warm: bool = False):
+        self.polytopes, self.backend, self.warm = polytopes, backend, warm
+        self._vertices = Highs(integer=not polytopes.exact)
+        self._starts: dict[int, Any] = {}
+        self._local = threading.local()
+
+    # -- one example ----------------------------------------------------------------------------
+
+    def relax(self, i: int, theta: np.ndarray) -> Relaxed | None:
+        """Maximise over the polytope of example ``i``; None where everything is forbidden."""
+        polytope, program = self._kept(i, self.backend)
+        c, upper = costs_of(polytope, theta, i)
+        answer = program.solve(c, upper, self._starts.get(i) if self.warm else None)
+        if answer is None:
+            return None
+        if self.warm:
+            self._starts[i] = answer.start
+        return self._relaxed(polytope, answer, c, upper, len(theta))
+
+    def decode(self, i: int, theta: np.ndarray) -> tuple[np.ndarray, float, float] | None:
+        """Return ``(label, value, bound)``: a best label, None where everything is forbidden.
+
+        Where the program's answer is fractional, an integer program of HiGHS finds the label.
+        """
+        found = self.relax(i, theta)
+        if found is None:
+            return None
+        if found.label is not None:
+            return found.label, found.value, max(found.bound, found.value)
+        return self._vertex(i, theta, found.bound)
+
+    def constrained(self, i: int, theta: np.ndarray, cost: np.ndarray, cone: Any) -> Any:
+        """Return the maximiser of ``h + lam g`` in a cone's closed sides as a :class:`Relaxed`.
+
+        None where the cone holds no point of the polytope.
+        """
+        polytope, program = self._kept(i, self.backend)
+        c, upper = costs_of(polytope, theta, i)
+        d, _ = costs_of(polytope, cost, i)
+        sides = cone_rows(c, cone.h0, d, cone.g0, cone)
+        answer = program.solve(c + cone.lam * d, upper, None, sides)
+        if answer is None:
+            return None
+        return self._relaxed(polytope, answer, c + cone.lam * d, upper, len(theta))
+
+    # -- many examples --------------------------------------------------------------------------
+
+    def copies(self, i: int) -> int:
+        """Return how many programs like that of example ``i`` are worth solving at once."""
+        rows = self._kept(i, self.backend)[0].A.shape[0]
+        return max(self.backend.batch // max(rows, 1), 1)
+
+    def decode_alike(
+        self, indices: Sequence[int], thetas: Sequence[np.ndarray], copies: int
+    ) -> list[tuple[np.ndarray, float, float] | None]:
+        """Decode examples of one key, side by side in a program of ``copies`` blocks."""
+        polytope = self._kept(indices[0], self.backend)[0]
+        key = (self.polytopes.key(indices[0]), copies)
+        kept = self._local.__dict__.setdefault("products", {})
+        if key not in kept:
+            if len(kept) >= KEPT:
+                kept.pop(next(iter(kept)))
+            product = block_diagonal([polytope] * copies)
+            kept[key] = product, self.backend.program(product)
+        product, program = kept[key]
+        c, upper = np.zeros(product.size), product.upper.copy()
+        single = [costs_of(polytope, theta, i) for i, theta in zip(indices, thetas)]
+        for j, (costs, top) in enumerate(single):
+            block = slice(j * polytope.size, (j + 1) * polytope.size)
+            c[block] = costs
+            if top is not None:
+                upper[block] = top
+        barred = any(top is not None for _, top in single)
+        answer = program.solve(c, upper if barred else None)
+        if answer is None:  # one of them, then: which?
+            return [self.decode(i, theta) for i, theta in zip(indices, thetas)]
+        found: list[tuple[np.ndarray, float, float] | None] = []
+        m = polytope.A.shape[0]
+        for j, (i, theta) in enumerate(zip(indices, thetas)):
+            x = answer.x[j * polytope.size : (j + 1) * polytope.size]
+            dual = None if answer.dual is None else answer.dual[j * m : (j + 1) * m]
+            one = self._relaxed(polytope, Answer(x, dual), *single[j], len(theta))
+            if one.label is not None:
+                found.append((one.label, one.value, max(one.bound, one.value)))
+            else:
+                found.append(self._vertex(i, theta, one.bound))
+        return found
+
+    # -- shared ---------------------------------------------------------------------------------
+
+    def _kept(self, i: int, backend: Backend) -> tuple[Polytope, Program]:
+        key = (self.polytopes.key(i), backend.name)
+        kept = self._local.__dict__.setdefault("programs", {})
+        if key not in kept:
+            if len(kept) >= KEPT:
+                kept.pop(next(iter(kept)))
+            polytope = self.polytopes.build(i)
+            kept[key] = polytope, backend.program(polytope)
+        return kept[key]
+
+    def _relaxed(
+        self, polytope: Polytope, answer: Answer, c: np.ndarray, upper: Any, size: int
+    ) -> Relaxed:
+        top = polytope.upper if upper is None else upper
+        x = np.clip(answer.x, polytope.lower, top)
+        whole = np.round(x)
+        label = None
+        if (np.abs(x - whole)[polytope.integer] < NEAR).all():
+            x = np.where(polytope.integer, whole, x)
+            label = np.ascontiguousarray(polytope.decode(x), dtype=np.int32)
+        value = float(c @ x)
+        bound = value
+        if answer.dual is not None:
+            bound = max(value, bound_of(polytope, c, answer.dual, upper))
+        return Relaxed(polytope.marginals(x, size), label, value, bound, answer.dual)
+
+    def _vertex(
+        self, i: int, theta: np.ndarray, bound: float
+    ) -> tuple[np.ndarray, float, float] | None:
+        polytope, program = self._kept(i, self._vertices)
+        c, upper = costs_of(polytope, theta, i)
+        answer = program.solve(c, upper)
+        if answer is None:
+            return None
+        found = self._relaxed(polytope, answer, c, upper, len(theta))
+        if found.label is None:
+            raise ValueError(
+                f"example {i}: the polytope is said to be exact "
+                f"({self.polytopes.note!r}), but a vertex of it is no label; set exact = False"
+            )
+        return found.label, found.value, max(min(bound, found.bound), found.value)
+
+
+def costs_of(polytope: Polytope, theta: np.ndarray, i: int) -> tuple[np.ndarray, Any]:
+    """Return the objective, and upper bounds where -inf forbids parts (else None)."""
+    c = polytope.scores(theta)
+    if np.isfinite(c).all():
+        return c, None
+    barred = np.isneginf(c)
+    if not np.isfinite(c[~barred]).all() or (polytope.lower[barred] != 0).any():
+        raise ValueError(
+            f"example {i}: found scores that are NaN or infinite; expected numbers, or -inf to "
+            "forbid a part that may be 0"
+        )
+    return np.where(barred, 0.0, c), np.where(barred, 0.0, polytope.upper)

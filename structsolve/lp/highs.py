@@ -1,0 +1,97 @@
+"""Linear and integer programs by HiGHS: one model over fixed rows, of which only costs change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .backends import Answer, Program
+
+
+class HighsProgram(Program):
+    """One HiGHS model.
+
+    Parameters
+    ----------
+    polytope : object with A, low, high, lower, upper and integer
+    integer : bool
+    """
+
+    def __init__(self, polytope: Any, integer: bool):
+        import highspy
+
+        self.polytope, self.integer = polytope, integer
+        self.kinds = highspy
+        self.highs = highs = highspy.Highs()
+        options: dict[str, Any] = {"output_flag": False, "threads": 1}
+        if integer:
+            options |= {"mip_rel_gap": 0.0, "mip_abs_gap": 0.0}
+        else:
+            options |= {"presolve": "off", "solver": "simplex"}
+        for option, value in options.items():
+            highs.setOptionValue(option, value)
+        A, lp = polytope.A, highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = A.shape[1], A.shape[0]
+        lp.col_cost_ = np.zeros(A.shape[1])
+        lp.col_lower_, lp.col_upper_ = polytope.lower, polytope.upper
+        lp.row_lower_, lp.row_upper_ = polytope.low, polytope.high
+        lp.sense_ = highspy.ObjSense.kMaximize
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        lp.a_matrix_.start_, lp.a_matrix_.index_ = A.indptr, A.indices
+        lp.a_matrix_.value_ = A.data
+        if integer:
+            kind = highspy.HighsVarType
+            lp.integrality_ = [
+                kind.kInteger if whole else kind.kContinuous for whole in polytope.integer
+            ]
+        highs.passModel(lp)
+        self.columns = np.arange(A.shape[1], dtype=np.int32)
+        self.changed = False
+
+    def solve(
+        self, c: np.ndarray, upper: Any = None, start: Any = None, sides: Any = None
+    ) -> Answer | None:
+        size = len(self.columns)
+        if upper is not None or self.changed:
+            top = self.polytope.upper if upper is None else upper
+            self.highs.changeColsBounds(size, self.columns, self.polytope.lower, top)
+            self.changed = upper is not None
+        self.highs.changeColsCost(size, self.columns, c)
+        self.highs.clearSolver()
+        n_rows = self.polytope.A.shape[0]
+        for row, least in sides or ():
+            used = np.flatnonzero(row).astype(np.int32)
+            self.highs.addRow(least, self.kinds.kHighsInf, len(used), used, row[used])
+        try:
+            if start is not None and not sides and not self.integer:
+                self.highs.setBasis(start)
+            if not self._run():
+                return None
+            solution = self.highs.getSolution()
+            x = np.array(solution.col_value)
+            if self.integer:
+                return Answer(np.where(self.polytope.integer, np.round(x), x), None)
+            # Its sign is that of the objective as it is, whatever the sense.
+            dual = np.array(solution.row_dual)[:n_rows]
+            return Answer(x, dual, None if sides else self.highs.getBasis())
+        finally:
+            if sides:
+                added = np.arange(n_rows, n_rows + len(sides), dtype=np.int32)
+                self.highs.deleteRows(len(sides), added)
+
+    def _run(self) -> bool:
+        status = self.kinds.HighsModelStatus
+        for _ in range(2):
+            self.highs.run()
+            found = self.highs.getModelStatus()
+            if found in (status.kInfeasible, status.kUnboundedOrInfeasible):
+                return False
+            if found in (status.kOptimal, status.kModelEmpty):
+                return True
+            # A basis that lost its way: once more from the start.
+            self.highs.clearSolver()
+        raise ValueError(
+            f"HiGHS gave up on a program of {len(self.columns)} variables: {found}; scale the "
+            "scores"
+        )

@@ -1,0 +1,108 @@
+"""Checks of the polytope that a structure declares, by linear and integer programs of HiGHS."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import registry
+from ._case import Case
+from ._relaxed import LOOSE
+
+# Labels of an example that are looked for in its polytope; each is an integer program.
+MOST = 8
+
+
+def check_polytope(case: Case) -> None:
+    """It holds every label and no other integral point; exact ones have no other vertex."""
+    from ..lp import Highs, LinearDecoder, Polytopes
+
+    what = "structsolve_polytope"
+    with case.promise(what, "answers for its own space"):
+        polytopes = registry.default().ask(
+            what, Polytopes, space=case.space, examples=case.examples
+        )
+    if polytopes is None:
+        return
+    if not isinstance(polytopes.note, str) or not polytopes.note:
+        case.fail(what, "says in a note why it is exact, or not", None, polytopes.note, "a line")
+    linear = LinearDecoder(polytopes, Highs())
+    whole = LinearDecoder(polytopes, Highs(integer=True))
+    kept: dict[Any, Any] = {}
+    for i in range(case.n):
+        with case.promise(f"{what}: build", "makes a polytope", i):
+            polytope = polytopes.build(i)
+        same = kept.setdefault(polytopes.key(i), polytope)
+        if not _alike(same, polytope):
+            case.fail(f"{what}: key", "is that of equal polytopes alone", i, "another", "the same")
+        _check_labels(case, what, i, polytope)
+        for kind, theta in case.thetas(i).items():
+            scores = case.mu[i] @ theta
+            best = scores.max()
+            relaxed = linear.relax(i, theta)
+            if relaxed is None:
+                case.fail(what, "holds a point", i, "an empty polytope", "one")
+            scale = LOOSE * (1 + abs(best))
+            if relaxed.value < best - scale or relaxed.bound < best - scale:
+                case.fail(
+                    what,
+                    f"holds every label ({kind} theta)",
+                    i,
+                    relaxed.value,
+                    f"at least {best!r}",
+                )
+            if polytopes.exact and (relaxed.value > best + scale or relaxed.label is None):
+                point = relaxed.value if relaxed.label is not None else relaxed.mu
+                case.fail(
+                    what, f"is exact: its vertices are labels ({kind} theta)", i, point, f"{best!r}"
+                )
+            found = whole.decode(i, theta)
+            if found is None:
+                case.fail(what, "holds an integral point", i, "none", "the labels")
+            row = case.find(i, found[0])
+            if row is None or scores[row] < best - scale:
+                case.fail(
+                    what,
+                    f"has no integral points but labels, and decode() tells which ({kind} theta)",
+                    i,
+                    found[0],
+                    case.labels[i][int(scores.argmax())],
+                )
+
+
+def _alike(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    return (
+        a.A.shape == b.A.shape
+        and (a.A != b.A).nnz == 0
+        and all(
+            np.array_equal(getattr(a, name), getattr(b, name))
+            for name in ("low", "high", "lower", "upper", "parts")
+        )
+    )
+
+
+def _check_labels(case: Case, what: str, i: int, polytope: Any) -> None:
+    """Every label is an integral point whose parts and ``decode`` are the label's."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    size = case.mu[i].shape[1]
+    parts = np.array([polytope.marginals(e, size) for e in np.eye(polytope.size)]).T
+    for row in case.rng.permutation(len(case.labels[i]))[:MOST]:
+        label, mu = case.labels[i][row], case.mu[i][row]
+        answer = milp(
+            np.zeros(polytope.size),
+            constraints=[
+                LinearConstraint(polytope.A, polytope.low, polytope.high),
+                LinearConstraint(parts, mu - LOOSE, mu + LOOSE),
+            ],
+            bounds=Bounds(polytope.lower, polytope.upper),
+            integrality=polytope.integer.astype(int),
+        )
+        if answer.x is None:
+            case.fail(what, "holds every label", i, f"no point with the parts of {label}", "one")
+        found = np.asarray(polytope.decode(np.round(answer.x)))
+        if not np.array_equal(found, label):
+            case.fail(f"{what}: decode", "gives the label of an integral point", i, found, label)

@@ -1,0 +1,285 @@
+"""HierarchicalSVM against general convex solvers; what its weights are good for; files."""
+
+import cvxpy as cp
+import networkx as nx
+import numpy as np
+import pytest
+from reference.objectives import optimum
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from test_hierarchy_weights import brute_paths
+
+import structsolve
+from structsolve import HierarchicalSVM
+from structsolve.hierarchy import Hierarchy, node_weights
+
+TREE = nx.DiGraph([("r", "a"), ("r", "b"), ("b", "c"), ("b", "d"), ("d", "e"), ("d", "f")])
+GRAPH = nx.DiGraph([("r", "a"), ("r", "b"), ("s", "b"), ("s", "c"), ("b", "d"), ("b", "e")])
+GRAPHS = {"tree": TREE, "graph": GRAPH}
+
+
+def leaves_of(graph):
+    return sorted(n for n in graph if graph.out_degree(n) == 0)
+
+
+def leaf_data(graph, n=24, n_features=3, seed=0):
+    rng = np.random.default_rng(seed)
+    leaves = leaves_of(graph)
+    X = rng.normal(size=(n, n_features))
+    y = (X @ rng.normal(size=(n_features, len(leaves)))).argmax(axis=1)
+    y[: len(leaves)] = np.arange(len(leaves))
+    return X, np.array(leaves)[y]
+
+
+def written_out(graph, X, y, alpha, loss):
+    """The single-leaf problem as difference vectors (in U) and losses; rows nodes x features."""
+    hierarchy = Hierarchy.of(graph)
+    paths = brute_paths(hierarchy)
+    names = np.array(hierarchy.names)[hierarchy.leaves]
+    found = []
+    for x, truth in zip(np.c_[X, np.ones(len(X))], y):
+        t = int(np.flatnonzero(names == truth)[0])
+        between = np.abs(paths - paths[t])
+        losses = {
+            "path": np.sqrt(between @ alpha),
+            "hamming": between.sum(axis=1),
+            "zero-one": (np.arange(len(paths)) != t).astype(float),
+        }[loss]
+        found.append((np.array([np.kron(paths[t] - p, x) for p in paths]), losses))
+    return found
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+@pytest.mark.parametrize("normalization", ["none", "rho:2", "rho:1.5", "maxmin"])
+def test_single_leaves_reach_the_optimum(kind, normalization):
+    graph = GRAPHS[kind]
+    X, y = leaf_data(graph)
+    a = node_weights(graph, normalization).values
+    loss = "hamming" if normalization == "none" else "path"
+    written = written_out(graph, X, y, a, loss)
+    scaled = [(d * np.repeat(np.sqrt(a), 4), costs) for d, costs in written]
+    best = optimum(scaled, 0.05)
+    model = HierarchicalSVM(graph, normalization=normalization, alpha=0.05, tol=1e-6, max_iter=2000)
+    model.fit(X, y)
+    assert model.stop_reason_ == "converged"
+    assert model.history_[-1]["primal"] == pytest.approx(best.value, rel=2e-6)
+    np.testing.assert_allclose(model.node_weights_, a, rtol=1e-12)
+    expected = (best.w.reshape(-1, 4) * np.sqrt(a)[:, None]).T
+    np.testing.assert_allclose(
+        np.r_[model.coef_["node"], model.coef_["intercept"][None]], expected, atol=5e-3
+    )
+    assert (model.nodes_ == Hierarchy.of(graph).names).all()
+    assert model.score(X, y) == pytest.approx(np.mean(model.predict(X) == y))
+
+
+def joint_optimum(graph, written, alpha, n_rows):
+    """The Shared SVM by one convex program over U and the weights."""
+    hierarchy = Hierarchy.of(graph)
+    M = hierarchy.n_nodes
+    U, a, cost = cp.Variable((M, n_rows)), cp.Variable(M, nonneg=True), cp.Variable(M)
+    xi = cp.Variable(len(written))
+    u = cp.vec(U.T, order="F")
+    rows = [cp.quad_over_lin(U[n], a[n]) <= cost[n] for n in range(M)]
+    rows += [brute_paths(hierarchy) @ a <= 1]
+    rows += [losses - d @ u <= xi[i] for i, (d, losses) in enumerate(written)]
+    task = cp.Problem(cp.Minimize(alpha / 2 * cp.sum(cost) + cp.sum(xi) / len(written)), rows)
+    task.solve(solver=cp.CLARABEL)
+    return task.value, a.value
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+@pytest.mark.parametrize("seed", range(3))
+def test_learned_weights_reach_the_joint_optimum(kind, seed):
+    graph = GRAPHS[kind]
+    X, y = leaf_data(graph, seed=seed)
+    hierarchy = Hierarchy.of(graph)
+    written = written_out(graph, X, y, np.ones(hierarchy.n_nodes), "zero-one")
+    best, _ = joint_optimum(graph, written, 0.05, 4)
+    model = HierarchicalSVM(graph, normalization="learned", alpha=0.05, tol=2e-4, max_iter=500)
+    model.fit(X, y)
+    ends = [r for r in model.history_ if "objective" in r]
+    objectives = [r["objective"] for r in ends]
+    assert (np.diff(objectives) <= 1e-12).all()
+    assert objectives[-1] == pytest.approx(best, rel=2.5e-4)
+    # The certificate, at every alternation.
+    for record in ends:
+        assert record["objective"] - record["joint_gap"] <= best * (1 + 1e-6)
+    assert model.stop_reason_ == "converged"
+    assert ends[-1]["joint_gap"] <= 2e-4 * objectives[-1]
+    assert (brute_paths(hierarchy) @ model.node_weights_).max() <= 1 + 1e-6
+    assert [r["pass"] for r in model.history_] == list(range(1, len(model.history_) + 1))
+
+
+def test_learned_weights_of_data_that_need_one_node_only():
+    """Two leaves apart, the rest of the tree empty: its weights vanish, nothing else does."""
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.normal(size=40), np.zeros(40)]
+    y = np.where(X[:, 0] > 0, "a", "e")
+    model = HierarchicalSVM(
+        TREE, normalization="learned", alpha=0.1, fit_intercept=False, tol=1e-3, max_iter=1000
+    ).fit(X, y)
+    assert model.stop_reason_ == "converged"
+    weights = dict(zip(model.nodes_.tolist(), model.node_weights_))
+    assert np.isfinite(list(weights.values())).all() and min(weights.values()) > 0
+    assert weights["r"] < 1e-2 and weights["a"] > 0.95
+    assert (model.predict(X) == y).all()
+    assert np.isfinite(model.coef_["node"]).all()
+    nothing = HierarchicalSVM(TREE, normalization="learned").fit(np.zeros((4, 2)), list("acef"))
+    assert np.isfinite(nothing.node_weights_).all()
+
+
+@pytest.mark.parametrize("solver", ["cutting-plane", "sgd"])
+def test_other_solvers_learn_weights_too(solver):
+    X, y = leaf_data(TREE)
+    options = {"normalization": "learned", "alpha": 0.05, "max_iter": 300, "tol": 1e-3}
+    bcfw = HierarchicalSVM(TREE, **options).fit(X, y)
+    other = HierarchicalSVM(TREE, solver=solver, **options).fit(X, y)
+    last = [m.history_[-1]["objective"] for m in (bcfw, other)]
+    assert last[1] == pytest.approx(last[0], rel=0.02)
+    assert other.history_[-1]["joint_gap"] is None
+    objectives = [r["objective"] for r in other.history_ if "objective" in r]
+    assert (np.diff(objectives) <= 1e-12).all()
+
+
+# -- copies of nodes ----------------------------------------------------------------------------
+
+
+def copied(n):
+    """Leaf a beside a tree of c and d, whose root b is there n times, one below the other."""
+    names = ["b", *(f"b{k}" for k in range(1, n))]
+    graph = nx.DiGraph([*zip(names, names[1:]), (names[-1], "c"), (names[-1], "d")])
+    graph.add_node("a")
+    return graph
+
+
+def test_copies_of_a_node_matter_less_and_less_as_rho_falls():
+    X, y = leaf_data(copied(1), n=40, seed=1)
+    fresh = np.random.default_rng(5).normal(size=(2000, 3))
+    distances, decisions = [], []
+    for rho in (5.0, 2.0, 1.5, 1.3, 1.2, 1.1):
+        scores = []
+        for copies in (1, 6):
+            model = HierarchicalSVM(
+                copied(copies), normalization=f"rho:{rho}", alpha=0.3, tol=1e-6, max_iter=3000
+            )
+            values = model.fit(X, y).decision_function(fresh)
+            scores.append(values - values.mean(axis=1, keepdims=True))
+        distances.append(np.linalg.norm(scores[0] - scores[1]) / np.linalg.norm(scores[0]))
+        decisions.append(np.mean(scores[0].argmax(axis=1) != scores[1].argmax(axis=1)))
+    assert (np.diff(distances) < 0).all(), distances
+    assert distances[0] > 0.2 and distances[-1] < 0.02, distances
+    assert decisions[0] > 0.05 and decisions[-1] < 0.01, decisions
+
+
+# -- sets of labels -----------------------------------------------------------------------------
+
+
+def set_data(graph, n=30, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    leaves = np.array(leaves_of(graph))
+    on = X @ rng.normal(size=(3, len(leaves))) > 0.5
+    on[np.arange(n), rng.integers(len(leaves), size=n)] = True
+    return X, [
+        sorted({v for leaf in leaves[row] for v in [leaf, *nx.ancestors(graph, leaf)]})
+        for row in on
+    ]
+
+
+@pytest.mark.parametrize("normalization", ["none", "rho:2", "maxmin", "learned"])
+@pytest.mark.parametrize("labels", ["auto", "closed"])
+def test_sets_of_labels(normalization, labels):
+    X, Y = set_data(TREE)
+    model = HierarchicalSVM(TREE, normalization=normalization, labels=labels, alpha=0.02)
+    predicted = model.fit(X, Y).predict(X)
+    assert predicted.shape == (30, 7)
+    parents, children = zip(*((list(TREE).index(p), list(TREE).index(c)) for p, c in TREE.edges))
+    assert (predicted[:, children] <= predicted[:, parents]).all()
+    truth = np.array([[name in names for name in TREE] for names in Y])
+    assert model.score(X, Y) == pytest.approx((predicted == truth).mean())
+    assert model.score(X, Y) > 0.8
+    assert model.structure.labels == ("leaf-union" if labels == "auto" else "closed")
+
+
+# -- conventions --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("normalization", ["none", "rho:1.01", "maxmin", "learned"])
+def test_files_and_clones(normalization, tmp_path):
+    X, y = leaf_data(TREE)
+    model = HierarchicalSVM(TREE, normalization=normalization, alpha=0.05, max_iter=300)
+    again = clone(model)
+    model.fit(X, y)
+    again.fit(sparse.csr_matrix(X), y.tolist())
+    assert again.predict(X).tolist() == model.predict(X).tolist()
+    first = model.coef_["node"].copy()
+    assert model.fit(X, y).coef_["node"].tolist() == first.tolist()
+    path = tmp_path / "model.structsolve"
+    model.save(path)
+    loaded = structsolve.load(path)
+    assert isinstance(loaded, HierarchicalSVM)
+    assert loaded.predict(X).tolist() == model.predict(X).tolist()
+    assert loaded.log_node_weights_.tolist() == model.log_node_weights_.tolist()
+    assert loaded.nodes_.tolist() == model.nodes_.tolist()
+    assert loaded.get_params()["normalization"] == normalization
+    assert loaded.fit(X, y).coef_["node"].tolist() == first.tolist()
+
+
+def test_search_warm_starts_paths_validation_and_kernels():
+    X, y = leaf_data(TREE, n=40)
+    grid = {"normalization": ["none", "rho:2", "learned"], "alpha": [0.1, 0.01]}
+    search = GridSearchCV(HierarchicalSVM(TREE, max_iter=50), grid, cv=2).fit(X, y)
+    assert search.best_score_ > 0.5
+    base = HierarchicalSVM(TREE, alpha=0.05, tol=1e-4, max_iter=1000)
+    fitted = clone(base).fit(X, y)
+    for solver in ("bcfw", "sgd"):
+        warm = clone(base).set_params(warm_start=True, solver=solver).fit(X, y)
+        warm.fit(X, y)
+        assert np.mean(warm.predict(X) == fitted.predict(X)) > 0.9
+    path = base.path(X, y, [0.5, 0.05])
+    np.testing.assert_allclose(path[1].coef_["node"], fitted.coef_["node"], atol=0.05)
+    assert path[1].node_weights_.tolist() == fitted.node_weights_.tolist()
+    early = clone(base).set_params(early_stopping=True, random_state=1).fit(X, y)
+    assert any("validation_score" in r for r in early.history_)
+    kernel = clone(base).set_params(kernel="linear").fit(X, y)
+    expected = fitted.decision_function(X)
+    np.testing.assert_allclose(kernel.decision_function(X), expected, atol=0.05)
+    step = HierarchicalSVM(TREE, solver="sgd", alpha=0.05)
+    for _ in range(30):
+        step.partial_fit(X, y)
+    assert np.mean(step.predict(X) == fitted.predict(X)) > 0.8
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"normalization": "rho:1"}, "normalization is"),
+        ({"normalization": "maxmin", "slack": 0.5}, "slack is"),
+        ({"labels": "leaves"}, "labels is"),
+        ({"normalization": "learned", "kernel": "rbf"}, "kernel is given"),
+        ({"normalization": "learned", "slack": 2.0}, "slack is given"),
+        ({"normalization": "learned", "early_stopping": True}, "early_stopping is given"),
+        ({"normalization": "learned", "warm_start": True}, "warm_start is given"),
+        ({"normalization": "learned", "checkpoint": "x"}, "checkpoint is given"),
+        ({"normalization": "learned", "max_alternations": 0}, "max_alternations is 0"),
+        ({"normalization": "learned", "alpha": -1.0}, "alpha is"),
+        ({"hierarchy": None}, "hierarchy is None"),
+        ({"hierarchy": nx.DiGraph([("a", "b"), ("b", "a")])}, "cycle"),
+    ],
+    ids=str,
+)
+def test_refusals(options, message):
+    X, y = leaf_data(TREE)
+    with pytest.raises(ValueError, match=message):
+        HierarchicalSVM(**{"hierarchy": TREE, **options}).fit(X, y)
+
+
+def test_more_refusals():
+    X, y = leaf_data(TREE)
+    with pytest.raises(ValueError, match="'zebra'"):
+        HierarchicalSVM(TREE).fit(X, ["zebra", *y[1:]])
+    with pytest.raises(ValueError, match="all examples at once"):
+        HierarchicalSVM(TREE, normalization="learned", solver="sgd").partial_fit(X, y)
+    with pytest.raises(ValueError, match="validation is given"):
+        HierarchicalSVM(TREE, normalization="learned").fit(X, y, validation=(X, y))

@@ -1,0 +1,82 @@
+"""The loss between leaves of normalised hierarchies, against its definition."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from test_hierarchy_weights import brute_paths, random_dag, random_tree
+
+import structsolve
+from structsolve import StructuredSVM, faces
+from structsolve.hierarchy import Hierarchy, PathCost, node_weights
+from structsolve.hierarchy.path_loss import PathLoss
+from structsolve.plugins.dag import DagStructure
+from structsolve.testing import check_structure
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_values_and_augmented_scores(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 16))
+    hierarchy = random_dag(rng, n) if seed % 3 == 2 else random_tree(rng, n, forest=seed % 3 == 1)
+    alpha = rng.exponential(size=n) * 10.0 ** rng.integers(-6, 6) * (rng.random(n) < 0.8)
+    paths, leaves = brute_paths(hierarchy), hierarchy.leaves
+    costs = np.sqrt(np.abs(paths[:, None] - paths[None]) @ alpha)
+    loss = PathLoss(leaves, hierarchy, alpha)
+    assert loss.decomposes and loss.averaged and not loss.zero_one
+    theta = rng.normal(size=n)
+    # The root of a difference of sums: half of the digits.
+    atol = 1e-7 * np.sqrt(alpha.sum())
+    for i, truth in enumerate(leaves):
+        found = [faces.loss_value(loss, i, np.array([leaf], np.int32)) for leaf in leaves]
+        np.testing.assert_allclose(found, costs[i], rtol=1e-9, atol=atol)
+        assert found[i] == 0
+        out = theta.copy()
+        assert faces.augment(loss, i, 2.0, out) == 0
+        assert (out - theta)[leaves] == pytest.approx(2 * np.array(found), rel=1e-9, abs=1e-12)
+        inner = np.setdiff1d(np.arange(n), leaves)
+        assert out[inner].tolist() == theta[inner].tolist()
+        assert out[truth] == theta[truth]
+
+
+def test_unit_sums_differ_by_what_is_below_the_common_ancestor():
+    tree = Hierarchy.of(nx.balanced_tree(2, 3, create_using=nx.DiGraph))
+    alpha = node_weights(tree, "rho:2").values
+    loss = PathLoss(tree.leaves, tree, alpha)
+    below = 1 - alpha[0]
+    found = faces.loss_value(loss, 0, tree.leaves[-1:].astype(np.int32))
+    assert found == pytest.approx(np.sqrt(2 * below))
+
+
+TREE = nx.DiGraph([("r", "a"), ("r", "b"), ("b", "c"), ("b", "d"), ("d", "e"), ("d", "f")])
+GRAPH = nx.DiGraph([("r", "a"), ("r", "b"), ("s", "b"), ("s", "c"), ("b", "d"), ("b", "e")])
+
+
+@pytest.mark.parametrize("graph", [TREE, GRAPH], ids=["tree", "graph"])
+def test_conformance(graph):
+    weights = node_weights(graph, "rho:2").values
+    structure = DagStructure(graph, labels="single-leaf")
+    check_structure(structure, loss=PathCost(weights), n_cases=2)
+
+
+def test_slack_rescaling_takes_it():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    y = np.array(["a", "c", "e", "f"])[np.arange(20) % 4]
+    structure = DagStructure(TREE, labels="single-leaf")
+    loss = PathCost(node_weights(TREE, "maxmin").values)
+    model = StructuredSVM(structure, surrogate="slack", loss=loss, alpha=0.1).fit(X, y)
+    assert model.stop_reason_ == "converged"
+
+
+def test_refusals():
+    tree = Hierarchy.of(TREE)
+    with pytest.raises(ValueError, match="weights has shape"):
+        PathLoss([1], tree, [1.0])
+    with pytest.raises(ValueError, match="finite"):
+        PathLoss([1], tree, np.full(7, -1.0))
+    for labels in ([0], [7], [-1], [[1]]):
+        with pytest.raises(ValueError, match="one leaf for each example"):
+            PathLoss(labels, tree, np.ones(7))
+    model = StructuredSVM(DagStructure(TREE), loss=PathCost(np.ones(7)))
+    with pytest.raises(ValueError, match="single-leaf"):
+        model.fit([[1.0]], [["r", "a"]])
+    assert "PathCost" in repr(structsolve.hierarchy.PathCost([1.0]))
