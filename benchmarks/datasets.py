@@ -264,3 +264,54 @@ def multilabel(name: str, most: int | None = None) -> tuple[Any, np.ndarray, Any
         keep = np.sort(np.argsort(-y.sum(axis=0), kind="stable")[:most])
         y, yt = y[:, keep], yt[:, keep]
     return x, y, xt, yt
+
+
+@dataclass(frozen=True)
+class Hierarchical:
+    """A set whose labels form a hierarchy: nodes, edges (parent, child), features and label sets.
+
+    Rows of Y are closed under ancestors; a column per node.  Roots are the children of what the
+    files call the root, which is on in every example and no column.
+    """
+
+    nodes: np.ndarray
+    edges: np.ndarray
+    X: np.ndarray
+    Y: sp.csr_matrix
+    X_test: np.ndarray
+    Y_test: sp.csr_matrix
+
+    def children(self) -> dict[str, list[str]]:
+        """The hierarchy as structsolve takes it, its nodes in the order of the columns."""
+        found: dict[str, list[str]] = {name: [] for name in self.nodes.tolist()}
+        for parent, child in self.nodes[self.edges].tolist():
+            found[parent].append(child)
+        return found
+
+
+def hierarchical(name: str, most: int | None = None, valid: bool = True) -> Hierarchical:
+    """The set ``hmc-NAME``; `most` keeps the first training rows, `valid` adds those of validation.
+
+    Missing features get the mean of the training rows, and all are scaled to mean 0, deviation 1.
+    """
+    with np.load(data_path(f"hmc-{name}", "data.npz"), allow_pickle=False) as data:
+        parts = dict(data)
+    M = len(parts["node_names"])
+    rows = [parts["X_train"].astype(float), parts["X_test"].astype(float)]
+    sets = []
+    for part in ("train", "valid", "test"):
+        if f"X_{part}" in parts:
+            indices, indptr = parts[f"Y_{part}_indices"].astype(int), parts[f"Y_{part}_indptr"]
+            made = sp.csr_matrix((np.ones(len(indices)), indices, indptr), (len(indptr) - 1, M))
+            sets.append(made.astype(np.int32))
+    x, y = rows[0], sets[0]
+    if "X_valid" in parts and valid:
+        x, y = np.vstack([x, parts["X_valid"]]), sp.vstack(sets[:2]).tocsr()
+    x, y = x[:most], y[:most]
+    mean = np.nan_to_num(np.nanmean(x, axis=0))
+    deviation = np.nanstd(x, axis=0)
+    deviation[~(deviation > 1e-9)] = 1
+    scaled = [np.nan_to_num((part - mean) / deviation) for part in (x, rows[1])]
+    child, parent = parts["edges"].astype(int).T
+    edges = np.column_stack([parent, child])[parent >= 0]
+    return Hierarchical(parts["node_names"], edges, scaled[0], y, scaled[1], sets[-1])

@@ -3,8 +3,7 @@
 A node with one parent, all of whose descendants have one parent too, is folded into that parent:
 its gain is the best that it and what is below it can add when the parent is on.  In a forest
 everything is folded, in O(M).  What is left of a graph, its core, is a maximum closure: the
-source side of a minimum cut where arcs of infinite capacity lead from children to parents
-(Picard 1976).
+source side of a minimum cut (``_core``).
 """
 
 import numpy as np
@@ -13,28 +12,22 @@ cimport cython
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
 from structsolve.alignment cimport align
-from structsolve.maxflow cimport (
-    Network,
-    build_network,
-    cut_side,
-    max_flow,
-    maxflow_bytes,
-    place_network,
-)
 from structsolve.operators cimport Oracle
 
+from structsolve.plugins.dag._core cimport Core
 from structsolve.plugins.dag._shape cimport HierarchyShape
 
 
-# What one solution needs, in the memory that the caller gives.
+# What one solution needs, in the memory that the caller gives.  Nodes are numbered as they are
+# worked on: the fringe, children first, then the core, and last a root above all roots.
 cdef struct Work:
-    double* gain        # (M,) best that a node adds where its parents are on
-    double* first       # (M + 1,) unions only: largest gain of a child; the last of a root
+    double* gain        # (M + 1,) best that a node adds where its parents are on
+    double* worth       # (M + 1,) best with a node on less best with it off
+    double* first       # (M + 1,) unions only: largest gain of a child
     double* second      # (M + 1,) next to largest
     int* best           # (M + 1,) the child of largest gain
-    double* saved       # residuals and terminals of a maximum flow
-    Network net
-    signed char* inside
+    signed char* on     # (M + 1,)
+    char* core          # for the core
 
 
 @cython.final
@@ -51,11 +44,11 @@ cdef class SetOracle(Oracle):
     """
 
     cdef HierarchyShape shape
-    cdef const int* fringe          # nodes that are folded, children first
-    cdef const int* core            # the others
-    cdef const int* core_at         # place in the core, -1 outside
-    cdef Py_ssize_t n_fringe, n_core, n_arcs, solve_bytes
-    cdef Network template
+    cdef const int* column          # (M,) of the nodes in their new order
+    cdef const int* above           # (n_fringe,) parents in the fringe's numbers
+    cdef const int* root            # (n_roots,) roots
+    cdef Py_ssize_t n_fringe, n_core, solve_bytes
+    cdef Core core
     cdef object owners
 
     def __init__(self, HierarchyShape shape):
@@ -66,16 +59,16 @@ cdef class SetOracle(Oracle):
         self.has_kbest = True
         self.has_max_marginals = True
         self.has_relaxed = True
-        self.solve_bytes = 8 * (3 * shape.M + 8) + 4 * (shape.M + 4) + 64 * 8
-        self.solve_bytes += 2 * maxflow_bytes(self.n_core, self.n_arcs) + self.n_core + 128
+        self.solve_bytes = (4 * 8 + 4 + 1) * (shape.M + 1) + 64 * 4 + self.core.work_bytes
         self.work_bytes = self.solve_bytes + 4 * shape.M + 64
 
     def _fold(self):
         cdef HierarchyShape shape = self.shape
         cdef Py_ssize_t M = shape.M, j, k, v
         cdef signed char[::1] keep = np.zeros(M, np.int8)
-        cdef int[::1] fringe = np.zeros(M + 1, np.int32), core = np.zeros(M + 1, np.int32)
-        cdef int[::1] core_at = np.full(M, -1, np.int32)
+        cdef int[::1] column = np.zeros(M, np.int32), place = np.zeros(M, np.int32)
+        cdef int[::1] above = np.full(M, M, np.int32)
+        cdef int[::1] root = np.zeros(max(shape.n_roots, 1), np.int32)
         for j in range(M - 1, -1, -1):
             v = shape.order[j]
             if keep[v] or shape.parent[v] == -2:
@@ -83,29 +76,29 @@ cdef class SetOracle(Oracle):
                 for k in range(shape.up_first[v], shape.up_first[v + 1]):
                     keep[shape.up[k]] = 1
             else:
-                fringe[self.n_fringe] = <int>v
+                place[v] = <int>self.n_fringe
+                column[self.n_fringe] = <int>v
                 self.n_fringe += 1
         for j in range(M):
             v = shape.order[j]
             if keep[v]:
-                core_at[v] = <int>self.n_core
-                core[self.n_core] = <int>v
+                place[v] = <int>(self.n_fringe + self.n_core)
+                column[place[v]] = <int>v
                 self.n_core += 1
-                self.n_arcs += shape.up_first[v + 1] - shape.up_first[v]
-        cdef int[::1] ends = np.zeros(2 * self.n_arcs + 1, np.int32)
-        cdef double[::1] capacity = np.zeros(2 * self.n_arcs + 1)
-        cdef double[::1] memory = np.zeros(maxflow_bytes(self.n_core, self.n_arcs) // 8 + 2)
-        cdef Py_ssize_t m = 0
+        for j in range(self.n_fringe):
+            if shape.parent[column[j]] >= 0:
+                above[j] = place[shape.parent[column[j]]]
+        for j in range(shape.n_roots):
+            root[j] = place[shape.roots[j]]
+        self.column, self.above, self.root = &column[0], &above[0], &root[0]
+        self.owners = (column, above, root)
+        parents, children = [], []
         for j in range(self.n_core):
-            v = core[j]
+            v = column[self.n_fringe + j]
             for k in range(shape.up_first[v], shape.up_first[v + 1]):
-                ends[2 * m], ends[2 * m + 1] = <int>j, core_at[shape.up[k]]
-                capacity[2 * m] = INFINITY
-                m += 1
-        self.template = place_network(self.n_core, self.n_arcs, <char*>&memory[0])
-        build_network(&self.template, self.n_arcs, &ends[0], &capacity[0])
-        self.fringe, self.core, self.core_at = &fringe[0], &core[0], &core_at[0]
-        self.owners = (fringe, core, core_at, memory)
+                parents.append(place[shape.up[k]] - self.n_fringe)
+                children.append(j)
+        self.core = Core(self.n_core, np.array(children, np.int32), np.array(parents, np.int32))
 
     @property
     def core_size(self):
@@ -118,18 +111,14 @@ cdef class SetOracle(Oracle):
 
     cdef Work _place(self, char* memory) noexcept nogil:
         cdef Work work
-        cdef Py_ssize_t M = self.shape.M, m = self.n_arcs
+        cdef Py_ssize_t M = self.shape.M
         work.gain = <double*>align(memory)
-        work.first = work.gain + M
+        work.worth = work.gain + M + 1
+        work.first = work.worth + M + 1
         work.second = work.first + M + 1
-        # The shape of the network is the same for all; what changes is the caller's.
-        work.net = self.template
-        work.net.residual = work.second + M + 1
-        work.net.terminal = work.net.residual + 2 * m
-        work.saved = work.net.terminal + self.n_core
-        work.net.work = <int*>(work.saved + 2 * m + self.n_core)
-        work.best = work.net.work + 5 * self.n_core
-        work.inside = <signed char*>(work.best + M + 1)
+        work.best = <int*>(work.second + M + 1)
+        work.on = <signed char*>(work.best + M + 1)
+        work.core = align(work.on + M + 1)
         return work
 
     # -- one solution ----------------------------------------------------------------------------
@@ -141,83 +130,57 @@ cdef class SetOracle(Oracle):
         Scores of +inf force nodes on.
         """
         cdef Work work = self._place(memory)
-        cdef Py_ssize_t j, k, v, p, M = self.shape.M
-        cdef double g, q
-        memcpy(work.gain, score, M * sizeof(double))
+        cdef Py_ssize_t M = self.shape.M, v
+        cdef double* gain = work.gain
+        for v in range(M):
+            gain[v] = score[self.column[v]]
+        gain[M] = 0
         if self.shape.union:
-            for v in range(M + 1):
-                work.first[v] = work.second[v] = -INFINITY
-                work.best[v] = -1
-        for j in range(self.n_fringe):
-            v = self.fringe[j]
-            p = self.shape.parent[v]
-            if self.shape.union:
-                # No child adds anything: the least bad one has to be on with its parent.
-                if work.best[v] >= 0 and not work.first[v] > 0:
-                    work.gain[v] += work.first[v]
-                _challenge(&work, p if p >= 0 else M, v)
-            g = work.gain[v]
-            if g > 0 and p >= 0:
-                work.gain[p] += g
-        if self.n_core:
-            self._cut(&work, label, worth)
-        for j in range(self.n_fringe - 1, -1, -1):
-            v = self.fringe[j]
-            p = self.shape.parent[v]
-            g = work.gain[v]
-            if p < 0:
-                label[v] = g > 0 or self.shape.roots_on or (self.shape.union and work.best[M] == v)
-            else:
-                label[v] = label[p] and (g > 0 or (self.shape.union and work.best[p] == v))
-            if worth == NULL:
-                continue
-            q = 0
-            if self.shape.union:
-                k = p if p >= 0 else M
-                q = work.second[k] if work.best[k] == v else work.first[k]
-                q = q if q < 0 else 0.0
-            elif p < 0 and self.shape.roots_on:
-                q = -INFINITY
-            worth[v] = _worth(g, q, worth[p] if p >= 0 else INFINITY)
-
-    cdef void _cut(self, Work* work, int* label, double* worth) noexcept nogil:
-        """The same for the core, of which the fringe's gains are part by now."""
-        cdef Network* net = &work.net
-        cdef Py_ssize_t j, v, bytes_saved = (2 * self.n_arcs + self.n_core) * sizeof(double)
-        cdef double flow, here
-        memcpy(net.residual, self.template.residual, 2 * self.n_arcs * sizeof(double))
-        for j in range(self.n_core):
-            v = self.core[j]
-            net.terminal[j] = work.gain[v]
-            if self.shape.roots_on and self.shape.parent[v] == -1:
-                net.terminal[j] = INFINITY
-        flow = max_flow(net)
-        if flow == INFINITY:
-            # A root that must be on is forbidden: any set is as bad as another.
-            for j in range(self.n_core):
-                work.inside[j] = self.shape.parent[self.core[j]] == -1
+            self._gather_unions(&work)
         else:
-            cut_side(net, False, work.inside)
-        for j in range(self.n_core):
-            label[self.core[j]] = work.inside[j]
+            for v in range(self.n_fringe):
+                gain[self.above[v]] += gain[v] if gain[v] > 0 else 0.0
+            if self.shape.roots_on:
+                for v in range(self.shape.n_roots):
+                    gain[self.root[v]] = INFINITY
+            if self.n_core and worth == NULL:
+                self.core.best(gain + self.n_fringe, work.on + self.n_fringe, work.core)
+            elif self.n_core:
+                self.core.worths(gain + self.n_fringe, work.on + self.n_fringe,
+                                 work.worth + self.n_fringe, work.core)
+        work.on[M] = 1
+        for v in range(self.n_fringe - 1, -1, -1):
+            work.on[v] = work.on[self.above[v]] & (gain[v] > 0)
+            if self.shape.union and work.best[self.above[v]] == v:
+                work.on[v] = work.on[self.above[v]]
+        for v in range(M):
+            label[self.column[v]] = work.on[v]
         if worth == NULL:
             return
-        memcpy(work.saved, net.residual, bytes_saved)
-        for j in range(self.n_core):
-            v = self.core[j]
-            if self.shape.roots_on and self.shape.parent[v] == -1:
-                worth[v] = INFINITY
-                continue
-            if flow == INFINITY:
-                worth[v] = 0
-                continue
-            # What more must flow if the node is to be on the other side.
-            memcpy(net.residual, work.saved, bytes_saved)
-            here = fabs(net.terminal[j])
-            net.terminal[j] = -INFINITY if work.inside[j] else INFINITY
-            if here < INFINITY:
-                here += max_flow(net)
-            worth[v] = here if work.inside[j] else -here
+        work.worth[M] = INFINITY
+        for v in range(self.n_fringe - 1, -1, -1):
+            work.worth[v] = _worth(gain[v], _others(&work, self.above[v], v)
+                                   if self.shape.union else 0.0, work.worth[self.above[v]])
+        for v in range(M):
+            worth[self.column[v]] = work.worth[v]
+
+    cdef void _gather_unions(self, Work* work) noexcept nogil:
+        """Gains where a node that is on has a child on: the least bad one if none adds anything."""
+        cdef Py_ssize_t v, p
+        cdef double g
+        for v in range(self.shape.M + 1):
+            work.first[v] = work.second[v] = -INFINITY
+            work.best[v] = -1
+        for v in range(self.n_fringe):
+            if work.best[v] >= 0 and not work.first[v] > 0:
+                work.gain[v] += work.first[v]
+            g, p = work.gain[v], self.above[v]
+            work.gain[p] += g if g > 0 else 0.0
+            if work.best[p] < 0 or g > work.first[p]:
+                work.second[p] = work.first[p]
+                work.first[p], work.best[p] = g, <int>v
+            elif g > work.second[p]:
+                work.second[p] = g
 
     cdef double _value(self, const double* theta, const int* label) noexcept nogil:
         cdef Py_ssize_t v
@@ -307,21 +270,16 @@ cdef class SetOracle(Oracle):
         next_value[0] = value[0] - least if flip[0] >= 0 else -INFINITY
 
 
-cdef inline void _challenge(Work* work, Py_ssize_t p, Py_ssize_t v) noexcept nogil:
-    # The two largest gains of children.
-    cdef double g = work.gain[v]
-    if work.best[p] < 0 or g > work.first[p]:
-        work.second[p] = work.first[p]
-        work.first[p], work.best[p] = g, <int>v
-    elif g > work.second[p]:
-        work.second[p] = g
+cdef inline double _others(const Work* work, Py_ssize_t p, Py_ssize_t v) noexcept nogil:
+    # What the siblings of v have to bear if they are to do without it.
+    cdef double largest = work.second[p] if work.best[p] == v else work.first[p]
+    return largest if largest < 0 else 0.0
 
 
 cdef inline double _worth(double gain, double others, double above) noexcept nogil:
     """Best with a node on less best with it off.
 
-    `others` is what its siblings have to bear if they are to do without it (0, unless one child
-    must be on; -inf where it is the only one), `above` the worth of its parent (inf where it is on
+    `others` is what its siblings have to bear (-inf where it is the only one), `above` the worth of its parent (inf where it is on
     anyway).
     """
     cdef double own

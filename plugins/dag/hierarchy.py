@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+STRINGS = "strings, as the first node is one"
+EITHER = "all nodes to be strings, or all to be integers"
+
 
 class Hierarchy:
     """A forest or directed acyclic graph of labels, edges from parents to children.
@@ -191,17 +194,17 @@ def _read(given: Any) -> tuple[list[Any], list[tuple[Any, Any]]]:
             "children, a dict of lists of children, or an array of edges (parent, child)"
         )
     try:
-        edges = np.asarray(given)
+        pairs = np.asarray(given)
     except ValueError as error:
         raise ValueError(f"hierarchy: not an array of edges ({error})") from None
-    if edges.size == 0:
+    if pairs.size == 0:
         return [], []
-    if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iuUS":
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iuUS":
         raise ValueError(
-            f"hierarchy: found an array of shape {edges.shape} and dtype {edges.dtype}, expected "
+            f"hierarchy: found an array of shape {pairs.shape} and dtype {pairs.dtype}, expected "
             "edges (parent, child) of shape (m, 2), all names or all integers"
         )
-    return np.unique(edges).tolist(), [(p, c) for p, c in edges.tolist()]
+    return np.unique(pairs).tolist(), [(p, c) for p, c in pairs.tolist()]
 
 
 def _kind(given: Any) -> str:
@@ -214,7 +217,7 @@ def _as_names(names: list[Any]) -> np.ndarray:
         if isinstance(name, bool) or not isinstance(name, kind):
             raise ValueError(
                 f"hierarchy: found the node {name!r} of type {type(name).__name__}, expected "
-                f"{'strings as the first node is one' if kind is str else 'all nodes to be strings, or all to be integers'}"
+                f"{STRINGS if kind is str else EITHER}"
             )
     try:
         return np.array(names, dtype=str if kind is str else np.int64)

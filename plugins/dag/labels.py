@@ -91,9 +91,13 @@ def encode_leaves(Y: Any, n: int, hierarchy: Hierarchy, close: bool) -> np.ndarr
 def _is_sets(Y: Any) -> bool:
     if is_sparse(Y):
         return True
-    if hasattr(Y, "ndim") and (getattr(Y, "dtype", None) != object or Y.ndim != 1):
+    if hasattr(Y, "ndim") and not _is_object_row(Y):
         return Y.ndim != 1
     return hasattr(Y, "__len__") and any(_is_list(entry) for entry in Y)
+
+
+def _is_object_row(Y: Any) -> bool:
+    return getattr(Y, "ndim", None) == 1 and getattr(Y.dtype, "kind", None) == "O"
 
 
 def _is_list(entry: Any) -> bool:
@@ -135,7 +139,7 @@ def _columns_of_names(Y: Any, n: int, hierarchy: Hierarchy) -> np.ndarray:
 def _indicators(Y: Any, n: int, hierarchy: Hierarchy) -> np.ndarray:
     """Return a new matrix of 0 and 1."""
     M = len(hierarchy)
-    if isinstance(Y, (list, tuple)) or getattr(Y, "dtype", None) == object and Y.ndim == 1:
+    if isinstance(Y, (list, tuple)) or _is_object_row(Y):
         return _of_lists(Y, n, hierarchy)
     if hasattr(Y, "columns"):
         names = list(Y.columns)

@@ -90,6 +90,8 @@ class _Model:
         self.highs = highs = highspy.Highs()
         self.size = M = len(hierarchy)
         options: dict[str, Any] = {"output_flag": False, "threads": 1}
+        # The tightest it takes: objectives are compared to 1e-8.
+        options |= {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
         if integer:
             options |= {"mip_rel_gap": 0.0, "mip_abs_gap": 0.0}
         for option, value in options.items():

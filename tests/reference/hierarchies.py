@@ -77,3 +77,13 @@ def hierarchical_loss(M, edges, truth, label):
         for v in range(M)
         if truth[v] != label[v] and all(truth[p] == label[p] for p in parents[v])
     )
+
+
+def dag_setting(hierarchy, n=1, with_labels=True, **options):
+    """Space and examples of a structure "dag", X being of no concern."""
+    from structsolve.plugins.dag import DagStructure
+
+    structure = DagStructure(hierarchy, **options)
+    X, Y = structure.sample(0, n=n)
+    space = structure.make_space(X, Y)
+    return space, space.pack(X, Y if with_labels else None)
