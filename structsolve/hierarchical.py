@@ -45,10 +45,10 @@ class HierarchicalSVM(StructuredSVM):
     close : bool, default=False
         Add ancestors that labels of y lack; else they are refused.
     loss : str or object, default="auto"
-        What the ``"dag"`` structure knows. "auto" for single leaves is "hamming" without
-        normalization, "zero-one" where weights are learned, and else
-        ``sqrt(sum of a)`` over the nodes that only one of two leaves has; for sets it is "hamming"
-        without normalization and "leaf" otherwise.
+        What the ``"dag"`` structure knows, or a :class:`~structsolve.hierarchy.PathCost`. "auto" for
+        single leaves is "hamming" without normalization, and else ``sqrt(sum of a)`` over the
+        nodes that only one of two leaves has, where "learned" takes the weights of "rho:2"; for
+        sets it is "hamming" without normalization and "leaf" otherwise.
     surrogate, solver, oracle, alpha, max_iter, tol, fit_intercept, penalize_intercept
         As of :class:`StructuredSVM`. With "learned" ``max_iter`` counts the passes of each
         alternation, and ``tol`` is of the joint problem.
@@ -253,7 +253,10 @@ n_iter_no_change, callbacks, checkpoint, n_jobs, random_state, verbose
             return "hamming"
         if not space.single:
             return "leaf"
-        return "zero-one" if kind == "learned" else PathCost(weights)
+        if kind == "learned":
+            # The margins asked for stay what they are while the weights are learned.
+            weights = node_weights(hierarchy_of(space), "rho:2").values
+        return PathCost(weights)
 
     def _scored_loss(self, space: Any) -> Any:
         if not isinstance(self.loss, str) or self.loss != "auto":

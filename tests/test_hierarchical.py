@@ -94,19 +94,22 @@ def test_learned_weights_reach_the_joint_optimum(kind, seed):
     graph = GRAPHS[kind]
     X, y = leaf_data(graph, seed=seed)
     hierarchy = Hierarchy.of(graph)
-    written = written_out(graph, X, y, np.ones(hierarchy.n_nodes), "zero-one")
+    loss = ["auto", "zero-one"][seed % 2]
+    weights = node_weights(graph, "rho:2").values
+    written = written_out(graph, X, y, weights, "path" if loss == "auto" else loss)
     best, _ = joint_optimum(graph, written, 0.05, 4)
-    model = HierarchicalSVM(graph, normalization="learned", alpha=0.05, tol=2e-4, max_iter=500)
+    model = HierarchicalSVM(graph, normalization="learned", alpha=0.05, tol=1e-3, max_iter=200)
+    model.set_params(loss=loss)
     model.fit(X, y)
     ends = [r for r in model.history_ if "objective" in r]
     objectives = [r["objective"] for r in ends]
     assert (np.diff(objectives) <= 1e-12).all()
-    assert objectives[-1] == pytest.approx(best, rel=2.5e-4)
+    assert objectives[-1] == pytest.approx(best, rel=1.1e-3)
     # The certificate, at every alternation.
     for record in ends:
         assert record["objective"] - record["joint_gap"] <= best * (1 + 1e-6)
     assert model.stop_reason_ == "converged"
-    assert ends[-1]["joint_gap"] <= 2e-4 * objectives[-1]
+    assert ends[-1]["joint_gap"] <= 1e-3 * objectives[-1]
     assert (brute_paths(hierarchy) @ model.node_weights_).max() <= 1 + 1e-6
     assert [r["pass"] for r in model.history_] == list(range(1, len(model.history_) + 1))
 
