@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 # Where each public name lives; modules are imported when a name is first used.
 _HOMES = {
     "StructuredSVM": "estimator",
+    "ConditionalRiskMinimizer": "risk",
     "Sequences": "examples",
     "from_padded": "examples",
     "SequenceVectorizer": "vectorize",
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from .persistence import load
     from .problem import Problem
     from .registry import get_structure, list_plugins
+    from .risk import ConditionalRiskMinimizer
     from .structure import ConePair, NodeSpace, Space, Structure
     from .vectorize import SequenceVectorizer
 

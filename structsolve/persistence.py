@@ -162,6 +162,10 @@ def load(path: str | os.PathLike[str], kernel: Any = None) -> Any:
 
     meta, arrays = container.read(path, "model")
     try:
+        if meta["estimator"] == "ConditionalRiskMinimizer":
+            from .risk.files import revive
+
+            return revive(meta, arrays, kernel)
         if meta["estimator"] != "StructuredSVM":
             raise ValueError(f"it holds a {meta['estimator']}, which this version does not know")
         params = dict(meta["params"])
