@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,9 @@ def _plain(value: Any, name: str) -> Any:
     if isinstance(value, Params) and hasattr(value, "name"):
         for kind in _KINDS:
             if value.name in registry.default().names(kind):
-                params = {k: _plain(v, k) for k, v in value.get_params(deep=False).items()}
+                # A structure may have parameters that JSON knows no form of.
+                saved = getattr(value, "saved_params", None) or partial(value.get_params, False)
+                params = {k: _plain(v, k) for k, v in saved().items()}
                 return {"__kind__": kind, "name": value.name, "params": params}
     if hasattr(value, "adj") and hasattr(value, "is_multigraph"):  # a networkx graph
         if value.is_multigraph():

@@ -1,0 +1,129 @@
+"""Single leaves: the best leaf of a hierarchy, its score being that of itself and its ancestors."""
+
+cimport cython
+from libc.math cimport INFINITY
+from libc.string cimport memset
+from structsolve.alignment cimport align
+from structsolve.operators cimport Oracle
+
+from structsolve.plugins.dag._shape cimport HierarchyShape
+
+
+cdef void leaf_scores(HierarchyShape shape, const double* theta, double* out) noexcept nogil:
+    """out[v] <- the sum of the scores of leaf v and its ancestors (of inner nodes: scratch)."""
+    cdef Py_ssize_t j, k, v
+    cdef double total
+    if shape.forest:
+        for j in range(shape.M):
+            v = shape.order[j]
+            out[v] = theta[v] + (out[shape.parent[v]] if shape.parent[v] >= 0 else 0.0)
+        return
+    for j in range(shape.n_leaves):
+        total = 0
+        # Parents first, as trees have it.
+        for k in range(shape.line_first[j + 1] - 1, shape.line_first[j] - 1, -1):
+            total += theta[shape.line[k]]
+        out[shape.leaves[j]] = total
+
+
+@cython.final
+cdef class LeafOracle(Oracle):
+    """The leaf of largest score, of equal ones the first column.
+
+    Time and memory are linear in the nodes of a forest, and in the ancestors of all leaves of a
+    graph.  Leaves with a score of -inf on their way are left out of the k best, but for the first
+    answer.
+
+    Parameters
+    ----------
+    shape : HierarchyShape
+        With labels that are single leaves.
+    """
+
+    cdef HierarchyShape shape
+
+    def __init__(self, HierarchyShape shape):
+        if not shape.single:
+            raise ValueError("found labels that are sets, expected single leaves")
+        self.shape = shape
+        self.has_kbest = True
+        self.has_max_marginals = True
+        self.has_relaxed = True
+        self.work_bytes = 8 * shape.M + 64
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        return self.shape.limits(i)
+
+    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                    char* work) except -1 nogil:
+        cdef double* score = <double*>align(work)
+        cdef Py_ssize_t j
+        cdef int v
+        leaf_scores(self.shape, theta, score)
+        label[0] = self.shape.leaves[0]
+        for j in range(1, self.shape.n_leaves):
+            v = self.shape.leaves[j]
+            if score[v] > score[label[0]]:
+                label[0] = v
+        value[0] = score[label[0]]
+        return 0
+
+    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
+                   double* value, char* work) except -1 nogil:
+        # The hull of the leaves is a simplex.
+        cdef int at = 0, v
+        self.argmax(i, theta, label, value, work)
+        memset(mu, 0, self.shape.size * sizeof(double))
+        v = self.shape.start(label[0], &at)
+        while v >= 0:
+            mu[v] = 1
+            v = self.shape.next(v, &at)
+        return 1
+
+    cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
+                          double* values, char* work) except -1 nogil:
+        # A sorted list of the best so far; most leaves fail at its last entry.
+        cdef double* score = <double*>align(work)
+        cdef Py_ssize_t found = 1, j, t
+        cdef int v
+        self.argmax(i, theta, labels, values, work)
+        for j in range(self.shape.n_leaves):
+            v = self.shape.leaves[j]
+            if v == labels[0] or not score[v] > -INFINITY:
+                continue
+            if found == k and score[v] <= values[k - 1]:
+                continue
+            t = found if found < k else k - 1
+            found = t + 1
+            while t > 1 and values[t - 1] < score[v]:
+                values[t], labels[t] = values[t - 1], labels[t - 1]
+                t -= 1
+            values[t], labels[t] = score[v], v
+        return found
+
+    cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
+                           char* work) except -1 nogil:
+        # out[v] <- the best score of a leaf that is v or below it.
+        cdef double* score = <double*>align(work)
+        cdef Py_ssize_t j
+        cdef int v, leaf, at = 0
+        leaf_scores(self.shape, theta, score)
+        for j in range(self.shape.M):
+            out[j] = -INFINITY
+        memset(out + self.shape.M, 0, (self.shape.size - self.shape.M) * sizeof(double))
+        for j in range(self.shape.n_leaves):
+            leaf = self.shape.leaves[j]
+            out[leaf] = score[leaf]
+            if self.shape.forest:
+                continue
+            v = self.shape.start(leaf, &at)
+            while v >= 0:
+                out[v] = max(out[v], score[leaf])
+                v = self.shape.next(v, &at)
+        if self.shape.forest:
+            for j in range(self.shape.M - 1, -1, -1):
+                v = self.shape.order[j]
+                if self.shape.parent[v] >= 0:
+                    out[self.shape.parent[v]] = max(out[self.shape.parent[v]], out[v])
+        return 0

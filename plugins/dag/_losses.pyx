@@ -1,0 +1,306 @@
+"""Losses between labels of a hierarchy: weighted Hamming, hierarchical, zero-one, counts.
+
+All are given the true labels, and the shape that says how labels are encoded.
+"""
+
+import numpy as np
+
+from structsolve.operators cimport Loss
+
+from structsolve.plugins.dag._shape cimport HierarchyShape
+
+
+cdef class HierarchyLoss(Loss):
+    """What the losses share.
+
+    Parameters
+    ----------
+    labels : ndarray of int32
+        True labels of all examples, one after the other.
+    shape : HierarchyShape
+    """
+
+    cdef HierarchyShape shape
+    cdef const int* labels
+    cdef Py_ssize_t width
+    cdef object owners
+
+    def __init__(self, labels, HierarchyShape shape, *args):
+        cdef const int[::1] view = labels
+        self.shape, self.width = shape, 1 if shape.single else shape.M
+        if view.shape[0] != shape.n * self.width:
+            raise ValueError(f"found {view.shape[0]} labels, expected {shape.n * self.width}")
+        self.labels = &view[0] if view.shape[0] else NULL
+        self.owners = [labels]
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        return self.shape.limits(i)
+
+    cdef const double* _weights(self, weights) except NULL:
+        cdef const double[::1] view = np.ascontiguousarray(weights, dtype=np.float64)
+        if view.shape[0] != self.shape.M:
+            raise ValueError(f"found {view.shape[0]} weights, expected {self.shape.M}")
+        self.owners.append(view)
+        return &view[0]
+
+
+cdef class WeightedHamming(HierarchyLoss):
+    """Sum of the weights of nodes that are wrongly on or off.
+
+    Parameters
+    ----------
+    labels, shape
+        As of HierarchyLoss.
+    weights : array of shape (M,)
+        At least 0.
+    averaged : bool
+        They are to be read as a mean.
+    """
+
+    cdef const double* weights
+
+    def __init__(self, labels, HierarchyShape shape, weights, bint averaged):
+        super().__init__(labels, shape)
+        self.weights = self._weights(weights)
+        self.decomposes = self.has_costs = True
+        self.averaged = averaged
+
+    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
+        cdef const int* truth = self.labels + i * self.width
+        cdef Py_ssize_t v
+        cdef double total = 0
+        cdef int a, b, at = 0, other_at = 0
+        if not self.shape.single:
+            for v in range(self.shape.M):
+                if truth[v] != label[v]:
+                    total += self.weights[v]
+            return total
+        # Both lines rise towards the roots: what only one of them has is met first.
+        a, b = self.shape.start(truth[0], &at), self.shape.start(label[0], &other_at)
+        while a != b or (a >= 0 and not self.shape.forest):
+            if a == b:
+                a, b = self.shape.next(a, &at), self.shape.next(b, &other_at)
+            elif b < 0 or (a >= 0 and self.shape.rank[a] > self.shape.rank[b]):
+                total += self.weights[a]
+                a = self.shape.next(a, &at)
+            else:
+                total += self.weights[b]
+                b = self.shape.next(b, &other_at)
+        return total
+
+    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
+        # A label that is off costs its weight when it is turned on; one that is on saves it.
+        cdef const int* truth = self.labels + i * self.width
+        cdef Py_ssize_t v
+        cdef double const = 0
+        cdef int node, at = 0
+        for v in range(self.shape.M):
+            theta[v] += scale * self.weights[v]
+        if self.shape.single:
+            node = self.shape.start(truth[0], &at)
+            while node >= 0:
+                theta[node] -= 2 * scale * self.weights[node]
+                const += self.weights[node]
+                node = self.shape.next(node, &at)
+            return scale * const
+        for v in range(self.shape.M):
+            if truth[v]:
+                theta[v] -= 2 * scale * self.weights[v]
+                const += self.weights[v]
+        return scale * const
+
+    cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,
+                      double* theta) except? -1 nogil:
+        # sum_v w_v (y_v + y'_v - 2 y_v y'_v), the same both ways: affine in nu.
+        cdef Py_ssize_t v
+        cdef double const = 0
+        for v in range(self.shape.M):
+            theta[v] += scale * self.weights[v] * (1 - 2 * nu[v])
+            const += self.weights[v] * nu[v]
+        return scale * const
+
+
+cdef class HierarchicalLoss(HierarchyLoss):
+    """Weights of nodes that are wrong while all their parents are right.
+
+    On forests ``sum_k c_k (t_k y_p + t_p y_k - 2 t_k y_k)`` over nodes k with parents p, which are 1
+    where k is a root: linear in either label as these are closed.  On graphs no linear function
+    says that all parents are right, so that ``decomposes`` is False.
+
+    Parameters
+    ----------
+    labels, shape
+        As of HierarchyLoss.
+    weights : array of shape (M,)
+    """
+
+    cdef const double* weights
+
+    def __init__(self, labels, HierarchyShape shape, weights):
+        super().__init__(labels, shape)
+        self.weights = self._weights(weights)
+        self.decomposes = self.has_costs = shape.forest
+
+    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
+        cdef const int* truth = self.labels + i * self.width
+        if self.shape.single:
+            return self._value_of_leaves(truth[0], label[0])
+        cdef Py_ssize_t v, k
+        cdef double total = 0
+        cdef bint right
+        for v in range(self.shape.M):
+            if truth[v] == label[v]:
+                continue
+            right = True
+            for k in range(self.shape.up_first[v], self.shape.up_first[v + 1]):
+                right = right and truth[self.shape.up[k]] == label[self.shape.up[k]]
+            if right:
+                total += self.weights[v]
+        return total
+
+    cdef double _value_of_leaves(self, int truth, int label) noexcept nogil:
+        cdef int a, b, at = 0, other_at = 0
+        cdef double total = 0
+        a, b = self.shape.start(truth, &at), self.shape.start(label, &other_at)
+        while a != b or (a >= 0 and not self.shape.forest):
+            if a == b:
+                a, b = self.shape.next(a, &at), self.shape.next(b, &other_at)
+            elif b < 0 or (a >= 0 and self.shape.rank[a] > self.shape.rank[b]):
+                total += self._charge(a, label)
+                a = self.shape.next(a, &at)
+            else:
+                total += self._charge(b, truth)
+                b = self.shape.next(b, &other_at)
+        return total
+
+    cdef double _charge(self, int v, int leaf) noexcept nogil:
+        # What v costs, which is above one leaf only: its parents are right if all are above the
+        # other one too.
+        cdef Py_ssize_t k
+        cdef int u, at = 0
+        for k in range(self.shape.up_first[v], self.shape.up_first[v + 1]):
+            u = self.shape.start(leaf, &at)
+            while u >= 0 and u != self.shape.up[k]:
+                u = self.shape.next(u, &at)
+            if u < 0:
+                return 0
+        return self.weights[v]
+
+    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
+        cdef const int* truth = self.labels + i * self.width
+        cdef Py_ssize_t v
+        cdef int p, node, at = 0
+        cdef double c, const = 0
+        if self.shape.single:
+            for v in range(self.shape.M):
+                if self.shape.parent[v] < 0:
+                    theta[v] += scale * self.weights[v]
+            node = self.shape.start(truth[0], &at)
+            while node >= 0:
+                p = self.shape.parent[node]
+                c = self.weights[node]
+                theta[node] -= 2 * scale * c
+                if p >= 0:
+                    theta[p] += scale * c
+                else:
+                    const += c
+                for v in range(self.shape.child_first[node], self.shape.child_first[node + 1]):
+                    theta[self.shape.child[v]] += scale * self.weights[self.shape.child[v]]
+                node = self.shape.next(node, &at)
+            return scale * const
+        for v in range(self.shape.M):
+            p = self.shape.parent[v]
+            c = self.weights[v]
+            if p < 0:
+                theta[v] += scale * c * (1 - 2 * truth[v])
+                const += c * truth[v]
+            elif truth[p]:
+                theta[v] += scale * c * (1 - 2 * truth[v])
+                theta[p] += scale * c * truth[v]
+        return scale * const
+
+    cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,
+                      double* theta) except? -1 nogil:
+        # Symmetric in both labels.
+        cdef Py_ssize_t v
+        cdef int p
+        cdef double c, const = 0
+        for v in range(self.shape.M):
+            p = self.shape.parent[v]
+            c = self.weights[v]
+            if p < 0:
+                theta[v] += scale * c * (1 - 2 * nu[v])
+                const += c * nu[v]
+            else:
+                theta[v] += scale * c * (nu[p] - 2 * nu[v])
+                theta[p] += scale * c * nu[v]
+        return scale * const
+
+
+cdef class ZeroOneSet(HierarchyLoss):
+    """1 for every set but the true one."""
+
+    def __init__(self, labels, HierarchyShape shape):
+        super().__init__(labels, shape)
+        self.zero_one = self.averaged = True
+
+    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
+        cdef const int* truth = self.labels + i * self.width
+        cdef Py_ssize_t v
+        for v in range(self.width):
+            if truth[v] != label[v]:
+                return 1
+        return 0
+
+
+cdef class ZeroOneLeaf(HierarchyLoss):
+    """1 for every leaf but the true one: linear in the parts that are leaves."""
+
+    def __init__(self, labels, HierarchyShape shape):
+        super().__init__(labels, shape)
+        self.zero_one = self.averaged = self.decomposes = self.has_costs = True
+
+    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
+        return self.labels[i] != label[0]
+
+    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
+        theta[self.labels[i]] -= scale
+        return scale
+
+    cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,
+                      double* theta) except? -1 nogil:
+        cdef Py_ssize_t j
+        for j in range(self.shape.n_leaves):
+            theta[self.shape.leaves[j]] -= scale * nu[self.shape.leaves[j]]
+        return scale
+
+
+cdef class CountLoss(HierarchyLoss):
+    """Number of nodes in a set and in the true set: what micro-F1 divides by."""
+
+    def __init__(self, labels, HierarchyShape shape):
+        super().__init__(labels, shape)
+        self.decomposes = True
+
+    cdef Py_ssize_t _count(self, const int* label) noexcept nogil:
+        cdef Py_ssize_t v, on = 0
+        cdef int node, at = 0
+        if self.shape.single:
+            node = self.shape.start(label[0], &at)
+            while node >= 0:
+                on += 1
+                node = self.shape.next(node, &at)
+            return on
+        for v in range(self.shape.M):
+            on += label[v]
+        return on
+
+    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
+        return self._count(self.labels + i * self.width) + self._count(label)
+
+    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
+        cdef Py_ssize_t v
+        for v in range(self.shape.M):
+            theta[v] += scale
+        return scale * self._count(self.labels + i * self.width)

@@ -1,0 +1,138 @@
+"""Linear walks over a hierarchy: topological order, ancestors, shares of the root's weight."""
+
+import numpy as np
+
+
+def compressed(Py_ssize_t M, tails, heads):
+    """Return first and entries of compressed rows: the heads of each tail, in the order given."""
+    cdef const int[::1] a = np.ascontiguousarray(tails, dtype=np.int32)
+    cdef const int[::1] b = np.ascontiguousarray(heads, dtype=np.int32)
+    first_array, entry_array = np.zeros(M + 1, np.int32), np.empty(len(a), np.int32)
+    cdef int[::1] first = first_array, entry = entry_array
+    cdef int[::1] at = np.zeros(M + 1, np.int32)
+    cdef Py_ssize_t e, v
+    for e in range(a.shape[0]):
+        first[a[e] + 1] += 1
+    for v in range(M):
+        first[v + 1] += first[v]
+        at[v] = first[v]
+    for e in range(a.shape[0]):
+        entry[at[a[e]]] = b[e]
+        at[a[e]] += 1
+    return first_array, entry_array
+
+
+def topological_order(const int[::1] first, const int[::1] child, n_parents):
+    """Return nodes, parents before children; those on cycles and below them are left out."""
+    cdef Py_ssize_t M = first.shape[0] - 1, begin = 0, size = 0, v, k
+    cdef int[::1] left = np.array(n_parents, dtype=np.int32)
+    found = np.empty(M, dtype=np.int32)
+    cdef int[::1] order = found
+    for v in range(M):
+        if left[v] == 0:
+            order[size] = <int>v
+            size += 1
+    while begin < size:
+        v = order[begin]
+        begin += 1
+        for k in range(first[v], first[v + 1]):
+            left[child[k]] -= 1
+            if left[child[k]] == 0:
+                order[size] = child[k]
+                size += 1
+    return found[:size].copy()
+
+
+def leaf_lines(const int[::1] up_first, const int[::1] up, const int[::1] rank,
+               const int[::1] leaves):
+    """Return compressed rows: of each leaf itself and all its ancestors, by falling rank."""
+    cdef Py_ssize_t M = up_first.shape[0] - 1, j, k, size, begin, v
+    visited, place = np.empty(M, np.int32), np.asarray(rank)
+    cdef int[::1] seen = np.full(M, -1, np.int32), queue = visited
+    rows, counts = [], [0]
+    for j in range(leaves.shape[0]):
+        queue[0], size, begin = leaves[j], 1, 0
+        seen[leaves[j]] = <int>j
+        while begin < size:
+            v = queue[begin]
+            begin += 1
+            for k in range(up_first[v], up_first[v + 1]):
+                if seen[up[k]] != j:
+                    seen[up[k]] = <int>j
+                    queue[size] = up[k]
+                    size += 1
+        row = visited[:size]
+        rows.append(row[np.argsort(-place[row], kind="stable")].copy())
+        counts.append(size)
+    total = np.cumsum(counts)
+    most = int(total.max())
+    if most > 2**31 - 1:
+        raise ValueError(
+            f"hierarchy: its leaves have {most} ancestors in all, expected fewer than 2**31"
+        )
+    return total.astype(np.int32), np.concatenate(rows)
+
+
+def add_ancestors(int[:, ::1] Y, const int[::1] order, const int[::1] up_first,
+                  const int[::1] up):
+    """Turn on every node of which a child is on."""
+    cdef Py_ssize_t i, j, k, v, M = order.shape[0]
+    with nogil:
+        for i in range(Y.shape[0]):
+            for j in range(M - 1, -1, -1):
+                v = order[j]
+                if Y[i, v]:
+                    for k in range(up_first[v], up_first[v + 1]):
+                        Y[i, up[k]] = 1
+
+
+def first_open(const int[:, ::1] Y, const int[::1] order, const int[::1] up_first,
+               const int[::1] up):
+    """Return (row, node, parent) of the first node that is on below one that is off, or None."""
+    cdef Py_ssize_t i, v, k, M = order.shape[0], row = -1, node = 0, parent = 0
+    with nogil:
+        for i in range(Y.shape[0]):
+            for v in range(M):
+                if Y[i, v]:
+                    for k in range(up_first[v], up_first[v + 1]):
+                        if not Y[i, up[k]]:
+                            row, node, parent = i, v, up[k]
+                            break
+                if row >= 0:
+                    break
+            if row >= 0:
+                break
+    return None if row < 0 else (row, node, parent)
+
+
+def first_barren(const int[:, ::1] Y, const int[::1] child_first, const int[::1] child):
+    """Return (row, node) of the first inner node that is on without a child, or None."""
+    cdef Py_ssize_t i, v, k, M = child_first.shape[0] - 1
+    cdef bint on
+    for i in range(Y.shape[0]):
+        for v in range(M):
+            if Y[i, v] and child_first[v] < child_first[v + 1]:
+                on = False
+                for k in range(child_first[v], child_first[v + 1]):
+                    on = on or Y[i, child[k]]
+                if not on:
+                    return i, v
+    return None
+
+
+def share_out(const int[::1] order, const int[::1] up_first, const int[::1] up,
+              const int[::1] child_first):
+    """Return 1 shared among the roots, and each node's share among its children."""
+    cdef Py_ssize_t j, k, v, p, M = order.shape[0], roots = 0
+    found = np.zeros(M)
+    cdef double[::1] share = found
+    for v in range(M):
+        roots += up_first[v] == up_first[v + 1]
+    for j in range(M):
+        v = order[j]
+        if up_first[v] == up_first[v + 1]:
+            share[v] = 1.0 / roots
+        for k in range(up_first[v], up_first[v + 1]):
+            p = up[k]
+            share[v] += share[p] / (child_first[p + 1] - child_first[p])
+    return found

@@ -1,0 +1,31 @@
+# A hierarchy as flat arrays, and how labels are encoded.
+from structsolve.operators cimport Parts
+
+
+cdef class HierarchyShape:
+    cdef readonly Py_ssize_t M, n, size         # nodes, examples, doubles in theta
+    cdef readonly bint forest, single, union, roots_on
+    cdef const int* order                       # parents before children
+    cdef const int* rank
+    cdef const int* parent                      # -1: root, -2: several
+    cdef const int* up_first
+    cdef const int* up
+    cdef const int* child_first
+    cdef const int* child
+    cdef readonly Py_ssize_t n_leaves, n_roots
+    cdef const int* roots
+    cdef const int* leaves
+    cdef const int* line_first                  # rows of leaf_lines(), by place in `leaves`
+    cdef const int* line
+    cdef const int* leaf_at                     # place in `leaves` of every leaf, else -1
+    cdef readonly Py_ssize_t longest            # most nodes of one line
+    cdef object owners
+
+    # Of a single leaf's line: its first node (itself), then the next one; -1 after the last.
+    # `at` is a cursor.
+    cdef int start(self, int leaf, int* at) noexcept nogil
+    cdef int next(self, int v, int* at) noexcept nogil
+
+
+cdef class HierarchyParts(Parts):
+    cdef HierarchyShape shape

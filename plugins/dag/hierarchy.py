@@ -1,0 +1,235 @@
+"""Hierarchies of labels: what users give, checked, as arrays that the compiled loops read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+STRINGS = "strings, as the first node is one"
+EITHER = "all nodes to be strings, or all to be integers"
+
+
+class Hierarchy:
+    """A forest or directed acyclic graph of labels, edges from parents to children.
+
+    Parameters
+    ----------
+    given : networkx.DiGraph, mapping, array of shape (m, 2) or Hierarchy
+        A graph; ``{node: list of children}``; or an array of edges (parent, child). Nodes are all
+        strings or all integers.
+
+    Attributes
+    ----------
+    nodes : ndarray of shape (M,)
+        Names in the order of columns: that of the graph or of the mapping (children that are no
+        keys come last), sorted where edges are given.
+    edges : ndarray of int32 of shape (m, 2)
+        Columns of parent and child.
+    order : ndarray of int32 of shape (M,)
+        Columns such that parents come before their children.
+    leaves, roots : ndarray of int32
+        Columns of nodes without children and of nodes without parents.
+    forest : bool
+        No node has more than one parent.
+
+    Raises
+    ------
+    ValueError
+        For anything that is none of these, an empty hierarchy, or a cycle; a node is named.
+
+    Examples
+    --------
+    >>> from structsolve.plugins.dag import Hierarchy
+    >>> animals = Hierarchy({"animal": ["dog", "cat"], "pet": ["dog"]})
+    >>> animals.nodes.tolist()
+    ['animal', 'pet', 'dog', 'cat']
+    >>> animals.forest, animals.roots.tolist(), animals.leaves.tolist()
+    (False, [0, 1], [2, 3])
+    """
+
+    def __init__(self, given: Any):
+        names, edges = _read(given)
+        if not names:
+            raise ValueError("hierarchy: found no nodes, expected at least one")
+        self.nodes = _as_names(names)
+        self.column: dict[Any, int] = {name: v for v, name in enumerate(self.nodes.tolist())}
+        if len(self.column) < len(names):
+            raise ValueError(f"hierarchy: found the node {_repeated(names)!r} twice")
+        flat = [self.column[name] for edge in edges for name in edge]
+        self.edges = np.array(flat, dtype=np.int32).reshape(-1, 2)
+        keys = self.edges[:, 0].astype(np.int64) * len(names) + self.edges[:, 1]
+        unique, first = np.unique(keys, return_index=True)
+        if len(unique) < len(keys):
+            again = np.setdiff1d(np.arange(len(keys)), first)[0]
+            p, c = self.nodes[self.edges[again]].tolist()
+            raise ValueError(f"hierarchy: found the edge from {p!r} to {c!r} twice; drop one")
+        self._sort()
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def _sort(self) -> None:
+        from ._order import compressed, topological_order
+
+        M = len(self)
+        parent, child = self.edges.T
+        self.child_first, self.child = compressed(M, parent, child)
+        self.up_first, self.up = compressed(M, child, parent)
+        self.order = topological_order(self.child_first, self.child, np.diff(self.up_first))
+        if len(self.order) < M:
+            cycle = " -> ".join(repr(self.nodes[v].item()) for v in self._cycle())
+            raise ValueError(f"hierarchy: found the cycle {cycle}; remove one of its edges")
+        n_parents = np.diff(self.up_first)
+        self.forest = bool((n_parents <= 1).all())
+        self.roots = np.flatnonzero(n_parents == 0).astype(np.int32)
+        self.leaves = np.flatnonzero(np.diff(self.child_first) == 0).astype(np.int32)
+
+    def _cycle(self) -> list[int]:
+        # Nodes that are left have a parent that is left: upwards one comes round.
+        left = np.ones(len(self), dtype=bool)
+        left[self.order] = False
+        v = int(np.flatnonzero(left)[0])
+        seen: dict[int, int] = {}
+        path: list[int] = []
+        while v not in seen:
+            seen[v] = len(path)
+            path.append(v)
+            v = next(int(p) for p in self.parents(v) if left[p])
+        return [*path[seen[v] :], v][::-1]
+
+    def parents(self, v: int) -> np.ndarray:
+        """Return the columns of the parents of column ``v``."""
+        return self.up[self.up_first[v] : self.up_first[v + 1]]
+
+    def children(self, v: int) -> np.ndarray:
+        """Return the columns of the children of column ``v``."""
+        return self.child[self.child_first[v] : self.child_first[v + 1]]
+
+    @cached_property
+    def parent(self) -> np.ndarray:
+        """The one parent of every node, -1 for roots and -2 for nodes with several parents."""
+        found = np.full(len(self), -1, dtype=np.int32)
+        counts = np.diff(self.up_first)
+        found[counts == 1] = self.up[self.up_first[:-1][counts == 1]]
+        found[counts > 1] = -2
+        return found
+
+    @cached_property
+    def rank(self) -> np.ndarray:
+        """Place of every node in ``order``."""
+        found = np.empty(len(self), dtype=np.int32)
+        found[self.order] = np.arange(len(self), dtype=np.int32)
+        return found
+
+    @cached_property
+    def lines(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of every leaf itself and its ancestors, children first, in compressed rows.
+
+        Its size is the sum of the numbers of ancestors: for leaves of graphs, as single labels.
+        """
+        from ._order import leaf_lines
+
+        return leaf_lines(self.up_first, self.up, self.rank, self.leaves)
+
+    def close(self, Y: np.ndarray) -> np.ndarray:
+        """Add all ancestors to indicators of shape (n, M), in place, and return them."""
+        from ._order import add_ancestors
+
+        add_ancestors(Y, self.order, self.up_first, self.up)
+        return Y
+
+    def sibling_weights(self) -> np.ndarray:
+        """Return what the hierarchical loss charges per node: 1 shared among the roots, and what a
+        node has shared among its children (added up over several parents).
+
+        Examples
+        --------
+        >>> from structsolve.plugins.dag import Hierarchy
+        >>> Hierarchy({"a": ["b", "c"], "c": ["d", "e"]}).sibling_weights().tolist()
+        [1.0, 0.5, 0.5, 0.25, 0.25]
+        """
+        from ._order import share_out
+
+        return share_out(self.order, self.up_first, self.up, self.child_first)
+
+
+def as_mapping(given: Any) -> Any:
+    """Return ``{node: list of children}`` of a graph, anything else as it is; for saving."""
+    if hasattr(given, "successors"):
+        return {node: list(given.successors(node)) for node in given}
+    if isinstance(given, Hierarchy):
+        return {
+            name: given.nodes[given.children(v)].tolist()
+            for v, name in enumerate(given.nodes.tolist())
+        }
+    return given
+
+
+def _read(given: Any) -> tuple[list[Any], list[tuple[Any, Any]]]:
+    """Return names and edges as they are given."""
+    if isinstance(given, Hierarchy):
+        return given.nodes.tolist(), [(p, c) for p, c in given.nodes[given.edges].tolist()]
+    if hasattr(given, "successors") and hasattr(given, "is_multigraph"):
+        if given.is_multigraph():
+            raise ValueError(
+                f"hierarchy is a {type(given).__name__}, expected a networkx.DiGraph, which has no "
+                "parallel edges; use networkx.DiGraph(hierarchy)"
+            )
+        return list(given.nodes), list(given.edges)
+    if isinstance(given, Mapping):
+        edges = []
+        for parent, children in given.items():
+            if isinstance(children, (str, bytes)) or not hasattr(children, "__iter__"):
+                raise ValueError(
+                    f"hierarchy: the children of {parent!r} are {children!r}, expected a list"
+                )
+            edges += [(parent, child) for child in children]
+        return list(dict.fromkeys([*given, *(child for _, child in edges)])), edges
+    if given is None or isinstance(given, (str, bytes)) or hasattr(given, "adj"):
+        raise ValueError(
+            f"hierarchy is {_kind(given)}, expected a networkx.DiGraph with edges from parents to "
+            "children, a dict of lists of children, or an array of edges (parent, child)"
+        )
+    try:
+        pairs = np.asarray(given)
+    except ValueError as error:
+        raise ValueError(f"hierarchy: not an array of edges ({error})") from None
+    if pairs.size == 0:
+        return [], []
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iuUS":
+        raise ValueError(
+            f"hierarchy: found an array of shape {pairs.shape} and dtype {pairs.dtype}, expected "
+            "edges (parent, child) of shape (m, 2), all names or all integers"
+        )
+    return np.unique(pairs).tolist(), [(p, c) for p, c in pairs.tolist()]
+
+
+def _kind(given: Any) -> str:
+    return "None" if given is None else f"a {type(given).__name__}"
+
+
+def _as_names(names: list[Any]) -> np.ndarray:
+    kind = str if isinstance(names[0], str) else (int, np.integer)
+    for name in names:
+        if isinstance(name, bool) or not isinstance(name, kind):
+            raise ValueError(
+                f"hierarchy: found the node {name!r} of type {type(name).__name__}, expected "
+                f"{STRINGS if kind is str else EITHER}"
+            )
+    try:
+        return np.array(names, dtype=str if kind is str else np.int64)
+    except OverflowError:
+        big = max(names, key=abs)
+        raise ValueError(f"hierarchy: the node {big!r} is no 64-bit integer; use names") from None
+
+
+def _repeated(names: list[Any]) -> Any:
+    seen: set[Any] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None

@@ -1,0 +1,196 @@
+"""Labels of a hierarchy as users give them (indicators, lists, leaves), checked and encoded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structsolve.packing import is_sparse
+
+from .hierarchy import Hierarchy
+
+
+def encode_sets(Y: Any, n: int, hierarchy: Hierarchy, close: bool, union: bool) -> np.ndarray:
+    """Return Y as indicators (int32, of shape (n, M)) of sets that are closed.
+
+    Parameters
+    ----------
+    Y : matrix of 0 and 1 (array, sparse, data frame), or list of lists of labels
+    n : int
+        Rows of X.
+    hierarchy : Hierarchy
+    close : bool
+        Add what is missing of ancestors instead of refusing it.
+    union : bool
+        Each set must be a union of paths from roots to leaves, not empty.
+    """
+    from ._order import first_barren, first_open
+
+    matrix = _indicators(Y, n, hierarchy)
+    if close:
+        hierarchy.close(matrix)
+    found = first_open(matrix, hierarchy.order, hierarchy.up_first, hierarchy.up)
+    if found is not None:
+        i, v, p = found
+        child, parent = hierarchy.nodes[[v, p]].tolist()
+        raise ValueError(
+            f"example {i}: found the label {child!r} without its parent {parent!r}, expected all "
+            "ancestors; use close=True to add them"
+        )
+    if union:
+        barren = first_barren(matrix, hierarchy.child_first, hierarchy.child)
+        if barren is not None:
+            i, v = barren
+            raise ValueError(
+                f"example {i}: found the label {hierarchy.nodes[v].item()!r} without any of its "
+                "children, expected paths that end in leaves; use labels='closed'"
+            )
+        empty = ~matrix.any(axis=1)
+        if empty.any():
+            raise ValueError(
+                f"example {int(empty.argmax())}: found no labels, expected at least one leaf; use "
+                "labels='closed'"
+            )
+    return matrix
+
+
+def encode_leaves(Y: Any, n: int, hierarchy: Hierarchy, close: bool) -> np.ndarray:
+    """Return Y as columns of leaves (int32, of shape (n,)): one per row.
+
+    Parameters
+    ----------
+    Y : 1-D array of leaves, or sets (as for ``encode_sets``) with one leaf each
+    n, hierarchy, close
+        As of ``encode_sets``.
+    """
+    if not _is_sets(Y):
+        columns = _columns_of_names(Y, n, hierarchy)
+    else:
+        matrix = encode_sets(Y, n, hierarchy, close, union=True)
+        leaves = matrix[:, hierarchy.leaves]
+        several = leaves.sum(axis=1) != 1
+        if several.any():
+            i = int(several.argmax())
+            names = hierarchy.nodes[hierarchy.leaves[leaves[i] == 1]].tolist()
+            raise ValueError(
+                f"example {i}: found the leaves {names[:8]}, expected one; use labels='leaf-union' "
+                "for several"
+            )
+        columns = hierarchy.leaves[leaves.argmax(axis=1)]
+    inner = hierarchy.child_first[columns] < hierarchy.child_first[columns + 1]
+    if inner.any():
+        i = int(inner.argmax())
+        raise ValueError(
+            f"example {i}: found the label {hierarchy.nodes[columns[i]].item()!r}, which has "
+            "children, expected a leaf"
+        )
+    return columns.astype(np.int32)
+
+
+def _is_sets(Y: Any) -> bool:
+    if is_sparse(Y):
+        return True
+    if hasattr(Y, "ndim") and not _is_object_row(Y):
+        return Y.ndim != 1
+    return hasattr(Y, "__len__") and any(_is_list(entry) for entry in Y)
+
+
+def _is_object_row(Y: Any) -> bool:
+    return getattr(Y, "ndim", None) == 1 and getattr(Y.dtype, "kind", None) == "O"
+
+
+def _is_list(entry: Any) -> bool:
+    return not isinstance(entry, (str, bytes)) and hasattr(entry, "__iter__")
+
+
+def _check_rows(found: int, n: int) -> None:
+    if found != n:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {n} rows of X, {found} "
+            "labels in y"
+        )
+
+
+def _column(name: Any, i: int, hierarchy: Hierarchy) -> int:
+    known = hierarchy.column
+    if isinstance(name, np.generic):
+        name = name.item()
+    try:
+        found = None if isinstance(name, bool) else known.get(name)
+    except TypeError:
+        found = None
+    if found is None:
+        raise ValueError(
+            f"example {i}: found the label {name!r}, which is no node of the hierarchy; its nodes "
+            f"are {hierarchy.nodes[:6].tolist()}{'...' if len(hierarchy) > 6 else ''}"
+        )
+    return found
+
+
+def _columns_of_names(Y: Any, n: int, hierarchy: Hierarchy) -> np.ndarray:
+    if Y is None or isinstance(Y, (str, bytes)) or not hasattr(Y, "__len__"):
+        raise ValueError(f"y is {Y!r}, expected one leaf per row of X")
+    _check_rows(len(Y), n)
+    values = Y.to_numpy() if hasattr(Y, "iloc") else Y
+    return np.array([_column(name, i, hierarchy) for i, name in enumerate(values)], dtype=np.int64)
+
+
+def _indicators(Y: Any, n: int, hierarchy: Hierarchy) -> np.ndarray:
+    """Return a new matrix of 0 and 1."""
+    M = len(hierarchy)
+    if isinstance(Y, (list, tuple)) or _is_object_row(Y):
+        return _of_lists(Y, n, hierarchy)
+    if hasattr(Y, "columns"):
+        names = list(Y.columns)
+        if names != hierarchy.nodes.tolist() and names != list(range(M)):
+            raise ValueError(
+                f"y: found the columns {names[:8]}, expected the nodes of the hierarchy in their "
+                f"order, {hierarchy.nodes[:8].tolist()}"
+            )
+        Y = Y.to_numpy()
+    if Y is None or isinstance(Y, (str, bytes)) or not hasattr(Y, "shape"):
+        raise ValueError(
+            f"y is {Y!r}, expected a matrix of 0 and 1 with one column per node, or a list with "
+            "the labels of each row of X"
+        )
+    if len(Y.shape) != 2 or Y.shape[1] != M:
+        raise ValueError(
+            f"y: found shape {Y.shape}, expected ({n}, {M}): one column per node of the hierarchy"
+        )
+    _check_rows(Y.shape[0], n)
+    if Y.dtype.kind not in "biuf":
+        raise ValueError(f"y: found dtype {Y.dtype}, expected a matrix of 0 and 1")
+    values = Y.data if is_sparse(Y) and hasattr(Y, "data") else Y
+    if is_sparse(Y):
+        Y = Y.tocsr()
+        if not Y.has_canonical_format:
+            Y = Y.copy()
+            Y.sum_duplicates()
+        values = Y.data
+    wrong = (values != 0) & (values != 1)
+    if wrong.any():
+        dense = Y.tocoo() if is_sparse(Y) else None
+        at = np.argwhere(wrong)[0]
+        i, v = (dense.row[at[0]], dense.col[at[0]]) if dense is not None else at
+        raise ValueError(
+            f"example {i}, label {hierarchy.nodes[v].item()!r}: y holds {values[tuple(at)]}, "
+            "expected 0 (off) or 1 (on)"
+        )
+    if is_sparse(Y):
+        return np.ascontiguousarray(Y.astype(np.int32).toarray())
+    return np.array(Y, dtype=np.int32, order="C")
+
+
+def _of_lists(Y: Any, n: int, hierarchy: Hierarchy) -> np.ndarray:
+    _check_rows(len(Y), n)
+    matrix = np.zeros((n, len(hierarchy)), dtype=np.int32)
+    for i, names in enumerate(Y):
+        if not _is_list(names):
+            raise ValueError(
+                f"example {i}: y holds {names!r}, expected the list of its labels (a matrix of 0 "
+                "and 1 must be an array)"
+            )
+        for name in names:
+            matrix[i, _column(name, i, hierarchy)] = 1
+    return matrix

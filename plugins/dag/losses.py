@@ -1,0 +1,66 @@
+"""Losses between sets of labels of a hierarchy: which name means which weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structsolve.losses import ClassWeights, LabelCount
+
+LOSSES = ("hamming", "normalized-hamming", "leaf", "hierarchical", "zero-one")
+
+
+def make_loss(space: Any, examples: Any, loss: Any) -> Any:
+    """Return the native loss called ``loss``, None where it is none of ours.
+
+    "hamming" counts nodes that are wrongly on or off, "leaf" leaves; ClassWeights weigh nodes.
+    "hierarchical" charges a node only where its parents are right, and less the further down it is.
+    "zero-one" is 1 for every set but the true one.
+    """
+    from ._losses import CountLoss, HierarchicalLoss, WeightedHamming, ZeroOneLeaf, ZeroOneSet
+
+    hierarchy, shape = space.hierarchy, space.shape(examples)
+    M = len(hierarchy)
+    if isinstance(loss, ClassWeights):
+        weights = _class_weights(loss, hierarchy)
+        if loss.normalized:
+            weights = weights / M
+        return WeightedHamming(examples.labels, shape, weights, bool(loss.normalized))
+    if isinstance(loss, LabelCount):
+        if loss.background is not None:
+            raise ValueError(
+                f"micro-f1: background is {loss.background!r}, expected None: a label set counts "
+                "the labels that are on"
+            )
+        return CountLoss(examples.labels, shape)
+    if not isinstance(loss, str):
+        return None
+    if loss == "hamming":
+        return WeightedHamming(examples.labels, shape, np.ones(M), False)
+    if loss == "normalized-hamming":
+        return WeightedHamming(examples.labels, shape, np.full(M, 1 / M), True)
+    if loss == "leaf":
+        weights = np.zeros(M)
+        weights[hierarchy.leaves] = 1
+        return WeightedHamming(examples.labels, shape, weights, False)
+    if loss == "hierarchical":
+        return HierarchicalLoss(examples.labels, shape, hierarchy.sibling_weights())
+    if loss == "zero-one":
+        return (ZeroOneLeaf if space.single else ZeroOneSet)(examples.labels, shape)
+    return None
+
+
+def _class_weights(loss: ClassWeights, hierarchy: Any) -> np.ndarray:
+    if not isinstance(loss.weights, dict):
+        raise ValueError(
+            f"ClassWeights: weights is {loss.weights!r}, expected a dict of node to weight"
+        )
+    weights = np.ones(len(hierarchy))
+    for name, weight in loss.weights.items():
+        if name not in hierarchy.column:
+            raise ValueError(f"ClassWeights: {name!r} is no node of the hierarchy")
+        weights[hierarchy.column[name]] = weight
+    if not np.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError("ClassWeights: expected finite weights of at least 0")
+    return weights

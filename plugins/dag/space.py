@@ -1,0 +1,259 @@
+"""Label sets under a hierarchy: what users declare, and the space it spans on some data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structsolve import packing
+from structsolve.blocks import Block, Layout
+from structsolve.examples import Examples
+from structsolve.structure import Space, Structure
+
+from .hierarchy import Hierarchy, as_mapping
+from .labels import encode_leaves, encode_sets
+
+LABELS = ("closed", "leaf-union", "single-leaf")
+
+
+class DagStructure(Structure):
+    """Sets of labels that hold, with a label, all its ancestors in a hierarchy.
+
+    The score of a set is the sum of ``w_v . x`` over its nodes.
+
+    Parameters
+    ----------
+    hierarchy : networkx.DiGraph, mapping or array of shape (m, 2)
+        Edges from parents to children: a graph, ``{node: list of children}``, or pairs (parent,
+        child). There may be several roots.  See :class:`Hierarchy` for the order of the nodes.
+    labels : {"closed", "leaf-union", "single-leaf"}, default="closed"
+        Which sets there are.  "closed": all that hold the parents of their nodes, the empty one
+        too.  "leaf-union": those of them in which every inner node has a child, and that hold
+        a leaf: unions of paths from roots to leaves.  "single-leaf": one leaf and its ancestors,
+        classification with shared weights.
+    roots : {"free", "on"}, default="free"
+        "on": every set holds all roots.  For "closed" only.
+    close : bool, default=False
+        Add ancestors that labels of y lack; else they are refused.
+
+    Notes
+    -----
+    X is a plain 2-D array, CSR matrix or data frame.  Y is a matrix of 0 and 1 with one column per
+    node, or a list with a list of labels for each row of X (for "single-leaf" also a 1-D array of
+    leaves).  Predictions are such a matrix, for "single-leaf" an array of leaves.
+
+    Best sets are found by dynamic programming where no node has two parents, else by a maximum
+    closure (a minimum cut).  On graphs "leaf-union" is hard: training solves the linear relaxation,
+    prediction an integer program, by HiGHS.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> import numpy as np
+    >>> from structsolve import StructuredSVM
+    >>> from structsolve.plugins.dag import DagStructure
+    >>> animals = nx.DiGraph([("animal", "dog"), ("animal", "cat"), ("pet", "dog")])
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    >>> model = StructuredSVM(DagStructure(animals, close=True), alpha=0.01)
+    >>> model.fit(X, [["dog"], ["cat"], []]).classes_.tolist()
+    ['animal', 'dog', 'cat', 'pet']
+    >>> model.predict(X).tolist()
+    [[1, 1, 0, 1], [1, 0, 1, 0], [0, 0, 0, 0]]
+    """
+
+    name = "dag"
+
+    def __init__(
+        self,
+        hierarchy: Any = None,
+        labels: str = "closed",
+        roots: str = "free",
+        close: bool = False,
+    ):
+        self.hierarchy = hierarchy
+        self.labels = labels
+        self.roots = roots
+        self.close = close
+
+    @property
+    def single_node(self) -> bool:  # type: ignore[override]
+        """Whether this is classification: one leaf per row of X."""
+        return self.labels == "single-leaf"
+
+    @property
+    def label_sets(self) -> bool:  # type: ignore[override]
+        """Whether labels are rows of an indicator matrix."""
+        return self.labels != "single-leaf"
+
+    def saved_params(self) -> dict[str, Any]:
+        """Return the parameters in forms that model files hold."""
+        return {**self.get_params(deep=False), "hierarchy": as_mapping(self.hierarchy)}
+
+    def _check(self) -> None:
+        if self.labels not in LABELS:
+            raise ValueError(f"labels is {self.labels!r}, expected one of {LABELS}")
+        if self.roots not in ("free", "on"):
+            raise ValueError(f"roots is {self.roots!r}, expected 'free' or 'on'")
+        if self.roots == "on" and self.labels != "closed":
+            raise ValueError(
+                f"roots is 'on', but labels is {self.labels!r}, where leaves tell which roots are "
+                "on; use roots='free', or labels='closed'"
+            )
+        if not isinstance(self.close, (bool, np.bool_)):
+            raise ValueError(f"close is {self.close!r}, expected True or False")
+
+    def make_space(
+        self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
+    ) -> DagSpace:
+        self._check()
+        nodes, _ = packing.single_rows(X)
+        space = DagSpace(self, Hierarchy(self.hierarchy), nodes.shape[1], fit_intercept)
+        if classes is not None and not np.array_equal(classes, space.classes_):
+            raise ValueError(
+                f"classes: found {list(classes)[:8]}, expected those of the hierarchy, "
+                f"{space.classes_[:8].tolist()}"
+            )
+        space.encode(Y, nodes.shape[0])
+        return space
+
+    def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> DagSpace:
+        return DagSpace(self, Hierarchy(self.hierarchy), state["n_features"], state["intercept"])
+
+    def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
+        self._check()
+        rng = np.random.default_rng(random_state)
+        X = rng.integers(-2, 3, (n, 3)).astype(float)
+        hierarchy = Hierarchy(self.hierarchy)
+        if self.labels == "single-leaf":
+            return X, hierarchy.nodes[rng.choice(hierarchy.leaves, n)]
+        Y = np.zeros((n, len(hierarchy)), dtype=np.int32)
+        some = hierarchy.leaves if self.labels == "leaf-union" else np.arange(len(hierarchy))
+        for row in Y:
+            row[rng.choice(some, rng.integers(self.labels != "closed", min(3, len(some)) + 1))] = 1
+        if self.roots == "on":
+            Y[:, hierarchy.roots] = 1
+        return X, hierarchy.close(Y).astype(np.int64)
+
+
+class DagSpace(Space):
+    """A hierarchy and the number of features.
+
+    Attributes
+    ----------
+    hierarchy : Hierarchy
+    classes_ : ndarray
+        Names of the nodes, in the order of Y's columns; for "single-leaf" the leaves, sorted.
+    leaf_columns : ndarray of int32
+        Columns of the leaves, in the order of their sorted names.
+    """
+
+    def __init__(
+        self, structure: DagStructure, hierarchy: Hierarchy, n_features: int, intercept: bool
+    ):
+        axis = "node" if structure.labels == "single-leaf" else "class"
+        block = Block("node", "node", (len(hierarchy),), (axis,))
+        super().__init__(structure, Layout([block], n_features, 0, intercept))
+        self.hierarchy = hierarchy
+        names = hierarchy.nodes[hierarchy.leaves]
+        self.leaf_columns = hierarchy.leaves[np.argsort(names, kind="stable")]
+        self.single = structure.labels == "single-leaf"
+        self.classes_ = hierarchy.nodes[self.leaf_columns] if self.single else hierarchy.nodes
+
+    @property
+    def loss_names(self) -> tuple[str, ...]:
+        """Names of the losses of these labels."""
+        from .losses import LOSSES
+
+        return LOSSES
+
+    def encode(self, Y: Any, n: int) -> np.ndarray:
+        """Return the labels of n examples, encoded and checked, one after the other."""
+        structure, hierarchy = self.structure, self.hierarchy
+        if self.single:
+            return encode_leaves(Y, n, hierarchy, structure.close)
+        union = structure.labels == "leaf-union"
+        matrix = encode_sets(Y, n, hierarchy, structure.close, union)
+        if structure.roots == "on":
+            if structure.close:
+                matrix[:, hierarchy.roots] = 1
+            off = matrix[:, hierarchy.roots] == 0
+            if off.any():
+                i, r = np.argwhere(off)[0].tolist()
+                raise ValueError(
+                    f"example {i}: found labels without the root "
+                    f"{hierarchy.nodes[hierarchy.roots[r]].item()!r}, expected all roots as roots "
+                    "is 'on'; use roots='free', or close=True to add them"
+                )
+        return matrix.ravel()
+
+    def pack(
+        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
+    ) -> Examples:
+        nodes, offsets = packing.single_rows(X, self.layout.n_features)
+        size = 1 if self.single else len(self.hierarchy)
+        examples = Examples(offsets, nodes, label_offsets=size * offsets)
+        if Y is not None:
+            examples.labels = self.encode(Y, examples.n)
+        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
+        return examples
+
+    def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
+        if self.single:
+            return self.hierarchy.nodes[flat]
+        return flat.reshape(examples.n, len(self.hierarchy)).astype(np.int64)
+
+    def unpack_one(self, label: np.ndarray) -> Any:
+        return self.hierarchy.nodes[label[0]] if self.single else label.astype(np.int64)
+
+    def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
+        return flat[:, self.leaf_columns] if self.single else flat
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        return {"n_features": self.layout.n_features, "intercept": self.layout.intercept}, {}
+
+    def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
+        h, M = self.hierarchy, len(self.hierarchy)
+        if self.single:
+            return h.leaves[:, None].copy()
+        rows = np.ascontiguousarray(np.indices((2,) * M, dtype=np.int32).reshape(M, -1).T)
+        keep = (rows[:, h.edges[:, 1]] <= rows[:, h.edges[:, 0]]).all(axis=1)
+        if self.structure.roots == "on":
+            keep &= rows[:, h.roots].all(axis=1)
+        if self.structure.labels == "leaf-union":
+            keep &= rows[:, h.leaves].any(axis=1)
+            for v in np.setdiff1d(np.arange(M), h.leaves):
+                keep &= rows[:, v] <= rows[:, h.children(v)].max(axis=1)
+        return rows[keep]
+
+    def mask(
+        self, examples: Examples, allowed: Any = None, forbidden: Any = None
+    ) -> dict[str, Any]:
+        """Mask from ``allowed``: per row the labels that may be on, or None for all."""
+        if forbidden is not None:
+            raise ValueError("forbidden transitions: a hierarchy has none; use allowed")
+        if allowed is None:
+            return {}
+        if len(allowed) != examples.n:
+            raise ValueError(f"allowed has {len(allowed)} entries, expected {examples.n}")
+        from .labels import _column
+
+        mask = np.zeros((examples.n, len(self.hierarchy)))
+        for i, names in enumerate(allowed):
+            if names is not None:
+                mask[i] = -np.inf
+                mask[i, [_column(name, i, self.hierarchy) for name in names]] = 0
+        return {"node": mask}
+
+    def shape(self, examples: Examples) -> Any:
+        """Return the native description of the hierarchy."""
+        from ._shape import HierarchyShape
+
+        return HierarchyShape(
+            self.hierarchy,
+            examples.n,
+            self.layout.node_size,
+            self.single,
+            self.structure.labels == "leaf-union",
+            self.structure.roots == "on",
+        )

@@ -1,0 +1,362 @@
+"""Oracles, polytopes and distributions of hierarchies against enumeration and linear programs."""
+
+from time import perf_counter
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference.hierarchies import (
+    all_labels,
+    ancestors,
+    as_dict,
+    dag_setting,
+    random_edges,
+)
+from scipy import sparse
+from scipy.optimize import linprog
+
+from structsolve import faces
+from structsolve.plugins.dag import (
+    DagSpace,
+    DagStructure,
+    Hierarchy,
+    structsolve_oracle,
+    structsolve_parts,
+    structsolve_polytope,
+    structsolve_projection,
+)
+from structsolve.testing import _calls, check_structure
+
+TREE = {"a": ["b", "c"], "b": ["d", "e"], "f": ["g"]}
+GRAPH = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("c", "e"), ("f", "e"), ("f", "g")]
+
+OPTIONS = [
+    ("closed", "free", True),
+    ("closed", "free", False),
+    ("closed", "on", True),
+    ("closed", "on", False),
+    ("leaf-union", "free", True),
+    ("single-leaf", "free", True),
+    ("single-leaf", "free", False),
+]
+
+
+def scores(rng, size, M):
+    """Scores of several kinds, padding 0."""
+    kind = rng.integers(5)
+    if kind == 0:
+        theta = rng.normal(size=size)
+    elif kind == 1:
+        theta = rng.integers(-2, 3, size).astype(float)
+    elif kind == 2:
+        theta = rng.normal(scale=1e5, size=size)
+    elif kind == 3:
+        theta = -rng.exponential(size=size) * rng.integers(0, 2, size)
+    else:
+        theta = rng.integers(-3, 4, size) * 0.5
+        theta[rng.random(size) < 0.2] = -np.inf
+    theta[M:] = 0
+    return theta
+
+
+def values_of(labels, theta):
+    """Scores of labels, where -inf times 0 is 0."""
+    M = labels.shape[1]
+    finite = np.where(np.isinf(theta[:M]), 0, theta[:M])
+    total = labels @ finite
+    total[labels[:, np.isinf(theta[:M])].any(axis=1)] = -np.inf
+    return total
+
+
+# -- the oracles against enumeration --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [40, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind, roots, forest", OPTIONS)
+def test_best_sets_by_enumeration(kind, roots, forest, n):
+    rng = np.random.default_rng(n + len(kind) + 10 * forest)
+    for _ in range(n):
+        M = int(rng.integers(1, 8))
+        edges = random_edges(rng, M, forest)
+        space, examples = dag_setting(as_dict(M, edges), labels=kind, roots=roots)
+        assert space.hierarchy.forest or not forest
+        oracle = structsolve_oracle(space, examples)
+        labels = all_labels(M, edges, kind, roots == "on")
+        rows = {tuple(row): j for j, row in enumerate(labels.tolist())}
+        single = kind == "single-leaf"
+        above = ancestors(M, edges)
+        for _ in range(4):
+            theta = scores(rng, space.layout.node_size, M)
+            values = values_of(labels, theta)
+            label, value = faces.argmax(oracle, 0, theta, 1 if single else M)
+            as_set = label if not single else [int(v in above[label[0]]) for v in range(M)]
+            assert values[rows[tuple(as_set)]] == pytest.approx(values.max(), rel=1e-12)
+            assert value == pytest.approx(values.max(), rel=1e-12)
+            check_worths(oracle, theta, labels, values, single)
+            check_kbest(oracle, theta, rows, values, above if single else None)
+
+
+def check_worths(oracle, theta, labels, values, single):
+    M = labels.shape[1]
+    if values.max() == -np.inf:
+        return
+    found = marginals(oracle, theta)
+    for v in range(M):
+        on = values[labels[:, v] == 1].max(initial=-np.inf)
+        if single:
+            assert found[v] == pytest.approx(on, rel=1e-12, abs=1e-9)
+            continue
+        off = values[labels[:, v] == 0].max(initial=-np.inf)
+        expected = on - off
+        if np.isfinite(expected):
+            assert found[v] == pytest.approx(expected, rel=1e-9, abs=1e-7)
+        else:
+            assert found[v] == expected
+
+
+def marginals(oracle, theta):
+    out = np.full(len(theta), np.nan)
+    _calls.max_marginals(oracle, 0, theta, out, np.zeros(oracle.work_bytes + 64, np.int8))
+    return out
+
+
+def check_kbest(oracle, theta, rows, values, above):
+    M = len(next(iter(rows)))
+    k = min(len(values), 12) + 2
+    found, top = faces.kbest(oracle, 0, theta, k, 1 if above else M)
+    if above:
+        found = [[int(v in above[leaf[0]]) for v in range(M)] for leaf in found]
+    seen = [rows[tuple(row)] for row in np.asarray(found).tolist()]
+    assert len(set(seen)) == len(seen)
+    possible = max(1, int(np.isfinite(values).sum()))
+    assert len(seen) == min(k, possible)
+    expected = np.sort(values)[::-1][: len(seen)]
+    assert np.allclose(top, expected, rtol=1e-9, atol=1e-9)
+    assert np.allclose(values[seen], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_unions_of_paths_in_graphs():
+    rng = np.random.default_rng(5)
+    inexact = fractional = 0
+    for _ in range(25):
+        M = int(rng.integers(2, 9))
+        edges = random_edges(rng, M, False, 1.0)
+        labels = all_labels(M, edges, "leaf-union")
+        asked = {"hierarchy": as_dict(M, edges), "labels": "leaf-union"}
+        space, examples = dag_setting(**asked)
+        training = structsolve_oracle(space, examples)
+        predicting = structsolve_oracle(*dag_setting(**asked, with_labels=False))
+        for _ in range(3):
+            theta = scores(rng, space.layout.node_size, M)
+            values = values_of(labels, theta)
+            if space.hierarchy.forest or values.max() == -np.inf:
+                continue
+            assert predicting.exact and not training.exact
+            label, value = faces.argmax(predicting, 0, theta, M)
+            assert value == pytest.approx(values.max(), rel=1e-9, abs=1e-6)
+            assert (labels == label).all(axis=1).any()
+            label, value, bound = faces.argmax_bounded(training, 0, theta, M)
+            assert (labels == label).all(axis=1).any()
+            assert value == values_of(label[None], theta)[0]
+            assert bound >= values.max() - 1e-6 * (1 + abs(values.max()))
+            inexact += value < values.max() - 1e-6
+            mu, label, value = faces.relax(training, 0, theta, M)
+            fractional += label is None
+    assert inexact and fractional
+
+
+def test_a_union_that_only_the_integer_program_finds():
+    # Leaves x, y, z bring pairs of the goods below two parents each: covering three by two of them.
+    goods = {"xy": ["x", "y"], "yz": ["y", "z"], "xz": ["x", "z"]}
+    top = {"root": ["xy", "yz", "xz"], **goods}
+    space, examples = dag_setting(top, labels="leaf-union")
+    theta = np.zeros(space.layout.node_size)
+    for name, value in {"xy": 4.0, "yz": 4.0, "xz": 4.0, "x": -3.0, "y": -3.0, "z": -3.0}.items():
+        theta[space.hierarchy.column[name]] = value
+    relaxed = structsolve_oracle(space, examples)
+    mu, label, value = faces.relax(relaxed, 0, theta, 7)
+    assert label is None and value == pytest.approx(7.5)
+    assert faces.argmax_bounded(relaxed, 0, theta, 7)[2] == pytest.approx(7.5)
+    examples.labels = None
+    assert faces.argmax(structsolve_oracle(space, examples), 0, theta, 7)[1] == 6
+
+
+# -- polytopes ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind, roots, forest", OPTIONS)
+def test_polytopes_by_linear_programs(kind, roots, forest):
+    rng = np.random.default_rng(17)
+    for M in (1, 2, 5, 9, 30, 60):
+        edges = random_edges(rng, M, forest, 1.5)
+        space, examples = dag_setting(as_dict(M, edges), labels=kind, roots=roots)
+        polytopes = structsolve_polytope(space, examples)
+        assert polytopes.exact and polytopes.key(0) == polytopes.key(1)
+        polytope = polytopes.build(0)
+        oracle = structsolve_oracle(space, examples)
+        size = 1 if kind == "single-leaf" else M
+        for _ in range(3):
+            theta = rng.normal(size=space.layout.node_size) * rng.integers(0, 3)
+            theta[M:] = 0
+            _, value = faces.argmax(oracle, 0, theta, size)
+            x = solve(polytope, theta)
+            assert polytope.scores(theta) @ x == pytest.approx(value, rel=1e-7, abs=1e-7)
+            label = polytope.decode(x)
+            parts = space_parts(space, examples, label)
+            assert parts[:M] @ theta[:M] == pytest.approx(value, rel=1e-7, abs=1e-7)
+
+
+def space_parts(space, examples, label):
+    index, value = faces.encode(structsolve_parts(space, examples), 0, label)
+    return np.bincount(index, weights=value, minlength=space.layout.node_size)
+
+
+def solve(polytope, theta):
+    finite = np.isfinite(polytope.high)
+    A = sparse.vstack([-polytope.A, polytope.A[finite]])
+    b = np.concatenate([-polytope.low, polytope.high[finite]])
+    bounds = np.column_stack([polytope.lower, polytope.upper])
+    empty = A.shape[0] == 0
+    found = linprog(
+        -polytope.scores(theta), None if empty else A, None if empty else b, bounds=bounds
+    )
+    assert found.status == 0
+    return found.x
+
+
+def test_every_label_is_in_the_relaxation_of_unions():
+    rng = np.random.default_rng(2)
+    for _ in range(40):
+        M = int(rng.integers(1, 8))
+        edges = random_edges(rng, M, False, 1.0)
+        space, examples = dag_setting(as_dict(M, edges), labels="leaf-union")
+        polytopes = structsolve_polytope(space, examples)
+        assert polytopes.exact == space.hierarchy.forest
+        polytope = polytopes.build(0)
+        labels = all_labels(M, edges, "leaf-union")
+        known = {tuple(row) for row in labels.tolist()}
+        for row in all_labels(M, np.zeros((0, 2), int)):
+            inside = (polytope.A @ row >= polytope.low).all()
+            assert inside == (tuple(row.tolist()) in known)
+
+
+# -- conformance ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "hierarchy, options",
+    [
+        (TREE, {}),
+        (nx.DiGraph(GRAPH), {"roots": "on"}),
+        (TREE, {"labels": "leaf-union"}),
+        (nx.DiGraph(GRAPH), {"labels": "single-leaf"}),
+    ],
+    ids=["tree", "graph", "unions", "leaves"],
+)
+def test_conformance(hierarchy, options):
+    check_structure(DagStructure(hierarchy, **options), n_cases=1, solvers=("bcfw",))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hierarchy", [TREE, GRAPH], ids=["tree", "graph"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"roots": "on"}, {"labels": "leaf-union"}, {"labels": "single-leaf"}],
+    ids=str,
+)
+def test_conformance_at_length(hierarchy, options):
+    hierarchy = nx.DiGraph(hierarchy)
+    loss = "leaf" if "labels" in options else "hamming"
+    check_structure(DagStructure(hierarchy, **options), loss=loss, random_state=7, n_cases=3)
+
+
+# -- distributions --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind, roots, forest", [*OPTIONS[::2], OPTIONS[5]])
+def test_distributions_by_enumeration(kind, roots, forest):
+    rng = np.random.default_rng(11)
+    for _ in range(60):
+        M = int(rng.integers(1, 8))
+        edges = random_edges(rng, M, forest)
+        space, examples = dag_setting(as_dict(M, edges), labels=kind, roots=roots)
+        if not space.hierarchy.forest and kind != "single-leaf":
+            assert structsolve_projection(space, examples, "entropy") is None
+            continue
+        projection = structsolve_projection(space, examples, "entropy")
+        labels = all_labels(M, edges, kind, roots == "on")
+        theta = scores(rng, space.layout.node_size, M)
+        values = values_of(labels, theta)
+        if values.max() == -np.inf:
+            with pytest.raises(ValueError, match="no marginals"):
+                faces.project(projection, 0, theta)
+            continue
+        weights = np.exp(values - values.max())
+        mu, value = faces.project(projection, 0, theta)[:2]
+        expected = weights @ labels / weights.sum()
+        assert np.allclose(mu[:M], expected, atol=1e-9)
+        assert value == pytest.approx(values.max() + np.log(weights.sum()), rel=1e-12, abs=1e-9)
+
+
+# -- properties and size --------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**31), st.integers(1, 40), st.booleans())
+def test_the_order_of_nodes_does_not_matter(seed, M, forest):
+    rng = np.random.default_rng(seed)
+    edges = random_edges(rng, M, forest, 1.5)
+    theta = rng.integers(-3, 4, M) + rng.normal(scale=1e-3, size=M)
+    renamed = rng.permutation(M)
+    values, sets = [], []
+    for names in (np.arange(M), renamed):
+        space, examples = dag_setting(as_dict(M, names[edges]))
+        scores = np.zeros(space.layout.node_size)
+        scores[names] = theta
+        label, value = faces.argmax(structsolve_oracle(space, examples), 0, scores, M)
+        sets.append(label[names])
+        values.append(value)
+        assert (label[names[edges[:, 1]]] <= label[names[edges[:, 0]]]).all()
+    assert values[0] == pytest.approx(values[1])
+    assert sets[0].tolist() == sets[1].tolist()
+
+
+def big(kind, M, rng):
+    """Edges of a large hierarchy, its columns in a random order."""
+    child = np.arange(1, M)
+    if kind == "chain":
+        parent = child - 1
+    elif kind == "star":
+        parent = np.zeros(M - 1, int)
+    else:
+        parent = (rng.random(M - 1) * child).astype(int)
+    edges = np.column_stack([parent, child])
+    if kind == "graph":
+        more = np.column_stack([(rng.random(M - 1) * child * 0.999).astype(int), child])
+        edges = np.unique(np.concatenate([edges, more[: M // 2]]), axis=0)
+    return rng.permutation(M)[edges]
+
+
+@pytest.mark.parametrize("kind", ["chain", "star", "tree", "graph"])
+@pytest.mark.parametrize("labels", ["closed", "leaf-union", "single-leaf"])
+def test_large_hierarchies(kind, labels):
+    if kind == "graph" and labels == "leaf-union":
+        return
+    rng = np.random.default_rng(0)
+    M = 2000 if kind == "graph" and labels == "single-leaf" else 50_000
+    h = Hierarchy(big(kind, M, rng))
+    structure = DagStructure(h, labels=labels)
+    space = DagSpace(structure, h, 1, True)
+    examples = space.pack(np.zeros((1, 1)))
+    oracle = structsolve_oracle(space, examples)
+    assert oracle.work_bytes < 400 * M
+    theta = rng.normal(size=space.layout.node_size)
+    theta[M:] = 0
+    begun = perf_counter()
+    label, value = faces.argmax(oracle, 0, theta, 1 if labels == "single-leaf" else M)
+    assert perf_counter() - begun < 1
+    if labels != "single-leaf":
+        assert (label[h.edges[:, 1]] <= label[h.edges[:, 0]]).all()
+        assert value == pytest.approx(theta[:M] @ label)
