@@ -130,7 +130,7 @@ class FlowSpace(Space):
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
         network = self.network.integral()
-        sizes = network.upper.astype(int) + 1
+        sizes = tuple(int(u) + 1 for u in network.upper)
         every = np.indices(sizes, dtype=np.int32).reshape(network.m, -1).T
         kept = (every @ network.incidence().T == network.demand).all(axis=1)
         return np.ascontiguousarray(every[kept])

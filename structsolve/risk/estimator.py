@@ -15,13 +15,14 @@ from ..kernel import PRECOMPUTED, Kernel, given_dense
 from ..kernel_model import PREDICTION_BYTES
 from ..packing import is_sparse
 from ..parallel import effective_jobs
-from .diagnostics import RiskBound, check_bound_arguments, risk_bound
+from .diagnostics import RiskDiagnostics
+from .held_out import held_out_loss
 from .joint import check_joint
 from .ridge import FeatureSmoother, JointSmoother, KernelSmoother
 from .targets import PartTargets, example_rows
 
 
-class ConditionalRiskMinimizer(BaseEstimator):
+class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
     """Predicts ``argmin_y sum_i w_i(x) L(y, y_i)``, what the loss of y is expected to be at x.
 
     The weights are those of kernel ridge regression, ``w(x) = (K + n alpha I)^{-1} k(x)``: training
@@ -148,7 +149,7 @@ class ConditionalRiskMinimizer(BaseEstimator):
             self.alpha_ = float(self.alpha)
         else:
             folds: dict[int, Any] = {}
-            losses = [self._held_out_loss(a, gram, folds) for a in alphas]
+            losses = [held_out_loss(self, a, gram, folds) for a in alphas]
             self.cv_losses_ = np.array(losses)
             # Of values as good, the strongest regularisation.
             best = max(range(len(alphas)), key=lambda k: (-self.cv_losses_[k], alphas[k]))
@@ -247,77 +248,6 @@ class ConditionalRiskMinimizer(BaseEstimator):
         parts = 1.0 if loss.averaged else float(np.diff(examples.label_offsets).mean())
         return float(1 - values.mean() / parts)
 
-    # -- diagnostics ----------------------------------------------------------------------------
-
-    def surrogate_loss(
-        self, X: Any, y: Any, rho: float, max_loss: float | None = None
-    ) -> np.ndarray:
-        """Return the surrogate ``L^rho(x_i, y_i)`` of equation (10), at least the loss.
-
-        ``min(max_y' L(y', y_i) + (min R(.|x_i) - R(y'|x_i)) / rho, max_loss)``: it falls with rho
-        and ends at the loss of the prediction (the worst of several).
-
-        Parameters
-        ----------
-        X, y : as for ``fit``
-        rho : float
-        max_loss : float, optional
-            Where it is cut off; nowhere by default.
-        """
-        check_bound_arguments(rho, 0.5)
-        values, _ = self._surrogates(X, y, rho)
-        return values if max_loss is None else np.minimum(values, max_loss)
-
-    def risk_bound(
-        self,
-        X: Any,
-        y: Any,
-        rho: float = 1.0,
-        delta: float = 0.05,
-        max_loss: float | None = None,
-        kappa: float | None = None,
-    ) -> RiskBound:
-        """Return the generalisation bound of Theorem 4.2, equation (12), with its terms.
-
-        Parameters
-        ----------
-        X, y : the training data, as given to ``fit``
-        rho : float, default=1.0
-            Chosen before seeing the data. Large: a loose surrogate, but small other terms.
-        delta : float, default=0.05
-            The bound holds with probability at least ``1 - delta``.
-        max_loss : float, optional
-            An upper bound of the loss of any two labels; by default of any label against a
-            training label, which is that for all labels only where those do not decide.
-        kappa : float, optional
-            An upper bound of ``k(x, x)``; by default its maximum over the training set, which is
-            one for kernels that are constant there ("rbf").
-
-        Notes
-        -----
-        The theorem is about models without an intercept and without a joint kernel, and about alpha
-        chosen before seeing the data; other models are refused.
-        """
-        check_is_fitted(self, "space_")
-        check_bound_arguments(rho, delta)
-        if self.fit_intercept or self._joint is not None or self.alphas is not None:
-            raise ValueError(
-                "risk_bound: Theorem 4.2 is about fit_intercept=False, joint_kernel=None and a "
-                "fixed alpha; surrogate_loss says for any model how the loss is bounded"
-            )
-        values, losses = self._surrogates(X, y, rho)
-        if len(values) != self._targets.n:
-            raise ValueError(
-                f"X: found {len(values)} examples, expected the {self._targets.n} of training"
-            )
-        if max_loss is None:
-            max_loss = float(self._surrogates(X, y, np.inf)[0].max())
-        if kappa is None:
-            kappa = self.kernel_bound_ if self.kernel is not None else self._feature_bound(X)
-        return risk_bound(
-            np.minimum(values, max_loss), losses, rho, delta, kappa, max_loss, self.alpha_
-        )
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that :func:`structsolve.load` reads; no pickle inside."""
         from .files import save
@@ -374,12 +304,8 @@ class ConditionalRiskMinimizer(BaseEstimator):
     def _become_fitted(self, space: Any, targets: Any, smoother: Any, rows: Any) -> None:
         for name in ("cv_losses_", "classes_"):
             self.__dict__.pop(name, None)
-        self.space_, self._targets, self._smoother, self._train_rows = (
-            space,
-            targets,
-            smoother,
-            rows,
-        )
+        self.space_, self._targets = space, targets
+        self._smoother, self._train_rows = smoother, rows
         self._joint = self._costs = None
         if self.joint_kernel is not None:
             self._joint = self._make_joint(smoother)
@@ -469,74 +395,6 @@ class ConditionalRiskMinimizer(BaseEstimator):
         theta[:, self._node_parts()] = -joint.averages(features, rows, alpha)
         weights = joint.smoother.weights(features, alpha)
         return theta, weights @ constants
-
-    def _held_out_loss(self, alpha: float, gram: np.ndarray | None, folds: dict[int, Any]) -> float:
-        """Return the mean loss of predictions for training examples that are left out."""
-        targets, smoother = self._targets, self._smoother
-        theta = constants = None
-        if self.cv is None:
-            weights = smoother.left_out(alpha)
-        else:
-            n = targets.n
-            if self.cv > n:
-                raise ValueError(f"cv is {self.cv}, expected at most the {n} examples")
-            fold = np.arange(n) % self.cv
-            weights = np.zeros((n, n))
-            if self._joint is not None:
-                theta, constants = np.zeros((n, targets.size)), np.zeros(n)
-            for k in range(self.cv):
-                out, rest = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
-                if k not in folds:
-                    folds[k] = self._fold_smoother(rest, out, gram)
-                inner, features = folds[k]
-                if theta is None:
-                    weights[np.ix_(out, rest)] = inner.weights(features, alpha)
-                    continue
-                joint = JointSmoother.__new__(JointSmoother)
-                joint.smoother = inner
-                joint.values, joint.vectors = self._joint.values, self._joint.vectors
-                costs = self._costs[0][rest], self._costs[1][rest]
-                theta[out], constants[out] = self._joint_scores(joint, costs, features, alpha)
-        if not isinstance(targets, PartTargets):
-            labels, _ = targets.decode(weights, self.n_jobs)
-        else:
-
-            def scores(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-                if theta is not None:
-                    return theta[first:last], constants[first:last]
-                return targets.scores(weights[first:last])
-
-            labels, _ = targets.decode(scores, targets.examples, self.n_jobs)
-        return float(targets.losses(labels).mean())
-
-    def _fold_smoother(
-        self, rest: np.ndarray, out: np.ndarray, gram: np.ndarray | None
-    ) -> tuple[Any, np.ndarray]:
-        """Return what training on some examples gives, and the features of the others."""
-        intercept = bool(self.fit_intercept)
-        if gram is None:
-            Z = self._smoother.Z
-            return FeatureSmoother(Z[rest], intercept), Z[out]
-        return KernelSmoother(gram[np.ix_(rest, rest)], intercept), gram[np.ix_(out, rest)]
-
-    def _surrogates(self, X: Any, y: Any, rho: float) -> tuple[np.ndarray, np.ndarray]:
-        from dataclasses import replace
-
-        from ..problem import ask_loss, ask_oracle
-        from ._decode import surrogates
-
-        if not isinstance(getattr(self, "_targets", None), (PartTargets, type(None))):
-            raise ValueError("the surrogate of continuous labels has no oracle; not offered")
-        examples, features = self._new_rows(X)
-        labelled = self.space_.pack(X, y)
-        theta, _ = self._scores(features, self.alpha_)
-        oracle = ask_oracle(self.space_, replace(examples, labels=None))
-        loss = ask_loss(self.space_, labelled, self.loss)
-        return surrogates(oracle, loss, theta, 1.0 / rho, labelled, self.n_jobs)
-
-    def _feature_bound(self, X: Any) -> float:
-        _, features = self._new_rows(X)
-        return float((features**2).sum(axis=1).max())
 
     def _remember_names(self, X: Any) -> None:
         from sklearn.utils.validation import _get_feature_names

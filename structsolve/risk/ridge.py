@@ -189,6 +189,12 @@ class JointSmoother:
         self.values, self.vectors = eigh(B)
         self.values = np.maximum(self.values, 0.0)
 
+    def of_fold(self, smoother: KernelSmoother) -> JointSmoother:
+        """Return the same for other examples; the kernel over outputs stays factorised."""
+        made = JointSmoother.__new__(JointSmoother)
+        made.smoother, made.values, made.vectors = smoother, self.values, self.vectors
+        return made
+
     def averages(self, k: np.ndarray, targets: np.ndarray, alpha: float) -> np.ndarray:
         """Return f at new examples, one row per row of kernel values."""
         inner = self.smoother
