@@ -24,7 +24,7 @@ import numpy as np
 from common import Clock, header, structsolve_or_none, table
 from datasets import data_path
 
-ALPHAS = [float(a) for a in 10.0 ** np.arange(-6, 1.6, 0.5)]
+ALPHAS = [float(a) for a in 10.0 ** np.arange(-5, 1.1, 0.25)]
 # Gaussian kernels: gamma, in units of 1 / number of features (1 for rows of unit length).
 GAMMAS = (0.1, 0.3, 1.0, 3.0)
 SVM_C = (0.01, 0.1, 1.0)

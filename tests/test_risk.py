@@ -126,6 +126,32 @@ def test_any_weights(data):
     assert values[found] == pytest.approx(values.min(), abs=scale)
 
 
+@pytest.mark.parametrize("loss", ["hamming", "hierarchical", "leaf"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_hierarchies(loss, intercept):
+    """Label sets under a tree and (Hamming, leaves) under a graph with two parents."""
+    from structsolve.plugins.dag import DagStructure
+
+    rng = np.random.default_rng(12)
+    tree = nx.DiGraph([(0, 1), (0, 2), (1, 3), (1, 4)])
+    graph = nx.DiGraph([(0, 2), (1, 2), (2, 3), (0, 4)])
+    for number in range(20):
+        structure = DagStructure(graph if number % 2 and loss != "hierarchical" else tree)
+        X = rng.normal(size=(8, 2))
+        space = structure.make_space(X, np.zeros((8, 5)))
+        labels = space.enumerate_labels(space.pack(X), 0)
+        Y = labels[rng.integers(0, len(labels), 8)]
+        alpha = float(10 ** rng.uniform(-6, 1))
+        model = ConditionalRiskMinimizer(
+            structure, loss=loss, alpha=alpha, fit_intercept=intercept
+        ).fit(X, Y)
+        x = rng.normal(size=(3, 2))
+        _, risks = model.predict_with_risk(x)
+        for i, weights in enumerate(model.weights(x)):
+            _, every = weighted_losses(model, X, Y, x[i : i + 1], weights, loss)
+            assert risks[i] == pytest.approx(every.min(), abs=1e-8 * max(1, np.abs(every).max()))
+
+
 def test_ridge_is_that_of_scikit_learn():
     rng = np.random.default_rng(1)
     X, x, T = rng.normal(size=(9, 3)), rng.normal(size=(4, 3)), rng.normal(size=(9, 2))

@@ -224,7 +224,7 @@ cdef void _convexify(const Costs* c, double* out, double* value, double* width,
 def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first, const double[::1] kinks,
                    const long long[::1] item, const long long[::1] place,
                    const double[:, ::1] weights, const double[:, ::1] starts,
-                   Py_ssize_t most=100000, n_jobs=1):
+                   Py_ssize_t most=10000, n_jobs=1):
     """Flows of least ``sum_i w_i |y - y_i|``, for rows of weights of any sign.
 
     Parameters
@@ -248,7 +248,8 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first, const d
     -------
     flows : ndarray of shape (t, m)
     excess : ndarray of shape (t,)
-        By how much the cost may exceed the least; 0 (to rounding) where no weight is negative.
+        By how much the cost may exceed the least; 0 (to rounding) where no weight is negative,
+        infinite where ``most`` cycles did not even end the search for a bound.
     cycles : ndarray of int64 of shape (t,)
         -1 where ``most`` were not enough.
     """
@@ -300,7 +301,7 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first, const d
                 for i in range(n):
                     sum_ += weights[t, i]
                     size += fabs(weights[t, i])
-                least = 1e-12 * size
+                least = 1e-11 * size
                 for k in range(total):
                     own[k] = 0
                 for i in range(n_items):
@@ -315,7 +316,7 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first, const d
                 # The least of the convex costs is a bound.
                 _locate(&convex, &state)
                 used = _descend(&convex, &state, least, most, dist, via, seen, cycle)
-                bound = _cost(&convex, &state)
+                bound = _cost(&convex, &state) if used >= 0 else -INFINITY
                 lowest = INFINITY
                 for side in range(2):
                     if side == 1:
@@ -329,7 +330,7 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first, const d
                         memcpy(state.y, best + m, m * sizeof(double))
                     else:
                         lowest = cost
-                    if lowest <= bound + 1e-9 * fabs(bound) + least:
+                    if used >= 0 and lowest <= bound + 1e-9 * fabs(bound) + least:
                         break
                 excess_view[t], cycle_view[t] = max(lowest - bound, 0), used
 
