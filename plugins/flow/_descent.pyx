@@ -261,6 +261,12 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first, const d
                          f"({t_rows}, {m})")
     if place.shape[0] != n_items or n_items != m * n or first[m] != total:
         raise ValueError(f"found {n_items} places, expected {m * n}")
+    for what, values, limit in (("place", place, total), ("item", item, n), ("ends", end_view, n_nodes)):
+        found = np.asarray(values)
+        if found.size and (found.min() < 0 or found.max() >= limit):
+            raise ValueError(f"{what}: found {found.min()} to {found.max()}, expected 0 to {limit - 1}")
+    if (np.diff(np.asarray(first)) < 1).any() or first[0] != 0:
+        raise ValueError("first: expected rising numbers from 0, a kink at least per arc")
     flows, excess = np.array(starts), np.zeros(t_rows)
     cycles = np.zeros(t_rows, dtype=np.int64)
     cdef double[:, ::1] flow_view = flows

@@ -48,10 +48,7 @@ def risk_scores(Loss loss not None, const double[:, ::1] nu, const double[::1] s
         raise ValueError(f"{type(loss).__name__} has no costs")
     if sums.shape[0] != nu.shape[0]:
         raise ValueError(f"found {sums.shape[0]} sums for {nu.shape[0]} rows of nu")
-    limits = getattr(loss, "limits", None)
-    needed = None if limits is None else limits(0)[0]
-    if needed is not None and needed > size:
-        raise ValueError(f"nu has {size} columns, expected at least {needed}")
+    _check_width(loss, size)
     theta = aligned_zeros(nu.shape[0] * size + 8)
     constants = np.zeros(nu.shape[0])
     cdef double[::1] base = aligned_zeros(size + 8), zero = aligned_zeros(size + 8)
@@ -73,6 +70,7 @@ def decode_scores(Oracle oracle not None, const double[:, ::1] theta, examples,
     cdef Py_ssize_t rows = theta.shape[0]
     if start < 0 or start + rows > examples.n:
         raise ValueError(f"found {rows} rows of scores from {start} on, {examples.n} examples")
+    _check_width(oracle, theta.shape[1])
     cdef const long long[::1] at = examples.label_offsets.astype(np.longlong)
     cdef Py_ssize_t origin = at[start], end = at[start + rows]
     labels, scores = np.zeros(end - origin + 1, dtype=np.int32), np.zeros(rows)
@@ -94,6 +92,7 @@ def decode_scores(Oracle oracle not None, const double[:, ::1] theta, examples,
 def label_scores(Parts parts not None, const double[:, ::1] theta, const int[::1] labels, examples):
     """Score of a given label of every example: ``<theta_i, mu(y_i)>``."""
     _check_rows(examples, theta.shape[0])
+    _check_width(parts, theta.shape[1])
     cdef const long long[::1] at = examples.label_offsets.astype(np.longlong)
     cdef _Scratch scratch = _Scratch(1, 1, 0, parts.max_entries)
     cdef Py_ssize_t i, j, n
@@ -131,6 +130,7 @@ def label_costs(Loss loss not None, examples, Py_ssize_t size):
     """``c_i`` and ``const_i`` of the losses ``<c_i, mu(y)> + const_i`` of all examples, dense."""
     if not loss.decomposes:
         raise ValueError(f"{type(loss).__name__} does not decompose over the parts")
+    _check_width(loss, size)
     rows = aligned_zeros(examples.n * size + 8)
     constants = np.zeros(examples.n)
     cdef double[::1] out = rows, constant = constants
@@ -164,6 +164,7 @@ def surrogates(Oracle oracle not None, Loss loss not None, const double[:, ::1] 
     if not loss.decomposes:
         raise ValueError(f"{type(loss).__name__} does not decompose over the parts")
     _check_rows(examples, theta.shape[0])
+    _check_width(oracle, size)
     values, losses = np.zeros(theta.shape[0]), np.zeros(theta.shape[0])
     cdef double[::1] value_view = values, loss_view = losses
     label_size = int(np.diff(examples.label_offsets).max(initial=1))
@@ -186,6 +187,13 @@ def surrogates(Oracle oracle not None, Loss loss not None, const double[:, ::1] 
     over_examples(piece, examples.offsets, n_jobs,
                   lambda: _Scratch(size, label_size, oracle.work_bytes))
     return values, losses
+
+
+def _check_width(operator, Py_ssize_t width):
+    limits = getattr(operator, "limits", None)
+    needed = None if limits is None else limits(0)[0]
+    if needed is not None and needed > width:
+        raise ValueError(f"found {width} scores per example, expected at least {needed}")
 
 
 def _check_rows(examples, rows):
