@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "StructuredSVM": "estimator",
     "HierarchicalSVM": "hierarchical",
+    "ConditionalRiskMinimizer": "risk",
     "Sequences": "examples",
     "from_padded": "examples",
     "SequenceVectorizer": "vectorize",
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from .persistence import load
     from .problem import Problem
     from .registry import get_structure, list_plugins
+    from .risk import ConditionalRiskMinimizer
     from .structure import ConePair, NodeSpace, Space, Structure
     from .vectorize import SequenceVectorizer
 

@@ -33,6 +33,12 @@ def _plain(value: Any, name: str) -> Any:
                 saved = getattr(value, "saved_params", None) or partial(value.get_params, False)
                 params = {k: _plain(v, k) for k, v in saved().items()}
                 return {"__kind__": kind, "name": value.name, "params": params}
+    if hasattr(value, "adj") and hasattr(value, "is_multigraph"):  # a networkx graph
+        if value.is_multigraph():
+            raise ValueError(f"parameter {name!r} is a multigraph, which cannot be saved")
+        nodes = [[_plain(v, name), _plain(dict(d), name)] for v, d in value.nodes(data=True)]
+        edges = [[_plain(e[:2], name), _plain(dict(e[2]), name)] for e in value.edges(data=True)]
+        return {"__graph__": value.is_directed(), "nodes": nodes, "edges": edges}
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, np.generic):
@@ -60,10 +66,24 @@ def _revive(value: Any) -> Any:
         return value
     if "__items__" in value:
         return {_revive(k): _revive(v) for k, v in value["__items__"]}
+    if "__graph__" in value:
+        import networkx as nx
+
+        graph = nx.DiGraph() if value["__graph__"] else nx.Graph()
+        for v, attributes in value["nodes"]:
+            graph.add_node(_node(v), **_revive(attributes))
+        for (u, v), attributes in value["edges"]:
+            graph.add_edge(_node(u), _node(v), **_revive(attributes))
+        return graph
     params = {k: _revive(v) for k, v in value["params"].items()}
     if "__loss__" in value:
         return _LOSSES[value["__loss__"]](**params)
     return registry.default().find(value["__kind__"], value["name"]).factory(**params)
+
+
+def _node(value: Any) -> Any:
+    # JSON has no tuples, and lists are no nodes.
+    return tuple(_node(v) for v in value) if isinstance(value, list) else value
 
 
 def _importable(function: Any) -> str:
@@ -171,6 +191,10 @@ def load(path: str | os.PathLike[str], kernel: Any = None) -> Any:
     kinds = {kind.__name__: kind for kind in (StructuredSVM, HierarchicalSVM)}
     meta, arrays = container.read(path, "model")
     try:
+        if meta["estimator"] == "ConditionalRiskMinimizer":
+            from .risk.files import revive
+
+            return revive(meta, arrays, kernel)
         if meta["estimator"] not in kinds:
             raise ValueError(f"it holds a {meta['estimator']}, which this version does not know")
         params = dict(meta["params"])

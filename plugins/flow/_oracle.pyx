@@ -1,0 +1,354 @@
+"""Whole flows of largest score: longest paths in acyclic networks, else successive shortest paths."""
+
+import numpy as np
+
+cimport cython
+from libc.math cimport INFINITY
+from libc.string cimport memset
+from structsolve.operators cimport Loss, Oracle, Parts
+
+
+cdef int _stuck(Py_ssize_t i) except -1 with gil:
+    raise ValueError(f"example {i}: no flow meets the demands, or scores are not finite")
+
+
+def _limits(network, Py_ssize_t i, Py_ssize_t n, Py_ssize_t stride):
+    if not 0 <= i < n:
+        raise ValueError(f"example {i} of {n}: expected 0 to {n - 1}")
+    return stride, network.m, int(network.upper.max()) + 1
+
+
+cdef struct Entry:
+    double key
+    int node
+
+
+cdef inline void _push(Entry* heap, Py_ssize_t* size, double key, int node) noexcept nogil:
+    cdef Py_ssize_t j = size[0], up
+    size[0] += 1
+    while j > 0:
+        up = (j - 1) >> 1
+        if heap[up].key < key or (heap[up].key == key and heap[up].node <= node):
+            break
+        heap[j] = heap[up]
+        j = up
+    heap[j].key, heap[j].node = key, node
+
+
+cdef inline Entry _pop(Entry* heap, Py_ssize_t* size) noexcept nogil:
+    cdef Entry top = heap[0], last
+    cdef Py_ssize_t j = 0, down
+    size[0] -= 1
+    last = heap[size[0]]
+    while True:
+        down = 2 * j + 1
+        if down >= size[0]:
+            break
+        if down + 1 < size[0] and (heap[down + 1].key < heap[down].key or (
+                heap[down + 1].key == heap[down].key and heap[down + 1].node < heap[down].node)):
+            down += 1
+        if last.key < heap[down].key or (last.key == heap[down].key
+                                         and last.node <= heap[down].node):
+            break
+        heap[j] = heap[down]
+        j = down
+    heap[j] = last
+    return top
+
+
+@cython.final
+cdef class FlowOracle(Oracle):
+    """The flow of largest ``sum_a theta_a y_a`` within capacities that meets the demands.
+
+    Arcs of positive score start full, the others empty; what is then left over at nodes goes along
+    shortest residual paths to where it lacks (Dijkstra with potentials). In an acyclic network
+    with one source, one sink and no capacity that binds, all goes along one longest path. Either
+    way the relaxation, flows that need not be whole, has a whole optimum: this one.
+
+    Parameters
+    ----------
+    network : structsolve.plugins.flow.network.Network
+        Of whole demands and capacities.
+    stride : int
+        Size of theta.
+    n_examples : int
+    """
+
+    cdef Py_ssize_t n, m, n_examples, stride
+    cdef const int* ends
+    cdef const int* first           # (n + 1,) where the residual arcs of each node start
+    cdef const int* residual        # (2 m,) 2 a: along arc a; 2 a + 1: against it
+    cdef const int* upper
+    cdef const int* supply
+    cdef const int* order           # (m,) arcs by the topological order of their tails
+    cdef bint path
+    cdef int source, sink, amount
+    cdef object owners, network
+
+    def __init__(self, network, Py_ssize_t stride, Py_ssize_t n_examples):
+        self.network, self.stride, self.n_examples = network, stride, n_examples
+        self.n, self.m = network.n, network.m
+        ends = network.ends
+        tails = np.column_stack([ends[:, 0], ends[:, 1]]).ravel()     # of residual arcs
+        order = np.argsort(tails, kind="stable").astype(np.int32)
+        counts = np.bincount(tails, minlength=self.n)
+        first_all = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        cdef const int[::1] end_view = np.ascontiguousarray(ends.ravel(), dtype=np.int32)
+        cdef const int[::1] first = first_all, residual = order
+        cdef const int[::1] upper = network.upper.astype(np.int32)
+        cdef const int[::1] supply = (-network.demand).astype(np.int32)
+        givers, takers = np.flatnonzero(network.demand < 0), np.flatnonzero(network.demand > 0)
+        self.path = bool(network.acyclic and len(givers) == len(takers) == 1
+                         and (network.upper == network.total).all())
+        arcs = np.zeros(self.m, dtype=np.int32)
+        if self.path:
+            self.source, self.sink = int(givers[0]), int(takers[0])
+            self.amount = int(network.total)
+            arcs = _topological(ends, self.n)
+        cdef const int[::1] arc_view = arcs
+        self.owners = (end_view, first, residual, upper, supply, arc_view)
+        self.ends, self.first, self.residual = &end_view[0], &first[0], &residual[0]
+        self.upper, self.supply, self.order = &upper[0], &supply[0], &arc_view[0]
+        self.has_relaxed = True
+        # Distances and potentials, parents and excesses, the heap.
+        self.work_bytes = (16 * self.n + 8 * self.n + sizeof(Entry) * (2 * self.m + self.n + 1)
+                           + 64)
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        return _limits(self.network, i, self.n_examples, self.stride)
+
+    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                    char* work) except -1 nogil:
+        cdef Py_ssize_t a
+        cdef double total = 0
+        if self.path:
+            self.longest_path(i, theta, label, work)
+        else:
+            self.cheapest_flow(i, theta, label, work)
+        for a in range(self.m):
+            total += theta[a] * label[a]
+        value[0] = total
+        return 0
+
+    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
+                   double* value, char* work) except -1 nogil:
+        cdef Py_ssize_t a
+        self.argmax(i, theta, label, value, work)
+        memset(mu, 0, self.stride * sizeof(double))
+        for a in range(self.m):
+            mu[a] = label[a]
+        return 1
+
+    cdef int longest_path(self, Py_ssize_t i, const double* theta, int* label,
+                          char* work) except -1 nogil:
+        cdef double* best = <double*>work
+        cdef int* via = <int*>(best + self.n)
+        cdef Py_ssize_t k, v
+        cdef int a
+        for v in range(self.n):
+            best[v], via[v] = -INFINITY, -1
+        best[self.source] = 0
+        for k in range(self.m):
+            a = self.order[k]
+            if best[self.ends[2 * a]] + theta[a] > best[self.ends[2 * a + 1]]:
+                best[self.ends[2 * a + 1]] = best[self.ends[2 * a]] + theta[a]
+                via[self.ends[2 * a + 1]] = a
+        memset(label, 0, self.m * sizeof(int))
+        v = self.sink
+        while v != self.source:
+            if via[v] < 0:
+                return _stuck(i)
+            label[via[v]] = self.amount
+            v = self.ends[2 * via[v]]
+        return 0
+
+    cdef int cheapest_flow(self, Py_ssize_t i, const double* theta, int* label,
+                           char* work) except -1 nogil:
+        cdef double* dist = <double*>work
+        cdef double* potential = dist + self.n
+        cdef Entry* heap = <Entry*>(potential + self.n)
+        cdef int* via = <int*>(heap + 2 * self.m + self.n + 1)
+        cdef int* excess = via + self.n
+        cdef Py_ssize_t a, v, k, size
+        cdef int r, u, z, end, amount
+        cdef double length, reduced
+        cdef Entry top
+        cdef bint some
+        for v in range(self.n):
+            potential[v], excess[v] = 0, self.supply[v]
+        for a in range(self.m):
+            label[a] = self.upper[a] if theta[a] > 0 else 0
+            excess[self.ends[2 * a]] -= label[a]
+            excess[self.ends[2 * a + 1]] += label[a]
+        while True:
+            # From all nodes with something left to the nearest one that lacks something.
+            size = 0
+            some = False
+            for v in range(self.n):
+                dist[v], via[v] = INFINITY, -1
+                if excess[v] > 0:
+                    dist[v] = 0
+                    some = True
+                    _push(heap, &size, 0, <int>v)
+            if not some:
+                return 0
+            end = -1
+            while size > 0:
+                top = _pop(heap, &size)
+                u = top.node
+                if top.key > dist[u]:
+                    continue
+                if excess[u] < 0:
+                    end = u
+                    break
+                for k in range(self.first[u], self.first[u + 1]):
+                    r = self.residual[k]
+                    a = r >> 1
+                    if r & 1:
+                        if label[a] == 0:
+                            continue
+                        z, length = self.ends[2 * a], theta[a]
+                    else:
+                        if label[a] == self.upper[a]:
+                            continue
+                        z, length = self.ends[2 * a + 1], -theta[a]
+                    # What rounding makes negative is 0.
+                    reduced = length + potential[u] - potential[z]
+                    if reduced < 0:
+                        reduced = 0
+                    if dist[u] + reduced < dist[z]:
+                        dist[z], via[z] = dist[u] + reduced, r
+                        _push(heap, &size, dist[z], z)
+            if end < 0:
+                return _stuck(i)
+            for v in range(self.n):
+                if dist[v] < dist[end]:
+                    potential[v] += dist[v] - dist[end]
+            amount, u = -excess[end], end
+            while via[u] >= 0:
+                r = via[u]
+                a = r >> 1
+                if r & 1:
+                    amount = min(amount, label[a])
+                    u = self.ends[2 * a + 1]
+                else:
+                    amount = min(amount, self.upper[a] - label[a])
+                    u = self.ends[2 * a]
+            amount = min(amount, excess[u])
+            excess[u] -= amount
+            excess[end] += amount
+            u = end
+            while via[u] >= 0:
+                r = via[u]
+                a = r >> 1
+                if r & 1:
+                    label[a] -= amount
+                    u = self.ends[2 * a + 1]
+                else:
+                    label[a] += amount
+                    u = self.ends[2 * a]
+
+
+def _topological(ends, n):
+    from graphlib import TopologicalSorter
+
+    before = {v: [] for v in range(n)}
+    for u, v in ends.tolist():
+        before[v].append(u)
+    rank = np.zeros(n, dtype=np.int64)
+    for k, v in enumerate(TopologicalSorter(before).static_order()):
+        rank[v] = k
+    return np.argsort(rank[ends[:, 0]], kind="stable").astype(np.int32)
+
+
+@cython.final
+cdef class FlowParts(Parts):
+    """One part per arc: the flow that it carries."""
+
+    cdef Py_ssize_t m, n_examples, stride
+    cdef object network
+
+    def __init__(self, network, Py_ssize_t stride, Py_ssize_t n_examples):
+        self.network, self.stride, self.n_examples = network, stride, n_examples
+        self.m = self.max_entries = network.m
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        return _limits(self.network, i, self.n_examples, self.stride)
+
+    cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
+                           double* value) except -1 nogil:
+        cdef Py_ssize_t a, found = 0
+        for a in range(self.m):
+            if label[a] != 0:
+                index[found], value[found] = <int>a, label[a]
+                found += 1
+        return found
+
+    cdef Py_ssize_t difference(self, Py_ssize_t i, const int* truth, const int* label, int* index,
+                               double* value) except -1 nogil:
+        cdef Py_ssize_t a, found = 0
+        for a in range(self.m):
+            if label[a] != truth[a]:
+                index[found], value[found] = <int>a, truth[a] - label[a]
+                found += 1
+        return found
+
+
+@cython.final
+cdef class ArcLoss(Loss):
+    """Number of arcs with another flow, where arcs carry at most 1; or its mean over the arcs.
+
+    Parameters
+    ----------
+    network : structsolve.plugins.flow.network.Network
+    labels : ndarray of int32 of shape (n * m,)
+    stride : int
+    normalised : bool, default=False
+    """
+
+    cdef Py_ssize_t m, n_examples, stride
+    cdef const int* labels
+    cdef double weight
+    cdef object owners, network
+
+    def __init__(self, network, labels, Py_ssize_t stride, bint normalised=False):
+        cdef const int[::1] view = labels
+        self.network, self.owners, self.m, self.stride = network, view, network.m, stride
+        self.labels = &view[0]
+        self.n_examples = view.shape[0] // self.m
+        self.weight = 1.0 / self.m if normalised else 1.0
+        self.averaged = normalised
+        self.decomposes = self.has_costs = True
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        return _limits(self.network, i, self.n_examples, self.stride)
+
+    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
+        cdef Py_ssize_t a, wrong = 0
+        cdef const int* truth = self.labels + i * self.m
+        for a in range(self.m):
+            wrong += truth[a] != label[a]
+        return self.weight * wrong
+
+    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
+        cdef Py_ssize_t a, used = 0
+        cdef const int* truth = self.labels + i * self.m
+        scale *= self.weight
+        for a in range(self.m):
+            theta[a] += scale * (1 - 2 * truth[a])
+            used += truth[a]
+        return scale * used
+
+    cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,
+                      double* theta) except? -1 nogil:
+        # sum_a y_a + y'_a - 2 y_a y'_a, the same both ways; affine in nu.
+        cdef Py_ssize_t a
+        cdef double used = 0
+        scale *= self.weight
+        for a in range(self.m):
+            theta[a] += scale * (1 - 2 * nu[a])
+            used += nu[a]
+        return scale * used

@@ -1,0 +1,174 @@
+"""Flows of any size under the squared and the absolute loss, for conditional risk minimisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structsolve.examples import Examples
+
+from .network import Network
+
+# Bounds that an unconstrained optimum may miss by rounding.
+ROUNDING = 1e-12
+
+
+class FlowTargets:
+    """Training flows, and the flow of least weighted loss for given weights.
+
+    "squared", ``|y - y'|^2``: the weighted mean, projected on the flows (a quadratic program,
+    Clarabel). It needs weights of positive sum, which they have with an intercept: 1.
+
+    "absolute", ``sum_a |y_a - y'_a|``: per arc a piecewise-linear cost with kinks at the training
+    flows. While no weight is negative it is convex, and descent along residual cycles ends at the
+    optimum (a linear program). Else the costs are first made convex from below, whose least is a
+    bound, and descent in the costs themselves from there, and from the mean of the positive
+    weights, ends at local minima, of which the better is taken. The paper used a projected
+    subgradient method there. No part of it is random.
+
+    Parameters
+    ----------
+    network : Network
+    flows : ndarray of shape (n, m)
+    loss : {"squared", "absolute"}
+    """
+
+    def __init__(self, network: Network, flows: np.ndarray, loss: str):
+        self.network, self.flows, self.loss = network, np.ascontiguousarray(flows), loss
+        self.n, self.sizes = len(flows), (1, 0)
+        self._kinks: Any = None
+        self.excess_: np.ndarray | None = None
+
+    def check_shape(self, examples: Examples) -> None:
+        """Nothing to check: every example is one row."""
+
+    def decode(self, weights: np.ndarray, n_jobs: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the flow of least weighted loss for every row of weights, and that loss."""
+        if self.loss == "squared":
+            found = self._squared(weights)
+        else:
+            found = self._absolute(weights, n_jobs)
+        return found, self.weighted(weights, found)
+
+    def weighted(self, weights: np.ndarray, flows: np.ndarray) -> np.ndarray:
+        """Return the weighted loss of one flow per row of weights."""
+        found = np.empty(len(flows))
+        for t, y in enumerate(flows):
+            apart = self.flows - y
+            each = (apart**2 if self.loss == "squared" else np.abs(apart)).sum(axis=1)
+            found[t] = weights[t] @ each
+        return found
+
+    def risks(self, weights: np.ndarray, y: Any) -> np.ndarray:
+        """Return the weighted loss of flows as users give them."""
+        return self.weighted(weights, self.network.check_flows(y, len(weights)))
+
+    def losses_of(self, found: np.ndarray, y: Any) -> np.ndarray:
+        """Return the losses of predictions against true flows."""
+        apart = found - self.network.check_flows(y, len(found))
+        return (apart**2 if self.loss == "squared" else np.abs(apart)).sum(axis=1)
+
+    def losses(self, found: np.ndarray) -> np.ndarray:
+        """Return the losses of one prediction per training example."""
+        return self.losses_of(found, self.flows)
+
+    def unpack(self, found: np.ndarray, examples: Examples) -> np.ndarray:
+        """Return predictions as they are."""
+        return found
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return the training flows, for a model file."""
+        return {}, {"flows": self.flows}
+
+    # -- squared --------------------------------------------------------------------------------
+
+    def _squared(self, weights: np.ndarray) -> np.ndarray:
+        total = weights.sum(axis=1)
+        wrong = np.flatnonzero(~(total > 0))
+        if wrong.size:
+            raise ValueError(
+                f"example {wrong[0]}: the weights sum to {total[wrong[0]]:g}, expected a positive "
+                "sum: else the weighted squared loss is not convex; use fit_intercept=True, with "
+                "which it is 1"
+            )
+        return project(self.network, (weights @ self.flows) / total[:, None])
+
+    # -- absolute -------------------------------------------------------------------------------
+
+    def _absolute(self, weights: np.ndarray, n_jobs: int | None) -> np.ndarray:
+        from ._descent import least_absolute
+
+        if self._kinks is None:
+            self._kinks = self._find_kinks()
+        positive = np.maximum(weights, 0)
+        total = positive.sum(axis=1, keepdims=True)
+        # No positive weight at all: the mean of the training flows.
+        positive = np.where(total > 0, positive / np.where(total > 0, total, 1), 1 / self.n)
+        starts = np.ascontiguousarray(positive @ self.flows)
+        flows, self.excess_, cycles = least_absolute(
+            self.network.ends,
+            self.network.n,
+            *self._kinks,
+            np.ascontiguousarray(weights),
+            starts,
+            n_jobs=n_jobs,
+        )
+        return np.clip(flows, 0, self.network.upper)
+
+    def _find_kinks(self) -> tuple[np.ndarray, ...]:
+        first, kinks, place = [0], [], []
+        for values, upper in zip(self.flows.T, self.network.upper):
+            own, where = np.unique(np.concatenate([[0.0, upper], values]), return_inverse=True)
+            place.append(where[2:] + first[-1])
+            kinks.append(own)
+            first.append(first[-1] + len(own))
+        item = np.tile(np.arange(self.n, dtype=np.longlong), self.network.m)
+        return (
+            np.array(first, dtype=np.longlong),
+            np.concatenate(kinks),
+            item,
+            np.concatenate(place).astype(np.longlong),
+        )
+
+
+def project(network: Network, points: np.ndarray) -> np.ndarray:
+    """Return the flows nearest to points, row by row.
+
+    Parameters
+    ----------
+    network : Network
+    points : ndarray of shape (t, m)
+
+    Returns
+    -------
+    ndarray of shape (t, m)
+    """
+    import clarabel
+    from scipy.sparse import csc_matrix, eye, vstack
+
+    m, found = network.m, np.clip(points, 0, network.upper)
+    # What is a flow already stays.
+    N = network.incidence()
+    slack = ROUNDING * (1 + network.total)
+    inside = (np.abs(found - points) <= slack).all(axis=1)
+    inside &= (np.abs(points @ N.T - network.demand) <= 1e3 * slack).all(axis=1)
+    A = csc_matrix(vstack([N, -eye(m), eye(m)]))
+    b = np.concatenate([network.demand, np.zeros(m), network.upper])
+    cones = [clarabel.ZeroConeT(network.n), clarabel.NonnegativeConeT(2 * m)]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.presolve_enable = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-9
+    solver: Any = None
+    for t in np.flatnonzero(~inside):
+        q = -points[t]
+        if solver is None:
+            solver = clarabel.DefaultSolver(csc_matrix(eye(m)), q, A, b, cones, settings)
+        else:
+            solver.update(q=q)
+        answer = solver.solve()
+        if "Solved" not in str(answer.status):
+            raise RuntimeError(f"example {t}: the projection on the flows ended: {answer.status}")
+        found[t] = np.clip(answer.x, 0, network.upper)
+    return found

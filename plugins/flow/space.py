@@ -1,0 +1,162 @@
+"""Flows in a network: one flow per row of features, whole for training by margins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structsolve import packing
+from structsolve.blocks import Block, Layout
+from structsolve.examples import Examples
+from structsolve.structure import Space, Structure
+
+from .network import Network
+
+CONTINUOUS = ("absolute", "squared")
+
+
+class FlowStructure(Structure):
+    """A flow in a network for every row of X, with one score ``w_a . x`` per unit on arc a.
+
+    Parameters
+    ----------
+    network : networkx.DiGraph
+        Node attribute "demand" (0 by default): inflow less outflow, as networkx has it, so that it
+        is **negative where flow comes from** and positive where it goes to. Arc attribute
+        "capacity" (none by default). All examples share the network.
+
+    Notes
+    -----
+    X is a plain 2-D array, CSR matrix or data frame, y an array of shape (n, n_arcs) whose columns
+    are the arcs in the order of ``network.edges``.
+
+    For :class:`~structsolve.StructuredSVM` flows, demands and capacities are whole numbers, and
+    losses ("hamming", "absolute", "zero-one") need arcs that carry at most 1: paths, disjoint
+    paths, assignments. :class:`~structsolve.ConditionalRiskMinimizer` takes any flows with the
+    losses "absolute" and "squared".
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> import numpy as np
+    >>> from structsolve import StructuredSVM
+    >>> from structsolve.plugins.flow import FlowStructure
+    >>> network = nx.DiGraph([("s", "a"), ("s", "b"), ("a", "t"), ("b", "t")])
+    >>> network.add_node("s", demand=-1)
+    >>> network.add_node("t", demand=1)
+    >>> X = np.array([[0.0], [1.0]])
+    >>> Y = np.array([[1, 0, 1, 0], [0, 1, 0, 1]])     # through a, through b
+    >>> model = StructuredSVM(FlowStructure(network), alpha=0.01).fit(X, Y)
+    >>> model.predict([[-1.0], [2.0]]).tolist()
+    [[1, 0, 1, 0], [0, 1, 0, 1]]
+    """
+
+    name = "flow"
+
+    def __init__(self, network: Any = None):
+        self.network = network
+
+    def make_space(
+        self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
+    ) -> FlowSpace:
+        nodes, _ = packing.single_rows(X)
+        return FlowSpace(self, Network.of_graph(self.network), nodes.shape[1], fit_intercept)
+
+    def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> FlowSpace:
+        return FlowSpace(
+            self, Network.of_graph(self.network), state["n_features"], state["intercept"]
+        )
+
+    def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
+        """Return n small random examples; flows are vertices for random costs."""
+        from scipy.optimize import linprog
+
+        rng = np.random.default_rng(random_state)
+        network = Network.of_graph(self.network)
+        bounds = np.column_stack([np.zeros(network.m), network.upper])
+        Y = [
+            linprog(c, A_eq=network.incidence(), b_eq=network.demand, bounds=bounds).x
+            for c in rng.normal(size=(n, network.m))
+        ]
+        return rng.integers(-2, 3, (n, 3)).astype(float), np.rint(Y).astype(np.int64)
+
+
+class FlowSpace(Space):
+    """A network and the number of features.
+
+    Attributes
+    ----------
+    network : Network
+    """
+
+    def __init__(
+        self, structure: FlowStructure, network: Network, n_features: int, intercept: bool
+    ):
+        block = Block("node", "node", (network.m,), ("arc",))
+        super().__init__(structure, Layout([block], n_features, 0, intercept))
+        self.network = network
+
+    def pack(
+        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
+    ) -> Examples:
+        nodes, offsets = packing.single_rows(X, self.layout.n_features)
+        examples = Examples(offsets, nodes, label_offsets=self.network.m * offsets)
+        if Y is not None:
+            network = self.network.integral()
+            flows = network.check_flows(Y, examples.n)
+            wrong = np.argwhere(flows != np.rint(flows))
+            if len(wrong):
+                i, a = wrong[0].tolist()
+                raise ValueError(
+                    f"example {i}, arc {network.name(a)}: y holds {flows[i, a]}, expected a whole "
+                    "number; ConditionalRiskMinimizer with loss 'absolute' or 'squared' takes any"
+                )
+            examples.labels = flows.astype(np.int32).ravel()
+        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
+        return examples
+
+    def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
+        return flat.reshape(examples.n, self.network.m).astype(np.int64)
+
+    def unpack_one(self, label: np.ndarray) -> np.ndarray:
+        return label.astype(np.int64)
+
+    def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
+        return flat
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        return {"n_features": self.layout.n_features, "intercept": self.layout.intercept}, {}
+
+    def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
+        network = self.network.integral()
+        sizes = tuple(int(u) + 1 for u in network.upper)
+        every = np.indices(sizes, dtype=np.int32).reshape(network.m, -1).T
+        kept = (every @ network.incidence().T == network.demand).all(axis=1)
+        return np.ascontiguousarray(every[kept])
+
+    # -- conditional risk minimisation ----------------------------------------------------------
+
+    def risk_targets(self, X: Any, Y: Any, loss: Any) -> tuple[Examples, Any]:
+        """Return packed X and what :class:`~structsolve.ConditionalRiskMinimizer` averages."""
+        from structsolve.risk.targets import PartTargets
+
+        if loss not in CONTINUOUS:
+            return PartTargets.of_data(self, X, Y, loss)
+        from .continuous import FlowTargets
+
+        examples = self.pack(X)
+        flows = self.network.check_flows(Y, examples.n)
+        return examples, FlowTargets(self.network, flows, loss)
+
+    def targets_from_state(
+        self, loss: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray]
+    ) -> Any:
+        """Rebuild what :meth:`risk_targets` returned, from a model file."""
+        from structsolve.risk.targets import PartTargets
+
+        if loss not in CONTINUOUS:
+            return PartTargets.of_state(self, loss, meta, arrays)
+        from .continuous import FlowTargets
+
+        return FlowTargets(self.network, arrays["flows"], loss)

@@ -1,0 +1,204 @@
+"""Ridge regression of any number of outputs at once: one factorisation for all of lambda and x."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+# Eigenvalues below this share of the largest are rounding.
+ROUNDING = 1e-14
+
+
+class KernelSmoother:
+    """``w(x) = (K + n lambda I)^{-1} k(x)`` for every x and lambda, from one eigendecomposition.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Kernel matrix of the training examples, symmetric and positive semi-definite.
+    fit_intercept : bool
+        Centre the kernel in its feature space and let the mean of the outputs stand for what is
+        unpenalised (supplement B of Goh and Jaillet 2017). The weights then sum to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> smoother = KernelSmoother(np.eye(2), fit_intercept=False)
+    >>> smoother.weights(np.array([[1.0, 0.0]]), 0.5).tolist()
+    [[0.5, 0.0]]
+    """
+
+    def __init__(self, K: np.ndarray, fit_intercept: bool):
+        from scipy.linalg import eigh
+
+        self.n, self.fit_intercept = len(K), bool(fit_intercept)
+        self.column_means = K.mean(axis=0) if fit_intercept else np.zeros(self.n)
+        values, self.vectors = eigh(self.centred(K) if fit_intercept else K)
+        self.values = np.where(values > ROUNDING * max(values[-1], 0), values, 0.0)
+
+    @classmethod
+    def of_arrays(cls, arrays: dict[str, np.ndarray], fit_intercept: bool) -> KernelSmoother:
+        """Rebuild a smoother from :meth:`to_arrays`."""
+        made = cls.__new__(cls)
+        made.values, made.vectors = arrays["values"], arrays["vectors"]
+        made.column_means = arrays["column_means"]
+        made.n, made.fit_intercept = len(made.values), bool(fit_intercept)
+        if made.vectors.shape != (made.n, made.n) or made.column_means.shape != (made.n,):
+            raise ValueError(
+                f"eigenvectors have the shape {made.vectors.shape}, expected {(made.n, made.n)}"
+            )
+        return made
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return arrays for a model file."""
+        return {
+            "values": self.values,
+            "vectors": self.vectors,
+            "column_means": self.column_means,
+        }
+
+    def centred(self, k: np.ndarray) -> np.ndarray:
+        """Return rows of kernel values as inner products of centred features."""
+        if not self.fit_intercept:
+            return k
+        return k - k.mean(axis=1, keepdims=True) - self.column_means + self.column_means.mean()
+
+    def shrunken(self, alpha: float) -> np.ndarray:
+        """Return ``1 / (eigenvalue + n alpha)``."""
+        return 1.0 / (self.values + self.n * alpha)
+
+    def weights(self, k: np.ndarray, alpha: float) -> np.ndarray:
+        """Return the weights of the training examples, one row per row of kernel values.
+
+        Parameters
+        ----------
+        k : ndarray of shape (t, n)
+            Kernel values of new examples with the training examples.
+        alpha : float
+            lambda, > 0.
+        """
+        w = ((self.centred(k) @ self.vectors) * self.shrunken(alpha)) @ self.vectors.T
+        if self.fit_intercept:
+            # Centred rows leave sums of 0 up to rounding.
+            w += 1.0 / self.n - w.mean(axis=1, keepdims=True)
+        return w
+
+    def left_out(self, alpha: float) -> np.ndarray:
+        """Return the weights of the other examples for each training example, itself left out.
+
+        Row i holds the weights that training without example i gives at ``x_i``, the penalty
+        ``n alpha`` kept: ``S_ij / (1 - S_ii)`` of the smoother S, 0 at i.
+        """
+        S = (self.vectors * (self.values * self.shrunken(alpha))) @ self.vectors.T
+        if self.fit_intercept:
+            S += 1.0 / self.n
+        own = S.diagonal().copy()
+        np.fill_diagonal(S, 0.0)
+        return S / np.maximum(1 - own, ROUNDING)[:, None]
+
+
+class FeatureSmoother:
+    """The same in features: cost in the number of features, not in that of pairs of examples.
+
+    ``sum_i w_i(x) t_i = t-bar + z(x)' (Z'Z + n lambda I)^{-1} Z' T``.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n, d)
+        Features of the training examples.
+    fit_intercept : bool
+        Centre them.
+    """
+
+    def __init__(self, Z: np.ndarray, fit_intercept: bool):
+        from scipy.linalg import eigh, svd
+
+        self.n, self.fit_intercept = len(Z), bool(fit_intercept)
+        self.mean = Z.mean(axis=0) if fit_intercept else np.zeros(Z.shape[1])
+        self.Z = Z - self.mean
+        if Z.shape[1] <= self.n:
+            values, self.vectors = eigh(self.Z.T @ self.Z)
+            self.values = np.where(values > ROUNDING * max(values[-1], 0), values, 0.0)
+        else:
+            # What is orthogonal to all examples has no weight.
+            _, singular, rows = svd(self.Z, full_matrices=False)
+            self.values, self.vectors = singular**2, rows.T
+
+    def weights(self, z: np.ndarray, alpha: float) -> np.ndarray:
+        """Return the weights of the training examples, one row per row of features."""
+        return self._solved(z - self.mean, alpha) @ self.Z.T + self._constant()
+
+    def averages(self, z: np.ndarray, targets: Any, alpha: float) -> np.ndarray:
+        """Return ``sum_i w_i(x) t_i``, never forming the weights."""
+        found = self._solved(z - self.mean, alpha) @ np.asarray((targets.T @ self.Z).T)
+        if self.fit_intercept:
+            found += np.asarray(targets.mean(axis=0)).ravel()
+        return found
+
+    def left_out(self, alpha: float) -> np.ndarray:
+        """Return the weights of the other examples; see :meth:`KernelSmoother.left_out`."""
+        S = self._solved(self.Z, alpha) @ self.Z.T + self._constant()
+        own = S.diagonal().copy()
+        np.fill_diagonal(S, 0.0)
+        return S / np.maximum(1 - own, ROUNDING)[:, None]
+
+    @classmethod
+    def of_arrays(cls, arrays: dict[str, np.ndarray], fit_intercept: bool) -> FeatureSmoother:
+        """Rebuild a smoother from :meth:`to_arrays`."""
+        made = cls.__new__(cls)
+        made.Z, made.mean = arrays["Z"], arrays["mean"]
+        made.values, made.vectors = arrays["values"], arrays["vectors"]
+        made.n, made.fit_intercept = len(made.Z), bool(fit_intercept)
+        expected = (made.Z.shape[1], min(made.Z.shape))
+        if made.vectors.shape != expected or made.values.shape != expected[1:]:
+            raise ValueError(
+                f"eigenvectors have the shape {made.vectors.shape}, expected {expected}"
+            )
+        return made
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return arrays for a model file."""
+        return {"Z": self.Z, "mean": self.mean, "values": self.values, "vectors": self.vectors}
+
+    def _constant(self) -> float:
+        return 1.0 / self.n if self.fit_intercept else 0.0
+
+    def _solved(self, centred: np.ndarray, alpha: float) -> np.ndarray:
+        return ((centred @ self.vectors) / (self.values + self.n * alpha)) @ self.vectors.T
+
+
+class JointSmoother:
+    """Multi-task ridge regression with the kernel ``k(x, x') B[j, j']`` over inputs and outputs.
+
+    The additive model of Goh and Jaillet (2017), section 5: minimises
+    ``sum_ij (f_j(x_i) - t_ij)^2 + n lambda ||f||^2``. With ``B = I`` outputs are apart, and it is
+    :class:`KernelSmoother`.
+
+    Parameters
+    ----------
+    smoother : KernelSmoother
+    B : ndarray of shape (q, q)
+        Positive semi-definite.
+    """
+
+    def __init__(self, smoother: KernelSmoother, B: np.ndarray):
+        from scipy.linalg import eigh
+
+        self.smoother = smoother
+        self.values, self.vectors = eigh(B)
+        self.values = np.maximum(self.values, 0.0)
+
+    def of_fold(self, smoother: KernelSmoother) -> JointSmoother:
+        """Return the same for other examples; the kernel over outputs stays factorised."""
+        made = JointSmoother.__new__(JointSmoother)
+        made.smoother, made.values, made.vectors = smoother, self.values, self.vectors
+        return made
+
+    def averages(self, k: np.ndarray, targets: np.ndarray, alpha: float) -> np.ndarray:
+        """Return f at new examples, one row per row of kernel values."""
+        inner = self.smoother
+        mean = targets.mean(axis=0) if inner.fit_intercept else np.zeros(targets.shape[1])
+        T = inner.vectors.T @ (targets - mean) @ self.vectors
+        T *= self.values / (inner.values[:, None] * self.values + inner.n * alpha)
+        return (inner.centred(k) @ inner.vectors) @ T @ self.vectors.T + mean

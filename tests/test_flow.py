@@ -1,0 +1,335 @@
+"""Flows: the native oracle against linear programs and enumeration, continuous losses, refusals."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+import structsolve
+from structsolve import ConditionalRiskMinimizer, StructuredSVM, faces, registry
+from structsolve.lp import Polytopes
+from structsolve.plugins.flow import FlowStructure
+from structsolve.plugins.flow.continuous import FlowTargets
+from structsolve.plugins.flow.network import Network
+from structsolve.problem import ask_oracle
+from structsolve.testing import check_structure
+
+
+def paths_network():
+    """Unit flow from s to t in an acyclic network with five paths."""
+    graph = nx.DiGraph([("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("s", "t")])
+    graph.add_node("s", demand=-1)
+    graph.add_node("t", demand=1)
+    return graph
+
+
+def wide_network():
+    """Two sources, two sinks, a cycle, capacities of 1."""
+    graph = nx.DiGraph()
+    arcs = [(0, 2), (1, 2), (1, 3), (2, 3), (3, 2), (2, 4), (3, 4), (3, 5), (0, 5)]
+    graph.add_edges_from(arcs, capacity=1)
+    for v, d in {0: -1, 1: -1, 4: 1, 5: 1}.items():
+        graph.add_node(v, demand=d)
+    return graph
+
+
+def random_network(rng, n=5, whole=True, widest=3):
+    """A random network that some random flow meets; with cycles."""
+    while True:
+        graph = nx.gnp_random_graph(n, 0.5, seed=int(rng.integers(2**31)), directed=True)
+        if graph.number_of_edges() >= 3:
+            break
+    flow = {}
+    for u, v in graph.edges:
+        c = int(rng.integers(0, widest + 1)) if whole else float(rng.exponential())
+        graph[u][v]["capacity"] = c
+        flow[u, v] = int(rng.integers(0, c + 1)) if whole else c * float(rng.random())
+    for v in graph:
+        inside = sum(flow[a] for a in graph.in_edges(v))
+        graph.nodes[v]["demand"] = inside - sum(flow[a] for a in graph.out_edges(v))
+    if not whole:  # what rounding leaves
+        graph.nodes[0]["demand"] -= sum(d for _, d in graph.nodes(data="demand"))
+    return graph
+
+
+@pytest.mark.parametrize("network", [paths_network(), wide_network()], ids=["paths", "wide"])
+def test_keeps_its_promises(network):
+    check_structure(FlowStructure(network))
+
+
+def oracle_of(graph):
+    structure = FlowStructure(graph)
+    X, Y = np.zeros((1, 1)), None
+    space = structure.make_space(X, Y)
+    examples = space.pack(X)
+    return space, examples, ask_oracle(space, examples)
+
+
+def best_by_program(polytope, theta):
+    bounds = np.column_stack([polytope.lower, polytope.upper])
+    found = linprog(-polytope.scores(theta), A_eq=polytope.A, b_eq=polytope.low, bounds=bounds)
+    return -found.fun
+
+
+@pytest.mark.parametrize("cases", [60, pytest.param(600, marks=pytest.mark.slow)])
+def test_oracle_against_linear_programs(cases):
+    rng = np.random.default_rng(cases)
+    for number in range(cases):
+        graph = random_network(rng, int(rng.integers(3, 7)))
+        space, examples, oracle = oracle_of(graph)
+        m = space.network.m
+        polytopes = registry.default().ask(
+            "structsolve_polytope", Polytopes, space=space, examples=examples
+        )
+        polytope = polytopes.build(0)
+        theta = np.zeros(space.layout.node_size)
+        kinds = (rng.normal(size=m), rng.integers(-1, 2, m), 1e6 * rng.normal(size=m), np.zeros(m))
+        theta[:m] = kinds[number % 4]
+        label, value = faces.argmax(oracle, 0, theta, m)
+        assert value == theta[:m] @ label or value == pytest.approx(theta[:m] @ label)
+        space.network.check_flows(label[None].astype(float), 1)
+        best = best_by_program(polytope, theta)
+        assert value == pytest.approx(best, abs=1e-7 * (1 + np.abs(theta).max()))
+        assert (polytope.decode(label.astype(float)) == label).all()
+    assert polytopes.exact and "unimodular" in polytopes.note
+
+
+def test_longest_paths_against_networkx():
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        graph = nx.DiGraph()
+        graph.add_nodes_from(range(6))
+        graph.add_edges_from(
+            (u, v) for u in range(6) for v in range(u + 1, 6) if rng.random() < 0.6
+        )
+        graph.add_edge(0, 5)
+        amount = int(rng.integers(1, 4))
+        graph.nodes[0]["demand"], graph.nodes[5]["demand"] = -amount, amount
+        space, _, oracle = oracle_of(graph)
+        theta = np.zeros(space.layout.node_size)
+        theta[: space.network.m] = rng.integers(-3, 4, space.network.m)
+        for (u, v), t in zip(graph.edges, theta.tolist()):
+            graph[u][v]["weight"] = -t
+        label, value = faces.argmax(oracle, 0, theta, space.network.m)
+        assert value == -amount * nx.bellman_ford_path_length(graph, 0, 5)
+        assert set(label.tolist()) <= {0, amount}
+
+
+def test_trains_and_saves(tmp_path):
+    rng = np.random.default_rng(2)
+    graph = paths_network()
+    X = rng.normal(size=(80, 2))
+    space = FlowStructure(graph).make_space(X, None)
+    W = rng.normal(size=(2, 6))
+    labels = space.enumerate_labels(space.pack(X), 0)
+    Y = labels[(X @ W @ labels.T).argmax(axis=1)]
+    model = StructuredSVM(FlowStructure(graph), alpha=1e-4).fit(X, Y)
+    assert model.score(X, Y) > 0.95
+    risk = ConditionalRiskMinimizer(FlowStructure(graph), alphas=[1e-4, 1e-2]).fit(X, Y)
+    assert risk.score(X, Y) > 0.9
+    continuous = ConditionalRiskMinimizer(FlowStructure(graph), loss="absolute").fit(X, Y)
+    for number, one in enumerate((model, risk, continuous)):
+        one.save(tmp_path / str(number))
+        again = structsolve.load(tmp_path / str(number))
+        assert np.allclose(again.predict(X), one.predict(X))
+
+
+def random_flows(rng, network, n):
+    """Random mixtures of random vertices."""
+    bounds = np.column_stack([np.zeros(network.m), network.upper])
+    N = network.incidence()
+    vertices = np.array(
+        [
+            linprog(c, A_eq=N, b_eq=network.demand, bounds=bounds).x
+            for c in rng.normal(size=(4, network.m))
+        ]
+    )
+    return network.check_flows(rng.dirichlet(np.full(4, 0.5), n) @ vertices, n)
+
+
+def least_by_program(network, flows, weights):
+    """``min sum_i w_i |y - y_i|`` over flows for weights >= 0, by HiGHS."""
+    n, m = flows.shape
+    N = network.incidence().toarray()
+    cost = np.concatenate([np.zeros(m), np.repeat(weights, m)])
+    eye, minus = np.tile(np.eye(m), (n, 1)), -np.eye(n * m)
+    A = np.vstack([np.hstack([eye, minus]), np.hstack([-eye, minus])])
+    b = np.concatenate([flows.ravel(), -flows.ravel()])
+    equal = np.hstack([N, np.zeros((len(N), n * m))])
+    bounds = [(0, u) for u in network.upper] + [(0, None)] * (n * m)
+    return linprog(cost, A, b, equal, network.demand, bounds).fun
+
+
+def test_absolute_loss_against_linear_programs():
+    rng = np.random.default_rng(3)
+    for number in range(16):
+        network = Network.of_graph(random_network(rng, whole=bool(number % 2)))
+        n = int(rng.integers(1, 7))
+        flows = random_flows(rng, network, n)
+        targets = FlowTargets(network, flows, "absolute")
+        weights = rng.exponential(size=(3, n)) * (rng.random((3, n)) < 0.8)
+        weights[1] = 1.0
+        found, values = targets.decode(weights, 1)
+        network.check_flows(found, 3)
+        for t in range(3):
+            best = least_by_program(network, flows, weights[t])
+            assert values[t] == pytest.approx(best, abs=1e-6)
+        assert targets.excess_.max() <= 1e-9
+
+
+def test_absolute_loss_with_negative_weights():
+    """Above the bound, no worse than any grid flow of a one-parameter network, locally optimal."""
+    rng = np.random.default_rng(4)
+    missed = 0
+    for number in range(100):
+        # Two ways from 0 to 1: the flow is one number.
+        graph = nx.DiGraph([(0, 2), (2, 1), (0, 1)])
+        graph.nodes[0]["demand"], graph.nodes[1]["demand"] = -1.0, 1.0
+        network = Network.of_graph(graph)
+        n = int(rng.integers(1, 9))
+        share = rng.random(n)
+        flows = np.column_stack([share, 1 - share, share])  # arcs 0-2, 0-1, 2-1
+        weights = rng.normal(size=(1, n)) if number % 5 else -rng.random((1, n))
+        targets = FlowTargets(network, flows, "absolute")
+        _, values = targets.decode(weights, 1)
+        grid = np.concatenate([share, [0, 1]])
+        every = 3 * np.abs(grid[:, None] - share) @ weights[0]
+        assert values[0] >= every.min() - 1e-9
+        assert values[0] - targets.excess_[0] <= every.min() + 1e-9
+        missed += values[0] > every.min() + 1e-9
+    assert missed <= 20  # local minima; the bound says which
+
+
+def test_absolute_loss_is_locally_optimal():
+    rng = np.random.default_rng(5)
+    for number in range(12):
+        network = Network.of_graph(random_network(rng, whole=bool(number % 2)))
+        flows = random_flows(rng, network, 6)
+        weights = rng.normal(size=(1, 6))
+        targets = FlowTargets(network, flows, "absolute")
+        found, values = targets.decode(weights, 1)
+        others = random_flows(rng, network, 20)
+        for other in np.vstack([others, flows]):
+            for step in (1e-4, 1e-6):
+                near = found[0] + step * (other - found[0])
+                assert targets.weighted(weights, near[None])[0] >= values[0] - 1e-10
+            reached = targets.weighted(weights, other[None])[0]
+            assert reached >= values[0] - targets.excess_[0] - 1e-8
+
+
+def test_squared_loss_against_cvxpy():
+    import cvxpy as cp
+
+    rng = np.random.default_rng(6)
+    for number in range(6):
+        network = Network.of_graph(random_network(rng, whole=bool(number % 2)))
+        flows = random_flows(rng, network, 5)
+        weights = rng.normal(size=(2, 5)) + 0.5
+        weights[:, 0] += np.maximum(0.1 - weights.sum(axis=1), 0)
+        found, values = FlowTargets(network, flows, "squared").decode(weights, 1)
+        network.check_flows(found, 2)
+        for t in range(2):
+            y = cp.Variable(network.m)
+            mean, total = weights[t] @ flows, weights[t].sum()
+            held = [network.incidence() @ y == network.demand, y >= 0, y <= network.upper]
+            least = cp.Problem(cp.Minimize(total * cp.sum_squares(y) - 2 * mean @ y), held)
+            best = least.solve(solver="CLARABEL") + weights[t] @ (flows**2).sum(axis=1)
+            assert values[t] == pytest.approx(best, abs=1e-5 * (1 + abs(best)))
+    with pytest.raises(ValueError, match="example 1: the weights sum to -1.*fit_intercept"):
+        FlowTargets(network, flows[:2], "squared").decode(np.array([[1.0, 0], [-2, 1]]), 1)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(["absolute", "squared"]))
+def test_any_network_and_weights(seed, loss):
+    """Degenerate values: equal flows, zero weights, no room; threads change nothing."""
+    rng = np.random.default_rng(seed)
+    network = Network.of_graph(random_network(rng, int(rng.integers(3, 6)), widest=1))
+    flows = random_flows(rng, network, 6)[rng.integers(0, 6 if seed % 2 else 2, 6)]
+    weights = rng.integers(-1, 3, (5, 6)) * 10.0 ** rng.integers(-6, 6)
+    if loss == "squared":
+        weights[:, 0] += np.maximum(1 - weights.sum(axis=1), 0)
+    targets = FlowTargets(network, flows, loss)
+    found, values = targets.decode(weights, 1)
+    network.check_flows(found, 5)
+    again, _ = targets.decode(weights, 3)
+    assert (found == again).all()
+    scale = 1e-6 * np.abs(weights).max()
+    for y in flows:
+        excess = targets.excess_ if loss == "absolute" else 0
+        every = targets.weighted(weights, np.tile(y, (5, 1)))
+        assert (values - excess <= every + scale).all()
+
+
+def test_flows_of_estimated_risk():
+    """Shares that depend on x: predictions near the conditional median and mean."""
+    rng = np.random.default_rng(7)
+    graph = nx.DiGraph([("s", "a"), ("a", "t"), ("s", "t")])
+    graph.add_node("s", demand=-2.0)
+    graph.add_node("t", demand=2.0)
+    X = rng.uniform(size=(200, 1))
+    share = np.clip(X[:, 0] + 0.1 * rng.normal(size=200), 0, 1)
+    Y = np.column_stack([share, 2 - share, share])  # arcs s-a, s-t, a-t
+    for loss in ("absolute", "squared"):
+        model = ConditionalRiskMinimizer(
+            FlowStructure(graph), loss=loss, alphas=[1e-5, 1e-3, 1e-1], kernel_params={"gamma": 5.0}
+        ).fit(X, Y)
+        x = np.linspace(0.2, 0.8, 7)[:, None]
+        found, risks = model.predict_with_risk(x)
+        assert np.abs(found[:, 0] - x[:, 0]).max() < 0.1
+        assert model.conditional_risk(x, found) == pytest.approx(risks)
+        assert (model.conditional_risk(x, Y[:7]) >= risks - 1e-9).all() or loss == "absolute"
+        assert model.score(X, Y) < 0
+        with pytest.raises(ValueError, match="continuous"):
+            model.surrogate_loss(X, Y, 1.0)
+
+
+def refused(message, graph, Y=None, **settings_):
+    with pytest.raises(ValueError, match=message):
+        X = np.zeros((1 if Y is None else len(Y), 1))
+        ConditionalRiskMinimizer(FlowStructure(graph), loss="absolute", **settings_).fit(X, Y)
+
+
+def test_what_cannot_be_is_refused():
+    for graph in (None, nx.Graph([(0, 1)]), nx.MultiDiGraph([(0, 1)]), 3):
+        refused("expected a networkx.DiGraph", graph)
+    refused("no arcs", nx.DiGraph())
+    good = paths_network()
+    Y = np.array([[1.0, 0, 0, 0, 1, 0]])  # arcs s-a, s-b, s-t, a-b, a-t, b-t
+
+    def changed(node=None, arc=None, **attributes):
+        graph = good.copy()
+        if node is not None:
+            graph.add_node(node, **attributes)
+        else:
+            graph.add_edge(*arc, **attributes)
+        return graph
+
+    refused("node 't': demand is 'x'", changed("t", demand="x"))
+    refused("node 't': demand is nan", changed("t", demand=np.nan))
+    refused("demands sum to 1, expected 0", changed("t", demand=2))
+    refused("arc 's' -> 'a': capacity is -1", changed(arc=("s", "a"), capacity=-1))
+    refused("arc '.' -> '.': it lies on a cycle", changed(arc=("b", "a")))
+    tight = good.copy()
+    for arc in [("s", "a"), ("s", "b"), ("s", "t")]:
+        tight.add_edge(*arc, capacity=0.25)
+    refused(r"no flow meets the demands; of 1 only 0.75 can leave the nodes \['s'\]", tight)
+    refused(r"y: found shape \(1, 5\)", good, Y[:, :5])
+    refused("y is None", good)
+    refused("example 1, arc 's' -> 'a': y holds -1", good, np.vstack([Y, -Y]))
+    refused("example 0, arc 's' -> 'a': y holds nan", good, Y * np.nan)
+    refused("example 0, node 'a': inflow less outflow is 0.5", good, Y * [[1, 1, 1, 1, 0.5, 1]])
+    half = np.array([[0.5, 0, 0.5, 0, 0.5, 0]])
+    with pytest.raises(ValueError, match="example 0, arc 's' -> 'a': y holds 0.5.*whole"):
+        StructuredSVM(FlowStructure(good)).fit([[0.0]], half)
+    with pytest.raises(ValueError, match="arc 's' -> 'a' can carry 2.*at most 1"):
+        two = good.copy()
+        two.add_node("s", demand=-2)
+        two.add_node("t", demand=2)
+        StructuredSVM(FlowStructure(two)).fit([[0.0]], 2 * Y)
+    with pytest.raises(ValueError, match="capacity is 0.25, expected a whole"):
+        part = good.copy()
+        part.add_edge("s", "a", capacity=0.25)
+        StructuredSVM(FlowStructure(part)).fit([[0.0]], [[0, 0, 1, 0, 0, 0]])
