@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import container, registry
+from .hierarchy.sparse_model import SparseModel
 from .kernel import Kernel
 from .kernel_model import KernelModel
 from .losses import ClassWeights, CostMatrix
@@ -143,8 +144,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "metadata": getattr(model, "metadata_", {}),
     }
     arrays = {f"space_{k}": v for k, v in arrays.items()}
-    if isinstance(model._w, KernelModel):
-        arrays |= {f"kernel_{k}": v for k, v in model._w.to_arrays().items()}
+    if isinstance(model._w, (KernelModel, SparseModel)):
+        prefix = "kernel" if isinstance(model._w, KernelModel) else "sparse"
+        arrays |= {f"{prefix}_{k}": v for k, v in model._w.to_arrays().items()}
     else:
         arrays |= {f"coef_{k}": v for k, v in model.coef_.items()}
     arrays |= {f"fitted_{k}": v for k, v in model._extra_arrays().items()}
@@ -203,7 +205,9 @@ def load(path: str | os.PathLike[str], kernel: Any = None) -> Any:
         model = kind(kernel=function, **{k: _revive(v) for k, v in params.items()})
         structure = _revive(meta["structure"])
         space = structure.space_from_state(meta["space"], _part(arrays, "space_"))
-        if model.kernel is None:
+        if getattr(model, "sparse", False):
+            model._become_sparse(space, SparseModel.from_arrays(space, _part(arrays, "sparse_")))
+        elif model.kernel is None:
             model._become_fitted(space, _part(arrays, "coef_"))
         else:
             made = Kernel(model.kernel, model.kernel_params, model.cache_size)

@@ -2,6 +2,7 @@
 
 import threading
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -29,6 +30,11 @@ from structsolve.problem import ask_oracle, ask_parts
 from structsolve.structure import ConePair
 from structsolve.testing import BrokenPromise, check_structure
 
+TREE = {"a": ["b", "c"], "c": ["d", "e"]}
+GRAPH = {"a": ["b", "c"], "b": ["d"], "c": ["d", "e"]}
+NETWORK = nx.DiGraph()
+NETWORK.add_nodes_from([("s", {"demand": -2}), ("t", {"demand": 2})])
+NETWORK.add_edges_from([("s", "u"), ("s", "v"), ("u", "v"), ("u", "t"), ("v", "t")], capacity=2)
 BACKENDS = ["lp", "ilp", "cvxpy:CLARABEL", "cvxpy:HIGHS", "cvxpy:SCIPY"]
 STRUCTURES = [
     ("chain", {}),
@@ -39,6 +45,15 @@ STRUCTURES = [
     ("mrf", {}),
     ("permutation", {}),
     ("permutation", {"kind": "matching"}),
+    ("tree", {}),
+    ("dag", {"hierarchy": TREE}),
+    ("dag", {"hierarchy": GRAPH}),
+    ("dag", {"hierarchy": TREE, "labels": "single-leaf"}),
+    ("dag", {"hierarchy": TREE, "labels": "leaf-union"}),
+    ("dag", {"hierarchy": GRAPH, "labels": "leaf-union"}),
+    ("dependency", {}),
+    ("dependency", {"projective": True, "single_root": False}),
+    ("flow", {"network": NETWORK}),
 ]
 
 
