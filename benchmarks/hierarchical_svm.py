@@ -2,8 +2,8 @@
 
 Two trees, with 1000 features each.  "balanced": a complete binary tree with 8 leaves; the vectors
 of its nodes and the examples are standard normal, an example belongs to the leaf of largest
-potential.  "unbalanced": examples on the sphere; a random hyperplane through the origin splits off a
-leaf, another one the rest, until there are 10 leaves.  60 % of the examples train while alpha is
+potential.  "unbalanced": examples on the sphere; a random hyperplane through the origin splits off
+a leaf, another one the rest, until there are 10 leaves.  60 % of the examples train while alpha is
 chosen by accuracy on 20 %; then both train, and the last 20 % test.  Each seed draws a new tree.
 
     python benchmarks/hierarchical_svm.py --seeds 5

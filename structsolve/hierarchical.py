@@ -45,8 +45,8 @@ class HierarchicalSVM(StructuredSVM):
     close : bool, default=False
         Add ancestors that labels of y lack; else they are refused.
     loss : str or object, default="auto"
-        What the ``"dag"`` structure knows, or a :class:`~structsolve.hierarchy.PathCost`. "auto" for
-        single leaves is "hamming" without normalization, and else ``sqrt(sum of a)`` over the
+        What the ``"dag"`` structure knows, or a :class:`~structsolve.hierarchy.PathCost`. "auto"
+        for single leaves is "hamming" without normalization, and else ``sqrt(sum of a)`` over the
         nodes that only one of two leaves has, where "learned" takes the weights of "rho:2"; for
         sets it is "hamming" without normalization and "leaf" otherwise.
     surrogate, solver, alpha, max_iter, tol, fit_intercept, penalize_intercept
