@@ -40,6 +40,7 @@ SCRIPTS = {
     "dependency": [],
     "projections_ocr": [],
     "max_min_oracle": [],
+    "large_hierarchy": [],
     "m4n_table": ["m4n.jsonl"],
 }
 PREFACE = """# Results
