@@ -40,6 +40,10 @@ SCRIPTS = {
     "dependency": [],
     "projections_ocr": [],
     "max_min_oracle": [],
+    "closure": [],
+    "hierarchical_svm": [],
+    "ecrm_hierarchies": [],
+    "flows": [],
     "large_hierarchy": [],
     "m4n_table": ["m4n.jsonl"],
 }

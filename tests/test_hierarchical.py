@@ -270,7 +270,7 @@ def test_search_warm_starts_paths_validation_and_kernels():
         ({"hierarchy": None}, "hierarchy is None"),
         ({"hierarchy": nx.DiGraph([("a", "b"), ("b", "a")])}, "cycle"),
     ],
-    ids=str,
+    ids=lambda given: given if isinstance(given, str) else "-".join(given),
 )
 def test_refusals(options, message):
     X, y = leaf_data(TREE)
