@@ -74,7 +74,7 @@ def risk_bound(
         surrogate=float(np.mean(surrogate)),
         training_loss=float(np.mean(losses)),
         stability=4 * max_loss * nu / (rho * n),
-        confidence=max_loss * (8 * nu / rho + 1) * np.sqrt(np.log(1 / delta) / (2 * n)),
+        confidence=float(max_loss * (8 * nu / rho + 1) * np.sqrt(np.log(1 / delta) / (2 * n))),
         rho=rho,
         delta=delta,
         kappa=kappa,

@@ -42,8 +42,9 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
     alphas : sequence of float, optional
         ``fit`` takes the one of least held-out loss; ``alpha`` is then not used.
     cv : int, optional
-        Folds that hold examples out, in their order (example i is in fold ``i % cv``). None leaves
-        out one at a time, which costs no further factorisation.
+        Folds that hold examples out, one after the other as those of scikit-learn's ``KFold``:
+        where rows are in an order (by class, by time) they show what another part of it would cost.
+        None leaves out one at a time, which costs no further factorisation.
     kernel : str, callable or None, default="rbf"
         Compares examples, as in :class:`~structsolve.StructuredSVM`; features of an example of
         several nodes are taken one after the other. None: the inner product of features, computed

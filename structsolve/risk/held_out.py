@@ -72,10 +72,10 @@ def joint_scores(
 def fold_smoothers(model: Any, gram: Any, folds: dict[int, Any]) -> list[Any]:
     """Return, fold by fold: what training on the rest gives, features of the fold, rest, fold."""
     if not folds:
-        fold = np.arange(model._targets.n) % model.cv
+        numbers = np.arange(model._targets.n)
         intercept = bool(model.fit_intercept)
-        for k in range(model.cv):
-            out, rest = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
+        for k, out in enumerate(np.array_split(numbers, model.cv)):
+            rest = np.setdiff1d(numbers, out)
             if gram is None:
                 Z = model._smoother.Z
                 folds[k] = FeatureSmoother(Z[rest], intercept), Z[out], rest, out
