@@ -52,9 +52,18 @@ class HierarchicalSVM(StructuredSVM):
         for single leaves is "hamming" without normalization, and else ``sqrt(sum of a)`` over the
         nodes that only one of two leaves has, where "learned" takes the weights of "rho:2"; for
         sets it is "hamming" without normalization and "leaf" otherwise.
-    surrogate, solver, oracle, alpha, max_iter, tol, fit_intercept, penalize_intercept
-        As of :class:`StructuredSVM`. With "learned" ``max_iter`` counts the passes of each
-        alternation, and ``tol`` is of the joint problem.
+    surrogate : str or object, default="margin"
+        As of :class:`StructuredSVM`, like all further ones that say no more.
+    solver : str or Solver, default="bcfw"
+        As there.
+    oracle : str or structsolve.lp.Backend, optional
+        As there.
+    alpha : float, default=1e-3
+        As there.
+    max_iter : int, default=100
+        Passes; with "learned" those of each alternation.
+    tol : float, default=1e-3
+        Relative gap; with "learned" that of the joint problem.
     max_alternations : int, default=50
         Times that learned weights are chosen anew.
     sparse : bool, default=False
@@ -62,10 +71,34 @@ class HierarchicalSVM(StructuredSVM):
         each of their pairs would not fit: one leaf per example of a tree, solver "sgd", surrogate
         "margin". Memory then follows the weights that training touches, ``coef_["node"]`` is a CSR
         matrix, and the model gives ``predict`` and ``score``.
-    kernel, kernel_params, cache_size, warm_start, early_stopping, validation_fraction, \
-n_iter_no_change, callbacks, checkpoint, n_jobs, random_state, verbose
-        As of :class:`StructuredSVM`. With "learned" there are no kernel, warm start, early stopping
-        and checkpoint.
+    fit_intercept : bool, default=True
+        As of :class:`StructuredSVM`.
+    penalize_intercept : bool, default=True
+        As there.
+    kernel : str, callable or None, default=None
+        As there; not with "learned".
+    kernel_params : dict, optional
+        As there.
+    cache_size : float, default=200
+        As there.
+    warm_start : bool, default=False
+        As there; not with "learned".
+    early_stopping : bool, default=False
+        As there; not with "learned".
+    validation_fraction : float, default=0.1
+        As there.
+    n_iter_no_change : int, default=5
+        As there.
+    callbacks : list of callable, optional
+        As there.
+    checkpoint : path, optional
+        As there; not with "learned".
+    n_jobs : int or None, default=1
+        As there.
+    random_state : int, RandomState or None, default=0
+        As there.
+    verbose : int, default=0
+        As there.
 
     Attributes
     ----------

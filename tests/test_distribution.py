@@ -113,9 +113,9 @@ def test_refusals():
         model.sample(X, random_state="a")
     with pytest.raises(ValueError, match="no plugin gives the projection 'flat'"):
         model.predict_marginals(X, projection="flat")
-    edges = np.array([[0, 1]])
-    graphs = [(np.ones((2, 1)), edges), (np.zeros((2, 1)), edges)]
-    other = StructuredSVM("mrf", max_iter=2).fit(graphs, [[0, 1], [1, 1]])
+    edges = np.array([[0, 1], [1, 2], [2, 0]])
+    graphs = [(np.ones((3, 1)), edges), (np.zeros((3, 1)), edges)]
+    other = StructuredSVM("mrf", max_iter=2).fit(graphs, [[0, 1, 0], [1, 1, 1]])
     with pytest.raises(ValueError, match="projection 'entropy' of structure 'mrf'"):
         other.sample(graphs)
     assert len(other.predict_marginals(graphs, projection="euclidean")) == 2
