@@ -410,7 +410,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     def _warm_weights(self, space: Any) -> np.ndarray | None:
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
-        if self.kernel is not None or isinstance(self._w, KernelModel):
+        if self.kernel is not None or not isinstance(self._w, np.ndarray):
             return None
         same = (
             space.layout.dim == self.space_.layout.dim

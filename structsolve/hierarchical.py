@@ -257,6 +257,8 @@ class HierarchicalSVM(SparseFitting):
     def _problem(
         self, space: Any, examples: Any, kernel: Kernel | None, dense: bool, gram: bool = True
     ) -> Problem:
+        if self.sparse:
+            raise ValueError("sparse=True needs all examples at once; use fit")
         if parse(self.normalization)[0] == "learned":
             raise ValueError("normalization='learned' needs all examples at once; use fit")
         found = node_weights(hierarchy_of(space), self.normalization, self.directional, self.slack)
@@ -371,16 +373,18 @@ class HierarchicalSVM(SparseFitting):
     def saved_params(self) -> dict[str, Any]:
         """Return the parameters in forms that model files hold."""
         params = self.get_params(deep=False)
-        if hasattr(self.hierarchy, "successors"):
-            graph = self.hierarchy
-            params["hierarchy"] = {node: list(graph.successors(node)) for node in graph}
+        params["hierarchy"] = self.space_.structure.saved_params()["hierarchy"]
         return params
 
 
 def _kind_of(y: Any) -> str:
     """Return what "auto" takes y for."""
-    if hasattr(y, "ndim"):
-        flat = y.ndim == 1 and not (len(y) and isinstance(np.asarray(y, dtype=object)[0], list))
-    else:
-        flat = all(isinstance(entry, (str, bytes, int, np.integer)) for entry in y)
-    return "single-leaf" if flat else "leaf-union"
+    if getattr(y, "ndim", 1) != 1:
+        return "leaf-union"
+    if y is None or isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
+        return "single-leaf"  # refused by name there
+    values = y.to_numpy() if hasattr(y, "iloc") else y
+    if isinstance(values, np.ndarray) and values.dtype.kind != "O":
+        return "single-leaf"
+    sets = any(not isinstance(e, (str, bytes)) and hasattr(e, "__iter__") for e in values)
+    return "leaf-union" if sets else "single-leaf"

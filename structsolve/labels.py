@@ -56,7 +56,13 @@ def _as_labels(y: Any, where: str) -> np.ndarray:
         if types <= {str, np.str_}:
             return y.astype(str)
         if types <= {int, bool, np.int64, np.int32}:
-            return y.astype(np.int64)
+            try:
+                return y.astype(np.int64)
+            except OverflowError:
+                big = max(y.tolist(), key=abs)
+                raise ValueError(
+                    f"{where}: the label {big} is no 64-bit integer; use strings"
+                ) from None
         names = sorted(t.__name__ for t in types)
         raise ValueError(
             f"{where}: Unknown label type: labels of types {names}; expected all strings or all "

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import container, registry
+from .hierarchy.path_cost import PathCost
 from .hierarchy.sparse_model import SparseModel
 from .kernel import Kernel
 from .kernel_model import KernelModel
@@ -17,14 +18,14 @@ from .losses import ClassWeights, CostMatrix
 from .params import Params
 
 _KINDS = ("structures", "surrogates", "solvers")
-_LOSSES = {"CostMatrix": CostMatrix, "ClassWeights": ClassWeights}
+_LOSSES = {"CostMatrix": CostMatrix, "ClassWeights": ClassWeights, "PathCost": PathCost}
 # What a loaded model can do without.
 _TRANSIENT = ("callbacks", "checkpoint", "verbose")
 
 
 def _plain(value: Any, name: str) -> Any:
     """Return a parameter as JSON-able values."""
-    if isinstance(value, (CostMatrix, ClassWeights)):
+    if isinstance(value, (CostMatrix, ClassWeights, PathCost)):
         params = {k: _plain(v, k) for k, v in value.get_params(deep=False).items()}
         return {"__loss__": type(value).__name__, "params": params}
     if isinstance(value, Params) and hasattr(value, "name"):
@@ -205,7 +206,7 @@ def load(path: str | os.PathLike[str], kernel: Any = None) -> Any:
         model = kind(kernel=function, **{k: _revive(v) for k, v in params.items()})
         structure = _revive(meta["structure"])
         space = structure.space_from_state(meta["space"], _part(arrays, "space_"))
-        if getattr(model, "sparse", False):
+        if any(k.startswith("sparse_") for k in arrays):
             model._become_sparse(space, SparseModel.from_arrays(space, _part(arrays, "sparse_")))
         elif model.kernel is None:
             model._become_fitted(space, _part(arrays, "coef_"))

@@ -578,3 +578,19 @@ def test_operators_keep_to_their_memory(projective, single):
             arrays = [g.memory for g in (*out, work)]
             getattr(_calls, name)(operator, 0, theta.memory, *others, *arrays)
             assert not any(g.damage() for g in (theta, *out, work)), (name, n)
+
+
+def test_features_in_any_sparse_format_and_features_that_are_none():
+    from scipy import sparse
+
+    table = sparse.coo_matrix(np.eye(2))
+    arcs = Arcs(table, 2, heads=[1, 0], modifiers=[2, 1])
+    assert StructuredSVM("dependency").fit(arcs, [[0, 1]]).predict(arcs)[0].tolist() == [0, 1]
+    with pytest.raises(ValueError, match="found 0 features of an arc"):
+        StructuredSVM("dependency").fit([np.zeros((3, 2, 0))], [[0, 1]])
+    for X in (Arcs, lambda x, n: [x.reshape(3, 2, -1)]):
+        with pytest.raises(ValueError, match="Complex data not supported"):
+            X = X(np.ones((6, 1) if X is not Arcs else (4, 1)) * 1j, 2)
+            StructuredSVM("dependency").fit(X, [[0, 1]])
+    with pytest.raises(ValueError, match="no 64-bit integer"):
+        StructuredSVM("dependency").fit([np.ones((3, 2, 1))], [[0, 2**70]])

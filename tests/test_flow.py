@@ -333,3 +333,34 @@ def test_what_cannot_be_is_refused():
         part = good.copy()
         part.add_edge("s", "a", capacity=0.25)
         StructuredSVM(FlowStructure(part)).fit([[0.0]], [[0, 0, 1, 0, 0, 0]])
+
+
+def diamond(demand):
+    graph = nx.DiGraph()
+    graph.add_nodes_from([("s", {"demand": -demand}), ("t", {"demand": demand})])
+    graph.add_edges_from([("s", "a"), ("s", "b"), ("a", "t"), ("b", "t")])
+    return graph
+
+
+@pytest.mark.parametrize("demand", [1e-6, 1.0, 1e9])
+def test_flows_in_any_unit(demand):
+    X, Y = [[0.0], [1.0]], demand * np.array([[1.0, 0, 1, 0], [0, 1, 0, 1]])
+    model = ConditionalRiskMinimizer(
+        FlowStructure(diamond(demand)), loss="squared", kernel="linear", alpha=1e-3
+    ).fit(X, Y)
+    found = model.predict([[2.0], [-3.0]])
+    assert found == pytest.approx(
+        demand * np.array([[0, 1, 0, 1], [1, 0, 1, 0]]), abs=1e-6 * demand
+    )
+    with pytest.raises(ValueError, match="example 0"):
+        model.fit(X, Y + 0.5 * demand)
+
+
+def test_capacities_that_do_not_fit_32_bits_together_are_refused():
+    graph = nx.DiGraph([("s", "a"), ("a", "t")])
+    graph.add_nodes_from([("s", {"demand": -1}), ("t", {"demand": 1})])
+    for v in "bcd":
+        graph.add_edge("a", v, capacity=10**9)
+        graph.add_edge(v, "a", capacity=10**9)
+    with pytest.raises(ValueError, match="node 'a': its arcs can carry"):
+        StructuredSVM(FlowStructure(graph)).fit([[0.0]], [[1, 1, 0, 0, 0, 0, 0, 0]])

@@ -12,7 +12,8 @@ from test_hierarchy_weights import brute_paths
 
 import structsolve
 from structsolve import HierarchicalSVM
-from structsolve.hierarchy import Hierarchy, node_weights
+from structsolve.hierarchy import Hierarchy, PathCost, node_weights
+from structsolve.plugins.dag import Hierarchy as Labels
 
 TREE = nx.DiGraph([("r", "a"), ("r", "b"), ("b", "c"), ("b", "d"), ("d", "e"), ("d", "f")])
 GRAPH = nx.DiGraph([("r", "a"), ("r", "b"), ("s", "b"), ("s", "c"), ("b", "d"), ("b", "e")])
@@ -286,3 +287,37 @@ def test_more_refusals():
         HierarchicalSVM(TREE, normalization="learned", solver="sgd").partial_fit(X, y)
     with pytest.raises(ValueError, match="validation is given"):
         HierarchicalSVM(TREE, normalization="learned").fit(X, y, validation=(X, y))
+
+
+def test_saved_with_any_form_of_hierarchy_and_a_loss_of_paths(tmp_path):
+    graph = nx.DiGraph([("root", "a"), ("root", "b")])
+    X, y = np.eye(2), ["a", "b"]
+    for number, hierarchy in enumerate((graph, {"root": {"a": 1, "b": 2}.keys()}, Labels(graph))):
+        model = HierarchicalSVM(hierarchy, loss=PathCost([0.5, 0.5, 0.5])).fit(X, y)
+        model.save(tmp_path / f"{number}")
+        assert structsolve.load(tmp_path / f"{number}").predict(X).tolist() == y
+
+
+def test_allowed_leaves():
+    graph = nx.DiGraph([("root", "a"), ("root", "b")])
+    model = HierarchicalSVM(graph).fit(np.eye(2), ["a", "b"])
+    assert model.predict(np.eye(2), allowed=[["b"], None]).tolist() == ["b", "b"]
+    best = model.predict_kbest(np.eye(2), 2, allowed=[["a"], ["a", "b"]])
+    assert [len(row) for row in best] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "y, message",
+    [(None, "y"), (5, "y"), ([1.5, 2.0], "y|label"), ([["root", "a"], None], "y|label")],
+)
+def test_labels_that_are_none_are_refused(y, message):
+    graph = nx.DiGraph([("root", "a"), ("root", "b")])
+    with pytest.raises(ValueError, match=message):
+        HierarchicalSVM(graph).fit(np.eye(2), y)
+
+
+def test_sets_in_an_array_of_objects_are_sets():
+    graph = nx.DiGraph([("root", "a"), ("root", "b")])
+    y = np.empty(2, dtype=object)
+    y[:] = [("root", "a"), ("root", "a", "b")]
+    assert HierarchicalSVM(graph).fit(np.eye(2), y).predict(np.eye(2)).shape == (2, 3)

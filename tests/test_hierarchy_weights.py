@@ -290,3 +290,12 @@ def test_bad_arguments_are_refused():
     dag = Hierarchy(3, [[0, 2], [1, 2], [0, 1]])
     assert node_weights(dag, "rho:2", slack=1).values.sum() == pytest.approx(1, abs=1e-6)
     assert NodeWeights.of([0.0, 1.0]).sqrt.tolist() == [0.0, 1.0]
+
+
+def test_learned_weights_of_vectors_that_all_but_vanish():
+    tree = Hierarchy(3, [[0, 1], [0, 2]])
+    for small in (1e-10, 1e-30, 1e-34, 1e-60):
+        squares = np.array([1.0, small, small])
+        alpha = shared_weights(tree, squares)
+        assert alpha[1:] == pytest.approx(np.sqrt(2 * small) / (1 + np.sqrt(2 * small)))
+        assert penalty(squares, alpha) == pytest.approx((1 + np.sqrt(2 * small)) ** 2)

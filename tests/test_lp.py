@@ -460,3 +460,34 @@ def test_a_hook_that_returns_something_else_is_named():
 def test_polytopes_is_abstract():
     with pytest.raises(NotImplementedError, match="does not implement build"):
         Polytopes().build(0)
+
+
+@pytest.mark.parametrize("solver", ["SCS", "OSQP", "HIGHS", "CLARABEL"])
+def test_what_was_solved_before_does_not_change_an_answer(solver):
+    A = sparse.kron(sparse.eye(3), np.ones((1, 3)), format="csr")
+    polytope = Polytope(A, np.ones(3), np.ones(3), np.arange(9), lambda x: x)
+    tied, other = np.zeros(9), np.random.default_rng(0).normal(size=9)
+    alone = Cvxpy(solver).program(polytope).solve(tied).x
+    program = Cvxpy(solver).program(polytope)
+    program.solve(other)
+    assert np.array_equal(program.solve(tied).x, alone)
+
+
+def test_another_user_of_highs_in_the_same_thread():
+    highspy = pytest.importorskip("highspy")
+    found = []
+
+    def work():
+        own = highspy.Highs()
+        own.setOptionValue("output_flag", False)
+        own.setOptionValue("threads", 2)
+        own.addVar(0, 1)
+        own.run()
+        one = np.ones(1)
+        simplex = Polytope(sparse.csr_matrix(np.ones((1, 2))), one, one, np.arange(2), None)
+        found.append(Highs().program(simplex).solve(np.array([1.0, 2.0])).x.tolist())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [[0.0, 1.0]]

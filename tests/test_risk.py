@@ -399,3 +399,32 @@ def test_threads_and_chunks_change_nothing(monkeypatch):
     monkeypatch.setattr(targets, "CHUNK_BYTES", 8 * 40 * 7)
     found = model.set_params(n_jobs=3).predict_with_risk(X)
     assert (found[0] == expected).all() and np.allclose(found[1], risks)
+
+
+def test_damaged_files_are_refused(tmp_path):
+    from structsolve import container
+
+    model = ConditionalRiskMinimizer("multiclass").fit(np.eye(4), [0, 1, 2, 1])
+    model.save(tmp_path / "m")
+    meta, arrays = container.read(tmp_path / "m", "model")
+    for name, value in (
+        ("targets_labels", np.array([0, 1, 7_000_000, 1], np.int32)),
+        ("targets_labels", np.array([0, 1, -1, 1], np.int32)),
+        ("targets_labels", np.array([0, 1, 2], np.int32)),
+        ("targets_label_offsets", np.array([0, 1, 2, 3, 9])),
+        ("targets_offsets", np.array([0, 2, 1, 3, 4])),
+    ):
+        assert name in arrays
+        container.write(tmp_path / "n", "model", meta, {**arrays, name: value})
+        with pytest.raises(ValueError, match="cannot be loaded|labels|offsets|label"):
+            structsolve.load(tmp_path / "n")
+
+
+def test_joint_kernel_of_single_leaves():
+    from structsolve.plugins.dag import DagStructure
+
+    tree = nx.DiGraph([("r", "a"), ("r", "b")])
+    structure = DagStructure(tree, labels="single-leaf")
+    model = ConditionalRiskMinimizer(structure, joint_kernel=tree, alpha=1e-3)
+    y = ["a", "b", "a", "b"]
+    assert model.fit(np.diag([3.0, -3, 3, -3]) + np.eye(4), y).predict(np.eye(4)).shape == (4,)

@@ -190,6 +190,41 @@ def test_other_answers_are_refused(problem):
         model.predict(X, allowed=[None] * 300)
 
 
+def test_numbers_that_are_none_are_refused(problem):
+    tree, X, y = problem
+    model = HierarchicalSVM(tree, sparse=True, solver="sgd", max_iter=1).fit(X, y)
+    bad = X.copy()
+    bad[7, 2] = np.nan
+    for call in (lambda: clone(model).fit(bad, y), lambda: model.predict(bad)):
+        with pytest.raises(ValueError, match="example 7"):
+            call()
+    with pytest.raises(ValueError, match="example 7"):
+        model.score(sparse.csr_matrix(bad), y)
+
+
+def test_other_ways_to_fit(problem, tmp_path):
+    tree, X, y = problem
+    model = HierarchicalSVM(tree, sparse=True, solver="sgd", max_iter=1).fit(X, y)
+    with pytest.raises(ValueError, match="needs all examples at once"):
+        model.partial_fit(X, y)
+    model.set_params(sparse=False).save(tmp_path / "m.structsolve")
+    assert (
+        structsolve.load(tmp_path / "m.structsolve").predict(X).tolist()
+        == model.predict(X).tolist()
+    )
+    model.set_params(warm_start=True, solver="bcfw", max_iter=5).fit(X, y)
+    assert isinstance(model.coef_["node"], np.ndarray)
+
+
+def test_every_callback_is_called_and_true_alone_ends_training(problem):
+    tree, X, y = problem
+    seen = []
+    calls = [lambda record: 1, lambda record: True, lambda record: seen.append(record["pass"])]
+    model = HierarchicalSVM(tree, sparse=True, solver="sgd", max_iter=1, callbacks=calls).fit(X, y)
+    assert seen == [1] and model.stop_reason_ == "callback"
+    assert model.set_params(callbacks=calls[:1], max_iter=2).fit(X, y).stop_reason_ == "max_iter"
+
+
 def test_native_entry_points_check_what_they_are_given():
     one, up = np.ones(3), np.array([-1, 0, 0])
     for given, message in (

@@ -473,3 +473,16 @@ def test_a_model_predicts_from_its_file_with_constraints(tmp_path):
     found = model.predict(X, forbidden=[("a", "a"), ("b", "b"), ("c", "c")])
     for (_, parents), y in zip(X, found):
         assert all(y[p] != y[v] for v, p in enumerate(parents) if p >= 0)
+
+
+def test_edge_features_in_any_sparse_format():
+    from scipy import sparse
+
+    rows = np.array([[1.0, 0.0], [0.0, 2.0]])
+    tables = [rows, sparse.coo_matrix(rows), sparse.csr_matrix(rows)]
+    fits = [
+        StructuredSVM("tree", alpha=0.1).fit([(np.ones((3, 1)), [[1, 2], [0, 1]], t)], [[0, 1, 0]])
+        for t in tables
+    ]
+    for model in fits[1:]:
+        assert all(model.coef_[k] == pytest.approx(fits[0].coef_[k]) for k in model.coef_)

@@ -165,6 +165,8 @@ def as_mapping(given: Any) -> Any:
             name: given.nodes[given.children(v)].tolist()
             for v, name in enumerate(given.nodes.tolist())
         }
+    if isinstance(given, Mapping):
+        return {node: list(children) for node, children in given.items()}
     return given
 
 

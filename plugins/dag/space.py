@@ -241,7 +241,8 @@ class DagSpace(Space):
         mask = np.zeros((examples.n, len(self.hierarchy)))
         for i, names in enumerate(allowed):
             if names is not None:
-                mask[i] = -np.inf
+                # A single leaf brings its ancestors along: only leaves can be barred.
+                mask[i, self.hierarchy.leaves if self.single else slice(None)] = -np.inf
                 mask[i, [_column(name, i, self.hierarchy) for name in names]] = 0
         return {"node": mask}
 

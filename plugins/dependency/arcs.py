@@ -43,8 +43,12 @@ class Arcs:
         if words.ndim != 1 or words.dtype.kind not in "iu" or not words.size or words.min() < 1:
             raise ValueError(f"n_words is {n_words!r}, expected numbers of words of at least 1")
         words = words.astype(np.int64)
-        if not packing.is_sparse(features):
+        if packing.is_sparse(features):
+            features = features.tocsr()
+        else:
             features = np.asarray(features)
+            if features.dtype.kind == "c":
+                raise ValueError("features: Complex data not supported, expected real features")
             if features.ndim != 2:
                 raise ValueError(
                     f"features has {features.ndim} dimensions, expected one row for each arc"
@@ -194,6 +198,8 @@ def _of_table(table: Any, i: int) -> Arcs:
     """Return the arcs of a table [head, modifier - 1] of features, without those of only NaN."""
     try:
         table = np.asarray(table)
+        if table.dtype.kind == "c":
+            raise ValueError("Complex data not supported")
         table = table if table.dtype in (np.float32, np.float64) else table.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"X, example {i}: not an array of numbers ({error})") from None
@@ -202,6 +208,8 @@ def _of_table(table: Any, i: int) -> Arcs:
             f"X, example {i}: found shape {table.shape}, expected (n + 1, n, n_features): a row "
             "for the root and for each word as head, a column for each word as modifier; or Arcs"
         )
+    if table.shape[2] < 1:
+        raise ValueError(f"X, example {i}: found 0 features of an arc, expected some")
     n = table.shape[1]
     modifiers, heads = np.nonzero(~np.eye(n + 1, dtype=bool)[1:])
     rows = table[heads, modifiers]

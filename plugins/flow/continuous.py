@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from structsolve.examples import Examples
 
@@ -114,6 +116,12 @@ class FlowTargets:
             starts,
             n_jobs=n_jobs,
         )
+        if (cycles < 0).any():
+            warnings.warn(
+                f"{int((cycles < 0).sum())} flows of least absolute loss have not converged",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return np.clip(flows, 0, self.network.upper)
 
     def _find_kinks(self) -> tuple[np.ndarray, ...]:
@@ -149,12 +157,12 @@ def project(network: Network, points: np.ndarray) -> np.ndarray:
 
     m, found = network.m, np.clip(points, 0, network.upper)
     # What is a flow already stays.
-    N = network.incidence()
-    slack = ROUNDING * (1 + network.total)
-    inside = (np.abs(found - points) <= slack).all(axis=1)
-    inside &= (np.abs(points @ N.T - network.demand) <= 1e3 * slack).all(axis=1)
+    N, unit = network.incidence(), network.unit
+    inside = (np.abs(found - points) <= ROUNDING * unit).all(axis=1)
+    inside &= (np.abs(points @ N.T - network.demand) <= 1e3 * ROUNDING * unit).all(axis=1)
     A = csc_matrix(vstack([N, -eye(m), eye(m)]))
-    b = np.concatenate([network.demand, np.zeros(m), network.upper])
+    # In units of what is sent: the solver's tolerances are absolute.
+    b = np.concatenate([network.demand, np.zeros(m), network.upper]) / unit
     cones = [clarabel.ZeroConeT(network.n), clarabel.NonnegativeConeT(2 * m)]
     settings = clarabel.DefaultSettings()
     settings.verbose = False
@@ -162,7 +170,7 @@ def project(network: Network, points: np.ndarray) -> np.ndarray:
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-9
     solver: Any = None
     for t in np.flatnonzero(~inside):
-        q = -points[t]
+        q = -points[t] / unit
         if solver is None:
             solver = clarabel.DefaultSolver(csc_matrix(eye(m)), q, A, b, cones, settings)
         else:
@@ -170,5 +178,5 @@ def project(network: Network, points: np.ndarray) -> np.ndarray:
         answer = solver.solve()
         if "Solved" not in str(answer.status):
             raise RuntimeError(f"example {t}: the projection on the flows ended: {answer.status}")
-        found[t] = np.clip(answer.x, 0, network.upper)
+        found[t] = np.clip(unit * np.asarray(answer.x), 0, network.upper)
     return found

@@ -65,6 +65,11 @@ class Network:
         u, v = self.arcs[a]
         return f"{u!r} -> {v!r}"
 
+    @property
+    def unit(self) -> float:
+        """What is sent, or else the largest capacity: tolerances are shares of it."""
+        return self.total or float(self.upper.max(initial=0)) or 1.0
+
     def incidence(self) -> Any:
         """Return the sparse matrix N of ``N y = demand``."""
         from scipy.sparse import csr_matrix
@@ -87,7 +92,7 @@ class Network:
                 f"{self.m}): one flow per row of X and arc"
             )
         flows = flows.astype(np.float64)
-        slack = TOLERANCE * (1 + self.total)
+        slack = TOLERANCE * self.unit
         with np.errstate(invalid="ignore"):
             wrong = ~((flows >= -slack) & (flows <= self.upper + slack))
         if wrong.any():
@@ -118,6 +123,14 @@ class Network:
                     "labels are whole flows (ConditionalRiskMinimizer with loss 'absolute' or "
                     "'squared' takes any)"
                 )
+        # The oracle counts what passes a node in 32 bits.
+        through = np.bincount(self.ends.ravel(), np.repeat(self.upper, 2), self.n)
+        wide = np.flatnonzero(through + np.abs(self.demand) > MOST)
+        if wide.size:
+            raise ValueError(
+                f"node {self.nodes[wide[0]]!r}: its arcs can carry {through[wide[0]]:g} together, "
+                f"expected at most {MOST}: give arcs on cycles smaller capacities"
+            )
         return self
 
     def check_unit(self, loss: str) -> None:

@@ -234,6 +234,5 @@ def _edge_rows(
         return np.zeros((0, n_columns))
     if (np.diff(children) > 0).all():
         return rows
-    if not packing.is_sparse(rows):
-        rows = np.asarray(rows)
+    rows = rows.tocsr() if packing.is_sparse(rows) else np.asarray(rows)
     return rows[np.argsort(children)]

@@ -71,14 +71,15 @@ def _tree(hierarchy: Hierarchy, norms: np.ndarray) -> np.ndarray:
         total[level] = norms[level] + np.sqrt(below[level])
         inner = level[parent[level] >= 0]
         np.add.at(below, parent[inner], total[inner] ** 2)
-    share = np.ones(hierarchy.n_nodes)
+    share, rest = np.ones(hierarchy.n_nodes), np.zeros(hierarchy.n_nodes)
     some = total > 0
     share[some] = norms[some] / total[some]
+    rest[some] = np.sqrt(below[some]) / total[some]  # 1 - share, where that would round to 0
     alpha, left = share.copy(), np.ones(hierarchy.n_nodes)
     for level in hierarchy.levels:
         inner = level[parent[level] >= 0]
         above = parent[inner]
-        left[inner] = left[above] * (1 - share[above])
+        left[inner] = left[above] * rest[above]
         alpha[level] = left[level] * share[level]
     return alpha
 

@@ -8,6 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimator import StructuredSVM
+from ..examples import Examples
+from ..packing import refuse_infinite
 from ..parallel import effective_jobs
 from .path_cost import hierarchy_of
 from .sparse_model import SparseModel, packed_bytes, train
@@ -29,10 +31,17 @@ class SparseFitting(StructuredSVM):
         if not space.single or not space.hierarchy.forest:
             found = "a node with several parents" if space.single else "label sets"
             raise ValueError(f"sparse=True: found {found}, expected one leaf per example of a tree")
-        examples = space.pack(X, y, sample_weight)
+        examples = _finite(space.pack(X, y, sample_weight))
         weights = node_weights(
             hierarchy_of(space), self.normalization, self.directional, self.slack
         )
+        stopped: list[bool] = []
+
+        def after(record: dict[str, Any]) -> bool:
+            answers = [call(dict(record)) for call in self.callbacks or ()]
+            stopped.extend(answer for answer in answers if answer is True)
+            return bool(stopped)
+
         ones, plain = np.ones(len(space.hierarchy)), self.normalization == "none"
         model, history = train(
             space.hierarchy,
@@ -46,13 +55,13 @@ class SparseFitting(StructuredSVM):
             intercept=bool(self.fit_intercept),
             rng=self._generator(),
             sample_weight=examples.sample_weight,
-            after=lambda record: any(call(record) for call in self.callbacks or ()),
+            after=after,
         )
         self.log_node_weights_ = weights.log
         self.memory_ = {"examples": packed_bytes(examples.nodes), "weights": history[-1]["bytes"]}
         self._become_sparse(space, model)
         self.history_, self.n_iter_ = history, len(history)
-        self.stop_reason_ = "max_iter" if len(history) == self.max_iter else "callback"
+        self.stop_reason_ = "callback" if stopped else "max_iter"
         self.metadata_: dict[str, Any] = getattr(self, "metadata_", {})
         self._remember_names(X)
         return self
@@ -94,7 +103,7 @@ class SparseFitting(StructuredSVM):
         )
 
     def _become_sparse(self, space: Any, model: SparseModel) -> None:
-        self.space_, self._w = space, model
+        self.space_, self._w, self._run = space, model, None
         self.coef_, self.classes_ = model.coef, space.classes_
         self.n_features_in_ = space.layout.n_features
 
@@ -106,7 +115,7 @@ class SparseFitting(StructuredSVM):
             raise ValueError(
                 "sparse=True predicts without constraints; leave out allowed, forbidden"
             )
-        examples = self.space_.pack(X)
+        examples = _finite(self.space_.pack(X))
         labels, _ = self._w.predict(examples.nodes, effective_jobs(self.n_jobs))
         return self.space_.unpack(labels, examples)
 
@@ -115,7 +124,7 @@ class SparseFitting(StructuredSVM):
     def _score(self, space: Any, w: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         if not isinstance(w, SparseModel):
             return super()._score(space, w, X, y, sample_weight)
-        examples = space.pack(X, y, sample_weight, unseen="extra")
+        examples = _finite(space.pack(X, y, sample_weight, unseen="extra"))
         labels, _ = w.predict(examples.nodes, effective_jobs(self.n_jobs))
         return float(np.average(labels == examples.labels, weights=examples.sample_weight))
 
@@ -123,3 +132,11 @@ class SparseFitting(StructuredSVM):
         if isinstance(w, SparseModel):
             raise ValueError("a model with sparse=True gives predict and score alone")
         return super()._bind(space, w, examples, dense)
+
+
+def _finite(examples: Examples) -> Examples:
+    """Return the examples; ValueError names the first one with NaN or infinity."""
+    X = examples.nodes
+    if not np.isfinite(X.data if hasattr(X, "tocsr") else X).all():
+        refuse_infinite(X, examples.offsets)
+    return examples

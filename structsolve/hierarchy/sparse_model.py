@@ -150,6 +150,7 @@ def train(
         tree.run(X.indptr, X.indices, X.data, labels, rng.permutation(X.shape[0]), alpha, weight)
         history.append(
             {
+                "pass": len(history) + 1,
                 "primal": None,
                 "dual": None,
                 "gap": None,

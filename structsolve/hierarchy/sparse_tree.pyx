@@ -103,6 +103,7 @@ cdef class SparseTree:
 
     def __init__(self, parent, scale, cost, loss, Py_ssize_t n_features):
         cdef Py_ssize_t v
+        self._free()
         if loss not in LOSSES:
             raise ValueError(f"loss is {loss!r}, expected one of {list(LOSSES)}")
         if n_features < 1:
@@ -133,7 +134,6 @@ cdef class SparseTree:
         self.theta, self.total, self.meet = np.zeros(M), np.zeros(M), np.zeros(M)
         self.marked = np.zeros(M, dtype=np.uint8)
         self.touched, self.changed = np.zeros(M, np.int32), np.zeros(M, np.int32)
-        self._free()
         self.entries = <Entries*>calloc(n_features, sizeof(Entries))
         if self.entries == NULL:
             raise MemoryError(f"no memory for the weights of {n_features} features")

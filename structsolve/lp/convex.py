@@ -50,6 +50,8 @@ class CvxpyProgram(Program):
     def solve(
         self, c: np.ndarray, upper: Any = None, start: Any = None, sides: Any = None
     ) -> Answer | None:
+        import cvxpy as cp
+
         problem = self.plain
         if sides:
             problem = self.coned
@@ -57,7 +59,13 @@ class CvxpyProgram(Program):
             self.least.value = np.array([least for _, least in sides])
         self.cost.value = c
         self.top.value = self.polytope.upper if upper is None else upper
-        problem.solve(solver=self.solver)
+        try:
+            # Warm, the answer would depend on which programs a thread solved before.
+            problem.solve(solver=self.solver, warm_start=False)
+        except cp.error.SolverError as error:
+            raise ValueError(
+                f"{self.solver} gave up on a program of {len(c)} variables: {error}"
+            ) from error
         if problem.status in ("infeasible", "infeasible_inaccurate"):
             return None
         if self.x.value is None:

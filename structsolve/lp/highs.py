@@ -83,7 +83,10 @@ class HighsProgram(Program):
     def _run(self) -> bool:
         status = self.kinds.HighsModelStatus
         for _ in range(2):
-            self.highs.run()
+            if self.highs.run() == self.kinds.HighsStatus.kError:
+                # Another program of this thread began with a number of threads of its own.
+                self.highs.setOptionValue("threads", 0)
+                self.highs.run()
             found = self.highs.getModelStatus()
             if found in (status.kInfeasible, status.kUnboundedOrInfeasible):
                 return False

@@ -373,7 +373,10 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
                 f"joint_kernel: structure {self.space_.structure.name!r} has no single node of "
                 "parts per example, which a joint kernel is about"
             )
+        # Single leaves name classes, but score nodes.
+        hierarchy = getattr(self.space_, "hierarchy", None)
         names = getattr(self.space_, "classes_", np.arange(block.shape[-1]))
+        names = names if hierarchy is None else hierarchy.nodes
         B = check_joint(self.joint_kernel, names, int(np.prod(block.shape)))
         return JointSmoother(smoother, B)
 

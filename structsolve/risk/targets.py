@@ -45,6 +45,8 @@ class PartTargets:
         self.size = space.layout.theta_size(*self.sizes)
         parts = ask_parts(space, examples)
         data, indices, indptr = encoded(parts, examples, self.size)
+        if indices.size and (indices.min() < 0 or indices.max() >= self.size):
+            raise ValueError("a label has parts beyond those of the structure")
         self.mu = csr_matrix((data, indices, indptr), shape=(examples.n, self.size))
 
     @classmethod
@@ -149,6 +151,7 @@ class PartTargets:
         cls, space: Any, loss: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray]
     ) -> PartTargets:
         """Rebuild targets from :meth:`state`."""
+        check_state(arrays)
         topology = dict(meta)
         for name, value in arrays.items():
             if name.startswith("topology_"):
@@ -163,7 +166,28 @@ class PartTargets:
             np.ones(len(arrays["offsets"]) - 1),
             topology,
         )
+        # The states of labels index tables: a damaged file must not.
+        parts: Any = ask_parts(space, examples)
+        for i in range(examples.n if hasattr(parts, "limits") else 0):
+            states = parts.limits(i)[2]
+            if states is not None and (examples.label(i) >= np.asarray(states)).any():
+                raise ValueError(f"example {i}: found a label beyond those of the structure")
         return cls(space, examples, loss)
+
+
+def check_state(arrays: dict[str, np.ndarray]) -> None:
+    """Refuse labels and offsets of a file that do not fit each other."""
+    for name in ("offsets", "label_offsets", "edge_offsets"):
+        given = arrays.get(name)
+        if given is not None and (
+            given.ndim != 1 or not len(given) or given[0] != 0 or (np.diff(given) < 0).any()
+        ):
+            raise ValueError(f"its {name} are no offsets")
+    labels, ends = arrays["labels"], arrays["label_offsets"]
+    if labels.dtype != np.int32 or labels.shape != (int(ends[-1]),):
+        raise ValueError("its labels do not fit their offsets")
+    if len(ends) != len(arrays["offsets"]) or (labels < 0).any():
+        raise ValueError("its labels do not fit their offsets")
 
 
 def shape_of(examples: Examples) -> tuple[int, int]:

@@ -103,6 +103,7 @@ def _check_labels(case: Case, what: str, i: int, polytope: Any) -> None:
         )
         if answer.x is None:
             case.fail(what, "holds every label", i, f"no point with the parts of {label}", "one")
-        found = np.asarray(polytope.decode(np.round(answer.x)))
+        point = np.where(polytope.integer, np.round(answer.x), answer.x)
+        found = np.asarray(polytope.decode(point))
         if not np.array_equal(found, label):
             case.fail(f"{what}: decode", "gives the label of an integral point", i, found, label)
