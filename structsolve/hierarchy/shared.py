@@ -36,7 +36,7 @@ def shared_weights(hierarchy: Any, squares: Any) -> np.ndarray:
     --------
     >>> import networkx as nx
     >>> tree = nx.DiGraph([("root", "a"), ("root", "b")])
-    >>> shared_weights(tree, [2.0, 1.0, 1.0]).tolist()
+    >>> shared_weights(tree, [2.0, 1.0, 1.0]).round(6).tolist()
     [0.5, 0.5, 0.5]
     """
     hierarchy = Hierarchy.of(hierarchy)
