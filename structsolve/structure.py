@@ -232,3 +232,40 @@ class NodeSpace(Space):
                     mask[row, picked] = 0
                 row += 1
         return mask
+
+    def transition_masks(
+        self, examples: Examples, allowed: Any, forbidden: Any, pair: str
+    ) -> dict[str, Any]:
+        """Masks of nodes, and of one ``"transition"`` table that all edges share.
+
+        Parameters
+        ----------
+        examples : Examples
+        allowed : list, optional
+            As for :meth:`allowed_mask`.
+        forbidden : list of pairs of labels, optional
+        pair : str
+            What messages call such a pair.
+        """
+        masks = {}
+        if allowed is not None:
+            masks["node"] = self.allowed_mask(allowed, examples)
+        if forbidden is not None:
+            if not self.structure.transitions:
+                raise ValueError(
+                    f"forbidden transitions need a {self.structure.name} with transitions=True, "
+                    "which this is not"
+                )
+            table = np.zeros((len(self.classes_),) * 2)
+            index = {c: k for k, c in enumerate(self.classes_.tolist())}
+            for found in forbidden:
+                try:
+                    first, second = found
+                    table[index[first], index[second]] = -np.inf
+                except (KeyError, TypeError, ValueError):
+                    raise ValueError(
+                        f"forbidden: found {found!r}, expected pairs {pair} of known classes "
+                        f"{self.classes_.tolist()[:12]}"
+                    ) from None
+            masks["transition"] = table
+        return masks

@@ -110,27 +110,7 @@ class ChainSpace(NodeSpace):
     def mask(
         self, examples: Examples, allowed: Any = None, forbidden: Any = None
     ) -> dict[str, Any]:
-        masks = {}
-        if allowed is not None:
-            masks["node"] = self.allowed_mask(allowed, examples)
-        if forbidden is not None:
-            if not self.structure.transitions:
-                raise ValueError(
-                    "forbidden transitions need a chain with transitions=True, which this is not"
-                )
-            table = np.zeros((len(self.classes_),) * 2)
-            index = {c: k for k, c in enumerate(self.classes_.tolist())}
-            for pair in forbidden:
-                try:
-                    before, after = pair
-                    table[index[before], index[after]] = -np.inf
-                except (KeyError, TypeError, ValueError):
-                    raise ValueError(
-                        f"forbidden: found {pair!r}, expected pairs (label, next label) of known "
-                        f"classes {self.classes_.tolist()[:12]}"
-                    ) from None
-            masks["transition"] = table
-        return masks
+        return self.transition_masks(examples, allowed, forbidden, "(label, next label)")
 
 
 def stack_chains(

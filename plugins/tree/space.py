@@ -133,27 +133,9 @@ class TreeSpace(NodeSpace):
         self, examples: Examples, allowed: Any = None, forbidden: Any = None
     ) -> dict[str, Any]:
         """Return masks from ``allowed`` labels per node, ``forbidden`` pairs (parent, child)."""
-        masks = {}
-        if allowed is not None:
-            masks["node"] = self.allowed_mask(allowed, examples)
-        if forbidden is not None:
-            if not self.structure.transitions:
-                raise ValueError(
-                    "forbidden transitions need a tree with transitions=True, which this is not"
-                )
-            table = np.zeros((len(self.classes_),) * 2)
-            index = {c: k for k, c in enumerate(self.classes_.tolist())}
-            for pair in forbidden:
-                try:
-                    parent, child = pair
-                    table[index[parent], index[child]] = -np.inf
-                except (KeyError, TypeError, ValueError):
-                    raise ValueError(
-                        f"forbidden: found {pair!r}, expected pairs (parent's label, child's "
-                        f"label) of known classes {self.classes_.tolist()[:12]}"
-                    ) from None
-            masks["transition"] = table
-        return masks
+        return self.transition_masks(
+            examples, allowed, forbidden, "(parent's label, child's label)"
+        )
 
     def shape(self, examples: Examples) -> Any:
         """Return the native description of the trees of ``examples``."""
