@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
 
 from structsolve.lp import Cvxpy, Highs, local_rows
-from structsolve.lp.backends import cone_rows
+from structsolve.lp.backends import Kept, cone_rows
 from structsolve.lp.polytope import bound_of
 
 # What simplex solvers leave of 0, 1/2 and 1.
 NEAR = 1e-7
-# Programs of so many graphs are kept per thread; where there are more, the oldest is forgotten.
-KEPT = 64
 
 
 class LocalPolytope:
@@ -113,18 +110,17 @@ class Programs:
     def __init__(self, backend: Any):
         self.backend, self._integer = backend, Highs(integer=True)
         self._starts: dict[int, Any] = {}
-        self._local = threading.local()
+        self._programs = Kept()
 
     def _kept(self, shape: Any, i: int, finite: bool, backend: Any) -> tuple[LocalPolytope, Any]:
         states, ends = shape.graph_of(i)
         key = (backend.name, not finite, states.tobytes(), ends.tobytes())
-        kept = self._local.__dict__.setdefault("programs", {})
-        if key not in kept:
-            if len(kept) >= KEPT:
-                kept.pop(next(iter(kept)))
+
+        def make() -> tuple[LocalPolytope, Any]:
             polytope = LocalPolytope(states, ends, by_parts=not finite)
-            kept[key] = polytope, backend.program(polytope)
-        return kept[key]
+            return polytope, backend.program(polytope)
+
+        return self._programs.get(key, make)
 
     def _ask(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +57,26 @@ class Program:
             Where the solver gives up.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement solve()")
+
+
+class Kept(threading.local):
+    """Programs that were put together, by key; every thread has its own.
+
+    Where there are too many, the oldest is forgotten.
+    """
+
+    most = 64
+
+    def __init__(self) -> None:
+        self.made: dict[Any, Any] = {}
+
+    def get(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return what is kept under ``key``, made at the first call."""
+        if key not in self.made:
+            if len(self.made) >= self.most:
+                self.made.pop(next(iter(self.made)))
+            self.made[key] = make()
+        return self.made[key]
 
 
 class Backend:

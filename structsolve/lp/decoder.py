@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .backends import Answer, Backend, Highs, Program, cone_rows
+from .backends import Answer, Backend, Highs, Kept, Program, cone_rows
 from .polytope import Polytope, Polytopes, block_diagonal, bound_of
 
 # What solvers leave of an integer; interior points leave more than simplex.
 NEAR = 1e-6
-# Programs of so many polytopes are kept per thread; where there are more, the oldest is forgotten.
-KEPT = 64
 
 
 class Relaxed(NamedTuple):
@@ -67,7 +64,7 @@ class LinearDecoder:
         self.polytopes, self.backend, self.warm = polytopes, backend, warm
         self._vertices = Highs(integer=not polytopes.exact)
         self._starts: dict[int, Any] = {}
-        self._local = threading.local()
+        self._programs, self._products = Kept(), Kept()
 
     # -- one example ----------------------------------------------------------------------------
 
@@ -120,14 +117,12 @@ class LinearDecoder:
     ) -> list[tuple[np.ndarray, float, float] | None]:
         """Decode examples of one key, side by side in a program of ``copies`` blocks."""
         polytope = self._kept(indices[0], self.backend)[0]
-        key = (self.polytopes.key(indices[0]), copies)
-        kept = self._local.__dict__.setdefault("products", {})
-        if key not in kept:
-            if len(kept) >= KEPT:
-                kept.pop(next(iter(kept)))
+
+        def make() -> tuple[Polytope, Program]:
             product = block_diagonal([polytope] * copies)
-            kept[key] = product, self.backend.program(product)
-        product, program = kept[key]
+            return product, self.backend.program(product)
+
+        product, program = self._products.get((self.polytopes.key(indices[0]), copies), make)
         c, upper = np.zeros(product.size), product.upper.copy()
         single = [costs_of(polytope, theta, i) for i, theta in zip(indices, thetas)]
         for j, (costs, top) in enumerate(single):
@@ -154,14 +149,11 @@ class LinearDecoder:
     # -- shared ---------------------------------------------------------------------------------
 
     def _kept(self, i: int, backend: Backend) -> tuple[Polytope, Program]:
-        key = (self.polytopes.key(i), backend.name)
-        kept = self._local.__dict__.setdefault("programs", {})
-        if key not in kept:
-            if len(kept) >= KEPT:
-                kept.pop(next(iter(kept)))
+        def make() -> tuple[Polytope, Program]:
             polytope = self.polytopes.build(i)
-            kept[key] = polytope, backend.program(polytope)
-        return kept[key]
+            return polytope, backend.program(polytope)
+
+        return self._programs.get((self.polytopes.key(i), backend.name), make)
 
     def _relaxed(
         self, polytope: Polytope, answer: Answer, c: np.ndarray, upper: Any, size: int
