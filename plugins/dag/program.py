@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
+
+from structsolve.lp import Highs, Polytope
+from structsolve.lp.backends import Kept
 
 from .hierarchy import Hierarchy
 from .polytope import union_rows
 
 # What simplex solvers leave of 0 and 1.
 NEAR = 1e-9
+# The tightest that HiGHS takes: objectives are compared to 1e-8.
+TIGHT = 1e-10
 
 
 class UnionProgram:
     """Best unions of paths from roots to leaves, relaxed or not; a model per thread is kept.
 
-    Linear programs start from the basis of a fixed one, so that an answer depends on nothing but
-    the scores.
+    Programs always start anew, so that an answer depends on nothing but the scores.
 
     Parameters
     ----------
@@ -27,7 +30,7 @@ class UnionProgram:
 
     def __init__(self, hierarchy: Hierarchy):
         self.hierarchy = hierarchy
-        self._local = threading.local()
+        self._programs = Kept()
 
     def relax(self, scores: np.ndarray) -> np.ndarray:
         """Return the maximiser over the linear relaxation, in [0, 1]."""
@@ -66,10 +69,25 @@ class UnionProgram:
         return np.where(np.abs(x - near) < NEAR, near, x)
 
     def _solve(self, scores: np.ndarray, integer: bool) -> np.ndarray:
-        kept = self._local.__dict__.setdefault("models", {})
-        if integer not in kept:
-            kept[integer] = _Model(self.hierarchy, integer)
-        return kept[integer].solve(scores)
+        """Return the best point; forbidden labels (-inf) are off, unless that leaves nothing."""
+        if np.isnan(scores).any() or (scores == np.inf).any():
+            v = int((~(scores < np.inf)).argmax())
+            raise ValueError(
+                f"node {v}: its score is {scores[v]}, expected a finite number, or -inf to forbid "
+                "it; check that the weights are finite"
+            )
+
+        def make() -> Any:
+            A, low, high = union_rows(self.hierarchy)
+            M = len(self.hierarchy)
+            return Highs(integer, TIGHT).program(Polytope(A, low, high, np.arange(M), np.rint))
+
+        program, barred = self._programs.get(integer, make), np.isneginf(scores)
+        costs = np.where(barred, 0.0, scores)
+        found = program.solve(costs, np.where(barred, 0.0, 1.0) if barred.any() else None)
+        if found is None:
+            found = program.solve(costs)
+        return found.x
 
 
 def _levels(x: np.ndarray) -> np.ndarray:
@@ -78,65 +96,3 @@ def _levels(x: np.ndarray) -> np.ndarray:
     if not values.size:
         return np.array([0.0])
     return values[np.unique(np.linspace(0, len(values) - 1, 8).astype(int))]
-
-
-class _Model:
-    """One HiGHS model, of which only costs and bounds change."""
-
-    def __init__(self, hierarchy: Hierarchy, integer: bool):
-        import highspy
-
-        self.kinds = highspy
-        self.highs = highs = highspy.Highs()
-        self.size = M = len(hierarchy)
-        options: dict[str, Any] = {"output_flag": False, "threads": 1}
-        # The tightest it takes: objectives are compared to 1e-8.
-        options |= {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-        if integer:
-            options |= {"mip_rel_gap": 0.0, "mip_abs_gap": 0.0}
-        for option, value in options.items():
-            highs.setOptionValue(option, value)
-        A, low, high = union_rows(hierarchy)
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = M, A.shape[0]
-        lp.col_cost_ = np.zeros(M)
-        lp.col_lower_, lp.col_upper_ = np.zeros(M), np.ones(M)
-        lp.row_lower_, lp.row_upper_ = low, high
-        lp.sense_ = highspy.ObjSense.kMaximize
-        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.start_, lp.a_matrix_.index_ = A.indptr, A.indices
-        lp.a_matrix_.value_ = A.data
-        if integer:
-            lp.integrality_ = [highspy.HighsVarType.kInteger] * M
-        highs.passModel(lp)
-        self.columns = np.arange(M, dtype=np.int32)
-        self.barred = False
-
-    def solve(self, scores: np.ndarray) -> np.ndarray:
-        """Return the best point; forbidden labels (-inf) are off, unless that leaves nothing."""
-        if np.isnan(scores).any() or (scores == np.inf).any():
-            v = int((~(scores < np.inf)).argmax())
-            raise ValueError(
-                f"node {v}: its score is {scores[v]}, expected a finite number, or -inf to forbid "
-                "it; check that the weights are finite"
-            )
-        barred = np.isneginf(scores)
-        if barred.any() or self.barred:
-            self._bounds(np.where(barred, 0.0, 1.0))
-            self.barred = bool(barred.any())
-        costs = np.where(barred, 0.0, scores)
-        self.highs.changeColsCost(self.size, self.columns, costs)
-        self.highs.clearSolver()
-        self.highs.run()
-        status = self.kinds.HighsModelStatus
-        found = self.highs.getModelStatus()
-        if found in (status.kInfeasible, status.kUnboundedOrInfeasible) and self.barred:
-            return self.solve(np.where(barred, 0.0, scores))
-        if found != status.kOptimal:
-            raise ValueError(
-                f"HiGHS gave up on a hierarchy of {self.size} nodes: {found}; scale the scores"
-            )
-        return np.array(self.highs.getSolution().col_value)
-
-    def _bounds(self, top: np.ndarray) -> None:
-        self.highs.changeColsBounds(self.size, self.columns, np.zeros(self.size), top)

@@ -107,16 +107,18 @@ class Highs(Backend):
     Parameters
     ----------
     integer : bool, default=False
+    tolerance : float, optional
+        By how much rows and reduced costs may be wrong; 1e-7 by default.
     """
 
-    def __init__(self, integer: bool = False):
-        self.integer = integer
+    def __init__(self, integer: bool = False, tolerance: float | None = None):
+        self.integer, self.tolerance = integer, tolerance
         self.name = "ilp" if integer else "lp"
 
     def program(self, polytope: Any) -> Program:
         from .highs import HighsProgram
 
-        return HighsProgram(polytope, self.integer)
+        return HighsProgram(polytope, self.integer, self.tolerance)
 
 
 class Cvxpy(Backend):

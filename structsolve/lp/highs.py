@@ -16,15 +16,20 @@ class HighsProgram(Program):
     ----------
     polytope : object with A, low, high, lower, upper and integer
     integer : bool
+    tolerance : float, optional
+        By how much rows and reduced costs may be wrong, where HiGHS' own 1e-7 is too much.
     """
 
-    def __init__(self, polytope: Any, integer: bool):
+    def __init__(self, polytope: Any, integer: bool, tolerance: float | None = None):
         import highspy
 
         self.polytope, self.integer = polytope, integer
         self.kinds = highspy
         self.highs = highs = highspy.Highs()
         options: dict[str, Any] = {"output_flag": False, "threads": 1}
+        if tolerance is not None:
+            options |= {"primal_feasibility_tolerance": tolerance}
+            options |= {"dual_feasibility_tolerance": tolerance}
         if integer:
             options |= {"mip_rel_gap": 0.0, "mip_abs_gap": 0.0}
         else:
