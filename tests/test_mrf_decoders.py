@@ -17,6 +17,7 @@ from reference.graphs import (
     random_model,
     relaxation,
     scores,
+    scores_of,
     size,
 )
 
@@ -266,9 +267,8 @@ def test_constrained_argmax(seed, kind, most, alpha, beta, twin):
     pair = rng.integers(0, 2, len(first.pair)) * float(rng.integers(0, 2))
     second = GraphModel(first.states, first.ends, rng.integers(0, 4, len(first.unary)) / 2, pair)
     lam, h0, g0 = rng.choice([0, 0.5, 3]), float(rng.integers(-2, 4)), float(rng.integers(0, 2))
-    labels, _ = enumerate_labels(first)
-    h = np.array([first.score(label) for label in labels]) + h0
-    g = np.array([second.score(label) for label in labels]) + g0
+    labels, scores = enumerate_labels(first)
+    h, g = scores + h0, scores_of(second, labels) + g0
     with np.errstate(invalid="ignore"):
         allowed = (h > NONE) & inside(h, g, alpha, beta, twin)
     label, *found = constrained_argmax(first, second, lam, alpha, beta, h0, g0, twin)

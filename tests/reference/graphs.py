@@ -63,11 +63,16 @@ def tables(model):
 def enumerate_labels(model):
     """All labelings and their scores."""
     labels = np.array(list(itertools.product(*map(range, model.states))))
+    return labels, scores_of(model, labels)
+
+
+def scores_of(model, labels):
+    """Scores of labelings, one a row."""
     unary, pair = tables(model)
     total = sum(row[labels[:, v]] for v, row in enumerate(unary))
     for (u, v), table in zip(model.ends, pair):
         total = total + table[labels[:, u], labels[:, v]]
-    return labels, total
+    return total
 
 
 def relaxation(model):
@@ -106,25 +111,30 @@ def relaxation(model):
 
 def half_integral_score(model, state, pairing=None):
     """Score of a half-integral point; edges between half nodes as told, or as is best."""
+    return half_integral_scores(model, np.asarray(state)[None], pairing)[0]
+
+
+def half_integral_scores(model, states, pairing=None):
+    """The same for points that are rows."""
     unary, pair = tables(model)
-    total = sum(row.mean() if s == 2 else row[s] for row, s in zip(unary, state))
+    with_half = [np.append(row, row.mean()) if len(row) == 2 else row for row in unary]
+    total = sum(row[states[:, v]] for v, row in enumerate(with_half))
     for e, ((u, v), table) in enumerate(zip(model.ends, pair)):
-        s, t = state[u], state[v]
-        if s == 2 and t == 2:
+        full = table
+        if table.shape[0] == 2:
+            full = np.vstack([full, full.mean(axis=0)])
+        if table.shape[1] == 2:
+            full = np.column_stack([full, full.mean(axis=1)])
+        if table.shape == (2, 2):
             equal, other = (table[0, 0] + table[1, 1]) / 2, (table[0, 1] + table[1, 0]) / 2
-            total += max(equal, other) if pairing is None else (equal, other)[pairing[e]]
-        elif s == 2:
-            total += table[:, t].mean()
-        else:
-            total += table[s].mean() if t == 2 else table[s, t]
+            full[2, 2] = max(equal, other) if pairing is None else (equal, other)[pairing[e]]
+        total = total + full[states[:, u], states[:, v]]
     return total
 
 
 def fewest_halves(model, value, close):
     """How many nodes are half in a half-integral optimum with as few as possible of them."""
     choices = [(0, 1, 2) if k == 2 else (0,) for k in model.states]
-    return min(
-        state.count(2)
-        for state in itertools.product(*choices)
-        if half_integral_score(model, state) >= value - close
-    )
+    states = np.array(list(itertools.product(*choices)))
+    best = half_integral_scores(model, states) >= value - close
+    return (states[best] == 2).sum(axis=1).min()

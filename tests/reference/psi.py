@@ -8,7 +8,7 @@ tangent `lam = psi_g / psi_h` is "vertical" (infinite) there.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtr
 
 
 @dataclass(frozen=True)
@@ -95,14 +95,14 @@ def log():
 def _probloss(h, g):
     with np.errstate(divide="ignore", invalid="ignore"):
         u = np.where(g > 0, h / np.sqrt(2 * g / np.pi), np.sign(h) * np.inf)
-        return np.where(g > 0, 2 * g * norm.cdf(u), 0.0)
+        return np.where(g > 0, 2 * g * ndtr(u), 0.0)
 
 
 def _probloss_slopes(h, g):
     with np.errstate(divide="ignore", invalid="ignore"):
         u = np.where(g > 0, h / np.sqrt(2 * g / np.pi), 0)
         dh = np.sqrt(g) * np.exp(-(u**2) / 2)
-        dg = 2 * norm.cdf(u) - u * norm.pdf(u)
+        dg = 2 * ndtr(u) - u * np.exp(-(u**2) / 2) / np.sqrt(2 * np.pi)
         # Limits at g = 0: u is plus or minus infinity, or 0 at h = 0.
         return dh, np.where(g > 0, dg, 1 + np.sign(h))
 
