@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV
 
 import structsolve
 from structsolve import ClassWeights, ConditionalRiskMinimizer, CostMatrix
+from structsolve.plugins.multilabel import MultilabelStructure
 from structsolve.problem import ask_loss
 from structsolve.risk import hierarchy_kernel
 from structsolve.risk.ridge import FeatureSmoother, JointSmoother, KernelSmoother
@@ -211,6 +212,27 @@ def test_alphas_are_chosen_by_held_out_loss():
     for one, alpha in zip(model.path(X, y, alphas), alphas):
         alone = ConditionalRiskMinimizer(alpha=alpha).fit(X, y)
         assert one.alpha_ == alpha and (one.predict(X) == alone.predict(X)).all()
+
+
+@pytest.mark.parametrize("kernel", ["rbf", None])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("labels", [3, 40])
+def test_folds_are_training_without_them(kernel, intercept, labels):
+    """With fewer labels than examples indicators are averaged, else weights are formed."""
+    rng = np.random.default_rng(4)
+    X, Y = rng.normal(size=(30, 4)), rng.integers(0, 2, (30, labels))
+    options = {"kernel": kernel, "fit_intercept": intercept, "loss": "hamming"}
+    structure = MultilabelStructure(edges="none")
+    alphas = [1e-3, 1e-2, 1e-1, 1.0]
+    model = ConditionalRiskMinimizer(structure, alphas=alphas, cv=3, **options).fit(X, Y)
+    fold = np.arange(30) // 10
+    for alpha, found in zip(alphas, model.cv_losses_):
+        wrong = 0
+        for k in range(3):
+            one = ConditionalRiskMinimizer(structure, alpha=alpha, **options)
+            one.fit(X[fold != k], Y[fold != k])
+            wrong += (one.predict(X[fold == k]) != Y[fold == k]).sum()
+        assert found == pytest.approx(wrong / 30)
 
 
 def test_features_stand_for_kernels():

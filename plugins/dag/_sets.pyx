@@ -18,6 +18,20 @@ from structsolve.plugins.dag._core cimport Core
 from structsolve.plugins.dag._shape cimport HierarchyShape
 
 
+cdef extern from *:
+    """
+    /* The number where on is 1, and 0 where it is 0, even of an infinite one: no branch, as there
+       is no telling which nodes are on. */
+    static inline double kept(double number, int on) {
+        union { double number; unsigned long long bits; } both;
+        both.number = number;
+        both.bits &= -(unsigned long long)on;
+        return both.number;
+    }
+    """
+    double kept(double number, int on) noexcept nogil
+
+
 # What one solution needs, in the memory that the caller gives.  Nodes are numbered as they are
 # worked on: the fringe, children first, then the core, and last a root above all roots.
 cdef struct Work:
@@ -139,7 +153,7 @@ cdef class SetOracle(Oracle):
             self._gather_unions(&work)
         else:
             for v in range(self.n_fringe):
-                gain[self.above[v]] += gain[v] if gain[v] > 0 else 0.0
+                gain[self.above[v]] += kept(gain[v], gain[v] > 0)
             if self.shape.roots_on:
                 for v in range(self.shape.n_roots):
                     gain[self.root[v]] = INFINITY
@@ -175,7 +189,7 @@ cdef class SetOracle(Oracle):
             if work.best[v] >= 0 and not work.first[v] > 0:
                 work.gain[v] += work.first[v]
             g, p = work.gain[v], self.above[v]
-            work.gain[p] += g if g > 0 else 0.0
+            work.gain[p] += kept(g, g > 0)
             if work.best[p] < 0 or g > work.first[p]:
                 work.second[p] = work.first[p]
                 work.first[p], work.best[p] = g, <int>v
@@ -186,8 +200,7 @@ cdef class SetOracle(Oracle):
         cdef Py_ssize_t v
         cdef double total = 0
         for v in range(self.shape.M):
-            if label[v]:
-                total += theta[v]
+            total += kept(theta[v], label[v])
         return total
 
     # -- the oracle's methods --------------------------------------------------------------------

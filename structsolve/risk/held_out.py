@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,12 @@ def held_out_loss(model: Any, alpha: float, gram: Any, folds: dict[int, Any]) ->
         def scores(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
             return theta[first:last], constants[first:last]
 
+    elif model.cv is not None and isinstance(targets, PartTargets) and targets.size < n:
+        nu, total = held_out_averages(model, alpha, gram, folds)
+
+        def scores(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+            return targets.scores_of(nu[first:last], total[first:last])
+
     else:
         weights = held_out_weights(model, alpha, gram, folds)
 
@@ -51,9 +59,21 @@ def held_out_weights(model: Any, alpha: float, gram: Any, folds: dict[int, Any])
         return model._smoother.left_out(alpha)
     n = model._targets.n
     weights = np.zeros((n, n))
-    for smoother, features, rest, out in fold_smoothers(model, gram, folds):
-        weights[np.ix_(out, rest)] = smoother.weights(features, alpha)
+    for fold in made_folds(model, gram, folds):
+        found = fold.smoother.weights_at(fold.projected, alpha)
+        weights[np.ix_(fold.out, fold.rest)] = found
     return weights
+
+
+def held_out_averages(
+    model: Any, alpha: float, gram: Any, folds: dict[int, Any]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return weighted sums of indicators, and of 1, for every example where it is left out."""
+    targets = model._targets
+    found = np.zeros((targets.n, targets.size + 1))
+    for fold in made_folds(model, gram, folds):
+        found[fold.out] = fold.smoother.averages_at(fold.projected, fold.outputs, alpha)
+    return found[:, :-1], found[:, -1]
 
 
 def joint_scores(
@@ -62,24 +82,64 @@ def joint_scores(
     """Return part scores, and constants, of every training example where it is left out."""
     targets, costs = model._targets, model._costs
     theta, constants = np.zeros((targets.n, targets.size)), np.zeros(targets.n)
-    for smoother, features, rest, out in fold_smoothers(model, gram, folds):
-        joint = model._joint.of_fold(smoother)
-        some = costs[0][rest], costs[1][rest]
-        theta[out], constants[out] = model._joint_scores(joint, some, features, alpha)
+    for fold in made_folds(model, gram, folds):
+        joint = model._joint.of_fold(fold.smoother)
+        some = costs[0][fold.rest], costs[1][fold.rest]
+        found = model._joint_scores(joint, some, fold.features, alpha)
+        theta[fold.out], constants[fold.out] = found
     return theta, constants
 
 
-def fold_smoothers(model: Any, gram: Any, folds: dict[int, Any]) -> list[Any]:
-    """Return, fold by fold: what training on the rest gives, features of the fold, rest, fold."""
+@dataclass
+class Fold:
+    """What training without some of the examples gives for them, for any lambda.
+
+    Parameters
+    ----------
+    smoother : KernelSmoother or FeatureSmoother
+        Of the rest.
+    features : ndarray
+        Of the examples left out: kernel values with the rest, or features.
+    rest, out : ndarray of int
+        Numbers of the examples.
+    indicators : csr_matrix
+        Of all examples' labels.
+    """
+
+    smoother: Any
+    features: np.ndarray
+    rest: np.ndarray
+    out: np.ndarray
+    indicators: Any
+
+    @cached_property
+    def projected(self) -> np.ndarray:
+        """The features as the smoother takes them at any lambda."""
+        return self.smoother.projected(self.features)
+
+    @cached_property
+    def outputs(self) -> Any:
+        """Indicators, and 1, of the rest, as the smoother averages them."""
+        from scipy.sparse import csr_matrix, hstack
+
+        ones = csr_matrix(np.ones((len(self.rest), 1)))
+        return self.smoother.outputs(hstack([self.indicators[self.rest], ones]).tocsr())
+
+
+def made_folds(model: Any, gram: Any, folds: dict[int, Fold]) -> list[Fold]:
+    """Return the folds, made once for all lambda."""
     if not folds:
         numbers = np.arange(model._targets.n)
         intercept = bool(model.fit_intercept)
+        indicators = getattr(model._targets, "mu", None)
         for k, out in enumerate(np.array_split(numbers, model.cv)):
             rest = np.setdiff1d(numbers, out)
             if gram is None:
                 Z = model._smoother.Z
-                folds[k] = FeatureSmoother(Z[rest], intercept), Z[out], rest, out
+                smoother: Any = FeatureSmoother(Z[rest], intercept)
+                features = Z[out]
             else:
-                inner = KernelSmoother(gram[np.ix_(rest, rest)], intercept)
-                folds[k] = inner, gram[np.ix_(out, rest)], rest, out
+                smoother = KernelSmoother(gram[np.ix_(rest, rest)], intercept)
+                features = gram[np.ix_(out, rest)]
+            folds[k] = Fold(smoother, features, rest, out, indicators)
     return list(folds.values())

@@ -78,11 +78,32 @@ class KernelSmoother:
         alpha : float
             lambda, > 0.
         """
-        w = ((self.centred(k) @ self.vectors) * self.shrunken(alpha)) @ self.vectors.T
+        return self.weights_at(self.projected(k), alpha)
+
+    def projected(self, k: np.ndarray) -> np.ndarray:
+        """Return rows of kernel values in terms of the eigenvectors: the same for every lambda."""
+        return self.centred(k) @ self.vectors
+
+    def weights_at(self, projected: np.ndarray, alpha: float) -> np.ndarray:
+        """Return :meth:`weights` of projected rows."""
+        w = (projected * self.shrunken(alpha)) @ self.vectors.T
         if self.fit_intercept:
             # Centred rows leave sums of 0 up to rounding.
             w += 1.0 / self.n - w.mean(axis=1, keepdims=True)
         return w
+
+    def outputs(self, targets: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return targets, dense or sparse, one row per training example, for averages."""
+        return np.asarray((targets.T @ self.vectors).T), np.asarray(targets.sum(axis=0)).ravel()
+
+    def averages_at(self, projected: np.ndarray, outputs: Any, alpha: float) -> np.ndarray:
+        """Return ``sum_i w_i(x) t_i`` of projected rows, never forming the weights."""
+        shrunk = projected * self.shrunken(alpha)
+        found = shrunk @ outputs[0]
+        if self.fit_intercept:
+            rest = 1.0 - shrunk @ self.vectors.sum(axis=0)
+            found += np.multiply.outer(rest / self.n, outputs[1])
+        return found
 
     def left_out(self, alpha: float) -> np.ndarray:
         """Return the weights of the other examples for each training example, itself left out.
@@ -127,18 +148,39 @@ class FeatureSmoother:
 
     def weights(self, z: np.ndarray, alpha: float) -> np.ndarray:
         """Return the weights of the training examples, one row per row of features."""
-        return self._solved(z - self.mean, alpha) @ self.Z.T + self._constant()
+        return self.weights_at(self.projected(z), alpha)
 
     def averages(self, z: np.ndarray, targets: Any, alpha: float) -> np.ndarray:
         """Return ``sum_i w_i(x) t_i``, never forming the weights."""
-        found = self._solved(z - self.mean, alpha) @ np.asarray((targets.T @ self.Z).T)
-        if self.fit_intercept:
-            found += np.asarray(targets.mean(axis=0)).ravel()
-        return found
+        return self.averages_at(self.projected(z), self.outputs(targets), alpha)
+
+    def projected(self, z: np.ndarray) -> np.ndarray:
+        """Return rows of features in terms of the singular vectors: the same for every lambda."""
+        return (z - self.mean) @ self.vectors
+
+    def weights_at(self, projected: np.ndarray, alpha: float) -> np.ndarray:
+        """Return :meth:`weights` of projected rows."""
+        found = (projected * self.shrunken(alpha)) @ (self.Z @ self.vectors).T
+        return found + self._constant()
+
+    def outputs(self, targets: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return targets, dense or sparse, one row per training example, for averages."""
+        means = np.asarray(targets.mean(axis=0)).ravel()
+        return self.vectors.T @ np.asarray((targets.T @ self.Z).T), means
+
+    def averages_at(self, projected: np.ndarray, outputs: Any, alpha: float) -> np.ndarray:
+        """Return :meth:`averages` of projected rows and of what :meth:`outputs` returned."""
+        found = (projected * self.shrunken(alpha)) @ outputs[0]
+        return found + outputs[1] if self.fit_intercept else found
+
+    def shrunken(self, alpha: float) -> np.ndarray:
+        """Return ``1 / (squared singular value + n alpha)``."""
+        return 1.0 / (self.values + self.n * alpha)
 
     def left_out(self, alpha: float) -> np.ndarray:
         """Return the weights of the other examples; see :meth:`KernelSmoother.left_out`."""
-        S = self._solved(self.Z, alpha) @ self.Z.T + self._constant()
+        projected = self.Z @ self.vectors
+        S = (projected * self.shrunken(alpha)) @ projected.T + self._constant()
         own = S.diagonal().copy()
         np.fill_diagonal(S, 0.0)
         return S / np.maximum(1 - own, ROUNDING)[:, None]
@@ -163,9 +205,6 @@ class FeatureSmoother:
 
     def _constant(self) -> float:
         return 1.0 / self.n if self.fit_intercept else 0.0
-
-    def _solved(self, centred: np.ndarray, alpha: float) -> np.ndarray:
-        return ((centred @ self.vectors) / (self.values + self.n * alpha)) @ self.vectors.T
 
 
 class JointSmoother:
