@@ -20,7 +20,7 @@ def max_min_projection(problem: Any, settings: Any) -> Any:
     Returns
     -------
     Projection
-        A closed form where a plugin has one (hook ``structsolve_max_min``), else mirror prox.
+        A closed form where a plugin has one (hook ``structsolve_max_min``), else a search.
 
     Raises
     ------

@@ -28,9 +28,9 @@ cdef enum:
     FEWEST = 16
     MANY = 64
     FREE = 6
-    KEPT = 4
+    KEPT = 2
 # Where nu's best reply costs next to nothing: so many of them for one answer of the oracle.
-cdef int REPLIES = 3
+cdef int REPLIES = 1
 
 
 cdef struct Moves:
@@ -355,7 +355,7 @@ cdef class DoubleOracle(MaxMinGame):
             t += 1
             bound[0] = max(bound[0], value[0])
             grown = self.add(i, theta, &moves, &answer, 0, self.label(work), work)
-            if bound[0] - value[0] <= self.tol * fabs(bound[0] - truth):
+            if self.enough(value[0], bound[0], truth):
                 break
             if grown:
                 self.settle(&moves, &answer)

@@ -12,6 +12,8 @@ from .rows cimport NodeRows
 
 from ..blocks import aligned_zeros
 
+# What an answer may leave open, as a share of how far the mu at hand is from it.
+cdef double SHARE = 0.2
 # Evaluations of G per search at most.
 cdef int MOST = 16
 
@@ -79,6 +81,7 @@ cdef class MaxMinGame(Projection):
             self.vectors * self.vector_bytes + self.label_bytes + 12 * self.entries
             + self.scratch_bytes + more_bytes + 256)
         self.has_term = True
+        self.standing = INFINITY
         self.unit = np.ones(potentials.n)
         cdef double[::1] memory = aligned_zeros(self.work_bytes // 8 + 16)
         for i in range(potentials.n):
@@ -167,6 +170,11 @@ cdef class MaxMinGame(Projection):
         for j in range(size):
             costs[j] = -costs[j]
         return -bound
+
+    cdef bint enough(self, double value, double bound, double truth) noexcept nogil:
+        """Tell whether an answer between value and bound is good enough."""
+        return (bound - value <= self.tol * fabs(bound - truth)
+                or bound - value <= SHARE * (bound - self.standing))
 
     cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
         cdef double* costs = self.vector(work, 0)

@@ -188,11 +188,16 @@ cdef class SegmentLoop(Loop):
         cdef const double* before
         cdef const double* after
         self.potentials.score(i, &self.w_view[0], 1.0, theta)
-        self.projection.project_state(i, theta, fresh, &value, &bound, &self.work[0])
         before = self.marginals(i, state, &self.from_buffer[0])
-        after = self.marginals(i, fresh, &self.to_buffer[0])
         for j in range(size):
             score += theta[j] * before[j]
+        if self.game is not None:
+            self.game.standing = score + self.terms_view[i] - self.losses.offset[i]
+        self.projection.project_state(i, theta, fresh, &value, &bound, &self.work[0])
+        if self.game is not None:
+            self.game.standing = INFINITY
+        after = self.marginals(i, fresh, &self.to_buffer[0])
+        for j in range(size):
             if after[j] != before[j]:
                 self.index_buffer[n] = <int>j
                 self.value_buffer[n] = after[j] - before[j]
