@@ -29,8 +29,6 @@ cdef enum:
     MANY = 64
     FREE = 6
     KEPT = 2
-# Where nu's best reply costs next to nothing: so many of them for one answer of the oracle.
-cdef int REPLIES = 1
 
 
 cdef struct Moves:
@@ -331,7 +329,7 @@ cdef class DoubleOracle(MaxMinGame):
         cdef Moves moves = self.moves(i, memory + self.answer_bytes)
         cdef double truth = self.score_of(i, theta, true_label, work)
         cdef bint grown = False, replied = False
-        cdef int t = 0, k
+        cdef int t = 0
         value[0], bound[0] = -INFINITY, INFINITY
         if moves.counts[0] == 0:
             # To begin with, the answer to the truth: that of the margin.
@@ -343,11 +341,8 @@ cdef class DoubleOracle(MaxMinGame):
         self.open(i, theta, &moves, &answer, work)
         self.settle(&moves, &answer)
         while True:
-            replied = False
-            for k in range(REPLIES if self.rows is not None else 1):
-                if not self.reply(i, theta, &moves, &answer, marginals, value, work):
-                    break
-                replied = True
+            replied = self.reply(i, theta, &moves, &answer, marginals, value, work)
+            if replied:
                 self.settle(&moves, &answer)
             if t == self.max_iter or (t > 0 and not (grown or replied)):
                 break
