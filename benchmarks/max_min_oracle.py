@@ -12,6 +12,7 @@ bound has it, and the CPU time of the answers in microseconds a word.
 from __future__ import annotations
 
 import argparse
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,12 @@ def drifting_weights(structsolve: Any, words: Words, alpha: float, passes: int) 
 
 
 def errors(
-    structsolve: Any, words: Words, weights: list[np.ndarray], iterations: int, warm: bool
+    structsolve: Any,
+    words: Words,
+    weights: list[np.ndarray],
+    geometry: str,
+    iterations: int,
+    warm: bool,
 ) -> list[tuple[float, float, float]]:
     """Mean error, mean surrogate (its bound) and CPU seconds a word at every weight vector."""
     from structsolve import potential_faces, projection_faces
@@ -51,7 +57,7 @@ def errors(
 
     x, y = words.x_list("packed"), words.y_list()
     space = structsolve.get_structure("chain").make_space(x, y)
-    surrogate = MaxMin(max_iter=iterations, tol=0.0, warm_start=warm)
+    surrogate = MaxMin(geometry, max_iter=iterations, tol=0.0, warm_start=warm)
     problem = Problem(space, space.pack(x, y), "hamming", surrogate)
     projection, found = problem.surrogate.projection, []
     for w in weights:
@@ -82,6 +88,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--C", type=float, default=1.0, help="alpha = 1 / (C n)")
     parser.add_argument("--iterations", nargs="+", type=int, default=list(ITERATIONS))
+    parser.add_argument("--geometries", nargs="+", default=["labels", "euclidean"])
     parser.add_argument("--words", type=int, help="only so many words")
     args = parser.parse_args()
     header("The max-min oracle on OCR letters: warm and cold starts")
@@ -92,22 +99,23 @@ def main() -> None:
     if args.words:
         words = words.take(np.arange(min(args.words, words.n_words)))
     weights = drifting_weights(structsolve, words, 1 / (args.C * words.n_words), max(PASSES))
-    columns = ["start", "iterations"]
+    columns = ["geometry", "start", "iterations"]
     columns += [f"error, pass {p}" for p in PASSES] + [f"share, pass {p}" for p in PASSES]
     columns += [f"us a word, pass {max(PASSES)}"]
     print(f"{words.n_words} words, C = {args.C:g}\n")
-    for k, iterations in enumerate(args.iterations):
-        for warm in (True, False):
-            # A cold start forgets: the passes between are of no use to it.
-            kept = weights if warm else [weights[p - 1] for p in PASSES]
-            runs = errors(structsolve, words, kept, iterations, warm)
-            runs = [runs[p - 1] for p in PASSES] if warm else runs
-            row = ["warm" if warm else "cold", iterations]
-            row += [f"{run[0]:.4f}" for run in runs]
-            row += [f"{100 * run[0] / run[1]:.1f} %" for run in runs]
-            row += [f"{1e6 * runs[-1][2]:.0f}"]
-            lines = table(columns, [row]).splitlines()
-            print("\n".join(lines[0 if k == 0 and warm else 2 :]), flush=True)
+    begun = False
+    for geometry, iterations, warm in product(args.geometries, args.iterations, (True, False)):
+        # A cold start forgets: the passes between are of no use to it.
+        kept = weights if warm else [weights[p - 1] for p in PASSES]
+        runs = errors(structsolve, words, kept, geometry, iterations, warm)
+        runs = [runs[p - 1] for p in PASSES] if warm else runs
+        row = [geometry, "warm" if warm else "cold", iterations]
+        row += [f"{run[0]:.4f}" for run in runs]
+        row += [f"{100 * run[0] / run[1]:.1f} %" for run in runs]
+        row += [f"{1e6 * runs[-1][2]:.0f}"]
+        lines = table(columns, [row]).splitlines()
+        print("\n".join(lines[2 if begun else 0 :]), flush=True)
+        begun = True
 
 
 if __name__ == "__main__":

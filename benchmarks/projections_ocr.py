@@ -36,6 +36,7 @@ def runs(certify_every: int) -> dict[str, tuple[Any, Any]]:
     }
     for k in ITERATIONS:
         found[f"M4N, {k} iterations"] = (MaxMin(max_iter=k), solver)
+    found["M4N, mirror prox, 10 iterations"] = (MaxMin("euclidean", max_iter=10), solver)
     harmonic = GBCFW(step="harmonic", certify_every=certify_every)
     found["M4N, 1 iterations, harmonic step"] = (MaxMin(max_iter=1), harmonic)
     return found

@@ -101,7 +101,7 @@ def structsolve_max_min(space: Any, examples: Any, loss: Any, potentials: Any) -
     """Return ``argmax_mu min_nu nu' A mu + <theta, mu>`` for a native loss in closed form, or None.
 
     It is a ``Projection`` whose G is the minimum over nu.  Without an answer the max-min margin is
-    found by mirror prox over the projections.
+    sought among mixtures of labels, or by mirror prox.
 
     Example::
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-GEOMETRIES = ("auto", "entropy", "euclidean")
+GEOMETRIES = ("auto", "labels", "entropy", "euclidean")
 
 
 def max_min_projection(problem: Any, settings: Any) -> Any:
@@ -20,7 +20,7 @@ def max_min_projection(problem: Any, settings: Any) -> Any:
     Returns
     -------
     Projection
-        A closed form where a plugin has one (hook ``structsolve_max_min``), else mirror prox.
+        A closed form where a plugin has one (hook ``structsolve_max_min``), else a search.
 
     Raises
     ------
@@ -29,6 +29,7 @@ def max_min_projection(problem: Any, settings: Any) -> Any:
     """
     from .. import registry
     from ..operators import Projection
+    from .double_oracle import DoubleOracle
     from .saddle import SaddleProx
 
     space, examples, loss = problem.space, problem.examples, problem.loss
@@ -54,6 +55,19 @@ def max_min_projection(problem: Any, settings: Any) -> Any:
         if found is not None:
             return found
     euclidean = settings.geometry != "entropy"
+    if settings.geometry in ("auto", "labels"):
+        return DoubleOracle(
+            problem.potentials,
+            problem.oracle,
+            loss,
+            problem.parts,
+            examples.labels,
+            examples.label_offsets,
+            rows=_rows(problem, euclidean),
+            max_iter=int(settings.max_iter),
+            tol=float(settings.tol),
+            warm_start=bool(settings.warm_start),
+        )
     if not euclidean:
         projection = registry.default().ask(
             "structsolve_projection",

@@ -5,9 +5,9 @@ import numpy as np
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
-from ..alignment cimport align
 from ..operators cimport Loss, Oracle, Parts, Projection
 from ..potentials cimport LinearPotentials
+from .game cimport MaxMinGame
 from .rows cimport NodeRows
 
 from ..blocks import aligned_zeros
@@ -43,7 +43,7 @@ cdef struct Pull:
     double constant_mu, constant_nu
 
 
-cdef class SaddleProx(Projection):
+cdef class SaddleProx(MaxMinGame):
     """``argmax_mu G(mu) + <theta, mu>`` with ``G(mu) = min_nu nu' A mu``, mu and nu in M.
 
     Mirror prox (Nemirovski 2004; Nowak-Vila et al. 2020, section 5.3): from (mu, nu) a half step
@@ -76,44 +76,18 @@ cdef class SaddleProx(Projection):
         Keep every example's last dual points and its step: two vectors like theta.
     """
 
-    cdef LinearPotentials potentials
     cdef readonly Projection projection
-    cdef readonly NodeRows rows
-    cdef Oracle oracle
-    cdef Loss loss
-    cdef Parts parts
-    cdef const int* labels
-    cdef const int64_t* label_offsets
-    cdef readonly int max_iter
-    cdef readonly double tol
-    cdef readonly bint warm_start
-    cdef Py_ssize_t vector_bytes, label_bytes, entries
-    cdef object owners
-    cdef object starts, steps, spent
-    cdef double[::1] start_view, step_view, unit
-    cdef int64_t[::1] start_offsets, spent_view
-
-    def __cinit__(self, *args, **kwargs):
-        self.exact = False
+    cdef object starts, steps
+    cdef double[::1] start_view, step_view
+    cdef int64_t[::1] start_offsets
 
     def __init__(self, LinearPotentials potentials, Projection projection, Oracle oracle,
                  Loss loss, Parts parts, labels, label_offsets, NodeRows rows=None,
                  int max_iter=10, double tol=1e-4, bint warm_start=True):
-        cdef const int[::1] label_view = labels
-        cdef const int64_t[::1] offset_view = label_offsets
         cdef Py_ssize_t i
-        if max_iter < 1:
-            raise ValueError(f"max_iter is {max_iter}, expected at least 1")
-        if not 0 <= tol < 1:
-            raise ValueError(f"tol is {tol}, expected a number from 0 to 1")
-        if not loss.has_costs:
-            raise ValueError(f"{type(loss).__name__} has no costs()")
-        self.potentials, self.projection, self.oracle = potentials, projection, oracle
-        self.loss, self.parts, self.rows = loss, parts, rows
-        self.owners = (labels, label_offsets)
-        self.labels = &label_view[0] if label_view.shape[0] else NULL
-        self.label_offsets = &offset_view[0]
-        self.max_iter, self.tol, self.warm_start = max_iter, tol, warm_start
+        super().__init__(potentials, oracle, loss, parts, labels, label_offsets, rows, max_iter,
+                         tol, warm_start, VECTORS, projection.work_bytes)
+        self.projection = projection
         sizes = np.zeros(potentials.n + 1, np.int64)
         if warm_start:
             for i in range(potentials.n):
@@ -122,78 +96,15 @@ cdef class SaddleProx(Projection):
         self.starts = aligned_zeros(int(self.start_offsets[potentials.n]) + 8)
         # Length of the step (0: no answer yet), and what the certificate left open.
         self.steps = np.zeros((potentials.n, 2))
-        self.spent = np.zeros((potentials.n, 2), np.int64)
         self.start_view, self.step_view = self.starts, self.steps.reshape(-1)
-        self.spent_view = self.spent.reshape(-1)
-        longest = int(np.diff(label_offsets).max()) if label_offsets.shape[0] > 1 else 0
-        self.vector_bytes = (8 * potentials.max_theta + 127) // 64 * 64
-        self.label_bytes = (4 * longest + 127) // 64 * 64
-        self.entries = max(parts.max_entries, 1)
-        scratch = max(projection.work_bytes, oracle.work_bytes,
-                      0 if rows is None else rows.work_bytes)
-        self.work_bytes = (
-            VECTORS * self.vector_bytes + self.label_bytes + 12 * self.entries + scratch + 256)
-        self.has_term = True
-        self.unit = np.ones(potentials.n)
-        cdef double[::1] memory = aligned_zeros(self.work_bytes // 8 + 16)
-        for i in range(potentials.n):
-            self.unit[i] = self.unit_of(i, <char*>&memory[0])
-
-    cdef double unit_of(self, Py_ssize_t i, char* work) except? -1:
-        """One over what the truth's parts cost at most: units of a loss do not matter."""
-        cdef Py_ssize_t size = self.potentials.theta_size(i), j, k, n
-        cdef double* truth = self.vector(work, 0)
-        cdef double* costs = self.vector(work, 1)
-        cdef double* value = <double*>(<char*>self.label(work) + self.label_bytes)
-        cdef int* index = <int*>(value + self.entries)
-        cdef double most = 0
-        cdef bint side
-        memset(truth, 0, size * sizeof(double))
-        n = self.parts.encode(i, self.labels + self.label_offsets[i], index, value)
-        for k in range(n):
-            truth[index[k]] += value[k]
-        for side in range(2):
-            memset(costs, 0, size * sizeof(double))
-            self.loss.costs(i, truth, side, 1.0, costs)
-            for j in range(size):
-                most = max(most, fabs(costs[j]))
-        return 1 / most if 1e-150 < most < 1e150 else 1
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
-        if not 0 <= i < self.potentials.n:
-            raise ValueError(
-                f"example {i} of {self.potentials.n}: expected 0 to {self.potentials.n - 1}"
-            )
-        return self.potentials.theta_size(i), None, None
-
-    def counts(self):
-        """Answers given and iterations spent on them."""
-        answers, iterations = self.spent.sum(axis=0).tolist()
-        return answers, iterations
 
     def memory_of_examples(self):
         """Where each example's last answer ended."""
         return {"starts": self.starts, "steps": self.steps} if self.warm_start else {}
 
-    def remember(self, arrays):
-        """Take over what ``memory_of_examples`` returned."""
-        for name, own in self.memory_of_examples().items():
-            if name in arrays and arrays[name].shape == own.shape:
-                own[:] = arrays[name]
-
-    cdef double* vector(self, char* work, int number) noexcept nogil:
-        return <double*>(align(work) + number * self.vector_bytes)
-
-    cdef int* label(self, char* work) noexcept nogil:
-        return <int*>(align(work) + VECTORS * self.vector_bytes)
-
-    cdef char* scratch(self, char* work) noexcept nogil:
-        return align(<char*>self.label(work) + self.label_bytes + 12 * self.entries)
-
     cdef int place(self, Py_ssize_t i, Point* point, char* work) except -1 nogil:
         """mu and nu of the dual points."""
-        cdef char* scratch = self.scratch(work)
+        cdef char* scratch = self.more(work)
         cdef double bound_mu, bound_nu
         self.projection.project_bounded(i, point.dual_mu, point.mu, &point.value_mu, &bound_mu,
                                         scratch)
@@ -214,29 +125,6 @@ cdef class SaddleProx(Projection):
         out.constant_mu = self.loss.costs(i, nu, True, 1.0, out.mu)
         out.constant_nu = self.loss.costs(i, mu, False, 1.0, out.nu)
         return 0
-
-    cdef double truth_score(self, Py_ssize_t i, const double* theta, char* work) except? -1 nogil:
-        cdef double* value = <double*>(<char*>self.label(work) + self.label_bytes)
-        cdef int* index = <int*>(value + self.entries)
-        cdef Py_ssize_t k, n
-        cdef double total = 0
-        n = self.parts.encode(i, self.labels + self.label_offsets[i], index, value)
-        for k in range(n):
-            total += theta[index[k]] * value[k]
-        return total
-
-    cdef double least(self, Py_ssize_t i, double* costs, char* work) except? -1 nogil:
-        """``min_nu <costs, nu>``, and its nu as a label; costs is negated and back."""
-        cdef Py_ssize_t j, size = self.potentials.theta_size(i)
-        cdef double value, bound
-        if self.rows is not None:
-            return self.rows.least(i, costs, self.label(work))
-        for j in range(size):
-            costs[j] = -costs[j]
-        self.oracle.argmax_bounded(i, costs, self.label(work), &value, &bound, self.scratch(work))
-        for j in range(size):
-            costs[j] = -costs[j]
-        return -bound
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
                      char* work) except -1 nogil:
@@ -275,7 +163,7 @@ cdef class SaddleProx(Projection):
                 memcpy(here.dual_nu, start + size, size * sizeof(double))
                 self.temper(i, here.dual_mu)
                 self.temper(i, here.dual_nu)
-        truth = self.truth_score(i, theta, work)
+        truth = self.score_of(i, theta, self.labels + self.label_offsets[i], work)
         self.place(i, &here, work)
         self.pull(i, theta, here.mu, here.nu, &at_here)
         value[0], bound[0] = -INFINITY, INFINITY
@@ -283,7 +171,7 @@ cdef class SaddleProx(Projection):
         if start != NULL and self.step_view[2 * i] > 0:
             self.certify(i, theta, here.mu, &at_here, marginals, value, bound, work)
             gap = bound[0] - value[0]
-            if gap <= self.tol * fabs(bound[0] - truth):
+            if self.enough(value[0], bound[0], truth):
                 return 0
             if gap > FAR * fabs(bound[0] - truth) and gap > 2 * self.step_view[2 * i + 1]:
                 # The scores have changed so much that nothing is gained.
@@ -331,7 +219,7 @@ cdef class SaddleProx(Projection):
                         mean_mu[j], mean_nu[j] = sum_mu[j] / mass, sum_nu[j] / mass
                     self.pull(i, theta, mean_mu, mean_nu, &at_half)
                     self.certify(i, theta, mean_mu, &at_half, marginals, value, bound, work)
-                if bound[0] - value[0] <= self.tol * fabs(bound[0] - truth):
+                if self.enough(value[0], bound[0], truth):
                     break
             eta = min(1.25 * eta, LONGEST * self.unit[i])
         self.spent_view[2 * i + 1] += t + 1 if t < self.max_iter else t
@@ -367,37 +255,6 @@ cdef class SaddleProx(Projection):
             memcpy(marginals, mu, size * sizeof(double))
         bound[0] = max(bound[0], value[0])
         return 0
-
-    cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
-        cdef double* costs = self.vector(work, 0)
-        cdef double found
-        memset(costs, 0, self.potentials.theta_size(i) * sizeof(double))
-        found = self.loss.costs(i, state, False, 1.0, costs)
-        return found + self.least(i, costs, work)
-
-    cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
-                      char* work) except? -1 nogil:
-        cdef Py_ssize_t j, k, n, size = self.potentials.theta_size(i)
-        cdef double* mixed = self.vector(work, 0)
-        cdef double* costs = self.vector(work, 1)
-        cdef double* step = self.vector(work, 2)
-        cdef double* value = <double*>(<char*>self.label(work) + self.label_bytes)
-        cdef int* index = <int*>(value + self.entries)
-        cdef double total = 0
-        # A (b - a) at the prediction of least cost.
-        for j in range(size):
-            mixed[j] = a[j] + gamma * (b[j] - a[j])
-        memset(costs, 0, size * sizeof(double))
-        self.loss.costs(i, mixed, False, 1.0, costs)
-        self.least(i, costs, work)
-        memset(step, 0, size * sizeof(double))
-        total += self.loss.costs(i, b, False, 1.0, step)
-        total += self.loss.costs(i, a, False, -1.0, step)
-        n = self.parts.encode(i, self.label(work), index, value)
-        for k in range(n):
-            total += step[index[k]] * value[k]
-        return total
-
 
 cdef double distance(Py_ssize_t size, const Point* to, const Point* start) noexcept nogil:
     """Bregman distance of mu plus that of nu, by the values at the dual points."""

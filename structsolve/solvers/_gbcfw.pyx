@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 from ..operators cimport Projection
 from ..potentials cimport LinearPotentials
+from ..projections.game cimport MaxMinGame
 from ..surrogates.fenchel_young cimport FenchelYoung
 from ._loop cimport Loop
 
@@ -36,6 +37,7 @@ cdef class SegmentLoop(Loop):
 
     cdef FenchelYoung losses
     cdef Projection projection
+    cdef MaxMinGame game
     cdef public object states, terms, state_offsets
     cdef double[::1] states_view, terms_view
     cdef int64_t[::1] offsets
@@ -49,6 +51,8 @@ cdef class SegmentLoop(Loop):
         cdef Py_ssize_t i
         super().__init__(potentials, surrogate, weights, alpha)
         self.losses, self.projection = surrogate, surrogate.projection
+        # G is made of lines: it has a search of its own.
+        self.game = self.projection if isinstance(self.projection, MaxMinGame) else None
         self.euclidean = surrogate.concave == "euclidean"
         sizes = np.empty(potentials.n, np.int64)
         for i in range(potentials.n):
@@ -184,11 +188,16 @@ cdef class SegmentLoop(Loop):
         cdef const double* before
         cdef const double* after
         self.potentials.score(i, &self.w_view[0], 1.0, theta)
-        self.projection.project_state(i, theta, fresh, &value, &bound, &self.work[0])
         before = self.marginals(i, state, &self.from_buffer[0])
-        after = self.marginals(i, fresh, &self.to_buffer[0])
         for j in range(size):
             score += theta[j] * before[j]
+        if self.game is not None:
+            self.game.standing = score + self.terms_view[i] - self.losses.offset[i]
+        self.projection.project_state(i, theta, fresh, &value, &bound, &self.work[0])
+        if self.game is not None:
+            self.game.standing = INFINITY
+        after = self.marginals(i, fresh, &self.to_buffer[0])
+        for j in range(size):
             if after[j] != before[j]:
                 self.index_buffer[n] = <int>j
                 self.value_buffer[n] = after[j] - before[j]
@@ -206,6 +215,9 @@ cdef class SegmentLoop(Loop):
         elif rule == CURVATURE:
             gamma = self._quadratic(i, state, fresh, n, self.gaps_view[i] - (bound - value),
                                     share * self._norm(i, n))
+        elif self.game is not None:
+            gamma = self.game.search(i, state, fresh, linear, share * self._norm(i, n),
+                                     &self.work[0])
         else:
             gamma = self._search(i, state, fresh, linear, share * self._norm(i, n),
                                  self.gaps_view[i])

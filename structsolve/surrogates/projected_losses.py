@@ -152,22 +152,25 @@ class MaxMin(Projected):
     the margin it is consistent: with enough data the minimiser predicts as well as can be.
 
     Closed forms are taken where there are some: 0-1 loss on classes, the absolute loss on ordered
-    classes, the Hamming loss on nodes without pairs.  Else the saddle point is sought by mirror
-    prox over the structure's projection; what it misses is in every gap.
+    classes, the Hamming loss on nodes without pairs.  Else the saddle point is sought, among
+    mixtures of labels that the structure's oracle finds, or by mirror prox over its projection;
+    what it misses is in every gap.
 
     Parameters
     ----------
-    geometry : {"auto", "entropy", "euclidean"}
-        Geometry of mirror prox.  "auto" is Euclidean, whose answers are sparse and more accurate
-        after as many iterations; entropy is cheaper per iteration on chains.
+    geometry : {"auto", "labels", "entropy", "euclidean"}
+        How it is sought.  "auto" is "labels": the game between the labels found so far is solved,
+        and asks the oracle for better ones, until there are none.  The others are the geometries
+        of mirror prox, where every iteration projects mu and nu twice.
     max_iter : int, default=10
-        Iterations of mirror prox per answer, with two projections of mu and of nu each.
+        Answers of the oracle, or iterations of mirror prox, per answer.
     tol : float, default=1e-4
-        Stop an answer when its certificate is below this share of the surrogate's value.
+        Stop an answer when its certificate is below this share of the surrogate's value; inside
+        training it may be coarser, where the example's dual variable is far from it.
     warm_start : bool, default=True
         Begin each answer where the example's last one ended.
     closed_form : bool, default=True
-        False: mirror prox everywhere.
+        False: seek it everywhere.
 
     Examples
     --------

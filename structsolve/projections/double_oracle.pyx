@@ -1,0 +1,397 @@
+"""The max-min oracle: the saddle point as a game between the labels that oracles have found."""
+
+import numpy as np
+
+from libc.math cimport INFINITY, fabs, isfinite
+from libc.stdint cimport int64_t
+from libc.string cimport memcmp, memcpy, memset
+from ..operators cimport Loss, Oracle, Parts
+from ..potentials cimport LinearPotentials
+from .game cimport MaxMinGame
+from .matrix_game cimport (
+    Tableau, add_mover, add_reply, begin, solve, strategies, tableau_bytes)
+from .rows cimport NodeRows
+
+from ..blocks import aligned_zeros
+
+# Vectors of one answer, in the layout of theta.
+cdef enum:
+    MU = 0
+    COSTS = 1
+    PURE = 2
+    PURE_COSTS = 3
+    VECTORS = 4
+
+# Labels kept a side, of small examples and of large ones; places free when an answer begins; for
+# how many answers a label is kept that has no part in them.
+cdef enum:
+    FEWEST = 16
+    MANY = 64
+    FREE = 6
+    KEPT = 2
+
+
+cdef struct Moves:
+    # Labels found by either side, `size` numbers each; losses[k * most + l] of nu's l where mu
+    # plays k; for how long a label has had no part; how many there are.
+    int* mu
+    int* nu
+    double* losses
+    int* ages
+    int64_t* counts
+    Py_ssize_t most, size
+
+cdef struct Answer:
+    # Of one answer: scores of mu's labels, payoffs above 0, strategies, who is in the tableau.
+    Tableau table
+    double* scores
+    double* payoffs
+    double* alpha
+    double* beta
+    int* present
+    double floor, unit
+
+
+cdef class DoubleOracle(MaxMinGame):
+    """``argmax_mu G(mu) + <theta, mu>`` with ``G(mu) = min_nu nu' A mu``, mu and nu in M.
+
+    mu and nu are mixtures of labels.  The game between those found so far is a small matrix game,
+    which the simplex method solves; against its mixtures either side asks its oracle for a better
+    label, until there is none (McMahan et al. 2003; Fathony et al. 2018).  What the two oracles
+    say is the certificate, ``max_mu F(mu, nu) - min_nu F(mu, nu)``, of every round.  Labels are kept
+    from one answer to the next: scores change little, and losses not at all.
+
+    Parameters
+    ----------
+    potentials : LinearPotentials
+        For the sizes of the scores only.
+    oracle : Oracle
+    loss : Loss
+        With ``costs``.
+    parts : Parts
+    labels : ndarray of int32
+        True labels, one after the other: accuracy is relative to the surrogate's value.
+    label_offsets : ndarray of int64
+    rows : NodeRows, optional
+        Of nu over the node rows alone, where the loss sees nothing else and every node may take
+        any state whatever the others do.
+    max_iter : int, default=10
+        Answers of mu's oracle.
+    tol : float, default=1e-4
+    warm_start : bool, default=True
+        Keep every example's labels.
+    """
+
+    cdef object atoms, losses, ages, sizes
+    cdef int[::1] atom_view, age_view
+    cdef double[::1] loss_view
+    cdef int64_t[::1] size_view, most, atom_offsets, loss_offsets, age_offsets
+    cdef Py_ssize_t widest, longest, answer_bytes
+
+    def __init__(self, LinearPotentials potentials, Oracle oracle, Loss loss, Parts parts, labels,
+                 label_offsets, NodeRows rows=None, int max_iter=10, double tol=1e-4,
+                 bint warm_start=True):
+        n = potentials.n
+        thetas = np.array([potentials.theta_size(i) for i in range(n)], np.int64)
+        # As much memory as two vectors of scores, within limits.
+        most = np.clip(np.sqrt(2.0 * thetas), FEWEST, MANY).astype(np.int64)
+        lengths = np.diff(label_offsets).astype(np.int64)
+        self.most = most
+        self.widest = int(most.max()) if n else FEWEST
+        self.longest = int(lengths.max()) if n else 1
+        self.answer_bytes = 8 * self.widest * (self.widest + 4) + tableau_bytes(self.widest)
+        more = self.answer_bytes
+        if not warm_start:
+            more += 8 * self.widest * (self.longest + self.widest + 2) + 64
+        super().__init__(potentials, oracle, loss, parts, labels, label_offsets, rows, max_iter,
+                         tol, warm_start, VECTORS, more)
+        kept = warm_start * np.ones(n, np.int64)
+        for name, each in (("atom", 2 * most * lengths), ("loss", most * most), ("age", 2 * most)):
+            offsets = np.zeros(n + 1, np.int64)
+            np.cumsum(kept * each, out=offsets[1:])
+            if name == "atom":
+                self.atom_offsets, self.atoms = offsets, np.zeros(int(offsets[n]) + 1, np.int32)
+            elif name == "loss":
+                self.loss_offsets, self.losses = offsets, aligned_zeros(int(offsets[n]) + 8)
+            else:
+                self.age_offsets, self.ages = offsets, np.zeros(int(offsets[n]) + 1, np.int32)
+        self.sizes = np.zeros((n, 2), np.int64)
+        self.atom_view, self.age_view, self.loss_view = self.atoms, self.ages, self.losses
+        self.size_view = self.sizes.reshape(-1)
+
+    def memory_of_examples(self):
+        """The labels that each example's last answer knew."""
+        if not self.warm_start:
+            return {}
+        return {"atoms": self.atoms, "losses": self.losses, "ages": self.ages, "sizes": self.sizes}
+
+    def remember(self, arrays):
+        """Take over what ``memory_of_examples`` returned."""
+        sizes = arrays.get("sizes")
+        if sizes is not None and sizes.shape == self.sizes.shape:
+            if (sizes < 0).any() or (sizes > np.asarray(self.most)[:, None]).any():
+                raise ValueError("the checkpoint has more labels per example than there is room for")
+            super().remember(arrays)
+
+    cdef Moves moves(self, Py_ssize_t i, char* memory) noexcept nogil:
+        cdef Moves found
+        found.most = self.most[i]
+        found.size = self.label_offsets[i + 1] - self.label_offsets[i]
+        if self.warm_start:
+            found.mu = &self.atom_view[self.atom_offsets[i]]
+            found.losses = &self.loss_view[self.loss_offsets[i]]
+            found.ages = &self.age_view[self.age_offsets[i]]
+            found.counts = &self.size_view[2 * i]
+        else:
+            found.counts = <int64_t*>memory
+            found.losses = <double*>(found.counts + 2)
+            found.mu = <int*>(found.losses + found.most * found.most)
+            found.ages = found.mu + 2 * found.most * found.size
+            found.counts[0] = found.counts[1] = 0
+        found.nu = found.mu + found.most * found.size
+        return found
+
+    cdef Answer answer(self, Py_ssize_t i, char* memory) noexcept nogil:
+        cdef Answer found
+        cdef Py_ssize_t most = self.most[i]
+        found.scores = <double*>memory
+        found.alpha = found.scores + most
+        found.beta = found.alpha + most
+        found.payoffs = found.beta + most
+        found.present = <int*>(found.payoffs + most * most)
+        begin(&found.table, most, <char*>(found.payoffs + most * most + most))
+        found.floor, found.unit = 0, self.unit[i]
+        return found
+
+    cdef double costs_of(self, Py_ssize_t i, const int* label, bint transposed,
+                         char* work) except? -1 nogil:
+        """The vector PURE_COSTS: A or A' at a label; returns what is beside it."""
+        cdef double* pure = self.vector(work, PURE)
+        cdef double* costs = self.vector(work, PURE_COSTS)
+        cdef Py_ssize_t size = self.potentials.theta_size(i)
+        memset(pure, 0, size * sizeof(double))
+        memset(costs, 0, size * sizeof(double))
+        self.spread(i, label, 1, pure, work)
+        return self.loss.costs(i, pure, transposed, 1.0, costs)
+
+    cdef int spread(self, Py_ssize_t i, const int* label, double weight, double* out,
+                    char* work) except -1 nogil:
+        """out += weight mu(label)."""
+        cdef double* value = self.entry_values(work)
+        cdef int* index = <int*>(value + self.entries)
+        cdef Py_ssize_t k, n = self.parts.encode(i, label, index, value)
+        for k in range(n):
+            out[index[k]] += weight * value[k]
+        return 0
+
+    cdef Py_ssize_t store(self, Py_ssize_t i, Moves* moves, bint side, const int* label,
+                          char* work) except -2 nogil:
+        """The number of a side's label (0: mu), kept if it is new; -1 where there is no room."""
+        cdef int* own = moves.nu if side else moves.mu
+        cdef int* others = moves.mu if side else moves.nu
+        cdef Py_ssize_t j, new = moves.counts[side], size = moves.size, most = moves.most
+        cdef double constant
+        for j in range(new):
+            if memcmp(own + j * size, label, size * sizeof(int)) == 0:
+                return j
+        if new == most:
+            return -1
+        memcpy(own + new * size, label, size * sizeof(int))
+        moves.ages[side * most + new] = 0
+        moves.counts[side] += 1
+        constant = self.costs_of(i, own + new * size, side, work)
+        for j in range(moves.counts[1 - side]):
+            moves.losses[j * most + new if side else new * most + j] = constant + self.score_of(
+                i, self.vector(work, PURE_COSTS), others + j * size, work)
+        return new
+
+    cdef bint add(self, Py_ssize_t i, const double* theta, Moves* moves, Answer* answer, bint side,
+                  const int* label, char* work) except -1 nogil:
+        """Let a side play a label too; False where it could before, or there is no room."""
+        cdef Py_ssize_t before = moves.counts[side], j, k
+        cdef bint below = False
+        k = self.store(i, moves, side, label, work)
+        if k < 0 or (k < before and (side or answer.present[k])):
+            return False
+        if side:
+            answer.beta[k] = 0
+            for j in range(moves.counts[0]):
+                below |= self.pay(moves, answer, j, k)
+            if below:
+                self.open(i, theta, moves, answer, work)
+                return True
+            add_reply(&answer.table, <int>k, answer.payoffs + k, moves.most)
+            return True
+        answer.scores[k] = self.score_of(i, theta, moves.mu + k * moves.size, work)
+        answer.present[k], answer.alpha[k] = 1, 0
+        for j in range(moves.counts[1]):
+            below |= self.pay(moves, answer, k, j)
+        if below:
+            self.open(i, theta, moves, answer, work)
+            return True
+        add_mover(&answer.table, <int>k, answer.payoffs + k * moves.most)
+        return True
+
+    cdef bint pay(self, const Moves* moves, Answer* answer, Py_ssize_t k,
+                  Py_ssize_t l) noexcept nogil:
+        """The payoff of k and l; True where it is below 1: others were thought to be the least."""
+        cdef Py_ssize_t at = k * moves.most + l
+        answer.payoffs[at] = 2 + (
+            moves.losses[at] + answer.scores[k] - answer.floor) * answer.unit
+        return answer.payoffs[at] < 1
+
+    cdef int open(self, Py_ssize_t i, const double* theta, Moves* moves, Answer* answer,
+                  char* work) except -1 nogil:
+        """The game of the labels there are, at the present scores."""
+        cdef Py_ssize_t k, l, m = moves.counts[0], q = moves.counts[1], most = moves.most
+        cdef double low = 0, high = 0, top = -INFINITY
+        begin(&answer.table, most, <char*>answer.table.a)
+        for k in range(m):
+            answer.scores[k] = self.score_of(i, theta, moves.mu + k * moves.size, work)
+            top = max(top, answer.scores[k])
+            for l in range(q):
+                low = min(low, moves.losses[k * most + l])
+                high = max(high, moves.losses[k * most + l])
+        # Labels that no loss could make up for stay outside: payoffs are of one magnitude.
+        answer.floor = top + low
+        for k in range(m):
+            answer.present[k] = answer.scores[k] + 2 * (high - low) + 1 / answer.unit >= top
+            if answer.present[k]:
+                answer.floor = min(answer.floor, answer.scores[k] + low)
+        for l in range(q):
+            add_reply(&answer.table, <int>l, answer.payoffs + l, most)
+        for k in range(m):
+            for l in range(q):
+                self.pay(moves, answer, k, l)
+            if answer.present[k]:
+                add_mover(&answer.table, <int>k, answer.payoffs + k * most)
+        return 0
+
+    cdef void settle(self, const Moves* moves, Answer* answer) noexcept nogil:
+        """Strategies of both sides."""
+        cdef Py_ssize_t k
+        solve(&answer.table)
+        if not strategies(&answer.table, moves.counts[0], moves.counts[1], answer.alpha,
+                          answer.beta):
+            # Scores that are no numbers: any mixture is one.
+            for k in range(moves.counts[0]):
+                answer.alpha[k] = 1 if k == 0 else 0
+            for k in range(moves.counts[1]):
+                answer.beta[k] = 1 if k == 0 else 0
+
+    cdef bint reply(self, Py_ssize_t i, const double* theta, Moves* moves, Answer* answer,
+                    double* marginals, double* value, char* work) except -1 nogil:
+        """mu as it is played, and nu's best label against it; False where nu knew it."""
+        cdef Py_ssize_t k, size = self.potentials.theta_size(i)
+        cdef double* mu = self.vector(work, MU)
+        cdef double* costs = self.vector(work, COSTS)
+        cdef double found = 0
+        memset(mu, 0, size * sizeof(double))
+        memset(costs, 0, size * sizeof(double))
+        for k in range(moves.counts[0]):
+            if answer.alpha[k] > 0:
+                found += answer.alpha[k] * answer.scores[k]
+                self.spread(i, moves.mu + k * moves.size, answer.alpha[k], mu, work)
+        found += self.loss.costs(i, mu, False, 1.0, costs)
+        found += self.least(i, costs, work)
+        if found > value[0] or not isfinite(value[0]):
+            value[0] = found
+            memcpy(marginals, mu, size * sizeof(double))
+        return self.add(i, theta, moves, answer, 1, self.label(work), work)
+
+    cdef int ask(self, Py_ssize_t i, const double* theta, const Moves* moves, const Answer* answer,
+                 double* bound, char* work) except -1 nogil:
+        """mu's best label against nu as it is played; no answer is worth more than its."""
+        cdef Py_ssize_t k, size = self.potentials.theta_size(i)
+        cdef double* nu = self.vector(work, MU)
+        cdef double* costs = self.vector(work, COSTS)
+        cdef double value, upper, constant
+        memset(nu, 0, size * sizeof(double))
+        memcpy(costs, theta, size * sizeof(double))
+        for k in range(moves.counts[1]):
+            if answer.beta[k] > 0:
+                self.spread(i, moves.nu + k * moves.size, answer.beta[k], nu, work)
+        constant = self.loss.costs(i, nu, True, 1.0, costs)
+        self.oracle.argmax_bounded(i, costs, self.label(work), &value, &upper, self.scratch(work))
+        bound[0] = min(bound[0], upper + constant)
+        return 0
+
+    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
+                     char* work) except -1 nogil:
+        cdef double bound
+        return self.project_bounded(i, theta, marginals, value, &bound, work)
+
+    cdef int project_bounded(self, Py_ssize_t i, const double* theta, double* marginals,
+                             double* value, double* bound, char* work) except -1 nogil:
+        cdef const int* true_label = self.labels + self.label_offsets[i]
+        cdef char* memory = self.more(work)
+        cdef Answer answer = self.answer(i, memory)
+        cdef Moves moves = self.moves(i, memory + self.answer_bytes)
+        cdef double truth = self.score_of(i, theta, true_label, work)
+        cdef bint grown = False, replied = False
+        cdef int t = 0
+        value[0], bound[0] = -INFINITY, INFINITY
+        if moves.counts[0] == 0:
+            # To begin with, the answer to the truth: that of the margin.
+            moves.counts[1] = 0
+            self.store(i, &moves, 1, true_label, work)
+            answer.beta[0] = 1
+            self.ask(i, theta, &moves, &answer, bound, work)
+            self.store(i, &moves, 0, self.label(work), work)
+        self.open(i, theta, &moves, &answer, work)
+        self.settle(&moves, &answer)
+        while True:
+            replied = self.reply(i, theta, &moves, &answer, marginals, value, work)
+            if replied:
+                self.settle(&moves, &answer)
+            if t == self.max_iter or (t > 0 and not (grown or replied)):
+                break
+            self.ask(i, theta, &moves, &answer, bound, work)
+            t += 1
+            bound[0] = max(bound[0], value[0])
+            grown = self.add(i, theta, &moves, &answer, 0, self.label(work), work)
+            if self.enough(value[0], bound[0], truth):
+                break
+            if grown:
+                self.settle(&moves, &answer)
+        bound[0] = max(bound[0], value[0])
+        self.spent_view[2 * i] += 1
+        self.spent_view[2 * i + 1] += t
+        if self.warm_start:
+            self.forget(&moves, 0, answer.alpha)
+            self.forget(&moves, 1, answer.beta)
+        return 0
+
+    cdef void forget(self, Moves* moves, bint side, double* weights) noexcept nogil:
+        """Give up labels that have had no part for long, or the least where room is short."""
+        cdef int* ages = moves.ages + side * moves.most
+        cdef Py_ssize_t j, k = 0, least
+        while k < moves.counts[side]:
+            ages[k] = 0 if weights[k] > 0 else ages[k] + 1
+            if ages[k] > KEPT and moves.counts[side] > 1:
+                self.drop(moves, side, k, weights)
+            else:
+                k += 1
+        while moves.counts[side] > moves.most - FREE:
+            least = 0
+            for j in range(moves.counts[side]):
+                if weights[j] < weights[least] or (
+                        weights[j] == weights[least] and ages[j] > ages[least]):
+                    least = j
+            self.drop(moves, side, least, weights)
+
+    cdef void drop(self, Moves* moves, bint side, Py_ssize_t k, double* weights) noexcept nogil:
+        """The last label takes the place of k."""
+        cdef int* own = moves.nu if side else moves.mu
+        cdef int* ages = moves.ages + side * moves.most
+        cdef Py_ssize_t j, last = moves.counts[side] - 1, size = moves.size, most = moves.most
+        moves.counts[side] = last
+        if k == last:
+            return
+        memcpy(own + k * size, own + last * size, size * sizeof(int))
+        ages[k], weights[k] = ages[last], weights[last]
+        for j in range(moves.counts[1 - side]):
+            if side:
+                moves.losses[j * most + k] = moves.losses[j * most + last]
+            else:
+                moves.losses[k * most + j] = moves.losses[last * most + j]

@@ -1,0 +1,262 @@
+"""The game behind the max-min margin: G, its slope, and the best step along a segment."""
+
+import numpy as np
+
+from libc.math cimport INFINITY, fabs
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+from ..alignment cimport align
+from ..operators cimport Loss, Oracle, Parts
+from ..potentials cimport LinearPotentials
+from .rows cimport NodeRows
+
+from ..blocks import aligned_zeros
+
+# What an answer may leave open, as a share of how far the mu at hand is from it.
+cdef double SHARE = 0.2
+# Evaluations of G per search at most.
+cdef int MOST = 16
+
+
+cdef class MaxMinGame(Projection):
+    """``G(mu) = min_nu nu' A mu`` and what its saddle point is sought with; mu and nu in M.
+
+    Parameters
+    ----------
+    potentials : LinearPotentials
+        For the sizes of the scores only.
+    oracle : Oracle
+        For the certificate.
+    loss : Loss
+        With ``costs``.
+    parts : Parts
+    labels : ndarray of int32
+        True labels, one after the other: accuracy is relative to the surrogate's value.
+    label_offsets : ndarray of int64
+    rows : NodeRows, optional
+        Of nu over the node rows alone, where the loss sees nothing else and every node may take
+        any state whatever the others do.
+    max_iter : int, default=10
+    tol : float, default=1e-4
+    warm_start : bool, default=True
+        Keep what every example's last answer ended with.
+    vectors : int
+        Vectors like theta that one answer needs.
+    more_bytes : int
+        Memory that one answer needs beside them and beside ``rows`` and the oracle.
+    """
+
+    def __cinit__(self, *args, **kwargs):
+        self.exact = False
+
+    def __init__(self, LinearPotentials potentials, Oracle oracle, Loss loss, Parts parts, labels,
+                 label_offsets, NodeRows rows, int max_iter, double tol, bint warm_start,
+                 Py_ssize_t vectors, Py_ssize_t more_bytes):
+        cdef const int[::1] label_view = labels
+        cdef const int64_t[::1] offset_view = label_offsets
+        cdef Py_ssize_t i
+        if max_iter < 1:
+            raise ValueError(f"max_iter is {max_iter}, expected at least 1")
+        if not 0 <= tol < 1:
+            raise ValueError(f"tol is {tol}, expected a number from 0 to 1")
+        if not loss.has_costs:
+            raise ValueError(f"{type(loss).__name__} has no costs()")
+        self.potentials, self.oracle = potentials, oracle
+        self.loss, self.parts, self.rows = loss, parts, rows
+        self.owners = (labels, label_offsets)
+        self.labels = &label_view[0] if label_view.shape[0] else NULL
+        self.label_offsets = &offset_view[0]
+        self.max_iter, self.tol, self.warm_start = max_iter, tol, warm_start
+        # Of every example: answers given, iterations spent.
+        self.spent = np.zeros((potentials.n, 2), np.int64)
+        self.spent_view = self.spent.reshape(-1)
+        longest = int(np.diff(label_offsets).max()) if label_offsets.shape[0] > 1 else 0
+        self.vectors = max(vectors, 3)
+        self.vector_bytes = (8 * potentials.max_theta + 127) // 64 * 64
+        self.label_bytes = (4 * longest + 127) // 64 * 64
+        self.entries = max(parts.max_entries, 1)
+        scratch = max(oracle.work_bytes, 0 if rows is None else rows.work_bytes)
+        self.scratch_bytes = (scratch + 127) // 64 * 64
+        self.work_bytes = (
+            self.vectors * self.vector_bytes + self.label_bytes + 12 * self.entries
+            + self.scratch_bytes + more_bytes + 256)
+        self.has_term = True
+        self.standing = INFINITY
+        self.unit = np.ones(potentials.n)
+        cdef double[::1] memory = aligned_zeros(self.work_bytes // 8 + 16)
+        for i in range(potentials.n):
+            self.unit[i] = self.unit_of(i, <char*>&memory[0])
+
+    cdef double unit_of(self, Py_ssize_t i, char* work) except? -1:
+        """One over what the truth's parts cost at most: units of a loss do not matter."""
+        cdef Py_ssize_t size = self.potentials.theta_size(i), j, k, n
+        cdef double* truth = self.vector(work, 0)
+        cdef double* costs = self.vector(work, 1)
+        cdef double* value = self.entry_values(work)
+        cdef int* index = <int*>(value + self.entries)
+        cdef double most = 0
+        cdef bint side
+        memset(truth, 0, size * sizeof(double))
+        n = self.parts.encode(i, self.labels + self.label_offsets[i], index, value)
+        for k in range(n):
+            truth[index[k]] += value[k]
+        for side in range(2):
+            memset(costs, 0, size * sizeof(double))
+            self.loss.costs(i, truth, side, 1.0, costs)
+            for j in range(size):
+                most = max(most, fabs(costs[j]))
+        return 1 / most if 1e-150 < most < 1e150 else 1
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.faces``."""
+        if not 0 <= i < self.potentials.n:
+            raise ValueError(
+                f"example {i} of {self.potentials.n}: expected 0 to {self.potentials.n - 1}"
+            )
+        return self.potentials.theta_size(i), None, None
+
+    def counts(self):
+        """Answers given and iterations spent on them."""
+        answers, iterations = self.spent.sum(axis=0).tolist()
+        return answers, iterations
+
+    def memory_of_examples(self):
+        """Arrays of what each example's last answer ended with."""
+        return {}
+
+    def remember(self, arrays):
+        """Take over what ``memory_of_examples`` returned."""
+        for name, own in self.memory_of_examples().items():
+            if name in arrays and arrays[name].shape == own.shape:
+                own[:] = arrays[name]
+
+    cdef double* vector(self, char* work, int number) noexcept nogil:
+        return <double*>(align(work) + number * self.vector_bytes)
+
+    cdef int* label(self, char* work) noexcept nogil:
+        return <int*>(align(work) + self.vectors * self.vector_bytes)
+
+    cdef double* entry_values(self, char* work) noexcept nogil:
+        """Room for ``parts.encode``: values, and after them indices."""
+        return <double*>(<char*>self.label(work) + self.label_bytes)
+
+    cdef char* scratch(self, char* work) noexcept nogil:
+        return align(<char*>self.label(work) + self.label_bytes + 12 * self.entries)
+
+    cdef char* more(self, char* work) noexcept nogil:
+        """Memory beside that of the oracle and of ``rows``."""
+        return self.scratch(work) + self.scratch_bytes
+
+    cdef double score_of(self, Py_ssize_t i, const double* theta, const int* label,
+                         char* work) except? -1 nogil:
+        cdef double* value = self.entry_values(work)
+        cdef int* index = <int*>(value + self.entries)
+        cdef Py_ssize_t k, n
+        cdef double total = 0
+        n = self.parts.encode(i, label, index, value)
+        for k in range(n):
+            total += theta[index[k]] * value[k]
+        return total
+
+    cdef double least(self, Py_ssize_t i, double* costs, char* work) except? -1 nogil:
+        """``min_nu <costs, nu>``, and its nu as a label; costs is negated and back."""
+        cdef Py_ssize_t j, size = self.potentials.theta_size(i)
+        cdef double value, bound
+        if self.rows is not None:
+            return self.rows.least(i, costs, self.label(work))
+        for j in range(size):
+            costs[j] = -costs[j]
+        self.oracle.argmax_bounded(i, costs, self.label(work), &value, &bound, self.scratch(work))
+        for j in range(size):
+            costs[j] = -costs[j]
+        return -bound
+
+    cdef bint enough(self, double value, double bound, double truth) noexcept nogil:
+        """Tell whether an answer between value and bound is good enough."""
+        return (bound - value <= self.tol * fabs(bound - truth)
+                or bound - value <= SHARE * (bound - self.standing))
+
+    cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
+        cdef double* costs = self.vector(work, 0)
+        cdef double found
+        memset(costs, 0, self.potentials.theta_size(i) * sizeof(double))
+        found = self.loss.costs(i, state, False, 1.0, costs)
+        return found + self.least(i, costs, work)
+
+    cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
+                      char* work) except? -1 nogil:
+        cdef Py_ssize_t j, size = self.potentials.theta_size(i)
+        cdef double* mixed = self.vector(work, 0)
+        cdef double* costs = self.vector(work, 1)
+        cdef double* step = self.vector(work, 2)
+        cdef double total = 0
+        # A (b - a) at the prediction of least cost.
+        for j in range(size):
+            mixed[j] = a[j] + gamma * (b[j] - a[j])
+        memset(costs, 0, size * sizeof(double))
+        self.loss.costs(i, mixed, False, 1.0, costs)
+        self.least(i, costs, work)
+        memset(step, 0, size * sizeof(double))
+        total += self.loss.costs(i, b, False, 1.0, step)
+        total += self.loss.costs(i, a, False, -1.0, step)
+        return total + self.score_of(i, step, self.label(work), work)
+
+    cdef double search(self, Py_ssize_t i, const double* a, const double* b, double linear,
+                       double curvature, char* work) except? -1 nogil:
+        """The gamma of largest ``G(a + gamma (b - a)) + gamma linear - gamma^2 curvature / 2``.
+
+        G is the least of lines on the way, one for every prediction: the largest of what two of
+        them leave room for is where the next one is sought, and there is none when both are met.
+        A b and A a are computed once.
+        """
+        cdef double* here = self.vector(work, 0)
+        cdef double* step = self.vector(work, 1)
+        cdef double* mixed = self.vector(work, 2)
+        cdef Py_ssize_t j, size = self.potentials.theta_size(i)
+        cdef double low = 0, high = 1, gamma = 1, best = 0, most = -INFINITY
+        cdef double constant, drift, value, slope, room, unit = self.unit[i]
+        # The lines that G was met on left and right of the best step: value at 0, slope.
+        cdef double left = 0, left_slope = 0, right = 0, right_slope = 0
+        cdef int k
+        memset(here, 0, size * sizeof(double))
+        memset(step, 0, size * sizeof(double))
+        constant = self.loss.costs(i, a, False, 1.0, here)
+        drift = self.loss.costs(i, b, False, 1.0, step) - constant
+        for j in range(size):
+            step[j] -= here[j]
+        for k in range(MOST):
+            for j in range(size):
+                mixed[j] = here[j] + gamma * step[j]
+            value = constant + gamma * drift + self.least(i, mixed, work)
+            slope = drift + self.score_of(i, step, self.label(work), work)
+            if value + gamma * linear - gamma * gamma * curvature / 2 > most:
+                most = value + gamma * linear - gamma * gamma * curvature / 2
+                best = gamma
+            if k > 1 and value >= room - 1e-12 * (fabs(room) + 1 / unit):
+                break       # on the lines that there were: the model's best is G's
+            if slope + linear - curvature * gamma >= 0:
+                if gamma >= 1:
+                    return 1
+                low, left, left_slope = gamma, value - gamma * slope, slope
+            else:
+                if gamma <= 0:
+                    return 0
+                high, right, right_slope = gamma, value - gamma * slope, slope
+            if k == 0:
+                gamma = 0
+                continue
+            # The lines cross between low and high, and the best of their lower hull is the crossing
+            # or the top of one of them.
+            gamma = high
+            if left_slope > right_slope:
+                gamma = (right - left) / (left_slope - right_slope)
+            if curvature > 0 and (left_slope + linear) < gamma * curvature:
+                gamma = (left_slope + linear) / curvature
+            elif curvature > 0 and (right_slope + linear) > gamma * curvature:
+                gamma = (right_slope + linear) / curvature
+            if not low < gamma < high:
+                gamma = (low + high) / 2
+            if high - low < 1e-12:
+                break
+            room = min(left + gamma * left_slope, right + gamma * right_slope)
+        return best

@@ -1,0 +1,133 @@
+"""Max-min margins as games between labels: matrix games, answers, certificates, steps."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from solver_cases import begin
+from test_fenchel_young import Case
+
+from structsolve import get_structure, projection_faces
+from structsolve.potential_faces import score
+from structsolve.problem import Problem
+from structsolve.projections.double_oracle import DoubleOracle
+from structsolve.projections.matrix_game import play
+from structsolve.solvers import GBCFW
+from structsolve.surrogates import MaxMin
+
+
+def game_value(payoff):
+    """Value of a matrix game by HiGHS."""
+    q, m = payoff.shape
+    found = linprog(
+        np.r_[np.zeros(m), -1],
+        A_ub=np.c_[-payoff, np.ones(q)],
+        b_ub=np.zeros(q),
+        A_eq=[np.r_[np.ones(m), 0]],
+        b_eq=[1],
+        bounds=[(0, None)] * m + [(None, None)],
+    )
+    return -found.fun
+
+
+@pytest.mark.parametrize("levels", [0, 2, 3])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1), (3, 4), (12, 9), (40, 40)])
+def test_matrix_games(shape, levels):
+    rng = np.random.default_rng(shape[0])
+    for _ in range(20):
+        # With few levels there are ties, and bases that are degenerate.
+        payoff = 1 + (rng.integers(0, levels, shape) if levels else rng.random(shape)).astype(float)
+        columns, rows = play(payoff)
+        for x in (columns, rows):
+            assert x.min() >= 0 and x.sum() == pytest.approx(1)
+        value = game_value(payoff)
+        assert (payoff @ columns).min() == pytest.approx(value, abs=1e-9)
+        assert (rows @ payoff).max() == pytest.approx(value, abs=1e-9)
+
+
+def test_matrix_games_are_checked():
+    for payoff in ([[0.0]], [[np.nan]], [1.0], np.zeros((0, 2))):
+        with pytest.raises(ValueError, match="above 0"):
+            play(payoff)
+
+
+NAMES = ("classes", "costly", "chain", "costly_chain", "loose_chain", "pairs", "ranks",
+         "ranks_hamming", "matchings", "costly_thresholds")  # fmt: skip
+
+
+@pytest.mark.parametrize("warm", [True, False])
+@pytest.mark.parametrize("most", [1, 2, 40])
+@pytest.mark.parametrize("name", NAMES)
+def test_certificates_hold_and_close(name, most, warm):
+    rng = np.random.default_rng(2)
+    found = MaxMin(max_iter=most, tol=0, warm_start=warm, closed_form=False)
+    case = Case("max-min", name, surrogate=found)
+    projection = case.problem.surrogate.projection
+    assert isinstance(projection, DoubleOracle)
+    for i in range(case.problem.n):
+        for theta in case.thetas(i, rng):
+            value = case.value(i, theta) + theta @ case.mu[i][case.truths[i]]
+            mu, low, high = projection_faces.project_bounded(projection, i, theta)
+            slack = 1e-7 * (1 + abs(value))
+            assert low - slack <= value <= high + slack
+            # The value is that of mu, which is in the polytope.
+            if mu.min() >= 0:  # thresholds are no marginals
+                term = projection_faces.term(projection, i, mu)
+                assert term + theta @ mu == pytest.approx(low, abs=slack)
+            if most == 40:
+                assert high - low <= slack
+
+
+def test_labels_are_kept_within_limits():
+    """Long chains with scores that change at random: places run out, and nothing else happens."""
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(30, 4)) for _ in range(2)]
+    Y = [rng.integers(0, 5, 30) for _ in X]
+    space = get_structure("chain").make_space(X, Y)
+    problem = Problem(space, space.pack(X, Y), "hamming", MaxMin(max_iter=50, tol=0))
+    surrogate = problem.surrogate
+    for scale in (0, 0.01, 0.1, 1, 10, 1e3, 1e-3, 1e6, 0):
+        theta = score(problem.potentials, 0, scale * rng.normal(size=problem.dim))
+        _, low, high = projection_faces.project_bounded(surrogate.projection, 0, theta)
+        assert np.isfinite([low, high]).all() and low <= high
+        sizes = surrogate.memory_of_examples()["sizes"][0]
+        assert (sizes >= 1).all() and (sizes <= 64 - 6).all()
+
+
+def test_scores_that_are_no_numbers():
+    case = Case("max-min", "chain", surrogate=MaxMin(closed_form=False))
+    projection = case.problem.surrogate.projection
+    for bad in (np.nan, np.inf, -np.inf):
+        theta = np.full(case.size(2), bad)
+        try:
+            projection_faces.project_bounded(projection, 2, theta)
+        except ValueError:
+            continue
+    # And afterwards all is well again.
+    theta = np.zeros(case.size(2))
+    _, low, high = projection_faces.project_bounded(projection, 2, theta)
+    assert low <= case.value(2, theta) + 1e-9 and high >= case.value(2, theta) - 1e-9
+
+
+@pytest.mark.parametrize("geometry", ["labels", "euclidean"])
+@pytest.mark.parametrize("name", ["chain", "costly", "pairs", "matchings", "costly_thresholds"])
+def test_the_dual_never_falls_and_steps_are_the_best(name, geometry):
+    surrogate = MaxMin(geometry=geometry, max_iter=20)
+    case = Case("max-min", name, seed=3, surrogate=surrogate)
+    run = begin(GBCFW(averaging=False), case.problem, 0.05)
+    before = run.dual
+    for _ in range(15):
+        for i in range(case.problem.n):
+            run.loop.run(np.array([i]), "search", 0, False)
+            assert run.dual >= before - 1e-12
+            before = run.dual
+    best = case.optimum(0.05)
+    assert run.dual <= best + 1e-9
+
+
+def test_checkpoints_with_other_sizes_are_refused():
+    case = Case("max-min", "chain", surrogate=MaxMin())
+    surrogate = case.problem.surrogate
+    arrays = {k: v.copy() for k, v in surrogate.memory_of_examples().items()}
+    arrays["sizes"][0, 0] = 1000
+    with pytest.raises(ValueError, match="more labels"):
+        surrogate.remember(arrays)
