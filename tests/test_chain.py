@@ -313,9 +313,9 @@ def test_wrong_numbers_still_give_labels(k, bad):
             view[rng.random(view.shape) < 0.2] = bad
         oracle = ChainOracle(shape)
         label, _ = faces.argmax(oracle, 0, theta, length)
-        assert label.shape == (length,) and 0 <= label.min() and label.max() < k
+        assert label.shape == (length,) and label.min() >= 0 and label.max() < k
         labels, _ = faces.kbest(oracle, 0, theta, 3, length)
-        assert 0 <= labels.min() and labels.max() < k
+        assert labels.min() >= 0 and labels.max() < k
 
 
 def test_states_that_no_one_can_reach_change_nothing():
