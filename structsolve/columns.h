@@ -6,6 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if defined(_MSC_VER)
+#define SS_INLINE static __forceinline
+#else
+#define SS_INLINE static inline __attribute__((always_inline))
+#endif
+
 typedef struct {
   void (*scatter)(ptrdiff_t n, const int32_t *index, const void *values, ptrdiff_t m,
                   const int *cols, const double *coefs, double *W, ptrdiff_t stride);
@@ -14,55 +20,65 @@ typedef struct {
                  const int *cols, const double *W, ptrdiff_t stride, double *out);
 } ss_column_kernels;
 
-/* One and two columns, by far the most frequent, keep what the loop over columns would reload. */
+/* A few columns at a time, known to the compiler, keep what a loop over columns would reload. */
+#define SS_IN_FOURS(FUNCTION, ...)                                                                 \
+  for (; m >= 4; m -= 4, cols += 4, per_column += 4) FUNCTION(4, __VA_ARGS__);                     \
+  if (m == 3) FUNCTION(3, __VA_ARGS__);                                                            \
+  if (m == 2) FUNCTION(2, __VA_ARGS__);                                                            \
+  if (m == 1) FUNCTION(1, __VA_ARGS__);
+
 #define SS_COLUMNS(SUFFIX, T, VALUE, ROW)                                                          \
+  SS_INLINE void ss_scatter_some_##SUFFIX(const int M, ptrdiff_t n, const int32_t *index,          \
+                                          const T *value, const int *cols, const double *coefs,    \
+                                          double *W, ptrdiff_t stride) {                           \
+    double *column[4];                                                                             \
+    double coef[4];                                                                                \
+    (void)index;                                                                                   \
+    (void)value;                                                                                   \
+    for (int c = 0; c < M; c++) column[c] = W + cols[c], coef[c] = coefs[c];                       \
+    for (ptrdiff_t j = 0; j < n; j++) {                                                            \
+      const ptrdiff_t row = (ptrdiff_t)(ROW) * stride;                                             \
+      const double x = (double)(VALUE);                                                            \
+      for (int c = 0; c < M; c++) column[c][row] += coef[c] * x;                                   \
+    }                                                                                              \
+  }                                                                                                \
   static void ss_scatter_##SUFFIX(ptrdiff_t n, const int32_t *index, const void *values,           \
                                   ptrdiff_t m, const int *cols, const double *coefs, double *W,    \
                                   ptrdiff_t stride) {                                              \
-    const T *value = (const T *)values;                                                            \
+    const double *per_column = coefs;                                                              \
+    SS_IN_FOURS(ss_scatter_some_##SUFFIX, n, index, (const T *)values, cols, per_column, W, stride)\
+  }                                                                                                \
+  /* Two sums a column, in registers: in memory, or in one, every addition waits for the last. */  \
+  SS_INLINE void ss_gather_some_##SUFFIX(const int M, ptrdiff_t n, const int32_t *index,           \
+                                         const T *value, const int *cols, const double *W,         \
+                                         ptrdiff_t stride, double *out) {                          \
+    const double *column[4];                                                                       \
+    double even[4], odd[4];                                                                        \
+    ptrdiff_t j = 0;                                                                               \
     (void)index;                                                                                   \
     (void)value;                                                                                   \
-    if (m == 1) {                                                                                  \
-      double *only = W + cols[0];                                                                  \
-      const double a = coefs[0];                                                                   \
-      for (ptrdiff_t j = 0; j < n; j++) only[(ptrdiff_t)(ROW) * stride] += a * (double)(VALUE);    \
-      return;                                                                                      \
-    }                                                                                              \
-    if (m == 2) {                                                                                  \
-      double *first = W + cols[0], *second = W + cols[1];                                          \
-      const double a = coefs[0], b = coefs[1];                                                     \
-      for (ptrdiff_t j = 0; j < n; j++) {                                                          \
-        const ptrdiff_t row = (ptrdiff_t)(ROW) * stride;                                           \
-        const double x = (double)(VALUE);                                                          \
-        first[row] += a * x;                                                                       \
-        second[row] += b * x;                                                                      \
-      }                                                                                            \
-      return;                                                                                      \
-    }                                                                                              \
-    for (ptrdiff_t j = 0; j < n; j++) {                                                            \
-      double *line = W + (ptrdiff_t)(ROW) * stride;                                                \
+    for (int c = 0; c < M; c++) column[c] = W + cols[c], even[c] = out[c], odd[c] = 0;             \
+    for (; j + 1 < n; j++) {                                                                       \
+      const ptrdiff_t row = (ptrdiff_t)(ROW) * stride;                                             \
       const double x = (double)(VALUE);                                                            \
-      for (ptrdiff_t c = 0; c < m; c++) line[cols[c]] += coefs[c] * x;                             \
+      for (int c = 0; c < M; c++) even[c] += column[c][row] * x;                                   \
+      j++;                                                                                         \
+      const ptrdiff_t next = (ptrdiff_t)(ROW) * stride;                                            \
+      const double y = (double)(VALUE);                                                            \
+      for (int c = 0; c < M; c++) odd[c] += column[c][next] * y;                                   \
     }                                                                                              \
+    if (j < n) {                                                                                   \
+      const ptrdiff_t row = (ptrdiff_t)(ROW) * stride;                                             \
+      const double x = (double)(VALUE);                                                            \
+      for (int c = 0; c < M; c++) even[c] += column[c][row] * x;                                   \
+    }                                                                                              \
+    for (int c = 0; c < M; c++) out[c] = even[c] + odd[c];                                         \
   }                                                                                                \
   static void ss_gather_##SUFFIX(ptrdiff_t n, const int32_t *index, const void *values,            \
                                  ptrdiff_t m, const int *cols, const double *W, ptrdiff_t stride,  \
                                  double *out) {                                                    \
-    const T *value = (const T *)values;                                                            \
-    (void)index;                                                                                   \
-    (void)value;                                                                                   \
-    if (m == 1) {                                                                                  \
-      const double *only = W + cols[0];                                                            \
-      double total = out[0];                                                                       \
-      for (ptrdiff_t j = 0; j < n; j++) total += only[(ptrdiff_t)(ROW) * stride] * (double)(VALUE); \
-      out[0] = total;                                                                              \
-      return;                                                                                      \
-    }                                                                                              \
-    for (ptrdiff_t j = 0; j < n; j++) {                                                            \
-      const double *line = W + (ptrdiff_t)(ROW) * stride;                                          \
-      const double x = (double)(VALUE);                                                            \
-      for (ptrdiff_t c = 0; c < m; c++) out[c] += line[cols[c]] * x;                               \
-    }                                                                                              \
+    double *per_column = out;                                                                      \
+    SS_IN_FOURS(ss_gather_some_##SUFFIX, n, index, (const T *)values, cols, W, stride, per_column) \
   }
 
 SS_COLUMNS(dense_f64, double, value[j], j)
@@ -78,4 +94,6 @@ static const ss_column_kernels ss_columns[] = {
 };
 
 #undef SS_COLUMNS
+#undef SS_IN_FOURS
+#undef SS_INLINE
 #endif

@@ -224,7 +224,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         solver = self._solver()
         if kernel is not None:
             solver.check_kernel()
-        problem = self._problem(space, examples, kernel, given_dense(X))
+        uses_gram = getattr(solver, "uses_gram", True)
+        problem = self._problem(space, examples, kernel, given_dense(X), uses_gram)
         fingerprint = ""
         if self.warm_start or self.checkpoint is not None:
             fingerprint = fingerprint_of(problem, self._settings(solver))

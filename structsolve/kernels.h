@@ -43,6 +43,12 @@ typedef struct {
   /* first s < K with (previous[s] + row[s]) + add == target; 0 where there is none */
   ptrdiff_t (*reach)(ptrdiff_t K, const double *previous, const double *row, double add,
                      double target);
+  /* rows 1 .. L - 1 of alpha from row 0, each by maxplus() of the row before, T and its row of
+   * add */
+  void (*viterbi)(ptrdiff_t L, ptrdiff_t K, const double *T, ptrdiff_t stride, const double *add,
+                  double *alpha);
+  /* first of the largest of K entries, in rows padded to whole vectors; 0 if all are NaN */
+  ptrdiff_t (*first_best)(ptrdiff_t K, const double *row, double *top);
   /* sum of x */
   double (*total)(ptrdiff_t n, const double *x);
   const char *name;
@@ -153,6 +159,24 @@ static ptrdiff_t ss_plain_reach(ptrdiff_t K, const double *previous, const doubl
   return 0;
 }
 
+static void ss_plain_viterbi(ptrdiff_t L, ptrdiff_t K, const double *T, ptrdiff_t stride,
+                             const double *add, double *alpha) {
+  for (ptrdiff_t v = 1; v < L; v++)
+    ss_plain_maxplus(K, alpha + (v - 1) * stride, T, stride, stride, add + v * stride,
+                     alpha + v * stride);
+}
+
+static ptrdiff_t ss_plain_first_best(ptrdiff_t K, const double *row, double *top) {
+  ptrdiff_t best = 0;
+  *top = -INFINITY;
+  for (ptrdiff_t s = 0; s < K; s++)
+    if (*top < row[s]) *top = row[s], best = s;
+  if (*top == -INFINITY) /* the first that can be reached no worse than all others */
+    for (ptrdiff_t s = K - 1; s >= 0; s--)
+      if (row[s] == *top) best = s;
+  return best;
+}
+
 static double ss_plain_total(ptrdiff_t n, const double *x) {
   double total = 0;
   for (ptrdiff_t j = 0; j < n; j++) total += x[j];
@@ -163,7 +187,8 @@ static const ss_kernel_table ss_plain_table = {
     {ss_plain_score_dense_f64, ss_plain_score_dense_f32, ss_plain_score_csr_f64,
      ss_plain_score_csr_f32, ss_plain_score_csr_ones},
     ss_plain_maxplus, ss_plain_maxdots, ss_plain_sumprod,   ss_plain_dots,  ss_plain_outer,
-    ss_plain_exp_rows, ss_plain_range,  ss_plain_mul_range, ss_plain_reach, ss_plain_total,
+    ss_plain_exp_rows, ss_plain_range,  ss_plain_mul_range, ss_plain_reach, ss_plain_viterbi,
+    ss_plain_first_best, ss_plain_total,
     "plain",
 };
 

@@ -27,6 +27,9 @@ cdef extern from "kernels.h" nogil:
                        double* top) noexcept nogil
         ptrdiff_t reach(ptrdiff_t K, const double* previous, const double* row, double add,
                         double target) noexcept nogil
+        void viterbi(ptrdiff_t L, ptrdiff_t K, const double* T, ptrdiff_t stride,
+                     const double* add, double* alpha) noexcept nogil
+        ptrdiff_t first_best(ptrdiff_t K, const double* row, double* top) noexcept nogil
         double total(ptrdiff_t n, const double* x) noexcept nogil
         const char* name
     const ss_kernel_table* ss_kernels(ptrdiff_t width)

@@ -139,8 +139,9 @@ SS_STEP(sumprod, NULL, MUL, MULADD, SET1(0), ADD, x)
 #undef SS_MAX_OF_SUM
 #undef SS_STEP
 
-static void NAME(maxplus)(ptrdiff_t K, const double *previous, const double *T, ptrdiff_t stride,
-                          ptrdiff_t width, const double *add, double *next) {
+static inline __attribute__((always_inline)) void NAME(maxplus_row)(
+    ptrdiff_t K, const double *previous, const double *T, ptrdiff_t stride, ptrdiff_t width,
+    const double *add, double *next) {
   ptrdiff_t c = 0;
   for (; c + 4 * LANES <= width; c += 4 * LANES)
     NAME(maxplus_tile)(4, K, previous, T + c, stride, add + c, next + c);
@@ -148,6 +149,19 @@ static void NAME(maxplus)(ptrdiff_t K, const double *previous, const double *T, 
     NAME(maxplus_tile)(2, K, previous, T + c, stride, add + c, next + c);
   for (; c + LANES <= width; c += LANES)
     NAME(maxplus_tile)(1, K, previous, T + c, stride, add + c, next + c);
+}
+
+static void NAME(maxplus)(ptrdiff_t K, const double *previous, const double *T, ptrdiff_t stride,
+                          ptrdiff_t width, const double *add, double *next) {
+  NAME(maxplus_row)(K, previous, T, stride, width, add, next);
+}
+
+static void NAME(viterbi)(ptrdiff_t L, ptrdiff_t K, const double *T, ptrdiff_t stride,
+                          const double *add, double *alpha) {
+  for (ptrdiff_t v = 1; v < L; v++) {
+    add += stride, alpha += stride;
+    NAME(maxplus_row)(K, alpha - stride, T, stride, stride, add, alpha);
+  }
 }
 
 static void NAME(sumprod)(ptrdiff_t K, const double *previous, const double *E, ptrdiff_t stride,
@@ -321,6 +335,24 @@ static ptrdiff_t NAME(reach)(ptrdiff_t K, const double *previous, const double *
   return 0;
 }
 
+static ptrdiff_t NAME(first_best)(ptrdiff_t K, const double *row, double *top) {
+  VEC most = SET1(-INFINITY);
+  ptrdiff_t s = 0;
+  for (; s + LANES <= K; s += LANES) most = MAXV(LOAD(row + s), most); /* passes NaN over */
+  double best = FOLD(most, SS_TOP);
+  for (; s < K; s++) best = best < row[s] ? row[s] : best;
+  *top = best;
+  const VEC wanted = SET1(best);
+  for (ptrdiff_t first = 0; first < K; first += 32) {
+    unsigned found = 0;
+    for (s = 0; s < 32 && first + s < K; s += LANES)
+      found |= EQUAL_BITS(LOAD(row + first + s), wanted) << s;
+    if (K - first < 32) found &= (1u << (K - first)) - 1;
+    if (found) return first + __builtin_ctz(found);
+  }
+  return 0;
+}
+
 static double NAME(total)(ptrdiff_t n, const double *x) {
   VEC a = SET1(0), b = a;
   ptrdiff_t j = 0;
@@ -337,7 +369,8 @@ static const ss_kernel_table NAME(table) = {
     {NAME(score_dense_f64), NAME(score_dense_f32), NAME(score_csr_f64), NAME(score_csr_f32),
      NAME(score_csr_ones)},
     NAME(maxplus),   NAME(maxdots), NAME(sumprod), NAME(dots), NAME(outer), NAME(exp_rows),
-    NAME(range),     NAME(mul_range), NAME(reach), NAME(total), LABEL,
+    NAME(range),     NAME(mul_range), NAME(reach), NAME(viterbi),
+    NAME(first_best), NAME(total), LABEL,
 };
 
 #undef SS_SCORE

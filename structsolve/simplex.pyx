@@ -11,6 +11,9 @@ cdef double simplex_threshold(Py_ssize_t n, const double* q) noexcept nogil:
     for j in range(1, n):
         top = q[j] if q[j] > top else top
     tau = top - 1           # no lower: the largest entry alone would exceed 1
+    if n == 2:              # by far the most frequent: what the loop gives, without a look back
+        total = (q[0] - top) + (q[1] - top)
+        return top + (total - 1) / 2 if total > -1 else tau
     while True:
         kept = 0
         total = 0

@@ -82,7 +82,13 @@ def summands(problem):
     return int(min(max(work // (8 * max(potentials.dim, 1)), 1), 16, max(problem.n, 1)))
 
 
-def subgradient(problem, const double[::1] w, n_jobs=1):
+def partial_sums(problem):
+    """Memory for the sums of ``subgradient()``, of shape (summands(problem), dim)."""
+    n, dim = summands(problem), problem.potentials.dim
+    return aligned_zeros(n * dim).reshape(n, dim)
+
+
+def subgradient(problem, const double[::1] w, n_jobs=1, sums=None):
     """One cut of the whole mean surrogate at w: ``R(v) >= b - <g, v>`` for every v.
 
     Threads decode and add up ranges of examples that are the same whatever their number, and the
@@ -93,6 +99,9 @@ def subgradient(problem, const double[::1] w, n_jobs=1):
     problem : Problem
     w : ndarray of float64 of shape (dim,)
     n_jobs : int
+    sums : ndarray of shape (summands(problem), dim), optional
+        Memory to work in, for those who come back: what is fresh has to be mapped in every time,
+        while all threads wait.
 
     Returns
     -------
@@ -108,9 +117,10 @@ def subgradient(problem, const double[::1] w, n_jobs=1):
     cdef Surrogate surrogate = problem.surrogate
     cdef const double[::1] weights = problem.weights
     offsets = problem.examples.offsets
-    parts = ranges(offsets, summands(problem))
+    parts = ranges(offsets, summands(problem), taper=True)
     bounds, b_all = np.empty(problem.n), np.empty(problem.n)
-    sums = aligned_zeros(len(parts) * potentials.dim).reshape(len(parts), potentials.dim)
+    if sums is None:
+        sums = partial_sums(problem)
     cdef double[::1] bound_view = bounds, b_view = b_all
     cdef double[:, ::1] sum_view = sums
     # w and g share the nearest cache badly: decode a few examples, then add them up.
@@ -142,6 +152,7 @@ def subgradient(problem, const double[::1] w, n_jobs=1):
         return spent
 
     def piece(Py_ssize_t first, Py_ssize_t last, Scratch scratch):
+        sum_view[first:last] = 0
         return sum(add(a, z, sum_view[part], scratch)
                    for part in range(first, last)
                    for a, z in native_calls(offsets, *parts[part]))
@@ -150,7 +161,7 @@ def subgradient(problem, const double[::1] w, n_jobs=1):
     calls = sum(over_examples(piece, offsets[starts], n_jobs,
                               lambda: Scratch(potentials, surrogate.work_bytes,
                                               together * width)))
-    return sums.sum(axis=0), float(np.asarray(weights) @ b_all), bounds, calls
+    return sums[:len(parts)].sum(axis=0), float(np.asarray(weights) @ b_all), bounds, calls
 
 
 cdef class Masks:

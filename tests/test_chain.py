@@ -16,6 +16,7 @@ from structsolve.plugins.chain import (
     structsolve_projection,
 )
 from structsolve.plugins.chain._layout import ChainShape
+from structsolve.plugins.chain._oracle import ChainOracle
 
 VARIANTS = [(t, s, e) for t in (True, False) for s in (True, False) for e in (True, False)]
 SIZES = [
@@ -300,6 +301,21 @@ def test_paths_that_only_pay_in_the_end():
     np.testing.assert_allclose(found["node"], expected, atol=1e-9)
     assert 1e-6 < expected[0, :2].sum() < 1 - 1e-6
     assert not found["transition"][:2, 2:].any()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 9, 26, 33])
+def test_wrong_numbers_still_give_labels(k, bad):
+    rng = np.random.default_rng(k)
+    for length in (1, 2, 8, 90):
+        _, shape, theta, views = long_chain(k, length, 1.0, rng)
+        for view in views.values():
+            view[rng.random(view.shape) < 0.2] = bad
+        oracle = ChainOracle(shape)
+        label, _ = faces.argmax(oracle, 0, theta, length)
+        assert label.shape == (length,) and label.min() >= 0 and label.max() < k
+        labels, _ = faces.kbest(oracle, 0, theta, 3, length)
+        assert labels.min() >= 0 and labels.max() < k
 
 
 def test_states_that_no_one_can_reach_change_nothing():

@@ -47,6 +47,14 @@ def test_projection_is_optimal(q, scale):
     assert slope.max() <= 1e-9 * max(1, np.abs(q).max())
 
 
+@settings(max_examples=1000)
+@given(st.floats(-1e8, 1e8), st.one_of(st.floats(-3, 3), st.sampled_from([-1.0, 0.0, 1.0])))
+def test_projection_of_two(first, step):
+    q = np.array([first, first + step])
+    np.testing.assert_array_equal(project_simplex(q), project_simplex(np.append(q, first - 5))[:2])
+    np.testing.assert_array_equal(project_simplex(q), project_simplex(q[::-1])[::-1])
+
+
 def test_projection_of_many_near_ties():
     """Entries at the threshold but for rounding must not send the search round in circles."""
     rng = np.random.default_rng(0)

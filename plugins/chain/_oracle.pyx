@@ -22,17 +22,19 @@ cdef inline Py_ssize_t _find(Py_ssize_t K, Py_ssize_t step, const double* before
             if before[s] + (pairs[s * step] + extra[s * step]) + own == target:
                 return s
         return 0
-    # Four at a time: one branch that nobody can foresee in place of four.
+    # Four at a time: one branch that nobody can foresee in place of four.  No sum is above the
+    # target; >= takes one instruction, where == has to ask for NaN as well.
     while s + 4 <= K:
-        if ((before[s] + p[0] + own == target) | (before[s + 1] + p[step] + own == target)
-                | (before[s + 2] + p[2 * step] + own == target)
-                | (before[s + 3] + p[3 * step] + own == target)):
+        if ((before[s] + p[0] + own >= target) | (before[s + 1] + p[step] + own >= target)
+                | (before[s + 2] + p[2 * step] + own >= target)
+                | (before[s + 3] + p[3 * step] + own >= target)):
             break
         s += 4
         p += 4 * step
     for s in range(s, K):
-        if before[s] + pairs[s * step] + own == target:
+        if before[s] + p[0] + own >= target:
             return s
+        p += step
     return 0
 
 
@@ -85,11 +87,15 @@ cdef class ChainOracle(Oracle):
             extra = theta + self.shape.start
             for s in range(stride):
                 row[s] += extra[s]
-        for v in range(1, L):
-            unary += stride
-            self.kernels.maxplus(K, row, pair_table(pairs, v - 1, K * stride), stride, stride,
-                                 unary, row + stride)
-            row += stride
+        if pairs.edges == NULL:
+            self.kernels.viterbi(L, K, pairs.shared, stride, unary, alpha)
+            row += (L - 1) * stride
+        else:
+            for v in range(1, L):
+                unary += stride
+                self.kernels.maxplus(K, row, pair_table(pairs, v - 1, K * stride), stride, stride,
+                                     unary, row + stride)
+                row += stride
         if self.shape.end < 0:
             return row
         extra = theta + self.shape.end
@@ -127,16 +133,10 @@ cdef class ChainOracle(Oracle):
 
     cdef double _best(self, Py_ssize_t i, const double* theta, Pairs pairs, double* alpha,
                       int* label) noexcept nogil:
-        cdef Py_ssize_t K = self.shape.K, s
         cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
         cdef const double* last = self._forward(i, theta, pairs, alpha)
-        cdef double low, top
-        self.kernels.range(1, last, self.shape.stride, K, 0, &low, &top)
-        label[L - 1] = 0
-        for s in range(K):
-            if last[s] == top:
-                label[L - 1] = <int>s
-                break
+        cdef double top
+        label[L - 1] = <int>self.kernels.first_best(self.shape.K, last, &top)
         self._backtrace(theta, pairs, alpha, L - 1, label)
         return top
 

@@ -49,7 +49,7 @@ cdef double MARGIN = 0.05
 cdef double FULL_STEP = 1.2
 cdef double CHEAP_STEP = 1.7
 # Padded labels per kept label from which single columns are read instead of whole rows.
-cdef Py_ssize_t GATHER_BELOW = 8
+cdef Py_ssize_t GATHER_BELOW = 6
 
 
 cdef class SimplexLoop(Loop):
@@ -137,11 +137,13 @@ cdef class SimplexLoop(Loop):
         cdef double total = 0
         with nogil:
             for k in range(size):
-                # The lists lie anywhere: ask for them some visits ahead.
+                # Lists and rows lie anywhere: ask for them some visits ahead.
                 if k + 6 < size:
                     SS_PREFETCH(&self.blocks[order[k + 6]])
                 if k + 3 < size:
                     SS_PREFETCH(self.blocks[order[k + 3]].entries)
+                if k + 2 < size and self.potentials.nodes.indptr != NULL:
+                    self._ask_for_row(order[k + 2])
                 self.visit(order[k], full, min_gain)
                 if full:
                     total += self.weights[order[k]] * self.gaps_view[order[k]]
@@ -233,6 +235,16 @@ cdef class SimplexLoop(Loop):
         """Columns changed_buffer[:m] of w += coef_buffer[:m] times the features of example i."""
         self.potentials.nodes.scatter(i, m, &self.changed_buffer[0], &self.coef_buffer[0],
                                       &self.w_view[0] + self.potentials.node_start)
+
+    cdef inline void _ask_for_row(self, Py_ssize_t i) noexcept nogil:
+        """Ask for the first entries of a CSR row; those behind them follow by themselves."""
+        cdef Py_ssize_t start = self.potentials.nodes.indptr[i]
+        SS_PREFETCH(self.potentials.nodes.indices + start)
+        SS_PREFETCH(self.potentials.nodes.indices + start + 16)
+        if self.potentials.nodes.f64 != NULL:
+            SS_PREFETCH(self.potentials.nodes.f64 + start)
+            SS_PREFETCH(self.potentials.nodes.f64 + start + 8)
+            SS_PREFETCH(self.potentials.nodes.f64 + start + 16)
 
     cdef int visit(self, Py_ssize_t i, bint full, double min_gain) except -1 nogil:
         cdef double* theta = &self.theta_buffer[0]      # of the labels looked at, best 0

@@ -90,6 +90,8 @@ class Solver(Params):
     needs_dual = False
     #: Does it move weights of features, which a kernel model does not have?
     needs_weights = False
+    #: Do its steps read the Gram matrices of the examples?
+    uses_gram = True
 
     def start(self, start: Start) -> Run:
         """Begin an optimisation."""

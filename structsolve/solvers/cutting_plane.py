@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..blocks import aligned_zeros
-from ..sweep import subgradient
+from ..sweep import partial_sums, subgradient
 from . import qp
 from .base import Run, Solver, Start
 from .weight_constraints import Rows, assemble
@@ -57,6 +57,7 @@ class CuttingPlane(Solver):
     needs_convex = True
     free_coordinates = True
     needs_weights = True
+    uses_gram = False
 
     def __init__(
         self,
@@ -94,6 +95,7 @@ class OneSlack:
         self.G: np.ndarray = aligned_zeros(0).reshape(0, dim)
         self.b, self.idle = np.zeros(0), np.zeros(0, dtype=np.int64)
         self.gram = np.zeros((r, r))
+        self.sums: np.ndarray | None = None
         if r:
             penalised = rows.A.multiply(inside).tocsr()
             self.gram = (penalised @ penalised.T).toarray()
@@ -105,7 +107,9 @@ class OneSlack:
         """Take a cut at ``at``; return the mean surrogate there, by how much the cut raises the
         model at its present minimiser, and the oracle calls."""
         problem = run.given.problem
-        g, b, bounds, calls = subgradient(problem, at, run.given.n_jobs)
+        if self.sums is None:
+            self.sums = partial_sums(problem)
+        g, b, bounds, calls = subgradient(problem, at, run.given.n_jobs, self.sums)
         news = b - float(g @ run.w) - run.model().slacks(run.w)[0]
         m, r, dim = len(self.b), self.A.shape[0], problem.dim
         if m == len(self.G):
