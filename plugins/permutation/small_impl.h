@@ -1,0 +1,254 @@
+/* Shortest augmenting paths for one kind of vectors; small.h includes this once for each.
+ *
+ * W vectors hold a row.  Sets of columns and of rows are bits of a word. */
+
+/* Doubles in a row of costs. */
+#undef LD
+#define LD(W) (((W) * LANES + 7) / 8 * 8)
+
+/* Least lanes of a row; no lane is NaN. */
+static SS_INLINE VEC NAME(least)(const int W, const VEC *x) {
+  VEC a = x[0];
+  SS_UNROLL for (int w = 1; w < W; w++) a = MIN(x[w], a);
+  return a;
+}
+
+/* The two smallest of a row's reduced costs, in every lane. */
+static SS_INLINE void NAME(two)(const int W, const VEC *x, VEC *least, VEC *second) {
+  VEC a = SET1(INFINITY), b = a;
+  SS_UNROLL for (int w = 0; w < W; w++) {
+    b = MIN(MAX(x[w], a), b);
+    a = MIN(x[w], a);
+  }
+  ALL_TWO(&a, &b);
+  *least = a;
+  *second = b;
+}
+
+static SS_INLINE uint32_t NAME(equal)(const int W, const VEC *x, VEC least) {
+  uint32_t bits = 0;
+  SS_UNROLL for (int w = 0; w < W; w++) bits |= BITS(EQ(x[w], least)) << (w * LANES);
+  return bits;
+}
+
+/* Prices are the least costs of columns, each given to a row where it is; where it is the only
+ * one of its row, it falls as far as the row's second best allows.  Returns the rows left, or -1
+ * where a column is infinite. */
+static SS_INLINE int64_t NAME(columns)(const int W, ptrdiff_t n, const double *cost,
+                                       VEC *v, int *row, int *column, uint32_t *open) {
+  const ptrdiff_t ld = LD(W);
+  const uint32_t all = *open;
+  VEC at[SS_SMALL / LANES], name = SET1(0.0);
+  const VEC one = SET1(1.0), top = SET1(INFINITY);
+  double origin[SS_SMALL];
+  uint32_t bits = 0, once = 0, more = 0;
+  SS_UNROLL for (int w = 0; w < W; w++) {
+    v[w] = LOAD(cost + w * LANES);
+    at[w] = name;
+  }
+  for (ptrdiff_t i = 1; i < n; i++) {
+    name = ADD(name, one);
+    SS_UNROLL for (int w = 0; w < W; w++) {
+      const VEC x = LOAD(cost + i * ld + w * LANES);
+      at[w] = PICK(LT(x, v[w]), name, at[w]);
+      v[w] = MIN(x, v[w]);
+    }
+  }
+  SS_UNROLL for (int w = 0; w < W; w++) {
+    const MASK finite = LT(v[w], top);
+    bits |= BITS(finite) << (w * LANES);
+    v[w] = ONLY(finite, v[w]); /* beyond the columns: 0 */
+    STORE(origin + w * LANES, at[w]);
+  }
+  if ((bits & all) != all) return -1;
+  for (ptrdiff_t j = 0; j < n; j++) {
+    const int i = (int)origin[j];
+    column[i] = (int)j;
+    more |= once & (uint32_t)1 << i;
+    once |= (uint32_t)1 << i;
+  }
+  for (uint32_t rest = once; rest; rest &= rest - 1) {
+    const int i = ss_lowest(rest);
+    row[column[i]] = i;
+    *open ^= (uint32_t)1 << column[i];
+  }
+  /* Rows look at the prices before any fell: then none waits for another, and what they would
+   * allow now is at least that. */
+  VEC old[SS_SMALL / LANES];
+  SS_UNROLL for (int w = 0; w < W; w++) old[w] = v[w];
+  for (uint32_t rest = once & ~more; rest; rest &= rest - 1) {
+    const int i = ss_lowest(rest), j = column[i];
+    VEC least = top;
+    SS_UNROLL for (int w = 0; w < W; w++) {
+      const VEC x = SUB(LOAD(cost + i * ld + w * LANES), old[w]);
+      least = MIN(BARRED(ONE_HOT(j, w), x), least);
+    }
+    least = ALL_MIN(least);
+    least = ONLY(LT(least, top), least);
+    SS_UNROLL for (int w = 0; w < W; w++) v[w] = SUB(v[w], ONLY(ONE_HOT(j, w), least));
+  }
+  return (int64_t)(all & ~once);
+}
+
+/* Give each of the rows its best column, whose price falls as far as the second best allows.
+ * Returns the rows left, or -1 where one has no way.  Rows that lost their column are among them:
+ * to let them try at once would make rows that want the same columns bid for long, and a search
+ * decides that sooner. */
+static SS_INLINE int64_t NAME(rows)(const int W, uint32_t rows, const double *cost, VEC *v,
+                                    int *row, uint32_t *open) {
+  const ptrdiff_t ld = LD(W);
+  uint32_t left = 0;
+  for (; rows; rows &= rows - 1) {
+    const int i = ss_lowest(rows);
+    VEC x[SS_SMALL / LANES], least, second, fall;
+    uint32_t bits, fit;
+    SS_UNROLL for (int w = 0; w < W; w++) x[w] = SUB(LOAD(cost + i * ld + w * LANES), v[w]);
+    NAME(two)(W, x, &least, &second);
+    bits = NAME(equal)(W, x, least);
+    if (!(FIRST(second) < INFINITY)) {
+      if (!(FIRST(least) < INFINITY)) return -1;
+      left |= (uint32_t)1 << i; /* one way only: no price is low enough, the search decides */
+    } else {
+      /* Where several are best they fall by 0. */
+      fall = SUB(second, least);
+      SS_UNROLL for (int w = 0; w < W; w++) v[w] = SUB(v[w], ONLY(EQ(x[w], least), fall));
+      fit = bits & *open;
+      if (fit) {
+        const int j = ss_lowest(fit);
+        row[j] = i;
+        *open ^= (uint32_t)1 << j;
+      } else if (FIRST(second) > FIRST(least)) {
+        const int j = ss_lowest(bits);
+        left |= (uint32_t)1 << row[j];
+        row[j] = i;
+      } else {
+        left |= (uint32_t)1 << i;
+      }
+    }
+  }
+  return (int64_t)left;
+}
+
+/* Assign row `start` along the shortest path to an open column; 0 where there is none.
+ *
+ * `paired` is the cost of each column's pair.  A step waits for what the last one found: what it
+ * needs beside the row's costs is computed before, and columns that were passed get the price
+ * -inf, so that no cost of theirs is ever less, nor their distance, infinite, the least. */
+static SS_INLINE int NAME(augment)(const int W, int start, const double *cost, VEC *v, int *row,
+                                   int *column, double *paired, uint32_t *open) {
+  const ptrdiff_t ld = LD(W);
+  const VEC top = SET1(INFINITY);
+  VEC d[SS_SMALL / LANES], origin[SS_SMALL / LANES], price[SS_SMALL / LANES];
+  VEC past[SS_SMALL / LANES]; /* distances of passed columns, 0 of the others */
+  VEC least, found;
+  double from[SS_SMALL], reduced[SS_SMALL];
+  int end, i = start;
+  SS_UNROLL for (int w = 0; w < W; w++) {
+    d[w] = MIN(SUB(LOAD(cost + i * ld + w * LANES), v[w]), top);
+    origin[w] = SET1((double)i);
+    past[w] = SET1(0.0);
+    price[w] = v[w];
+    STORE(reduced + w * LANES, SUB(LOAD(paired + w * LANES), v[w]));
+  }
+  least = found = ALL_MIN(NAME(least)(W, d));
+  while (1) {
+    const uint32_t bits = NAME(equal)(W, d, found), fit = bits & *open;
+    VEC h, name;
+    int j;
+    if (!(FIRST(found) < INFINITY)) return 0;
+    if (fit) {
+      end = ss_lowest(fit);
+      break;
+    }
+    j = ss_lowest(bits);
+    i = row[j];
+    h = SUB(SET1(reduced[j]), least);
+    name = SET1((double)i);
+    SS_UNROLL for (int w = 0; w < W; w++) {
+      const MASK at = ONE_HOT(j, w);
+      VEC x;
+      past[w] = ADD(past[w], ONLY(at, d[w]));
+      d[w] = PICK(at, top, d[w]);
+      price[w] = PICK(at, SET1(-INFINITY), price[w]);
+      x = SUB(SUB(LOAD(cost + i * ld + w * LANES), price[w]), h);
+      origin[w] = PICK(LT(x, d[w]), name, origin[w]);
+      d[w] = MIN(x, d[w]);
+    }
+    found = ALL_MIN(NAME(least)(W, d));
+    least = MAX(found, least);
+  }
+  SS_UNROLL for (int w = 0; w < W; w++) {
+    /* Passed columns are as near as the end, or nearer: their prices fall by the difference. */
+    const MASK nearer = BOTH(LT(price[w], v[w]), LT(past[w], least));
+    v[w] = ADD(v[w], ONLY(nearer, SUB(past[w], least)));
+    STORE(from + w * LANES, origin[w]);
+  }
+  *open ^= (uint32_t)1 << end;
+  do {
+    const int next = column[i = (int)from[end]];
+    row[end] = i;
+    column[i] = end;
+    paired[end] = cost[i * ld + end];
+    end = next;
+  } while (i != start);
+  return 1;
+}
+
+static SS_INLINE int NAME(solve)(const int W, ptrdiff_t rows, ptrdiff_t cols, const double *cost,
+                                 double *price, int *row, int *column) {
+  const ptrdiff_t ld = LD(W);
+  VEC v[SS_SMALL / LANES];
+  double paired[SS_SMALL];
+  uint32_t open = (uint32_t)-1 >> (SS_SMALL - cols);
+  int64_t left = (int64_t)((uint32_t)-1 >> (SS_SMALL - rows));
+  for (ptrdiff_t j = 0; j < ld; j++) row[j] = -1;
+  for (ptrdiff_t i = 0; i < rows; i++) column[i] = -1;
+  if (rows == cols) {
+    left = NAME(columns)(W, rows, cost, v, row, column, &open);
+    if (left < 0) return 0;
+  } else {
+    SS_UNROLL for (int w = 0; w < W; w++) v[w] = SET1(0.0);
+  }
+  for (int round = 0; round < 2; round++) {
+    left = NAME(rows)(W, (uint32_t)left, cost, v, row, &open);
+    if (left < 0) return 0;
+  }
+  for (ptrdiff_t j = 0; j < W * LANES; j++) paired[j] = 0;
+  for (ptrdiff_t j = 0; j < cols; j++) {
+    const int i = row[j];
+    if (i < 0) continue;
+    column[i] = (int)j;
+    paired[j] = cost[i * ld + j];
+  }
+  for (uint32_t rest = (uint32_t)left; rest; rest &= rest - 1)
+    if (!NAME(augment)(W, ss_lowest(rest), cost, v, row, column, paired, &open)) return 0;
+  SS_UNROLL for (int w = 0; w < W; w++) STORE(price + w * LANES, v[w]);
+  for (ptrdiff_t j = W * LANES; j < ld; j++) price[j] = 0;
+  return 1;
+}
+
+#undef NAME
+#undef VEC
+#undef MASK
+#undef LANES
+#undef LOAD
+#undef STORE
+#undef SET1
+#undef FIRST
+#undef SUB
+#undef ADD
+#undef MIN
+#undef MAX
+#undef LT
+#undef LE
+#undef EQ
+#undef NONE
+#undef EITHER
+#undef BOTH
+#undef PICK
+#undef ONLY
+#undef BARRED
+#undef BITS
+#undef ONE_HOT
+#undef ALL_MIN
+#undef ALL_TWO
