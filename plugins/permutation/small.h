@@ -54,16 +54,14 @@ static inline int ss_lowest(uint32_t bits) {
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define LT(a, b) ((a) < (b))
-#define LE(a, b) ((a) <= (b))
 #define EQ(a, b) ((a) == (b))
-#define NONE 0
-#define EITHER(f, g) ((f) | (g))
-#define BOTH(f, g) ((f) & (g))
 #define PICK(f, yes, no) ((f) ? (yes) : (no))
 #define ONLY(f, x) ((f) ? (x) : 0.0)
-#define BARRED(f, x) ((f) ? (double)INFINITY : (x))
 #define BITS(f) ((uint32_t)(f))
 #define ONE_HOT(j, w) ((j) == (w))
+/* x with +inf, or -inf, in the lane of column j. */
+#define RAISED(x, j, w) ((j) == (w) ? (double)INFINITY : (x))
+#define SUNK(x, j, w) ((j) == (w) ? -(double)INFINITY : (x))
 #define ALL_MIN(x) (x)
 #define ALL_TWO(a, b)
 #include "small_impl.h"
@@ -85,8 +83,12 @@ static int ss_small_plain(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
 #pragma GCC target("avx2")
 #endif
 
-/* Loaded from SS_SMALL - j on: all bits of lane j, none of the others. */
+/* Loaded from SS_SMALL - j on: something for lane j, and something else for the others. */
 static const int64_t ss_one_hot[2 * SS_SMALL] = {[SS_SMALL] = -1};
+static const double ss_raise[2 * SS_SMALL] = {
+    [0 ... SS_SMALL - 1] = -INFINITY, INFINITY, [SS_SMALL + 1 ... 2 * SS_SMALL - 1] = -INFINITY};
+static const double ss_sink[2 * SS_SMALL] = {
+    [0 ... SS_SMALL - 1] = INFINITY, -INFINITY, [SS_SMALL + 1 ... 2 * SS_SMALL - 1] = INFINITY};
 
 static SS_INLINE __m256d ss_avx2_all_min(__m256d x) {
   x = _mm256_min_pd(x, _mm256_permute2f128_pd(x, x, 1));
@@ -117,17 +119,14 @@ static SS_INLINE void ss_avx2_all_two(__m256d *a, __m256d *b) {
 #define MIN(a, b) _mm256_min_pd(a, b)
 #define MAX(a, b) _mm256_max_pd(a, b)
 #define LT(a, b) _mm256_cmp_pd(a, b, _CMP_LT_OQ)
-#define LE(a, b) _mm256_cmp_pd(a, b, _CMP_LE_OQ)
 #define EQ(a, b) _mm256_cmp_pd(a, b, _CMP_EQ_OQ)
-#define NONE _mm256_setzero_pd()
-#define EITHER(f, g) _mm256_or_pd(f, g)
-#define BOTH(f, g) _mm256_and_pd(f, g)
 #define PICK(f, yes, no) _mm256_blendv_pd(no, yes, f)
 #define ONLY(f, x) _mm256_and_pd(f, x)
-/* A NaN, which neither LT nor the first operand of MIN lets through. */
-#define BARRED(f, x) _mm256_or_pd(f, x)
 #define BITS(f) ((uint32_t)_mm256_movemask_pd(f))
-#define ONE_HOT(j, w) _mm256_loadu_pd((const double *)(ss_one_hot + SS_SMALL - (j)) + 4 * (w))
+#define ONE_HOT(j, w) WINDOW(ss_one_hot, j, w)
+#define WINDOW(table, j, w) _mm256_loadu_pd((const double *)(table) + SS_SMALL - (j) + 4 * (w))
+#define RAISED(x, j, w) _mm256_max_pd(WINDOW(ss_raise, j, w), x)
+#define SUNK(x, j, w) _mm256_min_pd(WINDOW(ss_sink, j, w), x)
 #define ALL_MIN(x) ss_avx2_all_min(x)
 #define ALL_TWO(a, b) ss_avx2_all_two(a, b)
 #include "small_impl.h"

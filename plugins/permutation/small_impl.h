@@ -81,7 +81,7 @@ static SS_INLINE int64_t NAME(columns)(const int W, ptrdiff_t n, const double *c
     VEC least = top;
     SS_UNROLL for (int w = 0; w < W; w++) {
       const VEC x = SUB(LOAD(cost + i * ld + w * LANES), old[w]);
-      least = MIN(BARRED(ONE_HOT(j, w), x), least);
+      least = MIN(RAISED(x, j, w), least);
     }
     least = ALL_MIN(least);
     least = ONLY(LT(least, top), least);
@@ -139,16 +139,15 @@ static SS_INLINE int NAME(augment)(const int W, int start, const double *cost, V
   const ptrdiff_t ld = LD(W);
   const VEC top = SET1(INFINITY);
   VEC d[SS_SMALL / LANES], origin[SS_SMALL / LANES], price[SS_SMALL / LANES];
-  VEC past[SS_SMALL / LANES]; /* distances of passed columns, 0 of the others */
   VEC least, found;
-  double from[SS_SMALL], reduced[SS_SMALL];
+  double from[SS_SMALL], before[SS_SMALL], past[SS_SMALL]; /* past: distances of passed columns */
   int end, i = start;
   SS_UNROLL for (int w = 0; w < W; w++) {
     d[w] = MIN(SUB(LOAD(cost + i * ld + w * LANES), v[w]), top);
     origin[w] = SET1((double)i);
-    past[w] = SET1(0.0);
     price[w] = v[w];
-    STORE(reduced + w * LANES, SUB(LOAD(paired + w * LANES), v[w]));
+    STORE(before + w * LANES, v[w]);
+    STORE(past + w * LANES, top);
   }
   least = found = ALL_MIN(NAME(least)(W, d));
   while (1) {
@@ -162,14 +161,13 @@ static SS_INLINE int NAME(augment)(const int W, int start, const double *cost, V
     }
     j = ss_lowest(bits);
     i = row[j];
-    h = SUB(SET1(reduced[j]), least);
+    past[j] = FIRST(found);
+    h = SUB(SET1(paired[j] - before[j]), least);
     name = SET1((double)i);
     SS_UNROLL for (int w = 0; w < W; w++) {
-      const MASK at = ONE_HOT(j, w);
       VEC x;
-      past[w] = ADD(past[w], ONLY(at, d[w]));
-      d[w] = PICK(at, top, d[w]);
-      price[w] = PICK(at, SET1(-INFINITY), price[w]);
+      d[w] = RAISED(d[w], j, w);
+      price[w] = SUNK(price[w], j, w);
       x = SUB(SUB(LOAD(cost + i * ld + w * LANES), price[w]), h);
       origin[w] = PICK(LT(x, d[w]), name, origin[w]);
       d[w] = MIN(x, d[w]);
@@ -179,8 +177,7 @@ static SS_INLINE int NAME(augment)(const int W, int start, const double *cost, V
   }
   SS_UNROLL for (int w = 0; w < W; w++) {
     /* Passed columns are as near as the end, or nearer: their prices fall by the difference. */
-    const MASK nearer = BOTH(LT(price[w], v[w]), LT(past[w], least));
-    v[w] = ADD(v[w], ONLY(nearer, SUB(past[w], least)));
+    v[w] = ADD(v[w], MIN(SUB(LOAD(past + w * LANES), least), SET1(0.0)));
     STORE(from + w * LANES, origin[w]);
   }
   *open ^= (uint32_t)1 << end;
@@ -240,15 +237,12 @@ static SS_INLINE int NAME(solve)(const int W, ptrdiff_t rows, ptrdiff_t cols, co
 #undef MIN
 #undef MAX
 #undef LT
-#undef LE
 #undef EQ
-#undef NONE
-#undef EITHER
-#undef BOTH
 #undef PICK
 #undef ONLY
-#undef BARRED
 #undef BITS
 #undef ONE_HOT
+#undef RAISED
+#undef SUNK
 #undef ALL_MIN
 #undef ALL_TWO
