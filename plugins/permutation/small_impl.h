@@ -9,7 +9,7 @@
 /* Least lanes of a row; no lane is NaN. */
 static SS_INLINE VEC NAME(least)(const int W, const VEC *x) {
   VEC a = x[0];
-  SS_UNROLL for (int w = 1; w < W; w++) a = MIN(x[w], a);
+  SS_UNROLL for (int w = 1; w < W; w++) a = MINV(x[w], a);
   return a;
 }
 
@@ -17,8 +17,8 @@ static SS_INLINE VEC NAME(least)(const int W, const VEC *x) {
 static SS_INLINE void NAME(two)(const int W, const VEC *x, VEC *least, VEC *second) {
   VEC a = SET1(INFINITY), b = a;
   SS_UNROLL for (int w = 0; w < W; w++) {
-    b = MIN(MAX(x[w], a), b);
-    a = MIN(x[w], a);
+    b = MINV(MAXV(x[w], a), b);
+    a = MINV(x[w], a);
   }
   ALL_TWO(&a, &b);
   *least = a;
@@ -51,7 +51,7 @@ static SS_INLINE int64_t NAME(columns)(const int W, ptrdiff_t n, const double *c
     SS_UNROLL for (int w = 0; w < W; w++) {
       const VEC x = LOAD(cost + i * ld + w * LANES);
       at[w] = PICK(LT(x, v[w]), name, at[w]);
-      v[w] = MIN(x, v[w]);
+      v[w] = MINV(x, v[w]);
     }
   }
   SS_UNROLL for (int w = 0; w < W; w++) {
@@ -81,7 +81,7 @@ static SS_INLINE int64_t NAME(columns)(const int W, ptrdiff_t n, const double *c
     VEC least = top;
     SS_UNROLL for (int w = 0; w < W; w++) {
       const VEC x = SUB(LOAD(cost + i * ld + w * LANES), old[w]);
-      least = MIN(RAISED(x, j, w), least);
+      least = MINV(RAISED(x, j, w), least);
     }
     least = ALL_MIN(least);
     least = ONLY(LT(least, top), least);
@@ -131,9 +131,9 @@ static SS_INLINE int64_t NAME(rows)(const int W, uint32_t rows, const double *co
 
 /* Assign row `start` along the shortest path to an open column; 0 where there is none.
  *
- * `paired` is the cost of each column's pair.  A step waits for what the last one found: what it
- * needs beside the row's costs is computed before, and columns that were passed get the price
- * -inf, so that no cost of theirs is ever less, nor their distance, infinite, the least. */
+ * `paired` is the cost of each column's pair.  Each step waits for the column that the last one
+ * found, so that little may lie between: columns that were passed get the price -inf and the
+ * distance inf, by which no cost of theirs is ever less, nor their distance the least. */
 static SS_INLINE int NAME(augment)(const int W, int start, const double *cost, VEC *v, int *row,
                                    int *column, double *paired, uint32_t *open) {
   const ptrdiff_t ld = LD(W);
@@ -143,7 +143,7 @@ static SS_INLINE int NAME(augment)(const int W, int start, const double *cost, V
   double from[SS_SMALL], before[SS_SMALL], past[SS_SMALL]; /* past: distances of passed columns */
   int end, i = start;
   SS_UNROLL for (int w = 0; w < W; w++) {
-    d[w] = MIN(SUB(LOAD(cost + i * ld + w * LANES), v[w]), top);
+    d[w] = MINV(SUB(LOAD(cost + i * ld + w * LANES), v[w]), top);
     origin[w] = SET1((double)i);
     price[w] = v[w];
     STORE(before + w * LANES, v[w]);
@@ -170,14 +170,14 @@ static SS_INLINE int NAME(augment)(const int W, int start, const double *cost, V
       price[w] = SUNK(price[w], j, w);
       x = SUB(SUB(LOAD(cost + i * ld + w * LANES), price[w]), h);
       origin[w] = PICK(LT(x, d[w]), name, origin[w]);
-      d[w] = MIN(x, d[w]);
+      d[w] = MINV(x, d[w]);
     }
     found = ALL_MIN(NAME(least)(W, d));
-    least = MAX(found, least);
+    least = MAXV(found, least);
   }
   SS_UNROLL for (int w = 0; w < W; w++) {
     /* Passed columns are as near as the end, or nearer: their prices fall by the difference. */
-    v[w] = ADD(v[w], MIN(SUB(LOAD(past + w * LANES), least), SET1(0.0)));
+    v[w] = ADD(v[w], MINV(SUB(LOAD(past + w * LANES), least), SET1(0.0)));
     STORE(from + w * LANES, origin[w]);
   }
   *open ^= (uint32_t)1 << end;
@@ -210,7 +210,6 @@ static SS_INLINE int NAME(solve)(const int W, ptrdiff_t rows, ptrdiff_t cols, co
     left = NAME(rows)(W, (uint32_t)left, cost, v, row, &open);
     if (left < 0) return 0;
   }
-  for (ptrdiff_t j = 0; j < W * LANES; j++) paired[j] = 0;
   for (ptrdiff_t j = 0; j < cols; j++) {
     const int i = row[j];
     if (i < 0) continue;
@@ -234,8 +233,8 @@ static SS_INLINE int NAME(solve)(const int W, ptrdiff_t rows, ptrdiff_t cols, co
 #undef FIRST
 #undef SUB
 #undef ADD
-#undef MIN
-#undef MAX
+#undef MINV
+#undef MAXV
 #undef LT
 #undef EQ
 #undef PICK
