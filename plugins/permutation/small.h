@@ -77,10 +77,10 @@ static int ss_small_plain(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
 #define SS_SMALL_AVX2 1
 #include <immintrin.h>
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2"))), apply_to = function)
 #else
 #pragma GCC push_options
-#pragma GCC target("avx2")
+#pragma GCC target("avx2,bmi,bmi2")
 #endif
 
 /* Loaded from SS_SMALL - j on: something for lane j, and something else for the others. */
@@ -154,7 +154,8 @@ static ss_small_solve ss_pick_small(void) {
 #ifdef SS_SMALL_AVX2
   const char *wish = getenv("STRUCTSOLVE_SIMD");
   __builtin_cpu_init();
-  if (!(wish && strcmp(wish, "plain") == 0) && __builtin_cpu_supports("avx2"))
+  if (!(wish && strcmp(wish, "plain") == 0) && __builtin_cpu_supports("avx2") &&
+      __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
     return ss_small_avx2;
 #endif
   return ss_small_plain;

@@ -6,19 +6,26 @@
 #undef LD
 #define LD(W) (((W) * LANES + 7) / 8 * 8)
 
-/* Least lanes of a row; no lane is NaN. */
+/* Least lanes of a row; no lane is NaN.  Pairs of vectors first: what counts is the depth. */
 static SS_INLINE VEC NAME(least)(const int W, const VEC *x) {
-  VEC a = x[0];
-  SS_UNROLL for (int w = 1; w < W; w++) a = MINV(x[w], a);
-  return a;
+  VEC a[(SS_SMALL / LANES + 1) / 2];
+  SS_UNROLL for (int w = 0; w < W / 2; w++) a[w] = MINV(x[2 * w], x[2 * w + 1]);
+  if (W % 2) a[W / 2] = x[W - 1];
+  SS_UNROLL for (int w = 1; w < (W + 1) / 2; w++) a[0] = MINV(a[w], a[0]);
+  return a[0];
 }
 
 /* The two smallest of a row's reduced costs, in every lane. */
 static SS_INLINE void NAME(two)(const int W, const VEC *x, VEC *least, VEC *second) {
   VEC a = SET1(INFINITY), b = a;
-  SS_UNROLL for (int w = 0; w < W; w++) {
-    b = MINV(MAXV(x[w], a), b);
-    a = MINV(x[w], a);
+  SS_UNROLL for (int w = 0; w + 1 < W; w += 2) {
+    const VEC low = MINV(x[w], x[w + 1]), high = MAXV(x[w], x[w + 1]);
+    b = w ? MINV(MAXV(low, a), MINV(high, b)) : high;
+    a = w ? MINV(low, a) : low;
+  }
+  if (W % 2) {
+    b = MINV(MAXV(x[W - 1], a), b);
+    a = MINV(x[W - 1], a);
   }
   ALL_TWO(&a, &b);
   *least = a;
@@ -35,7 +42,7 @@ static SS_INLINE uint32_t NAME(equal)(const int W, const VEC *x, VEC least) {
  * one of its row, it falls as far as the row's second best allows.  Returns the rows left, or -1
  * where a column is infinite. */
 static SS_INLINE int64_t NAME(columns)(const int W, ptrdiff_t n, const double *cost,
-                                       VEC *v, int *row, int *column, uint32_t *open) {
+                                       VEC *v, int *row, int *column, double *paired, uint32_t *open) {
   const ptrdiff_t ld = LD(W);
   const uint32_t all = *open;
   VEC at[SS_SMALL / LANES], name = SET1(0.0);
@@ -58,6 +65,7 @@ static SS_INLINE int64_t NAME(columns)(const int W, ptrdiff_t n, const double *c
     const MASK finite = LT(v[w], top);
     bits |= BITS(finite) << (w * LANES);
     v[w] = ONLY(finite, v[w]); /* beyond the columns: 0 */
+    STORE(paired + w * LANES, v[w]);
     STORE(origin + w * LANES, at[w]);
   }
   if ((bits & all) != all) return -1;
@@ -95,7 +103,7 @@ static SS_INLINE int64_t NAME(columns)(const int W, ptrdiff_t n, const double *c
  * to let them try at once would make rows that want the same columns bid for long, and a search
  * decides that sooner. */
 static SS_INLINE int64_t NAME(rows)(const int W, uint32_t rows, const double *cost, VEC *v,
-                                    int *row, uint32_t *open) {
+                                    int *row, int *column, double *paired, uint32_t *open) {
   const ptrdiff_t ld = LD(W);
   uint32_t left = 0;
   for (; rows; rows &= rows - 1) {
@@ -109,21 +117,24 @@ static SS_INLINE int64_t NAME(rows)(const int W, uint32_t rows, const double *co
       if (!(FIRST(least) < INFINITY)) return -1;
       left |= (uint32_t)1 << i; /* one way only: no price is low enough, the search decides */
     } else {
+      int j;
       /* Where several are best they fall by 0. */
       fall = SUB(second, least);
       SS_UNROLL for (int w = 0; w < W; w++) v[w] = SUB(v[w], ONLY(EQ(x[w], least), fall));
       fit = bits & *open;
       if (fit) {
-        const int j = ss_lowest(fit);
-        row[j] = i;
+        j = ss_lowest(fit);
         *open ^= (uint32_t)1 << j;
-      } else if (FIRST(second) > FIRST(least)) {
-        const int j = ss_lowest(bits);
+      } else if (bits && FIRST(second) > FIRST(least)) { /* a NaN among them: no bits */
+        j = ss_lowest(bits);
         left |= (uint32_t)1 << row[j];
-        row[j] = i;
       } else {
         left |= (uint32_t)1 << i;
+        continue;
       }
+      row[j] = i;
+      column[i] = j;
+      paired[j] = cost[i * ld + j];
     }
   }
   return (int64_t)left;
@@ -182,7 +193,7 @@ static SS_INLINE int NAME(augment)(const int W, int start, const double *cost, V
   }
   *open ^= (uint32_t)1 << end;
   do {
-    const int next = column[i = (int)from[end]];
+    const int next = column[i = (int)from[end]]; /* of `start`: anything */
     row[end] = i;
     column[i] = end;
     paired[end] = cost[i * ld + end];
@@ -199,22 +210,15 @@ static SS_INLINE int NAME(solve)(const int W, ptrdiff_t rows, ptrdiff_t cols, co
   uint32_t open = (uint32_t)-1 >> (SS_SMALL - cols);
   int64_t left = (int64_t)((uint32_t)-1 >> (SS_SMALL - rows));
   for (ptrdiff_t j = 0; j < ld; j++) row[j] = -1;
-  for (ptrdiff_t i = 0; i < rows; i++) column[i] = -1;
   if (rows == cols) {
-    left = NAME(columns)(W, rows, cost, v, row, column, &open);
+    left = NAME(columns)(W, rows, cost, v, row, column, paired, &open);
     if (left < 0) return 0;
   } else {
     SS_UNROLL for (int w = 0; w < W; w++) v[w] = SET1(0.0);
   }
   for (int round = 0; round < 2; round++) {
-    left = NAME(rows)(W, (uint32_t)left, cost, v, row, &open);
+    left = NAME(rows)(W, (uint32_t)left, cost, v, row, column, paired, &open);
     if (left < 0) return 0;
-  }
-  for (ptrdiff_t j = 0; j < cols; j++) {
-    const int i = row[j];
-    if (i < 0) continue;
-    column[i] = (int)j;
-    paired[j] = cost[i * ld + j];
   }
   for (uint32_t rest = (uint32_t)left; rest; rest &= rest - 1)
     if (!NAME(augment)(W, ss_lowest(rest), cost, v, row, column, paired, &open)) return 0;
