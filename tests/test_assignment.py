@@ -164,10 +164,11 @@ def answers():
     return [np.concatenate([np.ravel(part) for part in assign(s)]) for s in same_problems()]
 
 
-def test_plain_instructions(tmp_path):
-    """Processors without vectors find the same assignments and prices, to the last bit."""
-    env = {**os.environ, "STRUCTSOLVE_SIMD": "plain"}
-    target = tmp_path / "plain.npy"
+@pytest.mark.parametrize("version", ["plain", "avx2"])
+def test_instructions(version, tmp_path):
+    """Every processor finds the same assignments and prices, to the last bit."""
+    env = {**os.environ, "STRUCTSOLVE_SIMD": version}
+    target = tmp_path / "answers.npy"
     subprocess.run([sys.executable, __file__, str(target)], check=True, env=env)
     np.testing.assert_array_equal(np.load(target), np.concatenate(answers()))
 

@@ -1,8 +1,9 @@
 /* Assignment problems of at most 32 columns: what a search knows stays in vector registers.
  *
- * One text (small_impl.h) for AVX2, one instance per number of vectors in a row, and for plain C;
- * STRUCTSOLVE_SIMD=plain asks for the latter.  Both compute the same bits: minima and differences
- * round alike, and ties go to the first column, whatever the number of lanes. */
+ * One text (small_impl.h) for plain C, for AVX2 and for its later form with registers of masks
+ * (AVX-512VL); one instance per number of vectors in a row.  STRUCTSOLVE_SIMD=plain|avx2 asks
+ * for a lesser one.  All compute the same bits: minima and differences round alike, and ties go to the
+ * first column, whatever the number of lanes.  Vectors of 512 bits are slower: they lower the clock. */
 #ifndef STRUCTSOLVE_SMALL_H
 #define STRUCTSOLVE_SMALL_H
 
@@ -71,10 +72,10 @@ static int ss_small_plain(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
   return ss_small_plain_solve((int)cols, rows, cols, cost, v, row, column);
 }
 
-/* ---- AVX2: vectors of four lanes ---- */
+/* ---- x86: vectors of four lanes ---- */
 
 #if defined(__GNUC__) && defined(__x86_64__) && !defined(STRUCTSOLVE_PLAIN)
-#define SS_SMALL_AVX2 1
+#define SS_SMALL_X86 1
 #include <immintrin.h>
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2"))), apply_to = function)
@@ -145,18 +146,68 @@ static int ss_small_avx2(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
 
 #if defined(__clang__)
 #pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target("avx512f,avx512vl,avx512dq,bmi,bmi2"))), \
+                             apply_to = function)
+#else
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512vl,avx512dq,bmi,bmi2")
+#endif
+
+#define NAME(f) ss_small_avx512vl_##f
+#define VEC __m256d
+#define MASK __mmask8
+#define LANES 4
+#define LOAD(p) _mm256_loadu_pd(p)
+#define STORE(p, x) _mm256_storeu_pd(p, x)
+#define SET1(x) _mm256_set1_pd(x)
+#define FIRST(x) _mm256_cvtsd_f64(x)
+#define SUB(a, b) _mm256_sub_pd(a, b)
+#define ADD(a, b) _mm256_add_pd(a, b)
+#define MINV(a, b) _mm256_min_pd(a, b)
+#define MAXV(a, b) _mm256_max_pd(a, b)
+#define LT(a, b) _mm256_cmp_pd_mask(a, b, _CMP_LT_OQ)
+#define EQ(a, b) _mm256_cmp_pd_mask(a, b, _CMP_EQ_OQ)
+#define PICK(f, yes, no) _mm256_mask_mov_pd(no, f, yes)
+#define ONLY(f, x) _mm256_maskz_mov_pd(f, x)
+#define BITS(f) ((uint32_t)(f))
+#define ONE_HOT(j, w) ((__mmask8)((uint32_t)1 << (j) >> 4 * (w) & 15))
+#define RAISED(x, j, w) _mm256_max_pd(WINDOW(ss_raise, j, w), x)
+#define SUNK(x, j, w) _mm256_min_pd(WINDOW(ss_sink, j, w), x)
+#define ALL_MIN(x) ss_avx2_all_min(x)
+#define ALL_TWO(a, b) ss_avx2_all_two(a, b)
+#include "small_impl.h"
+
+#define SS_WIDTH(W)                                                                               \
+  case W: return ss_small_avx512vl_solve(W, rows, cols, cost, v, row, column);
+
+static int ss_small_avx512vl(ptrdiff_t rows, ptrdiff_t cols, const double *cost, double *v, int *row, int *column) {
+  switch ((cols + 3) / 4) {
+    SS_WIDTH(1) SS_WIDTH(2) SS_WIDTH(3) SS_WIDTH(4) SS_WIDTH(5) SS_WIDTH(6) SS_WIDTH(7)
+    default: return ss_small_avx512vl_solve(8, rows, cols, cost, v, row, column);
+  }
+}
+#undef SS_WIDTH
+
+#if defined(__clang__)
+#pragma clang attribute pop
 #else
 #pragma GCC pop_options
 #endif
 #endif
 
 static ss_small_solve ss_pick_small(void) {
-#ifdef SS_SMALL_AVX2
+#ifdef SS_SMALL_X86
   const char *wish = getenv("STRUCTSOLVE_SIMD");
   __builtin_cpu_init();
-  if (!(wish && strcmp(wish, "plain") == 0) && __builtin_cpu_supports("avx2") &&
-      __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
+  if (wish && strcmp(wish, "plain") == 0) return ss_small_plain;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi") ||
+      !__builtin_cpu_supports("bmi2"))
+    return ss_small_plain;
+  if ((wish && strcmp(wish, "avx2") == 0) || !__builtin_cpu_supports("avx512vl") ||
+      !__builtin_cpu_supports("avx512dq"))
     return ss_small_avx2;
+  return ss_small_avx512vl;
 #endif
   return ss_small_plain;
 }

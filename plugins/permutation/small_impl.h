@@ -41,8 +41,8 @@ static SS_INLINE uint32_t NAME(equal)(const int W, const VEC *x, VEC least) {
 /* Prices are the least costs of columns, each given to a row where it is; where it is the only
  * one of its row, it falls as far as the row's second best allows.  Returns the rows left, or -1
  * where a column is infinite. */
-static SS_INLINE int64_t NAME(columns)(const int W, ptrdiff_t n, const double *cost,
-                                       VEC *v, int *row, int *column, double *paired, uint32_t *open) {
+static SS_INLINE int64_t NAME(columns)(const int W, ptrdiff_t n, const double *cost, VEC *v,
+                                       int *row, int *column, double *paired, uint32_t *open) {
   const ptrdiff_t ld = LD(W);
   const uint32_t all = *open;
   VEC at[SS_SMALL / LANES], name = SET1(0.0);
