@@ -1,9 +1,10 @@
 /* Assignment problems of at most 32 columns: what a search knows stays in vector registers.
  *
  * One text (small_impl.h) for plain C, for AVX2 and for its later form with registers of masks
- * (AVX-512VL); one instance per number of vectors in a row.  STRUCTSOLVE_SIMD=plain|avx2 asks
- * for a lesser one.  All compute the same bits: minima and differences round alike, and ties go to the
- * first column, whatever the number of lanes.  Vectors of 512 bits are slower: they lower the clock. */
+ * (AVX-512VL); one instance per number of vectors in a row.  STRUCTSOLVE_SIMD=plain|avx2 asks for
+ * a lesser one.  All compute the same bits: minima and differences round alike, and ties go to
+ * the first column, whatever the number of lanes.  Vectors of 512 bits were no faster: they lower
+ * the clock. */
 #ifndef STRUCTSOLVE_SMALL_H
 #define STRUCTSOLVE_SMALL_H
 
@@ -181,7 +182,8 @@ static int ss_small_avx2(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
 #define SS_WIDTH(W)                                                                               \
   case W: return ss_small_avx512vl_solve(W, rows, cols, cost, v, row, column);
 
-static int ss_small_avx512vl(ptrdiff_t rows, ptrdiff_t cols, const double *cost, double *v, int *row, int *column) {
+static int ss_small_avx512vl(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
+                             double *v, int *row, int *column) {
   switch ((cols + 3) / 4) {
     SS_WIDTH(1) SS_WIDTH(2) SS_WIDTH(3) SS_WIDTH(4) SS_WIDTH(5) SS_WIDTH(6) SS_WIDTH(7)
     default: return ss_small_avx512vl_solve(8, rows, cols, cost, v, row, column);
