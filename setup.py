@@ -46,9 +46,13 @@ def extensions() -> list[Extension]:
                 Extension(
                     module,
                     [path.as_posix()],
-                    include_dirs=["structsolve", numpy.get_include()],
+                    include_dirs=["structsolve", path.parent.as_posix(), numpy.get_include()],
                     define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
-                    depends=[p.as_posix() for p in Path("structsolve").glob("*.h")],
+                    depends=[
+                        p.as_posix()
+                        for folder in (Path("structsolve"), path.parent)
+                        for p in folder.glob("*.h")
+                    ],
                     extra_compile_args=compile_args(),
                     extra_link_args=[f"-fsanitize={SANITIZE}"] if SANITIZE else [],
                 )

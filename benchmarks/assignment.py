@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from common import header, ratio, structsolve_or_none, table
 
-SIZES = (4, 6, 8, 12, 16, 20, 30, 50, 100, 200, 400, 800)
+SIZES = (4, 6, 8, 10, 12, 14, 16, 18, 20, 30, 50, 100, 200, 400, 800)
 KINDS = ("uniform", "integers to 100", "normal", "plane")
 COLUMNS = ("problem", "n", "ours, µs", "assign", "SciPy", "lapjv", "SciPy/ours", "lapjv/ours")
 

@@ -1,6 +1,12 @@
-"""The assignment solver against SciPy and enumeration, and what it refuses."""
+"""The assignment solver against SciPy and enumeration, and what it refuses.
+
+Run as a script, this file solves with the instructions that STRUCTSOLVE_SIMD asks for and writes
+the answers to the file that it is given.
+"""
 
 import os
+import subprocess
+import sys
 from itertools import permutations
 from pathlib import Path
 
@@ -12,8 +18,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.optimize import linear_sum_assignment
 
+from structsolve.faces import argmax
 from structsolve.plugins.permutation import assign
 from structsolve.plugins.permutation._batch import repeat_solve
+from structsolve.plugins.permutation._shape import AssignmentOracle, PairShape
 
 
 def scores_of(rng, kind, rows, cols):
@@ -94,6 +102,77 @@ def test_larger(kind):
         check(barred, False)
 
 
+@pytest.mark.parametrize("cols", range(1, 36))
+def test_every_width(cols):
+    """Up to 32 columns the width of a row is compiled in; beyond, it is not."""
+    rng = np.random.default_rng(cols)
+    for kind in ("normal", "ties", "few", "metric", "mixed", "zeros"):
+        for rows in {cols, max(1, cols - 1), int(rng.integers(1, cols + 1))}:
+            check(scores_of(rng, kind, rows, cols), False)
+            barred = scores_of(rng, kind, rows, cols)
+            barred[rng.random((rows, cols)) < 0.3] = -np.inf
+            check(barred, True)
+
+
+@pytest.mark.parametrize("cols", [3, 8, 17, 32, 40])
+def test_one_way_only(cols):
+    """Only one assignment is possible: no price has a second best to fall by."""
+    rng = np.random.default_rng(cols)
+    scores = np.full((cols, cols), np.inf)
+    order = rng.permutation(cols)
+    scores[np.arange(cols), order] = rng.normal(size=cols)
+    assert assign(scores, maximize=False).columns.tolist() == order.tolist()
+    scores[np.tril_indices(cols)] = 0  # and a triangle, where a chain of rows must give way
+    scores[np.triu_indices(cols, 1)] = np.inf
+    assert assign(scores[::-1], maximize=False).columns.tolist() == list(range(cols))[::-1]
+    scores[0, 0] = np.inf
+    with pytest.raises(ValueError, match="no assignment is possible"):
+        assign(scores, maximize=False)
+
+
+@pytest.mark.parametrize("cols", [4, 12, 20, 32, 36])
+def test_scores_beyond_all_bounds(cols):
+    """What the oracle may be given: no crash, and columns that exist."""
+    rng = np.random.default_rng(cols)
+    odd = [np.inf, -np.inf, np.nan, 1e308, -1e308, 5e-324, -0.0, 1.0]
+    oracle = AssignmentOracle(PairShape(np.full(40, cols), np.full(40, cols)))
+    for i in range(40):
+        theta = rng.normal(size=(cols, cols))
+        spoilt = rng.random(theta.shape) < rng.choice([0.02, 0.2, 1])
+        theta[spoilt] = rng.choice(odd, spoilt.sum())
+        try:
+            label = argmax(oracle, i, theta.ravel(), cols)[0]
+        except ValueError as error:
+            assert "no assignment is possible" in str(error)
+        else:
+            assert sorted(label) == list(range(cols))
+
+
+def same_problems():
+    """Problems with one answer and with many."""
+    rng = np.random.default_rng(6)
+    for cols in range(1, 41):
+        for kind in ("normal", "ties", "few", "metric"):
+            scores = scores_of(rng, kind, max(1, cols - int(rng.integers(0, 3))), cols)
+            scores[rng.random(scores.shape) < 0.1] = -np.inf
+            scores[:, 0] = 0
+            np.fill_diagonal(scores, 0)
+            yield scores
+
+
+def answers():
+    return [np.concatenate([np.ravel(part) for part in assign(s)]) for s in same_problems()]
+
+
+@pytest.mark.parametrize("version", ["plain", "avx2"])
+def test_instructions(version, tmp_path):
+    """Every processor finds the same assignments and prices, to the last bit."""
+    env = {**os.environ, "STRUCTSOLVE_SIMD": version}
+    target = tmp_path / "answers.npy"
+    subprocess.run([sys.executable, __file__, str(target)], check=True, env=env)
+    np.testing.assert_array_equal(np.load(target), np.concatenate(answers()))
+
+
 def test_enumeration():
     rng = np.random.default_rng(2)
     for _ in range(50):
@@ -172,3 +251,7 @@ def test_repeat():
     assert repeat_solve(scores, 3) == pytest.approx(assign(scores, maximize=False).value)
     with pytest.raises(ValueError, match="found 3 rows and 2 columns"):
         repeat_solve(np.zeros((3, 2)), 1)
+
+
+if __name__ == "__main__":
+    np.save(sys.argv[1], np.concatenate(answers()))

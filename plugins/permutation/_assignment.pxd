@@ -6,9 +6,8 @@ cdef struct Assignment:
     Py_ssize_t rows, cols, ld
     double* cost
     double* v           # prices of the columns; beyond them 0
-    double* d           # scratch, three rows
+    double* d           # scratch, two rows: least costs of columns, then distances
     double* origin
-    double* zero
     double* saved       # scratch: what a search passed, prices and distances
     int* column         # of each row
     int* row            # of each column, -1 where it is free
@@ -19,7 +18,8 @@ cdef struct Assignment:
 cdef Py_ssize_t assignment_bytes(Py_ssize_t rows, Py_ssize_t cols) noexcept nogil
 # Where everything lies in 64-byte aligned memory of that size.
 cdef Assignment assignment_in(Py_ssize_t rows, Py_ssize_t cols, char* work) noexcept nogil
-# cost <- sign * scores; scores of -sign * inf and NaN forbid a pair, as do non-zeros of `forbidden`.
+# Before each solve: cost <- sign * scores; scores of -sign * inf and NaN forbid a pair, as do
+# non-zeros of `forbidden`.
 cdef void load_scores(Assignment* task, const double* scores, Py_ssize_t stride, double sign,
                       const unsigned char* forbidden) noexcept nogil
 # Least total cost: column, row and v (at most 0 where there are fewer rows than columns), so that

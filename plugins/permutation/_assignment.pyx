@@ -3,14 +3,24 @@
 Column reduction, reduction transfer and augmenting row reduction assign most rows at the price of
 a few scans of the matrix; each of the others is assigned by a shortest path (Dijkstra's search
 over the columns).  Fewer rows than columns: prices start from 0 and only fall, and only those of
-columns that are taken, so that the same conditions prove the optimum.
+columns that are taken, so that the same conditions prove the optimum.  small.h does the same for
+rows of up to 32 columns.
 """
 
 from libc.math cimport INFINITY
 
 from ._scans cimport ss_pick_scans, ss_scans
 
+
+cdef extern from "small.h" nogil:
+    ctypedef int (*ss_small_solve)(Py_ssize_t rows, Py_ssize_t cols, const double* cost,
+                                   double* v, int* row, int* column) noexcept nogil
+    ss_small_solve ss_pick_small()
+    enum:
+        SS_SMALL
+
 cdef const ss_scans* scans = ss_pick_scans()
+cdef ss_small_solve small = ss_pick_small()
 
 
 cdef inline Py_ssize_t _padded(Py_ssize_t cols) noexcept nogil:
@@ -19,56 +29,57 @@ cdef inline Py_ssize_t _padded(Py_ssize_t cols) noexcept nogil:
 
 cdef Py_ssize_t assignment_bytes(Py_ssize_t rows, Py_ssize_t cols) noexcept nogil:
     cdef Py_ssize_t ld = _padded(cols)
-    return (rows * ld + 6 * ld) * <Py_ssize_t>sizeof(double) \
+    return (rows * ld + 5 * ld) * <Py_ssize_t>sizeof(double) \
         + (2 * ld + 3 * _padded(rows)) * <Py_ssize_t>sizeof(int)
 
 
 cdef Assignment assignment_in(Py_ssize_t rows, Py_ssize_t cols, char* work) noexcept nogil:
     cdef Assignment task
-    cdef Py_ssize_t ld = _padded(cols), j
+    cdef Py_ssize_t ld = _padded(cols)
     task.rows, task.cols, task.ld = rows, cols, ld
     task.cost = <double*>work
     task.v = task.cost + rows * ld
     task.d = task.v + ld
     task.origin = task.d + ld
-    task.zero = task.origin + ld
-    task.saved = task.zero + ld
+    task.saved = task.origin + ld
     task.row = <int*>(task.saved + 2 * ld)
     task.passed = task.row + ld
     task.column = task.passed + ld
     task.free = task.column + _padded(rows)
-    for j in range(ld):
-        task.zero[j] = 0
     return task
 
 
 cdef void load_scores(Assignment* task, const double* scores, Py_ssize_t stride, double sign,
                       const unsigned char* forbidden) noexcept nogil:
     cdef Py_ssize_t i, j
-    cdef double x
     cdef double* cost = task.cost
+    if task.cols <= SS_SMALL and forbidden == NULL:
+        scans.load(task.rows, task.cols, task.ld, scores, stride, sign, cost)
+        return
+    for j in range(task.ld):
+        task.v[j], task.d[j], task.origin[j] = 0, INFINITY, 0
     for i in range(task.rows):
-        for j in range(task.cols):
-            x = sign * scores[j]
-            cost[j] = x if x < INFINITY else INFINITY     # a NaN forbids too
-        for j in range(task.cols, task.ld):
-            cost[j] = INFINITY
+        scans.load(1, task.cols, task.ld, scores, stride, sign, cost)
         if forbidden != NULL:
             for j in range(task.cols):
                 if forbidden[j]:
                     cost[j] = INFINITY
             forbidden += task.cols
+        if task.rows == task.cols > SS_SMALL:
+            # What columns are reduced by, while the row is at hand.
+            scans.relax(task.ld, cost, task.v, 0, <double>i, task.d, task.origin)
         cost += task.ld
         scores += stride
 
 
 cdef bint solve_assignment(Assignment* task) noexcept nogil:
     cdef Py_ssize_t i, n_free
+    if task.cols <= SS_SMALL:
+        return small(task.rows, task.cols, task.cost, task.v, task.row, task.column)
     for i in range(task.rows):
         task.column[i] = -1
     for i in range(task.ld):
         task.row[i] = -1
-        task.v[i] = 0
     if task.rows == task.cols:
         n_free = _reduce_columns(task)
         if n_free < 0:
@@ -92,11 +103,6 @@ cdef Py_ssize_t _reduce_columns(Assignment* task) noexcept nogil:
     """Prices are the least costs of columns; returns how many rows are free, -1: none possible."""
     cdef Py_ssize_t n = task.rows, ld = task.ld, i, j, at, n_free = 0
     cdef double[2] least
-    for j in range(ld):
-        task.d[j] = INFINITY
-        task.origin[j] = 0
-    for i in range(n):
-        scans.relax(ld, task.cost + i * ld, task.zero, 0, <double>i, task.d, task.origin)
     for i in range(n):
         task.passed[i] = 0      # columns that would like row i
     for j in range(n - 1, -1, -1):
@@ -168,13 +174,14 @@ cdef Py_ssize_t _reduce_rows(Assignment* task, Py_ssize_t n_free) noexcept nogil
 
 cdef Py_ssize_t _tie(const Assignment* task, Py_ssize_t i, Py_ssize_t j,
                      double least) noexcept nogil:
-    """Another column as good as j to row i, -1 where there is none."""
+    """Another column as good as j to row i, a free one if there is; -1: none."""
     cdef const double* cost = task.cost + i * task.ld
-    cdef Py_ssize_t k
-    for k in range(j + 1, task.cols):
-        if cost[k] - task.v[k] == least:
+    cdef Py_ssize_t k = scans.equal(task.ld, cost, task.v, least, j + 1), first = k
+    while k < task.ld:
+        if task.row[k] < 0:
             return k
-    return -1
+        k = scans.equal(task.ld, cost, task.v, least, k + 1)
+    return first if first < task.ld else -1
 
 
 cdef bint _augment(Assignment* task, int start) noexcept nogil:

@@ -20,6 +20,11 @@ cdef extern from *:
                       double *d, double *from);
       /* First j >= start with d[j] <= m; n where there is none. */
       ptrdiff_t (*reach)(ptrdiff_t n, const double *d, double m, ptrdiff_t start);
+      /* First j >= start with c[j] - v[j] == m; n where there is none. */
+      ptrdiff_t (*equal)(ptrdiff_t n, const double *c, const double *v, double m, ptrdiff_t start);
+      /* Rows of `cols` scores times sign to rows of `ld`, infinite beyond and where it is NaN. */
+      void (*load)(ptrdiff_t rows, ptrdiff_t cols, ptrdiff_t ld, const double *scores,
+                   ptrdiff_t stride, double sign, double *cost);
     } ss_scans;
 
     static ptrdiff_t ss_plain_two(ptrdiff_t n, const double *c, const double *v, double *least) {
@@ -50,7 +55,25 @@ cdef extern from *:
       return n;
     }
 
-    static const ss_scans ss_plain_scans = {ss_plain_two, ss_plain_relax, ss_plain_reach};
+    static ptrdiff_t ss_plain_equal(ptrdiff_t n, const double *c, const double *v, double m,
+                                    ptrdiff_t start) {
+      for (; start < n; start++) if (c[start] - v[start] == m) return start;
+      return n;
+    }
+
+    static void ss_plain_load(ptrdiff_t rows, ptrdiff_t cols, ptrdiff_t ld, const double *scores,
+                              ptrdiff_t stride, double sign, double *cost) {
+      for (; rows > 0; rows--, scores += stride, cost += ld) {
+        for (ptrdiff_t j = 0; j < cols; j++) {
+          const double x = sign * scores[j];
+          cost[j] = x < INFINITY ? x : INFINITY;
+        }
+        for (ptrdiff_t j = cols; j < ld; j++) cost[j] = INFINITY;
+      }
+    }
+
+    static const ss_scans ss_plain_scans = {ss_plain_two, ss_plain_relax, ss_plain_reach,
+                                            ss_plain_equal, ss_plain_load};
 
     #ifdef SS_SCAN_AVX2
     __attribute__((target("avx2")))
@@ -121,7 +144,43 @@ cdef extern from *:
       return n;
     }
 
-    static const ss_scans ss_avx2_scans = {ss_avx2_two, ss_avx2_relax, ss_avx2_reach};
+    __attribute__((target("avx2")))
+    static ptrdiff_t ss_avx2_equal(ptrdiff_t n, const double *c, const double *v, double m,
+                                   ptrdiff_t start) {
+      const __m256d top = _mm256_set1_pd(m);
+      for (; start < n && (start & 3); start++) if (c[start] - v[start] == m) return start;
+      for (; start < n; start += 4) {
+        const __m256d x = _mm256_sub_pd(_mm256_loadu_pd(c + start), _mm256_loadu_pd(v + start));
+        const int hit = _mm256_movemask_pd(_mm256_cmp_pd(x, top, _CMP_EQ_OQ));
+        if (hit) return start + __builtin_ctz((unsigned)hit);
+      }
+      return n;
+    }
+
+    __attribute__((target("avx2")))
+    static void ss_avx2_load(ptrdiff_t rows, ptrdiff_t cols, ptrdiff_t ld, const double *scores,
+                             ptrdiff_t stride, double sign, double *cost) {
+      static const long long window[8] = {-1, -1, -1, -1, 0, 0, 0, 0};
+      const __m256d times = _mm256_set1_pd(sign), top = _mm256_set1_pd(INFINITY);
+      const ptrdiff_t whole = cols / 4 * 4;
+      const __m256i tail = _mm256_loadu_si256((const __m256i *)(window + 4 - cols % 4));
+      for (; rows > 0; rows--, scores += stride, cost += ld) {
+        ptrdiff_t j = 0;
+        for (; j < whole; j += 4)
+          _mm256_storeu_pd(cost + j, _mm256_min_pd(  /* the second where the first is NaN */
+              _mm256_mul_pd(times, _mm256_loadu_pd(scores + j)), top));
+        if (cols != whole) {
+          const __m256d x = _mm256_mul_pd(times, _mm256_maskload_pd(scores + j, tail));
+          _mm256_storeu_pd(cost + j, _mm256_blendv_pd(top, _mm256_min_pd(x, top),
+                                                      _mm256_castsi256_pd(tail)));
+          j += 4;
+        }
+        for (; j < ld; j += 4) _mm256_storeu_pd(cost + j, top);
+      }
+    }
+
+    static const ss_scans ss_avx2_scans = {ss_avx2_two, ss_avx2_relax, ss_avx2_reach,
+                                           ss_avx2_equal, ss_avx2_load};
     #endif
 
     static const ss_scans *ss_pick_scans(void) {
@@ -141,4 +200,8 @@ cdef extern from *:
                      double* d, double* origin) noexcept nogil
         Py_ssize_t reach(Py_ssize_t n, const double* d, double m,
                          Py_ssize_t start) noexcept nogil
+        Py_ssize_t equal(Py_ssize_t n, const double* c, const double* v, double m,
+                         Py_ssize_t start) noexcept nogil
+        void load(Py_ssize_t rows, Py_ssize_t cols, Py_ssize_t ld, const double* scores,
+                  Py_ssize_t stride, double sign, double* cost) noexcept nogil
     const ss_scans* ss_pick_scans() noexcept nogil

@@ -1,0 +1,217 @@
+/* Assignment problems of at most 32 columns: what a search knows stays in vector registers.
+ *
+ * One text (small_impl.h) for plain C, for AVX2 and for its later form with registers of masks
+ * (AVX-512VL); one instance per number of vectors in a row.  STRUCTSOLVE_SIMD=plain|avx2 asks for
+ * a lesser one.  All compute the same bits: minima and differences round alike, and ties go to
+ * the first column, whatever the number of lanes.  Vectors of 512 bits were no faster: they lower
+ * the clock. */
+#ifndef STRUCTSOLVE_SMALL_H
+#define STRUCTSOLVE_SMALL_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SS_SMALL 32 /* columns: their sets are the bits of one word */
+
+/* Least total cost of rows <= cols <= SS_SMALL.  Rows of `cost` are `ld` doubles, a multiple of 8;
+ * what lies beyond the columns is infinite, as is a forbidden pair.  v, row, column: see
+ * _assignment.pxd.  Returns 0 where every way uses an infinite cost. */
+typedef int (*ss_small_solve)(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
+                              double *v, int *row, int *column);
+
+/* Number of the lowest bit; `bits` is not 0. */
+static inline int ss_lowest(uint32_t bits) {
+#if defined(__GNUC__)
+  return __builtin_ctz(bits);
+#else
+  int at = 0;
+  while (!(bits >> at & 1)) at++;
+  return at;
+#endif
+}
+
+#if defined(__GNUC__)
+#define SS_INLINE inline __attribute__((always_inline))
+#define SS_UNROLL _Pragma("GCC unroll 8")
+#else
+#define SS_INLINE inline
+#define SS_UNROLL
+#endif
+
+/* ---- plain: vectors of one lane ---- */
+
+#define NAME(f) ss_small_plain_##f
+#define VEC double
+#define MASK int
+#define LANES 1
+#define LOAD(p) (*(p))
+#define STORE(p, x) (*(p) = (x))
+#define SET1(x) (x)
+#define FIRST(x) (x)
+#define SUB(a, b) ((a) - (b))
+#define ADD(a, b) ((a) + (b))
+#define MINV(a, b) ((a) < (b) ? (a) : (b))
+#define MAXV(a, b) ((a) > (b) ? (a) : (b))
+#define LT(a, b) ((a) < (b))
+#define EQ(a, b) ((a) == (b))
+#define PICK(f, yes, no) ((f) ? (yes) : (no))
+#define ONLY(f, x) ((f) ? (x) : 0.0)
+#define BITS(f) ((uint32_t)(f))
+#define ONE_HOT(j, w) ((j) == (w))
+/* x with +inf, or -inf, in the lane of column j. */
+#define RAISED(x, j, w) ((j) == (w) ? (double)INFINITY : (x))
+#define SUNK(x, j, w) ((j) == (w) ? -(double)INFINITY : (x))
+#define ALL_MIN(x) (x)
+#define ALL_TWO(a, b)
+#include "small_impl.h"
+
+static int ss_small_plain(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
+                          double *v, int *row, int *column) {
+  return ss_small_plain_solve((int)cols, rows, cols, cost, v, row, column);
+}
+
+/* ---- x86: vectors of four lanes ---- */
+
+#if defined(__GNUC__) && defined(__x86_64__) && !defined(STRUCTSOLVE_PLAIN)
+#define SS_SMALL_X86 1
+#include <immintrin.h>
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,bmi,bmi2")
+#endif
+
+/* Loaded from SS_SMALL - j on: something for lane j, and something else for the others. */
+static const int64_t ss_one_hot[2 * SS_SMALL] = {[SS_SMALL] = -1};
+static const double ss_raise[2 * SS_SMALL] = {
+    [0 ... SS_SMALL - 1] = -INFINITY, INFINITY, [SS_SMALL + 1 ... 2 * SS_SMALL - 1] = -INFINITY};
+static const double ss_sink[2 * SS_SMALL] = {
+    [0 ... SS_SMALL - 1] = INFINITY, -INFINITY, [SS_SMALL + 1 ... 2 * SS_SMALL - 1] = INFINITY};
+
+static SS_INLINE __m256d ss_avx2_all_min(__m256d x) {
+  x = _mm256_min_pd(x, _mm256_permute2f128_pd(x, x, 1));
+  return _mm256_min_pd(x, _mm256_permute_pd(x, 5));
+}
+
+/* Pairs (smallest, second smallest) of the lanes to one pair in every lane. */
+static SS_INLINE void ss_avx2_all_two(__m256d *a, __m256d *b) {
+  __m256d p = _mm256_permute2f128_pd(*a, *a, 1), q = _mm256_permute2f128_pd(*b, *b, 1);
+  *b = _mm256_min_pd(_mm256_max_pd(*a, p), _mm256_min_pd(*b, q));
+  *a = _mm256_min_pd(*a, p);
+  p = _mm256_permute_pd(*a, 5);
+  q = _mm256_permute_pd(*b, 5);
+  *b = _mm256_min_pd(_mm256_max_pd(*a, p), _mm256_min_pd(*b, q));
+  *a = _mm256_min_pd(*a, p);
+}
+
+#define NAME(f) ss_small_avx2_##f
+#define VEC __m256d
+#define MASK __m256d
+#define LANES 4
+#define LOAD(p) _mm256_loadu_pd(p)
+#define STORE(p, x) _mm256_storeu_pd(p, x)
+#define SET1(x) _mm256_set1_pd(x)
+#define FIRST(x) _mm256_cvtsd_f64(x)
+#define SUB(a, b) _mm256_sub_pd(a, b)
+#define ADD(a, b) _mm256_add_pd(a, b)
+#define MINV(a, b) _mm256_min_pd(a, b)
+#define MAXV(a, b) _mm256_max_pd(a, b)
+#define LT(a, b) _mm256_cmp_pd(a, b, _CMP_LT_OQ)
+#define EQ(a, b) _mm256_cmp_pd(a, b, _CMP_EQ_OQ)
+#define PICK(f, yes, no) _mm256_blendv_pd(no, yes, f)
+#define ONLY(f, x) _mm256_and_pd(f, x)
+#define BITS(f) ((uint32_t)_mm256_movemask_pd(f))
+#define ONE_HOT(j, w) WINDOW(ss_one_hot, j, w)
+#define WINDOW(table, j, w) _mm256_loadu_pd((const double *)(table) + SS_SMALL - (j) + 4 * (w))
+#define RAISED(x, j, w) _mm256_max_pd(WINDOW(ss_raise, j, w), x)
+#define SUNK(x, j, w) _mm256_min_pd(WINDOW(ss_sink, j, w), x)
+#define ALL_MIN(x) ss_avx2_all_min(x)
+#define ALL_TWO(a, b) ss_avx2_all_two(a, b)
+#include "small_impl.h"
+
+#define SS_WIDTH(W)                                                                               \
+  case W: return ss_small_avx2_solve(W, rows, cols, cost, v, row, column);
+
+static int ss_small_avx2(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
+                         double *v, int *row, int *column) {
+  switch ((cols + 3) / 4) {
+    SS_WIDTH(1) SS_WIDTH(2) SS_WIDTH(3) SS_WIDTH(4) SS_WIDTH(5) SS_WIDTH(6) SS_WIDTH(7)
+    default: return ss_small_avx2_solve(8, rows, cols, cost, v, row, column);
+  }
+}
+#undef SS_WIDTH
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target("avx512f,avx512vl,avx512dq,bmi,bmi2"))), \
+                             apply_to = function)
+#else
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512vl,avx512dq,bmi,bmi2")
+#endif
+
+#define NAME(f) ss_small_avx512vl_##f
+#define VEC __m256d
+#define MASK __mmask8
+#define LANES 4
+#define LOAD(p) _mm256_loadu_pd(p)
+#define STORE(p, x) _mm256_storeu_pd(p, x)
+#define SET1(x) _mm256_set1_pd(x)
+#define FIRST(x) _mm256_cvtsd_f64(x)
+#define SUB(a, b) _mm256_sub_pd(a, b)
+#define ADD(a, b) _mm256_add_pd(a, b)
+#define MINV(a, b) _mm256_min_pd(a, b)
+#define MAXV(a, b) _mm256_max_pd(a, b)
+#define LT(a, b) _mm256_cmp_pd_mask(a, b, _CMP_LT_OQ)
+#define EQ(a, b) _mm256_cmp_pd_mask(a, b, _CMP_EQ_OQ)
+#define PICK(f, yes, no) _mm256_mask_mov_pd(no, f, yes)
+#define ONLY(f, x) _mm256_maskz_mov_pd(f, x)
+#define BITS(f) ((uint32_t)(f))
+#define ONE_HOT(j, w) ((__mmask8)((uint32_t)1 << (j) >> 4 * (w) & 15))
+#define RAISED(x, j, w) _mm256_max_pd(WINDOW(ss_raise, j, w), x)
+#define SUNK(x, j, w) _mm256_min_pd(WINDOW(ss_sink, j, w), x)
+#define ALL_MIN(x) ss_avx2_all_min(x)
+#define ALL_TWO(a, b) ss_avx2_all_two(a, b)
+#include "small_impl.h"
+
+#define SS_WIDTH(W)                                                                               \
+  case W: return ss_small_avx512vl_solve(W, rows, cols, cost, v, row, column);
+
+static int ss_small_avx512vl(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
+                             double *v, int *row, int *column) {
+  switch ((cols + 3) / 4) {
+    SS_WIDTH(1) SS_WIDTH(2) SS_WIDTH(3) SS_WIDTH(4) SS_WIDTH(5) SS_WIDTH(6) SS_WIDTH(7)
+    default: return ss_small_avx512vl_solve(8, rows, cols, cost, v, row, column);
+  }
+}
+#undef SS_WIDTH
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif
+
+static ss_small_solve ss_pick_small(void) {
+#ifdef SS_SMALL_X86
+  const char *wish = getenv("STRUCTSOLVE_SIMD");
+  __builtin_cpu_init();
+  if (wish && strcmp(wish, "plain") == 0) return ss_small_plain;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi") ||
+      !__builtin_cpu_supports("bmi2"))
+    return ss_small_plain;
+  if ((wish && strcmp(wish, "avx2") == 0) || !__builtin_cpu_supports("avx512vl") ||
+      !__builtin_cpu_supports("avx512dq"))
+    return ss_small_avx2;
+  return ss_small_avx512vl;
+#endif
+  return ss_small_plain;
+}
+
+#endif

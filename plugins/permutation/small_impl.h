@@ -1,0 +1,251 @@
+/* Shortest augmenting paths for one kind of vectors; small.h includes this once for each.
+ *
+ * W vectors hold a row.  Sets of columns and of rows are bits of a word. */
+
+/* Doubles in a row of costs. */
+#undef LD
+#define LD(W) (((W) * LANES + 7) / 8 * 8)
+
+/* Least lanes of a row; no lane is NaN.  Pairs of vectors first: what counts is the depth. */
+static SS_INLINE VEC NAME(least)(const int W, const VEC *x) {
+  VEC a[(SS_SMALL / LANES + 1) / 2];
+  SS_UNROLL for (int w = 0; w < W / 2; w++) a[w] = MINV(x[2 * w], x[2 * w + 1]);
+  if (W % 2) a[W / 2] = x[W - 1];
+  SS_UNROLL for (int w = 1; w < (W + 1) / 2; w++) a[0] = MINV(a[w], a[0]);
+  return a[0];
+}
+
+/* The two smallest of a row's reduced costs, in every lane. */
+static SS_INLINE void NAME(two)(const int W, const VEC *x, VEC *least, VEC *second) {
+  VEC a = SET1(INFINITY), b = a;
+  SS_UNROLL for (int w = 0; w + 1 < W; w += 2) {
+    const VEC low = MINV(x[w], x[w + 1]), high = MAXV(x[w], x[w + 1]);
+    b = w ? MINV(MAXV(low, a), MINV(high, b)) : high;
+    a = w ? MINV(low, a) : low;
+  }
+  if (W % 2) {
+    b = MINV(MAXV(x[W - 1], a), b);
+    a = MINV(x[W - 1], a);
+  }
+  ALL_TWO(&a, &b);
+  *least = a;
+  *second = b;
+}
+
+static SS_INLINE uint32_t NAME(equal)(const int W, const VEC *x, VEC least) {
+  uint32_t bits = 0;
+  SS_UNROLL for (int w = 0; w < W; w++) bits |= BITS(EQ(x[w], least)) << (w * LANES);
+  return bits;
+}
+
+/* Prices are the least costs of columns, each given to a row where it is; where it is the only
+ * one of its row, it falls as far as the row's second best allows.  Returns the rows left, or -1
+ * where a column is infinite. */
+static SS_INLINE int64_t NAME(columns)(const int W, ptrdiff_t n, const double *cost, VEC *v,
+                                       int *row, int *column, double *paired, uint32_t *open) {
+  const ptrdiff_t ld = LD(W);
+  const uint32_t all = *open;
+  VEC at[SS_SMALL / LANES], name = SET1(0.0);
+  const VEC one = SET1(1.0), top = SET1(INFINITY);
+  double origin[SS_SMALL];
+  uint32_t bits = 0, once = 0, more = 0;
+  SS_UNROLL for (int w = 0; w < W; w++) {
+    v[w] = LOAD(cost + w * LANES);
+    at[w] = name;
+  }
+  for (ptrdiff_t i = 1; i < n; i++) {
+    name = ADD(name, one);
+    SS_UNROLL for (int w = 0; w < W; w++) {
+      const VEC x = LOAD(cost + i * ld + w * LANES);
+      at[w] = PICK(LT(x, v[w]), name, at[w]);
+      v[w] = MINV(x, v[w]);
+    }
+  }
+  SS_UNROLL for (int w = 0; w < W; w++) {
+    const MASK finite = LT(v[w], top);
+    bits |= BITS(finite) << (w * LANES);
+    v[w] = ONLY(finite, v[w]); /* beyond the columns: 0 */
+    STORE(paired + w * LANES, v[w]);
+    STORE(origin + w * LANES, at[w]);
+  }
+  if ((bits & all) != all) return -1;
+  for (ptrdiff_t j = 0; j < n; j++) {
+    const int i = (int)origin[j];
+    column[i] = (int)j;
+    more |= once & (uint32_t)1 << i;
+    once |= (uint32_t)1 << i;
+  }
+  for (uint32_t rest = once; rest; rest &= rest - 1) {
+    const int i = ss_lowest(rest);
+    row[column[i]] = i;
+    *open ^= (uint32_t)1 << column[i];
+  }
+  /* Rows look at the prices before any fell: then none waits for another, and what they would
+   * allow now is at least that. */
+  VEC old[SS_SMALL / LANES];
+  SS_UNROLL for (int w = 0; w < W; w++) old[w] = v[w];
+  for (uint32_t rest = once & ~more; rest; rest &= rest - 1) {
+    const int i = ss_lowest(rest), j = column[i];
+    VEC least = top;
+    SS_UNROLL for (int w = 0; w < W; w++) {
+      const VEC x = SUB(LOAD(cost + i * ld + w * LANES), old[w]);
+      least = MINV(RAISED(x, j, w), least);
+    }
+    least = ALL_MIN(least);
+    least = ONLY(LT(least, top), least);
+    SS_UNROLL for (int w = 0; w < W; w++) v[w] = SUB(v[w], ONLY(ONE_HOT(j, w), least));
+  }
+  return (int64_t)(all & ~once);
+}
+
+/* Give each of the rows its best column, whose price falls as far as the second best allows.
+ * Returns the rows left, or -1 where one has no way.  Rows that lost their column are among them:
+ * to let them try at once would make rows that want the same columns bid for long, and a search
+ * decides that sooner. */
+static SS_INLINE int64_t NAME(rows)(const int W, uint32_t rows, const double *cost, VEC *v,
+                                    int *row, int *column, double *paired, uint32_t *open) {
+  const ptrdiff_t ld = LD(W);
+  uint32_t left = 0;
+  for (; rows; rows &= rows - 1) {
+    const int i = ss_lowest(rows);
+    VEC x[SS_SMALL / LANES], least, second, fall;
+    uint32_t bits, fit;
+    SS_UNROLL for (int w = 0; w < W; w++) x[w] = SUB(LOAD(cost + i * ld + w * LANES), v[w]);
+    NAME(two)(W, x, &least, &second);
+    bits = NAME(equal)(W, x, least);
+    if (!(FIRST(second) < INFINITY)) {
+      if (!(FIRST(least) < INFINITY)) return -1;
+      left |= (uint32_t)1 << i; /* one way only: no price is low enough, the search decides */
+    } else {
+      int j;
+      /* Where several are best they fall by 0. */
+      fall = SUB(second, least);
+      SS_UNROLL for (int w = 0; w < W; w++) v[w] = SUB(v[w], ONLY(EQ(x[w], least), fall));
+      fit = bits & *open;
+      if (fit) {
+        j = ss_lowest(fit);
+        *open ^= (uint32_t)1 << j;
+      } else if (bits && FIRST(second) > FIRST(least)) { /* a NaN among them: no bits */
+        j = ss_lowest(bits);
+        left |= (uint32_t)1 << row[j];
+      } else {
+        left |= (uint32_t)1 << i;
+        continue;
+      }
+      row[j] = i;
+      column[i] = j;
+      paired[j] = cost[i * ld + j];
+    }
+  }
+  return (int64_t)left;
+}
+
+/* Assign row `start` along the shortest path to an open column; 0 where there is none.
+ *
+ * `paired` is the cost of each column's pair.  Each step waits for the column that the last one
+ * found, so that little may lie between: columns that were passed get the price -inf and the
+ * distance inf, by which no cost of theirs is ever less, nor their distance the least. */
+static SS_INLINE int NAME(augment)(const int W, int start, const double *cost, VEC *v, int *row,
+                                   int *column, double *paired, uint32_t *open) {
+  const ptrdiff_t ld = LD(W);
+  const VEC top = SET1(INFINITY);
+  VEC d[SS_SMALL / LANES], origin[SS_SMALL / LANES], price[SS_SMALL / LANES];
+  VEC least, found;
+  double from[SS_SMALL], before[SS_SMALL], past[SS_SMALL]; /* past: distances of passed columns */
+  int end, i = start;
+  SS_UNROLL for (int w = 0; w < W; w++) {
+    d[w] = MINV(SUB(LOAD(cost + i * ld + w * LANES), v[w]), top);
+    origin[w] = SET1((double)i);
+    price[w] = v[w];
+    STORE(before + w * LANES, v[w]);
+    STORE(past + w * LANES, top);
+  }
+  least = found = ALL_MIN(NAME(least)(W, d));
+  while (1) {
+    const uint32_t bits = NAME(equal)(W, d, found), fit = bits & *open;
+    VEC h, name;
+    int j;
+    if (!(FIRST(found) < INFINITY)) return 0;
+    if (fit) {
+      end = ss_lowest(fit);
+      break;
+    }
+    j = ss_lowest(bits);
+    i = row[j];
+    past[j] = FIRST(found);
+    h = SUB(SET1(paired[j] - before[j]), least);
+    name = SET1((double)i);
+    SS_UNROLL for (int w = 0; w < W; w++) {
+      VEC x;
+      d[w] = RAISED(d[w], j, w);
+      price[w] = SUNK(price[w], j, w);
+      x = SUB(SUB(LOAD(cost + i * ld + w * LANES), price[w]), h);
+      origin[w] = PICK(LT(x, d[w]), name, origin[w]);
+      d[w] = MINV(x, d[w]);
+    }
+    found = ALL_MIN(NAME(least)(W, d));
+    least = MAXV(found, least);
+  }
+  SS_UNROLL for (int w = 0; w < W; w++) {
+    /* Passed columns are as near as the end, or nearer: their prices fall by the difference. */
+    v[w] = ADD(v[w], MINV(SUB(LOAD(past + w * LANES), least), SET1(0.0)));
+    STORE(from + w * LANES, origin[w]);
+  }
+  *open ^= (uint32_t)1 << end;
+  do {
+    const int next = column[i = (int)from[end]]; /* of `start`: anything */
+    row[end] = i;
+    column[i] = end;
+    paired[end] = cost[i * ld + end];
+    end = next;
+  } while (i != start);
+  return 1;
+}
+
+static SS_INLINE int NAME(solve)(const int W, ptrdiff_t rows, ptrdiff_t cols, const double *cost,
+                                 double *price, int *row, int *column) {
+  const ptrdiff_t ld = LD(W);
+  VEC v[SS_SMALL / LANES];
+  double paired[SS_SMALL];
+  uint32_t open = (uint32_t)-1 >> (SS_SMALL - cols);
+  int64_t left = (int64_t)((uint32_t)-1 >> (SS_SMALL - rows));
+  for (ptrdiff_t j = 0; j < ld; j++) row[j] = -1;
+  if (rows == cols) {
+    left = NAME(columns)(W, rows, cost, v, row, column, paired, &open);
+    if (left < 0) return 0;
+  } else {
+    SS_UNROLL for (int w = 0; w < W; w++) v[w] = SET1(0.0);
+  }
+  for (int round = 0; round < 2; round++) {
+    left = NAME(rows)(W, (uint32_t)left, cost, v, row, column, paired, &open);
+    if (left < 0) return 0;
+  }
+  for (uint32_t rest = (uint32_t)left; rest; rest &= rest - 1)
+    if (!NAME(augment)(W, ss_lowest(rest), cost, v, row, column, paired, &open)) return 0;
+  SS_UNROLL for (int w = 0; w < W; w++) STORE(price + w * LANES, v[w]);
+  for (ptrdiff_t j = W * LANES; j < ld; j++) price[j] = 0;
+  return 1;
+}
+
+#undef NAME
+#undef VEC
+#undef MASK
+#undef LANES
+#undef LOAD
+#undef STORE
+#undef SET1
+#undef FIRST
+#undef SUB
+#undef ADD
+#undef MINV
+#undef MAXV
+#undef LT
+#undef EQ
+#undef PICK
+#undef ONLY
+#undef BITS
+#undef ONE_HOT
+#undef RAISED
+#undef SUNK
+#undef ALL_MIN
+#undef ALL_TWO
