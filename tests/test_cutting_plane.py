@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reference.objectives import primal
 from solver_cases import LOSSES, K, begin, follow, make_case
@@ -138,6 +138,7 @@ def test_every_cut_holds_everywhere(slack):
 
 
 @settings(max_examples=40, deadline=None)
+@example(3647, "classes", "hamming", False, 10.0, "one", None, None)
 @given(
     seed=st.integers(0, 10**6),
     kind=st.sampled_from(["chain", "ties", "edges", "classes"]),
@@ -155,7 +156,8 @@ def test_whatever_the_parameters(seed, kind, loss, penalize, alpha, slack, step,
     history = follow(run, tol=1e-6, passes=1500)
     scale = max(best.value, 1e-9)
     assert history[-1]["gap"] <= 1e-6 * max(history[-1]["primal"], 1e-9)
-    assert best.dual_value - 1e-7 * scale <= run.best_primal <= best.value + 1e-6 * scale
+    # The reference is solved to 1e-11, which matters where the optimum is 0.
+    assert best.dual_value - 1e-7 * scale - 1e-11 <= run.best_primal <= best.value + 1e-6 * scale
     assert all(r["dual"] <= best.value + 1e-7 * scale for r in history)
     duals = [r["dual"] for r in history]
     assert all(b >= a - 1e-12 * scale for a, b in zip(duals, duals[1:]))
