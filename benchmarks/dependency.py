@@ -75,6 +75,7 @@ def main() -> None:
     parser.add_argument("--passes", type=int, default=6)
     parser.add_argument("--bits", type=int, default=22)
     parser.add_argument("--alphas", type=float, nargs="+", default=[3e-4, 1e-4])
+    parser.add_argument("--sgd-alphas", type=float, nargs="+", default=[1e-3, 3e-4, 1e-4])
     args = parser.parse_args()
     header("Dependency parsing")
     if structsolve_or_none() is None:
@@ -104,9 +105,9 @@ def main() -> None:
     closest = [projectivize(y, single_root=True) for y in heads]
     settings = [(False, "margin", "bcfw", alpha) for alpha in args.alphas] + [
         (True, "margin", "bcfw", args.alphas[0]),
-        (False, "margin", "sgd", 10 * args.alphas[0]),
-        (False, "probloss", "sgd", 10 * args.alphas[0]),
     ]
+    for surrogate in ("margin", "probloss"):
+        settings += [(False, surrogate, "sgd", alpha) for alpha in args.sgd_alphas]
     rows = []
     for projective, surrogate, solver, alpha in settings:
         model = StructuredSVM(
