@@ -93,6 +93,20 @@ def test_labels_are_kept_within_limits():
         assert (sizes >= 1).all() and (sizes <= 64 - 6).all()
 
 
+@pytest.mark.parametrize("warm", [True, False])
+def test_full_tables_do_not_end_an_answer(warm):
+    """Labels of earlier scores take up all places, and have no part in answers to later ones."""
+    rng = np.random.default_rng(1)
+    X, Y = [rng.normal(size=(9, 4))], [rng.integers(0, 3, 9)]
+    space = get_structure("chain").make_space(X, Y)
+    surrogate = MaxMin(max_iter=400, tol=0, warm_start=warm)
+    problem = Problem(space, space.pack(X, Y), "hamming", surrogate)
+    for _ in range(30):
+        theta = score(problem.potentials, 0, 0.5 * rng.normal(size=problem.dim))
+        _, low, high = projection_faces.project_bounded(problem.surrogate.projection, 0, theta)
+        assert high - low <= 1e-9 * (1 + abs(low))
+
+
 def test_scores_that_are_no_numbers():
     case = Case("max-min", "chain", surrogate=MaxMin(closed_form=False))
     projection = case.problem.surrogate.projection

@@ -207,10 +207,14 @@ cdef class DoubleOracle(MaxMinGame):
 
     cdef bint add(self, Py_ssize_t i, const double* theta, Moves* moves, Answer* answer, bint side,
                   const int* label, char* work) except -1 nogil:
-        """Let a side play a label too; False where it could before, or there is no room."""
+        """Let a side play a label too; False where it could before, or all there are have a part."""
         cdef Py_ssize_t before = moves.counts[side], j, k
         cdef bint below = False
         k = self.store(i, moves, side, label, work)
+        if k < 0 and self.make_room(moves, side, answer.beta if side else answer.alpha):
+            self.open(i, theta, moves, answer, work)
+            before = moves.counts[side]
+            k = self.store(i, moves, side, label, work)
         if k < 0 or (k < before and (side or answer.present[k])):
             return False
         if side:
@@ -379,6 +383,16 @@ cdef class DoubleOracle(MaxMinGame):
                         weights[j] == weights[least] and ages[j] > ages[least]):
                     least = j
             self.drop(moves, side, least, weights)
+
+    cdef bint make_room(self, Moves* moves, bint side, double* weights) noexcept nogil:
+        """Give up all labels that have no part at present; False where there are none."""
+        cdef Py_ssize_t k = 0, before = moves.counts[side]
+        while k < moves.counts[side]:
+            if weights[k] > 0:
+                k += 1
+            else:
+                self.drop(moves, side, k, weights)
+        return moves.counts[side] < before
 
     cdef void drop(self, Moves* moves, bint side, Py_ssize_t k, double* weights) noexcept nogil:
         """The last label takes the place of k."""
