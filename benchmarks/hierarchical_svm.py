@@ -157,13 +157,13 @@ def main() -> None:
             scores = np.array(found[method])
             lead = scores - np.array(found[arguments.methods[0]])
             several = len(scores) > 1
-            error = lead.std(ddof=1) / np.sqrt(len(scores)) if several else np.nan
+            error = f" ({lead.std(ddof=1) / np.sqrt(len(scores)):.1f})" if several else ""
             known = THESIS[name].get(method)
             rows.append(
                 [
                     method,
                     f"{scores.mean():.1f}",
-                    f"{lead.mean():+.1f} ({error:.1f})",
+                    f"{lead.mean():+.1f}{error}",
                     known,
                     None if known is None else known - THESIS[name][arguments.methods[0]],
                     " ".join(f"{a:g}" for a in sorted(set(chosen[method]))),
