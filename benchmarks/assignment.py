@@ -35,14 +35,15 @@ def random_costs(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
     return rng.integers(1, 101, (n, n)).astype(float)
 
 
-def least(call: Callable[[int], Any], repeat: int, runs: int) -> float:
-    """Least CPU seconds of one of `repeat` calls, over several runs."""
-    times = []
+def least(calls: list[Callable[[int], Any]], repeat: int, runs: int) -> np.ndarray:
+    """Least CPU seconds of one of `repeat` calls of each, over several runs in turn."""
+    best = np.full(len(calls), np.inf)
     for _ in range(runs):
-        start = time.process_time()
-        call(repeat)
-        times.append((time.process_time() - start) / repeat)
-    return min(times)
+        for i, call in enumerate(calls):
+            start = time.process_time()
+            call(repeat)
+            best[i] = min(best[i], (time.process_time() - start) / repeat)
+    return best
 
 
 def lapjv_or_none() -> Any:
@@ -77,12 +78,16 @@ def times_of(problems: list[np.ndarray], lapjv: Any, optimum: float | None) -> l
         for found in (repeat_solve(costs, 1), assign(costs, maximize=False).value):
             if abs(found - best) > 1e-9 * n or (optimum is not None and found != optimum):
                 raise SystemExit(f"n = {n}: found {found}, expected {best}, published {optimum}")
-        total += [
-            least(lambda k, c=costs: repeat_solve(c, k), repeat, runs),
-            least(loop(lambda c: assign(c, maximize=False), costs), repeat, runs),
-            least(loop(linear_sum_assignment, costs), repeat, runs),
-            least(loop(lapjv, costs), repeat, runs) if lapjv else np.nan,
+        calls: list[Callable[[int], Any]] = [
+            lambda k, c=costs: repeat_solve(c, k),  # type: ignore[misc]
+            loop(lambda c: assign(c, maximize=False), costs),
+            loop(linear_sum_assignment, costs),
         ]
+        if lapjv:
+            calls.append(loop(lapjv, costs))
+        total[: len(calls)] += least(calls, repeat, runs)
+    if not lapjv:
+        total[3] = np.nan
     return [None if np.isnan(x) else float(x) for x in 1e6 * total / len(problems)]
 
 
