@@ -101,7 +101,8 @@ def main() -> None:
     columns = [
         "surrogate",
         "",
-        "calls, first pass",
+        "calls, first pass (cold)",
+        "calls, later ones (warm)",
         "calls, all",
         "s a pass",
         "x margin",
