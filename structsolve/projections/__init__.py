@@ -55,20 +55,25 @@ def max_min_projection(problem: Any, settings: Any) -> Any:
         if found is not None:
             return found
     euclidean = settings.geometry != "entropy"
+    given: dict[str, Any] = {
+        "potentials": problem.potentials,
+        "oracle": problem.oracle,
+        "loss": loss,
+        "parts": problem.parts,
+        "labels": examples.labels,
+        "label_offsets": examples.label_offsets,
+        "rows": _rows(problem, euclidean),
+        "max_iter": int(settings.max_iter),
+        "tol": float(settings.tol),
+        "warm_start": bool(settings.warm_start),
+    }
     if settings.geometry in ("auto", "labels"):
-        return DoubleOracle(
-            problem.potentials,
-            problem.oracle,
-            loss,
-            problem.parts,
-            examples.labels,
-            examples.label_offsets,
-            rows=_rows(problem, euclidean),
-            max_iter=int(settings.max_iter),
-            tol=float(settings.tol),
-            warm_start=bool(settings.warm_start),
+        return DoubleOracle(**given)
+    if euclidean:
+        projection = euclidean_projection(
+            space, examples, problem.potentials, problem.oracle, problem.parts
         )
-    if not euclidean:
+    else:
         projection = registry.default().ask(
             "structsolve_projection",
             Projection,
@@ -81,23 +86,7 @@ def max_min_projection(problem: Any, settings: Any) -> Any:
                 f"surrogate 'max-min': structure {name!r} has no projection 'entropy'; use "
                 "geometry='euclidean'"
             )
-    else:
-        projection = euclidean_projection(
-            space, examples, problem.potentials, problem.oracle, problem.parts
-        )
-    return SaddleProx(
-        problem.potentials,
-        projection,
-        problem.oracle,
-        loss,
-        problem.parts,
-        examples.labels,
-        examples.label_offsets,
-        rows=_rows(problem, euclidean),
-        max_iter=int(settings.max_iter),
-        tol=float(settings.tol),
-        warm_start=bool(settings.warm_start),
-    )
+    return SaddleProx(projection=projection, **given)
 
 
 def euclidean_projection(

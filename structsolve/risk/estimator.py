@@ -360,10 +360,8 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         if self._joint is not None:
             return self._joint_scores(self._joint, self._costs, features, alpha)
         if isinstance(self._smoother, FeatureSmoother):
-            averages = self._smoother.averages(features, self._targets.mu, alpha)
-            ones = np.ones((self._targets.n, 1))
-            total = self._smoother.averages(features, ones, alpha)[:, 0]
-            return self._targets.scores_of(averages, total)
+            found = self._smoother.averages(features, self._targets.mu_and_one, alpha)
+            return self._targets.scores_of(found[:, :-1], found[:, -1])
         return self._targets.scores(self._smoother.weights(features, alpha))
 
     def _make_joint(self, smoother: KernelSmoother) -> JointSmoother:

@@ -103,7 +103,7 @@ class Fold:
     rest, out : ndarray of int
         Numbers of the examples.
     indicators : csr_matrix
-        Of all examples' labels.
+        Of all examples' labels, and 1.
     """
 
     smoother: Any
@@ -119,11 +119,8 @@ class Fold:
 
     @cached_property
     def outputs(self) -> Any:
-        """Indicators, and 1, of the rest, as the smoother averages them."""
-        from scipy.sparse import csr_matrix, hstack
-
-        ones = csr_matrix(np.ones((len(self.rest), 1)))
-        return self.smoother.outputs(hstack([self.indicators[self.rest], ones]).tocsr())
+        """Indicators of the rest, as the smoother averages them."""
+        return self.smoother.outputs(self.indicators[self.rest])
 
 
 def made_folds(model: Any, gram: Any, folds: dict[int, Fold]) -> list[Fold]:
@@ -131,7 +128,7 @@ def made_folds(model: Any, gram: Any, folds: dict[int, Fold]) -> list[Fold]:
     if not folds:
         numbers = np.arange(model._targets.n)
         intercept = bool(model.fit_intercept)
-        indicators = getattr(model._targets, "mu", None)
+        indicators = getattr(model._targets, "mu_and_one", None)
         for k, out in enumerate(np.array_split(numbers, model.cv)):
             rest = np.setdiff1d(numbers, out)
             if gram is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,13 @@ class PartTargets:
     def n(self) -> int:
         """Number of training examples."""
         return self.examples.n
+
+    @cached_property
+    def mu_and_one(self) -> Any:
+        """The indicators with a last column of ones: their averages are those of the weights."""
+        from scipy.sparse import csr_matrix, hstack
+
+        return hstack([self.mu, csr_matrix(np.ones((self.n, 1)))]).tocsr()
 
     def scores(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return part scores, and constants, of the risk that rows of weights estimate."""
