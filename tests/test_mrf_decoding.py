@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import linprog
 
-from structsolve import ConePair, faces
+from structsolve import ConePair, StructuredSVM, faces
 from structsolve.lp.backends import cone_rows
 from structsolve.lp.polytope import bound_of
 from structsolve.plugins.mrf import MRFStructure, structsolve_oracle, structsolve_parts
@@ -153,6 +153,67 @@ def test_tables_of_many_two_state_nodes(n):
         found = faces.max_marginals(graph.oracle, 0, theta, n, 2)
         for v, s in np.ndindex(found.shape):
             assert near(found[v, s], scores[graph.labels[:, v] == s].max(), scale)
+
+
+def check_kbest(graph, theta, k):
+    """The k best values of the enumeration on labels that differ, and the best first."""
+    scores = graph.scores(theta)
+    scale = 1 + np.abs(theta[np.isfinite(theta)]).sum()
+    labels, values = faces.kbest(graph.oracle, 0, theta, k, graph.n)
+    rows = [int(np.flatnonzero((graph.labels == label).all(axis=1))[0]) for label in labels]
+    possible = np.sort(scores[scores > NONE])[::-1]
+    assert len(rows) == max(min(k, len(possible)), 1) and len(set(rows)) == len(rows)
+    for row, value, expected in zip(rows, values, [*possible, NONE], strict=False):
+        assert near(value, expected, scale) and near(scores[row], expected, scale)
+    assert (np.diff(values) <= 0).all()
+    return labels, values
+
+
+@pytest.mark.parametrize("states", [(2,), (1, 2), (2, 3), (1, 2, 3, 4)], ids=str)
+@pytest.mark.parametrize("forest", [True, False])
+def test_kbest(states, forest):
+    rng = np.random.default_rng(len(states) + 10 * forest)
+    for _ in range(60):
+        graph = Graph(*random_graph(rng, 5, states, forest), "exact")
+        assert graph.oracle.has_kbest
+        for kind in KINDS:
+            theta = graph.theta(kind, rng)
+            n = len(graph.labels)
+            labels, values = check_kbest(graph, theta, int(rng.integers(1, n + 3)))
+            fewer, first = faces.kbest(graph.oracle, 0, theta, max(len(labels) // 2, 1), graph.n)
+            assert (fewer == labels[: len(fewer)]).all() and (first == values[: len(first)]).all()
+
+
+@pytest.mark.parametrize("n", [9, 10, 11, 13])
+def test_kbest_of_many_two_state_nodes(n):
+    rng = np.random.default_rng(n)
+    edges = np.column_stack(np.triu_indices(n, 1))
+    graph = Graph([2] * n, edges[rng.random(len(edges)) < 0.8], "exact")
+    for kind in KINDS:
+        for k in (1, 7, 100, 600):
+            check_kbest(graph, graph.theta(kind, rng), k)
+
+
+def test_kbest_of_long_paths_and_of_large_graphs():
+    rng = np.random.default_rng(0)
+    n = 12
+    path = np.column_stack([np.arange(n - 1), np.arange(1, n)])
+    graph = Graph([2] * n, path[rng.permutation(n - 1)], "exact")
+    for kind in KINDS:
+        check_kbest(graph, graph.theta(kind, rng), 200)
+
+
+def test_kbest_is_for_forests_and_few_labelings():
+    """3^14 labelings: a path has its k best, a cycle has not, and says so."""
+    x, y = np.zeros((14, 1)), np.arange(14) % 3
+    path = np.column_stack([np.arange(13), np.arange(1, 14)])
+    model = StructuredSVM(MRFStructure(edges=path), max_iter=1, tol=2).fit([x], [y])
+    best = model.predict_kbest([x], 3)[0]
+    assert best[0][0].tolist() == model.predict([x])[0].tolist() and len(best) == 3
+    cycle = MRFStructure(edges=[*path, [13, 0]], oracle="exact")
+    model = StructuredSVM(cycle, max_iter=1, tol=2).fit([x], [y])
+    with pytest.raises(ValueError, match="k-best"):
+        model.predict_kbest([x], 3)
 
 
 @pytest.mark.parametrize("oracle", ["roof-duality", "trws", "lp"])

@@ -63,6 +63,11 @@ def test_score_of_a_set_is_that_of_its_labels_and_pairs():
     off = np.stack([scores[:, sets[:, v] == 0].max(axis=1) for v in range(4)], axis=1)
     assert np.allclose(found, on - off)
     assert ((found > 0) == (model.predict(X) == 1)).all()
+    # All sets, best first.
+    for row, answers in zip(scores, model.predict_kbest(X, 20), strict=True):
+        np.testing.assert_allclose([value for _, value in answers], np.sort(row)[::-1])
+        for y, value in answers:
+            assert np.isclose(row[(sets == y).all(axis=1)], value).all()
 
 
 def features(x, y, edges):

@@ -121,8 +121,6 @@ def check_cut(case, i, theta, others):
 @pytest.mark.parametrize("structure", ["multiclass", "chain", "sets"])
 def test_cuts(structure, name, relaxed):
     settings = {} if relaxed else {"relaxed": False, "max_kbest": 81}
-    if structure == "sets" and not relaxed:
-        pytest.skip("label sets have neither k-best nor counts: bounds may be open")
     for seed in range(2):
         case = Case(STRUCTURES[structure], name, seed, **settings)
         rng = np.random.default_rng(seed)
@@ -187,16 +185,6 @@ def test_one_optimum(structure, name, solver, relaxed):
             ValueError, match="affine in the margin, which '.*' is not; use solver="
         ):
             begin(SOLVERS[solver], case.problem, 0.3)
-        return
-    if not relaxed and structure in ("graph", "sets"):
-        # No k-best and no counts: the gap may stay open, but what it says holds.
-        written = case.written()
-        best = enumerated_optimum(written, case.psi, 0.3, False, tol=1e-8)
-        history = follow(begin(SOLVERS[solver], case.problem, 0.3), passes=30)
-        for record in history:
-            if record["certified"]:
-                assert record["dual"] <= best.value * (1 + 1e-8) + 1e-10
-                assert record["primal"] >= best.lower * (1 - 1e-8) - 1e-10
         return
     # Mixtures of labels are as many vertices as there are shares: block steps come near slowly.
     check_optimum(case, SOLVERS[solver], tol=1e-4 if relaxed and solver == "bcfw" else 1e-7)

@@ -10,6 +10,8 @@ from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
 
 from structsolve.plugins.mrf._model cimport Model, score
+from structsolve.plugins.mrf._ranked cimport (
+    Ranked, best_first, enter, entry_value, ranked_bytes, start_ranked)
 
 cdef enum:
     LOW = 9         # the tables of 2^LOW doubles stay in the nearest cache
@@ -180,3 +182,36 @@ cdef void cube_marginals(const Model* model, double* out, char* work) noexcept n
         for v in range(cube.low):
             at = 2 * v + ((k >> v) & 1)
             out[at] = max(out[at], best[k])
+
+
+cdef Py_ssize_t cube_kbest_bytes(Py_ssize_t max_nodes, Py_ssize_t k) noexcept nogil:
+    return cube_bytes(max_nodes) + ranked_bytes(k)
+
+
+cdef Py_ssize_t cube_kbest(const Model* model, Py_ssize_t k, int* labels, double* values,
+                           char* work) noexcept nogil:
+    cdef Cube cube
+    cdef Ranked best
+    cdef Py_ssize_t size, s, j, count
+    cdef unsigned long step, code
+    cdef int* label
+    start_ranked(&best, k, _start(&cube, model, work))
+    size = 1 << cube.low
+    for step in range(<unsigned long>1 << (cube.n - cube.low)):
+        _flip(&cube, step)
+        if cube.offset + _top(size, cube.table, cube.line) <= entry_value(&best):
+            continue
+        for s in range(size):
+            enter(&best, cube.offset + (cube.table[s] + cube.line[s]), (step << cube.low) | s)
+    count = best_first(&best)
+    for j in range(count):
+        label = labels + j * cube.n
+        code = best.code[j]
+        step = code >> cube.low
+        cube.rest = step ^ (step >> 1)
+        _write(&cube, code & (size - 1), label)
+        values[j] = score(model, label)
+        # Sums of the same scores in another order may differ in the last bit.
+        if j:
+            values[j] = min(values[j], values[j - 1])
+    return count

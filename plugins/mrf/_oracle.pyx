@@ -7,21 +7,23 @@ from libc.string cimport memcpy, memset
 from structsolve.operators cimport Cone, Oracle
 
 from structsolve.plugins.mrf._constrained cimport argmax_constrained, constrained_bytes
-from structsolve.plugins.mrf._cube cimport cube_argmax, cube_bytes, cube_fits, cube_marginals
+from structsolve.plugins.mrf._cube cimport (
+    cube_argmax, cube_bytes, cube_fits, cube_kbest, cube_kbest_bytes, cube_marginals)
 from structsolve.plugins.mrf._dual cimport trws, trws_bytes
 from structsolve.plugins.mrf._exact cimport exact, exact_bytes
 from structsolve.plugins.mrf._forest cimport forest_argmax, forest_bytes, forest_marginals
+from structsolve.plugins.mrf._forest_kbest cimport forest_kbest, forest_kbest_bytes
 from structsolve.plugins.mrf._local cimport climb, climb_bytes
 from structsolve.plugins.mrf._model cimport Model, score
 from structsolve.plugins.mrf._roof cimport half_integral_score, roof_bytes, roof_dual
 from structsolve.plugins.mrf._shape cimport GraphShape
-from structsolve.plugins.mrf._walk cimport walk_bytes, walk_marginals
+from structsolve.plugins.mrf._walk cimport walk_bytes, walk_kbest, walk_kbest_bytes, walk_marginals
 
 DECODERS = {None: NONE, "forest": FOREST, "exact": EXACT, "roof-duality": ROOF, "trws": TRWS,
             "program": PROGRAM}
 
 
-# More labelings than this are not looked through, one by one, for max-marginals.
+# More labelings than this are not looked through, one by one, for max-marginals or the k best.
 cdef double MANY = 1 << 20
 # Partial labelings that branch and bound looks at before it leaves the rest to an integer program.
 cdef long long PATIENCE = 3_000_000
@@ -62,7 +64,7 @@ cdef class GraphOracle(Oracle):
             self.marginals = self.search
         self.has_relaxed = self.relaxation != NONE
         self.has_constrained = self.constraint != NONE
-        self.has_max_marginals = self.marginals != NONE
+        self.has_max_marginals = self.has_kbest = self.marginals != NONE
         # Scores of nodes and edges; twice, for costs or marginals.
         self.scores_bytes = 8 * (shape.max_unary + shape.max_pair) + 128
         asked = (self.search, self.relaxation, self.constraint)
@@ -239,6 +241,34 @@ cdef class GraphOracle(Oracle):
                 out[s] = found[model.unary_at[v] + s] if s < model.states[v] else -INFINITY
             out += self.shape.row_size
         return 0
+
+    cpdef Py_ssize_t kbest_bytes(self, Py_ssize_t k) except -1:
+        cdef Py_ssize_t nodes = self.shape.max_nodes, unary = self.shape.max_unary, needed
+        if self.marginals == FOREST:
+            needed = forest_kbest_bytes(unary, k)
+        else:
+            needed = walk_kbest_bytes(nodes, unary, k)
+            if self.shape.binary:
+                needed = max(needed, cube_kbest_bytes(nodes, k))
+        return 2 * self.scores_bytes + 256 + needed
+
+    cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
+                          double* values, char* work) except -1 nogil:
+        cdef double* unary = <double*>work
+        cdef char* rest = work + 2 * self.scores_bytes
+        cdef Model model = self.shape.gather(i, theta, unary, unary + self.shape.max_unary)
+        cdef Py_ssize_t first = self.shape.first_node(i), count
+        if self.marginals == FOREST:
+            return forest_kbest(&model, self.shape.order_p + first, self.shape.up_p + first, k,
+                                labels, values, rest)
+        if cube_fits(&model):
+            return cube_kbest(&model, k, labels, values, rest)
+        count = walk_kbest(&model, k, labels, values, rest)
+        if count:
+            return count
+        memset(labels, 0, model.n * sizeof(int))        # nothing is possible, as argmax says
+        values[0] = -INFINITY
+        return 1
 
     # -- decoders that are Python --------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Max-marginals of a small model, by a Gray code: one node changes its state at a time.
+"""Max-marginals and best labelings of a small model, by a Gray code: one node changes its state at a time.
 
 The score is carried along, which costs the node's edges instead of the whole graph; whatever may
 be the best is scored afresh, so that rounding on the way never decides.
@@ -8,6 +8,8 @@ from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
 
 from structsolve.plugins.mrf._model cimport Model, score
+from structsolve.plugins.mrf._ranked cimport (
+    Ranked, best_first, enter, entry_value, ranked_bytes, start_ranked)
 
 # What the carried score may be wrong by, relative to the size of all scores.
 cdef double SLACK = 1e-11
@@ -149,3 +151,43 @@ cdef void walk_marginals(const Model* model, double* out, char* work) noexcept n
         if v < 0:
             return
         _moved(&h, walk.state, v, before)
+
+
+cdef Py_ssize_t walk_kbest_bytes(Py_ssize_t max_nodes, Py_ssize_t max_unary,
+                                 Py_ssize_t k) noexcept nogil:
+    return ranked_bytes(k) + walk_bytes(max_nodes, max_unary)
+
+
+cdef Py_ssize_t walk_kbest(const Model* model, Py_ssize_t k, int* labels, double* values,
+                           char* work) noexcept nogil:
+    cdef Walk walk
+    cdef Carried h
+    cdef Ranked best
+    cdef double* gain = <double*>(work + ranked_bytes(k))
+    cdef Py_ssize_t v, j, count
+    cdef long long code
+    cdef int before = 0
+    cdef int* label
+    start_ranked(&best, k, work)
+    _start(&walk, model, <char*>(gain + model.unary_at[model.n]))
+    _carry(&h, model, walk.state, gain)
+    v = 0
+    while v >= 0:
+        if h.total >= entry_value(&best) - h.slack:
+            # The number whose digits are the states: of equal labelings the lowest states win.
+            code = 0
+            for v in range(model.n):
+                code = code * model.states[v] + walk.state[v]
+            enter(&best, score(model, walk.state), code)
+        v = _next(&walk, model.states, &before)
+        if v >= 0:
+            _moved(&h, walk.state, v, before)
+    count = best_first(&best)
+    for j in range(count):
+        label = labels + j * model.n
+        code = best.code[j]
+        for v in range(model.n - 1, -1, -1):
+            label[v] = <int>(code % model.states[v])
+            code //= model.states[v]
+        values[j] = best.value[j]
+    return count
