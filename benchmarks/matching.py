@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -120,8 +121,8 @@ def shown(values: tuple[float, ...]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--separations", nargs="+", type=int, default=list(range(10, 100, 10)))
-    parser.add_argument("--outliers", nargs="+", type=int, default=[0, 10, 20])
+    parser.add_argument("--separations", nargs="*", type=int, default=list(range(10, 100, 10)))
+    parser.add_argument("--outliers", nargs="*", type=int, default=[0, 10, 20])
     args = parser.parse_args()
     header("Matching, learned and plain")
     structsolve = structsolve_or_none()
@@ -140,7 +141,10 @@ def main() -> None:
                 results = [one_split(structsolve, X, Y, seed) for seed in range(args.splits)]
             plain, learned, alphas = zip(*results)
             middle = f"{np.median(alphas):g}"
+            print(f"  done: {column} {value}, {clock.cpu:.0f} s", file=sys.stderr, flush=True)
             rows.append([value, len(X), shown(plain), shown(learned), middle, f"{clock.cpu:.1f}"])
+        if not rows:
+            continue
         print(f"### {title}\n")
         names = (column, "pairs", "plain, % wrong", "learned, % wrong", "alpha (median)", "CPU s")
         print(table(names, rows), flush=True)
