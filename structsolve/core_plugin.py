@@ -78,6 +78,7 @@ def structsolve_surrogates():
     return [
         Named("margin", surrogates.Margin, "margin rescaling (structured hinge)"),
         Named("lp", surrogates.LP, "margin over the linear relaxation of labels"),
+        Named("unit-margin", surrogates.UnitMargin, "margins of 1 in units of the loss, 1 + h / g"),
         Named("slack", surrogates.Slack, "slack rescaling, (1 + h) g"),
         Named("generalized", surrogates.Generalized, "generalized:ALPHA,BETA, h g^BETA + g^ALPHA"),
         Named("beta", surrogates.Beta, "beta:BETA, h g^BETA + g"),

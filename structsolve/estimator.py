@@ -45,8 +45,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     structure : str or Structure, default="chain"
         Kind of output: a name (``structsolve plugins`` lists them) or an object.
     surrogate : str or object, default="margin"
-        "margin", "slack", "beta:BETA", "generalized:ALPHA,BETA", "micro-f1", "probloss", "log", or
-        an object of :mod:`structsolve.surrogates` with settings of its own.
+        "margin", "slack", "beta:BETA", "generalized:ALPHA,BETA", "unit-margin", "micro-f1",
+        "probloss", "log", or an object of :mod:`structsolve.surrogates` with settings of its own.
     loss : str or object, default="hamming"
         "hamming" (a sum over nodes), "normalized-hamming", "zero-one", a
         :class:`~structsolve.CostMatrix` or :class:`~structsolve.ClassWeights`, or what a plugin

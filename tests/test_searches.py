@@ -210,7 +210,6 @@ def test_trace():
         ({"tol": -1.0}, "tol is -1.0, expected a number from 0 to 1"),
         ({"tol": np.nan}, "tol is nan, expected a number from 0 to 1"),
         ({"search": "bisecting", "relaxed": True}, "maximises over labels, not over their hull"),
-        ({"search": "angular"}, "needs a constrained oracle, which structure 'chain' does not"),
     ],
 )
 def test_what_is_refused(settings, message):

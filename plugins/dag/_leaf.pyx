@@ -4,7 +4,8 @@ cimport cython
 from libc.math cimport INFINITY
 from libc.string cimport memset
 from structsolve.alignment cimport align
-from structsolve.operators cimport Oracle
+from structsolve.lp.cones cimport in_cone
+from structsolve.operators cimport Cone, Oracle
 
 from structsolve.plugins.dag._shape cimport HierarchyShape
 
@@ -49,7 +50,8 @@ cdef class LeafOracle(Oracle):
         self.has_kbest = True
         self.has_max_marginals = True
         self.has_relaxed = True
-        self.work_bytes = 8 * shape.M + 64
+        self.has_constrained = True
+        self.work_bytes = 16 * shape.M + 64
 
     def limits(self, Py_ssize_t i):
         """Sizes of example ``i``, for ``structsolve.faces``."""
@@ -80,6 +82,25 @@ cdef class LeafOracle(Oracle):
             mu[v] = 1
             v = self.shape.next(v, &at)
         return 1
+
+    cdef int argmax_constrained(self, Py_ssize_t i, const double* theta, const double* cost,
+                                const Cone* cone, double* mu, int* label, double* value,
+                                char* work) except -1 nogil:
+        # One leaf after the other: there are few labels.
+        cdef double* score = <double*>align(work)
+        cdef double* costs = score + self.shape.M
+        cdef double h, g
+        cdef Py_ssize_t j
+        cdef int v, kind = 0
+        leaf_scores(self.shape, theta, score)
+        leaf_scores(self.shape, cost, costs)
+        for j in range(self.shape.n_leaves):
+            v = self.shape.leaves[j]
+            h, g = score[v] + cone.h0, costs[v] + cone.g0
+            if (score[v] > -INFINITY and in_cone(cone, h, g)
+                    and (kind == 0 or h + cone.lam * g > value[0])):
+                label[0], value[0], kind = v, h + cone.lam * g, 1
+        return kind
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:

@@ -119,6 +119,11 @@ cdef class SetOracle(Oracle):
         """Number of nodes that a minimum cut decides; 0 for forests."""
         return self.n_core
 
+    @property
+    def kbest_worth(self):
+        """How many of the k best cost less than a linear program: each one costs two cuts a node."""
+        return 64 if self.n_core <= 12 else 0
+
     def limits(self, Py_ssize_t i):
         """Sizes of example ``i``, for ``structsolve.faces``."""
         return self.shape.limits(i)

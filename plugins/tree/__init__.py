@@ -16,13 +16,9 @@ def structsolve_structures():
 @hookimpl
 def structsolve_oracle(space, examples):
     if isinstance(space, TreeSpace):
-        from structsolve.lp import Highs, LinearDecoder
-
         from ._oracle import TreeOracle
 
-        # Constraints across the whole labeling are two more rows of a linear program.
-        decoder = LinearDecoder(structsolve_polytope(space, examples), Highs())
-        return TreeOracle(space.shape(examples), decoder)
+        return TreeOracle(space.shape(examples))
 
 
 @hookimpl

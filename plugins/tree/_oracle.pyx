@@ -1,15 +1,11 @@
 """Max-product on trees as an oracle: best label, k best, max-marginals, best label per count."""
 
-import numpy as np
-
 cimport cython
-from libc.math cimport INFINITY
-from libc.string cimport memcpy
 from structsolve.dp.forest cimport (
     Forest, forest_argmax, forest_bytes, forest_kbest, forest_max_marginals)
 from structsolve.dp.heap cimport Candidate
 from structsolve.kernels cimport ss_kernel_table, ss_kernels
-from structsolve.operators cimport Cone, Oracle
+from structsolve.operators cimport Oracle
 
 from structsolve.plugins.tree._counting cimport best_per_count, counting_bytes
 from structsolve.plugins.tree._shape cimport TreeShape
@@ -30,17 +26,13 @@ cdef class TreeOracle(Oracle):
     ----------
     shape : TreeShape
         The trees and where their parts lie.
-    decoder : structsolve.lp.LinearDecoder, optional
-        Answers ``argmax_constrained``, over the local polytope.
     """
 
     cdef TreeShape shape
-    cdef object decoder
     cdef const ss_kernel_table* kernels
 
-    def __init__(self, TreeShape shape, decoder=None):
-        self.shape, self.decoder = shape, decoder
-        self.has_constrained = decoder is not None
+    def __init__(self, TreeShape shape):
+        self.shape = shape
         self.kernels = ss_kernels(shape.stride)
         self.has_kbest = True
         self.has_max_marginals = True
@@ -81,45 +73,3 @@ cdef class TreeOracle(Oracle):
                            Py_ssize_t most, int* labels, double* values,
                            char* work) except -1 nogil:
         return best_per_count(self.kernels, self.shape, i, theta, cost, most, labels, values, work)
-
-    cdef object _array(self, Py_ssize_t i, const double* theta):
-        found = np.empty(self.shape.limits(i)[0])
-        cdef double[::1] view = found
-        memcpy(&view[0], theta, found.nbytes)
-        return found
-
-    cdef int argmax_constrained(self, Py_ssize_t i, const double* theta, const double* cost,
-                                const Cone* cone, double* mu, int* label, double* value,
-                                char* work) except -1 nogil:
-        # A label on a strict side of the cone is still a point of the relaxation.
-        cdef const double[::1] point
-        cdef const int[::1] states
-        cdef double h, g
-        with gil:
-            from structsolve.structure import ConePair
-
-            pair = ConePair(cone.h0, cone.g0, cone.lam, cone.alpha, cone.beta, bool(cone.twin))
-            scores, costs = self._array(i, theta), self._array(i, cost)
-            found = self.decoder.constrained(i, scores, costs, pair)
-            if found is None:
-                return 0
-            # What is left out may score -inf.
-            inside = found.mu != 0
-            h = cone.h0 + float(scores[inside] @ found.mu[inside])
-            g = cone.g0 + float(costs[inside] @ found.mu[inside])
-            value[0] = h + cone.lam * g
-            point = found.mu
-            memcpy(mu, &point[0], point.shape[0] * sizeof(double))
-            if found.label is None or not _in_cone(cone, h, g):
-                return 2
-            states = found.label
-            memcpy(label, &states[0], states.shape[0] * sizeof(int))
-        return 1
-
-
-cdef bint _in_cone(const Cone* cone, double h, double g) noexcept nogil:
-    # An infinite alpha asks for h >= 0 alone, of the twin too.
-    cdef bint above = h >= 0
-    if cone.alpha < INFINITY:
-        above = g < cone.alpha * h if cone.twin else g <= cone.alpha * h
-    return above and (cone.beta * h <= g if cone.twin else cone.beta * h < g)

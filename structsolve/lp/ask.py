@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import registry
-from .backends import Backend
+from .backends import Backend, Highs
 from .decoder import LinearDecoder
 from .polytope import Polytopes
 
@@ -27,6 +27,46 @@ def ask_polytopes(space: Any, examples: Any) -> Polytopes:
             f"oracle=None{registry.default().broken_note()}"
         )
     return found
+
+
+def constrained_oracle(space: Any, examples: Any, oracle: Any, parts: Any, k: int = 64) -> Any:
+    """Return an oracle that also answers within a cone of the label plane.
+
+    That is ``oracle`` itself where it does, or where the structure declares no polytope.  Else the
+    k best labels are looked through, if it has them, and then HiGHS solves the linear program over
+    the polytope with two more rows.
+
+    Parameters
+    ----------
+    space, examples : Space, Examples
+    oracle : Oracle
+    parts : Parts
+    k : int, default=64
+        Labels that are looked through at most; fewer where their memory would be large.
+
+    Examples
+    --------
+    >>> import structsolve
+    >>> from structsolve.lp import constrained_oracle
+    >>> from structsolve.problem import ask_oracle, ask_parts
+    >>> space = structsolve.get_structure("chain").make_space([[[0.0]]], [["a"]])
+    >>> examples = space.pack([[[1.0]]])
+    >>> oracle, parts = ask_oracle(space, examples), ask_parts(space, examples)
+    >>> more = constrained_oracle(space, examples, oracle, parts)
+    >>> oracle.has_constrained, more.has_constrained
+    (False, True)
+    """
+    if oracle.has_constrained:
+        return oracle
+    polytopes = registry.default().ask(
+        "structsolve_polytope", Polytopes, space=space, examples=examples
+    )
+    if polytopes is None:
+        return oracle
+    from .cones import ConstrainedOracle
+
+    decoder = LinearDecoder(polytopes, Highs())
+    return ConstrainedOracle(space, examples, oracle, parts, decoder, k)
 
 
 def make_backend(oracle: Any) -> Backend:

@@ -6,8 +6,7 @@ import numpy as np
 from libc.string cimport memcpy
 from structsolve.operators cimport Cone, Oracle
 from structsolve.potentials cimport LinearPotentials
-
-from ..structure import ConePair
+from .cones cimport program_in_cone
 
 
 cdef class ProgramOracle(Oracle):
@@ -112,13 +111,9 @@ cdef class ProgramOracle(Oracle):
                                 const Cone* cone, double* mu, int* label, double* value,
                                 char* work) except -1 nogil:
         with gil:
-            pair = ConePair(cone.h0, cone.g0, cone.lam, cone.alpha, cone.beta, bool(cone.twin))
-            found = self.decoder.constrained(i, self.flat(i, theta), self.flat(i, cost), pair)
-            if found is None:
-                return 0
-            integral = self.point(i, found, mu, label, value)
-            value[0] += cone.h0 + cone.lam * cone.g0
-            return 1 if integral else 2
+            offsets = self.examples.label_offsets
+            return program_in_cone(self.decoder, i, self.flat(i, theta), self.flat(i, cost), cone,
+                                   int(offsets[i + 1] - offsets[i]), mu, label, value)
 
 
 cdef class Batches(Oracle):

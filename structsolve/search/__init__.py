@@ -67,7 +67,8 @@ def check_search(search: Any, psi: Any, oracle: Any, structure: str) -> None:
     if search.constrained and not oracle.has_constrained:
         raise ValueError(
             f"search 'angular' needs a constrained oracle, which structure {structure!r} does not "
-            "have; use search='convex-hull', 'bisecting', 'binary' or 'sarawagi'"
+            "have, nor a polytope to make one of; use search='convex-hull', 'bisecting', 'binary' "
+            "or 'sarawagi'"
         )
     if search.counting and not oracle.has_counts:
         raise ValueError(

@@ -2,7 +2,7 @@
 
 from .bicriteria_base import BiCriteria
 from .bicriteria_losses import Beta, Generalized, Log, MicroF1, ProbLoss, Slack
-from .margin_loss import LP, Margin
+from .margin_loss import LP, Margin, UnitMargin
 from .projected_losses import CRF, MaxMin, SparseMAP
 
 __all__ = [
@@ -18,4 +18,5 @@ __all__ = [
     "ProbLoss",
     "Slack",
     "SparseMAP",
+    "UnitMargin",
 ]

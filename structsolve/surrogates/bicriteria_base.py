@@ -113,21 +113,31 @@ class BiCriteria(Params):
             exact = self.relaxed is not None and not self.relaxed and _counts(problem, axes)
             name = "exact" if exact else "convex-hull"
         search = make_search(name, self.max_calls, self.tol)
-        check_search(search, psi, problem.oracle, structure)
+        losses = [axes["g_loss"], axes.get("h_loss")]
+        decomposes = all(loss is None or loss.decomposes for loss in losses)
+        oracle = problem.oracle
+        if search.constrained:
+            if not decomposes:
+                raise ValueError(
+                    f"search {search.name!r} needs a loss that decomposes over the parts, which "
+                    f"{type(axes['g_loss']).__name__} does not; use search='convex-hull'"
+                )
+            from ..lp import constrained_oracle
+
+            oracle = constrained_oracle(problem.space, problem.examples, oracle, problem.parts)
+        check_search(search, psi, oracle, structure)
         relaxed = search.fractional if self.relaxed is None else bool(self.relaxed)
         if relaxed and not search.fractional:
             raise ValueError(
                 f"surrogate {self.name!r}: search {search.name!r} maximises over labels, not over "
                 "their hull; use relaxed=False, or search='convex-hull'"
             )
-        losses = [axes["g_loss"], axes.get("h_loss")]
-        decomposes = all(loss is None or loss.decomposes for loss in losses)
         refuse_wrong_truths(problem)
         use = (
             relaxed and decomposes and use_relaxation(None, problem.oracle, problem.loss, structure)
         )
         return BiCriteriaSurrogate(
-            _plane(problem, axes, use),
+            _plane(problem, axes, use, oracle),
             psi,
             search,
             relaxed,
@@ -137,12 +147,12 @@ class BiCriteria(Params):
         )
 
 
-def _plane(problem: Any, axes: dict[str, Any], relaxed: bool) -> Any:
+def _plane(problem: Any, axes: dict[str, Any], relaxed: bool, oracle: Any) -> Any:
     from ..search.plane import LabelPlane
 
     return LabelPlane(
         problem.potentials,
-        problem.oracle,
+        oracle,
         problem.parts,
         labels=problem.examples.labels,
         label_offsets=problem.examples.label_offsets,
@@ -158,7 +168,7 @@ def _counts(problem: Any, axes: dict[str, Any]) -> bool:
     if not problem.oracle.has_counts or not axes["g_loss"].decomposes:
         return False
     try:
-        Counting().extra_bytes(_plane(problem, axes, False))
+        Counting().extra_bytes(_plane(problem, axes, False, problem.oracle))
     except ValueError:
         return False
     return True

@@ -83,6 +83,45 @@ class LP(Margin):
         super().__init__(relaxed=True)
 
 
+class UnitMargin(Params):
+    """A margin of 1 in units of the loss: ``max(0, max_y 1 + h(y) / L(y, y_i))``.
+
+    ``h(y)`` is the score of y less that of the truth.  With the loss of
+    :class:`~structsolve.HierarchicalSVM` for single leaves, which is the length of the difference
+    of two labels, it is the variant of that machine whose features are divided by their length.
+
+    Any structure with an exact oracle and a loss that decomposes; the loss must be positive for
+    every wrong label.  A cut costs a few oracle calls.
+
+    Examples
+    --------
+    >>> from structsolve import HierarchicalSVM
+    >>> animals = {"bird": ["owl", "duck"], "mammal": ["cat"]}
+    >>> model = HierarchicalSVM(animals, surrogate="unit-margin", alpha=0.01)
+    >>> X = [[1.0, 0.0], [1.0, 1.0], [-1.0, 0.0]]
+    >>> model.fit(X, ["owl", "duck", "cat"]).stop_reason_
+    'converged'
+    """
+
+    name = "unit-margin"
+
+    def bind(self, problem: Any) -> Any:
+        """Return the native surrogate on a problem's examples."""
+        from .bicriteria_base import refuse_wrong_truths
+        from .unit_margin import UnitMarginRescaling
+
+        refuse_wrong_truths(problem)
+        examples = problem.examples
+        return UnitMarginRescaling(
+            problem.potentials,
+            problem.oracle,
+            problem.parts,
+            problem.loss,
+            examples.labels,
+            examples.label_offsets,
+        )
+
+
 def use_relaxation(relaxed: bool | None, oracle: Any, loss: Any, structure: str) -> bool:
     """Tell whether the oracle's relaxation is asked instead of its labels."""
     if relaxed is None:

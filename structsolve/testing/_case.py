@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from .. import problem
+from ..lp import constrained_oracle
 from . import _calls
 
 # Bytes on each side of memory that an operator is given, and what they hold: as a double the
@@ -158,6 +159,7 @@ class Case:
         """List all labels and their parts; check that the truth is among them."""
         self.oracle = problem.ask_oracle(self.space, self.examples)
         self.parts = problem.ask_parts(self.space, self.examples)
+        self.coned = constrained_oracle(self.space, self.examples, self.oracle, self.parts)
         self.labels, self.mu, self.padding = [], [], []
         for i in range(self.n):
             what = "enumerate_labels"
@@ -333,12 +335,12 @@ class Case:
     ) -> tuple[int, np.ndarray, np.ndarray, float]:
         """Return the kind of the answer, mu (of kind 2), the label (of kind 1), and the value."""
         what = "Oracle.argmax_constrained"
-        costs = Guarded(len(cost), np.float64, cost)
+        oracle, costs = self.coned, Guarded(len(cost), np.float64, cost)
         out = {
             "mu": Guarded(len(theta), np.float64, np.nan),
             "label": Guarded(self.label_size(i), np.int32, -7),
             "value": Guarded(1, np.float64, np.nan),
-            "work": self._work(self.oracle.work_bytes, -1),
+            "work": self._work(oracle.work_bytes, -1),
         }
         kind = self._call(
             what,
@@ -346,7 +348,7 @@ class Case:
             theta,
             out,
             lambda theta, *memory: _calls.argmax_constrained(
-                self.oracle, i, theta, costs.memory, cone, *memory
+                oracle, i, theta, costs.memory, cone, *memory
             ),
         )
         if kind not in (0, 1, 2):

@@ -117,8 +117,11 @@ def _check_point(case: Case, what: str, i: int, kind: str, mu: np.ndarray) -> No
 
 
 def check_constrained(case: Case, loss: Any) -> None:
-    """``argmax_constrained`` against enumeration, in cones whose sides go through labels."""
-    if not case.oracle.has_constrained:
+    """``argmax_constrained`` against enumeration, in cones whose sides go through labels.
+
+    Of oracles without it, but with a polytope, by :func:`structsolve.lp.constrained_oracle`.
+    """
+    if not case.coned.has_constrained:
         return
     for i in range(case.n):
         thetas = case.thetas(i)

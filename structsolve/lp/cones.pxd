@@ -1,0 +1,11 @@
+# Oracles within a cone of the label plane, for structures that have none of their own.
+from structsolve.operators cimport Cone
+
+
+# Is the point in the cone, its strict side left out?
+cdef bint in_cone(const Cone* cone, double h, double g) noexcept nogil
+# argmax_constrained() over a polytope: the program of a structsolve.lp.LinearDecoder with the
+# cone's closed sides as two more rows.  A label on a strict side is a point of the relaxation.
+cdef int program_in_cone(object decoder, Py_ssize_t i, object scores, object costs,
+                         const Cone* cone, Py_ssize_t label_size, double* mu, int* label,
+                         double* value) except -1

@@ -1,0 +1,233 @@
+"""Oracles within a cone that a polytope is enough for, against enumeration; and all searches."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from python_structures import PyChainStructure
+from reference.hierarchies import as_dict, random_edges
+from search_cases import check_problem, random_chains
+from test_lp import WithPolytopes
+
+import structsolve
+from structsolve import ConePair, StructuredSVM, faces
+from structsolve.lp import constrained_oracle
+from structsolve.plugins.dag import DagStructure
+from structsolve.plugins.dependency import DependencyStructure
+from structsolve.plugins.flow import FlowStructure
+from structsolve.problem import ask_oracle, ask_parts
+from structsolve.surrogates import Slack
+from structsolve.testing import _relaxed, check_structure
+from structsolve.testing._case import Case
+
+TREE = {"a": ["b", "c"], "b": ["d", "e"], "f": ["g"]}
+GRAPH = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("c", "e"), ("f", "e"), ("f", "g")]
+DAGS = {
+    "closed tree": {"hierarchy": TREE},
+    "closed graph": {"hierarchy": GRAPH},
+    "roots on": {"hierarchy": GRAPH, "roots": "on"},
+    "unions in a tree": {"hierarchy": TREE, "labels": "leaf-union"},
+    "unions in a graph": {"hierarchy": GRAPH, "labels": "leaf-union"},
+    "leaves of a tree": {"hierarchy": TREE, "labels": "single-leaf"},
+    "leaves of a graph": {"hierarchy": GRAPH, "labels": "single-leaf"},
+}
+SEARCHES = ("convex-hull", "angular", "bisecting", "binary", "sarawagi")
+
+
+def network():
+    graph = nx.DiGraph([("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("s", "t")])
+    graph.add_node("s", demand=-1)
+    graph.add_node("t", demand=1)
+    return FlowStructure(graph)
+
+
+STRUCTURES = {
+    "chain": lambda: structsolve.get_structure("chain"),
+    "tree": lambda: structsolve.get_structure("tree"),
+    "permutation": lambda: structsolve.get_structure("permutation"),
+    "flow": network,
+    "python": WithPolytopes,
+    **{name: (lambda given=given: DagStructure(**given)) for name, given in DAGS.items()},
+    **{
+        f"dependency {projective} {single}": (
+            lambda p=projective, s=single: DependencyStructure(projective=p, single_root=s)
+        )
+        for projective in (True, False)
+        for single in (True, False)
+    },
+}
+
+
+@pytest.mark.parametrize("k", [0, 4, 64])
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_best_in_a_cone_by_enumeration(name, k):
+    """Random, tied and zero scores; cones whose sides go through labels."""
+    for seed in range(3):
+        case = Case(STRUCTURES[name](), seed, seed, 3)
+        case.enumerate()
+        if case.oracle.has_constrained:
+            assert name.startswith("leaves") and case.coned is case.oracle
+        else:
+            case.coned = constrained_oracle(case.space, case.examples, case.oracle, case.parts, k)
+            assert case.coned.k == (k if case.oracle.has_kbest else 0)
+        _relaxed.check_constrained(case, "hamming")
+        if k == 0 and not case.oracle.has_constrained:
+            assert case.coned.programs > 0
+
+
+def random_dag(given):
+    def make(rng):
+        kind = given.get("labels", "closed")
+        edges = random_edges(rng, int(rng.integers(2, 7)), isinstance(given["hierarchy"], dict))
+        M = 1 + int(edges.max(initial=0))
+        structure = DagStructure(**{**given, "hierarchy": as_dict(M, edges)}, close=True)
+        X, Y = structure.sample(int(rng.integers(1000)), n=3)
+        assert kind in ("closed", "leaf-union", "single-leaf")
+        return structure, X, Y
+
+    return make
+
+
+def random_sentences(projective, single):
+    def make(rng):
+        structure = DependencyStructure(projective=projective, single_root=single)
+        return structure, *structure.sample(int(rng.integers(1000)), n=3, size=3)
+
+    return make
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("name", DAGS)
+def test_searches_on_hierarchies(name, search):
+    graph = name == "unions in a graph"
+    for seed in range(4):
+        for loss in ("hamming", "leaf", "normalized-hamming"):
+            # Unions in graphs are relaxed in training: more than the hull of the labels.
+            hull, outer = search == "convex-hull", graph and search == "convex-hull"
+            exact = ("label",) if search == "angular" else ("hull",) if hull else ()
+            made = random_dag(DAGS[name])
+            given = {"hull": hull, "outer": outer, "search": search}
+            check_problem(made, seed, "slack", loss, () if graph else exact, **given)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("projective", [True, False])
+@pytest.mark.parametrize("single", [True, False])
+def test_searches_on_sentences(projective, single, search):
+    for seed in range(4):
+        hull = search == "convex-hull"
+        exact = ("label",) if search == "angular" else ("hull",) if hull else ()
+        made = random_sentences(projective, single)
+        check_problem(made, seed, "slack", "hamming", exact, hull, search=search)
+
+
+@pytest.mark.parametrize("name", ["closed tree", "closed graph", "unions in a tree"])
+def test_labels_alone(name):
+    """relaxed=False asks for the k best where the hull leaves it open which label is best."""
+    for seed in range(4):
+        given = {"relaxed": False, "search": "convex-hull", "max_kbest": 200}
+        for surrogate in ("slack", "log"):
+            check_problem(random_dag(DAGS[name]), seed, surrogate, "hamming", ("label",), **given)
+
+
+@pytest.mark.parametrize("name", ["chain", "tree", "dependency True True"])
+def test_labels_alone_elsewhere(name):
+    def make(rng):
+        structure = STRUCTURES[name]()
+        return structure, *structure.sample(int(rng.integers(1000)), n=3, size=3)
+
+    for seed in range(3):
+        given = {"relaxed": False, "search": "convex-hull", "max_kbest": 300}
+        check_problem(make, seed, "slack", "hamming", ("label",), **given)
+
+
+@pytest.mark.parametrize("name", ["closed tree", "closed graph", "leaves of a graph", "sentences"])
+def test_searches_train(name):
+    """All of them to about the same objective, the same on any number of threads."""
+    if name == "sentences":
+        structure = DependencyStructure()
+        X, Y = structure.sample(3, n=6, size=3)
+    else:
+        structure = DagStructure(**DAGS[name])
+        X, Y = structure.sample(3, n=6)
+    found = {}
+    for search in SEARCHES:
+        settings = {"alpha": 0.1, "solver": "cutting-plane", "tol": 1e-3, "max_iter": 100}
+        fits = [
+            StructuredSVM(structure, surrogate=Slack(search=search), n_jobs=jobs, **settings)
+            for jobs in (1, 2)
+        ]
+        one, two = (fit.fit(X, Y) for fit in fits)
+        assert all(np.array_equal(one.coef_[b], two.coef_[b]) for b in one.coef_)
+        found[search] = one.history_[-1]["primal"]
+        np.testing.assert_array_equal(
+            np.concatenate([np.ravel(y) for y in one.predict(X)]),
+            np.concatenate([np.ravel(y) for y in two.predict(X)]),
+        )
+    # Labels alone: no more than their hull, and what a search may have missed is in its bound.
+    assert found["angular"] <= found["convex-hull"] * (1 + 2e-3)
+    assert all(found["angular"] <= value * (1 + 2e-3) for value in found.values())
+
+
+def test_outside_structures_get_it_for_their_polytope():
+    make = WithPolytopes()
+    X, Y = make.sample(0, n=4, size=3)
+    model = StructuredSVM(make, surrogate=Slack(search="angular"), alpha=0.1).fit(X, Y)
+    assert model.history_[-1]["calls_per_search"] >= 1
+    check_structure(make, n_cases=1, solvers=())
+
+
+@pytest.mark.parametrize("k", [0, 64])
+@pytest.mark.parametrize("name", ["chain", "tree", "closed graph", "leaves of a tree"])
+def test_forbidden_parts(name, k):
+    """A score of -inf keeps a part out, also where a program decides."""
+    rng = np.random.default_rng(8)
+    case = Case(STRUCTURES[name](), 0, 5, 3)
+    case.enumerate()
+    oracle = case.oracle
+    if not oracle.has_constrained:
+        oracle = constrained_oracle(case.space, case.examples, oracle, case.parts, k)
+    answers = set()
+    for i in range(case.n):
+        for _ in range(20):
+            size = case.mu[i].shape[1]
+            theta = np.where(case.padding[i], 0.0, rng.integers(-2, 3, size))
+            barred = ~case.padding[i] & (rng.random(size) < 0.15)
+            cost = np.where(case.padding[i], 0.0, rng.integers(0, 3, size))
+            left = case.mu[i][:, barred].sum(axis=1) == 0
+            cone = ConePair(1.0, 0.0, 0.5, float(rng.choice([2.0, np.inf])), 0.25, False)
+            h, g = case.mu[i] @ theta + 1, case.mu[i] @ cost
+            high = h >= 0 if np.isinf(cone.alpha) else g <= 2 * h
+            inside = left & high & (g > 0.25 * h)
+            given = np.where(barred, -np.inf, theta)
+            found = faces.argmax_constrained(oracle, i, given, cost, cone, case.label_size(i))
+            answers.add(None if found is None else found[1] is None)
+            if inside.any():
+                best = (h + 0.5 * g)[inside].max()
+                assert found is not None and found[2] >= best - 1e-6
+                if found[1] is not None:
+                    assert inside[case.row(i, found[1])] and found[2] == pytest.approx(best)
+            elif found is not None:
+                assert found[1] is None
+    assert False in answers
+
+
+def test_no_polytope_no_cone():
+    X, Y = PyChainStructure().sample(0)
+    with pytest.raises(ValueError, match="'py-chain' does not have, nor a polytope to make one"):
+        StructuredSVM(PyChainStructure(), surrogate=Slack(search="angular")).fit(X, Y)
+
+
+def test_losses_that_do_not_decompose_are_refused():
+    structure, X, Y = random_chains(np.random.default_rng(0))
+    with pytest.raises(ValueError, match="search 'angular' needs a loss that decomposes"):
+        StructuredSVM(structure, surrogate=Slack(search="angular"), loss="zero-one").fit(X, Y)
+
+
+def test_few_labels_where_memory_is_dear():
+    """The k best of a long chain would take much: fewer are asked for."""
+    space = structsolve.get_structure("chain").make_space([np.zeros((2, 1))], [[0, 1]])
+    examples = space.pack([np.zeros((50_000, 1))])
+    oracle, parts = ask_oracle(space, examples), ask_parts(space, examples)
+    found = constrained_oracle(space, examples, oracle, parts)
+    assert found.k < 64
+    assert found.work_bytes < 2**27
