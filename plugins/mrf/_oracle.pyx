@@ -4,6 +4,7 @@ import numpy as np
 
 from libc.math cimport INFINITY
 from libc.string cimport memcpy, memset
+from structsolve.lp.cones cimport in_cone
 from structsolve.operators cimport Cone, Oracle
 
 from structsolve.plugins.mrf._constrained cimport argmax_constrained, constrained_bytes
@@ -337,21 +338,13 @@ cdef class GraphOracle(Oracle):
         if self._keep(model, answer, &view[0], label):
             h, g = score(model, label) + cone.h0, score(weights, label) + cone.g0
             # A label on a strict side is still a point of the relaxation.
-            if _in_cone(cone, h, g):
+            if in_cone(cone, h, g):
                 value[0] = h + cone.lam * g
                 return 1
         value[0] = (_inner(model, &view[0], pairs) + cone.h0
                     + cone.lam * (_inner(weights, &view[0], pairs) + cone.g0))
         self.shape.scatter(i, &view[0], pairs, mu)
         return 2
-
-
-cdef bint _in_cone(const Cone* cone, double h, double g) noexcept nogil:
-    # An infinite alpha asks for h >= 0 alone, of the twin too.
-    cdef bint above = h >= 0
-    if cone.alpha < INFINITY:
-        above = g < cone.alpha * h if cone.twin else g <= cone.alpha * h
-    return above and (cone.beta * h <= g if cone.twin else cone.beta * h < g)
 
 
 cdef double _inner(const Model* model, const double* nodes, const double* pairs) noexcept nogil:
