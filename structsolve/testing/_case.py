@@ -92,6 +92,7 @@ class Case:
         with self.promise("sample", "draws examples"):
             self.X, self.Y = structure.sample(seed, n=4, size=size)
         self.given = copy.deepcopy((self.X, self.Y))
+        self.rows = []  # of each example: which row of its labels a label is, by its bytes
         before = {k: id(v) for k, v in vars(structure).items()}
         self.intercept = number % 2 == 0
         with self.promise("make_space", "accepts its own sample"):
@@ -173,7 +174,7 @@ class Case:
         """List all labels and their parts; check that the truth is among them."""
         self.oracle = problem.ask_oracle(self.space, self.examples)
         self.parts = problem.ask_parts(self.space, self.examples)
-        self.labels, self.mu, self.padding, self.rows = [], [], [], []
+        self.labels, self.mu, self.padding = [], [], []
         for i in range(self.n):
             what = "enumerate_labels"
             with self.promise(what, "lists all labels", i):
