@@ -18,6 +18,14 @@ SANITIZE = os.environ.get("STRUCTSOLVE_SANITIZE")  # for example "address"
 # Cython's own code for memoryviews, compiled once instead of into every module.
 SHARED = "structsolve._cyutility"
 
+# Modules that only call others from Python or are called by it, without loops of their own over
+# data: half the time to compile at -O1, and nothing to be seen of it at run time.
+GLUE = {
+    SHARED,
+    *(f"structsolve.{name}" for name in ("faces", "potential_faces", "projection_faces")),
+    *(f"structsolve.{name}" for name in ("adapters", "projection_adapters", "testing._calls")),
+}
+
 DIRECTIVES = {
     "language_level": 3,
     "boundscheck": DEBUG,
@@ -25,20 +33,25 @@ DIRECTIVES = {
     "initializedcheck": DEBUG,
     "cdivision": True,
     "freethreading_compatible": True,
+    # Operators live as long as a fit; what users hold and copy (structsolve/search) asks for it.
+    "auto_pickle": False,
 }
 
 
-def compile_args() -> list[str]:
+def compile_args(module: str) -> list[str]:
     if sys.platform == "win32":
         return ["/O2"]
-    args = [OPTIMIZE, "-g" if DEBUG or SANITIZE else "-g0"]
+    optimize = "-O1" if module in GLUE and OPTIMIZE == "-O3" else OPTIMIZE
+    args = [optimize, "-g" if DEBUG or SANITIZE else "-g0"]
     # One rounding per operation wherever the code says so: results are the same everywhere.
     args += ["-fno-math-errno", "-ffp-contract=off", "-Wno-unused-function"]
     return args + ([f"-fsanitize={SANITIZE}", "-fno-omit-frame-pointer"] if SANITIZE else [])
 
 
 def extensions() -> list[Extension]:
-    found = [Extension(SHARED, ["structsolve/_cyutility.c"], extra_compile_args=compile_args())]
+    found = [
+        Extension(SHARED, ["structsolve/_cyutility.c"], extra_compile_args=compile_args(SHARED))
+    ]
     for root, folder in PACKAGE_DIR.items():
         for path in sorted(Path(folder).rglob("*.pyx")):
             module = ".".join([root, *path.relative_to(folder).with_suffix("").parts])
@@ -53,7 +66,7 @@ def extensions() -> list[Extension]:
                         for folder in (Path("structsolve"), path.parent)
                         for p in folder.glob("*.h")
                     ],
-                    extra_compile_args=compile_args(),
+                    extra_compile_args=compile_args(module),
                     extra_link_args=[f"-fsanitize={SANITIZE}"] if SANITIZE else [],
                 )
             )

@@ -6,8 +6,7 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from random_cases import random_cases
 from reference.graphs import (
     KINDS,
     NONE,
@@ -31,9 +30,6 @@ from structsolve.plugins.mrf._model import GraphModel
 from structsolve.plugins.mrf._roof import roof_duality
 from structsolve.plugins.mrf.elimination import eliminate
 
-SEEDS = st.integers(0, 2**32 - 1)
-FROM = st.sampled_from(KINDS)
-
 
 def complete(rng, n, strength=1.0, field=1.0):
     """A two-state model of all pairs, with random tables."""
@@ -44,8 +40,7 @@ def complete(rng, n, strength=1.0, field=1.0):
     )
 
 
-@settings(max_examples=1200, deadline=None)
-@given(SEEDS, FROM)
+@random_cases(1200, kind=KINDS)
 def test_roof_duality_is_the_relaxation(seed, kind):
     model = random_model(np.random.default_rng(seed), 6, 2, kind)
     value, state, pairing = roof_duality(model)
@@ -108,8 +103,7 @@ def test_roof_duality_of_a_submodular_grid_is_the_best_labeling():
     assert proven and found == bound == value
 
 
-@settings(max_examples=800, deadline=None)
-@given(SEEDS, FROM, st.integers(1, 4))
+@random_cases(800, kind=KINDS, most=range(1, 5))
 def test_trws(seed, kind, most):
     model = random_model(np.random.default_rng(seed), 5, most, kind)
     label, value, bound, n_iter = tree_reweighted(model)
@@ -158,8 +152,7 @@ def test_trws_meets_tight_relaxations():
     assert tight > 200 and met > 0.98 * tight and best > 0.98 * tight
 
 
-@settings(max_examples=1500, deadline=None)
-@given(SEEDS, FROM, st.integers(2, 4))
+@random_cases(1500, kind=KINDS, most=range(2, 5))
 def test_local_search(seed, kind, most):
     rng = np.random.default_rng(seed)
     model = random_model(rng, 6, most, kind)
@@ -176,8 +169,7 @@ def test_local_search(seed, kind, most):
     assert better == value or better <= value + 1e-9 * size(model)
 
 
-@settings(max_examples=300, deadline=None)
-@given(SEEDS, FROM, st.integers(2, 4), st.integers(1, 9))
+@random_cases(300, kind=KINDS, states=range(2, 5), n=range(1, 10))
 def test_local_search_of_forests_finds_the_best(seed, kind, states, n):
     rng = np.random.default_rng(seed)
     ends = [(int(rng.integers(0, v)), v) for v in range(1, n) if rng.random() < 0.9]
@@ -189,8 +181,7 @@ def test_local_search_of_forests_finds_the_best(seed, kind, states, n):
     assert found == expected or found == pytest.approx(expected, abs=1e-11 * size(model))
 
 
-@settings(max_examples=1500, deadline=None)
-@given(SEEDS, FROM, st.integers(1, 4))
+@random_cases(1500, kind=KINDS, most=range(1, 5))
 def test_branch_and_bound(seed, kind, most):
     model = random_model(np.random.default_rng(seed), 6, most, kind)
     scores, close = enumerate_labels(model)[1], 1e-12 * size(model)
@@ -204,8 +195,7 @@ def test_branch_and_bound(seed, kind, most):
         assert not proven or value == best or value == pytest.approx(best, abs=close)
 
 
-@settings(max_examples=800, deadline=None)
-@given(SEEDS, FROM, st.integers(1, 4))
+@random_cases(800, kind=KINDS, most=range(1, 5))
 def test_elimination(seed, kind, most):
     model = random_model(np.random.default_rng(seed), 6, most, kind)
     best = enumerate_labels(model)[1].max()
@@ -251,14 +241,13 @@ def inside(h, g, alpha, beta, twin):
     return (beta * h <= g) & (g < high) if twin else (beta * h < g) & (g <= high)
 
 
-@settings(max_examples=2500, deadline=None)
-@given(
-    SEEDS,
-    st.sampled_from(["ties", "normal", "forbidden", "zeros", "frustrated"]),
-    st.sampled_from([2, 2, 3, 5]),
-    st.sampled_from([np.inf, 2.0, 1.0, 0.5]),
-    st.sampled_from([0.0, 0.5, 1.0]),
-    st.booleans(),
+@random_cases(
+    2500,
+    kind=["ties", "normal", "forbidden", "zeros", "frustrated"],
+    most=[2, 2, 3, 5],
+    alpha=[np.inf, 2.0, 1.0, 0.5],
+    beta=[0.0, 0.5, 1.0],
+    twin=[False, True],
 )
 def test_constrained_argmax(seed, kind, most, alpha, beta, twin):
     """Whole numbers in g and halves in h put labelings right onto both bounds."""

@@ -52,15 +52,16 @@ class Environment:
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout
 
-    def install(self, name, edit=None):
-        """Install one of the packages from a copy, without network or build isolation."""
-        source = self.folder / "src" / name
-        shutil.copytree(PACKAGES / name, source)
+    def install(self, *names, edit=None):
+        """Install some of the packages from copies, without network or build isolation."""
+        sources = [self.folder / "src" / name for name in names]
+        for source in sources:
+            shutil.copytree(PACKAGES / source.name, source)
         if edit is not None:
-            edit(source)
+            edit(sources[0])
         done = subprocess.run(
             [self.python, "-m", "pip", "install", "--no-index", "--no-deps", "--quiet"]
-            + ["--no-build-isolation", "--disable-pip-version-check", str(source)],
+            + ["--no-build-isolation", "--disable-pip-version-check", *map(str, sources)],
             capture_output=True,
             text=True,
             # Compiling takes longest, and nothing here is about speed.
@@ -90,8 +91,8 @@ def plain(tmp_path_factory):
 def full(tmp_path_factory):
     """An environment with all five packages."""
     environment = Environment(tmp_path_factory.mktemp("full"))
-    for name in ("pure", "native", "fastchain", "gentle", "wrong"):
-        environment.install(f"structsolve-{name}")
+    names = ("pure", "native", "fastchain", "gentle", "wrong")
+    environment.install(*(f"structsolve-{name}" for name in names))
     return environment
 
 
@@ -241,8 +242,7 @@ def test_a_stale_plugin_is_refused(tmp_path):
         assert "structsolve.get_include()" in given
         setup.write_text(given.replace("structsolve.get_include()", repr(str(old.parent))))
 
-    environment.install("structsolve-native", edit)
-    environment.install("structsolve-pure")
+    environment.install("structsolve-native", "structsolve-pure", edit=edit)
     out = environment.run(
         "import sys, structsolve\n"
         "for p in structsolve.list_plugins():\n"

@@ -1,5 +1,8 @@
 """Searches on thousands of small label planes, against enumeration: values, bounds, calls."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -18,7 +21,7 @@ from search_cases import (
 
 import structsolve
 from structsolve import faces
-from structsolve.search import make_search, trace
+from structsolve.search import SEARCHES, make_search, trace
 from structsolve.surrogates import BiCriteria, Log, Slack
 
 EXACT = ("bisecting", "binary", "sarawagi", "angular")
@@ -173,6 +176,16 @@ def test_one_search_object_for_two_problems():
         for other in (np.ones((17, 17)) - np.eye(17), np.zeros((1, 1))):
             classes_problem(other, surrogate)
             assert first.surrogate.trace(0, padded(first, 0, scores))["found"] == before
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_copies(name):
+    """clone() of scikit-learn copies parameters deeply; processes pickle them."""
+    ours = make_search(name, 7, 1e-3)
+    for other in (copy.deepcopy(ours), pickle.loads(pickle.dumps(ours))):
+        assert type(other) is type(ours) and other is not ours
+        for key in ("name", "max_calls", "tol", "fractional", "product_only", "constrained"):
+            assert getattr(other, key) == getattr(ours, key)
 
 
 def test_trace():

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from random_cases import random_cases
 from reference.graphs import (
     KINDS,
     NONE,
@@ -19,8 +18,6 @@ from structsolve.plugins.mrf._model import GraphModel
 from structsolve.plugins.mrf._roof import roof_duality
 
 LIMIT = 32  # nodes that fit into a word, each with its negation
-SEEDS = st.integers(0, 2**32 - 1)
-FROM = st.sampled_from(KINDS)
 
 
 def check(model, kind):
@@ -51,14 +48,12 @@ def weakened(model, factor):
     return GraphModel(model.states, model.ends, unary, model.pair)
 
 
-@settings(max_examples=3000, deadline=None)
-@given(SEEDS, FROM, st.sampled_from([3, 6, 10, 20, LIMIT, LIMIT + 1]), st.sampled_from([0, 0.1, 1]))
+@random_cases(3000, kind=KINDS, most=[3, 6, 10, 20, LIMIT, LIMIT + 1], factor=[0, 0.1, 1])
 def test_both_ways_agree(seed, kind, most, factor):
     check(weakened(random_model(np.random.default_rng(seed), most, 2, kind), factor), kind)
 
 
-@settings(max_examples=500, deadline=None)
-@given(SEEDS, FROM, st.booleans())
+@random_cases(500, kind=KINDS, small=[False, True])
 def test_no_optimum_has_fewer_halves(seed, kind, small):
     model = random_model(np.random.default_rng(seed), 6, 2, kind)
     value, state, _ = roof_duality(model, small=small)
@@ -80,8 +75,7 @@ def test_sizes_around_the_limit(n, kind):
             assert (state == 2).all()
 
 
-@settings(max_examples=600, deadline=None)
-@given(SEEDS, st.integers(0, 12), st.integers(1, 6), st.sampled_from(["normal", "ties", "tenths"]))
+@random_cases(600, stick=range(13), ring=range(1, 7), kind=["normal", "ties", "tenths"])
 def test_ways_there_and_back(seed, stick, ring, kind):
     """A path to a ring that cannot be satisfied: flow comes back along the arcs it went by."""
     rng = np.random.default_rng(seed)

@@ -1,3 +1,4 @@
+# cython: auto_pickle=True
 """Angular search: exact slack rescaling over labels, with an oracle that answers within a cone."""
 
 from libc.math cimport INFINITY, isfinite, sqrt

@@ -1,3 +1,4 @@
+# cython: auto_pickle=True
 """What the searches share: a list of points seen, the best of them, and the bound that is left."""
 
 from libc.math cimport INFINITY

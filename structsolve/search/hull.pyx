@@ -1,3 +1,4 @@
+# cython: auto_pickle=True
 """Convex hull search: any quasi-concave psi, exact over the hull of the labels' points."""
 
 from libc.math cimport INFINITY, fabs

@@ -1,3 +1,4 @@
+# cython: auto_pickle=True
 """psi(h, g): the functions of margin and loss that bi-criteria surrogates maximise.
 
 ``h`` is the margin error ``<theta, mu(y) - mu(y_i)>`` of a label, ``g`` its loss (FORMULAS.md

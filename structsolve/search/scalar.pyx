@@ -35,6 +35,9 @@ cdef class Scalar(Search):
         super().__init__(max_calls, tol)
         self.product_only, self.width = True, width
 
+    def __reduce__(self):
+        return type(self), (self.max_calls, self.tol, self.width)
+
     cdef double _start(self, LabelPlane plane, View* view, Psi psi, double lam) except? -1 nogil:
         """Where the last search ended, or a first guess."""
         return lam if 0 < lam < INFINITY else first_lam(plane, view, psi)

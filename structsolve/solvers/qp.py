@@ -29,6 +29,8 @@ logger = logging.getLogger("structsolve.solvers")
 FREE_ROUNDING, FREE_RADIUS = 1e-12, 100
 # Below so many columns of w the sparse form is never slow, and it is the more accurate one.
 FEW_COLUMNS = 100
+# Up to so many entries a program is put together densely: scipy's blocks cost more than its zeros.
+SMALL = 100_000
 # Above so many sparse rows their Gram matrix is too large.
 MANY_ROWS = 3000
 
@@ -363,25 +365,40 @@ def _primal_form(model: Model) -> tuple[np.ndarray, np.ndarray, str, bool]:
     used, local = np.unique(model.group, return_inverse=True)
     d, k = len(columns), len(used)
     omega = np.sqrt(model.scale / model.alpha)  # w in units in which the norm is about 1
-    P = sp.diags_array(np.concatenate([np.ones(d - f), np.zeros(f + k)]), format="csc")
+    n_norm = d - f
+    P = sp.csc_matrix(
+        (np.ones(n_norm), np.arange(n_norm), np.minimum(np.arange(d + k + 1), n_norm)),
+        shape=(d + k, d + k),
+    )
     q = np.concatenate([np.zeros(d), np.ones(k)])
     row = unit[r:] / model.scale
-    cuts = sp.diags_array(-omega * row) @ sp.csr_matrix(model.cuts[:, columns])
     share = unit[r:] / model.caps[model.group]
-    slack = sp.csr_matrix((-share, (np.arange(m), local)), shape=(m, k))
     A, c = model.A[:, columns], model.c / omega
     order = np.concatenate([np.flatnonzero(model.equal), np.flatnonzero(~model.equal)])
-    on_w = sp.hstack([A[order], sp.csr_matrix((r, k))])
-    box = sp.eye_array(d + k, format="csr")[d - f : d]
-    rows = sp.vstack(
-        [
-            on_w,
-            sp.hstack([cuts, slack]),
-            -sp.eye_array(d + k, format="csr")[d:],
-            box,
-            -box,
-        ]
-    )
+    height = r + m + k + 2 * f
+    if isinstance(model.cuts, np.ndarray) and height * (d + k) <= SMALL:
+        rows = np.zeros((height, d + k))
+        if r:
+            rows[:r, :d] = A[order].toarray()
+        rows[r : r + m, :d] = (-omega * row)[:, None] * model.cuts[:, columns]
+        rows[r + np.arange(m), d + local] = -share
+        rows[r + m + np.arange(k), d + np.arange(k)] = -1
+        rows[r + m + k + np.arange(f), d - f + np.arange(f)] = 1
+        rows[r + m + k + f + np.arange(f), d - f + np.arange(f)] = -1
+    else:
+        cuts = sp.diags_array(-omega * row) @ sp.csr_matrix(model.cuts[:, columns])
+        slack = sp.csr_matrix((-share, (np.arange(m), local)), shape=(m, k))
+        on_w = sp.hstack([A[order], sp.csr_matrix((r, k))])
+        box = sp.eye_array(d + k, format="csr")[d - f : d]
+        rows = sp.vstack(
+            [
+                on_w,
+                sp.hstack([cuts, slack]),
+                -sp.eye_array(d + k, format="csr")[d:],
+                box,
+                -box,
+            ]
+        )
     limit = np.full(2 * f, model.box / omega)
     b = np.concatenate([c[order], -model.b * row, np.zeros(k), limit])
     n_equal = int(model.equal.sum())

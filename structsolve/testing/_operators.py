@@ -27,10 +27,11 @@ def check_parts(case: Case) -> None:
             expected = case.mu[i][a] - case.mu[i][b]
             case.near(
                 "Parts.difference",
-                f"is encode(truth) - encode(label) for {truth} and {label}",
+                "is encode(truth) - encode(label) for {} and {}",
                 i,
                 found,
                 expected,
+                quoted=(truth, label),
             )
         if case.parts.indicator:
             _check_indicator(case, i)
@@ -44,10 +45,11 @@ def _check_indicator(case: Case, i: int) -> None:
             expected[np.ravel(label)[0]] = 1
         case.near(
             "Parts.indicator",
-            f"declares labels that are single numbers y with mu(y) = e_y (label {label})",
+            "declares labels that are single numbers y with mu(y) = e_y (label {})",
             i,
             mu,
             expected,
+            quoted=(label,),
         )
 
 

@@ -227,8 +227,14 @@ def _check_states_of_labels(watched: Watched, states: np.ndarray) -> None:
     if not np.isfinite(states).all():
         case.fail(watched.what("state_of"), "writes all of a state", i, states, "finite numbers")
     for row, state in enumerate(states):
-        promise = f"gives mu(y) for the state of the label y = {case.labels[i][row]}"
-        case.near(watched.what("pool"), promise, i, watched.pool(state), case.mu[i][row])
+        case.near(
+            watched.what("pool"),
+            "gives mu(y) for the state of the label y = {}",
+            i,
+            watched.pool(state),
+            case.mu[i][row],
+            quoted=(case.labels[i][row],),
+        )
     p = case.rng.dirichlet(np.ones(len(states)))
     found = watched.pool(p @ states)
     case.near(watched.what("pool"), "is linear in the state", i, found, p @ case.mu[i])

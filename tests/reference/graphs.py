@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import linprog
+from scipy.optimize import Bounds, LinearConstraint, milp
 
 from structsolve.plugins.mrf._model import GraphModel
 
@@ -62,7 +62,7 @@ def tables(model):
 
 def enumerate_labels(model):
     """All labelings and their scores."""
-    labels = np.array(list(itertools.product(*map(range, model.states))))
+    labels = np.indices(model.states).reshape(len(model.states), -1).T
     return labels, scores_of(model, labels)
 
 
@@ -77,33 +77,28 @@ def scores_of(model, labels):
 
 def relaxation(model):
     """Maximum over the local polytope, by HiGHS; -inf where it is empty."""
-    n_unary = len(model.unary)
-    never = np.isneginf(np.concatenate([model.unary, model.pair]))
-    cost = np.where(never, 0, np.concatenate([model.unary, model.pair]))
-    rows, right = [], []
-
-    def row(ones, less=None):
-        rows.append(np.zeros(len(cost)))
-        rows[-1][ones] = 1
-        right.append(1.0 if less is None else 0.0)
-        if less is not None:
-            rows[-1][less] = -1
-
-    for a, b in zip(model.unary_at, model.unary_at[1:]):
-        row(np.arange(a, b))
-    for (u, v), at in zip(model.ends, model.pair_at):
-        shape = model.states[u], model.states[v]
-        index = n_unary + at + np.arange(np.prod(shape)).reshape(shape)
-        for s in range(shape[0]):
-            row(index[s], model.unary_at[u] + s)
-        for t in range(shape[1]):
-            row(index[:, t], model.unary_at[v] + t)
-    found = linprog(
-        -cost,
-        A_eq=sparse.csr_matrix(np.array(rows)),
-        b_eq=right,
-        bounds=np.stack([np.zeros(len(cost)), np.where(never, 0, 1)], axis=1),
-        method="highs",
+    n, n_unary = len(model.states), len(model.unary)
+    scores = np.concatenate([model.unary, model.pair])
+    never = np.isneginf(scores)
+    # A node's marginals sum to 1; an edge's sum to those of its ends, which are subtracted.
+    plus, minus = [(np.repeat(np.arange(n), model.states), np.arange(n_unary))], []
+    used = n
+    for (u, v), at in zip(model.ends.tolist(), model.pair_at.tolist()):
+        first, second = model.states[u], model.states[v]
+        index = np.arange(first * second)
+        for own, node, count in ((index // second, u, first), (index % second, v, second)):
+            plus.append((used + own, n_unary + at + index))
+            minus.append((used + np.arange(count), model.unary_at[node] + np.arange(count)))
+            used += count
+    rows, columns = (np.concatenate(part) for part in zip(*plus, *minus))
+    values = np.ones(len(rows))
+    values[sum(len(part) for part, _ in plus) :] = -1
+    A = sparse.csc_array((values, (rows, columns)), shape=(used, len(scores)))
+    right = (np.arange(used) < n).astype(float)
+    found = milp(
+        -np.where(never, 0, scores),
+        constraints=LinearConstraint(A, right, right),
+        bounds=Bounds(0, np.where(never, 0.0, 1.0)),
     )
     assert found.status in (0, 2), found
     return NONE if found.status == 2 else -found.fun
@@ -111,15 +106,32 @@ def relaxation(model):
 
 def half_integral_score(model, state, pairing=None):
     """Score of a half-integral point; edges between half nodes as told, or as is best."""
-    return half_integral_scores(model, np.asarray(state)[None], pairing)[0]
+    counts, state = model.states.tolist(), np.asarray(state).tolist()
+    unary, pair = model.unary.tolist(), model.pair.tolist()
+    half = [k == 2 and s == 2 for k, s in zip(counts, state)]
+    total = 0.0
+    for at, s, between in zip(model.unary_at.tolist(), state, half):
+        total += (unary[at] + unary[at + 1]) / 2 if between else unary[at + s]
+    for e, ((u, v), at) in enumerate(zip(model.ends.tolist(), model.pair_at.tolist())):
+        k = counts[v]
+        if half[u] and half[v]:
+            equal, other = (pair[at] + pair[at + 3]) / 2, (pair[at + 1] + pair[at + 2]) / 2
+            total += max(equal, other) if pairing is None else (equal, other)[pairing[e]]
+        elif half[u]:
+            total += (pair[at + state[v]] + pair[at + k + state[v]]) / 2
+        elif half[v]:
+            total += (pair[at + k * state[u]] + pair[at + k * state[u] + 1]) / 2
+        else:
+            total += pair[at + k * state[u] + state[v]]
+    return total
 
 
-def half_integral_scores(model, states, pairing=None):
-    """The same for points that are rows."""
+def half_integral_scores(model, states):
+    """The same for points that are rows, edges as is best."""
     unary, pair = tables(model)
     with_half = [np.append(row, row.mean()) if len(row) == 2 else row for row in unary]
     total = sum(row[states[:, v]] for v, row in enumerate(with_half))
-    for e, ((u, v), table) in enumerate(zip(model.ends, pair)):
+    for (u, v), table in zip(model.ends, pair):
         full = table
         if table.shape[0] == 2:
             full = np.vstack([full, full.mean(axis=0)])
@@ -127,14 +139,14 @@ def half_integral_scores(model, states, pairing=None):
             full = np.column_stack([full, full.mean(axis=1)])
         if table.shape == (2, 2):
             equal, other = (table[0, 0] + table[1, 1]) / 2, (table[0, 1] + table[1, 0]) / 2
-            full[2, 2] = max(equal, other) if pairing is None else (equal, other)[pairing[e]]
+            full[2, 2] = max(equal, other)
         total = total + full[states[:, u], states[:, v]]
     return total
 
 
 def fewest_halves(model, value, close):
     """How many nodes are half in a half-integral optimum with as few as possible of them."""
-    choices = [(0, 1, 2) if k == 2 else (0,) for k in model.states]
-    states = np.array(list(itertools.product(*choices)))
+    choices = [3 if k == 2 else 1 for k in model.states]
+    states = np.indices(choices).reshape(len(choices), -1).T
     best = half_integral_scores(model, states) >= value - close
     return (states[best] == 2).sum(axis=1).min()

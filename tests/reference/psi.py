@@ -41,7 +41,8 @@ class Psi:
 
 
 def _arrays(h, g):
-    return np.broadcast_arrays(np.asarray(h, float), np.asarray(g, float))
+    h, g = np.asarray(h, float), np.asarray(g, float)
+    return (h, g) if h.shape == g.shape else np.broadcast_arrays(h, g)
 
 
 def _power(g, exponent):

@@ -23,7 +23,6 @@ import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 # Two values of one maximum that differ by rounding only.
 CLOSE = 1e-12
@@ -33,22 +32,25 @@ GOLDEN = (5**0.5 - 1) / 2
 # ---- points and exact maxima ---------------------------------------------------------------------
 
 
-def points(space, examples, i, theta, loss="hamming", h0=0.0):
-    """All labels of example i as (labels, h, g): h = m(y) + h0 and g the loss against the truth."""
+def encodings(space, examples, i, size, loss="hamming"):
+    """All labels of example i as (labels, rows, g): m(y) = rows(y) @ theta, theta of that size."""
     from structsolve import faces, problem
 
     parts = problem.ask_parts(space, examples)
     native = problem.ask_loss(space, examples, loss)
     labels = np.ascontiguousarray(space.enumerate_labels(examples, i), dtype=np.int32)
-
-    def score(label):
-        index, value = faces.encode(parts, i, label)
-        return theta[index] @ value
-
-    at_truth = score(np.ascontiguousarray(examples.label(i), dtype=np.int32))
-    h = np.array([score(label) for label in labels]) - at_truth + h0
+    rows = np.zeros((len(labels) + 1, size))
+    for row, label in zip(rows, [*labels, examples.label(i)]):
+        index, value = faces.encode(parts, i, np.ascontiguousarray(label, dtype=np.int32))
+        np.add.at(row, index, value)
     g = np.array([faces.loss_value(native, i, label) for label in labels])
-    return labels, h, g
+    return labels, rows[:-1] - rows[-1], g
+
+
+def points(space, examples, i, theta, loss="hamming", h0=0.0):
+    """All labels of example i as (labels, h, g): h = m(y) + h0 and g the loss against the truth."""
+    labels, rows, g = encodings(space, examples, i, len(theta), loss)
+    return labels, rows @ theta + h0, g
 
 
 def largest_h(h, g, most):
@@ -84,22 +86,18 @@ def upper_hull(h, g):
 def edge_maximum(first, second, psi):
     """(t, value) of the best point (1 - t) first + t second of a segment, to about 1e-14.
 
-    A dense grid, then a bounded search around its best point: no unimodality is taken for granted.
+    A dense grid, then ever finer ones around its best point: no unimodality is taken for granted.
     """
     (h0, g0), (h1, g1) = first, second
-    grid = np.linspace(0, 1, 257)
-
-    def value(t):
-        return psi.value(h0 + t * (h1 - h0), g0 + t * (g1 - g0))
-
-    values = value(grid)
-    best = int(np.argmax(values))
-    found = grid[best], float(values[best])
-    low, high = grid[max(best - 1, 0)], grid[min(best + 1, 256)]
-    inner = minimize_scalar(
-        lambda t: -value(t), bounds=(low, high), method="bounded", options={"xatol": 1e-10}
-    )
-    return (float(inner.x), float(-inner.fun)) if -inner.fun > found[1] else found
+    low, high, found = 0.0, 1.0, (0.0, -np.inf)
+    while high - low > 1e-10:
+        grid = np.linspace(low, high, 257)
+        values = psi.value(h0 + grid * (h1 - h0), g0 + grid * (g1 - g0))
+        best = int(np.argmax(values))
+        if values[best] > found[1]:
+            found = float(grid[best]), float(values[best])
+        low, high = grid[max(best - 1, 0)], grid[min(best + 1, 256)]
+    return found
 
 
 def relaxed_maximum(h, g, psi):

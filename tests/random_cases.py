@@ -1,0 +1,45 @@
+"""Thousands of random cases in a plain loop.
+
+Where all that hypothesis would draw is the seed of a generator and a few settings, it has nothing
+to make smaller, and costs more than what is tested.
+"""
+
+import functools
+import itertools
+import os
+import zlib
+
+import numpy as np
+
+
+def random_cases(n, /, **settings):
+    """Run a test n times, with ``seed=`` another number and every combination of settings in turn.
+
+    As of hypothesis, cases are others in every run, but the same ones in CI.  What a case that
+    fails was given is printed.
+
+    Parameters
+    ----------
+    n : int
+    **settings : sequences
+        Values of the test's other arguments.
+    """
+    every = list(itertools.product(*settings.values()))
+
+    def decorate(test):
+        @functools.wraps(test)
+        def run():
+            fixed = zlib.crc32(test.__qualname__.encode()) if "CI" in os.environ else None
+            seeds = np.random.default_rng(fixed).integers(2**32, size=max(n, len(every)))
+            for seed, values in zip(seeds.tolist(), itertools.cycle(every)):
+                given = dict(zip(settings, values), seed=seed)
+                try:
+                    test(**given)
+                except BaseException:
+                    print(f"{test.__name__}(**{given!r})")
+                    raise
+
+        del run.__wrapped__  # pytest would ask for the arguments of the test itself
+        return run
+
+    return decorate
