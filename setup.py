@@ -24,6 +24,7 @@ GLUE = {
     SHARED,
     *(f"structsolve.{name}" for name in ("faces", "potential_faces", "projection_faces")),
     *(f"structsolve.{name}" for name in ("adapters", "projection_adapters", "testing._calls")),
+    "structsolve.lp.oracle",
 }
 
 DIRECTIVES = {
@@ -93,7 +94,7 @@ def translated(found: list[Extension]) -> list[Extension]:
     """Return the extensions as C; as they are where nothing is to be compiled."""
     if {"sdist", "egg_info", "dist_info"} & set(sys.argv[1:]):
         return found
-    return cythonize(
+    made = cythonize(
         found,
         compiler_directives=DIRECTIVES,
         shared_utility_qualified_name=SHARED,
@@ -101,6 +102,8 @@ def translated(found: list[Extension]) -> list[Extension]:
         include_path=[stage_pxd()],
         nthreads=0 if sys.platform == "win32" else (os.cpu_count() or 1),
     )
+    # The largest first, so that all cores end together.
+    return sorted(made, key=lambda extension: -os.path.getsize(extension.sources[0]))
 
 
 PACKAGES = [

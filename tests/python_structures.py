@@ -51,13 +51,21 @@ class PyChainSpace(NodeSpace):
             mu["edge"] = pairs
         return mu
 
-    def score(self, examples, i, theta, label):
-        mu = PyChainSpace.parts(self, examples, i, label)
-        return sum(theta[name][mu[name] > 0] @ mu[name][mu[name] > 0] for name in mu)
+    def scores(self, examples, i, theta):
+        """All labels, and their scores."""
+        labels = self.enumerate_labels(examples, i)
+        at = np.arange(labels.shape[1])
+        total = theta["node"][at, labels].sum(axis=1)
+        if "transition" in theta:
+            total += theta["transition"][labels[:, :-1], labels[:, 1:]].sum(axis=1)
+        if "start" in theta:
+            total += theta["start"][labels[:, 0]] + theta["end"][labels[:, -1]]
+        if "edge" in theta:
+            total += theta["edge"][at[:-1], labels[:, :-1], labels[:, 1:]].sum(axis=1)
+        return labels, total
 
     def ranked(self, examples, i, theta):
-        labels = self.enumerate_labels(examples, i)
-        scores = np.array([self.score(examples, i, theta, y) for y in labels])
+        labels, scores = self.scores(examples, i, theta)
         return labels[np.argsort(-scores, kind="stable")], scores
 
     def argmax(self, examples, i, theta):
@@ -67,8 +75,7 @@ class PyChainSpace(NodeSpace):
         return self.ranked(examples, i, theta)[0][:k]
 
     def project(self, examples, i, theta, name):
-        labels = self.enumerate_labels(examples, i)
-        scores = np.array([self.score(examples, i, theta, y) for y in labels])
+        labels, scores = self.scores(examples, i, theta)
         weights = np.exp(scores - scores.max())
         total = weights.sum()
         mus = [PyChainSpace.parts(self, examples, i, y) for y in labels]

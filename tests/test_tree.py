@@ -3,8 +3,7 @@
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from random_cases import random_cases
 from scipy.optimize import linprog
 
 import structsolve
@@ -165,8 +164,7 @@ def test_against_enumeration(variant):
 
 
 @pytest.mark.slow
-@settings(max_examples=600, deadline=None)
-@given(st.integers(0, 2**32), st.integers(1, 6), st.integers(1, 3), st.sampled_from(KINDS))
+@random_cases(600, n=range(1, 7), k=range(1, 4), kind=KINDS)
 def test_any_forest(seed, n, k, kind):
     rng = np.random.default_rng(seed)
     variant = VARIANTS[rng.integers(len(VARIANTS))]

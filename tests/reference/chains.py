@@ -11,7 +11,7 @@ import numpy as np
 
 def labelings(length, n_classes):
     """All labelings, (K**L, L), in lexicographic order."""
-    return np.array(list(itertools.product(range(n_classes), repeat=length)), dtype=np.intp)
+    return np.ascontiguousarray(np.indices((n_classes,) * length).reshape(length, -1).T)
 
 
 class Chain:
@@ -24,16 +24,14 @@ class Chain:
         unary = np.asarray(unary, dtype=float)
         self.length, self.n_classes = length, k = unary.shape
         self.labels = labelings(length, k)
-        scores = np.zeros(len(self.labels))
-        for row, labels in enumerate(self.labels):
-            score = sum(unary[t, labels[t]] for t in range(length))
-            for t in range(length - 1):
-                pair = labels[t], labels[t + 1]
-                score += 0 if transition is None else transition[pair]
-                score += 0 if edges is None else edges[t][pair]
-            score += 0 if start is None else start[labels[0]]
-            score += 0 if end is None else end[labels[-1]]
-            scores[row] = score
+        at = self.labels.T
+        scores = sum(unary[t, at[t]] for t in range(length))
+        for t in range(length - 1):
+            pair = at[t], at[t + 1]
+            scores += 0 if transition is None else transition[pair]
+            scores += 0 if edges is None else edges[t][pair]
+        scores += 0 if start is None else start[at[0]]
+        scores += 0 if end is None else end[at[-1]]
         self.scores = scores
 
     def score(self, labels):
@@ -93,11 +91,10 @@ class Chain:
     def _expect(self, weights):
         nodes = np.zeros((self.length, self.n_classes))
         edges = np.zeros((self.length - 1, self.n_classes, self.n_classes))
-        for weight, labels in zip(weights, self.labels, strict=True):
-            for t, label in enumerate(labels):
-                nodes[t, label] += weight
-            for t, pair in enumerate(itertools.pairwise(labels)):
-                edges[t][pair] += weight
+        for t, labels in enumerate(self.labels.T):
+            np.add.at(nodes[t], labels, weights)
+        for t, pair in enumerate(itertools.pairwise(self.labels.T)):
+            np.add.at(edges[t], pair, weights)
         return nodes, edges
 
 
