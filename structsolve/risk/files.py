@@ -37,6 +37,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "space": space_meta,
         "targets": target_meta,
         "alpha": model.alpha_,
+        "metadata": getattr(model, "metadata_", {}),
         "kernel_bound": getattr(model, "kernel_bound_", None),
     }
     arrays = {f"space_{k}": v for k, v in space_arrays.items()}
@@ -85,6 +86,7 @@ def revive(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> 
         raise ValueError(f"it holds features of {rows.shape[0]} examples and {targets.n} labels")
     model._become_fitted(space, targets, made, rows)
     model.alpha_ = float(meta["alpha"])
+    model.metadata_ = meta.get("metadata", {})
     if meta["kernel_bound"] is not None:
         model.kernel_bound_ = float(meta["kernel_bound"])
     if "cv_losses_" in arrays:
