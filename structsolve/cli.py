@@ -108,11 +108,21 @@ def make_parser() -> Parser:
     sub.add_argument("--model", required=True, metavar="FILE", help="where to save the model")
     group = sub.add_argument_group("model")
     group.add_argument("--structure", help="default: chain for sequences, else multiclass")
-    group.add_argument("--loss", default="hamming")
+    group.add_argument("--hierarchy", metavar="FILE", help="of labels: .json, .gml, or edge lines")
+    group.add_argument("--labels", choices=("closed", "leaf-union", "single-leaf"), help="of it")
+    group.add_argument("--close", action="store_true", help="add ancestors that labels lack")
+    group.add_argument(
+        "--normalization", metavar="RULE", help="HierarchicalSVM: rho:2, maxmin, ..."
+    )
+    group.add_argument("--network", metavar="FILE", help="of flows: .json, .gml or .graphml")
+    group.add_argument(
+        "--estimator", choices=("margin", "risk"), default="margin", help="risk: ECRM, kernel ridge"
+    )
+    group.add_argument("--loss", help="default: hamming")
     group.add_argument("--surrogate", default="margin")
     group.add_argument("--solver", default="bcfw")
     group.add_argument("--oracle", help=ORACLE)
-    group.add_argument("--alpha", type=float, default=1e-3, help="regularisation, 1/(C n)")
+    group.add_argument("--alpha", type=float, help="regularisation, 1/(C n); default: 1e-3")
     group.add_argument("--max-iter", type=int, default=100, help="passes over the data")
     group.add_argument("--tol", type=float, default=1e-3, help="stop at this relative gap")
     group.add_argument("--no-intercept", action="store_true", help="no bias for each label")
@@ -207,12 +217,13 @@ def _bench(args: argparse.Namespace) -> None:
 
 
 def _fit(args: argparse.Namespace) -> None:
-    from structsolve import StructuredSVM, get_structure
     from structsolve.cli_data import Recipe
+    from structsolve.cli_models import check_options, make_model, make_structure, settle_labels
     from structsolve.cli_output import passes_text, size_text, write_history
     from structsolve.io import guess_format
 
-    chosen = get_structure(args.structure) if args.structure else None
+    check_options(args)
+    chosen = make_structure(args)
     format = args.format or getattr(chosen, "file_format", None) or guess_format(args.data)
     if format != "conll" and args.features is not None:
         raise UsageError(f"--features is for conll data; found {format}")
@@ -229,46 +240,41 @@ def _fit(args: argparse.Namespace) -> None:
         flat=getattr(chosen, "single_node", False),
         label_sets=getattr(chosen, "label_sets", False),
         structure=args.structure if format == "conllu" else None,
+        named=args.hierarchy is not None,
     )
     start = time.perf_counter()
     data = recipe.fit(args.data)
-    structure = args.structure or ("chain" if data.sequences else "multiclass")
+    if chosen is None:
+        chosen = "chain" if data.sequences else "multiclass"
+    settle_labels(chosen, data.y, args)
+    recipe.label_sets = getattr(chosen, "label_sets", False)
     _say("read", size_text(data), start)
 
     options: dict[str, Any] = {}
     if args.validation:
+        if args.estimator == "risk" or args.normalization == "learned":
+            raise UsageError("--validation: found an estimator that trains without; use score")
         held_out = recipe.read(args.validation)
         if held_out.y is None:
             raise ValueError(f"{args.validation}: found no labels; expected some to validate with")
         options["validation"] = held_out.X, held_out.y
-    if data.weights is not None:
+    if args.estimator == "risk" and data.weights is not None:
+        if any(weight != 1 for weight in data.weights):
+            raise UsageError(f"{args.data}: found weights, which --estimator risk does not take")
+    elif data.weights is not None:
         options["sample_weight"] = data.weights
     start = time.perf_counter()
-    model = StructuredSVM(
-        structure=structure,
-        loss=args.loss,
-        surrogate=args.surrogate,
-        solver=args.solver,
-        oracle=args.oracle,
-        alpha=args.alpha,
-        max_iter=args.max_iter,
-        tol=args.tol,
-        fit_intercept=not args.no_intercept,
-        kernel=args.kernel,
-        kernel_params=kernel_params(args.kernel_param),
-        cache_size=args.cache_size,
-        early_stopping=args.early_stopping,
-        checkpoint=args.checkpoint,
-        n_jobs=args.n_jobs,
-        random_state=args.random_state,
-        verbose=int(args.verbose),
-    ).fit(data.X, data.y, **options)
-    _say(
-        "trained",
-        f"{structure}, {args.surrogate}, {args.solver}: {passes_text(model.history_)}, "
-        f"{model.stop_reason_}",
-        start,
-    )
+    model = make_model(args, chosen).fit(data.X, data.y, **options)
+    name = getattr(chosen, "name", chosen)
+    if args.estimator == "risk":
+        _say("trained", f"{name}, conditional risk: alpha {model.alpha_:g}", start)
+    else:
+        _say(
+            "trained",
+            f"{name}, {args.surrogate}, {args.solver}: {passes_text(model.history_)}, "
+            f"{model.stop_reason_}",
+            start,
+        )
     model.metadata_ = recipe.metadata()
     model.save(args.model)
     if args.history:
@@ -283,6 +289,12 @@ def _predict(args: argparse.Namespace) -> None:
     from structsolve.io._text import atomic_write
 
     model, recipe = _load(args)
+    for option, given, method in (
+        ("--kbest", args.kbest is not None, "predict_kbest"),
+        ("--marginals", args.marginals, "predict_marginals"),
+    ):
+        if given and not hasattr(model, method):
+            raise UsageError(f"{option}: a {type(model).__name__} has none")
     if args.kbest is not None and args.kbest < 1:
         raise UsageError(f"--kbest: found {args.kbest}; expected at least 1")
     if args.columns and recipe.format != "conll":
@@ -299,7 +311,10 @@ def _predict(args: argparse.Namespace) -> None:
 def _score(args: argparse.Namespace) -> None:
     from structsolve.cli_output import (
         as_lists,
+        as_matrix,
+        is_continuous,
         label_set_report,
+        mean_loss_text,
         predictions,
         report_text,
         trees_text,
@@ -310,8 +325,12 @@ def _score(args: argparse.Namespace) -> None:
     data = recipe.read(args.data)
     if data.y is None:
         raise ValueError(f"{args.data}: found no labels; expected some to compare with")
-    if recipe.label_sets:
-        print(report_text(label_set_report(data.y, model.predict(data.X), model.classes_), args))
+    if getattr(model.space_.structure, "label_sets", False):
+        truth = as_matrix(model, data)
+        print(report_text(label_set_report(truth, model.predict(data.X), model.classes_), args))
+        return
+    if is_continuous(model):
+        print(mean_loss_text(model, data, args))
         return
     guess = predictions(model, data)
     if data.sentences is not None:
@@ -343,6 +362,8 @@ def _load(args: argparse.Namespace) -> tuple[Any, Any]:
     if args.n_jobs is not None:
         model.set_params(n_jobs=args.n_jobs)
     if args.oracle is not None:
+        if "oracle" not in model.get_params():
+            raise UsageError(f"--oracle: a {type(model).__name__} has none")
         model.set_params(oracle=args.oracle)
     return model, Recipe.of_model(model, args.data, args.format)
 

@@ -51,6 +51,7 @@ class Recipe:
     vectorizer: dict[str, Any] | None = None
     structure: str | None = None
     featurizer: dict[str, Any] | None = None
+    named: bool = False
 
     def metadata(self) -> dict[str, Any]:
         """A dict for JSON, without what is left at its default."""
@@ -143,6 +144,16 @@ class Recipe:
         )
         numbers = np.array([label for labels in sets for label in labels])
         rows = np.repeat(np.arange(len(sets)), [len(labels) for labels in sets])
+        if self.named:  # they are names of a hierarchy's nodes
+            if fit:
+                self.n_features = X.shape[1]
+            if (numbers != np.rint(numbers)).any():
+                at = int(np.argmax(numbers != np.rint(numbers)))
+                raise ValueError(
+                    f"{path}, example {rows[at]}: found the label {numbers[at]:g}; expected "
+                    "integers, names of nodes"
+                )
+            return Data(X, [[int(label) for label in labels] for labels in sets])
         if fit:
             self.n_features = X.shape[1]
             self.n_labels = int(numbers.max(initial=0)) + 1
@@ -204,7 +215,7 @@ class Recipe:
         return rows
 
     def _flatten(self, data: Data) -> Data:
-        if not self.flat or not data.sequences:
+        if not self.flat or not data.sequences or isinstance(data.X[0], tuple):
             return data
         from scipy import sparse
 

@@ -23,6 +23,28 @@ def as_lists(labels: Iterable[Any]) -> list[list[Any]]:
     return [one.tolist() if hasattr(one, "tolist") else list(one) for one in labels]
 
 
+def as_matrix(model: Any, data: Any) -> Any:
+    """The labels of a file as rows of indicators, whatever form they had."""
+    examples = model.space_.pack(data.X, data.y)
+    return model.space_.unpack(examples.labels, examples)
+
+
+def is_continuous(model: Any) -> bool:
+    """Whether labels are numbers of any size, which nothing but their loss compares."""
+    rows = getattr(model.space_.structure, "label_rows", False)
+    return rows and hasattr(model, "risk_bound") and model.loss in ("squared", "absolute")
+
+
+def mean_loss_text(model: Any, data: Any, args: argparse.Namespace) -> str:
+    """The mean loss of such predictions."""
+    loss = -float(model.score(data.X, data.y))
+    if args.json:
+        import json
+
+        return json.dumps({"loss": loss, "examples": len(data.y)}, indent=2)
+    return f"mean {model.loss} loss {loss:.6g} of {len(data.y)} examples"
+
+
 def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str]:
     """One label a line, an empty line between sequences.
 
@@ -88,11 +110,23 @@ def label_set_report(truth: Any, guess: Any, names: Any) -> dict[str, Any]:
     }
 
 
+def one_label(model: Any, label: Any) -> str:
+    """One label that is no sequence, on one line."""
+    structure = model.space_.structure
+    if getattr(structure, "label_sets", False):
+        return ",".join(str(name) for name, on in zip(model.classes_, label, strict=True) if on)
+    if getattr(structure, "label_rows", False):
+        return " ".join(map(str, label.tolist()))
+    return str(label)
+
+
 def kbest_text(model: Any, data: Any, k: int) -> Iterator[str]:
     """For each example, per rank a line ``@rank TAB score`` and then the labels."""
     for i, answers in enumerate(model.predict_kbest(data.X, k)):
         for rank, (labels, score) in enumerate(answers, 1):
-            lines = [str(label) for label in labels] if data.sequences else [str(labels)]
+            lines = (
+                [str(label) for label in labels] if data.sequences else [one_label(model, labels)]
+            )
             head = "\n" if i or rank > 1 else ""
             yield f"{head}@{rank}\t{score:.6f}\n" + "".join(line + "\n" for line in lines)
 
@@ -188,6 +222,11 @@ def size_text(data: Any) -> str:
         words = sum(map(len, data.sentences))
         return f"{len(data.sentences)} sentences, {words} words, {data.X.features.shape[0]} arcs"
     blocks = data.X if data.sequences else [data.X]
+    if isinstance(blocks[0], tuple):
+        parts = [f"{len(blocks)} graphs"]
+        blocks = [block[0] for block in blocks]
+        rows = sum(block.shape[0] for block in blocks)
+        return ", ".join([*parts, f"{rows} nodes", f"{blocks[0].shape[1]} features"])
     parts = [f"{len(blocks)} sequences"] if data.sequences else []
     rows = sum(block.shape[0] for block in blocks)
     return ", ".join([*parts, f"{rows} rows", f"{blocks[0].shape[1]} features"])

@@ -264,9 +264,12 @@ def _required(hook: str, expected: type, space: Space, **arguments: Any) -> Any:
     found = registry.default().ask(hook, expected, space=space, **arguments)
     if found is None:
         what = hook.removeprefix("structsolve_")
-        detail = f" {arguments['regularizer']!r}" if "regularizer" in arguments else ""
+        name = arguments.get("regularizer")
+        detail = f" {name!r}" if name is not None else ""
+        # A space may know why there cannot be one.
+        why = getattr(space, "no_projection", {}).get(name, "")
         raise ValueError(
             f"no plugin gives the {what}{detail} of structure {space.structure.name!r}"
-            f"{registry.default().broken_note()}"
+            f"{': ' if why else ''}{why}{registry.default().broken_note()}"
         )
     return found

@@ -369,3 +369,26 @@ def test_unions_of_graphs_train_on_the_relaxation():
     assert model.stop_reason_ == "converged"
     labels = {tuple(row) for row in all_labels(7, model.space_.hierarchy.edges, "leaf-union")}
     assert {tuple(row) for row in model.predict(X)} <= labels
+
+
+@pytest.mark.parametrize(
+    "labels, roots", [("closed", "free"), ("closed", "on"), ("leaf-union", "free")]
+)
+def test_no_entropy_on_graphs(labels, roots):
+    """Refused with the reason; where no node has two parents, and on leaves, there is one."""
+    graph = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")]
+    structure = DagStructure(graph, labels=labels, roots=roots)
+    X, Y = structure.sample(0)
+    reason = "nodes have several parents takes exponential time, as to count them is #P-hard"
+    with pytest.raises(ValueError, match=f"'crf' needs exact marginals.*{reason}; use surrogate="):
+        StructuredSVM(structure, surrogate="crf").fit(X, Y)
+    model = StructuredSVM(structure, alpha=0.1).fit(X, Y)
+    with pytest.raises(ValueError, match=reason):
+        model.predict_marginals(X)
+    for given in (
+        {"hierarchy": graph[:3], "labels": labels, "roots": roots},
+        {"hierarchy": graph, "labels": "single-leaf"},
+    ):
+        structure = DagStructure(**given)
+        X, Y = structure.sample(0)
+        StructuredSVM(structure, surrogate="crf", alpha=0.1).fit(X, Y)

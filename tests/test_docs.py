@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from doc_code import NEW, OPTIONS, ROOT, TRAIN, directives, run_session
+from doc_code import ANIMALS, LEAVES, NEW, OPTIONS, ROOT, TRAIN, directives, run_session
 
 import structsolve
 from structsolve import hookspecs
@@ -52,8 +52,8 @@ def test_first_example_of_the_index(folder):
 
 
 def test_sessions_of_the_shell(folder):
-    page = DOCS / "cli.rst"
-    for (_, name, text), content in zip(directives(page, "text"), (TRAIN, NEW), strict=True):
+    page, files = DOCS / "cli.rst", (TRAIN, NEW, ANIMALS, LEAVES)
+    for (_, name, text), content in zip(directives(page, "text"), files, strict=True):
         assert text == content, name
         (folder / name).write_text(text)
     for line, _, session in directives(page, "console"):

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.base import clone
-from sklearn.kernel_approximation import Nystroem, RBFSampler
+from sklearn.kernel_approximation import Nystroem, RBFSampler, SkewedChi2Sampler
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV
 
@@ -369,11 +370,89 @@ def test_scikit_learn_and_files(tmp_path):
     model.save(tmp_path / "chain")
     again = structsolve.load(tmp_path / "chain")
     assert [v.tolist() for v in again.predict(X)] == [v.tolist() for v in model.predict(X)]
-    mapped = ConditionalRiskMinimizer(kernel=None, feature_map=RBFSampler()).fit(
-        [[0.0], [1]], [0, 1]
-    )
-    with pytest.raises(ValueError, match="feature_map"):
-        mapped.save(tmp_path / "no")
+
+
+class OwnMap(RBFSampler):
+    """A map that files do not know."""
+
+
+def half(a, b):
+    return 0.5 * float(a @ b)
+
+
+@pytest.mark.parametrize(
+    "feature_map",
+    [
+        Nystroem(gamma=0.5, n_components=12, random_state=3),
+        Nystroem(kernel="polynomial", degree=3, coef0=1.0, n_components=5),
+        Nystroem(kernel="poly", kernel_params={"degree": 2}, n_components=40, random_state=1),
+        RBFSampler(gamma=0.25, n_components=20, random_state=np.random.RandomState(0)),
+        RBFSampler(gamma="scale", n_components=7, random_state=0),
+    ],
+)
+@pytest.mark.parametrize("sparse_rows", [False, True])
+def test_files_of_feature_maps(tmp_path, feature_map, sparse_rows):
+    """The same predictions and risks to the last bit."""
+    rng = np.random.default_rng(0)
+    X, x = rng.normal(size=(30, 4)), rng.normal(size=(9, 4))
+    if sparse_rows:
+        X, x = sparse.csr_matrix(X * (X > 0)), sparse.csr_matrix(x * (x > 0))
+    y = rng.integers(0, 2, (30, 3))
+    for columns in (False, True):
+        model = ConditionalRiskMinimizer("multilabel", kernel=None, feature_map=feature_map)
+        model.fit(X, y)
+        if columns:  # arrays in another order round otherwise
+            for name in ("normalization_", "random_weights_"):
+                if hasattr(model.feature_map_, name):
+                    array = np.asfortranarray(getattr(model.feature_map_, name))
+                    setattr(model.feature_map_, name, array)
+        model.save(tmp_path / "m")
+        again = structsolve.load(tmp_path / "m")
+        for one, other in zip(again.predict_with_risk(x), model.predict_with_risk(x)):
+            assert np.array_equal(one, other)
+        assert np.array_equal(again.weights(x), model.weights(x))
+        assert type(again.feature_map) is type(feature_map)
+        again.save(tmp_path / "n")
+        if feature_map.random_state is None or isinstance(feature_map.random_state, int):
+            assert repr(again.feature_map) == repr(feature_map)
+            assert (tmp_path / "n").read_bytes() == (tmp_path / "m").read_bytes()
+        again.fit(X, y)
+
+
+def test_feature_maps_that_files_do_not_hold(tmp_path):
+    X, y = [[0.0], [1.0], [2.0]], [0, 1, 1]
+    for feature_map, message in (
+        (OwnMap(), "cannot be saved without pickle, only Nystroem and RBFSampler"),
+        (SkewedChi2Sampler(), "cannot be saved without pickle"),
+        (Nystroem(kernel=half, n_components=2), "whose kernel is a function"),
+    ):
+        model = ConditionalRiskMinimizer(kernel=None, feature_map=feature_map).fit(X, y)
+        with pytest.raises(ValueError, match=message):
+            model.save(tmp_path / "no")
+        assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"format": 2}, "is a 'RBFSampler' in form 2, this version knows .* in form 1"),
+        ({"name": "Fourier"}, "is a 'Fourier' in form 1"),
+        ({"columns": 5}, "was fitted by scikit-learn .* maps otherwise"),
+        ({"params": {"__items__": [["n_components", 9]]}}, "maps otherwise"),
+        ({"params": {"__items__": [["colour", 9]]}}, "cannot be loaded"),
+    ],
+)
+def test_feature_maps_of_other_versions(tmp_path, change, message):
+    from structsolve import container
+
+    X, y = [[0.0], [1.0], [2.0]], [0, 1, 1]
+    feature_map = RBFSampler(n_components=3, random_state=0)
+    ConditionalRiskMinimizer(kernel=None, feature_map=feature_map).fit(X, y).save(tmp_path / "m")
+    meta, arrays = container.read(tmp_path / "m", "model")
+    meta["feature_map"] |= change
+    container.write(tmp_path / "m", "model", meta, arrays)
+    with pytest.raises(ValueError, match=message):
+        structsolve.load(tmp_path / "m")
 
 
 def test_what_cannot_be_is_refused():

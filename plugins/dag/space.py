@@ -167,6 +167,16 @@ class DagSpace(Space):
 
         return LOSSES
 
+    @property
+    def no_projection(self) -> dict[str, str]:
+        """Why there is none of a name."""
+        if self.single or self.hierarchy.forest:
+            return {}
+        return {
+            "entropy": "to sum over the label sets of a hierarchy in which nodes have several "
+            "parents takes exponential time, as to count them is #P-hard"
+        }
+
     def encode(self, Y: Any, n: int) -> np.ndarray:
         """Return the labels of n examples, encoded and checked, one after the other."""
         structure, hierarchy = self.structure, self.hierarchy

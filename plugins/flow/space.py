@@ -53,6 +53,7 @@ class FlowStructure(Structure):
     """
 
     name = "flow"
+    label_rows = True
 
     def __init__(self, network: Any = None):
         self.network = network

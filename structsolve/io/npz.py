@@ -1,4 +1,4 @@
-# NumPy archives: X (dense, or CSR in parts), y, and the offsets of sequences; never pickle.
+# NumPy archives: X (dense, or CSR in parts), y, offsets of sequences, graphs; never pickle.
 from __future__ import annotations
 
 import zipfile
@@ -13,6 +13,7 @@ from structsolve.io._text import PathLike, atomic_write
 from structsolve.vectorize import split_rows
 
 _CSR = ("X_data", "X_indices", "X_indptr", "X_shape")
+_GRAPHS = ("parents", "edges", "edge_offsets", "edge_features")
 
 
 def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> None:
@@ -27,10 +28,16 @@ def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> N
     >>> X, Y = read_npz(path)
     >>> [x.tolist() for x in X], [y.tolist() for y in Y]
     ([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]]], [['a', 'b'], ['a']])
+
+    Examples of trees and graphs are pairs ``(x, parents)`` or ``(x, edges)``, or such triples with
+    features of edges: the file then holds ``parents``, or ``edges`` and ``edge_offsets``, and
+    ``edge_features``.  Nodes count from 0 in each example.
     """
     from scipy import sparse
 
     arrays: dict[str, Any] = {}
+    if isinstance(X, Sequence) and len(X) and isinstance(X[0], tuple):
+        arrays, X = _of_graphs(X)
     if isinstance(X, Sequence):
         if not len(X):
             raise ValueError("X: found no sequences; expected at least one")
@@ -68,7 +75,8 @@ def read_npz(path: PathLike):
 
     Returns
     -------
-    X : ndarray or scipy.sparse.csr_matrix, or list of them if the file has ``offsets``
+    X : ndarray or scipy.sparse.csr_matrix, or list of them if the file has ``offsets``; pairs or
+        triples if it has ``parents`` or ``edges``
     y : ndarray, or list of them, or None
     """
     try:
@@ -77,7 +85,7 @@ def read_npz(path: PathLike):
                 raise zipfile.BadZipFile("no table of contents at its end")
             handle.seek(0)
             archive = np.load(handle, allow_pickle=False)
-            wanted = (*_CSR, "X", "y", "offsets", "classes")
+            wanted = (*_CSR, *_GRAPHS, "X", "y", "offsets", "classes")
             arrays = {name: archive[name] for name in archive if name in wanted}
             found = ", ".join(archive) or "nothing"
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
@@ -110,7 +118,9 @@ def read_npz(path: PathLike):
             sound = y.dtype.kind in "iu" and y.min() >= 0 and y.max() < len(classes)
             check(sound, "labels y outside of classes", f"integers below {len(classes)}")
             y = classes[y]
+    graphs = [name for name in _GRAPHS if name in arrays]
     if "offsets" not in arrays:
+        check(not graphs, f"{', '.join(graphs)} and no offsets", "the first row of each graph")
         return X, y
     offsets = arrays["offsets"]
     check(
@@ -125,7 +135,64 @@ def read_npz(path: PathLike):
         f"offsets that rise from 0 to {rows}, the rows of X (no empty sequence)",
     )
     pairs = pairwise(offsets.tolist())
-    return split_rows(X, offsets), None if y is None else [y[a:b] for a, b in pairs]
+    X = split_rows(X, offsets)
+    if graphs:
+        X = _graphs(X, offsets, arrays, check)
+    return X, None if y is None else [y[a:b] for a, b in pairs]
+
+
+def _of_graphs(X: Sequence[Any]) -> tuple[dict[str, Any], list[Any]]:
+    """The arrays of graphs, and the features of their nodes alone."""
+    size = len(X[0])
+    if not all(isinstance(x, tuple) and len(x) == size and size in (2, 3) for x in X):
+        raise ValueError("X: expected pairs (x, parents) or (x, edges), or triples, all alike")
+    shapes = [np.asarray(x[1]) for x in X]
+    arrays: dict[str, Any] = {}
+    if all(shape.ndim == 1 for shape in shapes):
+        arrays["parents"] = np.concatenate(shapes).astype(np.int64)
+    else:
+        edges = [shape.reshape(-1, 2).astype(np.int64) for shape in shapes]
+        arrays["edges"] = np.concatenate(edges)
+        arrays["edge_offsets"] = np.r_[0, np.cumsum([len(e) for e in edges])].astype(np.int64)
+    if size == 3:
+        arrays["edge_features"] = np.concatenate([np.asarray(x[2]) for x in X])
+    return arrays, [x[0] for x in X]
+
+
+def _graphs(X: list[Any], offsets: np.ndarray, arrays: dict[str, np.ndarray], check: Any):
+    """Features of nodes with the parents or edges of each example, and features of edges."""
+    check(
+        ("parents" in arrays) != ("edges" in arrays),
+        "neither or both of parents and edges" if "edges" in arrays else "no parents or edges",
+        "'parents', one for each row of X, or 'edges' of shape (edges, 2) and 'edge_offsets'",
+    )
+    if "parents" in arrays:
+        parents = arrays["parents"]
+        sound = parents.dtype.kind in "iu" and parents.shape == (offsets[-1],)
+        check(sound, f"parents of shape {parents.shape}", f"{offsets[-1]} integers, -1 at roots")
+        shapes = [parents[a:b] for a, b in pairwise(offsets.tolist())]
+        counts = [int((p >= 0).sum()) for p in shapes]
+    else:
+        edges, ends = arrays["edges"], arrays.get("edge_offsets")
+        sound = edges.dtype.kind in "iu" and edges.ndim == 2 and edges.shape[1] == 2
+        check(sound, f"edges of shape {edges.shape}", "integers of shape (edges, 2)")
+        check(ends is not None, "edges and no edge_offsets", "the first edge of each graph")
+        assert ends is not None
+        sound = ends.dtype.kind in "iu" and ends.shape == offsets.shape and ends[0] == 0
+        sound = (
+            sound and ends[-1] == len(edges) and bool((np.diff(ends.astype(np.int64)) >= 0).all())
+        )
+        check(sound, "edge_offsets that do not fit", f"{len(offsets)} numbers, 0 to {len(edges)}")
+        shapes = [edges[a:b] for a, b in pairwise(ends.tolist())]
+        counts = [len(e) for e in shapes]
+    if "edge_features" not in arrays:
+        return list(zip(X, shapes, strict=True))
+    features = arrays["edge_features"]
+    sound = features.ndim == 2 and features.dtype.kind in "biuf" and len(features) == sum(counts)
+    check(sound, f"edge_features of shape {features.shape}", f"one row for {sum(counts)} edges")
+    ends = np.r_[0, np.cumsum(counts)].tolist()
+    rows = [features[a:b] for a, b in pairwise(ends)]
+    return list(zip(X, shapes, rows, strict=True))
 
 
 def _csr(arrays: dict[str, np.ndarray], check: Any):

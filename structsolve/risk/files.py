@@ -10,21 +10,20 @@ import numpy as np
 
 from .. import container, persistence
 from ..packing import is_sparse
+from . import feature_maps
 from .ridge import FeatureSmoother, KernelSmoother
 from .targets import PartTargets
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to ``path``, atomically."""
+    map_meta, map_arrays = None, dict[str, np.ndarray]()
     if model.feature_map is not None:
-        raise ValueError(
-            f"feature_map is {model.feature_map!r}, which cannot be saved without pickle; use "
-            "kernel= in its place, or pickle the model yourself"
-        )
+        map_meta, map_arrays = feature_maps.to_state(model.feature_map, model.feature_map_)
     params = {
         k: None if k == "kernel" and callable(v) else persistence._plain(v, k)
         for k, v in model.get_params(deep=False).items()
-        if k != "joint_kernel"
+        if k not in ("joint_kernel", "feature_map")
     }
     if callable(model.kernel):
         params["kernel"] = {"__function__": persistence._importable(model.kernel)}
@@ -37,11 +36,14 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "space": space_meta,
         "targets": target_meta,
         "alpha": model.alpha_,
+        "feature_map": map_meta,
+        "metadata": getattr(model, "metadata_", {}),
         "kernel_bound": getattr(model, "kernel_bound_", None),
     }
     arrays = {f"space_{k}": v for k, v in space_arrays.items()}
     arrays |= {f"targets_{k}": v for k, v in target_arrays.items()}
     arrays |= {f"smoother_{k}": v for k, v in model._smoother.to_arrays().items()}
+    arrays |= {f"map_{k}": v for k, v in map_arrays.items()}
     rows = model._train_rows
     if is_sparse(rows):
         arrays |= {f"rows_{k}": getattr(rows, k) for k in ("data", "indices", "indptr")}
@@ -66,6 +68,10 @@ def revive(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> 
     function = persistence._kernel(params.pop("kernel", None), kernel)
     params = {k: persistence._revive(v) for k, v in params.items()}
     model = ConditionalRiskMinimizer(kernel=function, joint_kernel=arrays.get("joint"), **params)
+    if meta.get("feature_map") is not None:
+        model.feature_map, model.feature_map_ = feature_maps.of_state(
+            meta["feature_map"], persistence._part(arrays, "map_")
+        )
     structure = persistence._revive(meta["structure"])
     space = structure.space_from_state(meta["space"], persistence._part(arrays, "space_"))
     make = getattr(space, "targets_from_state", None) or partial(PartTargets.of_state, space)
@@ -85,6 +91,7 @@ def revive(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> 
         raise ValueError(f"it holds features of {rows.shape[0]} examples and {targets.n} labels")
     model._become_fitted(space, targets, made, rows)
     model.alpha_ = float(meta["alpha"])
+    model.metadata_ = meta.get("metadata", {})
     if meta["kernel_bound"] is not None:
         model.kernel_bound_ = float(meta["kernel_bound"])
     if "cv_losses_" in arrays:

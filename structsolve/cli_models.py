@@ -1,0 +1,113 @@
+# What the shell trains: the structure and the estimator that the options of `fit` ask for.
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from structsolve.cli import UsageError, kernel_params
+
+LABELS = ("closed", "leaf-union", "single-leaf")
+
+
+def check_options(args: argparse.Namespace) -> None:
+    """Refuse options that do not go together, before data are read."""
+    if args.hierarchy is None:
+        for name, given in (
+            ("--normalization", args.normalization),
+            ("--labels", args.labels),
+            ("--close", args.close),
+        ):
+            if given:
+                raise UsageError(f"{name} is for hierarchies; give --hierarchy FILE with it")
+    for name, file, structure in (
+        ("--hierarchy", args.hierarchy, "dag"),
+        ("--network", args.network, "flow"),
+    ):
+        if file is not None and args.structure not in (None, structure):
+            raise UsageError(f"{name} is for structure {structure}; found {args.structure}")
+        if file is None and args.structure == structure:
+            raise UsageError(f"structure {structure} needs {name} FILE")
+    if args.hierarchy is not None and args.network is not None:
+        raise UsageError("--hierarchy and --network: expected one of them")
+    if args.estimator != "risk":
+        return
+    for name, given in (
+        ("--surrogate", args.surrogate != "margin"),
+        ("--solver", args.solver != "bcfw"),
+        ("--oracle", args.oracle),
+        ("--normalization", args.normalization),
+        ("--early-stopping", args.early_stopping),
+        ("--checkpoint", args.checkpoint),
+        ("--history", args.history),
+    ):
+        if given:
+            raise UsageError(f"{name}: --estimator risk has none, it solves one linear system")
+
+
+def make_structure(args: argparse.Namespace) -> Any:
+    """The structure, None where the data decide; a hierarchy's labels may still change."""
+    from structsolve import get_structure
+
+    if args.hierarchy is not None:
+        from structsolve.io.graphs import read_hierarchy
+
+        return get_structure(
+            "dag",
+            hierarchy=read_hierarchy(args.hierarchy),
+            labels=args.labels or "single-leaf",
+            close=args.close,
+        )
+    if args.network is not None:
+        from structsolve.io.graphs import read_network
+
+        return get_structure("flow", network=read_network(args.network))
+    return get_structure(args.structure) if args.structure else None
+
+
+def settle_labels(structure: Any, y: Any, args: argparse.Namespace) -> None:
+    """A matrix of indicators means sets, unless the options say which."""
+    if args.hierarchy is not None and args.labels is None and getattr(y, "ndim", 1) == 2:
+        structure.labels = "closed"
+
+
+def make_model(args: argparse.Namespace, structure: Any) -> Any:
+    """The estimator, not fitted."""
+    from structsolve import ConditionalRiskMinimizer, HierarchicalSVM, StructuredSVM
+
+    if args.estimator == "risk":
+        return ConditionalRiskMinimizer(
+            structure,
+            loss=args.loss or "hamming",
+            alpha=1e-2 if args.alpha is None else args.alpha,
+            kernel=args.kernel or "rbf",
+            kernel_params=kernel_params(args.kernel_param),
+            fit_intercept=not args.no_intercept,
+            n_jobs=args.n_jobs,
+        )
+    common = {
+        "surrogate": args.surrogate,
+        "solver": args.solver,
+        "oracle": args.oracle,
+        "alpha": 1e-3 if args.alpha is None else args.alpha,
+        "max_iter": args.max_iter,
+        "tol": args.tol,
+        "fit_intercept": not args.no_intercept,
+        "kernel": args.kernel,
+        "kernel_params": kernel_params(args.kernel_param),
+        "cache_size": args.cache_size,
+        "early_stopping": args.early_stopping,
+        "checkpoint": args.checkpoint,
+        "n_jobs": args.n_jobs,
+        "random_state": args.random_state,
+        "verbose": int(args.verbose),
+    }
+    if args.normalization is None:
+        return StructuredSVM(structure=structure, loss=args.loss or "hamming", **common)
+    return HierarchicalSVM(
+        structure.hierarchy,
+        normalization=args.normalization,
+        labels=structure.labels,
+        close=args.close,
+        loss=args.loss or "auto",
+        **common,
+    )
