@@ -51,6 +51,10 @@ class PyChainSpace(NodeSpace):
             mu["edge"] = pairs
         return mu
 
+    def score(self, examples, i, theta, label):
+        mu = PyChainSpace.parts(self, examples, i, label)
+        return sum(theta[name][mu[name] > 0] @ mu[name][mu[name] > 0] for name in mu)
+
     def scores(self, examples, i, theta):
         """All labels, and their scores."""
         labels = self.enumerate_labels(examples, i)

@@ -151,10 +151,8 @@ def python_chains(**methods):
 
 
 def everything(space, examples, i, theta, cost, cone):
-    labels = space.enumerate_labels(examples, i)
-    h = np.array([space.score(examples, i, theta, label) for label in labels]) + cone.h0
-    g = np.array([space.score(examples, i, cost, label) for label in labels]) + cone.g0
-    return labels, h, g
+    labels, h = space.scores(examples, i, theta)
+    return labels, h + cone.h0, space.scores(examples, i, cost)[1] + cone.g0
 
 
 def in_cone(space, examples, i, theta, cost, cone):
