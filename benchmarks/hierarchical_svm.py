@@ -25,17 +25,17 @@ import numpy as np
 from common import Clock, header, table
 from datasets import data_path
 
-# Grids of each set and method, wide enough that what is chosen lies inside or costs nothing beyond:
-# losses of HSVM are as large as paths are long, which asks for an alpha that much smaller.
+# Grids of each set and method: losses of HSVM are as large as paths are long, which asks for an
+# alpha that much smaller.
 ALPHAS = {
     "balanced": {
         "flat": (3e-4, 1e-4, 3e-5, 1e-5, 3e-6),
-        "SSVM": (1e-4, 3e-5, 1e-5, 3e-6),
+        "SSVM": (3e-4, 1e-4, 3e-5, 1e-5, 3e-6),
         "others": (1e-4, 3e-5, 1e-5, 3e-6, 1e-6),
     },
     "unbalanced": {
-        "flat": (3e-3, 1e-3, 3e-4, 1e-4, 3e-5),
-        "HSVM": (3e-6, 1e-6, 3e-7),
+        "flat": (1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5),
+        "HSVM": (1e-5, 3e-6, 1e-6, 3e-7),
         "others": (3e-4, 1e-4, 3e-5, 1e-5, 3e-6),
     },
     "imclef07a": {"others": (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)},
