@@ -29,7 +29,7 @@ from datasets import data_path
 
 # Grids of each set and method: losses of HSVM are as large as paths are long, which asks for an
 # alpha that much smaller.
-ALPHAS = {
+ALPHAS: dict[str, dict[str, tuple[float, ...]]] = {
     "balanced": {
         "flat": (3e-4, 1e-4, 3e-5, 1e-5, 3e-6),
         "SSVM": (3e-4, 1e-4, 3e-5, 1e-5, 3e-6),
@@ -144,7 +144,7 @@ def accuracy(method: str, parts: Any, alphas: Any, passes: int) -> tuple[float, 
     tree, train, held, test = parts
 
     def hits(choice: Any, rows: Any, new: Any) -> float:
-        model = make(tree, *choice, passes).fit(*rows)
+        model = make(tree, choice[0], choice[1], passes).fit(*rows)
         return float(np.mean(model.predict(new[0]) == new[1]))
 
     choices = [(setting, alpha) for setting in SETTINGS[method] for alpha in alphas]
