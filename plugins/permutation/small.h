@@ -2,9 +2,9 @@
  *
  * One text (small_impl.h) for plain C, for AVX2 and for its later form with registers of masks
  * (AVX-512VL); one instance per number of vectors in a row.  STRUCTSOLVE_SIMD=plain|avx2 asks for
- * a lesser one.  All compute the same bits: minima and differences round alike, and ties go to
- * the first column, whatever the number of lanes.  Vectors of 512 bits were no faster: they lower
- * the clock. */
+ * a lesser one.  All compute the same bits: minima and differences round alike, and ties go the
+ * same way, whatever the number of lanes.  Vectors of 512 bits were no faster: they lower the
+ * clock. */
 #ifndef STRUCTSOLVE_SMALL_H
 #define STRUCTSOLVE_SMALL_H
 
@@ -31,6 +31,19 @@ static inline int ss_lowest(uint32_t bits) {
   while (!(bits >> at & 1)) at++;
   return at;
 #endif
+}
+
+/* A word that travels in a lane of doubles: nothing is ever computed with it. */
+static inline uint64_t ss_word(double x) {
+  uint64_t word;
+  memcpy(&word, &x, sizeof word);
+  return word;
+}
+
+static inline double ss_lane(uint64_t word) {
+  double x;
+  memcpy(&x, &word, sizeof x);
+  return x;
 }
 
 #if defined(__GNUC__)
@@ -60,10 +73,17 @@ static inline int ss_lowest(uint32_t bits) {
 #define PICK(f, yes, no) ((f) ? (yes) : (no))
 #define ONLY(f, x) ((f) ? (x) : 0.0)
 #define BITS(f) ((uint32_t)(f))
+#define WORD(x) ss_word(x) /* of the first lane */
+#define SET1_WORD(u) ss_lane(u)
 #define ONE_HOT(j, w) ((j) == (w))
 /* x with +inf, or -inf, in the lane of column j. */
 #define RAISED(x, j, w) ((j) == (w) ? (double)INFINITY : (x))
 #define SUNK(x, j, w) ((j) == (w) ? -(double)INFINITY : (x))
+/* Column j is passed: `ahead` has lost its bit.  Without registers of masks it gets the distance
+ * inf and the price -inf, by which no cost of its own is ever less. */
+#define PASS(d, price, j, w) ((d) = RAISED(d, j, w), (price) = SUNK(price, j, w))
+#define NEARER(ahead, w, x, d) LT(x, d)
+#define NEAREST(ahead, w, x, d) MINV(x, d)
 #define ALL_MIN(x) (x)
 #define ALL_TWO(a, b)
 #include "small_impl.h"
@@ -97,6 +117,21 @@ static SS_INLINE __m256d ss_avx2_all_min(__m256d x) {
   return _mm256_min_pd(x, _mm256_permute_pd(x, 5));
 }
 
+/* The least lane in every lane, and what goes with it in the first. */
+#define SS_ALL_LEAST(a, word)                                                                     \
+  do {                                                                                            \
+    VEC other_ = _mm256_permute2f128_pd(a, a, 1), its_ = _mm256_permute2f128_pd(word, word, 1);   \
+    (word) = PICK(LT(other_, a), its_, word);                                                     \
+    (a) = MINV(other_, a);                                                                        \
+    other_ = _mm256_permute_pd(a, 5);                                                             \
+    its_ = _mm256_permute_pd(word, 5);                                                            \
+    (word) = PICK(LT(other_, a), its_, word);                                                     \
+    (a) = MINV(other_, a);                                                                        \
+  } while (0)
+
+#define SS_WORD(x) ((uint64_t)_mm_cvtsi128_si64(_mm256_castsi256_si128(_mm256_castpd_si256(x))))
+#define SS_SET1_WORD(u) _mm256_castsi256_pd(_mm256_set1_epi64x((long long)(u)))
+
 /* Pairs (smallest, second smallest) of the lanes to one pair in every lane. */
 static SS_INLINE void ss_avx2_all_two(__m256d *a, __m256d *b) {
   __m256d p = _mm256_permute2f128_pd(*a, *a, 1), q = _mm256_permute2f128_pd(*b, *b, 1);
@@ -125,10 +160,16 @@ static SS_INLINE void ss_avx2_all_two(__m256d *a, __m256d *b) {
 #define PICK(f, yes, no) _mm256_blendv_pd(no, yes, f)
 #define ONLY(f, x) _mm256_and_pd(f, x)
 #define BITS(f) ((uint32_t)_mm256_movemask_pd(f))
+#define WORD(x) SS_WORD(x)
+#define SET1_WORD(u) SS_SET1_WORD(u)
 #define ONE_HOT(j, w) WINDOW(ss_one_hot, j, w)
 #define WINDOW(table, j, w) _mm256_loadu_pd((const double *)(table) + SS_SMALL - (j) + 4 * (w))
 #define RAISED(x, j, w) _mm256_max_pd(WINDOW(ss_raise, j, w), x)
 #define SUNK(x, j, w) _mm256_min_pd(WINDOW(ss_sink, j, w), x)
+#define PASS(d, price, j, w) ((d) = RAISED(d, j, w), (price) = SUNK(price, j, w))
+#define NEARER(ahead, w, x, d) LT(x, d)
+#define NEAREST(ahead, w, x, d) MINV(x, d)
+#define ALL_LEAST(a, word) SS_ALL_LEAST(a, word)
 #define ALL_MIN(x) ss_avx2_all_min(x)
 #define ALL_TWO(a, b) ss_avx2_all_two(a, b)
 #include "small_impl.h"
@@ -172,9 +213,16 @@ static int ss_small_avx2(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
 #define PICK(f, yes, no) _mm256_mask_mov_pd(no, f, yes)
 #define ONLY(f, x) _mm256_maskz_mov_pd(f, x)
 #define BITS(f) ((uint32_t)(f))
+#define WORD(x) SS_WORD(x)
+#define SET1_WORD(u) SS_SET1_WORD(u)
 #define ONE_HOT(j, w) ((__mmask8)((uint32_t)1 << (j) >> 4 * (w) & 15))
 #define RAISED(x, j, w) _mm256_max_pd(WINDOW(ss_raise, j, w), x)
-#define SUNK(x, j, w) _mm256_min_pd(WINDOW(ss_sink, j, w), x)
+#define PASS(d, price, j, w) ((void)0)
+#define SOME(bits, w) ((__mmask8)((bits) >> 4 * (w)))
+#define NEARER(ahead, w, x, d) _mm256_mask_cmp_pd_mask(SOME(ahead, w), x, d, _CMP_LT_OQ)
+#define NEAREST(ahead, w, x, d)                                                                   \
+  _mm256_mask_min_pd(_mm256_set1_pd(INFINITY), SOME(ahead, w), x, d)
+#define ALL_LEAST(a, word) SS_ALL_LEAST(a, word)
 #define ALL_MIN(x) ss_avx2_all_min(x)
 #define ALL_TWO(a, b) ss_avx2_all_two(a, b)
 #include "small_impl.h"
