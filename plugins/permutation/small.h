@@ -79,12 +79,17 @@ static inline double ss_lane(uint64_t word) {
 /* x with +inf, or -inf, in the lane of column j. */
 #define RAISED(x, j, w) ((j) == (w) ? (double)INFINITY : (x))
 #define SUNK(x, j, w) ((j) == (w) ? -(double)INFINITY : (x))
+/* The lesser of `least` and x, whose lane of column j does not count; x - y in some lanes. */
+#define MIN_BUT(least, x, j, w) MINV(RAISED(x, j, w), least)
+#define LESS_ONLY(x, f, y) SUB(x, ONLY(f, y))
 /* Column j is passed: `ahead` has lost its bit.  Without registers of masks it gets the distance
  * inf and the price -inf, by which no cost of its own is ever less. */
 #define PASS(d, price, j, w) ((d) = RAISED(d, j, w), (price) = SUNK(price, j, w))
 #define NEARER(ahead, w, x, d) LT(x, d)
 #define NEAREST(ahead, w, x, d) MINV(x, d)
 #define ALL_MIN(x) (x)
+#define OPEN_AT(signs, x, m, word) ((x) == (m) && ss_word(word) >> 63 ? 1.0 : (signs))
+#define ANY_SIGN(signs) ((signs) != 0)
 #define ALL_TWO(a, b)
 #include "small_impl.h"
 
@@ -132,6 +137,11 @@ static SS_INLINE __m256d ss_avx2_all_min(__m256d x) {
 #define SS_WORD(x) ((uint64_t)_mm_cvtsi128_si64(_mm256_castsi256_si128(_mm256_castpd_si256(x))))
 #define SS_SET1_WORD(u) _mm256_castsi256_pd(_mm256_set1_epi64x((long long)(u)))
 
+/* Signs of words in lanes where x is m.  (Compares to masks would all wait for one port.) */
+#define SS_OPEN_AT(signs, x, m, word)                                                             \
+  _mm256_or_pd(signs, _mm256_and_pd(_mm256_cmp_pd(x, m, _CMP_EQ_OQ), word))
+#define SS_ANY_SIGN(signs) (_mm256_movemask_pd(signs) != 0)
+
 /* Pairs (smallest, second smallest) of the lanes to one pair in every lane. */
 static SS_INLINE void ss_avx2_all_two(__m256d *a, __m256d *b) {
   __m256d p = _mm256_permute2f128_pd(*a, *a, 1), q = _mm256_permute2f128_pd(*b, *b, 1);
@@ -166,9 +176,13 @@ static SS_INLINE void ss_avx2_all_two(__m256d *a, __m256d *b) {
 #define WINDOW(table, j, w) _mm256_loadu_pd((const double *)(table) + SS_SMALL - (j) + 4 * (w))
 #define RAISED(x, j, w) _mm256_max_pd(WINDOW(ss_raise, j, w), x)
 #define SUNK(x, j, w) _mm256_min_pd(WINDOW(ss_sink, j, w), x)
+#define MIN_BUT(least, x, j, w) MINV(RAISED(x, j, w), least)
+#define LESS_ONLY(x, f, y) SUB(x, ONLY(f, y))
 #define PASS(d, price, j, w) ((d) = RAISED(d, j, w), (price) = SUNK(price, j, w))
 #define NEARER(ahead, w, x, d) LT(x, d)
 #define NEAREST(ahead, w, x, d) MINV(x, d)
+#define OPEN_AT(signs, x, m, word) SS_OPEN_AT(signs, x, m, word)
+#define ANY_SIGN(signs) SS_ANY_SIGN(signs)
 #define ALL_LEAST(a, word) SS_ALL_LEAST(a, word)
 #define ALL_MIN(x) ss_avx2_all_min(x)
 #define ALL_TWO(a, b) ss_avx2_all_two(a, b)
@@ -216,12 +230,15 @@ static int ss_small_avx2(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
 #define WORD(x) SS_WORD(x)
 #define SET1_WORD(u) SS_SET1_WORD(u)
 #define ONE_HOT(j, w) ((__mmask8)((uint32_t)1 << (j) >> 4 * (w) & 15))
-#define RAISED(x, j, w) _mm256_max_pd(WINDOW(ss_raise, j, w), x)
+#define MIN_BUT(least, x, j, w) _mm256_mask_min_pd(least, (__mmask8)~ONE_HOT(j, w), x, least)
+#define LESS_ONLY(x, f, y) _mm256_mask_sub_pd(x, f, x, y)
 #define PASS(d, price, j, w) ((void)0)
 #define SOME(bits, w) ((__mmask8)((bits) >> 4 * (w)))
 #define NEARER(ahead, w, x, d) _mm256_mask_cmp_pd_mask(SOME(ahead, w), x, d, _CMP_LT_OQ)
 #define NEAREST(ahead, w, x, d)                                                                   \
   _mm256_mask_min_pd(_mm256_set1_pd(INFINITY), SOME(ahead, w), x, d)
+#define OPEN_AT(signs, x, m, word) SS_OPEN_AT(signs, x, m, word)
+#define ANY_SIGN(signs) SS_ANY_SIGN(signs)
 #define ALL_LEAST(a, word) SS_ALL_LEAST(a, word)
 #define ALL_MIN(x) ss_avx2_all_min(x)
 #define ALL_TWO(a, b) ss_avx2_all_two(a, b)

@@ -89,11 +89,11 @@ static SS_INLINE int64_t NAME(columns)(const int W, ptrdiff_t n, const double *c
     VEC least = top;
     SS_UNROLL for (int w = 0; w < W; w++) {
       const VEC x = SUB(LOAD(cost + i * ld + w * LANES), old[w]);
-      least = MINV(RAISED(x, j, w), least);
+      least = MIN_BUT(least, x, j, w);
     }
     least = ALL_MIN(least);
     least = ONLY(LT(least, top), least);
-    SS_UNROLL for (int w = 0; w < W; w++) v[w] = SUB(v[w], ONLY(ONE_HOT(j, w), least));
+    SS_UNROLL for (int w = 0; w < W; w++) v[w] = LESS_ONLY(v[w], ONE_HOT(j, w), least);
   }
   return (int64_t)(all & ~once);
 }
@@ -120,7 +120,7 @@ static SS_INLINE int64_t NAME(rows)(const int W, uint32_t rows, const double *co
       int j;
       /* Where several are best they fall by 0. */
       fall = SUB(second, least);
-      SS_UNROLL for (int w = 0; w < W; w++) v[w] = SUB(v[w], ONLY(EQ(x[w], least), fall));
+      SS_UNROLL for (int w = 0; w < W; w++) v[w] = LESS_ONLY(v[w], EQ(x[w], least), fall);
       fit = bits & *open;
       if (fit) {
         j = ss_lowest(fit);
@@ -172,7 +172,16 @@ static SS_INLINE VEC NAME(nearest)(const int W, const VEC *d, const VEC *words, 
 #endif
 }
 
-/* What a search must know of a pair: where the row is, its number, and the column. */
+/* Whether an open column, one whose word has a sign, is at the distance `least`. */
+static SS_INLINE int NAME(open_at)(const int W, const VEC *d, VEC least, const VEC *words) {
+  VEC signs = SET1(0.0);
+  SS_UNROLL for (int w = 0; w < W; w++) signs = OPEN_AT(signs, d[w], least, words[w]);
+  return ANY_SIGN(signs);
+}
+
+/* What a search must know of a pair: where the row is, its number, and the column.  Columns
+ * without a pair have a sign instead. */
+#define UNPAIRED ((uint64_t)1 << 63)
 static SS_INLINE uint64_t NAME(pair)(const int W, int i, int j) {
   return (uint64_t)(i * LD(W)) << 16 | (uint64_t)i << 8 | (uint64_t)j;
 }
@@ -200,14 +209,12 @@ static SS_INLINE int NAME(augment)(const int W, int start, const double *cost, V
   }
   least = found = NAME(nearest)(W, d, words, &name);
   while (1) {
-    const uint32_t fit = NAME(equal)(W, d, found) & *open;
-    const uint64_t word = WORD(name);
-    const double *scanned = cost + (word >> 16);
+    const uint64_t word = WORD(name), at = word >> 16;
     const int j = (int)(word & 255);
     VEC h;
     if (!(FIRST(found) < INFINITY)) return 0;
-    if (fit) {
-      end = ss_lowest(fit);
+    if (NAME(open_at)(W, d, found, words)) {
+      end = ss_lowest(NAME(equal)(W, d, found) & *open);
       break;
     }
     past[j] = FIRST(found);
@@ -217,7 +224,7 @@ static SS_INLINE int NAME(augment)(const int W, int start, const double *cost, V
     SS_UNROLL for (int w = 0; w < W; w++) {
       VEC x;
       PASS(d[w], price[w], j, w);
-      x = SUB(SUB(LOAD(scanned + w * LANES), price[w]), h);
+      x = SUB(SUB(LOAD(cost + at + w * LANES), price[w]), h);
       origin[w] = PICK(NEARER(ahead, w, x, d[w]), name, origin[w]);
       d[w] = NEAREST(ahead, w, x, d[w]);
     }
@@ -264,8 +271,8 @@ static SS_INLINE int NAME(solve)(const int W, ptrdiff_t rows, ptrdiff_t cols, co
     if (left < 0) return 0;
   }
   if (left) {
-    for (int j = 0; j < W * LANES; j++) /* of open columns: anything */
-      pairs[j] = ss_lane(NAME(pair)(W, row[j] & (SS_SMALL - 1), j));
+    for (int j = 0; j < W * LANES; j++)
+      pairs[j] = ss_lane(row[j] < 0 ? UNPAIRED : NAME(pair)(W, row[j], j));
   }
   for (uint32_t rest = (uint32_t)left; rest; rest &= rest - 1)
     if (!NAME(augment)(W, ss_lowest(rest), cost, v, row, column, paired, pairs, &open)) return 0;
@@ -299,6 +306,13 @@ static SS_INLINE int NAME(solve)(const int W, ptrdiff_t rows, ptrdiff_t cols, co
 #undef PASS
 #undef NEARER
 #undef NEAREST
+#undef MIN_BUT
+#undef LESS_ONLY
+#undef OPEN_AT
+#undef ANY_SIGN
+#undef SOME
+#undef WINDOW
+#undef UNPAIRED
 #undef ALL_LEAST
 #undef ALL_MIN
 #undef ALL_TWO
