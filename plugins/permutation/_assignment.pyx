@@ -4,7 +4,7 @@ Column reduction, reduction transfer and augmenting row reduction assign most ro
 a few scans of the matrix; each of the others is assigned by a shortest path (Dijkstra's search
 over the columns).  Fewer rows than columns: prices start from 0 and only fall, and only those of
 columns that are taken, so that the same conditions prove the optimum.  small.h does the same for
-rows of up to 32 columns.
+rows of up to 64 columns.
 """
 
 from libc.math cimport INFINITY

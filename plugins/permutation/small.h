@@ -1,4 +1,4 @@
-/* Assignment problems of at most 32 columns: what a search knows stays in vector registers.
+/* Assignment problems of at most 64 columns: what a search knows stays in vector registers.
  *
  * One text (small_impl.h) for plain C, for AVX2 and for its later form with registers of masks
  * (AVX-512VL); one instance per number of vectors in a row.  STRUCTSOLVE_SIMD=plain|avx2 asks for
@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SS_SMALL 32 /* columns: their sets are the bits of one word */
+#define SS_SMALL 64
+
+typedef uint64_t ss_set; /* of columns, or of rows */
 
 /* Least total cost of rows <= cols <= SS_SMALL.  Rows of `cost` are `ld` doubles, a multiple of 8;
  * what lies beyond the columns is infinite, as is a forbidden pair.  v, row, column: see
@@ -23,9 +25,9 @@ typedef int (*ss_small_solve)(ptrdiff_t rows, ptrdiff_t cols, const double *cost
                               double *v, int *row, int *column);
 
 /* Number of the lowest bit; `bits` is not 0. */
-static inline int ss_lowest(uint32_t bits) {
+static inline int ss_lowest(ss_set bits) {
 #if defined(__GNUC__)
-  return __builtin_ctz(bits);
+  return __builtin_ctzll(bits);
 #else
   int at = 0;
   while (!(bits >> at & 1)) at++;
@@ -48,7 +50,7 @@ static inline double ss_lane(uint64_t word) {
 
 #if defined(__GNUC__)
 #define SS_INLINE inline __attribute__((always_inline))
-#define SS_UNROLL _Pragma("GCC unroll 8")
+#define SS_UNROLL _Pragma("GCC unroll 16")
 #else
 #define SS_INLINE inline
 #define SS_UNROLL
@@ -72,7 +74,7 @@ static inline double ss_lane(uint64_t word) {
 #define EQ(a, b) ((a) == (b))
 #define PICK(f, yes, no) ((f) ? (yes) : (no))
 #define ONLY(f, x) ((f) ? (x) : 0.0)
-#define BITS(f) ((uint32_t)(f))
+#define BITS(f) ((ss_set)(f))
 #define WORD(x) ss_word(x) /* of the first lane */
 #define SET1_WORD(u) ss_lane(u)
 #define ONE_HOT(j, w) ((j) == (w))
@@ -169,7 +171,7 @@ static SS_INLINE void ss_avx2_all_two(__m256d *a, __m256d *b) {
 #define EQ(a, b) _mm256_cmp_pd(a, b, _CMP_EQ_OQ)
 #define PICK(f, yes, no) _mm256_blendv_pd(no, yes, f)
 #define ONLY(f, x) _mm256_and_pd(f, x)
-#define BITS(f) ((uint32_t)_mm256_movemask_pd(f))
+#define BITS(f) ((ss_set)_mm256_movemask_pd(f))
 #define WORD(x) SS_WORD(x)
 #define SET1_WORD(u) SS_SET1_WORD(u)
 #define ONE_HOT(j, w) WINDOW(ss_one_hot, j, w)
@@ -193,9 +195,11 @@ static SS_INLINE void ss_avx2_all_two(__m256d *a, __m256d *b) {
 
 static int ss_small_avx2(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
                          double *v, int *row, int *column) {
-  switch ((cols + 3) / 4) {
+  const ptrdiff_t width = (cols + 3) / 4;
+  switch (width <= 8 ? width : (width + 1) / 2 * 2) { /* rows are padded to even ones */
     SS_WIDTH(1) SS_WIDTH(2) SS_WIDTH(3) SS_WIDTH(4) SS_WIDTH(5) SS_WIDTH(6) SS_WIDTH(7)
-    default: return ss_small_avx2_solve(8, rows, cols, cost, v, row, column);
+    SS_WIDTH(8) SS_WIDTH(10) SS_WIDTH(12) SS_WIDTH(14)
+    default: return ss_small_avx2_solve(16, rows, cols, cost, v, row, column);
   }
 }
 #undef SS_WIDTH
@@ -226,10 +230,10 @@ static int ss_small_avx2(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
 #define EQ(a, b) _mm256_cmp_pd_mask(a, b, _CMP_EQ_OQ)
 #define PICK(f, yes, no) _mm256_mask_mov_pd(no, f, yes)
 #define ONLY(f, x) _mm256_maskz_mov_pd(f, x)
-#define BITS(f) ((uint32_t)(f))
+#define BITS(f) ((ss_set)(f))
 #define WORD(x) SS_WORD(x)
 #define SET1_WORD(u) SS_SET1_WORD(u)
-#define ONE_HOT(j, w) ((__mmask8)((uint32_t)1 << (j) >> 4 * (w) & 15))
+#define ONE_HOT(j, w) ((__mmask8)((ss_set)1 << (j) >> 4 * (w) & 15))
 #define MIN_BUT(least, x, j, w) _mm256_mask_min_pd(least, (__mmask8)~ONE_HOT(j, w), x, least)
 #define LESS_ONLY(x, f, y) _mm256_mask_sub_pd(x, f, x, y)
 #define PASS(d, price, j, w) ((void)0)
@@ -249,9 +253,11 @@ static int ss_small_avx2(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
 
 static int ss_small_avx512vl(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
                              double *v, int *row, int *column) {
-  switch ((cols + 3) / 4) {
+  const ptrdiff_t width = (cols + 3) / 4;
+  switch (width <= 8 ? width : (width + 1) / 2 * 2) { /* rows are padded to even ones */
     SS_WIDTH(1) SS_WIDTH(2) SS_WIDTH(3) SS_WIDTH(4) SS_WIDTH(5) SS_WIDTH(6) SS_WIDTH(7)
-    default: return ss_small_avx512vl_solve(8, rows, cols, cost, v, row, column);
+    SS_WIDTH(8) SS_WIDTH(10) SS_WIDTH(12) SS_WIDTH(14)
+    default: return ss_small_avx512vl_solve(16, rows, cols, cost, v, row, column);
   }
 }
 #undef SS_WIDTH
