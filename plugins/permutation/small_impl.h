@@ -12,7 +12,7 @@
 
 /* Least lanes of a row; no lane is NaN.  Pairs of vectors first: what counts is the depth. */
 static SS_INLINE VEC NAME(least)(const int W, const VEC *x) {
-  VEC a[(SS_SMALL / LANES + 1) / 2] = {x[0]};
+  VEC a[(SS_SMALL / LANES + 1) / 2];
   SS_UNROLL for (int w = 0; w < W / 2; w++) a[w] = MINV(x[2 * w], x[2 * w + 1]);
   if (W % 2) a[W / 2] = x[W - 1];
   SS_UNROLL for (int w = 1; w < (W + 1) / 2; w++) a[0] = MINV(a[w], a[0]);
