@@ -72,7 +72,7 @@ def times_of(problems: list[np.ndarray], lapjv: Any, optimum: float | None) -> l
     total = np.zeros(4)
     for costs in problems:
         n = len(costs)
-        repeat, runs = max(1, 40000 // n**2), 7 if n <= 100 else 3
+        repeat, runs = max(1, 40000 // n**2), 7
         rows, cols = linear_sum_assignment(costs)
         best = costs[rows, cols].sum()
         for found in (repeat_solve(costs, 1), assign(costs, maximize=False).value):

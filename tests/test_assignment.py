@@ -34,6 +34,8 @@ def scores_of(rng, kind, rows, cols):
         "mixed": normal * 10.0 ** rng.integers(-10, 10, (rows, cols)),
         "few": rng.integers(0, 3, (rows, cols)).astype(float),
         "metric": np.abs(rng.random((rows, 1)) - rng.random((1, cols))),
+        "tenths": 0.1 * rng.integers(0, 5, (rows, cols)),  # ties but for rounding
+        "product": 1.0 * np.outer(range(rows), range(cols)),  # searches pass many columns
     }[kind]
 
 
@@ -64,7 +66,10 @@ def check(scores, maximize):
         assert (sign * found.column_prices >= 0).all()
 
 
-@pytest.mark.parametrize("kind", ["normal", "ties", "zeros", "scaled", "mixed", "few", "metric"])
+KINDS = ["normal", "ties", "zeros", "scaled", "mixed", "few", "metric", "tenths", "product"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_scipy(kind):
     rng = np.random.default_rng(0)
     for _ in range(300):
@@ -95,18 +100,18 @@ def test_any_numbers(scores, maximize):
 @pytest.mark.parametrize("kind", ["normal", "few", "metric"])
 def test_larger(kind):
     rng = np.random.default_rng(1)
-    for rows, cols in ((30, 30), (64, 64), (40, 57), (120, 120), (1, 50)):
+    for rows, cols in ((30, 30), (66, 66), (40, 57), (63, 64), (70, 91), (120, 120), (1, 80)):
         check(scores_of(rng, kind, rows, cols), False)
         barred = scores_of(rng, kind, rows, cols)
         barred[rng.random((rows, cols)) < 0.5] = np.inf
         check(barred, False)
 
 
-@pytest.mark.parametrize("cols", range(1, 36))
+@pytest.mark.parametrize("cols", [*range(1, 51), *range(55, 75), 80, 81, 97, 104])
 def test_every_width(cols):
-    """Up to 32 columns the width of a row is compiled in; beyond, it is not."""
+    """Up to 64 columns the width of a row is compiled in; beyond, it is not."""
     rng = np.random.default_rng(cols)
-    for kind in ("normal", "ties", "few", "metric", "mixed", "zeros"):
+    for kind in KINDS:
         for rows in {cols, max(1, cols - 1), int(rng.integers(1, cols + 1))}:
             check(scores_of(rng, kind, rows, cols), False)
             barred = scores_of(rng, kind, rows, cols)
@@ -114,7 +119,7 @@ def test_every_width(cols):
             check(barred, True)
 
 
-@pytest.mark.parametrize("cols", [3, 8, 17, 32, 40])
+@pytest.mark.parametrize("cols", [3, 8, 17, 32, 40, 61, 64, 90])
 def test_one_way_only(cols):
     """Only one assignment is possible: no price has a second best to fall by."""
     rng = np.random.default_rng(cols)
@@ -130,7 +135,7 @@ def test_one_way_only(cols):
         assign(scores, maximize=False)
 
 
-@pytest.mark.parametrize("cols", [4, 12, 20, 32, 36])
+@pytest.mark.parametrize("cols", [4, 12, 20, 32, 36, 64, 67])
 def test_scores_beyond_all_bounds(cols):
     """What the oracle may be given: no crash, and columns that exist."""
     rng = np.random.default_rng(cols)
@@ -151,8 +156,8 @@ def test_scores_beyond_all_bounds(cols):
 def same_problems():
     """Problems with one answer and with many."""
     rng = np.random.default_rng(6)
-    for cols in range(1, 41):
-        for kind in ("normal", "ties", "few", "metric"):
+    for cols in (*range(1, 43), 48, 49, 56, 63, *range(64, 74), 99):
+        for kind in ("normal", "ties", "few", "metric", "tenths", "product"):
             scores = scores_of(rng, kind, max(1, cols - int(rng.integers(0, 3))), cols)
             scores[rng.random(scores.shape) < 0.1] = -np.inf
             scores[:, 0] = 0
@@ -171,6 +176,19 @@ def test_instructions(version, tmp_path):
     target = tmp_path / "answers.npy"
     subprocess.run([sys.executable, __file__, str(target)], check=True, env=env)
     np.testing.assert_array_equal(np.load(target), np.concatenate(answers()))
+
+
+def test_every_problem_of_two_costs():
+    """All square problems of scores 0 and 1 up to three rows, alone and in larger ones."""
+    for n in (1, 2, 3):
+        for bits in range(2 ** (n * n)):
+            scores = (bits >> np.arange(n * n) & 1).astype(float).reshape(n, n)
+            best = max(scores[np.arange(n), list(p)].sum() for p in permutations(range(n)))
+            for size in (n, 5, 33, 66):  # what lies beyond is worth 2 to itself alone
+                padded = np.zeros((size, size))
+                np.fill_diagonal(padded, 2)
+                padded[:n, :n] = scores
+                assert assign(padded).value == best + 2 * max(0, size - n)
 
 
 def test_enumeration():

@@ -4,7 +4,7 @@ Column reduction, reduction transfer and augmenting row reduction assign most ro
 a few scans of the matrix; each of the others is assigned by a shortest path (Dijkstra's search
 over the columns).  Fewer rows than columns: prices start from 0 and only fall, and only those of
 columns that are taken, so that the same conditions prove the optimum.  small.h does the same for
-rows of up to 32 columns.
+rows of up to 64 columns.
 """
 
 from libc.math cimport INFINITY
@@ -51,25 +51,27 @@ cdef Assignment assignment_in(Py_ssize_t rows, Py_ssize_t cols, char* work) noex
 
 cdef void load_scores(Assignment* task, const double* scores, Py_ssize_t stride, double sign,
                       const unsigned char* forbidden) noexcept nogil:
-    cdef Py_ssize_t i, j
+    cdef Py_ssize_t i, j, k, count
     cdef double* cost = task.cost
     if task.cols <= SS_SMALL and forbidden == NULL:
         scans.load(task.rows, task.cols, task.ld, scores, stride, sign, cost)
         return
     for j in range(task.ld):
         task.v[j], task.d[j], task.origin[j] = 0, INFINITY, 0
-    for i in range(task.rows):
-        scans.load(1, task.cols, task.ld, scores, stride, sign, cost)
+    for i in range(0, task.rows, 4):
+        count = min(4, task.rows - i)
+        scans.load(count, task.cols, task.ld, scores, stride, sign, cost)
         if forbidden != NULL:
-            for j in range(task.cols):
-                if forbidden[j]:
-                    cost[j] = INFINITY
-            forbidden += task.cols
+            for k in range(count):
+                for j in range(task.cols):
+                    if forbidden[j]:
+                        cost[k * task.ld + j] = INFINITY
+                forbidden += task.cols
         if task.rows == task.cols > SS_SMALL:
-            # What columns are reduced by, while the row is at hand.
-            scans.relax(task.ld, cost, task.v, 0, <double>i, task.d, task.origin)
-        cost += task.ld
-        scores += stride
+            # What columns are reduced by, while the rows are at hand.
+            scans.lower(count, task.ld, cost, <double>i, task.d, task.origin)
+        cost += count * task.ld
+        scores += count * stride
 
 
 cdef bint solve_assignment(Assignment* task) noexcept nogil:
@@ -186,14 +188,18 @@ cdef Py_ssize_t _tie(const Assignment* task, Py_ssize_t i, Py_ssize_t j,
 
 cdef bint _augment(Assignment* task, int start) noexcept nogil:
     """Assign row ``start`` along the shortest path to a free column."""
-    cdef Py_ssize_t ld = task.ld, j, k, n_passed = 0, n_done = 0, end = -1
-    cdef double least, found, h
+    cdef Py_ssize_t ld = task.ld, j, k, n_passed = 0, n_done = 0, end = -1, at
+    cdef double least, found, h, length = 0, before = 0
     cdef double* distance = task.saved
     cdef double* price = task.saved + ld
-    cdef int i = start
+    cdef double* shift = task.origin    # of each row that was scanned
+    cdef const double* scanned = task.cost + start * ld
+    cdef const double* next
+    cdef int i
     for j in range(ld):
         task.d[j] = INFINITY
-    found = scans.relax(ld, task.cost + i * ld, task.v, 0, <double>i, task.d, task.origin)
+    shift[0] = 0
+    found = scans.relax(ld, scanned, task.v, 0, task.d, scanned)
     least = found
     while True:
         # All columns of the least distance are passed together; one that is free ends the search.
@@ -216,10 +222,15 @@ cdef bint _augment(Assignment* task, int start) noexcept nogil:
             if end >= 0 or n_done == n_passed:
                 break
         j = task.passed[n_done]
-        i = task.row[j]
-        h = task.cost[i * ld + j] - price[n_done] - least
+        scanned = next = task.cost + task.row[j] * ld
+        h = scanned[j] - price[n_done] - least
         n_done += 1
-        found = scans.relax(ld, task.cost + i * ld, task.v, h, <double>i, task.d, task.origin)
+        shift[n_done] = h
+        if n_done < n_passed:
+            next = task.cost + task.row[task.passed[n_done]] * ld
+        found = scans.relax(ld, scanned, task.v, h, task.d, next)
+    if end >= 0:
+        length, before = task.d[end], task.v[end]
     for k in range(n_passed):
         # Passed columns are as near as the end, or nearer: their prices fall by the difference.
         h = distance[k] - least
@@ -227,13 +238,24 @@ cdef bint _augment(Assignment* task, int start) noexcept nogil:
     if end < 0:
         return False
     while True:
-        i = <int>task.origin[end]
-        task.row[end] = i
-        k = task.column[i]
-        task.column[i] = <int>end
-        end = k
-        if i == start:
+        # Scans do not note where a distance is from.  It is from the first row that computes the
+        # same bits once more, and that row was scanned before its column was passed.
+        found, at = INFINITY, -1
+        for k in range(n_done + 1):
+            i = start if k == 0 else task.row[task.passed[k - 1]]
+            h = task.cost[i * ld + end] - before - shift[k]
+            if h < found:
+                found, at = h, k
+                if found <= length:
+                    break
+        if at < 0:
+            return False
+        i = start if at == 0 else task.row[task.passed[at - 1]]
+        task.row[end], task.column[i] = i, <int>end
+        if at == 0:
             return True
+        n_done = at - 1
+        end, length, before = task.passed[n_done], distance[n_done], price[n_done]
 
 
 cdef double assignment_bound(const Assignment* task) noexcept nogil:

@@ -15,9 +15,13 @@ cdef extern from *:
     typedef struct {
       /* The two smallest c[j] - v[j]; returns the first j of the smallest, -1 where all are NaN. */
       ptrdiff_t (*two)(ptrdiff_t n, const double *c, const double *v, double *least);
-      /* d[j] <- min(d[j], c[j] - v[j] - h), from[j] <- row where it fell; returns the new least. */
-      double (*relax)(ptrdiff_t n, const double *c, const double *v, double h, double row,
-                      double *d, double *from);
+      /* d[j] <- min(d[j], c[j] - v[j] - h); returns the new least.  `next` is read soon after. */
+      double (*relax)(ptrdiff_t n, const double *c, const double *v, double h, double *d,
+                      const double *next);
+      /* d[j] <- least of d[j] and rows of n costs; from[j] <- first row of it, which counts from
+       * `row`. */
+      void (*lower)(ptrdiff_t rows, ptrdiff_t n, const double *cost, double row, double *d,
+                    double *from);
       /* First j >= start with d[j] <= m; n where there is none. */
       ptrdiff_t (*reach)(ptrdiff_t n, const double *d, double m, ptrdiff_t start);
       /* First j >= start with c[j] - v[j] == m; n where there is none. */
@@ -40,14 +44,22 @@ cdef extern from *:
     }
 
     static double ss_plain_relax(ptrdiff_t n, const double *c, const double *v, double h,
-                                 double row, double *d, double *from) {
+                                 double *d, const double *next) {
       double least = INFINITY;
+      (void)next;
       for (ptrdiff_t j = 0; j < n; j++) {
         const double x = c[j] - v[j] - h;
-        if (x < d[j]) { d[j] = x; from[j] = row; }
+        if (x < d[j]) d[j] = x;
         if (d[j] < least) least = d[j];
       }
       return least;
+    }
+
+    static void ss_plain_lower(ptrdiff_t rows, ptrdiff_t n, const double *cost, double row,
+                               double *d, double *from) {
+      for (; rows > 0; rows--, cost += n, row += 1)
+        for (ptrdiff_t j = 0; j < n; j++)
+          if (cost[j] < d[j]) { d[j] = cost[j]; from[j] = row; }
     }
 
     static ptrdiff_t ss_plain_reach(ptrdiff_t n, const double *d, double m, ptrdiff_t start) {
@@ -72,8 +84,8 @@ cdef extern from *:
       }
     }
 
-    static const ss_scans ss_plain_scans = {ss_plain_two, ss_plain_relax, ss_plain_reach,
-                                            ss_plain_equal, ss_plain_load};
+    static const ss_scans ss_plain_scans = {ss_plain_two, ss_plain_relax, ss_plain_lower,
+                                            ss_plain_reach, ss_plain_equal, ss_plain_load};
 
     #ifdef SS_SCAN_AVX2
     __attribute__((target("avx2")))
@@ -107,25 +119,18 @@ cdef extern from *:
 
     __attribute__((target("avx2")))
     static double ss_avx2_relax(ptrdiff_t n, const double *c, const double *v, double h,
-                                double row, double *d, double *from) {
-      const __m256d shift = _mm256_set1_pd(h), name = _mm256_set1_pd(row);
+                                double *d, const double *next) {
+      const __m256d shift = _mm256_set1_pd(h);
       __m256d l0 = _mm256_set1_pd(INFINITY), l1 = l0;
       for (ptrdiff_t j = 0; j < n; j += 8) {
         __m256d x = _mm256_sub_pd(_mm256_loadu_pd(c + j), _mm256_loadu_pd(v + j));
         __m256d y = _mm256_sub_pd(_mm256_loadu_pd(c + j + 4), _mm256_loadu_pd(v + j + 4));
-        const __m256d p = _mm256_loadu_pd(d + j), q = _mm256_loadu_pd(d + j + 4);
-        x = _mm256_sub_pd(x, shift); y = _mm256_sub_pd(y, shift);
-        const __m256d f = _mm256_cmp_pd(x, p, _CMP_LT_OQ), g = _mm256_cmp_pd(y, q, _CMP_LT_OQ);
-        /* Few columns of long rows improve: writing only then keeps `from` out of the way. */
-        if (n <= 32 || _mm256_movemask_pd(_mm256_or_pd(f, g))) {
-          x = _mm256_blendv_pd(p, x, f); y = _mm256_blendv_pd(q, y, g);
-          _mm256_storeu_pd(d + j, x); _mm256_storeu_pd(d + j + 4, y);
-          _mm256_storeu_pd(from + j, _mm256_blendv_pd(_mm256_loadu_pd(from + j), name, f));
-          _mm256_storeu_pd(from + j + 4, _mm256_blendv_pd(_mm256_loadu_pd(from + j + 4), name, g));
-          l0 = _mm256_min_pd(x, l0); l1 = _mm256_min_pd(y, l1);
-        } else {
-          l0 = _mm256_min_pd(p, l0); l1 = _mm256_min_pd(q, l1);
-        }
+        _mm_prefetch((const char *)(next + j), _MM_HINT_T0);
+        /* A NaN leaves the second.  No branch: which columns improve nobody can foresee. */
+        x = _mm256_min_pd(_mm256_sub_pd(x, shift), _mm256_loadu_pd(d + j));
+        y = _mm256_min_pd(_mm256_sub_pd(y, shift), _mm256_loadu_pd(d + j + 4));
+        _mm256_storeu_pd(d + j, x); _mm256_storeu_pd(d + j + 4, y);
+        l0 = _mm256_min_pd(x, l0); l1 = _mm256_min_pd(y, l1);
       }
       l0 = _mm256_min_pd(l0, l1);
       l0 = _mm256_min_pd(l0, _mm256_permute2f128_pd(l0, l0, 1));
@@ -133,13 +138,37 @@ cdef extern from *:
     }
 
     __attribute__((target("avx2")))
+    static void ss_avx2_lower(ptrdiff_t rows, ptrdiff_t n, const double *cost, double row,
+                              double *d, double *from) {
+      for (; rows >= 4; rows -= 4, cost += 4 * n, row += 4) {
+        const __m256d ra = _mm256_set1_pd(row), rb = _mm256_set1_pd(row + 1),
+                      rc = _mm256_set1_pd(row + 2), re = _mm256_set1_pd(row + 3);
+        for (ptrdiff_t j = 0; j < n; j += 4) {
+          const __m256d a = _mm256_loadu_pd(cost + j), b = _mm256_loadu_pd(cost + n + j),
+                        c = _mm256_loadu_pd(cost + 2 * n + j),
+                        e = _mm256_loadu_pd(cost + 3 * n + j), old = _mm256_loadu_pd(d + j);
+          const __m256d ab = _mm256_min_pd(b, a), ce = _mm256_min_pd(e, c);
+          const __m256d least = _mm256_min_pd(ce, ab);
+          const __m256d rab = _mm256_blendv_pd(ra, rb, _mm256_cmp_pd(b, a, _CMP_LT_OQ)),
+                        rce = _mm256_blendv_pd(rc, re, _mm256_cmp_pd(e, c, _CMP_LT_OQ));
+          const __m256d r = _mm256_blendv_pd(rab, rce, _mm256_cmp_pd(ce, ab, _CMP_LT_OQ));
+          _mm256_storeu_pd(from + j, _mm256_blendv_pd(_mm256_loadu_pd(from + j), r,
+                                                      _mm256_cmp_pd(least, old, _CMP_LT_OQ)));
+          _mm256_storeu_pd(d + j, _mm256_min_pd(least, old));
+        }
+      }
+      ss_plain_lower(rows, n, cost, row, d, from);
+    }
+
+    __attribute__((target("avx2")))
     static ptrdiff_t ss_avx2_reach(ptrdiff_t n, const double *d, double m, ptrdiff_t start) {
       const __m256d top = _mm256_set1_pd(m);
-      for (; start < n && (start & 3); start++) if (d[start] <= m) return start;
-      for (; start < n; start += 4) {
-        const int hit =
-            _mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(d + start), top, _CMP_LE_OQ));
-        if (hit) return start + __builtin_ctz((unsigned)hit);
+      unsigned wanted = 255u << (start & 7) & 255;
+      for (ptrdiff_t j = start & -8; j < n; j += 8, wanted = 255) {
+        const unsigned hit = wanted & (unsigned)(
+            _mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(d + j), top, _CMP_LE_OQ))
+            | _mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(d + j + 4), top, _CMP_LE_OQ)) << 4);
+        if (hit) return j + __builtin_ctz(hit);
       }
       return n;
     }
@@ -148,11 +177,14 @@ cdef extern from *:
     static ptrdiff_t ss_avx2_equal(ptrdiff_t n, const double *c, const double *v, double m,
                                    ptrdiff_t start) {
       const __m256d top = _mm256_set1_pd(m);
-      for (; start < n && (start & 3); start++) if (c[start] - v[start] == m) return start;
-      for (; start < n; start += 4) {
-        const __m256d x = _mm256_sub_pd(_mm256_loadu_pd(c + start), _mm256_loadu_pd(v + start));
-        const int hit = _mm256_movemask_pd(_mm256_cmp_pd(x, top, _CMP_EQ_OQ));
-        if (hit) return start + __builtin_ctz((unsigned)hit);
+      unsigned wanted = 255u << (start & 7) & 255;
+      for (ptrdiff_t j = start & -8; j < n; j += 8, wanted = 255) {
+        const __m256d x = _mm256_sub_pd(_mm256_loadu_pd(c + j), _mm256_loadu_pd(v + j));
+        const __m256d y = _mm256_sub_pd(_mm256_loadu_pd(c + j + 4), _mm256_loadu_pd(v + j + 4));
+        const unsigned hit = wanted & (unsigned)(
+            _mm256_movemask_pd(_mm256_cmp_pd(x, top, _CMP_EQ_OQ))
+            | _mm256_movemask_pd(_mm256_cmp_pd(y, top, _CMP_EQ_OQ)) << 4);
+        if (hit) return j + __builtin_ctz(hit);
       }
       return n;
     }
@@ -179,8 +211,8 @@ cdef extern from *:
       }
     }
 
-    static const ss_scans ss_avx2_scans = {ss_avx2_two, ss_avx2_relax, ss_avx2_reach,
-                                           ss_avx2_equal, ss_avx2_load};
+    static const ss_scans ss_avx2_scans = {ss_avx2_two, ss_avx2_relax, ss_avx2_lower,
+                                           ss_avx2_reach, ss_avx2_equal, ss_avx2_load};
     #endif
 
     static const ss_scans *ss_pick_scans(void) {
@@ -196,8 +228,10 @@ cdef extern from *:
     ctypedef struct ss_scans:
         Py_ssize_t two(Py_ssize_t n, const double* c, const double* v,
                        double* least) noexcept nogil
-        double relax(Py_ssize_t n, const double* c, const double* v, double h, double row,
-                     double* d, double* origin) noexcept nogil
+        double relax(Py_ssize_t n, const double* c, const double* v, double h, double* d,
+                     const double* next) noexcept nogil
+        void lower(Py_ssize_t rows, Py_ssize_t n, const double* cost, double row, double* d,
+                   double* origin) noexcept nogil
         Py_ssize_t reach(Py_ssize_t n, const double* d, double m,
                          Py_ssize_t start) noexcept nogil
         Py_ssize_t equal(Py_ssize_t n, const double* c, const double* v, double m,

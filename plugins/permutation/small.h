@@ -1,10 +1,10 @@
-/* Assignment problems of at most 32 columns: what a search knows stays in vector registers.
+/* Assignment problems of at most 64 columns: what a search knows stays in vector registers.
  *
  * One text (small_impl.h) for plain C, for AVX2 and for its later form with registers of masks
  * (AVX-512VL); one instance per number of vectors in a row.  STRUCTSOLVE_SIMD=plain|avx2 asks for
- * a lesser one.  All compute the same bits: minima and differences round alike, and ties go to
- * the first column, whatever the number of lanes.  Vectors of 512 bits were no faster: they lower
- * the clock. */
+ * a lesser one.  All compute the same bits: minima and differences round alike, and ties go the
+ * same way, whatever the number of lanes.  Vectors of 512 bits were no faster: they lower the
+ * clock. */
 #ifndef STRUCTSOLVE_SMALL_H
 #define STRUCTSOLVE_SMALL_H
 
@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SS_SMALL 32 /* columns: their sets are the bits of one word */
+#define SS_SMALL 64
+
+typedef uint64_t ss_set; /* of columns, or of rows */
 
 /* Least total cost of rows <= cols <= SS_SMALL.  Rows of `cost` are `ld` doubles, a multiple of 8;
  * what lies beyond the columns is infinite, as is a forbidden pair.  v, row, column: see
@@ -23,9 +25,9 @@ typedef int (*ss_small_solve)(ptrdiff_t rows, ptrdiff_t cols, const double *cost
                               double *v, int *row, int *column);
 
 /* Number of the lowest bit; `bits` is not 0. */
-static inline int ss_lowest(uint32_t bits) {
+static inline int ss_lowest(ss_set bits) {
 #if defined(__GNUC__)
-  return __builtin_ctz(bits);
+  return __builtin_ctzll(bits);
 #else
   int at = 0;
   while (!(bits >> at & 1)) at++;
@@ -33,9 +35,22 @@ static inline int ss_lowest(uint32_t bits) {
 #endif
 }
 
+/* A word that travels in a lane of doubles: nothing is ever computed with it. */
+static inline uint64_t ss_word(double x) {
+  uint64_t word;
+  memcpy(&word, &x, sizeof word);
+  return word;
+}
+
+static inline double ss_lane(uint64_t word) {
+  double x;
+  memcpy(&x, &word, sizeof x);
+  return x;
+}
+
 #if defined(__GNUC__)
 #define SS_INLINE inline __attribute__((always_inline))
-#define SS_UNROLL _Pragma("GCC unroll 8")
+#define SS_UNROLL _Pragma("GCC unroll 16")
 #else
 #define SS_INLINE inline
 #define SS_UNROLL
@@ -59,12 +74,24 @@ static inline int ss_lowest(uint32_t bits) {
 #define EQ(a, b) ((a) == (b))
 #define PICK(f, yes, no) ((f) ? (yes) : (no))
 #define ONLY(f, x) ((f) ? (x) : 0.0)
-#define BITS(f) ((uint32_t)(f))
+#define BITS(f) ((ss_set)(f))
+#define WORD(x) ss_word(x) /* of the first lane */
+#define SET1_WORD(u) ss_lane(u)
 #define ONE_HOT(j, w) ((j) == (w))
 /* x with +inf, or -inf, in the lane of column j. */
 #define RAISED(x, j, w) ((j) == (w) ? (double)INFINITY : (x))
 #define SUNK(x, j, w) ((j) == (w) ? -(double)INFINITY : (x))
+/* The lesser of `least` and x, whose lane of column j does not count; x - y in some lanes. */
+#define MIN_BUT(least, x, j, w) MINV(RAISED(x, j, w), least)
+#define LESS_ONLY(x, f, y) SUB(x, ONLY(f, y))
+/* Column j is passed: `ahead` has lost its bit.  Without registers of masks it gets the distance
+ * inf and the price -inf, by which no cost of its own is ever less. */
+#define PASS(d, price, j, w) ((d) = RAISED(d, j, w), (price) = SUNK(price, j, w))
+#define NEARER(ahead, w, x, d) LT(x, d)
+#define NEAREST(ahead, w, x, d) MINV(x, d)
 #define ALL_MIN(x) (x)
+#define OPEN_AT(signs, x, m, word) ((x) == (m) && ss_word(word) >> 63 ? 1.0 : (signs))
+#define ANY_SIGN(signs) ((signs) != 0)
 #define ALL_TWO(a, b)
 #include "small_impl.h"
 
@@ -97,6 +124,26 @@ static SS_INLINE __m256d ss_avx2_all_min(__m256d x) {
   return _mm256_min_pd(x, _mm256_permute_pd(x, 5));
 }
 
+/* The least lane in every lane, and what goes with it in the first. */
+#define SS_ALL_LEAST(a, word)                                                                     \
+  do {                                                                                            \
+    VEC other_ = _mm256_permute2f128_pd(a, a, 1), its_ = _mm256_permute2f128_pd(word, word, 1);   \
+    (word) = PICK(LT(other_, a), its_, word);                                                     \
+    (a) = MINV(other_, a);                                                                        \
+    other_ = _mm256_permute_pd(a, 5);                                                             \
+    its_ = _mm256_permute_pd(word, 5);                                                            \
+    (word) = PICK(LT(other_, a), its_, word);                                                     \
+    (a) = MINV(other_, a);                                                                        \
+  } while (0)
+
+#define SS_WORD(x) ((uint64_t)_mm_cvtsi128_si64(_mm256_castsi256_si128(_mm256_castpd_si256(x))))
+#define SS_SET1_WORD(u) _mm256_castsi256_pd(_mm256_set1_epi64x((long long)(u)))
+
+/* Signs of words in lanes where x is m.  (Compares to masks would all wait for one port.) */
+#define SS_OPEN_AT(signs, x, m, word)                                                             \
+  _mm256_or_pd(signs, _mm256_and_pd(_mm256_cmp_pd(x, m, _CMP_EQ_OQ), word))
+#define SS_ANY_SIGN(signs) (_mm256_movemask_pd(signs) != 0)
+
 /* Pairs (smallest, second smallest) of the lanes to one pair in every lane. */
 static SS_INLINE void ss_avx2_all_two(__m256d *a, __m256d *b) {
   __m256d p = _mm256_permute2f128_pd(*a, *a, 1), q = _mm256_permute2f128_pd(*b, *b, 1);
@@ -124,11 +171,21 @@ static SS_INLINE void ss_avx2_all_two(__m256d *a, __m256d *b) {
 #define EQ(a, b) _mm256_cmp_pd(a, b, _CMP_EQ_OQ)
 #define PICK(f, yes, no) _mm256_blendv_pd(no, yes, f)
 #define ONLY(f, x) _mm256_and_pd(f, x)
-#define BITS(f) ((uint32_t)_mm256_movemask_pd(f))
+#define BITS(f) ((ss_set)_mm256_movemask_pd(f))
+#define WORD(x) SS_WORD(x)
+#define SET1_WORD(u) SS_SET1_WORD(u)
 #define ONE_HOT(j, w) WINDOW(ss_one_hot, j, w)
 #define WINDOW(table, j, w) _mm256_loadu_pd((const double *)(table) + SS_SMALL - (j) + 4 * (w))
 #define RAISED(x, j, w) _mm256_max_pd(WINDOW(ss_raise, j, w), x)
 #define SUNK(x, j, w) _mm256_min_pd(WINDOW(ss_sink, j, w), x)
+#define MIN_BUT(least, x, j, w) MINV(RAISED(x, j, w), least)
+#define LESS_ONLY(x, f, y) SUB(x, ONLY(f, y))
+#define PASS(d, price, j, w) ((d) = RAISED(d, j, w), (price) = SUNK(price, j, w))
+#define NEARER(ahead, w, x, d) LT(x, d)
+#define NEAREST(ahead, w, x, d) MINV(x, d)
+#define OPEN_AT(signs, x, m, word) SS_OPEN_AT(signs, x, m, word)
+#define ANY_SIGN(signs) SS_ANY_SIGN(signs)
+#define ALL_LEAST(a, word) SS_ALL_LEAST(a, word)
 #define ALL_MIN(x) ss_avx2_all_min(x)
 #define ALL_TWO(a, b) ss_avx2_all_two(a, b)
 #include "small_impl.h"
@@ -138,9 +195,11 @@ static SS_INLINE void ss_avx2_all_two(__m256d *a, __m256d *b) {
 
 static int ss_small_avx2(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
                          double *v, int *row, int *column) {
-  switch ((cols + 3) / 4) {
+  const ptrdiff_t width = (cols + 3) / 4;
+  switch (width <= 8 ? width : (width + 1) / 2 * 2) { /* rows are padded to even ones */
     SS_WIDTH(1) SS_WIDTH(2) SS_WIDTH(3) SS_WIDTH(4) SS_WIDTH(5) SS_WIDTH(6) SS_WIDTH(7)
-    default: return ss_small_avx2_solve(8, rows, cols, cost, v, row, column);
+    SS_WIDTH(8) SS_WIDTH(10) SS_WIDTH(12) SS_WIDTH(14)
+    default: return ss_small_avx2_solve(16, rows, cols, cost, v, row, column);
   }
 }
 #undef SS_WIDTH
@@ -171,10 +230,20 @@ static int ss_small_avx2(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
 #define EQ(a, b) _mm256_cmp_pd_mask(a, b, _CMP_EQ_OQ)
 #define PICK(f, yes, no) _mm256_mask_mov_pd(no, f, yes)
 #define ONLY(f, x) _mm256_maskz_mov_pd(f, x)
-#define BITS(f) ((uint32_t)(f))
-#define ONE_HOT(j, w) ((__mmask8)((uint32_t)1 << (j) >> 4 * (w) & 15))
-#define RAISED(x, j, w) _mm256_max_pd(WINDOW(ss_raise, j, w), x)
-#define SUNK(x, j, w) _mm256_min_pd(WINDOW(ss_sink, j, w), x)
+#define BITS(f) ((ss_set)(f))
+#define WORD(x) SS_WORD(x)
+#define SET1_WORD(u) SS_SET1_WORD(u)
+#define ONE_HOT(j, w) ((__mmask8)((ss_set)1 << (j) >> 4 * (w) & 15))
+#define MIN_BUT(least, x, j, w) _mm256_mask_min_pd(least, (__mmask8)~ONE_HOT(j, w), x, least)
+#define LESS_ONLY(x, f, y) _mm256_mask_sub_pd(x, f, x, y)
+#define PASS(d, price, j, w) ((void)0)
+#define SOME(bits, w) ((__mmask8)((bits) >> 4 * (w)))
+#define NEARER(ahead, w, x, d) _mm256_mask_cmp_pd_mask(SOME(ahead, w), x, d, _CMP_LT_OQ)
+#define NEAREST(ahead, w, x, d)                                                                   \
+  _mm256_mask_min_pd(_mm256_set1_pd(INFINITY), SOME(ahead, w), x, d)
+#define OPEN_AT(signs, x, m, word) SS_OPEN_AT(signs, x, m, word)
+#define ANY_SIGN(signs) SS_ANY_SIGN(signs)
+#define ALL_LEAST(a, word) SS_ALL_LEAST(a, word)
 #define ALL_MIN(x) ss_avx2_all_min(x)
 #define ALL_TWO(a, b) ss_avx2_all_two(a, b)
 #include "small_impl.h"
@@ -184,9 +253,11 @@ static int ss_small_avx2(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
 
 static int ss_small_avx512vl(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
                              double *v, int *row, int *column) {
-  switch ((cols + 3) / 4) {
+  const ptrdiff_t width = (cols + 3) / 4;
+  switch (width <= 8 ? width : (width + 1) / 2 * 2) { /* rows are padded to even ones */
     SS_WIDTH(1) SS_WIDTH(2) SS_WIDTH(3) SS_WIDTH(4) SS_WIDTH(5) SS_WIDTH(6) SS_WIDTH(7)
-    default: return ss_small_avx512vl_solve(8, rows, cols, cost, v, row, column);
+    SS_WIDTH(8) SS_WIDTH(10) SS_WIDTH(12) SS_WIDTH(14)
+    default: return ss_small_avx512vl_solve(16, rows, cols, cost, v, row, column);
   }
 }
 #undef SS_WIDTH
