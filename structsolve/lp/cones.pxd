@@ -2,7 +2,7 @@
 from structsolve.operators cimport Cone
 
 
-# Is the point in the cone?  Coordinates are known up to slack: what may be on a side is inside where
+# Is the point in the cone?  Coordinates are known up to slack: what may be on a side is in where
 # the side belongs to the cone, and else outside.
 cdef bint in_cone(const Cone* cone, double h, double g, double h_slack,
                   double g_slack) noexcept nogil

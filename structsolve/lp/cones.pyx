@@ -1,6 +1,6 @@
 """The best label in a cone of the label plane, for any structure with a polytope.
 
-The k best labels of ``h + lam g`` come first, where an oracle gives them: the first one in the cone is
+The k best labels of ``h + lam g`` come first, where an oracle gives them: the first in the cone is
 the best one there, and where there are fewer than k, all have been seen.  Else two more rows keep
 the linear program over the polytope within the cone; its answer may be fractional.
 """
@@ -193,7 +193,7 @@ cdef class ConstrainedOracle(Oracle):
                 return 1
         return 2 if found == self.k else 0
 
-    # -- what the other oracle answers ---------------------------------------------------------------
+    # -- what the other oracle answers ------------------------------------------------------------
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     char* work) except -1 nogil:
