@@ -1,7 +1,7 @@
 """Single leaves: the best leaf of a hierarchy, its score being that of itself and its ancestors."""
 
 cimport cython
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
 from structsolve.alignment cimport align
 from structsolve.lp.cones cimport in_cone
@@ -25,6 +25,16 @@ cdef void leaf_scores(HierarchyShape shape, const double* theta, double* out) no
         for k in range(shape.line_first[j + 1] - 1, shape.line_first[j] - 1, -1):
             total += theta[shape.line[k]]
         out[shape.leaves[j]] = total
+
+
+cdef double _rounding(HierarchyShape shape, const double* theta, double offset) noexcept nogil:
+    # By how much the score of a leaf, and an offset, may be off.
+    cdef double most = 0
+    cdef Py_ssize_t v
+    for v in range(shape.M):
+        if fabs(theta[v]) > most and fabs(theta[v]) < INFINITY:
+            most = fabs(theta[v])
+    return 2.3e-16 * (shape.longest + 4) * (shape.longest * most + fabs(offset))
 
 
 @cython.final
@@ -89,15 +99,17 @@ cdef class LeafOracle(Oracle):
         # One leaf after the other: there are few labels.
         cdef double* score = <double*>align(work)
         cdef double* costs = score + self.shape.M
-        cdef double h, g
+        cdef double h, g, h_slack, g_slack
         cdef Py_ssize_t j
         cdef int v, kind = 0
         leaf_scores(self.shape, theta, score)
         leaf_scores(self.shape, cost, costs)
+        h_slack = _rounding(self.shape, theta, cone.h0)
+        g_slack = _rounding(self.shape, cost, cone.g0)
         for j in range(self.shape.n_leaves):
             v = self.shape.leaves[j]
             h, g = score[v] + cone.h0, costs[v] + cone.g0
-            if (score[v] > -INFINITY and in_cone(cone, h, g)
+            if (score[v] > -INFINITY and in_cone(cone, h, g, h_slack, g_slack)
                     and (kind == 0 or h + cone.lam * g > value[0])):
                 label[0], value[0], kind = v, h + cone.lam * g, 1
         return kind

@@ -2,8 +2,10 @@
 from structsolve.operators cimport Cone
 
 
-# Is the point in the cone, its strict side left out?
-cdef bint in_cone(const Cone* cone, double h, double g) noexcept nogil
+# Is the point in the cone?  Coordinates are known up to slack: what may be on a side is in where
+# the side belongs to the cone, and else outside.
+cdef bint in_cone(const Cone* cone, double h, double g, double h_slack,
+                  double g_slack) noexcept nogil
 # argmax_constrained() over a polytope: the program of a structsolve.lp.LinearDecoder with the
 # cone's closed sides as two more rows.  A label on a strict side is a point of the relaxation.
 cdef int program_in_cone(object decoder, Py_ssize_t i, object scores, object costs,

@@ -1,13 +1,13 @@
 """The best label in a cone of the label plane, for any structure with a polytope.
 
-The k best labels of ``h + lam g`` come first, where an oracle gives them: the first one in the cone is
+The k best labels of ``h + lam g`` come first, where an oracle gives them: the first in the cone is
 the best one there, and where there are fewer than k, all have been seen.  Else two more rows keep
 the linear program over the polytope within the cone; its answer may be fractional.
 """
 
 import numpy as np
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 from ..alignment cimport align
@@ -19,12 +19,20 @@ from ..structure import ConePair
 LEAST, BYTES = 4, 1 << 24
 
 
-cdef bint in_cone(const Cone* cone, double h, double g) noexcept nogil:
+# Units in the last place that a sum may be off, per number added up.
+cdef double EPSILON = 2.3e-16
+
+
+cdef bint in_cone(const Cone* cone, double h, double g, double h_slack,
+                  double g_slack) noexcept nogil:
     # An infinite alpha asks for h >= 0 alone, of the twin too.
-    cdef bint above = h >= 0
+    cdef bint above = h >= -h_slack
+    cdef double near
     if cone.alpha < INFINITY:
-        above = g < cone.alpha * h if cone.twin else g <= cone.alpha * h
-    return above and (cone.beta * h <= g if cone.twin else cone.beta * h < g)
+        near = g_slack + cone.alpha * h_slack
+        above = g < cone.alpha * h - near if cone.twin else g <= cone.alpha * h + near
+    near = g_slack + cone.beta * h_slack
+    return above and (cone.beta * h <= g + near if cone.twin else cone.beta * h < g - near)
 
 
 cdef int program_in_cone(object decoder, Py_ssize_t i, object scores, object costs,
@@ -32,20 +40,22 @@ cdef int program_in_cone(object decoder, Py_ssize_t i, object scores, object cos
                          double* value) except -1:
     cdef const double[::1] point
     cdef const int[::1] states
-    cdef double h, g
+    cdef double h, g, h_slack, g_slack
     pair = ConePair(cone.h0, cone.g0, cone.lam, cone.alpha, cone.beta, bool(cone.twin))
     found = decoder.constrained(i, scores, costs, pair)
     if found is None:
         return 0
     # What is left out may score -inf.
     inside = found.mu != 0
-    h = cone.h0 + float(scores[inside] @ found.mu[inside])
-    g = cone.g0 + float(costs[inside] @ found.mu[inside])
+    h_terms, g_terms = (part[inside] * found.mu[inside] for part in (scores, costs))
+    h, g = float(h_terms.sum()) + cone.h0, float(g_terms.sum()) + cone.g0
+    h_slack = EPSILON * (h_terms.size + 4) * (float(np.abs(h_terms).sum()) + abs(cone.h0))
+    g_slack = EPSILON * (g_terms.size + 4) * (float(np.abs(g_terms).sum()) + abs(cone.g0))
     value[0] = h + cone.lam * g
     if found.mu.size:
         point = found.mu
         memcpy(mu, &point[0], point.shape[0] * sizeof(double))
-    if found.label is None or not in_cone(cone, h, g):
+    if found.label is None or not in_cone(cone, h, g, h_slack, g_slack):
         return 2
     if found.label.shape != (label_size,):
         raise ValueError(
@@ -160,7 +170,7 @@ cdef class ConstrainedOracle(Oracle):
         cdef int* labels = index + self.parts.max_entries
         cdef char* rest = align(labels + self.k * self.longest)
         cdef Py_ssize_t length = self.length_of[i], found, n, j, t
-        cdef double h, g
+        cdef double h, g, h_size, g_size, unit
         for j in range(self.size_of[i]):
             scaled[j] = theta[j] + cone.lam * cost[j]
         found = self.oracle.kbest(i, scaled, self.k, labels, values, rest)
@@ -168,17 +178,22 @@ cdef class ConstrainedOracle(Oracle):
             if values[t] == -INFINITY:
                 continue
             n = self.parts.encode(i, labels + t * length, index, entry)
-            h, g = cone.h0, cone.g0
+            h = g = h_size = g_size = 0
             for j in range(n):
                 h += theta[index[j]] * entry[j]
                 g += cost[index[j]] * entry[j]
-            if in_cone(cone, h, g):
+                h_size += fabs(theta[index[j]] * entry[j])
+                g_size += fabs(cost[index[j]] * entry[j])
+            h, g = h + cone.h0, g + cone.g0
+            unit = EPSILON * (n + 4)
+            h_size, g_size = h_size + fabs(cone.h0), g_size + fabs(cone.g0)
+            if in_cone(cone, h, g, unit * h_size, unit * g_size):
                 memcpy(label, labels + t * length, length * sizeof(int))
                 value[0] = h + cone.lam * g
                 return 1
         return 2 if found == self.k else 0
 
-    # -- what the other oracle answers ---------------------------------------------------------------
+    # -- what the other oracle answers ------------------------------------------------------------
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     char* work) except -1 nogil:
