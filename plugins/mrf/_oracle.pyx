@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
 from structsolve.lp.cones cimport in_cone
 from structsolve.operators cimport Cone, Oracle
@@ -15,7 +15,7 @@ from structsolve.plugins.mrf._exact cimport exact, exact_bytes
 from structsolve.plugins.mrf._forest cimport forest_argmax, forest_bytes, forest_marginals
 from structsolve.plugins.mrf._forest_kbest cimport forest_kbest, forest_kbest_bytes
 from structsolve.plugins.mrf._local cimport climb, climb_bytes
-from structsolve.plugins.mrf._model cimport Model, score
+from structsolve.plugins.mrf._model cimport Model, magnitude, score
 from structsolve.plugins.mrf._roof cimport half_integral_score, roof_bytes, roof_dual
 from structsolve.plugins.mrf._shape cimport GraphShape
 from structsolve.plugins.mrf._walk cimport walk_bytes, walk_kbest, walk_kbest_bytes, walk_marginals
@@ -338,13 +338,18 @@ cdef class GraphOracle(Oracle):
         if self._keep(model, answer, &view[0], label):
             h, g = score(model, label) + cone.h0, score(weights, label) + cone.g0
             # A label on a strict side is still a point of the relaxation.
-            if in_cone(cone, h, g):
+            if in_cone(cone, h, g, _rounding(model, cone.h0), _rounding(weights, cone.g0)):
                 value[0] = h + cone.lam * g
                 return 1
         value[0] = (_inner(model, &view[0], pairs) + cone.h0
                     + cone.lam * (_inner(weights, &view[0], pairs) + cone.g0))
         self.shape.scatter(i, &view[0], pairs, mu)
         return 2
+
+
+cdef double _rounding(const Model* model, double rest) noexcept nogil:
+    # What a score may be off by.
+    return 2.3e-16 * (model.n + model.m + 4) * (magnitude(model) + fabs(rest))
 
 
 cdef double _inner(const Model* model, const double* nodes, const double* pairs) noexcept nogil:
