@@ -1,12 +1,17 @@
 """Code in README.md and docs/: finding it, and running shell sessions as they are printed."""
 
 import doctest
+import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 import textwrap
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+
+from structsolve.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
@@ -35,29 +40,44 @@ def directives(path, language):
         yield line, caption and caption.group(1), textwrap.dedent(match.group(2)).rstrip() + "\n"
 
 
-def run_session(session, folder, where):
+def run_session(session, folder, where, run=None):
     """Run the ``$ commands`` of a printed session; what is printed below one must come out."""
+    for entry in re.split(r"^\$ ", session, flags=re.MULTILINE)[1:]:
+        command, _, expected = entry.partition("\n")
+        status, out, err = (run or in_a_shell)(command, folder)
+        assert status == 0, f"{where}: $ {command}\n{out}{err}"
+        if expected.strip():
+            same = doctest.OutputChecker().check_output(textwrap.dedent(expected), out, OPTIONS)
+            assert same, f"{where}: $ {command}\nexpected:\n{expected}\nfound:\n{out}"
+
+
+def in_a_shell(command, folder):
+    """Run a command as a user would: its exit status, output and messages."""
     scripts = Path(sys.executable).parent
     environment = os.environ | {
         "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}",
         "PYTHONIOENCODING": "utf-8",
         "COLUMNS": "80",
     }
-    for entry in re.split(r"^\$ ", session, flags=re.MULTILINE)[1:]:
-        command, _, expected = entry.partition("\n")
-        done = subprocess.run(
-            command,
-            shell=True,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-        )
-        assert done.returncode == 0, f"{where}: $ {command}\n{done.stdout}{done.stderr}"
-        if expected.strip():
-            same = doctest.OutputChecker().check_output(
-                textwrap.dedent(expected), done.stdout, OPTIONS
-            )
-            assert same, f"{where}: $ {command}\nexpected:\n{expected}\nfound:\n{done.stdout}"
+    done = subprocess.run(
+        command,
+        shell=True,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def in_this_process(command, folder):
+    """The same without a new Python, where that is enough; `folder` is the working directory."""
+    program, *arguments = shlex.split(command)
+    if program != "structsolve" or set("|&;<>$") & set(command):
+        return in_a_shell(command, folder)
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        status = main(arguments)
+    return status, out.getvalue(), err.getvalue()

@@ -10,7 +10,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from doc_code import ANIMALS, LEAVES, NEW, OPTIONS, ROOT, TRAIN, directives, run_session
+from doc_code import (
+    ANIMALS,
+    LEAVES,
+    NEW,
+    OPTIONS,
+    ROOT,
+    TRAIN,
+    directives,
+    in_this_process,
+    run_session,
+)
 
 import structsolve
 from structsolve import hookspecs
@@ -51,13 +61,15 @@ def test_first_example_of_the_index(folder):
     exec(code, {})
 
 
-def test_sessions_of_the_shell(folder):
+def test_sessions_of_the_shell(folder, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     page, files = DOCS / "cli.rst", (TRAIN, NEW, ANIMALS, LEAVES)
     for (_, name, text), content in zip(directives(page, "text"), files, strict=True):
         assert text == content, name
         (folder / name).write_text(text)
     for line, _, session in directives(page, "console"):
-        run_session(session, folder, f"{page.name}, line {line}")
+        # The README's session and tests/test_cli.py start the program itself.
+        run_session(session, folder, f"{page.name}, line {line}", in_this_process)
 
 
 def test_example_of_matching(capsys):
