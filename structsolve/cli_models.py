@@ -6,8 +6,6 @@ from typing import Any
 
 from structsolve.cli import UsageError, kernel_params
 
-LABELS = ("closed", "leaf-union", "single-leaf")
-
 
 def check_options(args: argparse.Namespace) -> None:
     """Refuse options that do not go together, before data are read."""

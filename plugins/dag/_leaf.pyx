@@ -4,7 +4,7 @@ cimport cython
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
 from structsolve.alignment cimport align
-from structsolve.lp.cones cimport in_cone
+from structsolve.lp.cones cimport in_cone, rounding
 from structsolve.operators cimport Cone, Oracle
 
 from structsolve.plugins.dag._shape cimport HierarchyShape
@@ -34,7 +34,7 @@ cdef double _rounding(HierarchyShape shape, const double* theta, double offset) 
     for v in range(shape.M):
         if fabs(theta[v]) > most and fabs(theta[v]) < INFINITY:
             most = fabs(theta[v])
-    return 2.3e-16 * (shape.longest + 4) * (shape.longest * most + fabs(offset))
+    return rounding(shape.longest, shape.longest * most + fabs(offset))
 
 
 @cython.final

@@ -4,7 +4,7 @@ import numpy as np
 
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
-from structsolve.lp.cones cimport in_cone
+from structsolve.lp.cones cimport in_cone, rounding
 from structsolve.operators cimport Cone, Oracle
 
 from structsolve.plugins.mrf._constrained cimport argmax_constrained, constrained_bytes
@@ -333,23 +333,20 @@ cdef class GraphOracle(Oracle):
             return 0
         marginals = np.zeros(self.shape.max_unary + self.shape.max_pair)
         cdef double h, g
+        cdef Py_ssize_t n = model.n + model.m
         cdef double[::1] view = marginals
         cdef double* pairs = &view[0] + self.shape.max_unary
         if self._keep(model, answer, &view[0], label):
             h, g = score(model, label) + cone.h0, score(weights, label) + cone.g0
             # A label on a strict side is still a point of the relaxation.
-            if in_cone(cone, h, g, _rounding(model, cone.h0), _rounding(weights, cone.g0)):
+            if in_cone(cone, h, g, rounding(n, magnitude(model) + fabs(cone.h0)),
+                       rounding(n, magnitude(weights) + fabs(cone.g0))):
                 value[0] = h + cone.lam * g
                 return 1
         value[0] = (_inner(model, &view[0], pairs) + cone.h0
                     + cone.lam * (_inner(weights, &view[0], pairs) + cone.g0))
         self.shape.scatter(i, &view[0], pairs, mu)
         return 2
-
-
-cdef double _rounding(const Model* model, double rest) noexcept nogil:
-    # What a score may be off by.
-    return 2.3e-16 * (model.n + model.m + 4) * (magnitude(model) + fabs(rest))
 
 
 cdef double _inner(const Model* model, const double* nodes, const double* pairs) noexcept nogil:

@@ -18,15 +18,18 @@ def ask_polytopes(space: Any, examples: Any) -> Polytopes:
     ValueError
         Where the structure declares none.
     """
-    found = registry.default().ask(
-        "structsolve_polytope", Polytopes, space=space, examples=examples
-    )
+    found = _declared(space, examples)
     if found is None:
         raise ValueError(
             f"structure {space.structure.name!r} declares no polytope for a linear program; use "
             f"oracle=None{registry.default().broken_note()}"
         )
     return found
+
+
+def _declared(space: Any, examples: Any) -> Polytopes | None:
+    """The polytopes of a structure that declares some."""
+    return registry.default().ask("structsolve_polytope", Polytopes, space=space, examples=examples)
 
 
 def constrained_oracle(space: Any, examples: Any, oracle: Any, parts: Any, k: int = 64) -> Any:
@@ -58,9 +61,7 @@ def constrained_oracle(space: Any, examples: Any, oracle: Any, parts: Any, k: in
     """
     if oracle.has_constrained:
         return oracle
-    polytopes = registry.default().ask(
-        "structsolve_polytope", Polytopes, space=space, examples=examples
-    )
+    polytopes = _declared(space, examples)
     if polytopes is None:
         return oracle
     from .cones import ConstrainedOracle

@@ -2,10 +2,17 @@
 from structsolve.operators cimport Cone
 
 
+# What a sum of so many terms, of this size together, may be off by.
+cdef inline double rounding(Py_ssize_t terms, double size) noexcept nogil:
+    return 2.3e-16 * (terms + 4) * size
+
+
 # Is the point in the cone?  Coordinates are known up to slack: what may be on a side is in where
 # the side belongs to the cone, and else outside.
 cdef bint in_cone(const Cone* cone, double h, double g, double h_slack,
                   double g_slack) noexcept nogil
+# A copy that Python may keep.
+cdef object as_array(const double* theta, Py_ssize_t size)
 # argmax_constrained() over a polytope: the program of a structsolve.lp.LinearDecoder with the
 # cone's closed sides as two more rows.  A label on a strict side is a point of the relaxation.
 cdef int program_in_cone(object decoder, Py_ssize_t i, object scores, object costs,

@@ -19,10 +19,6 @@ from ..structure import ConePair
 LEAST, BYTES = 4, 1 << 24
 
 
-# Units in the last place that a sum may be off, per number added up.
-cdef double EPSILON = 2.3e-16
-
-
 cdef bint in_cone(const Cone* cone, double h, double g, double h_slack,
                   double g_slack) noexcept nogil:
     # An infinite alpha asks for h >= 0 alone, of the twin too.
@@ -33,6 +29,14 @@ cdef bint in_cone(const Cone* cone, double h, double g, double h_slack,
         above = g < cone.alpha * h - near if cone.twin else g <= cone.alpha * h + near
     near = g_slack + cone.beta * h_slack
     return above and (cone.beta * h <= g + near if cone.twin else cone.beta * h < g - near)
+
+
+cdef object as_array(const double* theta, Py_ssize_t size):
+    found = np.empty(size)
+    cdef double[::1] view = found
+    if size:
+        memcpy(&view[0], theta, size * sizeof(double))
+    return found
 
 
 cdef int program_in_cone(object decoder, Py_ssize_t i, object scores, object costs,
@@ -49,8 +53,8 @@ cdef int program_in_cone(object decoder, Py_ssize_t i, object scores, object cos
     inside = found.mu != 0
     h_terms, g_terms = (part[inside] * found.mu[inside] for part in (scores, costs))
     h, g = float(h_terms.sum()) + cone.h0, float(g_terms.sum()) + cone.g0
-    h_slack = EPSILON * (h_terms.size + 4) * (float(np.abs(h_terms).sum()) + abs(cone.h0))
-    g_slack = EPSILON * (g_terms.size + 4) * (float(np.abs(g_terms).sum()) + abs(cone.g0))
+    h_slack = rounding(h_terms.size, float(np.abs(h_terms).sum()) + abs(cone.h0))
+    g_slack = rounding(g_terms.size, float(np.abs(g_terms).sum()) + abs(cone.g0))
     value[0] = h + cone.lam * g
     if found.mu.size:
         point = found.mu
@@ -70,9 +74,8 @@ cdef int program_in_cone(object decoder, Py_ssize_t i, object scores, object cos
 
 def _sizes(layout, examples):
     # Doubles in theta, of every example; one more, so that an empty array has an address too.
-    sizes = layout.shared_size + layout.node_size * np.diff(examples.offsets)
-    if examples.edge_offsets is not None:
-        sizes = sizes + layout.edge_size * np.diff(examples.edge_offsets)
+    edges = 0 if examples.edge_offsets is None else np.diff(examples.edge_offsets)
+    sizes = layout.theta_size(np.diff(examples.offsets), edges)
     return np.append(sizes, 0).astype(np.int64)
 
 
@@ -139,13 +142,6 @@ cdef class ConstrainedOracle(Oracle):
         told = getattr(self.oracle, "limits", None)
         return (None, None, None) if told is None else told(i)
 
-    cdef object _array(self, Py_ssize_t i, const double* theta):
-        found = np.empty(self.size_of[i])
-        cdef double[::1] view = found
-        if view.shape[0]:
-            memcpy(&view[0], theta, found.nbytes)
-        return found
-
     cdef int argmax_constrained(self, Py_ssize_t i, const double* theta, const double* cost,
                                 const Cone* cone, double* mu, int* label, double* value,
                                 char* work) except -1 nogil:
@@ -155,9 +151,9 @@ cdef class ConstrainedOracle(Oracle):
         if kind == 2:
             with gil:
                 self.programs += 1
-                kind = program_in_cone(self.decoder, i, self._array(i, theta),
-                                       self._array(i, cost), cone, self.length_of[i], mu, label,
-                                       value)
+                kind = program_in_cone(self.decoder, i, as_array(theta, self.size_of[i]),
+                                       as_array(cost, self.size_of[i]), cone, self.length_of[i],
+                                       mu, label, value)
         return kind
 
     cdef int _look_through(self, Py_ssize_t i, const double* theta, const double* cost,
@@ -170,7 +166,7 @@ cdef class ConstrainedOracle(Oracle):
         cdef int* labels = index + self.parts.max_entries
         cdef char* rest = align(labels + self.k * self.longest)
         cdef Py_ssize_t length = self.length_of[i], found, n, j, t
-        cdef double h, g, h_size, g_size, unit
+        cdef double h, g, h_size, g_size
         for j in range(self.size_of[i]):
             scaled[j] = theta[j] + cone.lam * cost[j]
         found = self.oracle.kbest(i, scaled, self.k, labels, values, rest)
@@ -185,9 +181,8 @@ cdef class ConstrainedOracle(Oracle):
                 h_size += fabs(theta[index[j]] * entry[j])
                 g_size += fabs(cost[index[j]] * entry[j])
             h, g = h + cone.h0, g + cone.g0
-            unit = EPSILON * (n + 4)
-            h_size, g_size = h_size + fabs(cone.h0), g_size + fabs(cone.g0)
-            if in_cone(cone, h, g, unit * h_size, unit * g_size):
+            if in_cone(cone, h, g, rounding(n, h_size + fabs(cone.h0)),
+                       rounding(n, g_size + fabs(cone.g0))):
                 memcpy(label, labels + t * length, length * sizeof(int))
                 value[0] = h + cone.lam * g
                 return 1

@@ -6,7 +6,7 @@ import numpy as np
 from libc.string cimport memcpy
 from structsolve.operators cimport Cone, Oracle
 from structsolve.potentials cimport LinearPotentials
-from .cones cimport program_in_cone
+from .cones cimport as_array, program_in_cone
 
 
 cdef class ProgramOracle(Oracle):
@@ -49,12 +49,7 @@ cdef class ProgramOracle(Oracle):
         return self.space.layout.theta_size(int(offsets[i + 1] - offsets[i]), n_edges)
 
     cdef object flat(self, Py_ssize_t i, const double* theta):
-        cdef Py_ssize_t size = self.theta_size(i)
-        copy = np.empty(size)
-        cdef double[::1] view = copy
-        if size:
-            memcpy(&view[0], theta, size * sizeof(double))
-        return copy
+        return as_array(theta, self.theta_size(i))
 
     cdef int write(self, Py_ssize_t i, object found, int* label) except -1:
         offsets = self.examples.label_offsets

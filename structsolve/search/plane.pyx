@@ -9,10 +9,11 @@ import numpy as np
 
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 from ..alignment cimport align
 from ..operators cimport Cone, Loss, Oracle, Parts
 from ..potentials cimport LinearPotentials
+from ..surrogates.base cimport label_key
 from .envelope cimport common_unit
 
 # How the oracle is asked with a scaled loss.
@@ -147,11 +148,8 @@ cdef class LabelPlane:
         cdef int* label = self.label_of(view, slot)
         cdef const int* truth = self.labels + self.label_offsets[i]
         cdef double margin = 0
-        cdef uint64_t key = 1469598103934665603ULL
-        cdef bint same = True
-        for j in range(size):
-            key = (key ^ <uint64_t><unsigned int>label[j]) * 1099511628211ULL
-            same = same and label[j] == truth[j]
+        cdef uint64_t key = label_key(label, size)
+        cdef bint same = memcmp(label, truth, size * sizeof(int)) == 0
         n = self.parts.difference(i, truth, label, view.entry_index, view.entry_value)
         for j in range(n):
             margin -= view.theta[view.entry_index[j]] * view.entry_value[j]

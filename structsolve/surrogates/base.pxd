@@ -13,6 +13,15 @@ cdef struct Cut:
     int calls           # oracle calls spent
 
 
+cdef inline uint64_t label_key(const int* label, Py_ssize_t size) noexcept nogil:
+    # FNV-1a over the entries: equal labels have equal keys.
+    cdef uint64_t key = 1469598103934665603ULL
+    cdef Py_ssize_t j
+    for j in range(size):
+        key = (key ^ <uint64_t><unsigned int>label[j]) * 1099511628211ULL
+    return key
+
+
 cdef class Surrogate(Operator):
     cdef readonly Py_ssize_t max_entries
     cdef readonly bint exact        # bound == b - <theta, p>: the search misses nothing
