@@ -18,13 +18,20 @@ SANITIZE = os.environ.get("STRUCTSOLVE_SANITIZE")  # for example "address"
 # Cython's own code for memoryviews, compiled once instead of into every module.
 SHARED = "structsolve._cyutility"
 
-# Modules that only call others from Python or are called by it, without loops of their own over
-# data: half the time to compile at -O1, and nothing to be seen of it at run time.
+# Modules that call others, from Python or for it, or compute a few numbers a call: at -O1 half the
+# time to compile, and nothing to be seen of it at run time.
 GLUE = {
     SHARED,
     *(f"structsolve.{name}" for name in ("faces", "potential_faces", "projection_faces")),
     *(f"structsolve.{name}" for name in ("adapters", "projection_adapters", "testing._calls")),
-    "structsolve.lp.oracle",
+    *(f"structsolve.lp.{name}" for name in ("cones", "oracle")),
+    *(f"structsolve.search.{name}" for name in ("base", "psi", "scalar")),
+    *(f"structsolve.surrogates.{name}" for name in ("base", "bicriteria", "unit_margin")),
+    "structsolve.operators",
+    "structsolve.solvers._loop",
+    *(f"structsolve.plugins.{name}._oracle" for name in ("mrf", "tree")),
+    "structsolve.plugins.dag._program",
+    "structsolve.plugins.tree._topology",
 }
 
 # A module that takes longer than its size tells: vector code for every width.
