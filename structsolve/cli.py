@@ -123,6 +123,10 @@ def make_parser() -> Parser:
     group.add_argument("--solver", default="bcfw")
     group.add_argument("--oracle", help=ORACLE)
     group.add_argument("--alpha", type=float, help="regularisation, 1/(C n); default: 1e-3")
+    group.add_argument(
+        "--alphas", type=float, nargs="+", metavar="A", help="risk: the best of these, held out"
+    )
+    group.add_argument("--cv", type=int, metavar="K", help="risk: of --alphas by K folds")
     group.add_argument("--max-iter", type=int, default=100, help="passes over the data")
     group.add_argument("--tol", type=float, default=1e-3, help="stop at this relative gap")
     group.add_argument("--no-intercept", action="store_true", help="no bias for each label")
@@ -131,6 +135,12 @@ def make_parser() -> Parser:
         "--kernel-param", metavar="NAME=VALUE", action="append", help="gamma=0.1; once for each"
     )
     group.add_argument("--cache-size", type=float, default=200, help="MB of the kernel matrix")
+    group.add_argument(
+        "--feature-map", metavar="NAME:N", help="risk: N features for the kernel, nystroem or rff"
+    )
+    group.add_argument(
+        "--joint-kernel", action="store_true", help="risk: neighbours in --hierarchy learn together"
+    )
     group.add_argument("--early-stopping", action="store_true")
     group.add_argument("--validation", metavar="FILE", help="data to score, and to stop early on")
     group.add_argument("--checkpoint", metavar="FILE", help="state from which a run continues")
@@ -267,7 +277,9 @@ def _fit(args: argparse.Namespace) -> None:
     model = make_model(args, chosen).fit(data.X, data.y, **options)
     name = getattr(chosen, "name", chosen)
     if args.estimator == "risk":
-        _say("trained", f"{name}, conditional risk: alpha {model.alpha_:g}", start)
+        losses = getattr(model, "cv_losses_", None)
+        told = "" if losses is None else f", held-out loss {losses.min():.4g}"
+        _say("trained", f"{name}, conditional risk: alpha {model.alpha_:g}{told}", start)
     else:
         _say(
             "trained",

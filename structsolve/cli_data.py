@@ -66,6 +66,12 @@ class Recipe:
         saved = dict(getattr(model, "metadata_", None) or {})
         known = {f.name for f in fields(cls)}
         recipe = cls(**{"format": "", **{k: v for k, v in saved.items() if k in known}})
+        if not saved:
+            structure = model.space_.structure
+            recipe.flat = getattr(structure, "single_node", False)
+            recipe.label_sets = getattr(structure, "label_sets", False)
+            recipe.named = hasattr(structure, "hierarchy")
+            recipe.n_labels = len(model.classes_) if recipe.label_sets else None
         if format is None and path.endswith(".npz"):
             format = "npz"
         found = format or recipe.format or guess_format(path)

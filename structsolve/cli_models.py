@@ -28,7 +28,21 @@ def check_options(args: argparse.Namespace) -> None:
     if args.hierarchy is not None and args.network is not None:
         raise UsageError("--hierarchy and --network: expected one of them")
     if args.estimator != "risk":
+        for name, given in (
+            ("--alphas", args.alphas),
+            ("--cv", args.cv),
+            ("--feature-map", args.feature_map),
+            ("--joint-kernel", args.joint_kernel),
+        ):
+            if given:
+                raise UsageError(f"{name} is for conditional risk; give --estimator risk with it")
         return
+    if args.alphas is not None and args.alpha is not None:
+        raise UsageError("--alpha and --alphas: expected one of them")
+    if args.cv is not None and args.alphas is None:
+        raise UsageError("--cv chooses among --alphas; found none")
+    if args.joint_kernel and args.hierarchy is None:
+        raise UsageError("--joint-kernel is for hierarchies; give --hierarchy FILE with it")
     for name, given in (
         ("--surrogate", args.surrogate != "margin"),
         ("--solver", args.solver != "bcfw"),
@@ -68,17 +82,43 @@ def settle_labels(structure: Any, y: Any, args: argparse.Namespace) -> None:
         structure.labels = "closed"
 
 
+def make_feature_map(args: argparse.Namespace) -> Any:
+    """scikit-learn's features for the kernel that the options name; None for the kernel itself."""
+    if args.feature_map is None:
+        return None
+    from sklearn.kernel_approximation import Nystroem, RBFSampler
+
+    name, _, number = args.feature_map.partition(":")
+    if name not in ("nystroem", "rff") or not number.isdecimal() or int(number) < 1:
+        raise UsageError(
+            f"--feature-map {args.feature_map!r}: expected nystroem:N or rff:N, such as "
+            "nystroem:300"
+        )
+    params = kernel_params(args.kernel_param) or {}
+    common = {"n_components": int(number), "random_state": args.random_state}
+    if name == "rff":
+        if (args.kernel or "rbf") != "rbf" or set(params) - {"gamma"}:
+            raise UsageError("--feature-map rff: is for kernel rbf, with gamma alone")
+        return RBFSampler(**params, **common)
+    return Nystroem(args.kernel or "rbf", kernel_params=params or None, **common)
+
+
 def make_model(args: argparse.Namespace, structure: Any) -> Any:
     """The estimator, not fitted."""
     from structsolve import ConditionalRiskMinimizer, HierarchicalSVM, StructuredSVM
 
     if args.estimator == "risk":
+        feature_map = make_feature_map(args)
         return ConditionalRiskMinimizer(
             structure,
             loss=args.loss or "hamming",
             alpha=1e-2 if args.alpha is None else args.alpha,
-            kernel=args.kernel or "rbf",
-            kernel_params=kernel_params(args.kernel_param),
+            alphas=args.alphas,
+            cv=args.cv,
+            kernel=(args.kernel or "rbf") if feature_map is None else None,
+            kernel_params=kernel_params(args.kernel_param) if feature_map is None else None,
+            feature_map=feature_map,
+            joint_kernel=structure.hierarchy if args.joint_kernel else None,
             fit_intercept=not args.no_intercept,
             n_jobs=args.n_jobs,
         )

@@ -5,6 +5,7 @@ import re
 import networkx as nx
 import numpy as np
 import pytest
+from sklearn.kernel_approximation import Nystroem, RBFSampler
 from test_cli import fails, works
 
 import structsolve
@@ -118,6 +119,32 @@ def test_svmlight_labels_are_names_of_nodes(capsys, data):
         capsys, "fit", folder / "wrong.svm", "--model", folder / "m", *given, "--labels", "closed"
     )
     assert "expected integers, names of nodes" in line
+
+
+@pytest.mark.parametrize("hierarchy", [False, True])
+def test_label_sets_of_a_model_saved_from_python(capsys, data, hierarchy):
+    folder, X, _ = data
+    Y = (np.column_stack([X, -X]) > 0.5).astype(int)
+    structure = "multilabel"
+    if hierarchy:
+        structure = DagStructure(nx.DiGraph([(0, 1), (0, 2), (3, 4), (3, 5)]), "closed", close=True)
+    model = StructuredSVM(structure, alpha=0.05).fit(X, Y)
+    model.save(folder / "own.structsolve")
+    names = model.classes_
+    rows = [
+        ",".join(str(names[j]) for j in np.flatnonzero(y))
+        + "".join(f" {j + 1}:{v!r}" for j, v in enumerate(x.tolist()))
+        for x, y in zip(X, Y)
+    ]
+    (folder / "own.svm").write_text("\n".join(rows) + "\n")
+    out = works(capsys, "predict", folder / "own.structsolve", folder / "own.svm").splitlines()
+    found = model.predict(X)
+    assert out == [",".join(str(n) for n, on in zip(names, row) if on) for row in found]
+    report = json.loads(
+        works(capsys, "score", folder / "own.structsolve", folder / "own.svm", "--json")
+    )
+    truth = model.space_.pack(X, Y).labels.reshape(Y.shape)
+    assert report["accuracy"] == pytest.approx((truth == found).mean())
 
 
 def test_validation_and_history(capsys, data):
@@ -321,8 +348,68 @@ def test_conditional_risk_of_classes_and_hierarchies(capsys, data):
 
 
 @pytest.mark.parametrize(
+    "options, params",
+    [
+        (["--alphas", "0.001", "0.1", "10"], {"alphas": [0.001, 0.1, 10.0]}),
+        (["--alphas", "0.001", "10", "--cv", "4"], {"alphas": [0.001, 10.0], "cv": 4}),
+        (
+            ["--feature-map", "nystroem:7", "--kernel", "poly", "--kernel-param", "degree=2"],
+            {"kernel": None, "feature_map": Nystroem("poly", degree=2, n_components=7)},
+        ),
+        (
+            ["--feature-map", "rff:9", "--kernel-param", "gamma=0.3"],
+            {"kernel": None, "feature_map": RBFSampler(gamma=0.3, n_components=9)},
+        ),
+        (["--joint-kernel"], {"joint_kernel": True}),
+    ],
+)
+def test_settings_of_conditional_risk(capsys, data, options, params):
+    folder, X, y = data
+    hierarchy = read_hierarchy(folder / "animals.txt")
+    Y = np.array([[node == leaf or leaf in hierarchy[node] for node in hierarchy] for leaf in y])
+    Y = Y.astype(int)
+    write_npz(folder / "sets.npz", X, Y)
+    given = ("--hierarchy", folder / "animals.txt", "--estimator", "risk", *options)
+    lines, _, _ = run(capsys, folder, "sets.npz", *given)
+    params = dict(params)
+    if "feature_map" in params:
+        params["feature_map"].set_params(random_state=0)
+    if "joint_kernel" in params:
+        params["joint_kernel"] = hierarchy
+    own = ConditionalRiskMinimizer(DagStructure(hierarchy, "closed"), **params).fit(X, Y)
+    names = list(hierarchy)
+    found = own.predict(X)
+    assert lines == [",".join(n for n, on in zip(names, row) if on) for row in found]
+
+
+def test_the_chosen_alpha_is_told(capsys, data):
+    folder, X, y = data
+    out = works(
+        capsys, "fit", folder / "leaves.npz", "--model", folder / "m", "--estimator", "risk",
+        "--alphas", "0.001", "0.1", "10",
+    )  # fmt: skip
+    own = ConditionalRiskMinimizer(alphas=[0.001, 0.1, 10.0]).fit(X, y)
+    told = f"alpha {own.alpha_:g}, held-out loss {own.cv_losses_.min():.4g}"
+    assert f"conditional risk: {told}" in out
+
+
+@pytest.mark.parametrize(
     "options, message",
     [
+        (["--alphas", "1"], "--alphas is for conditional risk; give --estimator risk"),
+        (["--joint-kernel"], "--joint-kernel is for conditional risk"),
+        (["--feature-map", "rff:3"], "--feature-map is for conditional risk"),
+        (["--estimator", "risk", "--joint-kernel"], "--joint-kernel is for hierarchies; give"),
+        (["--estimator", "risk", "--cv", "3"], "--cv chooses among --alphas; found none"),
+        (["--estimator", "risk", "--alpha", "1", "--alphas", "1"], "expected one of them"),
+        (["--estimator", "risk", "--alphas", "0"], "alphas"),
+        (["--estimator", "risk", "--feature-map", "rff"], "expected nystroem:N or rff:N"),
+        (["--estimator", "risk", "--feature-map", "pca:3"], "expected nystroem:N or rff:N"),
+        (["--estimator", "risk", "--feature-map", "rff:0"], "expected nystroem:N or rff:N"),
+        (
+            ["--estimator", "risk", "--feature-map", "rff:3", "--kernel", "poly"],
+            "is for kernel rbf, with gamma alone",
+        ),
         (["--labels", "closed"], "--labels is for hierarchies; give --hierarchy FILE"),
         (["--close"], "--close is for hierarchies"),
         (["--normalization", "rho:2"], "--normalization is for hierarchies"),

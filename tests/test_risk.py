@@ -300,6 +300,10 @@ def test_joint_kernel_of_a_hierarchy():
         ConditionalRiskMinimizer(structure, joint_kernel=bad).fit(X, Y)
     with pytest.raises(ValueError, match="no node 2"):
         ConditionalRiskMinimizer(structure, joint_kernel=nx.path_graph(2)).fit(X, Y)
+    with pytest.raises(ValueError, match="found str, expected a matrix of numbers or a graph"):
+        ConditionalRiskMinimizer(structure, joint_kernel="graph").fit(X, Y)
+    of_dict = hierarchy_kernel({0: [1, 2]}, [2, 0, 1])
+    assert (of_dict == hierarchy_kernel(graph, [2, 0, 1])).all()
 
 
 @pytest.mark.parametrize("structure, loss", CASES, ids=str)

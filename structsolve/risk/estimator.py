@@ -53,7 +53,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
     feature_map : transformer, optional
         With ``kernel=None``: what scikit-learn makes features with, such as
         :class:`sklearn.kernel_approximation.Nystroem` or ``RBFSampler``. It is cloned, then fitted.
-    joint_kernel : ndarray of shape (q, q) or networkx graph, optional
+    joint_kernel : ndarray of shape (q, q), networkx graph or dict of children by node, optional
         Kernel over the q parts of a label, so that parts learn from each other (an additive model,
         section 5 of the paper); of a graph over the labels, see
         :func:`structsolve.risk.hierarchy_kernel`. Needs a kernel; ``alphas`` then needs ``cv``.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ def hierarchy_kernel(graph: Any, nodes: Any = None, kind: str = "normalized") ->
 
     Parameters
     ----------
-    graph : networkx graph
+    graph : networkx graph, or dict of children by node
         Directions are left aside.
     nodes : sequence, optional
         Order of rows; that of the graph by default.
@@ -38,6 +39,8 @@ def hierarchy_kernel(graph: Any, nodes: Any = None, kind: str = "normalized") ->
     """
     import networkx as nx
 
+    if isinstance(graph, Mapping):
+        graph = nx.DiGraph(graph)
     names = list(graph) if nodes is None else list(nodes)
     missing = [v for v in names if v not in graph]
     if missing:
@@ -55,9 +58,15 @@ def hierarchy_kernel(graph: Any, nodes: Any = None, kind: str = "normalized") ->
 
 def check_joint(kernel: Any, names: np.ndarray, size: int) -> np.ndarray:
     """Return a kernel over the parts of a node, given as a matrix or as a graph of labels."""
-    if hasattr(kernel, "adj"):
+    if hasattr(kernel, "adj") or isinstance(kernel, Mapping):
         kernel = hierarchy_kernel(kernel, np.asarray(names).tolist())
-    B = np.asarray(kernel, dtype=np.float64)
+    try:
+        B = np.asarray(kernel, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"joint_kernel: found {type(kernel).__name__}, expected a matrix of numbers or a graph "
+            "over the labels"
+        ) from error
     if B.shape != (size, size):
         raise ValueError(
             f"joint_kernel has the shape {B.shape}, expected ({size}, {size}): one row per part"
