@@ -1,11 +1,14 @@
 """Flows: the native oracle against linear programs and enumeration, continuous losses, refusals."""
 
+import warnings
+
 import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from sklearn.exceptions import ConvergenceWarning
 
 import structsolve
 from structsolve import ConditionalRiskMinimizer, StructuredSVM, faces, registry
@@ -136,8 +139,8 @@ def test_trains_and_saves(tmp_path):
         assert np.allclose(again.predict(X), one.predict(X))
 
 
-def random_flows(rng, network, n):
-    """Random mixtures of random vertices."""
+def random_flows(rng, network, n, tied=False):
+    """Random mixtures of random vertices; tied: means of two, in which many flows are the same."""
     bounds = np.column_stack([np.zeros(network.m), network.upper])
     N = network.incidence()
     vertices = np.array(
@@ -146,6 +149,9 @@ def random_flows(rng, network, n):
             for c in rng.normal(size=(4, network.m))
         ]
     )
+    if tied:
+        pairs = rng.integers(0, 4, (n, 2))
+        return network.check_flows(np.round(vertices[pairs].sum(axis=1)) / 2, n)
     return network.check_flows(rng.dirichlet(np.full(4, 0.5), n) @ vertices, n)
 
 
@@ -202,21 +208,73 @@ def test_absolute_loss_with_negative_weights():
     assert missed <= 20  # local minima; the bound says which
 
 
+def one_sided(y, flows, weights):
+    """Derivatives of the weighted absolute loss by more and by less of each arc's flow."""
+    side = np.sign(y - flows)
+    ties = weights @ (side == 0)
+    return weights @ side + ties, ties - weights @ side
+
+
+def least_cycle(network, y, up, down):
+    """The least derivative along a simple cycle of the residual network."""
+    ways = {v: [] for v in range(network.n)}
+    for a, (u, v) in enumerate(network.ends.tolist()):
+        if y[a] < network.upper[a]:
+            ways[u].append((v, a, up[a]))
+        if y[a] > 0:
+            ways[v].append((u, a, down[a]))
+
+    def go(start, v, passed, arcs, total):
+        least = 0.0
+        for z, a, slope in ways[v]:
+            if z == start and a not in arcs:
+                least = min(least, total + slope)
+            elif z > start and z not in passed:
+                least = min(least, go(start, z, passed | {z}, arcs | {a}, total + slope))
+        return least
+
+    return min(go(v, v, {v}, set(), 0.0) for v in range(network.n))
+
+
 def test_absolute_loss_is_locally_optimal():
     rng = np.random.default_rng(5)
-    for number in range(12):
-        network = Network.of_graph(random_network(rng, whole=bool(number % 2)))
-        flows = random_flows(rng, network, 6)
-        weights = rng.normal(size=(1, 6))
+    for number in range(100):
+        tied = bool(number % 2)
+        network = Network.of_graph(random_network(rng, whole=tied or number % 4 == 0))
+        flows = random_flows(rng, network, int(rng.integers(1, 7)), tied)
+        weights = rng.normal(size=(1, len(flows)))
+        if tied:
+            weights = np.round(2 * weights)
         targets = FlowTargets(network, flows, "absolute")
         found, values = targets.decode(weights, 1)
-        others = random_flows(rng, network, 20)
-        for other in np.vstack([others, flows]):
-            for step in (1e-4, 1e-6):
-                near = found[0] + step * (other - found[0])
-                assert targets.weighted(weights, near[None])[0] >= values[0] - 1e-10
+        up, down = one_sided(found[0], flows, weights[0])
+        assert least_cycle(network, found[0], up, down) >= -1e-9
+        for other in np.vstack([random_flows(rng, network, 5), flows]):
             reached = targets.weighted(weights, other[None])[0]
             assert reached >= values[0] - targets.excess_[0] - 1e-8
+
+
+def test_kinks_close_together():
+    """Flows of nearly 0 on many arcs: each cycle alone would go to the next kink, for ever."""
+    graph = nx.DiGraph(["sa", "sb", "sc", "ab", "ad", "bd", "be", "cb", "ce", "dt", "ed", "et"])
+    graph.nodes["s"]["demand"], graph.nodes["t"]["demand"] = -1.0, 1.0
+    ways = [
+        [arc in zip(path, path[1:]) for arc in graph.edges]
+        for path in nx.all_simple_paths(graph, "s", "t")
+    ]
+    rng = np.random.default_rng(12)
+    scores = rng.normal(scale=8, size=(300, len(ways)))
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    flows = shares / shares.sum(axis=1, keepdims=True) @ np.array(ways, dtype=float)
+    network = Network.of_graph(graph)
+    targets = FlowTargets(network, flows, "absolute")
+    weights = rng.normal(size=(60, 300)) + 0.1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        found, _ = targets.decode(weights, 1)
+    assert np.abs(network.incidence() @ found.T - network.demand[:, None]).max() < 1e-12
+    for y, weight in zip(found, weights):
+        assert least_cycle(network, y, *one_sided(y, flows, weight)) >= -1e-6
 
 
 def test_squared_loss_against_cvxpy():

@@ -4,7 +4,8 @@ The cost of arc a is given by its kinks ``x_0 < x_1 < ...`` and the slopes betwe
 from a flow to another is a sum of cycles of the residual network, whose one-sided derivatives add
 up: where no cycle has a negative derivative the flow is a local minimum, and the global one where
 all costs are convex.  Each step takes one such cycle and goes along it to the first point where
-the cost no longer falls.
+the cost no longer falls.  Where kinks lie close together a few cycles may come back again and
+again, each as far as the next kink: every twelve cycles the sum of their moves is a direction too.
 
 At a kink where slopes fall, up and down an arc at once would be such a cycle, and move nothing.
 There both ways have the slope of the one above, and when nothing is left to gain that of the one
@@ -16,9 +17,13 @@ import numpy as np
 
 cimport cython
 from libc.math cimport INFINITY, fabs
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from structsolve.parallel import over_examples
+
+
+cdef enum:
+    TOGETHER = 12       # cycles, a multiple of the shortest periods
 
 
 cdef struct Costs:
@@ -143,12 +148,12 @@ cdef Py_ssize_t _cycle(const Costs* c, const State* s, double least, bint below,
     return 0
 
 
-cdef void _follow(const Costs* c, State* s, const int* cycle, Py_ssize_t length,
-                  double least) noexcept nogil:
-    # Along the cycle as long as the cost falls.
+cdef double _follow(const Costs* c, State* s, const int* cycle, Py_ssize_t length,
+                    double least) noexcept nogil:
+    # Along the cycle as long as the cost falls; returns how far.
     cdef Py_ssize_t j, a
     cdef long long k
-    cdef double step, room, slope
+    cdef double step, room, slope, moved = 0
     while True:
         step, slope = INFINITY, 0
         for j in range(length):
@@ -163,7 +168,8 @@ cdef void _follow(const Costs* c, State* s, const int* cycle, Py_ssize_t length,
                 room = c.kinks[k + 1] - s.y[a] if k < c.first[a + 1] - 1 else 0
             step = min(step, room)
         if not slope < -least:
-            return
+            return moved
+        moved += step
         for j in range(length):
             a = cycle[j] >> 1
             if cycle[j] & 1:
@@ -182,17 +188,66 @@ cdef void _follow(const Costs* c, State* s, const int* cycle, Py_ssize_t length,
                     s.place[a] = 2 * k + 1
 
 
+cdef inline double _room(const Costs* c, const State* s, Py_ssize_t a, double speed) noexcept nogil:
+    # How long the flow can change at this speed until the next kink.
+    cdef long long k
+    if speed > 0:
+        k = s.place[a] >> 1
+        return (c.kinks[k + 1] - s.y[a]) / speed if k < c.first[a + 1] - 1 else 0
+    k = (s.place[a] - 1) >> 1
+    return (c.kinks[k] - s.y[a]) / speed if s.place[a] > 2 * c.first[a] else 0
+
+
+cdef void _drift(const Costs* c, State* s, double* speed, double least) noexcept nogil:
+    # Along a circulation as long as the cost falls.
+    cdef Py_ssize_t a
+    cdef long long k
+    cdef double size = 0, slope, step
+    for a in range(c.m):
+        size = max(size, fabs(speed[a]))
+    if size == 0:
+        return
+    for a in range(c.m):
+        # Up and down by as much, to rounding, is no change.
+        speed[a] = speed[a] / size if fabs(speed[a]) > 1e-12 * size else 0
+    while True:
+        step, slope = INFINITY, 0
+        for a in range(c.m):
+            if speed[a] != 0:
+                slope += speed[a] * (_right(c, s, a) if speed[a] > 0 else _left(c, s, a))
+                step = min(step, _room(c, s, a, speed[a]))
+        if not slope < -least:
+            return
+        for a in range(c.m):
+            if speed[a] == 0:
+                continue
+            k = s.place[a] >> 1 if speed[a] > 0 else (s.place[a] - 1) >> 1
+            if _room(c, s, a, speed[a]) <= step * (1 + 1e-14):
+                k += speed[a] > 0
+                s.y[a], s.place[a] = c.kinks[k], 2 * k
+            else:
+                s.y[a] += speed[a] * step
+                s.place[a] = 2 * k + 1
+
+
 cdef Py_ssize_t _descend(const Costs* c, State* s, double least, Py_ssize_t most, double* dist,
-                         int* via, int* seen, int* cycle) noexcept nogil:
+                         double* moves, int* via, int* seen, int* cycle) noexcept nogil:
     # Returns the number of cycles, -1 where `most` were not enough.
-    cdef Py_ssize_t steps, length
+    cdef Py_ssize_t steps, length, j
+    cdef double moved
     for steps in range(most):
+        if steps % TOGETHER == 0:
+            if steps:
+                _drift(c, s, moves, least)
+            memset(moves, 0, c.m * sizeof(double))
         length = _cycle(c, s, least, False, dist, via, seen, cycle)
         if length == 0:
             length = _cycle(c, s, least, True, dist, via, seen, cycle)
         if length == 0:
             return steps
-        _follow(c, s, cycle, length, least)
+        moved = _follow(c, s, cycle, length, least)
+        for j in range(length):
+            moves[cycle[j] >> 1] += -moved if cycle[j] & 1 else moved
     return -1
 
 
@@ -261,10 +316,12 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first, const d
                          f"({t_rows}, {m})")
     if place.shape[0] != n_items or n_items != m * n or first[m] != total:
         raise ValueError(f"found {n_items} places, expected {m * n}")
-    for what, values, limit in (("place", place, total), ("item", item, n), ("ends", end_view, n_nodes)):
+    for what, values, limit in (("place", place, total), ("item", item, n),
+                                ("ends", end_view, n_nodes)):
         found = np.asarray(values)
         if found.size and (found.min() < 0 or found.max() >= limit):
-            raise ValueError(f"{what}: found {found.min()} to {found.max()}, expected 0 to {limit - 1}")
+            raise ValueError(f"{what}: found {found.min()} to {found.max()}, expected 0 to "
+                             f"{limit - 1}")
     if (np.diff(np.asarray(first)) < 1).any() or first[0] != 0:
         raise ValueError("first: expected rising numbers from 0, a kink at least per arc")
     flows, excess = np.array(starts), np.zeros(t_rows)
@@ -274,7 +331,7 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first, const d
     cdef long long[::1] cycle_view = cycles
 
     def scratch():
-        return (np.zeros(4 * total + 3 * m + n_nodes + 8), np.zeros(total + m + 8, np.longlong),
+        return (np.zeros(4 * total + 4 * m + n_nodes + 8), np.zeros(total + m + 8, np.longlong),
                 np.zeros(2 * n_nodes + 2 * m + n_nodes + 8, np.int32))
 
     def piece(Py_ssize_t begin, Py_ssize_t end, memory):
@@ -288,7 +345,8 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first, const d
         cdef double* value = hull + total
         cdef double* width = value + total
         cdef double* best = width + total
-        cdef double* dist = best + 2 * m
+        cdef double* moves = best + 2 * m
+        cdef double* dist = moves + m
         cdef int* via = &ints[0]
         cdef int* seen = via + n_nodes
         cdef int* cycle = seen + n_nodes
@@ -321,7 +379,7 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first, const d
                 memcpy(best, state.y, m * sizeof(double))
                 # The least of the convex costs is a bound.
                 _locate(&convex, &state)
-                used = _descend(&convex, &state, least, most, dist, via, seen, cycle)
+                used = _descend(&convex, &state, least, most, dist, moves, via, seen, cycle)
                 bound = _cost(&convex, &state) if used >= 0 else -INFINITY
                 lowest = INFINITY
                 for side in range(2):
@@ -329,7 +387,7 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first, const d
                         memcpy(best + m, state.y, m * sizeof(double))
                         memcpy(state.y, best, m * sizeof(double))
                     _locate(&costs, &state)
-                    spent = _descend(&costs, &state, least, most, dist, via, seen, cycle)
+                    spent = _descend(&costs, &state, least, most, dist, moves, via, seen, cycle)
                     used = -1 if used < 0 or spent < 0 else used + spent
                     cost = _cost(&costs, &state)
                     if side == 1 and lowest <= cost:
