@@ -1,29 +1,26 @@
 """Flows of least separable piecewise-linear cost, convex or not: descent along residual cycles.
 
 The cost of arc a is given by its kinks ``x_0 < x_1 < ...`` and the slopes between them.  Any move
-from a flow to another is a sum of cycles of the residual network, whose one-sided derivatives add
-up: where no cycle has a negative derivative the flow is a local minimum, and the global one where
-all costs are convex.  Each step takes one such cycle and goes along it to the first point where
-the cost no longer falls.  Where kinks lie close together a few cycles may come back again and
-again, each as far as the next kink: every twelve cycles the sum of their moves is a direction too.
+from a flow to another is a sum of cycles of the residual network, and what they cost adds up.
+Where no cycle has a negative derivative the flow is a local minimum, and the global one where all
+costs are convex: descent takes one such cycle and goes along it as long as the cost falls.
 
-At a kink where slopes fall, up and down an arc at once would be such a cycle, and move nothing.
-There both ways have the slope of the one above, and when nothing is left to gain that of the one
-below: a cycle that takes some such arcs up and others down may be missed.  Descent hardly ever
-ends at such kinks.
+Where kinks lie close together that would be a walk from kink to kink.  So steps of fixed lengths
+come first, as in the scaling algorithms for convex flows: while there is a cycle along which a
+step of delta lowers the cost, that step is taken; then delta shrinks.
+
+Where costs are concave, up and down an arc at once would be such a cycle, and move nothing.  There
+both ways have the cost of the one above, and when nothing is left to gain that of the one below: a
+cycle that takes some such arcs up and others down may be missed.  Descent hardly ever ends there.
 """
 
 import numpy as np
 
 cimport cython
 from libc.math cimport INFINITY, fabs
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from structsolve.parallel import over_examples
-
-
-cdef enum:
-    TOGETHER = 12       # cycles, a multiple of the shortest periods
 
 
 cdef struct Costs:
@@ -32,6 +29,21 @@ cdef struct Costs:
     const long long* first      # (m + 1,) where the kinks of each arc start
     const double* kinks
     double* slopes              # slopes[k]: between kinks k and k + 1; the last of an arc: unused
+    double* levels              # costs at the kinks, above what the lowest one of the arc costs
+
+
+cdef double FINEST = 1e-9       # steps of fixed length, as a share of the widest arc
+cdef int IDLE = 64              # cycles that gain no more than rounding before descent ends
+
+
+# What the search for a cycle needs.
+cdef struct Room:
+    double* up                  # (m,) costs of more flow
+    double* down                # (m,)
+    double* dist                # (n,)
+    int* via
+    int* seen
+    int* cycle                  # (n,) what it finds
 
 
 cdef struct State:
@@ -70,40 +82,48 @@ cdef void _locate(const Costs* c, State* s) noexcept nogil:
         s.place[a] = 2 * low + (s.y[a] > c.kinks[low])
 
 
+cdef inline double _cost_at(const Costs* c, Py_ssize_t a, double x) noexcept nogil:
+    cdef long long low = c.first[a], high = c.first[a + 1] - 1, middle
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if c.kinks[middle] <= x:
+            low = middle
+        else:
+            high = middle
+    return c.levels[low] + c.slopes[low] * (x - c.kinks[low])
+
+
 cdef double _cost(const Costs* c, const State* s) noexcept nogil:
-    # Above what the lowest kinks cost.
     cdef Py_ssize_t a
-    cdef long long k
     cdef double total = 0
     for a in range(c.m):
-        for k in range(c.first[a], c.first[a + 1] - 1):
-            if c.kinks[k + 1] >= s.y[a]:
-                total += c.slopes[k] * (s.y[a] - c.kinks[k])
-                break
-            total += c.slopes[k] * (c.kinks[k + 1] - c.kinks[k])
+        total += _cost_at(c, a, s.y[a])
     return total
 
 
-cdef inline double _along(const Costs* c, const State* s, Py_ssize_t a, bint below) noexcept nogil:
-    # What more flow costs, as _cycle() sees it.
-    cdef double right = _right(c, s, a), left = _left(c, s, a)
-    return left if below and left > right else right
+cdef bint _seen(double* up, double* down, Py_ssize_t m, bint below) noexcept nogil:
+    # Costs of more and of less flow, as _cycle() sees them; is there an arc where both are below 0?
+    cdef Py_ssize_t a
+    cdef bint bent = False
+    for a in range(m):
+        if up[a] + down[a] < 0:
+            bent = True
+            if below:
+                up[a] = -down[a]
+            else:
+                down[a] = -up[a]
+    return bent
 
 
-cdef inline double _against(const Costs* c, const State* s, Py_ssize_t a,
-                            bint below) noexcept nogil:
-    # What less flow costs.
-    cdef double right = _right(c, s, a), left = _left(c, s, a)
-    return -right if not below and left > right else -left
-
-
-cdef Py_ssize_t _cycle(const Costs* c, const State* s, double least, bint below, double* dist,
-                       int* via, int* seen, int* cycle) noexcept nogil:
-    # A residual cycle (2 a: along arc a, 2 a + 1: against it) whose derivative is below -least;
-    # returns its length, or 0.  Bellman and Ford from everywhere at once.
+cdef Py_ssize_t _cycle(const Costs* c, const Room* r, double least) noexcept nogil:
+    # A residual cycle (2 a: along arc a, 2 a + 1: against it) that costs less than -least; returns
+    # its length, or 0.  Bellman and Ford from everywhere at once.
     cdef Py_ssize_t a, v, round_, length, u, z
-    cdef double step, total, gain = least / (4 * c.n)
-    cdef int stamp, r
+    cdef double total, gain = least / (4 * c.n)
+    cdef double* dist = r.dist
+    cdef int* via = r.via
+    cdef int* seen = r.seen
+    cdef int stamp, way
     cdef bint moved
     for v in range(c.n):
         dist[v], via[v] = 0, -1
@@ -111,13 +131,11 @@ cdef Py_ssize_t _cycle(const Costs* c, const State* s, double least, bint below,
         moved = False
         for a in range(c.m):
             u, z = c.ends[2 * a], c.ends[2 * a + 1]
-            step = _along(c, s, a, below)
-            if dist[u] + step < dist[z] - gain:
-                dist[z], via[z] = dist[u] + step, <int>(2 * a)
+            if dist[u] + r.up[a] < dist[z] - gain:
+                dist[z], via[z] = dist[u] + r.up[a], <int>(2 * a)
                 moved = True
-            step = _against(c, s, a, below)
-            if dist[z] + step < dist[u] - gain:
-                dist[u], via[u] = dist[z] + step, <int>(2 * a + 1)
+            if dist[z] + r.down[a] < dist[u] - gain:
+                dist[u], via[u] = dist[z] + r.down[a], <int>(2 * a + 1)
                 moved = True
         if not moved:
             return 0
@@ -128,19 +146,18 @@ cdef Py_ssize_t _cycle(const Costs* c, const State* s, double least, bint below,
             z, stamp = v, <int>v
             while z >= 0 and seen[z] < 0 and via[z] >= 0:
                 seen[z] = stamp
-                r = via[z]
-                z = c.ends[2 * (r >> 1) + (r & 1)]
+                way = via[z]
+                z = c.ends[2 * (way >> 1) + (way & 1)]
             if seen[z] != stamp or via[z] < 0:
                 seen[z] = stamp if seen[z] < 0 else seen[z]
                 continue
             length, total, u = 0, 0, z
             while True:
-                r = via[u]
-                cycle[length] = r
+                way = via[u]
+                r.cycle[length] = way
                 length += 1
-                total += (_against(c, s, r >> 1, below) if r & 1
-                          else _along(c, s, r >> 1, below))
-                u = c.ends[2 * (r >> 1) + (r & 1)]
+                total += r.down[way >> 1] if way & 1 else r.up[way >> 1]
+                u = c.ends[2 * (way >> 1) + (way & 1)]
                 if u == z:
                     break
             if total < -least:
@@ -150,10 +167,10 @@ cdef Py_ssize_t _cycle(const Costs* c, const State* s, double least, bint below,
 
 cdef double _follow(const Costs* c, State* s, const int* cycle, Py_ssize_t length,
                     double least) noexcept nogil:
-    # Along the cycle as long as the cost falls; returns how far.
+    # Along the cycle as long as the cost falls; returns by how much.
     cdef Py_ssize_t j, a
     cdef long long k
-    cdef double step, room, slope, moved = 0
+    cdef double step, room, slope, gain = 0
     while True:
         step, slope = INFINITY, 0
         for j in range(length):
@@ -168,8 +185,8 @@ cdef double _follow(const Costs* c, State* s, const int* cycle, Py_ssize_t lengt
                 room = c.kinks[k + 1] - s.y[a] if k < c.first[a + 1] - 1 else 0
             step = min(step, room)
         if not slope < -least:
-            return moved
-        moved += step
+            return gain
+        gain -= slope * step
         for j in range(length):
             a = cycle[j] >> 1
             if cycle[j] & 1:
@@ -188,66 +205,68 @@ cdef double _follow(const Costs* c, State* s, const int* cycle, Py_ssize_t lengt
                     s.place[a] = 2 * k + 1
 
 
-cdef inline double _room(const Costs* c, const State* s, Py_ssize_t a, double speed) noexcept nogil:
-    # How long the flow can change at this speed until the next kink.
-    cdef long long k
-    if speed > 0:
-        k = s.place[a] >> 1
-        return (c.kinks[k + 1] - s.y[a]) / speed if k < c.first[a + 1] - 1 else 0
-    k = (s.place[a] - 1) >> 1
-    return (c.kinks[k] - s.y[a]) / speed if s.place[a] > 2 * c.first[a] else 0
-
-
-cdef void _drift(const Costs* c, State* s, double* speed, double least) noexcept nogil:
-    # Along a circulation as long as the cost falls.
-    cdef Py_ssize_t a
-    cdef long long k
-    cdef double size = 0, slope, step
-    for a in range(c.m):
-        size = max(size, fabs(speed[a]))
-    if size == 0:
-        return
-    for a in range(c.m):
-        # Up and down by as much, to rounding, is no change.
-        speed[a] = speed[a] / size if fabs(speed[a]) > 1e-12 * size else 0
-    while True:
-        step, slope = INFINITY, 0
-        for a in range(c.m):
-            if speed[a] != 0:
-                slope += speed[a] * (_right(c, s, a) if speed[a] > 0 else _left(c, s, a))
-                step = min(step, _room(c, s, a, speed[a]))
-        if not slope < -least:
-            return
-        for a in range(c.m):
-            if speed[a] == 0:
-                continue
-            k = s.place[a] >> 1 if speed[a] > 0 else (s.place[a] - 1) >> 1
-            if _room(c, s, a, speed[a]) <= step * (1 + 1e-14):
-                k += speed[a] > 0
-                s.y[a], s.place[a] = c.kinks[k], 2 * k
-            else:
-                s.y[a] += speed[a] * step
-                s.place[a] = 2 * k + 1
-
-
-cdef Py_ssize_t _descend(const Costs* c, State* s, double least, Py_ssize_t most, double* dist,
-                         double* moves, int* via, int* seen, int* cycle) noexcept nogil:
-    # Returns the number of cycles, -1 where `most` were not enough.
-    cdef Py_ssize_t steps, length, j
-    cdef double moved
-    for steps in range(most):
-        if steps % TOGETHER == 0:
-            if steps:
-                _drift(c, s, moves, least)
-            memset(moves, 0, c.m * sizeof(double))
-        length = _cycle(c, s, least, False, dist, via, seen, cycle)
+cdef Py_ssize_t _steps(const Costs* c, State* s, const Room* r, double delta, double least,
+                       Py_ssize_t most) noexcept nogil:
+    # Cycles along which a step of delta lowers the cost; returns how many were taken.
+    cdef Py_ssize_t a, j, taken, length = 0
+    cdef int side
+    cdef double here
+    for taken in range(most):
+        for side in range(2):
+            for a in range(c.m):
+                here = _cost_at(c, a, s.y[a])
+                r.up[a] = r.down[a] = INFINITY
+                if s.y[a] + delta <= c.kinks[c.first[a + 1] - 1]:
+                    r.up[a] = (_cost_at(c, a, s.y[a] + delta) - here) / delta
+                if s.y[a] - delta >= c.kinks[c.first[a]]:
+                    r.down[a] = (_cost_at(c, a, s.y[a] - delta) - here) / delta
+            if not _seen(r.up, r.down, c.m, side) and side:
+                break
+            length = _cycle(c, r, least)
+            if length:
+                break
         if length == 0:
-            length = _cycle(c, s, least, True, dist, via, seen, cycle)
-        if length == 0:
-            return steps
-        moved = _follow(c, s, cycle, length, least)
+            return taken
         for j in range(length):
-            moves[cycle[j] >> 1] += -moved if cycle[j] & 1 else moved
+            a = r.cycle[j] >> 1
+            s.y[a] += -delta if r.cycle[j] & 1 else delta
+    return most
+
+
+cdef Py_ssize_t _descend(Costs* c, State* s, const Room* r, double least,
+                         Py_ssize_t most) noexcept nogil:
+    # Returns the number of cycles, -1 where `most` were not enough.
+    cdef Py_ssize_t a, taken = 0, length = 0
+    cdef int side, idle = 0
+    cdef long long k
+    cdef double widest = 0, highest = 0, delta
+    for a in range(c.m):
+        c.levels[c.first[a]] = 0
+        for k in range(c.first[a], c.first[a + 1] - 1):
+            c.levels[k + 1] = c.levels[k] + c.slopes[k] * (c.kinks[k + 1] - c.kinks[k])
+            highest = max(highest, fabs(c.levels[k + 1]))
+        widest = max(widest, c.kinks[c.first[a + 1] - 1] - c.kinks[c.first[a]])
+    delta = widest / 4
+    while delta > FINEST * widest and taken < most:
+        # Rounding of the costs is not to be taken for a gain.
+        taken += _steps(c, s, r, delta, least + 1e-14 * highest / delta, most - taken)
+        delta /= 4
+    _locate(c, s)
+    for taken in range(taken, most):
+        for side in range(2):
+            for a in range(c.m):
+                r.up[a], r.down[a] = _right(c, s, a), -_left(c, s, a)
+            if not _seen(r.up, r.down, c.m, side) and side:
+                break
+            length = _cycle(c, r, least)
+            if length:
+                break
+        if length == 0:
+            return taken
+        # Kinks that rounding has made of one: cycles go on between them, and gain nothing.
+        idle = idle + 1 if _follow(c, s, r.cycle, length, least) < 1e-14 * highest else 0
+        if idle == IDLE:
+            return taken
     return -1
 
 
@@ -331,8 +350,8 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first, const d
     cdef long long[::1] cycle_view = cycles
 
     def scratch():
-        return (np.zeros(4 * total + 4 * m + n_nodes + 8), np.zeros(total + m + 8, np.longlong),
-                np.zeros(2 * n_nodes + 2 * m + n_nodes + 8, np.int32))
+        return (np.zeros(5 * total + 4 * m + n_nodes + 8), np.zeros(total + m + 8, np.longlong),
+                np.zeros(3 * n_nodes + 8, np.int32))
 
     def piece(Py_ssize_t begin, Py_ssize_t end, memory):
         cdef double[::1] numbers = memory[0]
@@ -344,19 +363,23 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first, const d
         cdef double* hull = own + total
         cdef double* value = hull + total
         cdef double* width = value + total
-        cdef double* best = width + total
-        cdef double* moves = best + 2 * m
-        cdef double* dist = moves + m
-        cdef int* via = &ints[0]
-        cdef int* seen = via + n_nodes
-        cdef int* cycle = seen + n_nodes
+        cdef double* levels = width + total
+        cdef double* best = levels + total
+        cdef Room room
         cdef Py_ssize_t t, i, a, side, used, spent
         cdef double slope, sum_, size, least, bound, cost, lowest
         cdef long long k
         costs.n, costs.m, costs.ends, costs.first = n_nodes, m, &end_view[0], &first[0]
         costs.kinks, costs.slopes = &kinks[0], own
         convex = costs
+        costs.levels = convex.levels = levels
         convex.slopes = hull
+        room.up = best + 2 * m
+        room.down = room.up + m
+        room.dist = room.down + m
+        room.via = &ints[0]
+        room.seen = room.via + n_nodes
+        room.cycle = room.seen + n_nodes
         state.place = &places[0]
         with nogil:
             for t in range(begin, end):
@@ -378,16 +401,14 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first, const d
                 _convexify(&costs, hull, value, width, &places[m])
                 memcpy(best, state.y, m * sizeof(double))
                 # The least of the convex costs is a bound.
-                _locate(&convex, &state)
-                used = _descend(&convex, &state, least, most, dist, moves, via, seen, cycle)
+                used = _descend(&convex, &state, &room, least, most)
                 bound = _cost(&convex, &state) if used >= 0 else -INFINITY
                 lowest = INFINITY
                 for side in range(2):
                     if side == 1:
                         memcpy(best + m, state.y, m * sizeof(double))
                         memcpy(state.y, best, m * sizeof(double))
-                    _locate(&costs, &state)
-                    spent = _descend(&costs, &state, least, most, dist, moves, via, seen, cycle)
+                    spent = _descend(&costs, &state, &room, least, most)
                     used = -1 if used < 0 or spent < 0 else used + spent
                     cost = _cost(&costs, &state)
                     if side == 1 and lowest <= cost:
