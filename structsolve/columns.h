@@ -20,7 +20,8 @@ typedef struct {
                  const int *cols, const double *W, ptrdiff_t stride, double *out);
 } ss_column_kernels;
 
-/* A few columns at a time, known to the compiler, keep what a loop over columns would reload. */
+/* A few columns at a time, known to the compiler, keep what a loop over columns would reload.  Where
+ * there are more, scatter takes a row of W at a time, which lies in the cache for all of them. */
 #define SS_IN_FOURS(FUNCTION, ...)                                                                 \
   for (; m >= 4; m -= 4, cols += 4, per_column += 4) FUNCTION(4, __VA_ARGS__);                     \
   if (m == 3) FUNCTION(3, __VA_ARGS__);                                                            \
@@ -46,6 +47,16 @@ typedef struct {
                                   ptrdiff_t m, const int *cols, const double *coefs, double *W,    \
                                   ptrdiff_t stride) {                                              \
     const double *per_column = coefs;                                                              \
+    if (m > 4) {                                                                                   \
+      const T *value = (const T *)values;                                                          \
+      (void)value;                                                                                 \
+      for (ptrdiff_t j = 0; j < n; j++) {                                                          \
+        double *row = W + (ptrdiff_t)(ROW) * stride;                                               \
+        const double x = (double)(VALUE);                                                          \
+        for (ptrdiff_t c = 0; c < m; c++) row[cols[c]] += coefs[c] * x;                            \
+      }                                                                                            \
+      return;                                                                                      \
+    }                                                                                              \
     SS_IN_FOURS(ss_scatter_some_##SUFFIX, n, index, (const T *)values, cols, per_column, W, stride)\
   }                                                                                                \
   /* Two sums a column, in registers: in memory, or in one, every addition waits for the last. */  \

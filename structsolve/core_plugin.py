@@ -95,9 +95,12 @@ def structsolve_surrogates():
 def structsolve_lp_backends():
     from .lp import Cvxpy, Highs
 
+    def highs(tolerance=None, *, integer=False):
+        return Highs(integer=integer, tolerance=tolerance)
+
     return [
-        Named("lp", Highs, "linear programs by HiGHS, warm"),
-        Named("ilp", partial(Highs, integer=True), "integer programs by HiGHS"),
+        Named("lp", highs, "linear programs by HiGHS, warm; lp:TOLERANCE"),
+        Named("ilp", partial(highs, integer=True), "integer programs by HiGHS; ilp:TOLERANCE"),
         Named("cvxpy", Cvxpy, "cvxpy:SOLVER, linear programs by any solver that cvxpy finds"),
     ]
 

@@ -20,7 +20,7 @@ from .kernel_model import KernelModel
 from .parallel import effective_jobs
 from .prediction import PredictionMixin
 from .problem import Problem
-from .solvers.base import Solver, Start
+from .solvers.base import Solver, Start, contradicts
 from .solvers.driver import Outcome, Validation, drive
 
 
@@ -469,7 +469,16 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         self.metadata_: dict[str, Any] = getattr(self, "metadata_", {})
         self._remember_names(X)
         last = outcome.history[-1] if outcome.history else {}
-        if warn and outcome.reason == "max_iter" and last.get("gap") is not None:
+        if contradicts(last):
+            warnings.warn(
+                f"the dual objective is {last['primal'] - last['gap']:g}, above the primal one, "
+                f"{last['primal']:g}: the oracle of structure {space.structure.name!r} does not "
+                "find the best labels, or its loss or parts do not fit it, and the model is not "
+                "what was asked for; structsolve.testing.check_structure tells which",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        elif warn and outcome.reason == "max_iter" and last.get("gap") is not None:
             warnings.warn(
                 f"stopped after max_iter={self.max_iter} passes with a relative gap of "
                 f"{last['gap'] / max(abs(last['primal']), 1e-300):.2g}, tol is {self.tol:g}; raise "

@@ -51,6 +51,65 @@ class Examples:
         """Return the encoded label of example ``i`` (a view)."""
         return self.labels[self.label_offsets[i] : self.label_offsets[i + 1]]
 
+    def check(self, layout: Any, name: str, columns: bool = True) -> None:
+        """Refuse arrays that do not fit each other or the layout: compiled loops trust them.
+
+        Parameters
+        ----------
+        layout : Layout
+        name : str
+            Of the structure, for the message.
+        columns : bool, default=True
+            Node features must have as many columns as the layout says.
+
+        Raises
+        ------
+        ValueError
+            When they do not.
+        """
+
+        def wrong(what: str, found: Any, expected: Any) -> ValueError:
+            return ValueError(
+                f"structure {name!r}: pack() gave {what}: found {found}, expected {expected}"
+            )
+
+        n = len(self.offsets) - 1
+        for what in ("offsets", "label_offsets", "edge_offsets"):
+            starts = getattr(self, what)
+            if starts is None:
+                continue
+            if getattr(starts, "dtype", None) != np.int64 or np.shape(starts) != (n + 1,):
+                found = f"{getattr(starts, 'dtype', type(starts).__name__)} {np.shape(starts)}"
+                raise wrong(what, found, f"int64 ({n + 1},)")
+            if starts[0] != 0 or (np.diff(starts) < 0).any():
+                raise wrong(what, "numbers that fall, or do not begin at 0", "0 and rising numbers")
+        for what, X, starts, block, width in (
+            ("nodes", self.nodes, self.offsets, layout.node, layout.n_features),
+            ("edges", self.edges, self.edge_offsets, layout.edge, layout.n_edge_features),
+        ):
+            if block is None:
+                continue
+            rows = None if starts is None else int(starts[-1])
+            shape = getattr(X, "shape", None)
+            if shape is None or len(shape) != 2 or rows != shape[0]:
+                raise wrong(what, f"the shape {shape}", f"{rows} rows, as offsets end there")
+            if (columns or what == "edges") and shape[1] != width:
+                raise wrong(what, f"{shape[1]} columns", f"{width}, as the layout says")
+        if self.labels is not None:
+            end, dtype = int(self.label_offsets[-1]), getattr(self.labels, "dtype", None)
+            if dtype != np.int32 or np.shape(self.labels) != (end,):
+                found = f"{dtype or type(self.labels).__name__} {np.shape(self.labels)}"
+                raise wrong("labels", found, f"int32 ({end},), as label_offsets end there")
+        weight = self.sample_weight
+        if weight is not None and (
+            np.shape(weight) != (n,)
+            or not np.isfinite(weight).all()
+            or np.min(weight, initial=0) < 0
+        ):
+            raise wrong(
+                "sample_weight", f"the shape {np.shape(weight)}", f"{n} numbers of at least 0"
+            )
+
 
 class Sequences:
     """Sequences of feature rows, stacked: the fast way to hand many sequences over.

@@ -8,7 +8,7 @@ from .packing import refuse_infinite
 
 
 cdef enum:
-    TOGETHER = 8    # parts of one row of features that are taken at once
+    TOGETHER = 16   # parts of one row of features that are taken at once
 
 
 cdef class LinearPotentials:

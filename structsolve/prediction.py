@@ -92,8 +92,12 @@ class PredictionMixin(DistributionMixin):
         examples, potentials, w = self._prepare(X)
         oracle = ask_oracle(self.space_, examples, self.oracle)
         if not oracle.has_kbest:
+            name = self.space_.structure.name
             raise ValueError(
-                f"the oracle of structure {self.space_.structure.name!r} has no k-best power"
+                f"the oracle of structure {name!r} has no k-best power"
+                if self.oracle is None
+                else f"oracle={self.oracle!r} has no k-best power; set_params(oracle=None) asks "
+                f"that of structure {name!r}"
             )
         masks = self.space_.mask(examples, allowed, forbidden)
         labels, scores = decode_kbest(

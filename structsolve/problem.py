@@ -163,6 +163,7 @@ def linear_potentials(
     """Return potentials whose w are weights of features."""
     from .potentials import LinearPotentials
 
+    examples.check(space.layout, space.structure.name)
     budget = 0
     if gram:
         # As much again as the packed features and one dense dual variable of all nodes.
@@ -194,6 +195,7 @@ def kernel_potentials(
             "penalize_intercept=False: a kernel model's intercept is a constant 1 added to the "
             "kernel, penalised with it; use fit_intercept=False or penalize_intercept=True"
         )
+    examples.check(layout, space.structure.name, columns=False)
     X = kernel.rows(examples.nodes, examples.offsets, dense or kernel.precomputed)
     bias = 1.0 if layout.intercept else 0.0
     design = KernelDesign(X, kernel, examples.offsets, layout.node_size, bias)

@@ -165,13 +165,12 @@ class Registry:
         Arguments are positional; numbers are made numbers.
         """
         name, colon, rest = text.partition(":")
-        if not colon or name not in self.names(kind):
-            return self.find(kind, text).factory()
-        arguments = [_number(part.strip()) for part in rest.split(",")]
-        try:
-            return self.find(kind, name).factory(*arguments)
-        except TypeError as error:
-            raise ValueError(f"{kind[:-1]} {text!r}: {error}") from None
+        arguments: list[Any] = []
+        if colon and name in self.names(kind):
+            arguments = [_number(part.strip()) for part in rest.split(",")]
+        else:
+            name = text
+        return create(kind, text, self.find(kind, name).factory, *arguments)
 
     def broken_note(self) -> str:
         """Return a sentence on the plugins that failed to load, empty where none did."""
@@ -307,6 +306,22 @@ def default() -> Registry:
         return _registry
 
 
+def create(kind: str, text: str, factory: Any, /, *arguments: Any, **params: Any) -> Any:
+    """Return what a plugin's factory makes; its errors name what was to be made."""
+    what = f"{kind[:-1].replace('_', ' ')} {text!r}"
+    try:
+        made = factory(*arguments, **params)
+    except ValueError:
+        raise
+    except TypeError as error:
+        raise ValueError(f"{what}: {error}") from error
+    except Exception as error:
+        raise RuntimeError(f"{what}: {type(error).__name__}: {error}") from error
+    if made is None:
+        raise TypeError(f"{what}: its plugin made None, expected an object")
+    return made
+
+
 def get_structure(structure: Any = "chain", **params: Any) -> Any:
     """Return a structure by name, with parameters; a structure object passes through.
 
@@ -323,7 +338,9 @@ def get_structure(structure: Any = "chain", **params: Any) -> Any:
     ChainStructure(start_end=False, transitions=True)
     """
     if isinstance(structure, str):
-        return default().find("structures", structure).factory(**params)
+        return create(
+            "structures", structure, default().find("structures", structure).factory, **params
+        )
     if not hasattr(structure, "make_space"):
         raise TypeError(
             f"structure is {structure!r}, expected a name (known: {default().names('structures')}) "

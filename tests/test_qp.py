@@ -48,11 +48,10 @@ def by_cvxpy(model):
     w, xi = cp.Variable(model.cuts.shape[1]), cp.Variable(len(model.caps), nonneg=True)
     inside = np.setdiff1d(np.arange(w.size), model.free)
     conditions = [model.b - model.cuts @ w <= xi[model.group]]
-    if model.rows:
-        conditions += [
-            model.A[~model.equal] @ w <= model.c[~model.equal],
-            model.A[model.equal] @ w == model.c[model.equal],
-        ]
+    if (~model.equal).any():  # cvxpy before 1.8 has no constraints without rows
+        conditions += [model.A[~model.equal] @ w <= model.c[~model.equal]]
+    if model.equal.any():
+        conditions += [model.A[model.equal] @ w == model.c[model.equal]]
     if model.free.size:
         conditions += [cp.abs(w[model.free]) <= model.box]
     norm = cp.sum_squares(w[inside]) if inside.size else 0

@@ -80,7 +80,9 @@ class UnionProgram:
         def make() -> Any:
             A, low, high = union_rows(self.hierarchy)
             M = len(self.hierarchy)
-            return Highs(integer, TIGHT).program(Polytope(A, low, high, np.arange(M), np.rint))
+            return Highs(integer=integer, tolerance=TIGHT).program(
+                Polytope(A, low, high, np.arange(M), np.rint)
+            )
 
         program, barred = self._programs.get(integer, make), np.isneginf(scores)
         costs = np.where(barred, 0.0, scores)

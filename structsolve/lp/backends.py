@@ -108,10 +108,19 @@ class Highs(Backend):
     ----------
     integer : bool, default=False
     tolerance : float, optional
-        By how much rows and reduced costs may be wrong; 1e-7 by default.
+        By how much rows and reduced costs may be wrong, at least 1e-10; 1e-7 by default.
+
+    Raises
+    ------
+    ValueError
+        When ``tolerance`` is none.
     """
 
-    def __init__(self, integer: bool = False, tolerance: float | None = None):
+    def __init__(self, *, integer: bool = False, tolerance: float | None = None):
+        if tolerance is not None and not (
+            isinstance(tolerance, (int, float)) and 1e-10 <= tolerance < 1
+        ):
+            raise ValueError(f"tolerance is {tolerance!r}, expected a number from 1e-10 to 1")
         self.integer, self.tolerance = integer, tolerance
         self.name = "ilp" if integer else "lp"
 
@@ -157,6 +166,12 @@ def check_solver(name: str, argument: str = "oracle") -> None:
         )
 
 
+def unit_of(c: np.ndarray) -> float:
+    """Return the power of two that brings the largest entry near 1: tolerances are absolute."""
+    top = float(np.max(np.abs(c), initial=0))
+    return 2.0 ** np.clip(np.floor(np.log2(top)), -1000, 1000) if top > 0 else 1.0
+
+
 def cone_rows(
     c: np.ndarray, h0: float, d: np.ndarray, g0: float, cone: Any
 ) -> list[tuple[np.ndarray, float]]:
@@ -174,5 +189,7 @@ def cone_rows(
         # sign (g - factor h) >= 0; for an infinite alpha h >= 0 alone.
         scale = max(1.0, abs(factor))
         a, b = sign / scale, -sign * (1.0 if np.isinf(factor) else factor / scale)
-        rows.append((a * d + b * c, -(a * g0 + b * h0)))
+        row, least = a * d + b * c, -(a * g0 + b * h0)
+        unit = unit_of(row)
+        rows.append((row / unit, least / unit))
     return rows

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
-from .backends import Answer, Program
+from .backends import Answer, Program, unit_of
+
+_ONE_AT_A_TIME = threading.Lock()
+
+
+def _turn() -> AbstractContextManager[Any]:
+    """cvxpy before 1.8 compiles with settings that all threads share."""
+    from cvxpy.utilities import scopes
+
+    return nullcontext() if hasattr(scopes, "_thread_local") else _ONE_AT_A_TIME
 
 
 class CvxpyProgram(Program):
@@ -57,11 +68,13 @@ class CvxpyProgram(Program):
             problem = self.coned
             self.sides.value = np.array([row for row, _ in sides])
             self.least.value = np.array([least for _, least in sides])
-        self.cost.value = c
+        unit = unit_of(c)
+        self.cost.value = c / unit
         self.top.value = self.polytope.upper if upper is None else upper
         try:
             # Warm, the answer would depend on which programs a thread solved before.
-            problem.solve(solver=self.solver, warm_start=False)
+            with _turn():
+                problem.solve(solver=self.solver, warm_start=False)
         except cp.error.SolverError as error:
             raise ValueError(
                 f"{self.solver} gave up on a program of {len(c)} variables: {error}"
@@ -73,14 +86,14 @@ class CvxpyProgram(Program):
                 f"{self.solver} gave up on a program of {len(c)} variables: {problem.status}; "
                 "scale the scores, or use another solver"
             )
-        return Answer(np.array(self.x.value), None if sides else self._dual())
+        return Answer(np.array(self.x.value), None if sides else self._dual(unit))
 
-    def _dual(self) -> np.ndarray | None:
+    def _dual(self, unit: float) -> np.ndarray | None:
         dual = np.zeros(self.polytope.A.shape[0])
         for rows, constraint, sign in self.rows:
             if constraint.dual_value is None:
                 return None
             found = np.atleast_1d(np.asarray(constraint.dual_value))
             # cvxpy's multiplier of an equality is that of the minimisation of -c x.
-            dual[rows] += sign * np.abs(found) if sign else found
+            dual[rows] += unit * (sign * np.abs(found) if sign else found)
         return dual

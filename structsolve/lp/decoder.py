@@ -13,6 +13,10 @@ from .polytope import Polytope, Polytopes, block_diagonal, bound_of
 # What solvers leave of an integer; interior points leave more than simplex.
 NEAR = 1e-6
 
+# How far from the rows and bounds an answer may be, in units of its largest number: first-order
+# solvers stop at 1e-4.
+FAR = 1e-2
+
 
 class Relaxed(NamedTuple):
     """The maximiser of a linear program over a polytope of labels.
@@ -155,16 +159,42 @@ class LinearDecoder:
 
         return self._programs.get((self.polytopes.key(i), backend.name), make)
 
+    def _check(self, polytope: Polytope, answer: Answer) -> None:
+        """Refuse an answer of a backend that is no point of the polytope, roughly."""
+        x, name = answer.x, self.backend.name
+        if np.shape(x) != (polytope.size,):
+            raise ValueError(
+                f"LP backend {name!r} answered with an array of shape {np.shape(x)}, expected "
+                f"{polytope.size} numbers"
+            )
+        if not np.isfinite(x).all():
+            raise ValueError(f"LP backend {name!r} answered with entries that are not finite")
+        if answer.dual is not None and not np.isfinite(answer.dual).all():
+            raise ValueError(f"LP backend {name!r} answered with duals that are not finite")
+        rows = polytope.A @ x
+        off = max(
+            float(np.max(polytope.low - rows, initial=0)),
+            float(np.max(rows - polytope.high, initial=0)),
+            float(np.max(polytope.lower - x, initial=0)),
+            float(np.max(x - polytope.upper, initial=0)),
+        )
+        if off > FAR * max(1.0, float(np.abs(x).max(initial=0))):
+            raise ValueError(
+                f"LP backend {name!r} answered with a point that is {off:.2g} away from the rows "
+                "or bounds of the polytope; use another solver, or check the plugin"
+            )
+
     def _relaxed(
         self, polytope: Polytope, answer: Answer, c: np.ndarray, upper: Any, size: int
     ) -> Relaxed:
         top = polytope.upper if upper is None else upper
+        self._check(polytope, answer)
         x = np.clip(answer.x, polytope.lower, top)
         whole = np.round(x)
         label = None
         if (np.abs(x - whole)[polytope.integer] < NEAR).all():
             x = np.where(polytope.integer, whole, x)
-            label = np.ascontiguousarray(polytope.decode(x), dtype=np.int32)
+            label = _label(polytope, x)
         value = float(c @ x)
         bound = value
         if answer.dual is not None:
@@ -186,6 +216,15 @@ class LinearDecoder:
                 f"({self.polytopes.note!r}), but a vertex of it is no label; set exact = False"
             )
         return found.label, found.value, max(min(bound, found.bound), found.value)
+
+
+def _label(polytope: Polytope, x: np.ndarray) -> np.ndarray:
+    try:
+        return np.ascontiguousarray(polytope.decode(x), dtype=np.int32)
+    except Exception as error:
+        raise ValueError(
+            f"decode() of a polytope made no label of integers: {type(error).__name__}: {error}"
+        ) from error
 
 
 def costs_of(polytope: Polytope, theta: np.ndarray, i: int) -> tuple[np.ndarray, Any]:

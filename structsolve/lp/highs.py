@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .backends import Answer, Program
+from .backends import Answer, Program, unit_of
 
 
 class HighsProgram(Program):
@@ -62,7 +62,8 @@ class HighsProgram(Program):
             top = self.polytope.upper if upper is None else upper
             self.highs.changeColsBounds(size, self.columns, self.polytope.lower, top)
             self.changed = upper is not None
-        self.highs.changeColsCost(size, self.columns, c)
+        unit = unit_of(c)
+        self.highs.changeColsCost(size, self.columns, c / unit)
         self.highs.clearSolver()
         n_rows = self.polytope.A.shape[0]
         for row, least in sides or ():
@@ -78,7 +79,7 @@ class HighsProgram(Program):
             if self.integer:
                 return Answer(np.where(self.polytope.integer, np.round(x), x), None)
             # Its sign is that of the objective as it is, whatever the sense.
-            dual = np.array(solution.row_dual)[:n_rows]
+            dual = unit * np.array(solution.row_dual)[:n_rows]
             return Answer(x, dual, None if sides else self.highs.getBasis())
         finally:
             if sides:

@@ -51,6 +51,12 @@ cdef class ProgramOracle(Oracle):
     cdef object flat(self, Py_ssize_t i, const double* theta):
         return as_array(theta, self.theta_size(i))
 
+    cdef str empty(self, Py_ssize_t i):
+        return (
+            f"example {i}: the polytope of structure {self.space.structure.name!r} is empty, says "
+            f"{self.decoder.backend.name!r}; check its rows, and that not every label is forbidden"
+        )
+
     cdef int write(self, Py_ssize_t i, object found, int* label) except -1:
         offsets = self.examples.label_offsets
         cdef Py_ssize_t size = int(offsets[i + 1] - offsets[i])
@@ -72,8 +78,11 @@ cdef class ProgramOracle(Oracle):
     cdef int argmax_bounded(self, Py_ssize_t i, const double* theta, int* label, double* value,
                             double* bound, char* work) except -1 nogil:
         with gil:
-            found = self.decoder.decode(i, self.flat(i, theta))
+            scores = self.flat(i, theta)
+            found = self.decoder.decode(i, scores)
             if found is None:
+                if not np.isneginf(scores).any():
+                    raise ValueError(self.empty(i))
                 # What a masked example has when nothing is left; prediction says so.
                 value[0] = bound[0] = -np.inf
                 return 0
@@ -86,10 +95,7 @@ cdef class ProgramOracle(Oracle):
         with gil:
             found = self.decoder.relax(i, self.flat(i, theta))
             if found is None:
-                raise ValueError(
-                    f"example {i}: the polytope of structure {self.space.structure.name!r} is "
-                    "empty; check its rows, and that not every label is forbidden"
-                )
+                raise ValueError(self.empty(i))
             return self.point(i, found, mu, label, value)
 
     cdef int point(self, Py_ssize_t i, object found, double* mu, int* label,

@@ -61,6 +61,8 @@ class Polytope:
     integer: Any = None
 
     def __post_init__(self) -> None:
+        if not hasattr(self.A, "tocsr"):
+            raise ValueError(f"A is {type(self.A).__name__}, expected a scipy.sparse matrix")
         m, n = self.A.shape
         for name, default in (("lower", 0.0), ("upper", 1.0)):
             given = getattr(self, name)
@@ -84,6 +86,16 @@ class Polytope:
         for name in ("lower", "upper"):
             if not np.isfinite(getattr(self, name)).all():
                 raise ValueError(f"{name} is not finite; a polytope of labels is bounded")
+        if (
+            not np.isfinite(self.A.data).all()
+            or np.isnan(self.low).any()
+            or np.isnan(self.high).any()
+        ):
+            raise ValueError("A, low or high holds NaN, or A an infinite number; expected numbers")
+        if self.parts.min(initial=0) < -1:
+            raise ValueError(
+                f"parts holds {self.parts.min()}, expected places in theta, or -1 for none"
+            )
 
     @property
     def size(self) -> int:
@@ -92,6 +104,10 @@ class Polytope:
 
     def scores(self, theta: np.ndarray) -> np.ndarray:
         """Return the objective of the variables for part scores ``theta``."""
+        if self.parts.max(initial=-1) >= len(theta):
+            raise ValueError(
+                f"parts holds {self.parts.max()}, expected places in theta, which has {len(theta)}"
+            )
         found = np.zeros(self.size)
         for parts in self.parts.T:
             own = parts >= 0

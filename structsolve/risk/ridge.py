@@ -6,8 +6,19 @@ from typing import Any
 
 import numpy as np
 
-# Eigenvalues below this share of the largest are rounding.
+# Eigenvalues below this share of the largest are rounding, or below n units in its last place.
 ROUNDING = 1e-14
+
+
+def _proper(values: np.ndarray) -> np.ndarray:
+    """Eigenvalues, rising, and 0 in place of what is rounding alone."""
+    least = max(ROUNDING, len(values) * np.finfo(float).eps) * max(values[-1], 0)
+    return np.where(values > least, values, 0.0)
+
+
+def _shrunken(values: np.ndarray, ridge: float) -> np.ndarray:
+    """Return ``1 / (value + ridge)``, 0 where the value is: nothing is known of that direction."""
+    return np.divide(1.0, values + ridge, out=np.zeros_like(values), where=values > 0)
 
 
 class KernelSmoother:
@@ -35,7 +46,7 @@ class KernelSmoother:
         self.n, self.fit_intercept = len(K), bool(fit_intercept)
         self.column_means = K.mean(axis=0) if fit_intercept else np.zeros(self.n)
         values, self.vectors = eigh(self.centred(K) if fit_intercept else K)
-        self.values = np.where(values > ROUNDING * max(values[-1], 0), values, 0.0)
+        self.values = _proper(values)
 
     @classmethod
     def of_arrays(cls, arrays: dict[str, np.ndarray], fit_intercept: bool) -> KernelSmoother:
@@ -65,8 +76,8 @@ class KernelSmoother:
         return k - k.mean(axis=1, keepdims=True) - self.column_means + self.column_means.mean()
 
     def shrunken(self, alpha: float) -> np.ndarray:
-        """Return ``1 / (eigenvalue + n alpha)``."""
-        return 1.0 / (self.values + self.n * alpha)
+        """Return ``1 / (eigenvalue + n alpha)``, 0 in the kernel's null space."""
+        return _shrunken(self.values, self.n * alpha)
 
     def weights(self, k: np.ndarray, alpha: float) -> np.ndarray:
         """Return the weights of the training examples, one row per row of kernel values.
@@ -140,11 +151,11 @@ class FeatureSmoother:
         self.Z = Z - self.mean
         if Z.shape[1] <= self.n:
             values, self.vectors = eigh(self.Z.T @ self.Z)
-            self.values = np.where(values > ROUNDING * max(values[-1], 0), values, 0.0)
+            self.values = _proper(values)
         else:
             # What is orthogonal to all examples has no weight.
             _, singular, rows = svd(self.Z, full_matrices=False)
-            self.values, self.vectors = singular**2, rows.T
+            self.values, self.vectors = _proper(singular[::-1])[::-1] ** 2, rows.T
 
     def weights(self, z: np.ndarray, alpha: float) -> np.ndarray:
         """Return the weights of the training examples, one row per row of features."""
@@ -174,8 +185,8 @@ class FeatureSmoother:
         return found + outputs[1] if self.fit_intercept else found
 
     def shrunken(self, alpha: float) -> np.ndarray:
-        """Return ``1 / (squared singular value + n alpha)``."""
-        return 1.0 / (self.values + self.n * alpha)
+        """Return ``1 / (squared singular value + n alpha)``, 0 where there are no features."""
+        return _shrunken(self.values, self.n * alpha)
 
     def left_out(self, alpha: float) -> np.ndarray:
         """Return the weights of the other examples; see :meth:`KernelSmoother.left_out`."""

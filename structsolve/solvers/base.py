@@ -136,6 +136,17 @@ def relative_gap(record: dict[str, Any]) -> float | None:
     return gap / max(abs(primal), 1e-300)
 
 
+def contradicts(record: dict[str, Any]) -> bool:
+    """Tell whether a certified dual objective lies above the primal one by more than rounding.
+
+    Then an oracle does not maximise, or a surrogate, loss or parts do not belong together.
+    """
+    gap, primal = record.get("gap"), record.get("primal")
+    if not record.get("certified") or gap is None or primal is None:
+        return False
+    return gap < -1e-3 * max(abs(primal), abs(primal - gap))
+
+
 def rng_state(rng: np.random.Generator) -> dict[str, Any]:
     """Return the generator's state as JSON-able values."""
     return dict(rng.bit_generator.state)

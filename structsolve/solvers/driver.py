@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import container
 from ..progress import Progress
-from .base import Run, relative_gap
+from .base import Run, contradicts, relative_gap
 
 logger = logging.getLogger("structsolve.solvers")
 
@@ -164,6 +164,8 @@ def _ended(history: list[dict[str, Any]], tol: float) -> str | None:
         return None
     last = history[-1]
     gap = relative_gap(last)
-    if last.get("converged") or (last.get("certified") and gap is not None and gap <= tol):
+    if last.get("converged"):
+        return "converged"
+    if last.get("certified") and gap is not None and gap <= tol and not contradicts(last):
         return "converged"
     return None

@@ -76,6 +76,13 @@ class GBCFW(Solver):
     def check(self, problem: Any) -> None:
         super().check(problem)
         if not has_segments(problem.surrogate):
+            projection = getattr(problem.surrogate, "projection", None)
+            if projection is not None:
+                raise ValueError(
+                    f"solver {self.name!r} needs G along a segment, which the projection of "
+                    f"structure {problem.space.structure.name!r}, {type(projection).__name__}, "
+                    "does not give: no term() and slope(); use solver='bcfw'"
+                )
             raise ValueError(
                 f"solver {self.name!r} needs a surrogate made of a projection with G along a "
                 f"segment ('crf', 'sparsemap', 'max-min'), which {problem.surrogate_name!r} is "

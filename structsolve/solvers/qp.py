@@ -426,8 +426,9 @@ def _cvxpy(model: Model) -> Any:
     cuts = model.b - sp.csr_matrix(model.cuts[:, columns]) @ w <= xi[model.group]
     conditions = [cuts]
     A = model.A[:, columns]
-    if model.rows:
+    if (~model.equal).any():  # cvxpy before 1.8 has no constraints without rows
         conditions += [A[~model.equal] @ w <= model.c[~model.equal]]
+    if model.equal.any():
         conditions += [A[model.equal] @ w == model.c[model.equal]]
     if f:
         conditions += [cp.abs(w[len(columns) - f :]) <= model.box]

@@ -1,0 +1,185 @@
+"""What plugins and LP backends answer wrongly is refused, or told, before anybody trusts it."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from structsolve import ConditionalRiskMinimizer, StructuredSVM, get_structure, registry
+from structsolve.examples import Examples
+from structsolve.lp import Highs, Polytope
+from structsolve.lp.backends import Answer, Backend, Program
+from structsolve.plugins.chain import ChainStructure
+from structsolve.solvers.base import contradicts
+
+
+def sequences(rng, n=6, d=3):
+    X = [rng.normal(size=(4, d)) for _ in range(n)]
+    return X, [(x[:, 0] > 0).astype(int) for x in X]
+
+
+PACKS = {
+    "a column too few": (lambda e: setattr(e, "nodes", e.nodes[:, :1]), "nodes: found 1 columns"),
+    "rows too few": (lambda e: setattr(e, "nodes", e.nodes[:3]), r"nodes: found the shape \(3, 3"),
+    "no nodes": (lambda e: setattr(e, "nodes", None), "nodes: found the shape None"),
+    "labels too few": (lambda e: setattr(e, "labels", e.labels[:1]), r"labels: found int32 \(1,\)"),
+    "labels of a list": (lambda e: setattr(e, "labels", list(e.labels)), "labels: found list"),
+    "wild offsets": (lambda e: setattr(e, "offsets", 1000 * e.offsets), "nodes: found the shape"),
+    "falling offsets": (
+        lambda e: setattr(e, "offsets", e.offsets[::-1].copy()),
+        "offsets: found numbers that fall",
+    ),
+    "small offsets": (
+        lambda e: setattr(e, "label_offsets", e.offsets.astype(np.int32)),
+        "label_offsets: found int32",
+    ),
+    "weights below 0": (
+        lambda e: setattr(e, "sample_weight", -np.ones(e.n)),
+        "sample_weight: found the shape",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", PACKS)
+def test_packed_arrays_that_do_not_fit(monkeypatch, what):
+    X, y = sequences(np.random.default_rng(0))
+    spoil, message = PACKS[what]
+    space = type(ChainStructure().make_space(X, y))
+    pack = space.pack
+
+    def packed(self, X, y=None, sample_weight=None):
+        examples = pack(self, X, y, sample_weight)
+        spoil(examples)
+        return examples
+
+    monkeypatch.setattr(space, "pack", packed)
+    with pytest.raises(ValueError, match=f"structure 'chain': pack.. gave .*{message}"):
+        StructuredSVM("chain", max_iter=2).fit(X, y)
+
+
+def test_examples_that_fit_pass():
+    space = ChainStructure().make_space(*sequences(np.random.default_rng(1)))
+    space.pack(*sequences(np.random.default_rng(1))).check(space.layout, "chain")
+    with pytest.raises(ValueError, match="expected int64"):
+        Examples(np.zeros((2, 2), np.int64)).check(space.layout, "chain")
+
+
+class Given(Backend):
+    """Answers what it is told to."""
+
+    def __init__(self, answer):
+        self.name, self.answer = "given", answer
+
+    def program(self, polytope):
+        class Own(Program):
+            def solve(own, c, upper=None, start=None, sides=None):
+                return self.answer(polytope)
+
+        return Own()
+
+
+@pytest.mark.parametrize("structure", ["chain", "multiclass", "permutation"])
+@pytest.mark.parametrize(
+    "answer, message",
+    [
+        (lambda p: None, "is empty, says 'given'"),
+        (lambda p: Answer(np.full(p.size, np.nan), None), "entries that are not finite"),
+        (lambda p: Answer(np.zeros(99), None), r"an array of shape \(99,\)"),
+        (lambda p: Answer(np.zeros(p.size), None), "away from the rows"),
+        (lambda p: Answer(np.full(p.size, 7.0), None), "away from the rows"),
+    ],
+)
+def test_backends_that_answer_wrongly(structure, answer, message):
+    rng = np.random.default_rng(2)
+    X, y = sequences(rng)
+    if structure == "multiclass":
+        X, y = np.concatenate(X), np.concatenate(y)
+    if structure == "permutation":
+        X, y = rng.normal(size=(6, 3)), np.array([rng.permutation(3) for _ in range(6)])
+    with pytest.raises(ValueError, match=message):
+        StructuredSVM(structure, oracle=Given(answer), max_iter=2).fit(X, y)
+
+
+def test_a_dual_above_the_primal_is_no_convergence():
+    record = {"primal": 0.6, "dual": 0.99, "gap": -0.39, "certified": True}
+    assert contradicts(record)
+    for change in ({"gap": 0.1}, {"certified": False}, {"gap": -1e-9}, {"gap": None}):
+        assert not contradicts(record | change)
+
+
+def test_a_dual_above_the_primal_is_told(monkeypatch):
+    monkeypatch.setattr("structsolve.estimator.contradicts", lambda last: True)
+    with pytest.warns(RuntimeWarning, match="does not find the best labels"):
+        StructuredSVM("multiclass").fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-7, 1e-12, 1e9])
+@pytest.mark.parametrize("oracle", ["lp", "ilp", "cvxpy:CLARABEL"])
+def test_programs_do_not_mind_the_scale_of_scores(oracle, scale):
+    rng = np.random.default_rng(3)
+    X, Y = rng.normal(size=(30, 4)), np.array([rng.permutation(4) for _ in range(30)])
+    model = StructuredSVM("permutation", alpha=0.1).fit(X, Y)
+    expected = model.predict(X)
+    for view in model.coef_.values():
+        view *= scale
+    np.testing.assert_array_equal(model.predict(X), expected)
+    np.testing.assert_array_equal(model.set_params(oracle=oracle).predict(X), expected)
+
+
+def test_tolerances_of_programs():
+    assert registry.default().make("lp_backends", "lp:1e-9").tolerance == 1e-9
+    assert registry.default().make("lp_backends", "ilp:1e-9").integer
+    for bad in ("lp:x", "lp:-1", "ilp:0"):
+        with pytest.raises(ValueError, match="expected a number from 1e-10 to 1"):
+            registry.default().make("lp_backends", bad)
+    with pytest.raises(TypeError):
+        Highs(True)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"low": np.array([np.nan])}, "holds NaN"),
+        ({"A": sparse.csr_matrix(np.array([[np.inf, 1.0]]))}, "an infinite number"),
+        ({"A": np.ones((1, 2))}, "A is ndarray, expected a scipy.sparse matrix"),
+        ({"parts": np.array([0, -5])}, "parts holds -5"),
+    ],
+)
+def test_polytopes_that_are_none(change, message):
+    given = {
+        "A": sparse.csr_matrix(np.ones((1, 2))),
+        "low": np.ones(1),
+        "high": np.ones(1),
+        "parts": np.arange(2),
+        "decode": np.rint,
+    }
+    with pytest.raises(ValueError, match=message):
+        Polytope(**(given | change))
+    with pytest.raises(ValueError, match="parts holds 1, expected places in theta, which has 1"):
+        Polytope(**given).scores(np.zeros(1))
+
+
+@pytest.mark.parametrize("answer", [None, ZeroDivisionError("no")])
+def test_factories_that_make_nothing(monkeypatch, answer):
+    def factory():
+        if answer is not None:
+            raise answer
+        return answer
+
+    found = registry.Named("nothing", factory, "")
+    monkeypatch.setattr(registry.Registry, "find", lambda self, kind, name: found)
+    with pytest.raises((TypeError, RuntimeError), match="structure 'nothing': "):
+        get_structure("nothing")
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("twice", [False, True])
+def test_tiny_alphas_of_conditional_risk(intercept, twice):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(60, 2))
+    y = (X[:, 0] > 0).astype(int)
+    if twice:
+        X, y = np.tile(X, (2, 1)), np.tile(y, 2)
+    for alpha in (1e-300, 1e-20, 1e-16):
+        model = ConditionalRiskMinimizer(alpha=alpha, fit_intercept=intercept).fit(X, y)
+        _, risks = model.predict_with_risk(X)
+        assert model.score(X, y) > 0.9 and np.abs(risks).max() < 2
