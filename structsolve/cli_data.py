@@ -54,16 +54,19 @@ class Recipe:
     named: bool = False
 
     def metadata(self) -> dict[str, Any]:
-        """A dict for JSON, without what is left at its default."""
+        """A dict for JSON, without what is left at its default, under a key of its own."""
         kept = {f.name: f.default for f in fields(self)}
-        return {k: v for k, v in asdict(self).items() if k == "format" or v != kept[k]}
+        own = {k: v for k, v in asdict(self).items() if k == "format" or v != kept[k]}
+        return {"shell": own}
 
     @classmethod
     def of_model(cls, model: Any, path: str, format: str | None) -> Recipe:
         """The recipe saved with `model`, or a plain one for a model that Python code saved."""
         from structsolve.io import guess_format
 
-        saved = dict(getattr(model, "metadata_", None) or {})
+        # What else the metadata hold is the user's.
+        saved = (getattr(model, "metadata_", None) or {}).get("shell")
+        saved = saved if isinstance(saved, dict) else {}
         known = {f.name for f in fields(cls)}
         recipe = cls(**{"format": "", **{k: v for k, v in saved.items() if k in known}})
         if not saved:
@@ -72,9 +75,14 @@ class Recipe:
             recipe.label_sets = getattr(structure, "label_sets", False)
             recipe.named = hasattr(structure, "hierarchy")
             recipe.n_labels = len(model.classes_) if recipe.label_sets else None
-        if format is None and path.endswith(".npz"):
-            format = "npz"
+        if format is None and path.endswith((".npz", ".svm", ".svmlight", ".libsvm")):
+            format = guess_format(path)
         found = format or recipe.format or guess_format(path)
+        if found == "npz" and format is None and path != "-":  # whose ending says something else
+            raise ValueError(
+                f"{path}: this model was trained on npz data, and the ending is another; give "
+                "--format npz, or that of the file"
+            )
         if found != recipe.format and {found, recipe.format} & {"conll", "crfsuite", "conllu"}:
             trained = f"{recipe.format} data" if recipe.format else "arrays, from Python"
             raise ValueError(

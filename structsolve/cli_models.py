@@ -51,6 +51,9 @@ def check_options(args: argparse.Namespace) -> None:
         ("--early-stopping", args.early_stopping),
         ("--checkpoint", args.checkpoint),
         ("--history", args.history),
+        ("--max-iter", args.max_iter != 100),
+        ("--tol", args.tol != 1e-3),
+        ("--cache-size", args.cache_size != 200),
     ):
         if given:
             raise UsageError(f"{name}: --estimator risk has none, it solves one linear system")

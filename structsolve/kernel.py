@@ -163,6 +163,9 @@ class Kernel:
         a precomputed matrix also through a Krylov space: what is found negative there is negative
         in the whole matrix, but something may be missed.
         """
+        gamma = self.params.get("gamma")
+        if isinstance(self.kernel, str) and isinstance(gamma, str):
+            raise ValueError(f"kernel_params: gamma is {gamma!r}, expected a number")
         if self.precomputed:
             self._check_square(X)
             self._check_symmetric(X, offsets)

@@ -68,6 +68,8 @@ def conll_features(sentence: Sequence[Sequence[str]], window: int = 2) -> list[l
     >>> first[-6:-3], second[-1]
     (['p[-1]=__BOS__', 'p[0]=NNP', 'p[1]=VBZ'], 'p[-1..1]=NNP|VBZ|__EOS__')
     """
+    if window < 0:
+        raise ValueError(f"window is {window}, expected at least 0")
     if not sentence or not all(sentence):
         raise ValueError("sentence: found no tokens, or one without columns; expected words")
     length = len(sentence)

@@ -256,7 +256,7 @@ def test_fit_options(capsys, tmp_path, chunks):
     assert len(json.loads(passes.read_text())) == len(rows)
     loaded = structsolve.load(model)
     assert loaded.fit_intercept is False
-    assert loaded.metadata_["format"] == "conll"
+    assert loaded.metadata_["shell"]["format"] == "conll"
 
 
 def test_kernels(capsys, tmp_path):
@@ -335,6 +335,32 @@ def test_model_saved_from_python(capsys, tmp_path, chunks):
     write_npz(data, X)
     assert works(capsys, "predict", path, data).split() == y
     assert "trained on arrays, from Python" in fails(capsys, "predict", path, chunks)
+
+
+def test_metadata_of_users_and_the_shell_do_not_meet(capsys, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 3))
+    model = structsolve.StructuredSVM("multilabel", alpha=0.01).fit(X, (X[:, :2] > 0).astype(int))
+    model.metadata_ = {"format": "v1", "columns": "abc", "shell": 3}
+    model.save(tmp_path / "m")
+    rows = [" ".join(f"{j + 1}:{v!r}" for j, v in enumerate(x)) for x in X.tolist()]
+    (tmp_path / "a.svm").write_text("".join(f"0,1 {row}\n" for row in rows))
+    out = works(capsys, "predict", tmp_path / "m", tmp_path / "a.svm").splitlines()
+    assert out == [",".join(str(j) for j in np.flatnonzero(row)) for row in model.predict(X)]
+
+
+def test_the_ending_is_another(capsys, tmp_path):
+    X, y = np.eye(4)[[0, 1, 2, 0]], np.array([0, 1, 2, 0])
+    write_npz(tmp_path / "a.npz", X, y)
+    path = tmp_path / "m"
+    works(capsys, "fit", tmp_path / "a.npz", "--model", path, "--structure", "multiclass")
+    (tmp_path / "a.svm").write_text("0 1:1\n1 2:1\n2 3:1\n0 1:1\n")
+    assert works(capsys, "predict", path, tmp_path / "a.svm") == works(
+        capsys, "predict", path, tmp_path / "a.npz"
+    )
+    (tmp_path / "a.data").write_bytes((tmp_path / "a.npz").read_bytes())
+    assert "give --format npz" in fails(capsys, "predict", path, tmp_path / "a.data")
+    works(capsys, "predict", path, tmp_path / "a.data", "--format", "npz")
 
 
 def test_bench(capsys):

@@ -7,48 +7,21 @@ costs are convex: descent takes one such cycle and goes along it as long as the 
 
 Where kinks lie close together that would be a walk from kink to kink.  So steps of fixed lengths
 come first, as in the scaling algorithms for convex flows: while there is a cycle along which a
-step of delta lowers the cost, that step is taken; then delta shrinks.
+step of delta lowers the cost, that step is taken; then delta shrinks.  After them every twelve
+cycles the sum of their moves is a direction too.
 
 Where costs are concave, up and down an arc at once would be such a cycle, and move nothing.  There
 both ways have the cost of the one above, and when nothing is left to gain that of the one below: a
 cycle that takes some such arcs up and others down may be missed.  Descent hardly ever ends there.
 """
 
-import numpy as np
-
-cimport cython
 from libc.math cimport INFINITY, fabs
-from libc.string cimport memcpy
-
-from structsolve.parallel import over_examples
-
-
-cdef struct Costs:
-    Py_ssize_t n, m
-    const int* ends
-    const long long* first      # (m + 1,) where the kinks of each arc start
-    const double* kinks
-    double* slopes              # slopes[k]: between kinks k and k + 1; the last of an arc: unused
-    double* levels              # costs at the kinks, above what the lowest one of the arc costs
+from libc.string cimport memset
 
 
 cdef double FINEST = 1e-9       # steps of fixed length, as a share of the widest arc
 cdef int IDLE = 64              # cycles that gain no more than rounding before descent ends
-
-
-# What the search for a cycle needs.
-cdef struct Room:
-    double* up                  # (m,) costs of more flow
-    double* down                # (m,)
-    double* dist                # (n,)
-    int* via
-    int* seen
-    int* cycle                  # (n,) what it finds
-
-
-cdef struct State:
-    double* y
-    long long* place            # 2 k: at kink k; 2 k + 1: between k and k + 1 (of all kinks)
+cdef int TOGETHER = 12          # cycles whose sum is a direction: a multiple of the shortest periods
 
 
 cdef inline double _right(const Costs* c, const State* s, Py_ssize_t a) noexcept nogil:
@@ -93,7 +66,7 @@ cdef inline double _cost_at(const Costs* c, Py_ssize_t a, double x) noexcept nog
     return c.levels[low] + c.slopes[low] * (x - c.kinks[low])
 
 
-cdef double _cost(const Costs* c, const State* s) noexcept nogil:
+cdef double cost_of(const Costs* c, const State* s) noexcept nogil:
     cdef Py_ssize_t a
     cdef double total = 0
     for a in range(c.m):
@@ -165,12 +138,13 @@ cdef Py_ssize_t _cycle(const Costs* c, const Room* r, double least) noexcept nog
     return 0
 
 
-cdef double _follow(const Costs* c, State* s, const int* cycle, Py_ssize_t length,
+cdef double _follow(const Costs* c, State* s, const Room* r, Py_ssize_t length,
                     double least) noexcept nogil:
     # Along the cycle as long as the cost falls; returns by how much.
     cdef Py_ssize_t j, a
     cdef long long k
     cdef double step, room, slope, gain = 0
+    cdef const int* cycle = r.cycle
     while True:
         step, slope = INFINITY, 0
         for j in range(length):
@@ -188,6 +162,8 @@ cdef double _follow(const Costs* c, State* s, const int* cycle, Py_ssize_t lengt
             return gain
         gain -= slope * step
         for j in range(length):
+            r.moves[cycle[j] >> 1] += -step if cycle[j] & 1 else step
+        for j in range(length):
             a = cycle[j] >> 1
             if cycle[j] & 1:
                 k = (s.place[a] - 1) >> 1
@@ -203,6 +179,49 @@ cdef double _follow(const Costs* c, State* s, const int* cycle, Py_ssize_t lengt
                 else:
                     s.y[a] += step
                     s.place[a] = 2 * k + 1
+
+
+cdef inline double _until_kink(const Costs* c, const State* s, Py_ssize_t a,
+                               double speed) noexcept nogil:
+    cdef long long k
+    if speed > 0:
+        k = s.place[a] >> 1
+        return (c.kinks[k + 1] - s.y[a]) / speed if k < c.first[a + 1] - 1 else 0
+    k = (s.place[a] - 1) >> 1
+    return (c.kinks[k] - s.y[a]) / speed if s.place[a] > 2 * c.first[a] else 0
+
+
+cdef double _drift(const Costs* c, State* s, double* speed, double least) noexcept nogil:
+    # Along a circulation as long as the cost falls; returns by how much.
+    cdef Py_ssize_t a
+    cdef long long k
+    cdef double size = 0, gain = 0, slope, step
+    for a in range(c.m):
+        size = max(size, fabs(speed[a]))
+    if size == 0:
+        return 0
+    for a in range(c.m):
+        # Up and down by as much, to rounding, is no change.
+        speed[a] = speed[a] / size if fabs(speed[a]) > 1e-12 * size else 0
+    while True:
+        step, slope = INFINITY, 0
+        for a in range(c.m):
+            if speed[a] != 0:
+                slope += speed[a] * (_right(c, s, a) if speed[a] > 0 else _left(c, s, a))
+                step = min(step, _until_kink(c, s, a, speed[a]))
+        if not slope < -least:
+            return gain
+        gain -= slope * step
+        for a in range(c.m):
+            if speed[a] == 0:
+                continue
+            k = s.place[a] >> 1 if speed[a] > 0 else (s.place[a] - 1) >> 1
+            if _until_kink(c, s, a, speed[a]) <= step * (1 + 1e-14):
+                k += speed[a] > 0
+                s.y[a], s.place[a] = c.kinks[k], 2 * k
+            else:
+                s.y[a] += speed[a] * step
+                s.place[a] = 2 * k + 1
 
 
 cdef Py_ssize_t _steps(const Costs* c, State* s, const Room* r, double delta, double least,
@@ -233,13 +252,14 @@ cdef Py_ssize_t _steps(const Costs* c, State* s, const Room* r, double delta, do
     return most
 
 
-cdef Py_ssize_t _descend(Costs* c, State* s, const Room* r, double least,
-                         Py_ssize_t most) noexcept nogil:
-    # Returns the number of cycles, -1 where `most` were not enough.
+cdef Py_ssize_t descend(Costs* c, State* s, const Room* r, double least,
+                        Py_ssize_t most) noexcept nogil:
     cdef Py_ssize_t a, taken = 0, length = 0
-    cdef int side, idle = 0
+    cdef int side, idle = 0, summed = 0
     cdef long long k
-    cdef double widest = 0, highest = 0, delta
+    cdef double widest = 0, highest = 0, delta, gain
+    s.idle = False
+    memset(r.moves, 0, c.m * sizeof(double))
     for a in range(c.m):
         c.levels[c.first[a]] = 0
         for k in range(c.first[a], c.first[a + 1] - 1):
@@ -249,7 +269,8 @@ cdef Py_ssize_t _descend(Costs* c, State* s, const Room* r, double least,
     delta = widest / 4
     while delta > FINEST * widest and taken < most:
         # Rounding of the costs is not to be taken for a gain.
-        taken += _steps(c, s, r, delta, least + 1e-14 * highest / delta, most - taken)
+        taken += _steps(c, s, r, delta, least + 1e-14 * highest / delta,
+                        min(most - taken, 4 * (c.m + 8)))
         delta /= 4
     _locate(c, s)
     for taken in range(taken, most):
@@ -263,161 +284,15 @@ cdef Py_ssize_t _descend(Costs* c, State* s, const Room* r, double least,
                 break
         if length == 0:
             return taken
+        gain = _follow(c, s, r, length, least)
+        summed += 1
+        if summed == TOGETHER:
+            gain += _drift(c, s, r.moves, least)
+            memset(r.moves, 0, c.m * sizeof(double))
+            summed = 0
         # Kinks that rounding has made of one: cycles go on between them, and gain nothing.
-        idle = idle + 1 if _follow(c, s, r.cycle, length, least) < 1e-14 * highest else 0
+        idle = idle + 1 if gain < 1e-15 * highest else 0
         if idle == IDLE:
+            s.idle = True
             return taken
     return -1
-
-
-cdef void _convexify(const Costs* c, double* out, double* value, double* width,
-                     long long* count) noexcept nogil:
-    # Slopes of the largest convex functions below the costs: slopes are pooled while they fall.
-    cdef Py_ssize_t a
-    cdef long long k, j, top, at
-    for a in range(c.m):
-        top = 0
-        for k in range(c.first[a], c.first[a + 1] - 1):
-            width[top] = c.kinks[k + 1] - c.kinks[k]
-            value[top], count[top] = c.slopes[k], 1
-            while top > 0 and value[top - 1] > value[top]:
-                value[top - 1] = (value[top - 1] * width[top - 1] + value[top] * width[top]) / (
-                    width[top - 1] + width[top])
-                width[top - 1] += width[top]
-                count[top - 1] += count[top]
-                top -= 1
-            top += 1
-        at = c.first[a]
-        for j in range(top):
-            for k in range(count[j]):
-                out[at] = value[j]
-                at += 1
-        out[at] = 0
-
-
-def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first, const double[::1] kinks,
-                   const long long[::1] item, const long long[::1] place,
-                   const double[:, ::1] weights, const double[:, ::1] starts,
-                   Py_ssize_t most=10000, n_jobs=1):
-    """Flows of least ``sum_i w_i |y - y_i|``, for rows of weights of any sign.
-
-    Parameters
-    ----------
-    ends : ndarray of int32 of shape (m, 2)
-    n_nodes : int
-    first : ndarray of int64 of shape (m + 1,)
-        Where the kinks of each arc start.
-    kinks : ndarray
-        Of all arcs: its bounds and the distinct flows of the training labels, sorted.
-    item, place : ndarray of int64 of shape (m * n,)
-        Of each arc, training label by training label: the label's number, and the kink that is
-        its flow.
-    weights : ndarray of shape (t, n)
-    starts : ndarray of shape (t, m)
-        Flows to start from.
-    most : int
-        Cycles at most, a guard.
-
-    Returns
-    -------
-    flows : ndarray of shape (t, m)
-    excess : ndarray of shape (t,)
-        By how much the cost may exceed the least; 0 (to rounding) where no weight is negative,
-        infinite where ``most`` cycles did not even end the search for a bound.
-    cycles : ndarray of int64 of shape (t,)
-        -1 where ``most`` were not enough.
-    """
-    cdef Py_ssize_t t_rows = weights.shape[0], m = first.shape[0] - 1, n = weights.shape[1]
-    cdef Py_ssize_t total = kinks.shape[0], n_items = item.shape[0]
-    cdef const int[::1] end_view = np.ascontiguousarray(ends, dtype=np.int32).ravel()
-    if starts.shape[0] != t_rows or starts.shape[1] != m or end_view.shape[0] != 2 * m:
-        raise ValueError(f"found starts of shape ({starts.shape[0]}, {starts.shape[1]}), expected "
-                         f"({t_rows}, {m})")
-    if place.shape[0] != n_items or n_items != m * n or first[m] != total:
-        raise ValueError(f"found {n_items} places, expected {m * n}")
-    for what, values, limit in (("place", place, total), ("item", item, n),
-                                ("ends", end_view, n_nodes)):
-        found = np.asarray(values)
-        if found.size and (found.min() < 0 or found.max() >= limit):
-            raise ValueError(f"{what}: found {found.min()} to {found.max()}, expected 0 to "
-                             f"{limit - 1}")
-    if (np.diff(np.asarray(first)) < 1).any() or first[0] != 0:
-        raise ValueError("first: expected rising numbers from 0, a kink at least per arc")
-    flows, excess = np.array(starts), np.zeros(t_rows)
-    cycles = np.zeros(t_rows, dtype=np.int64)
-    cdef double[:, ::1] flow_view = flows
-    cdef double[::1] excess_view = excess
-    cdef long long[::1] cycle_view = cycles
-
-    def scratch():
-        return (np.zeros(5 * total + 4 * m + n_nodes + 8), np.zeros(total + m + 8, np.longlong),
-                np.zeros(3 * n_nodes + 8, np.int32))
-
-    def piece(Py_ssize_t begin, Py_ssize_t end, memory):
-        cdef double[::1] numbers = memory[0]
-        cdef long long[::1] places = memory[1]
-        cdef int[::1] ints = memory[2]
-        cdef Costs costs, convex
-        cdef State state
-        cdef double* own = &numbers[0]
-        cdef double* hull = own + total
-        cdef double* value = hull + total
-        cdef double* width = value + total
-        cdef double* levels = width + total
-        cdef double* best = levels + total
-        cdef Room room
-        cdef Py_ssize_t t, i, a, side, used, spent
-        cdef double slope, sum_, size, least, bound, cost, lowest
-        cdef long long k
-        costs.n, costs.m, costs.ends, costs.first = n_nodes, m, &end_view[0], &first[0]
-        costs.kinks, costs.slopes = &kinks[0], own
-        convex = costs
-        costs.levels = convex.levels = levels
-        convex.slopes = hull
-        room.up = best + 2 * m
-        room.down = room.up + m
-        room.dist = room.down + m
-        room.via = &ints[0]
-        room.seen = room.via + n_nodes
-        room.cycle = room.seen + n_nodes
-        state.place = &places[0]
-        with nogil:
-            for t in range(begin, end):
-                state.y = &flow_view[t, 0]
-                sum_ = size = 0
-                for i in range(n):
-                    sum_ += weights[t, i]
-                    size += fabs(weights[t, i])
-                least = 1e-11 * size
-                for k in range(total):
-                    own[k] = 0
-                for i in range(n_items):
-                    own[place[i]] += 2 * weights[t, item[i]]
-                for a in range(m):
-                    slope = -sum_
-                    for k in range(first[a], first[a + 1]):
-                        slope += own[k]
-                        own[k] = slope
-                _convexify(&costs, hull, value, width, &places[m])
-                memcpy(best, state.y, m * sizeof(double))
-                # The least of the convex costs is a bound.
-                used = _descend(&convex, &state, &room, least, most)
-                bound = _cost(&convex, &state) if used >= 0 else -INFINITY
-                lowest = INFINITY
-                for side in range(2):
-                    if side == 1:
-                        memcpy(best + m, state.y, m * sizeof(double))
-                        memcpy(state.y, best, m * sizeof(double))
-                    spent = _descend(&costs, &state, &room, least, most)
-                    used = -1 if used < 0 or spent < 0 else used + spent
-                    cost = _cost(&costs, &state)
-                    if side == 1 and lowest <= cost:
-                        memcpy(state.y, best + m, m * sizeof(double))
-                    else:
-                        lowest = cost
-                    if used >= 0 and lowest <= bound + 1e-9 * fabs(bound) + least:
-                        break
-                excess_view[t], cycle_view[t] = max(lowest - bound, 0), used
-
-    over_examples(piece, np.arange(t_rows + 1, dtype=np.int64) * (20 * m), n_jobs, scratch)
-    return flows, excess, cycles

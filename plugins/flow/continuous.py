@@ -99,7 +99,7 @@ class FlowTargets:
     # -- absolute -------------------------------------------------------------------------------
 
     def _absolute(self, weights: np.ndarray, n_jobs: int | None) -> np.ndarray:
-        from ._descent import least_absolute
+        from ._absolute import least_absolute
 
         if self._kinks is None:
             self._kinks = self._find_kinks()
@@ -128,6 +128,10 @@ class FlowTargets:
         first, kinks, place = [0], [], []
         for values, upper in zip(self.flows.T, self.network.upper):
             own, where = np.unique(np.concatenate([[0.0, upper], values]), return_inverse=True)
+            # Flows that rounding alone tells apart are one kink; the last is the upper bound.
+            apart = np.append(True, np.diff(own) > 4 * np.finfo(float).eps * self.network.unit)
+            own, where = own[apart], (np.cumsum(apart) - 1)[where]
+            own[-1] = max(own[-1], upper)
             place.append(where[2:] + first[-1])
             kinks.append(own)
             first.append(first[-1] + len(own))

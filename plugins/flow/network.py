@@ -106,7 +106,9 @@ class Network:
             i, v = np.argwhere(np.abs(off) > slack * 10)[0].tolist()
             raise ValueError(
                 f"example {i}, node {self.nodes[v]!r}: inflow less outflow is "
-                f"{off[i, v] + self.demand[v]:g}, expected the demand, {self.demand[v]:g}"
+                f"{off[i, v] + self.demand[v]:g}, expected the demand, {self.demand[v]:g}; columns "
+                f"are the arcs {', '.join(self.name(a) for a in range(min(self.m, 6)))}"
+                f"{', ...' if self.m > 6 else ''}"
             )
         return np.clip(flows, 0, self.upper)
 

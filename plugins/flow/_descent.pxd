@@ -1,0 +1,33 @@
+# Descent in a network whose arcs have piecewise-linear costs.
+
+cdef struct Costs:
+    Py_ssize_t n, m
+    const int* ends
+    const long long* first      # (m + 1,) where the kinks of each arc start
+    const double* kinks
+    double* slopes              # slopes[k]: between kinks k and k + 1; the last of an arc: unused
+    double* levels              # costs at the kinks, above what the lowest one of the arc costs
+
+
+# What the search for a cycle needs.
+cdef struct Room:
+    double* up                  # (m,) costs of more flow
+    double* down                # (m,)
+    double* moves               # (m,) the sum of the last cycles
+    double* dist                # (n,)
+    int* via
+    int* seen
+    int* cycle                  # (n,) what it finds
+
+
+cdef struct State:
+    bint idle                   # descent ended in cycles that gained no more than rounding
+    double* y
+    long long* place            # 2 k: at kink k; 2 k + 1: between k and k + 1 (of all kinks)
+
+
+# Descends from s.y; returns the number of cycles, -1 where `most` were not enough.
+cdef Py_ssize_t descend(Costs* c, State* s, const Room* r, double least,
+                        Py_ssize_t most) noexcept nogil
+# Above what the lowest kinks cost.  After descend(), which fills in the levels.
+cdef double cost_of(const Costs* c, const State* s) noexcept nogil
