@@ -14,6 +14,9 @@ from .kernel import PRECOMPUTED, given_dense
 from .kernel_model import KernelModel
 from .problem import ask_loss, ask_oracle
 
+# Of one example: memory is taken for all of them at once.
+MOST_LABELS = 1_000_000
+
 
 class PredictionMixin(DistributionMixin):
     """Prediction from ``space_`` and ``_w``: flat weights, or a kernel model."""
@@ -79,7 +82,7 @@ class PredictionMixin(DistributionMixin):
         Parameters
         ----------
         k : int
-            Fewer are returned where an example has fewer labels.
+            From 1 to 1,000,000; fewer are returned where an example has fewer labels.
 
         Returns
         -------
@@ -87,8 +90,8 @@ class PredictionMixin(DistributionMixin):
         """
         from .sweep import decode_kbest
 
-        if not isinstance(k, (int, np.integer)) or k < 1:
-            raise ValueError(f"k is {k!r}, expected an integer >= 1")
+        if not isinstance(k, (int, np.integer)) or not 1 <= k <= MOST_LABELS:
+            raise ValueError(f"k is {k!r}, expected an integer from 1 to {MOST_LABELS}")
         examples, potentials, w = self._prepare(X)
         oracle = ask_oracle(self.space_, examples, self.oracle)
         if not oracle.has_kbest:

@@ -473,6 +473,12 @@ class PackTurnsLabelsRound(PyChainSpace):
         return super().flatten([y[::-1] for y in Y], offsets)
 
 
+@wrong(r"unpack_one .* gives a label as unpack does.*example \d")
+class UnpackOneTurnsLabelsRound(PyChainSpace):
+    def unpack_one(self, label):
+        return super().unpack_one(label[::-1])
+
+
 @wrong(r"pack .* packs an example the same in any company")
 class PackDependsOnCompany(PyChainSpace):
     def stack(self, X):

@@ -126,6 +126,13 @@ def _check_round_trip(case: Case, examples: Any, rows: Any) -> None:
     for j, i in enumerate(rows):
         if not _equal(back[j], case.Y[i]):
             case.fail("unpack", "gives back the labels that were packed", i, back[j], case.Y[i])
+        with case.promise("unpack_one", "takes one label of what pack gave"):
+            try:
+                one = case.space.unpack_one(examples.label(j))
+            except NotImplementedError:  # there are no k best then
+                continue
+        if not _equal(one, back[j]):
+            case.fail("unpack_one", "gives a label as unpack does", i, one, back[j])
 
 
 def check_state(case: Case) -> None:
