@@ -132,8 +132,8 @@ class Space:
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> Any:
         """Return node scores or marginals (rows of the node block) in a form like Y's."""
         raise NotImplementedError(
-            f"{type(self).__name__} does not implement unpack_scores(), which gives node scores and "
-            "marginals a form like that of y"
+            f"{type(self).__name__} does not implement unpack_scores(), which gives node "
+            "scores and marginals a form like that of y"
         )
 
     def mask(
