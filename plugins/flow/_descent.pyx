@@ -21,7 +21,7 @@ from libc.string cimport memset
 
 cdef double FINEST = 1e-9       # steps of fixed length, as a share of the widest arc
 cdef int IDLE = 64              # cycles that gain no more than rounding before descent ends
-cdef int TOGETHER = 12          # cycles whose sum is a direction: a multiple of the shortest periods
+cdef int TOGETHER = 12          # cycles whose sum is a direction: many periods divide it
 
 
 cdef inline double _right(const Costs* c, const State* s, Py_ssize_t a) noexcept nogil:
@@ -34,28 +34,8 @@ cdef inline double _left(const Costs* c, const State* s, Py_ssize_t a) noexcept 
     return c.slopes[k] if s.place[a] > 2 * c.first[a] else -INFINITY
 
 
-cdef void _locate(const Costs* c, State* s) noexcept nogil:
-    # Places of the flows y, which are moved onto a kink that is within rounding.
-    cdef Py_ssize_t a
-    cdef long long low, high, middle
-    for a in range(c.m):
-        low, high = c.first[a], c.first[a + 1] - 1
-        if s.y[a] <= c.kinks[low]:
-            s.y[a], s.place[a] = c.kinks[low], 2 * low
-            continue
-        if s.y[a] >= c.kinks[high]:
-            s.y[a], s.place[a] = c.kinks[high], 2 * high
-            continue
-        while high - low > 1:
-            middle = (low + high) >> 1
-            if c.kinks[middle] <= s.y[a]:
-                low = middle
-            else:
-                high = middle
-        s.place[a] = 2 * low + (s.y[a] > c.kinks[low])
-
-
-cdef inline double _cost_at(const Costs* c, Py_ssize_t a, double x) noexcept nogil:
+cdef inline long long _kink_below(const Costs* c, Py_ssize_t a, double x) noexcept nogil:
+    # The last kink of the arc that is at most x, but for its very last one.
     cdef long long low = c.first[a], high = c.first[a + 1] - 1, middle
     while high - low > 1:
         middle = (low + high) >> 1
@@ -63,6 +43,26 @@ cdef inline double _cost_at(const Costs* c, Py_ssize_t a, double x) noexcept nog
             low = middle
         else:
             high = middle
+    return low
+
+
+cdef void _locate(const Costs* c, State* s) noexcept nogil:
+    # Places of the flows y, which are moved into the bounds.
+    cdef Py_ssize_t a
+    cdef long long low, high
+    for a in range(c.m):
+        low, high = c.first[a], c.first[a + 1] - 1
+        if s.y[a] <= c.kinks[low]:
+            s.y[a], s.place[a] = c.kinks[low], 2 * low
+        elif s.y[a] >= c.kinks[high]:
+            s.y[a], s.place[a] = c.kinks[high], 2 * high
+        else:
+            low = _kink_below(c, a, s.y[a])
+            s.place[a] = 2 * low + (s.y[a] > c.kinks[low])
+
+
+cdef inline double _cost_at(const Costs* c, Py_ssize_t a, double x) noexcept nogil:
+    cdef long long low = _kink_below(c, a, x)
     return c.levels[low] + c.slopes[low] * (x - c.kinks[low])
 
 
@@ -74,21 +74,30 @@ cdef double cost_of(const Costs* c, const State* s) noexcept nogil:
     return total
 
 
-cdef bint _seen(double* up, double* down, Py_ssize_t m, bint below) noexcept nogil:
-    # Costs of more and of less flow, as _cycle() sees them; is there an arc where both are below 0?
-    cdef Py_ssize_t a
-    cdef bint bent = False
-    for a in range(m):
-        if up[a] + down[a] < 0:
-            bent = True
-            if below:
-                up[a] = -down[a]
-            else:
-                down[a] = -up[a]
-    return bent
+cdef inline bint _bent(const Room* r, Py_ssize_t a) noexcept nogil:
+    return r.up[a] + r.down[a] < 0
 
 
-cdef Py_ssize_t _cycle(const Costs* c, const Room* r, double least) noexcept nogil:
+cdef inline double _more(const Room* r, Py_ssize_t a, bint below) noexcept nogil:
+    # What more flow costs, as _cycle() sees it.
+    return -r.down[a] if below and _bent(r, a) else r.up[a]
+
+
+cdef inline double _less(const Room* r, Py_ssize_t a, bint below) noexcept nogil:
+    return -r.up[a] if not below and _bent(r, a) else r.down[a]
+
+
+cdef Py_ssize_t _any_cycle(const Costs* c, const Room* r, double least) noexcept nogil:
+    # As _cycle(), from the sides above and then, where costs are concave, from those below.
+    cdef Py_ssize_t a, length = _cycle(c, r, least, False)
+    if length == 0:
+        for a in range(c.m):
+            if _bent(r, a):
+                return _cycle(c, r, least, True)
+    return length
+
+
+cdef Py_ssize_t _cycle(const Costs* c, const Room* r, double least, bint below) noexcept nogil:
     # A residual cycle (2 a: along arc a, 2 a + 1: against it) that costs less than -least; returns
     # its length, or 0.  Bellman and Ford from everywhere at once.
     cdef Py_ssize_t a, v, round_, length, u, z
@@ -104,11 +113,11 @@ cdef Py_ssize_t _cycle(const Costs* c, const Room* r, double least) noexcept nog
         moved = False
         for a in range(c.m):
             u, z = c.ends[2 * a], c.ends[2 * a + 1]
-            if dist[u] + r.up[a] < dist[z] - gain:
-                dist[z], via[z] = dist[u] + r.up[a], <int>(2 * a)
+            if dist[u] + _more(r, a, below) < dist[z] - gain:
+                dist[z], via[z] = dist[u] + _more(r, a, below), <int>(2 * a)
                 moved = True
-            if dist[z] + r.down[a] < dist[u] - gain:
-                dist[u], via[u] = dist[z] + r.down[a], <int>(2 * a + 1)
+            if dist[z] + _less(r, a, below) < dist[u] - gain:
+                dist[u], via[u] = dist[z] + _less(r, a, below), <int>(2 * a + 1)
                 moved = True
         if not moved:
             return 0
@@ -129,7 +138,8 @@ cdef Py_ssize_t _cycle(const Costs* c, const Room* r, double least) noexcept nog
                 way = via[u]
                 r.cycle[length] = way
                 length += 1
-                total += r.down[way >> 1] if way & 1 else r.up[way >> 1]
+                total += (_less(r, way >> 1, below) if way & 1
+                          else _more(r, way >> 1, below))
                 u = c.ends[2 * (way >> 1) + (way & 1)]
                 if u == z:
                     break
@@ -227,23 +237,17 @@ cdef double _drift(const Costs* c, State* s, double* speed, double least) noexce
 cdef Py_ssize_t _steps(const Costs* c, State* s, const Room* r, double delta, double least,
                        Py_ssize_t most) noexcept nogil:
     # Cycles along which a step of delta lowers the cost; returns how many were taken.
-    cdef Py_ssize_t a, j, taken, length = 0
-    cdef int side
+    cdef Py_ssize_t a, j, taken, length
     cdef double here
     for taken in range(most):
-        for side in range(2):
-            for a in range(c.m):
-                here = _cost_at(c, a, s.y[a])
-                r.up[a] = r.down[a] = INFINITY
-                if s.y[a] + delta <= c.kinks[c.first[a + 1] - 1]:
-                    r.up[a] = (_cost_at(c, a, s.y[a] + delta) - here) / delta
-                if s.y[a] - delta >= c.kinks[c.first[a]]:
-                    r.down[a] = (_cost_at(c, a, s.y[a] - delta) - here) / delta
-            if not _seen(r.up, r.down, c.m, side) and side:
-                break
-            length = _cycle(c, r, least)
-            if length:
-                break
+        for a in range(c.m):
+            here = _cost_at(c, a, s.y[a])
+            r.up[a] = r.down[a] = INFINITY
+            if s.y[a] + delta <= c.kinks[c.first[a + 1] - 1]:
+                r.up[a] = (_cost_at(c, a, s.y[a] + delta) - here) / delta
+            if s.y[a] - delta >= c.kinks[c.first[a]]:
+                r.down[a] = (_cost_at(c, a, s.y[a] - delta) - here) / delta
+        length = _any_cycle(c, r, least)
         if length == 0:
             return taken
         for j in range(length):
@@ -254,8 +258,8 @@ cdef Py_ssize_t _steps(const Costs* c, State* s, const Room* r, double delta, do
 
 cdef Py_ssize_t descend(Costs* c, State* s, const Room* r, double least,
                         Py_ssize_t most) noexcept nogil:
-    cdef Py_ssize_t a, taken = 0, length = 0
-    cdef int side, idle = 0, summed = 0
+    cdef Py_ssize_t a, taken = 0, length
+    cdef int idle = 0, summed = 0
     cdef long long k
     cdef double widest = 0, highest = 0, delta, gain
     s.idle = False
@@ -274,14 +278,9 @@ cdef Py_ssize_t descend(Costs* c, State* s, const Room* r, double least,
         delta /= 4
     _locate(c, s)
     for taken in range(taken, most):
-        for side in range(2):
-            for a in range(c.m):
-                r.up[a], r.down[a] = _right(c, s, a), -_left(c, s, a)
-            if not _seen(r.up, r.down, c.m, side) and side:
-                break
-            length = _cycle(c, r, least)
-            if length:
-                break
+        for a in range(c.m):
+            r.up[a], r.down[a] = _right(c, s, a), -_left(c, s, a)
+        length = _any_cycle(c, r, least)
         if length == 0:
             return taken
         gain = _follow(c, s, r, length, least)
