@@ -62,7 +62,7 @@ class Recipe:
     @classmethod
     def of_model(cls, model: Any, path: str, format: str | None) -> Recipe:
         """The recipe saved with `model`, or a plain one for a model that Python code saved."""
-        from structsolve.io import guess_format
+        from structsolve.io import FORMATS, guess_format
 
         # What else the metadata hold is the user's.
         saved = (getattr(model, "metadata_", None) or {}).get("shell")
@@ -75,7 +75,7 @@ class Recipe:
             recipe.label_sets = getattr(structure, "label_sets", False)
             recipe.named = hasattr(structure, "hierarchy")
             recipe.n_labels = len(model.classes_) if recipe.label_sets else None
-        if format is None and path.endswith((".npz", ".svm", ".svmlight", ".libsvm")):
+        if format is None and path.endswith(FORMATS["npz"] + FORMATS["svmlight"]):
             format = guess_format(path)
         found = format or recipe.format or guess_format(path)
         if found == "npz" and format is None and path != "-":  # whose ending says something else
