@@ -22,18 +22,19 @@ SHARED = "structsolve._cyutility"
 # time to compile, and nothing to be seen of it at run time.
 GLUE = {
     SHARED,
-    *(f"structsolve.{name}" for name in ("faces", "potential_faces", "projection_faces")),
-    *(f"structsolve.{name}" for name in ("adapters", "projection_adapters", "testing._calls")),
-    *(f"structsolve.lp.{name}" for name in ("cones", "oracle")),
-    *(f"structsolve.search.{name}" for name in ("base", "psi", "scalar")),
-    *(f"structsolve.surrogates.{name}" for name in ("base", "bicriteria", "unit_margin")),
-    "structsolve.hierarchy.path_loss",
     "structsolve.operators",
-    "structsolve.search.exact",
+    *(f"structsolve.potentials.{name}" for name in ("calls",)),
+    *(f"structsolve.structure.{name}" for name in ("calls", "projection_calls", "loss_values")),
+    *(f"structsolve.structure.{name}" for name in ("python_operators", "python_projection")),
+    "structsolve.structure._path_loss",
+    *(f"structsolve.lp.{name}" for name in ("cones", "oracle")),
+    *(f"structsolve.search.{name}" for name in ("base", "psi", "scalar", "exact")),
+    *(f"structsolve.surrogates.{name}" for name in ("_base", "_bicriteria", "_unit_margin", "calls")),
     "structsolve.solvers._loop",
+    "structsolve.testing._calls",
     *(f"structsolve.plugins.flow.{name}" for name in ("_absolute", "_descent", "_oracle")),
     *(f"structsolve.plugins.{name}._losses" for name in ("dag", "permutation", "dependency")),
-    "structsolve.plugins.dag._order",
+    "structsolve.algorithms.topological_order",
     *(f"structsolve.plugins.{name}._oracle" for name in ("mrf", "tree")),
     "structsolve.plugins.dag._program",
     "structsolve.plugins.tree._topology",
@@ -75,11 +76,11 @@ def extensions() -> list[Extension]:
                 Extension(
                     module,
                     [path.as_posix()],
-                    include_dirs=["structsolve", path.parent.as_posix(), numpy.get_include()],
+                    include_dirs=[".", path.parent.as_posix(), numpy.get_include()],
                     define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION")],
                     depends=[
                         p.as_posix()
-                        for folder in (Path("structsolve"), path.parent)
+                        for folder in (Path("structsolve/simd"), path.parent)
                         for p in folder.glob("*.h")
                     ],
                     extra_compile_args=compile_args(module),
@@ -102,6 +103,9 @@ def stage_pxd() -> str:
             target.parent.mkdir(parents=True, exist_ok=True)
             if not target.exists() or target.read_bytes() != path.read_bytes():
                 shutil.copyfile(path, target)
+    # A folder without a .pxd of its own is a package to Cython by an empty one.
+    for folder in [stage / "structsolve", *(p for p in stage.rglob("*") if p.is_dir())]:
+        (folder / "__init__.pxd").touch()
     return str(stage)
 
 

@@ -58,18 +58,18 @@ def thetas(space: Any, n: int) -> list[np.ndarray]:
 
 def ours(space: Any, examples: Any, n: int) -> tuple[Any, Any, Any]:
     """Values, seconds a call from Python, seconds of the native call alone."""
-    from structsolve import faces
-    from structsolve.problem import ask_oracle
+    from structsolve.structure import calls
+    from structsolve.lp.ask import ask_oracle
 
     oracle, M = ask_oracle(space, examples), len(space.hierarchy)
     values, seconds, native = [], [], []
     for theta in thetas(space, n):
         begun = process_time()
-        values.append(faces.argmax(oracle, 0, theta, M)[1])
+        values.append(calls.argmax(oracle, 0, theta, M)[1])
         seconds.append(process_time() - begun)
         repeat = max(3, 100_000 // M)
         begun = process_time()
-        faces.seconds_per_call(oracle, 0, theta, M, repeat=repeat)
+        calls.seconds_per_call(oracle, 0, theta, M, repeat=repeat)
         native.append((process_time() - begun) / repeat)
     return np.array(values), np.array(seconds), np.array(native)
 

@@ -26,9 +26,10 @@ def our_kernel_times(structsolve: Any, length: int, states: int) -> dict[str, fl
     """Nanoseconds per cell of our Viterbi and sum-product on one chain, transitions shared."""
     if structsolve is None:
         return {}
-    from structsolve import faces
-    from structsolve.blocks import Block, Layout, aligned_zeros
-    from structsolve.plugins.chain._layout import ChainShape
+    from structsolve.structure import calls
+    from structsolve.potentials.weight_layout import Block, Layout
+    from structsolve.utils.arrays import aligned_zeros
+    from structsolve.plugins.chain._shape import ChainShape
     from structsolve.plugins.chain._oracle import ChainOracle
     from structsolve.plugins.chain._sum_product import ChainSumProduct
 
@@ -42,7 +43,7 @@ def our_kernel_times(structsolve: Any, length: int, states: int) -> dict[str, fl
     cells = (length - 1) * states**2
     repeat = max(10, 20_000_000 // cells)
     viterbi = min(
-        faces.seconds_per_call(ChainOracle(shape), 0, theta, length, repeat) for _ in range(5)
+        calls.seconds_per_call(ChainOracle(shape), 0, theta, length, repeat) for _ in range(5)
     )
     projection = ChainSumProduct(shape)
     forward = []

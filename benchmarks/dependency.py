@@ -40,9 +40,11 @@ def attachment(guess: list[np.ndarray], truth: list[np.ndarray]) -> float:
 
 def decoders(sizes: np.ndarray, sentences: int = 400) -> list[tuple[Any, ...]]:
     """Speed of the oracles and projections on random scores, sentences of given lengths."""
-    from structsolve import faces, get_structure
+    from structsolve.structure import calls
+    from structsolve import get_structure
     from structsolve.plugins.dependency import Arcs, DependencyStructure
-    from structsolve.problem import ask_oracle, ask_projection
+    from structsolve.lp.ask import ask_oracle
+    from structsolve.structure.ask import ask_projection
 
     assert get_structure("dependency")
     rows = []
@@ -58,8 +60,8 @@ def decoders(sizes: np.ndarray, sentences: int = 400) -> list[tuple[Any, ...]]:
             projection = ask_projection(space, examples, "entropy")
             row: list[Any] = ["projective" if projective else "all", "one" if single else "any"]
             for call in (
-                lambda i, theta, o=oracle: faces.argmax(o, i, theta, int(picked[i])),
-                lambda i, theta, p=projection: faces.project(p, i, theta),
+                lambda i, theta, o=oracle: calls.argmax(o, i, theta, int(picked[i])),
+                lambda i, theta, p=projection: calls.project(p, i, theta),
             ):
                 with Clock() as clock:
                     for i, theta in enumerate(thetas):

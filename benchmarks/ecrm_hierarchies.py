@@ -80,8 +80,8 @@ def unit(X: np.ndarray) -> np.ndarray:
 def measured(graph: Any, loss: str, truth: np.ndarray, found: np.ndarray) -> float:
     """Mean loss per row, by the structure's own loss."""
     from structsolve.plugins.dag import DagStructure
-    from structsolve.problem import ask_loss
-    from structsolve.sweep import losses
+    from structsolve.structure.ask import ask_loss
+    from structsolve.structure.loss_values import losses
 
     space = DagStructure(graph).make_space(np.zeros((len(truth), 1)), truth)
     examples = space.pack(np.zeros((len(truth), 1)), truth)

@@ -43,9 +43,9 @@ def seconds(call: Any, items: list[Any]) -> float:
 
 
 def measure(name: str, backend: str, n: int) -> list[Any]:
-    from structsolve import faces
+    from structsolve.structure import calls
     from structsolve.lp import LinearDecoder, ask_polytopes, make_backend
-    from structsolve.problem import ask_oracle
+    from structsolve.lp.ask import ask_oracle
 
     rng = np.random.default_rng(0)
     space, examples = space_of(name, rng, n)
@@ -59,7 +59,7 @@ def measure(name: str, backend: str, n: int) -> list[Any]:
     used = np.where(np.arange(size) < space.layout.shared_size, 0.2, 1.0) * used
     thetas = [used * rng.normal(size=size) for _ in range(n)]
     moved = [theta + 0.1 * used * rng.normal(size=size) for theta in thetas]
-    native = np.mean([faces.seconds_per_call(own, 0, theta, labels, 200) for theta in thetas[:20]])
+    native = np.mean([calls.seconds_per_call(own, 0, theta, labels, 200) for theta in thetas[:20]])
     decoder = LinearDecoder(polytopes, make_backend(backend))
     warm = LinearDecoder(polytopes, make_backend(backend), warm=True)
     decoder.decode(0, thetas[0])

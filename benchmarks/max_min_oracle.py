@@ -51,8 +51,9 @@ def errors(
     warm: bool,
 ) -> list[tuple[float, float, float]]:
     """Mean error, mean surrogate (its bound) and CPU seconds a word at every weight vector."""
-    from structsolve import potential_faces, projection_faces
-    from structsolve.problem import Problem
+    from structsolve.potentials import calls as potential_calls
+    from structsolve.structure import projection_calls
+    from structsolve.solvers.problem import Problem
     from structsolve.surrogates import MaxMin
 
     x, y = words.x_list("packed"), words.y_list()
@@ -61,11 +62,11 @@ def errors(
     problem = Problem(space, space.pack(x, y), "hamming", surrogate)
     projection, found = problem.surrogate.projection, []
     for w in weights:
-        thetas = [potential_faces.score(problem.potentials, i, w) for i in range(problem.n)]
+        thetas = [potential_calls.score(problem.potentials, i, w) for i in range(problem.n)]
         open_, whole = 0.0, 0.0
         with Clock() as clock:
             for i, theta in enumerate(thetas):
-                _, value, bound = projection_faces.project_bounded(projection, i, theta)
+                _, value, bound = projection_calls.project_bounded(projection, i, theta)
                 open_ += bound - value
                 whole += bound
         correct = sum(score_of_truth(problem, i, theta) for i, theta in enumerate(thetas))
@@ -76,11 +77,11 @@ def errors(
 
 def score_of_truth(problem: Any, i: int, theta: np.ndarray) -> float:
     """Score of the truth of example i."""
-    from structsolve import faces
+    from structsolve.structure import calls
 
     examples = problem.examples
     label = examples.labels[examples.label_offsets[i] : examples.label_offsets[i + 1]]
-    index, value = faces.encode(problem.parts, i, label)
+    index, value = calls.encode(problem.parts, i, label)
     return float(theta[index] @ value)
 
 

@@ -46,7 +46,7 @@ def yeast_models(structsolve: Any, n_models: int, alpha: float) -> tuple[list[An
     """
     from structsolve.plugins.mrf._model import GraphModel
     from structsolve.surrogates import Margin
-    from structsolve.sweep import surrogate_bounds
+    from structsolve.solvers.passes import surrogate_bounds
 
     X, Y, _, _ = multilabel("yeast")
     structure = structsolve.get_structure("multilabel", oracle="roof-duality")

@@ -37,8 +37,8 @@ WORSE = 1e-6
 
 def all_products(problem: Any, i: int, w: np.ndarray, n_labels: int) -> float:
     """The largest (1 + h) g over all label sets, by looking at every one."""
-    from structsolve.faces import encode
-    from structsolve.potential_faces import score
+    from structsolve.structure.calls import encode
+    from structsolve.potentials.calls import score
 
     theta = score(problem.potentials, i, w)
     sets = ((np.arange(2**n_labels)[:, None] >> np.arange(n_labels)) & 1).astype(np.int32)

@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--runs", nargs="+", choices=list(RUNS), default=list(RUNS))
     args = parser.parse_args()
     structsolve = structsolve_or_none()
-    from structsolve.metrics import span_f1
+    from structsolve.evaluation.metrics import span_f1
 
     header("Surrogates on CoNLL-2000")
     sentences, y = conll2000("train")

@@ -12,52 +12,55 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from .utils.version import __version__
+
 
 # Where each public name lives; modules are imported when a name is first used.
 _HOMES = {
-    "StructuredSVM": "estimator",
-    "HierarchicalSVM": "hierarchical",
-    "ConditionalRiskMinimizer": "risk",
-    "Sequences": "examples",
-    "from_padded": "examples",
-    "SequenceVectorizer": "vectorize",
-    "NodeTransformer": "node_transformer",
-    "CostMatrix": "losses",
-    "ClassWeights": "losses",
-    "FunctionStructure": "functions",
-    "Structure": "structure",
-    "Space": "structure",
-    "NodeSpace": "structure",
-    "ConePair": "structure",
-    "Block": "blocks",
-    "Layout": "blocks",
-    "Examples": "examples",
-    "Problem": "problem",
+    "StructuredSVM": "estimators.structured_svm",
+    "HierarchicalSVM": "estimators.hierarchical_svm",
+    "ConditionalRiskMinimizer": "estimators.risk",
+    "Sequences": "examples.packed",
+    "from_padded": "examples.packed",
+    "SequenceVectorizer": "features.vectorizer",
+    "NodeTransformer": "features.node_transformer",
+    "CostMatrix": "structure.losses",
+    "ClassWeights": "structure.losses",
+    "FunctionStructure": "structure.functions",
+    "Structure": "structure.base",
+    "Space": "structure.base",
+    "NodeSpace": "structure.base",
+    "ConePair": "structure.base",
+    "Block": "potentials.weight_layout",
+    "Layout": "potentials.weight_layout",
+    "Examples": "examples.packed",
+    "Problem": "solvers.problem",
     "Named": "hookspecs",
     "hookimpl": "hookspecs",
     "get_structure": "registry",
     "list_plugins": "registry",
-    "load": "persistence",
+    "load": "estimators.load",
+    "make_strips": "cli.demo",
 }
 
 __all__ = ["__version__", "get_include", *_HOMES]
 
 if TYPE_CHECKING:
-    from .blocks import Block, Layout
-    from .estimator import StructuredSVM
-    from .examples import Examples, Sequences, from_padded
-    from .functions import FunctionStructure
-    from .hierarchical import HierarchicalSVM
+    from .cli.demo import make_strips
+    from .estimators.hierarchical_svm import HierarchicalSVM
+    from .estimators.load import load
+    from .estimators.risk import ConditionalRiskMinimizer
+    from .estimators.structured_svm import StructuredSVM
+    from .examples.packed import Examples, Sequences, from_padded
+    from .features.node_transformer import NodeTransformer
+    from .features.vectorizer import SequenceVectorizer
     from .hookspecs import Named, hookimpl
-    from .losses import ClassWeights, CostMatrix
-    from .node_transformer import NodeTransformer
-    from .persistence import load
-    from .problem import Problem
+    from .potentials.weight_layout import Block, Layout
     from .registry import get_structure, list_plugins
-    from .risk import ConditionalRiskMinimizer
-    from .structure import ConePair, NodeSpace, Space, Structure
-    from .vectorize import SequenceVectorizer
+    from .solvers.problem import Problem
+    from .structure.base import ConePair, NodeSpace, Space, Structure
+    from .structure.functions import FunctionStructure
+    from .structure.losses import ClassWeights, CostMatrix
 
 
 def __getattr__(name: str) -> Any:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 from .hookspecs import Named, hookimpl
-from .structure import NodeSpace
+from .structure.base import NodeSpace
 
 NODE_LOSSES = ["hamming", "normalized-hamming", "zero-one"]
 
 
 @hookimpl
 def structsolve_structures():
-    from .functions import FunctionStructure
+    from .structure.functions import FunctionStructure
 
     return [Named("functions", FunctionStructure, "features, oracle, loss as three callables")]
 
@@ -20,7 +20,7 @@ def structsolve_structures():
 @hookimpl(trylast=True)
 def structsolve_oracle(space, examples):
     if hasattr(space, "argmax"):
-        from .adapters import PythonOracle
+        from .structure.python_operators import PythonOracle
 
         return PythonOracle(space, examples)
 
@@ -28,7 +28,7 @@ def structsolve_oracle(space, examples):
 @hookimpl(trylast=True)
 def structsolve_parts(space, examples):
     if hasattr(space, "parts"):
-        from .adapters import PythonParts
+        from .structure.python_operators import PythonParts
 
         return PythonParts(space, examples)
 
@@ -36,7 +36,7 @@ def structsolve_parts(space, examples):
 @hookimpl(trylast=True)
 def structsolve_projection(space, examples, regularizer):
     if hasattr(space, "project") and regularizer in getattr(space, "projections", ("entropy",)):
-        from .projection_adapters import PythonProjection
+        from .structure.python_projection import PythonProjection
 
         return PythonProjection(space, examples, regularizer)
 
@@ -49,7 +49,7 @@ def structsolve_polytope(space, examples):
 
 @hookimpl(trylast=True)
 def structsolve_max_min(space, loss, potentials):
-    from .projections import node_closed_form
+    from .projections.choose import node_closed_form
 
     return node_closed_form(space, loss, potentials)
 
@@ -57,11 +57,11 @@ def structsolve_max_min(space, loss, potentials):
 @hookimpl(trylast=True)
 def structsolve_loss(space, examples, loss):
     if hasattr(space, "loss") and loss in getattr(space, "loss_names", ("hamming",)):
-        from .adapters import PythonLoss
+        from .structure.python_operators import PythonLoss
 
         return PythonLoss(space, examples)
     if isinstance(space, NodeSpace):
-        from .node_losses import make_node_loss
+        from .structure.node_losses import make_node_loss
 
         return make_node_loss(space, examples, loss)
 

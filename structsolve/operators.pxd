@@ -4,7 +4,7 @@
 # *shared* blocks (parts whose weights every position shares: transition tables, start, end;
 # they are stored exactly like in w), then the rows of the *node* block (one row per node),
 # then the rows of the *edge* block (one row per edge).  The last axis of every block is padded
-# to `stride` doubles (structsolve.blocks.padded); padding holds zeros and must stay so.
+# to `stride` doubles (structsolve.utils.arrays.padded); padding holds zeros and must stay so.
 #
 # Contract of every method below: no GIL, no allocation, thread safe (all state that changes
 # during a call lives in `work`, of which the caller gives `work_bytes` bytes, 64-byte aligned,

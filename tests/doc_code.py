@@ -11,7 +11,7 @@ import textwrap
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from structsolve.cli import main
+from structsolve.cli.main import main
 
 ROOT = Path(__file__).resolve().parent.parent
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS

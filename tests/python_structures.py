@@ -8,7 +8,7 @@ import numpy as np
 
 from structsolve import FunctionStructure
 from structsolve.plugins.chain.space import ChainSpace, ChainStructure
-from structsolve.structure import NodeSpace
+from structsolve.structure.base import NodeSpace
 
 
 class PyChainStructure(ChainStructure):

@@ -6,9 +6,11 @@ from reference import psi as reference
 from reference.searches import integral_maximum, points, relaxed_maximum
 
 import structsolve
-from structsolve import CostMatrix, faces
-from structsolve.potential_faces import score
-from structsolve.problem import ask_loss
+from structsolve import CostMatrix
+from structsolve.structure import calls
+from structsolve.surrogates import calls as surrogate_calls
+from structsolve.potentials.calls import score
+from structsolve.structure.ask import ask_loss
 from structsolve.surrogates import Beta, Generalized, Log, ProbLoss, Slack
 
 # Native surrogate and its psi in the reference.
@@ -177,7 +179,7 @@ def check_problem(
             told = problem.surrogate.trace(i, theta)
             labels, h, g = points(space, examples, i, theta, loss if count is None else count)
             if count is not None:
-                h, g = h + [faces.loss_value(hamming, i, label) for label in labels], -g
+                h, g = h + [calls.loss_value(hamming, i, label) for label in labels], -g
             if outer:
                 assert integral_maximum(h, g, psi)[1] <= told["found"]["label_bound"] + 1e-9
                 assert relaxed_maximum(h, g, psi)[1] <= told["found"]["bound"] * (1 + 1e-9) + 1e-9
@@ -187,4 +189,4 @@ def check_problem(
                 check_found(told, h, g, labels, psi, exact, hull, cones, tol)
             # What the search remembers makes the next one a warm one.
             if step % 2:
-                faces.cut(problem.surrogate, i, theta)
+                surrogate_calls.cut(problem.surrogate, i, theta)

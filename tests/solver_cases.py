@@ -7,8 +7,8 @@ from reference.chains import enumerate_examples
 from reference.objectives import optimum
 
 import structsolve
-from structsolve import container
-from structsolve.problem import Problem
+from structsolve.utils import container
+from structsolve.solvers.problem import Problem
 from structsolve.solvers.base import Start, relative_gap
 
 K = 3

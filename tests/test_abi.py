@@ -14,7 +14,7 @@ from structsolve import abi, operators
 HASHES = {
     "1": "63fcbff807e79c408d82557b8c97672074dccd8544895c2a5718d9c30bfebb6e",
     "2": "6f1f0119de432ccd79a28a466cb4cce4f752103c80e1f9109319732fcb49b51b",
-    "3": "9d0bce428a5aec7fd05c560cb0dbcb7aced4557f927f98d5acff54ef168fd74b",
+    "3": "0aac2a4a8d18c6ced06588b62279f20147b832b8a0968c0dd3fe9e45ec91eb8c",
 }
 PXD = Path(structsolve.__file__).with_name("operators.pxd")
 

@@ -5,7 +5,9 @@ import pytest
 from python_structures import PyChainSpace, PyChainStructure
 
 from structsolve import StructuredSVM, get_structure
-from structsolve.problem import Problem, ask_loss, ask_oracle, ask_parts, ask_projection
+from structsolve.solvers.problem import Problem
+from structsolve.structure.ask import ask_loss, ask_parts, ask_projection
+from structsolve.lp.ask import ask_oracle
 
 
 @pytest.fixture(params=["plain", "edges", "bare"])

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.optimize import linear_sum_assignment
 
-from structsolve.faces import argmax
+from structsolve.structure.calls import argmax
 from structsolve.plugins.permutation import assign
 from structsolve.plugins.permutation._batch import repeat_solve
 from structsolve.plugins.permutation._shape import AssignmentOracle, PairShape

@@ -7,13 +7,7 @@ from data import chains, classes
 
 import structsolve
 from structsolve import (
-    ClassWeights,
-    CostMatrix,
-    NodeSpace,
-    Sequences,
-    StructuredSVM,
-    from_padded,
-    hookimpl,
+    ClassWeights, CostMatrix, NodeSpace, Sequences, StructuredSVM, from_padded, hookimpl,
     registry,
 )
 

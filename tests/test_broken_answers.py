@@ -5,9 +5,9 @@ import pytest
 from scipy import sparse
 
 from structsolve import ConditionalRiskMinimizer, StructuredSVM, get_structure, registry
-from structsolve.examples import Examples
+from structsolve.examples.packed import Examples
 from structsolve.lp import Highs, Polytope
-from structsolve.lp.backends import Answer, Backend, Program
+from structsolve.lp.base import Answer, Backend, Program
 from structsolve.plugins.chain import ChainStructure
 from structsolve.solvers.base import contradicts
 
@@ -107,7 +107,7 @@ def test_a_dual_above_the_primal_is_no_convergence():
 
 
 def test_a_dual_above_the_primal_is_told(monkeypatch):
-    monkeypatch.setattr("structsolve.estimator.contradicts", lambda last: True)
+    monkeypatch.setattr("structsolve.estimators.structured_svm.contradicts", lambda last: True)
     with pytest.warns(RuntimeWarning, match="does not find the best labels"):
         StructuredSVM("multiclass").fit([[0.0], [1.0], [2.0]], [0, 1, 1])
 

@@ -6,16 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.chains import Chain, labelings
 
-from structsolve import faces
-from structsolve.blocks import Block, Layout
-from structsolve.kbest import kbest as kbest_with_bans
+from structsolve.structure import calls
+from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.structure.kbest import kbest as kbest_with_bans
 from structsolve.plugins.chain import (
-    ChainStructure,
-    structsolve_oracle,
-    structsolve_parts,
-    structsolve_projection,
+    ChainStructure, structsolve_oracle, structsolve_parts, structsolve_projection,
 )
-from structsolve.plugins.chain._layout import ChainShape
+from structsolve.plugins.chain._shape import ChainShape
 from structsolve.plugins.chain._oracle import ChainOracle
 
 VARIANTS = [(t, s, e) for t in (True, False) for s in (True, False) for e in (True, False)]
@@ -109,10 +106,10 @@ class Case:
             self.check_marginals(theta, scores, scale)
         else:
             with pytest.raises(ValueError, match="example 0: every labeling is forbidden"):
-                faces.project(self.projection, 0, theta)
+                calls.project(self.projection, 0, theta)
 
     def check_best(self, theta, scores, close):
-        label, value = faces.argmax(self.oracle, 0, theta, self.length)
+        label, value = calls.argmax(self.oracle, 0, theta, self.length)
         row = int(np.flatnonzero((self.labels == label).all(axis=1))[0])
         np.testing.assert_allclose([value, scores[row]], scores.max(), **close)
         expected = np.array(
@@ -121,14 +118,14 @@ class Case:
                 for v in range(self.length)
             ]
         )
-        found = faces.max_marginals(self.oracle, 0, theta, self.length, self.k)
+        found = calls.max_marginals(self.oracle, 0, theta, self.length, self.k)
         np.testing.assert_allclose(found, expected, **close)
         return label, value
 
     def check_kbest(self, theta, scores, label, value, close):
         ranked = -np.sort(-scores[scores > NONE])
         for k in (1, 2, 7, len(scores) + 3):
-            labels, values = faces.kbest(self.oracle, 0, theta, k, self.length)
+            labels, values = calls.kbest(self.oracle, 0, theta, k, self.length)
             assert values[0] == value and (labels[0] == label).all()
             if len(ranked) == 0:
                 assert len(values) == 1 and value == NONE
@@ -140,7 +137,7 @@ class Case:
             np.testing.assert_allclose(scores[rows], values, **close)
 
     def check_marginals(self, theta, scores, scale):
-        marginals, value = faces.project(self.projection, 0, theta)
+        marginals, value = calls.project(self.projection, 0, theta)
         top = scores.max()
         weights = np.exp(scores - top)
         expected = weights @ self.matrix / weights.sum()
@@ -181,13 +178,13 @@ def test_parts_against_enumeration(variant):
             other = rng.integers(len(case.labels))
             label, truth = case.labels[row], case.labels[other]
             np.testing.assert_array_equal(
-                dense(faces.encode(case.parts, 0, label)), case.matrix[row]
+                dense(calls.encode(case.parts, 0, label)), case.matrix[row]
             )
             np.testing.assert_array_equal(
-                dense(faces.difference(case.parts, 0, truth, label)),
+                dense(calls.difference(case.parts, 0, truth, label)),
                 case.matrix[other] - case.matrix[row],
             )
-        assert faces.difference(case.parts, 0, label, label)[0].size == 0
+        assert calls.difference(case.parts, 0, label, label)[0].size == 0
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -203,7 +200,7 @@ def test_against_the_reference(seed):
     expected, scores = chain.k_best(5, banned)
     np.testing.assert_allclose(values, scores, atol=1e-12)
     np.testing.assert_array_equal(labels, expected)
-    marginals, value = faces.project(case.projection, 0, theta)
+    marginals, value = calls.project(case.projection, 0, theta)
     found = case.views(marginals)
     assert value == pytest.approx(chain.log_partition())
     np.testing.assert_allclose(found["node"], chain.node_marginals(), atol=1e-12)
@@ -224,7 +221,7 @@ def test_ties_go_to_the_smallest_state_last_position_first(variant):
             scores = case.scores(theta)
             best = case.labels[scores == scores.max()]
             first = best[np.lexsort(best.T)[0]]
-            np.testing.assert_array_equal(faces.argmax(case.oracle, 0, theta, length)[0], first)
+            np.testing.assert_array_equal(calls.argmax(case.oracle, 0, theta, length)[0], first)
 
 
 def test_bans():
@@ -277,7 +274,7 @@ def test_long_chains_in_both_forms(k, length, scale):
 
     layout, shape, theta, views = long_chain(k, length, scale, np.random.default_rng(k))
     expected, total = forward_backward(views, k)
-    marginals, value = faces.project(ChainSumProduct(shape), 0, theta)
+    marginals, value = calls.project(ChainSumProduct(shape), 0, theta)
     found = layout.theta_views(marginals, length, length - 1)
     assert value == pytest.approx(total, rel=1e-12)
     np.testing.assert_allclose(found["node"], expected, atol=1e-9)
@@ -295,7 +292,7 @@ def test_paths_that_only_pay_in_the_end():
     views["node"][: length // 2, :2] -= 20
     views["node"][length // 2 :, :2] += 20
     expected, total = forward_backward(views, k)
-    marginals, value = faces.project(ChainSumProduct(shape), 0, theta)
+    marginals, value = calls.project(ChainSumProduct(shape), 0, theta)
     found = layout.theta_views(marginals, length, length - 1)
     assert value == pytest.approx(total, rel=1e-12)
     np.testing.assert_allclose(found["node"], expected, atol=1e-9)
@@ -312,9 +309,9 @@ def test_wrong_numbers_still_give_labels(k, bad):
         for view in views.values():
             view[rng.random(view.shape) < 0.2] = bad
         oracle = ChainOracle(shape)
-        label, _ = faces.argmax(oracle, 0, theta, length)
+        label, _ = calls.argmax(oracle, 0, theta, length)
         assert label.shape == (length,) and label.min() >= 0 and label.max() < k
-        labels, _ = faces.kbest(oracle, 0, theta, 3, length)
+        labels, _ = calls.kbest(oracle, 0, theta, 3, length)
         assert labels.min() >= 0 and labels.max() < k
 
 
@@ -327,10 +324,10 @@ def test_states_that_no_one_can_reach_change_nothing():
         target = large.views(wide)[name]
         target[...] = rng.normal(size=target.shape)
         target[tuple(slice(n) for n in view.shape)] = view
-    marginals, value = faces.project(small.projection, 0, theta)
+    marginals, value = calls.project(small.projection, 0, theta)
     for never in (NONE, -1e4, -300.0):
         large.views(wide)["node"][:, 3:] = never
-        found, same = faces.project(large.projection, 0, wide)
+        found, same = calls.project(large.projection, 0, wide)
         assert same == pytest.approx(value)
         for name, view in small.views(marginals).items():
             inner = large.views(found)[name][tuple(slice(n) for n in view.shape)]
@@ -341,7 +338,7 @@ def test_kept_exponentials_are_never_trusted():
     """The work memory goes from example to example, and others may have written into it."""
     rng = np.random.default_rng(0)
     case = Case(4, 5)
-    work = faces.work_for(case.projection)
+    work = calls.work_for(case.projection)
     theta = case.theta("normal", rng)
     for round_ in range(200):
         if rng.random() < 0.4:
@@ -353,8 +350,8 @@ def test_kept_exponentials_are_never_trusted():
             work[at : at + rng.integers(1, 30)] = rng.choice([0.0, 1.0, np.nan, 1e300, -7.5])
         if case.scores(theta).max() == NONE:
             continue
-        expected, value = faces.project(case.projection, 0, theta)
-        found, same = faces.project(case.projection, 0, theta, work)
+        expected, value = calls.project(case.projection, 0, theta)
+        found, same = calls.project(case.projection, 0, theta, work)
         assert same == value
         np.testing.assert_array_equal(found, expected)
 
@@ -366,10 +363,10 @@ def test_nan_and_infinity_do_not_pass_for_marginals(name, bad):
     theta = np.zeros(case.size)
     case.views(theta)[name].flat[0] = bad
     with pytest.raises(ValueError, match=r"example 0: every labeling is forbidden .*NaN"):
-        faces.project(case.projection, 0, theta)
-    label, _ = faces.argmax(case.oracle, 0, theta, 3)
+        calls.project(case.projection, 0, theta)
+    label, _ = calls.argmax(case.oracle, 0, theta, 3)
     assert label.min() >= 0 and label.max() < 3
-    labels, _ = faces.kbest(case.oracle, 0, theta, 5, 3)
+    labels, _ = calls.kbest(case.oracle, 0, theta, 5, 3)
     assert labels.min() >= 0 and labels.max() < 3
 
 
@@ -380,7 +377,7 @@ def test_marginals_are_the_gradient_of_the_log_partition(variant, length, k, see
     case = Case(length, k, *VARIANTS[variant])
     theta = case.theta("normal", rng)
     direction = case.theta("normal", rng)
-    marginals, _ = faces.project(case.projection, 0, theta)
+    marginals, _ = calls.project(case.projection, 0, theta)
     step = 1e-4
     ahead, behind = (
         case.projection.log_partition(0, theta + sign * step * direction) for sign in (1, -1)
@@ -399,8 +396,8 @@ def test_marginals_are_the_gradient_of_the_log_partition(variant, length, k, see
 def test_kbest_begins_with_a_shorter_kbest(length, k, n, seed, kind):
     case = Case(length, k)
     theta = case.theta(kind, np.random.default_rng(seed))
-    labels, values = faces.kbest(case.oracle, 0, theta, n, length)
-    fewer, first = faces.kbest(case.oracle, 0, theta, max(n // 2, 1), length)
+    labels, values = calls.kbest(case.oracle, 0, theta, n, length)
+    fewer, first = calls.kbest(case.oracle, 0, theta, max(n // 2, 1), length)
     np.testing.assert_array_equal(labels[: len(fewer)], fewer)
     np.testing.assert_array_equal(values[: len(fewer)], first)
 
@@ -408,7 +405,7 @@ def test_kbest_begins_with_a_shorter_kbest(length, k, n, seed, kind):
 def test_bad_arguments_are_refused():
     case = Case(2, 3)
     good, label = np.zeros(case.size), np.zeros(2, np.int32)
-    assert faces.argmax(case.oracle, 2, np.zeros(case.size + 4), 3)[0].shape == (3,)
+    assert calls.argmax(case.oracle, 2, np.zeros(case.size + 4), 3)[0].shape == (3,)
     thetas = [
         None,
         [0.0],
@@ -419,44 +416,44 @@ def test_bad_arguments_are_refused():
         good.astype(object),
         np.zeros(0),
     ]
-    calls = [
-        lambda theta: faces.argmax(case.oracle, 0, theta, 2),
-        lambda theta: faces.kbest(case.oracle, 0, theta, 3, 2),
-        lambda theta: faces.max_marginals(case.oracle, 0, theta, 2, 3),
-        lambda theta: faces.project(case.projection, 0, theta),
-        lambda theta: faces.seconds_per_call(case.oracle, 0, theta, 2, 1),
+    with_theta = [
+        lambda theta: calls.argmax(case.oracle, 0, theta, 2),
+        lambda theta: calls.kbest(case.oracle, 0, theta, 3, 2),
+        lambda theta: calls.max_marginals(case.oracle, 0, theta, 2, 3),
+        lambda theta: calls.project(case.projection, 0, theta),
+        lambda theta: calls.seconds_per_call(case.oracle, 0, theta, 2, 1),
     ]
-    for call in calls:
+    for call in with_theta:
         call(good)
         for theta in thetas:
             with pytest.raises(ValueError, match="theta"):
                 call(theta)
     for bad in (None, [0, 0], label.astype(np.int64), np.zeros(3, np.int32), label - 1, label + 3):
         for call in (
-            lambda x: faces.encode(case.parts, 0, x),
-            lambda x: faces.difference(case.parts, 0, label, x),
-            lambda x: faces.difference(case.parts, 0, x, label),
+            lambda x: calls.encode(case.parts, 0, x),
+            lambda x: calls.difference(case.parts, 0, label, x),
+            lambda x: calls.difference(case.parts, 0, x, label),
         ):
             with pytest.raises(ValueError, match="label|truth"):
                 call(bad)
     for i in (-1, 3, 10**9):
         with pytest.raises(ValueError, match=f"example {i}"):
-            faces.argmax(case.oracle, i, good, 2)
+            calls.argmax(case.oracle, i, good, 2)
         with pytest.raises(ValueError, match=f"example {i}"):
-            faces.encode(case.parts, i, label)
+            calls.encode(case.parts, i, label)
     for size in (-1, 0, 1, 3):
         with pytest.raises(ValueError, match="label_size"):
-            faces.argmax(case.oracle, 0, good, size)
+            calls.argmax(case.oracle, 0, good, size)
     with pytest.raises(ValueError, match="k is 0"):
-        faces.kbest(case.oracle, 0, good, 0, 2)
+        calls.kbest(case.oracle, 0, good, 0, 2)
     with pytest.raises(ValueError, match="n_nodes and n_states"):
-        faces.max_marginals(case.oracle, 0, good, 2, 4)
+        calls.max_marginals(case.oracle, 0, good, 2, 4)
     with pytest.raises(ValueError, match="work"):
-        faces.project(case.projection, 0, good, np.zeros(3))
+        calls.project(case.projection, 0, good, np.zeros(3))
     with pytest.raises(TypeError):
-        faces.argmax(None, 0, good, 2)
+        calls.argmax(None, 0, good, 2)
     with pytest.raises(TypeError):
-        faces.argmax(case.parts, 0, good, 2)
+        calls.argmax(case.parts, 0, good, 2)
     with pytest.raises(ValueError, match="expected 36"):
         case.projection.log_partition(2, good)
     with pytest.raises(ValueError, match="example 1: a chain of 0 nodes"):

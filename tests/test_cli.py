@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import structsolve
-from structsolve.cli import main, make_parser
+from structsolve.cli.main import main, make_parser
 from structsolve.io.crfsuite import write_crfsuite
 from structsolve.io.npz import write_npz
 
@@ -77,7 +77,7 @@ def test_version_and_help(capsys):
 
 def test_version_and_help_load_nothing_heavy():
     code = (
-        "import sys, structsolve.cli as c; c.main(['--version']); c.main(['fit', '--help']);"
+        "import sys, structsolve.cli.main as c; c.main(['--version']); c.main(['fit', '--help']);"
         "print([m for m in ('sklearn', 'scipy', 'cvxpy', 'matplotlib') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -387,7 +387,7 @@ def test_demo(capsys, tmp_path):
 
 
 def test_demo_images_are_apart():
-    from structsolve.demo import make_strips
+    from structsolve.cli.demo import make_strips
 
     train, test = make_strips(50, 50, seed=1)
     again, _ = make_strips(50, 50, seed=1)

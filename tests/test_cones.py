@@ -9,12 +9,14 @@ from search_cases import check_problem, random_chains
 from test_lp import WithPolytopes
 
 import structsolve
-from structsolve import ConePair, StructuredSVM, faces
+from structsolve import ConePair, StructuredSVM
+from structsolve.structure import calls
 from structsolve.lp import constrained_oracle
 from structsolve.plugins.dag import DagStructure
 from structsolve.plugins.dependency import DependencyStructure
 from structsolve.plugins.flow import FlowStructure
-from structsolve.problem import ask_oracle, ask_parts
+from structsolve.lp.ask import ask_oracle
+from structsolve.structure.ask import ask_parts
 from structsolve.surrogates import Slack
 from structsolve.testing import _relaxed, check_structure
 from structsolve.testing._case import Case
@@ -199,7 +201,7 @@ def test_forbidden_parts(name, k):
             high = h >= 0 if np.isinf(cone.alpha) else g <= 2 * h
             inside = left & high & (g > 0.25 * h)
             given = np.where(barred, -np.inf, theta)
-            found = faces.argmax_constrained(oracle, i, given, cost, cone, case.label_size(i))
+            found = calls.argmax_constrained(oracle, i, given, cost, cone, case.label_size(i))
             answers.add(None if found is None else found[1] is None)
             if inside.any():
                 best = (h + 0.5 * g)[inside].max()

@@ -153,7 +153,7 @@ def test_what_is_no_sentence_is_refused(make, message):
 
 
 def test_the_shell_trains_a_parser(tmp_path, capsys):
-    from structsolve.cli import main
+    from structsolve.cli.main import main
 
     sentences = toy()
     train, new, model = (str(tmp_path / name) for name in ("a.conllu", "b.conllu", "m.structsolve"))

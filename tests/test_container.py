@@ -1,4 +1,4 @@
-"""structsolve.container: round trips, every kind of wrong file, and kills while writing."""
+"""structsolve.utils.container: round trips, every kind of wrong file, and kills while writing."""
 
 import io
 import json
@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from structsolve import container
-from structsolve.container import read, write
+from structsolve.utils import container
+from structsolve.utils.container import read, write
 
 META = {"alpha": 0.1, "classes": ["a", "é"], "n": 2**127 + 1, "nothing": None}
 ARRAYS = {"w": np.arange(3.0), "names": np.array(["x", "yé"]), "none": np.empty((0, 2), "f4")}
@@ -327,7 +327,7 @@ def test_missing_folder_and_kind(small, tmp_path):
 
 def test_newer_format(path, monkeypatch):
     monkeypatch.setattr(container, "FORMAT_VERSION", 2)
-    monkeypatch.setattr(container, "_library_version", lambda: "7.8.9")
+    monkeypatch.setattr(container, "__version__", "7.8.9")
     write(path, "model", META, ARRAYS)
     monkeypatch.undo()
     with pytest.raises(ValueError, match=r"by structsolve 7\.8\.9 in file format 2;.*upgrade"):
@@ -473,7 +473,7 @@ def test_forgery_is_otherwise_accepted(path):
 
 WRITER = """
 import sys, numpy as np
-from structsolve.container import write
+from structsolve.utils.container import write
 step = 0
 while True:
     write(sys.argv[1], "checkpoint", {"step": step}, {"w": np.full(20000, step)})

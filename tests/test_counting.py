@@ -7,12 +7,14 @@ from hypothesis import strategies as st
 from reference.chains import Chain
 from wrong_structures import Counting, CountingStructure
 
-from structsolve import faces, get_structure
-from structsolve.blocks import Block, Layout
+from structsolve.structure import calls
+from structsolve import get_structure
+from structsolve.potentials.weight_layout import Block, Layout
 from structsolve.plugins.chain import ChainStructure
-from structsolve.plugins.chain._layout import ChainShape
+from structsolve.plugins.chain._shape import ChainShape
 from structsolve.plugins.chain._oracle import ChainOracle
-from structsolve.problem import ask_loss, ask_oracle
+from structsolve.structure.ask import ask_loss
+from structsolve.lp.ask import ask_oracle
 
 VARIANTS = [(t, s, e) for t in (True, False) for s in (True, False) for e in (True, False)]
 SIZES = [(1, 1), (1, 4), (2, 1), (2, 2), (2, 9), (3, 3), (4, 2), (4, 5), (5, 1), (5, 3), (7, 2)]
@@ -73,7 +75,7 @@ class Case:
         views, costs = self.views(theta), self.views(cost)["node"]
         chain = Chain(*(views.get(b) for b in ("node", "transition", "start", "end", "edge")))
         counts = costs[np.arange(self.length), chain.labels].sum(axis=1)
-        labels, values = faces.argmax_counts(self.oracle, 1, theta, cost, most, self.length)
+        labels, values = calls.argmax_counts(self.oracle, 1, theta, cost, most, self.length)
         finite = np.abs(theta[np.isfinite(theta)]).max(initial=1)
         for c in range(most + 1):
             best = chain.scores[counts == c].max(initial=NONE)
@@ -87,7 +89,7 @@ class Case:
                 chain.score(labels[c]), best, rtol=1e-13, atol=1e-13 * finite
             )
         if most >= counts.max():
-            label, value = faces.argmax(self.oracle, 1, theta, self.length)
+            label, value = calls.argmax(self.oracle, 1, theta, self.length)
             assert values.max() == value  # bit by bit: the same sums in the same order
         return chain, counts, labels, values
 
@@ -149,8 +151,8 @@ def test_long_chains(k, length):
         view[...] = rng.normal(size=view.shape)
     costs = layout.theta_views(cost, length, length - 1)["node"]
     costs[...] = rng.random(costs.shape) < 0.5
-    labels, values = faces.argmax_counts(oracle, 0, theta, cost, length, length)
-    assert values.max() == faces.argmax(oracle, 0, theta, length)[1]
+    labels, values = calls.argmax_counts(oracle, 0, theta, cost, length, length)
+    assert values.max() == calls.argmax(oracle, 0, theta, length)[1]
     best = np.full((length + 1, k), NONE)
     best[costs[0].astype(int), np.arange(k)] = views["start"] + views["node"][0]
     for v in range(1, length):
@@ -174,12 +176,12 @@ def test_agreements_are_the_hamming_loss_turned_round():
     theta = np.random.default_rng(0).normal(size=space.layout.theta_size(3, 2))
     theta = np.where(np.arange(theta.size) % 4 == 3, 0, theta)
     cost = np.zeros_like(theta)
-    const = faces.augment(ask_loss(space, examples, "hamming"), 0, 1.0, cost)
+    const = calls.augment(ask_loss(space, examples, "hamming"), 0, 1.0, cost)
     oracle = ask_oracle(space, examples)
-    labels, values = faces.argmax_counts(oracle, 0, theta, -cost, int(const), 3)
+    labels, values = calls.argmax_counts(oracle, 0, theta, -cost, int(const), 3)
     assert labels[-1].tolist() == Y[0]
     assert [(y != Y[0]).sum() for y in labels] == [3, 2, 1, 0]
-    assert values.max() == faces.argmax(oracle, 0, theta, 3)[1]
+    assert values.max() == calls.argmax(oracle, 0, theta, 3)[1]
 
 
 # ---- a structure in Python -----------------------------------------------------------------------
@@ -202,7 +204,7 @@ def test_a_python_structure_answers_the_same():
             node = native.layout.theta_views(cost, length, length - 1)["node"]
             node[...] = rng.integers(0, 3, node.shape)
             (labels, values), (same, again) = (
-                faces.argmax_counts(oracle, i, theta, cost, 2 * length + 1, length)
+                calls.argmax_counts(oracle, i, theta, cost, 2 * length + 1, length)
                 for oracle in oracles
             )
             np.testing.assert_allclose(values, again)
@@ -217,7 +219,7 @@ def test_a_python_answer_of_the_wrong_length_is_refused():
     space = Short().make_space(X, Y)
     theta = np.zeros(space.layout.theta_size(2, 1))
     with pytest.raises(ValueError, match="argmax_counts.* expected a list of 4 labels or None"):
-        faces.argmax_counts(ask_oracle(space, space.pack(X, Y)), 0, theta, theta, 3, 2)
+        calls.argmax_counts(ask_oracle(space, space.pack(X, Y)), 0, theta, theta, 3, 2)
 
 
 # ---- multiclass ----------------------------------------------------------------------------------
@@ -234,7 +236,7 @@ def test_multiclass(k, most, kind, seed):
     if "forbidden" in kind:
         theta[:k][rng.random(k) < (1 if kind == "all forbidden" else 0.4)] = NONE
     cost[:k] = rng.integers(0, 5, k)
-    labels, values = faces.argmax_counts(oracle, 1, theta, cost, most, 1)
+    labels, values = calls.argmax_counts(oracle, 1, theta, cost, most, 1)
     for c in range(most + 1):
         inside = np.flatnonzero(cost[:k] == c)
         best = theta[inside].max(initial=NONE)
@@ -250,7 +252,7 @@ def test_bad_arguments_are_refused():
     theta, cost = np.zeros(case.size), np.zeros(case.size)
 
     def ask(cost=cost, most=3, theta=theta, size=3):
-        return faces.argmax_counts(case.oracle, 1, theta, cost, most, size)
+        return calls.argmax_counts(case.oracle, 1, theta, cost, most, size)
 
     ask()
     for name in ("transition", "start", "end", "edge"):
@@ -283,5 +285,5 @@ def test_nan_and_infinity_stay_in_memory(name, bad):
         theta = case.theta("forbidden", rng)
         view = case.views(theta)[name]
         view[rng.random(view.shape) < 0.3] = bad
-        labels, _ = faces.argmax_counts(case.oracle, 1, theta, case.cost("integers", rng), 9, 4)
+        labels, _ = calls.argmax_counts(case.oracle, 1, theta, case.cost("integers", rng), 9, 4)
         assert labels.min() >= 0 and labels.max() < 5

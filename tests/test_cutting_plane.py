@@ -10,7 +10,7 @@ from solver_cases import LOSSES, K, begin, follow, make_case
 
 from structsolve.solvers import CuttingPlane, LinearConstraint, WeightBounds, qp
 from structsolve.solvers.weight_constraints import assemble
-from structsolve.sweep import subgradient
+from structsolve.solvers.passes import subgradient
 
 BOTH = pytest.mark.parametrize("slack", ["one", "n"])
 

@@ -17,15 +17,10 @@ from reference.hierarchies import (
 from scipy import sparse
 from scipy.optimize import linprog
 
-from structsolve import faces
+from structsolve.structure import calls
 from structsolve.plugins.dag import (
-    DagSpace,
-    DagStructure,
-    Hierarchy,
-    structsolve_oracle,
-    structsolve_parts,
-    structsolve_polytope,
-    structsolve_projection,
+    DagSpace, DagStructure, Hierarchy, structsolve_oracle, structsolve_parts,
+    structsolve_polytope, structsolve_projection,
 )
 from structsolve.testing import _calls, check_structure
 
@@ -90,7 +85,7 @@ def test_best_sets_by_enumeration(kind, roots, forest, n):
         for _ in range(4):
             theta = scores(rng, space.layout.node_size, M)
             values = values_of(labels, theta)
-            label, value = faces.argmax(oracle, 0, theta, 1 if single else M)
+            label, value = calls.argmax(oracle, 0, theta, 1 if single else M)
             as_set = label if not single else [int(v in above[label[0]]) for v in range(M)]
             assert values[rows[tuple(as_set)]] == pytest.approx(values.max(), rel=1e-12)
             assert value == pytest.approx(values.max(), rel=1e-12)
@@ -125,7 +120,7 @@ def marginals(oracle, theta):
 def check_kbest(oracle, theta, rows, values, above):
     M = len(next(iter(rows)))
     k = min(len(values), 12) + 2
-    found, top = faces.kbest(oracle, 0, theta, k, 1 if above else M)
+    found, top = calls.kbest(oracle, 0, theta, k, 1 if above else M)
     if above:
         found = [[int(v in above[leaf[0]]) for v in range(M)] for leaf in found]
     seen = [rows[tuple(row)] for row in np.asarray(found).tolist()]
@@ -154,15 +149,15 @@ def test_unions_of_paths_in_graphs():
             if space.hierarchy.forest or values.max() == -np.inf:
                 continue
             assert predicting.exact and not training.exact
-            label, value = faces.argmax(predicting, 0, theta, M)
+            label, value = calls.argmax(predicting, 0, theta, M)
             assert value == pytest.approx(values.max(), rel=1e-9, abs=1e-6)
             assert (labels == label).all(axis=1).any()
-            label, value, bound = faces.argmax_bounded(training, 0, theta, M)
+            label, value, bound = calls.argmax_bounded(training, 0, theta, M)
             assert (labels == label).all(axis=1).any()
             assert value == values_of(label[None], theta)[0]
             assert bound >= values.max() - 1e-6 * (1 + abs(values.max()))
             inexact += value < values.max() - 1e-6
-            mu, label, value = faces.relax(training, 0, theta, M)
+            mu, label, value = calls.relax(training, 0, theta, M)
             fractional += label is None
     assert inexact and fractional
 
@@ -176,11 +171,11 @@ def test_a_union_that_only_the_integer_program_finds():
     for name, value in {"xy": 4.0, "yz": 4.0, "xz": 4.0, "x": -3.0, "y": -3.0, "z": -3.0}.items():
         theta[space.hierarchy.column[name]] = value
     relaxed = structsolve_oracle(space, examples)
-    mu, label, value = faces.relax(relaxed, 0, theta, 7)
+    mu, label, value = calls.relax(relaxed, 0, theta, 7)
     assert label is None and value == pytest.approx(7.5)
-    assert faces.argmax_bounded(relaxed, 0, theta, 7)[2] == pytest.approx(7.5)
+    assert calls.argmax_bounded(relaxed, 0, theta, 7)[2] == pytest.approx(7.5)
     examples.labels = None
-    assert faces.argmax(structsolve_oracle(space, examples), 0, theta, 7)[1] == 6
+    assert calls.argmax(structsolve_oracle(space, examples), 0, theta, 7)[1] == 6
 
 
 # -- polytopes ------------------------------------------------------------------------------------
@@ -200,7 +195,7 @@ def test_polytopes_by_linear_programs(kind, roots, forest):
         for _ in range(3):
             theta = rng.normal(size=space.layout.node_size) * rng.integers(0, 3)
             theta[M:] = 0
-            _, value = faces.argmax(oracle, 0, theta, size)
+            _, value = calls.argmax(oracle, 0, theta, size)
             x = solve(polytope, theta)
             assert polytope.scores(theta) @ x == pytest.approx(value, rel=1e-7, abs=1e-7)
             label = polytope.decode(x)
@@ -209,7 +204,7 @@ def test_polytopes_by_linear_programs(kind, roots, forest):
 
 
 def space_parts(space, examples, label):
-    index, value = faces.encode(structsolve_parts(space, examples), 0, label)
+    index, value = calls.encode(structsolve_parts(space, examples), 0, label)
     return np.bincount(index, weights=value, minlength=space.layout.node_size)
 
 
@@ -291,10 +286,10 @@ def test_distributions_by_enumeration(kind, roots, forest):
         values = values_of(labels, theta)
         if values.max() == -np.inf:
             with pytest.raises(ValueError, match="no marginals"):
-                faces.project(projection, 0, theta)
+                calls.project(projection, 0, theta)
             continue
         weights = np.exp(values - values.max())
-        mu, value = faces.project(projection, 0, theta)[:2]
+        mu, value = calls.project(projection, 0, theta)[:2]
         expected = weights @ labels / weights.sum()
         assert np.allclose(mu[:M], expected, atol=1e-9)
         assert value == pytest.approx(values.max() + np.log(weights.sum()), rel=1e-12, abs=1e-9)
@@ -315,7 +310,7 @@ def test_the_order_of_nodes_does_not_matter(seed, M, forest):
         space, examples = dag_setting(as_dict(M, names[edges]))
         scores = np.zeros(space.layout.node_size)
         scores[names] = theta
-        label, value = faces.argmax(structsolve_oracle(space, examples), 0, scores, M)
+        label, value = calls.argmax(structsolve_oracle(space, examples), 0, scores, M)
         sets.append(label[names])
         values.append(value)
         assert (label[names[edges[:, 1]]] <= label[names[edges[:, 0]]]).all()
@@ -355,7 +350,7 @@ def test_large_hierarchies(kind, labels):
     theta = rng.normal(size=space.layout.node_size)
     theta[M:] = 0
     begun = perf_counter()
-    label, value = faces.argmax(oracle, 0, theta, 1 if labels == "single-leaf" else M)
+    label, value = calls.argmax(oracle, 0, theta, 1 if labels == "single-leaf" else M)
     assert perf_counter() - begun < 1
     if labels != "single-leaf":
         assert (label[h.edges[:, 1]] <= label[h.edges[:, 0]]).all()

@@ -19,13 +19,9 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GridSearchCV
 
 import structsolve
-from structsolve import ClassWeights, StructuredSVM, faces
-from structsolve.plugins.dag import (
-    DagStructure,
-    Hierarchy,
-    structsolve_loss,
-    structsolve_oracle,
-)
+from structsolve import ClassWeights, StructuredSVM
+from structsolve.structure import calls
+from structsolve.plugins.dag import DagStructure, Hierarchy, structsolve_loss, structsolve_oracle
 
 TREE = {"a": ["b", "c"], "b": ["d", "e"], "f": ["g"]}
 GRAPH = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("c", "e"), ("f", "e"), ("f", "g")]
@@ -64,7 +60,7 @@ def test_losses_by_their_definitions(kind, forest):
                     ("hierarchical", hierarchical_loss(M, edges, truth, label)),
                 ):
                     native = structsolve_loss(space, examples, loss)
-                    found = faces.loss_value(native, i, coded)
+                    found = calls.loss_value(native, i, coded)
                     assert found == pytest.approx(expected, abs=1e-12), loss
 
 
@@ -282,13 +278,13 @@ def test_native_calls_are_checked():
     space, examples = dag_setting(nx.DiGraph(GRAPH), labels="single-leaf")
     oracle = structsolve_oracle(space, examples)
     with pytest.raises(ValueError, match="example 7 of 1"):
-        faces.argmax(oracle, 7, np.zeros(8), 1)
+        calls.argmax(oracle, 7, np.zeros(8), 1)
     # An inner node is no label, but does no harm either.
     loss = structsolve_loss(space, examples, "hamming")
     inner = np.array([space.hierarchy.column["c"]], dtype=np.int32)
-    assert faces.loss_value(loss, 0, inner) >= 0
+    assert calls.loss_value(loss, 0, inner) >= 0
     scores = np.full(8, np.nan)
-    faces.argmax(structsolve_oracle(*dag_setting(nx.DiGraph(GRAPH))), 0, scores, 7)
+    calls.argmax(structsolve_oracle(*dag_setting(nx.DiGraph(GRAPH))), 0, scores, 7)
 
 
 # -- models ---------------------------------------------------------------------------------------

@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structsolve import StructuredSVM, faces, projection_faces
+from structsolve import StructuredSVM
+from structsolve.structure import calls, projection_calls
 from structsolve.plugins.dependency import Arcs, DependencyStructure, projectivize
 from structsolve.plugins.dependency._trees import first_fault
 from structsolve.plugins.dependency.space import all_trees
-from structsolve.problem import ask_loss, ask_oracle, ask_projection
+from structsolve.structure.ask import ask_loss, ask_projection
+from structsolve.lp.ask import ask_oracle
 from structsolve.testing import check_structure
 
 KINDS = [(False, False), (False, True), (True, False), (True, True)]
@@ -92,9 +94,9 @@ def test_best_trees_are_those_of_the_enumeration(projective, single, kind):
         scores = totals(trees, table)
         if scores.max() == -np.inf:
             with pytest.raises(ValueError, match="example 0: no tree is possible"):
-                faces.argmax(oracle, 0, in_order(table), n)
+                calls.argmax(oracle, 0, in_order(table), n)
             continue
-        label, value = faces.argmax(oracle, 0, in_order(table), n)
+        label, value = calls.argmax(oracle, 0, in_order(table), n)
         assert (trees == label).all(axis=1).any()
         assert value == pytest.approx(scores.max(), rel=1e-12, abs=1e-12)
         assert totals(label[None], table)[0] == pytest.approx(value, rel=1e-12, abs=1e-12)
@@ -113,7 +115,7 @@ def test_k_best_trees_are_those_of_the_enumeration(projective, single, kind):
         scores = scores[scores > -np.inf][:k]
         if not scores.size:
             continue
-        labels, values = faces.kbest(given[n], 0, in_order(table), k, n)
+        labels, values = calls.kbest(given[n], 0, in_order(table), k, n)
         assert len(labels) == len(scores) == len(np.unique(labels, axis=0))
         assert values == pytest.approx(scores, rel=1e-12, abs=1e-12)
         assert totals(labels, table) == pytest.approx(values, rel=1e-12, abs=1e-12)
@@ -133,16 +135,16 @@ def test_best_trees_of_any_scores(data):
     oracle, projection = operators(n, *kind)
     scores = totals(TREES[(n, *kind)], table)
     if scores.max() == -np.inf:
-        for call in (faces.argmax, faces.kbest):
+        for call in (calls.argmax, calls.kbest):
             with pytest.raises(ValueError, match="no tree"):
-                call(oracle, 0, in_order(table), *([3] if call is faces.kbest else []), n)
+                call(oracle, 0, in_order(table), *([3] if call is calls.kbest else []), n)
         with pytest.raises(ValueError, match="no tree"):
-            faces.project(projection, 0, in_order(table))
+            calls.project(projection, 0, in_order(table))
         return
     size = np.abs(table[np.isfinite(table)]).max()
-    label, value = faces.argmax(oracle, 0, in_order(table), n)
+    label, value = calls.argmax(oracle, 0, in_order(table), n)
     assert value == pytest.approx(scores.max(), rel=1e-12, abs=1e-14 * size)
-    marginals, value = faces.project(projection, 0, in_order(table))
+    marginals, value = calls.project(projection, 0, in_order(table))
     assert np.isfinite(marginals).all() and np.isfinite(value)
     assert tables(marginals, n).sum(axis=1) == pytest.approx(np.ones(n))
 
@@ -153,9 +155,9 @@ def test_other_scores_are_refused(projective, single):
     for number in (np.nan, np.inf, 1e301):
         theta = np.array([0.0, number, 0.0, 0.0])
         with pytest.raises(ValueError, match="example 0: an arc has the score"):
-            faces.argmax(oracle, 0, theta, 2)
+            calls.argmax(oracle, 0, theta, 2)
         with pytest.raises(ValueError, match="example 0: an arc has the score"):
-            faces.project(projection, 0, theta)
+            calls.project(projection, 0, theta)
 
 
 def best_by_networkx(table, single):
@@ -187,7 +189,7 @@ def test_networkx_finds_trees_of_the_same_value(single):
             table[rng.random(table.shape) < 0.3] = -np.inf
             table[np.arange(n), np.arange(n)] = 0  # a path is left
         oracle, _ = operators(n, False, single)
-        label, value = faces.argmax(oracle, 0, in_order(table), n)
+        label, value = calls.argmax(oracle, 0, in_order(table), n)
         assert value == best_by_networkx(table, single)
 
 
@@ -202,7 +204,7 @@ def test_deeply_nested_cycles():
     )
     table[5, 0] = -90
     oracle, _ = operators(n, False, True)
-    label, value = faces.argmax(oracle, 0, in_order(table), n)
+    label, value = calls.argmax(oracle, 0, in_order(table), n)
     assert value == -90 - sum(n // 2**level * level for level in range(1, 9))
     check = np.zeros(n, dtype=bool)
     for m in range(n):
@@ -226,13 +228,13 @@ def test_marginals_are_those_of_the_enumeration(projective, single, kind):
         scores = totals(trees, table)
         if scores.max() == -np.inf:
             with pytest.raises(ValueError, match="example 0: no tree is possible"):
-                faces.project(given[n], 0, in_order(table))
+                calls.project(given[n], 0, in_order(table))
             continue
         p = np.exp(scores - scores.max())
         expected = np.zeros((n, n + 1))
         for tree, weight in zip(trees, p / p.sum()):
             expected[np.arange(n), tree] += weight
-        marginals, value = faces.project(given[n], 0, in_order(table))
+        marginals, value = calls.project(given[n], 0, in_order(table))
         assert tables(marginals, n) == pytest.approx(expected, abs=1e-9)
         assert value == pytest.approx(scores.max() + np.log(p.sum()), rel=1e-12, abs=1e-12)
 
@@ -243,7 +245,7 @@ def test_matrix_tree_theorem(single, n):
     rng = np.random.default_rng(n)
     table = rng.normal(size=(n, n + 1)) * 2
     table[np.arange(n), np.arange(1, n + 1)] = -np.inf
-    marginals, value = faces.project(operators(n, False, single)[1], 0, in_order(table))
+    marginals, value = calls.project(operators(n, False, single)[1], 0, in_order(table))
     weights = np.exp(table)
     laplacian = np.diag(weights[:, 1:].sum(axis=1)) - weights[:, 1:]
     if single:
@@ -257,7 +259,7 @@ def test_matrix_tree_theorem(single, n):
     # Scores of words may be shifted, and the largest range of scores changes the way of computing.
     table[0] += 5
     table[1, 5] = -2000
-    again, shifted = faces.project(operators(n, False, single)[1], 0, in_order(table))
+    again, shifted = calls.project(operators(n, False, single)[1], 0, in_order(table))
     weights[1, 5] = 0
     laplacian = np.diag(weights[:, 1:].sum(axis=1)) - weights[:, 1:]
     if single:
@@ -276,11 +278,11 @@ def test_marginals_are_the_gradient_of_the_value(projective, single, spread):
     table = rng.normal(size=(n, n + 1))
     table[2, 7] -= spread
     theta = in_order(table)
-    marginals, _ = faces.project(projection, 0, theta)
+    marginals, _ = calls.project(projection, 0, theta)
     for _ in range(5):
         towards = rng.normal(size=theta.size)
         up, down = (
-            faces.project(projection, 0, theta + 1e-5 * sign * towards)[1] for sign in (1, -1)
+            calls.project(projection, 0, theta + 1e-5 * sign * towards)[1] for sign in (1, -1)
         )
         assert marginals @ towards == pytest.approx((up - down) / 2e-5, abs=1e-7)
 
@@ -292,11 +294,11 @@ def test_long_sentences_use_logs(single):
     rng = np.random.default_rng(5)
     n = 219
     table = rng.normal(size=(n, n + 1))
-    marginals, value = faces.project(operators(n, True, single)[1], 0, in_order(table))
+    marginals, value = calls.project(operators(n, True, single)[1], 0, in_order(table))
     wider = np.full((n + 2, n + 3), -800.0)
     wider[:n, : n + 1] = table
     wider[n:, n] = 0
-    found, same = faces.project(operators(n + 2, True, single)[1], 0, in_order(wider))
+    found, same = calls.project(operators(n + 2, True, single)[1], 0, in_order(wider))
     assert same == pytest.approx(value + np.log(1), rel=1e-9)
     assert tables(found, n + 2)[:n, : n + 1] == pytest.approx(tables(marginals, n), abs=1e-9)
 
@@ -312,7 +314,7 @@ def test_samples_follow_the_distribution(projective, single):
         scores = totals(trees, table)
         p = np.exp(scores - scores.max())
         p /= p.sum()
-        drawn = projection_faces.sample(
+        drawn = projection_calls.sample(
             operators(n, projective, single)[1], 0, in_order(table), rng.random((8000, n))
         )
         seen = np.array([(drawn == tree).all(axis=1).sum() for tree in trees])
@@ -329,8 +331,8 @@ def test_samples_have_the_marginals(projective, single, spread):
     table = rng.normal(size=(n, n + 1))
     table[3, 9] -= spread
     projection = operators(n, projective, single)[1]
-    marginals, _ = faces.project(projection, 0, in_order(table))
-    drawn = projection_faces.sample(projection, 0, in_order(table), rng.random((1500, n)))
+    marginals, _ = calls.project(projection, 0, in_order(table))
+    drawn = projection_calls.sample(projection, 0, in_order(table), rng.random((1500, n)))
     offsets = np.arange(len(drawn) + 1) * n
     assert first_fault(drawn.ravel(), offsets, single, projective) is None
     seen = (drawn[:, :, None] == np.arange(n + 1)).mean(axis=0)
@@ -346,7 +348,7 @@ def sentences(n=30, seed=0, size=7, projective=False, single=True):
         words = int(rng.integers(1, size + 1))
         table = rng.normal(size=(words, words + 1))
         oracle, _ = operators(words, projective, single)
-        y, _ = faces.argmax(oracle, 0, in_order(table), words)
+        y, _ = calls.argmax(oracle, 0, in_order(table), words)
         x = rng.normal(size=(words + 1, words, 3))
         x[..., 0] = table.T + 0.1 * rng.normal(size=table.T.shape)
         X.append(x)
@@ -426,7 +428,7 @@ def test_losses():
     wrong = (guess != Y[0]).sum()
     for name, expected in (("hamming", wrong), ("normalized-hamming", wrong / len(guess))):
         native = ask_loss(space, examples, name)
-        assert faces.loss_value(native, 0, guess.astype(np.int32)) == pytest.approx(expected)
+        assert calls.loss_value(native, 0, guess.astype(np.int32)) == pytest.approx(expected)
 
 
 def test_saved_models(tmp_path):
@@ -537,7 +539,7 @@ def test_polytopes_have_trees_as_corners(projective, single):
         polytope = polytopes.build(0)
         assert polytopes.exact and polytopes.key(0) == 0
         theta = rng.normal(size=len(arcs.heads)) * (case % 3) + rng.integers(-2, 3, int(kept.sum()))
-        label, value = faces.argmax(ask_oracle(space, examples), 0, theta, n)
+        label, value = calls.argmax(ask_oracle(space, examples), 0, theta, n)
         equal = polytope.low == polytope.high
         found = linprog(
             -polytope.scores(theta),

@@ -67,7 +67,7 @@ def test_euclidean_marginals_are_the_nearest_point(name):
         if name == "chain":
             np.testing.assert_allclose(rows.sum(axis=1), 1)
     if name == "multiclass":
-        from structsolve.simplex import project_simplex
+        from structsolve.algorithms.simplex_projection import project_simplex
 
         scores = model.decision_function(X)
         found = model.predict_marginals(X, projection="euclidean")

@@ -144,7 +144,7 @@ def test_hook_specifications_hold_an_example(name):
 
 
 def test_every_option_of_the_shell_is_described():
-    from structsolve.cli import make_parser
+    from structsolve.cli.main import make_parser
 
     page = (DOCS / "cli.rst").read_text(encoding="utf-8")
     commands = next(a for a in make_parser()._actions if getattr(a, "choices", None)).choices
@@ -176,15 +176,15 @@ def resolve(name):
 
 
 def test_every_public_name_is_in_the_reference():
-    import structsolve.metrics
+    import structsolve.evaluation.metrics
     import structsolve.solvers
 
     names = documented()
     assert len(set(names)) == len(names)
     public = [f"structsolve.{name}" for name in structsolve.__all__ if name != "__version__"]
-    public += [f"structsolve.metrics.{name}" for name in structsolve.metrics.__all__]
+    public += [f"structsolve.evaluation.metrics.{name}" for name in structsolve.evaluation.metrics.__all__]
     # Constants, and helpers of the metrics that are there for other modules.
-    helpers = {f"structsolve.metrics.{n}" for n in ("SCHEMES", "spans", "tags_from_spans")}
+    helpers = {f"structsolve.evaluation.metrics.{n}" for n in ("SCHEMES", "spans", "tags_from_spans")}
     assert set(public) - helpers <= set(names)
     for plugin in structsolve.list_plugins():
         if plugin["distribution"] == "structsolve-learn":

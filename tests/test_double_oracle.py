@@ -6,9 +6,10 @@ from scipy.optimize import linprog
 from solver_cases import begin
 from test_fenchel_young import Case
 
-from structsolve import get_structure, projection_faces
-from structsolve.potential_faces import score
-from structsolve.problem import Problem
+from structsolve import get_structure
+from structsolve.structure import projection_calls
+from structsolve.potentials.calls import score
+from structsolve.solvers.problem import Problem
 from structsolve.projections.double_oracle import DoubleOracle
 from structsolve.projections.matrix_game import play
 from structsolve.solvers import GBCFW
@@ -66,12 +67,12 @@ def test_certificates_hold_and_close(name, most, warm):
     for i in range(case.problem.n):
         for theta in case.thetas(i, rng):
             value = case.value(i, theta) + theta @ case.mu[i][case.truths[i]]
-            mu, low, high = projection_faces.project_bounded(projection, i, theta)
+            mu, low, high = projection_calls.project_bounded(projection, i, theta)
             slack = 1e-7 * (1 + abs(value))
             assert low - slack <= value <= high + slack
             # The value is that of mu, which is in the polytope.
             if mu.min() >= 0:  # thresholds are no marginals
-                term = projection_faces.term(projection, i, mu)
+                term = projection_calls.term(projection, i, mu)
                 assert term + theta @ mu == pytest.approx(low, abs=slack)
             if most == 40:
                 assert high - low <= slack
@@ -87,7 +88,7 @@ def test_labels_are_kept_within_limits():
     surrogate = problem.surrogate
     for scale in (0, 0.01, 0.1, 1, 10, 1e3, 1e-3, 1e6, 0):
         theta = score(problem.potentials, 0, scale * rng.normal(size=problem.dim))
-        _, low, high = projection_faces.project_bounded(surrogate.projection, 0, theta)
+        _, low, high = projection_calls.project_bounded(surrogate.projection, 0, theta)
         assert np.isfinite([low, high]).all() and low <= high
         sizes = surrogate.memory_of_examples()["sizes"][0]
         assert (sizes >= 1).all() and (sizes <= 64 - 6).all()
@@ -103,7 +104,7 @@ def test_full_tables_do_not_end_an_answer(warm):
     problem = Problem(space, space.pack(X, Y), "hamming", surrogate)
     for _ in range(30):
         theta = score(problem.potentials, 0, 0.5 * rng.normal(size=problem.dim))
-        _, low, high = projection_faces.project_bounded(problem.surrogate.projection, 0, theta)
+        _, low, high = projection_calls.project_bounded(problem.surrogate.projection, 0, theta)
         assert high - low <= 1e-9 * (1 + abs(low))
 
 
@@ -113,12 +114,12 @@ def test_scores_that_are_no_numbers():
     for bad in (np.nan, np.inf, -np.inf):
         theta = np.full(case.size(2), bad)
         try:
-            projection_faces.project_bounded(projection, 2, theta)
+            projection_calls.project_bounded(projection, 2, theta)
         except ValueError:
             continue
     # And afterwards all is well again.
     theta = np.zeros(case.size(2))
-    _, low, high = projection_faces.project_bounded(projection, 2, theta)
+    _, low, high = projection_calls.project_bounded(projection, 2, theta)
     assert low <= case.value(2, theta) + 1e-9 and high >= case.value(2, theta) - 1e-9
 
 

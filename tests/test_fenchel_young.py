@@ -6,11 +6,13 @@ from reference import fenchel_young as reference
 from solver_cases import begin
 
 import structsolve
-from structsolve import CostMatrix, StructuredSVM, faces
+from structsolve import CostMatrix, StructuredSVM
+from structsolve.structure import calls
+from structsolve.surrogates import calls as surrogate_calls
 from structsolve.plugins.ordinal import OrdinalStructure
 from structsolve.plugins.permutation import PermutationStructure
-from structsolve.potential_faces import score
-from structsolve.problem import Problem
+from structsolve.potentials.calls import score
+from structsolve.solvers.problem import Problem
 from structsolve.solvers import BCFW, GBCFW, SDCA, SGD, CuttingPlane
 from structsolve.surrogates import CRF, MaxMin, SparseMAP
 
@@ -126,7 +128,7 @@ class Case:
             truth = examples.labels[start : start + labels.shape[1]]
             mu = np.zeros((len(labels), self.size(i)))
             for row, label in zip(mu, labels):
-                index, value = faces.encode(self.problem.parts, i, label)
+                index, value = calls.encode(self.problem.parts, i, label)
                 np.add.at(row, index, value)
             first = layout.shared_size
             count = int(examples.offsets[i + 1] - examples.offsets[i])
@@ -194,7 +196,7 @@ def test_values_and_cuts(kind, name):
         thetas = list(case.thetas(i, rng))
         values = [case.value(i, theta) for theta in thetas]
         for theta, value in zip(thetas, values):
-            cut = faces.cut(surrogate, i, theta)
+            cut = surrogate_calls.cut(surrogate, i, theta)
             # Mirror prox converges as 1/T; its bounds hold at any time.
             slack = 1e-6 * (1 + abs(value))
             error = slack if kind != "max-min" or surrogate.exact else 1000 * slack
@@ -218,8 +220,8 @@ def test_closed_forms_are_chosen_and_agree_with_searches(name, geometry):
     for i in range(closed.n):
         for theta in case.thetas(i, rng):
             exact, found = (
-                faces.cut(closed.surrogate, i, theta),
-                faces.cut(other.surrogate, i, theta),
+                surrogate_calls.cut(closed.surrogate, i, theta),
+                surrogate_calls.cut(other.surrogate, i, theta),
             )
             assert found.bound >= exact.bound - 1e-9
             assert found.bound == pytest.approx(exact.bound, abs=1e-3)
@@ -331,7 +333,7 @@ def test_steps_of_mirror_prox_over_an_inexact_projection_stay_long():
     surrogate = case.problem.surrogate
     for i in range(case.problem.n):
         for theta in case.thetas(i, rng):
-            faces.cut(surrogate, i, theta)
+            surrogate_calls.cut(surrogate, i, theta)
             assert surrogate.memory_of_examples()["steps"][i, 0] > 0.05
 
 
@@ -351,8 +353,8 @@ def test_the_unit_of_a_loss_does_not_matter(unit, geometry):
         del MAKERS["changed"]
     for i in range(3):
         for theta in one.thetas(i, rng):
-            expected = faces.cut(one.problem.surrogate, i, theta)
-            found = faces.cut(other.problem.surrogate, i, unit * theta)
+            expected = surrogate_calls.cut(one.problem.surrogate, i, theta)
+            found = surrogate_calls.cut(other.problem.surrogate, i, unit * theta)
             assert found.bound == pytest.approx(unit * expected.bound, rel=1e-12)
             assert found.b == pytest.approx(unit * expected.b, rel=1e-12)
 

@@ -11,12 +11,13 @@ from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
 import structsolve
-from structsolve import ConditionalRiskMinimizer, StructuredSVM, faces, registry
+from structsolve import ConditionalRiskMinimizer, registry, StructuredSVM
+from structsolve.structure import calls
 from structsolve.lp import Polytopes
 from structsolve.plugins.flow import FlowStructure
 from structsolve.plugins.flow.continuous import FlowTargets
 from structsolve.plugins.flow.network import Network
-from structsolve.problem import ask_oracle
+from structsolve.lp.ask import ask_oracle
 from structsolve.testing import check_structure
 
 
@@ -90,7 +91,7 @@ def test_oracle_against_linear_programs(cases):
         theta = np.zeros(space.layout.node_size)
         kinds = (rng.normal(size=m), rng.integers(-1, 2, m), 1e6 * rng.normal(size=m), np.zeros(m))
         theta[:m] = kinds[number % 4]
-        label, value = faces.argmax(oracle, 0, theta, m)
+        label, value = calls.argmax(oracle, 0, theta, m)
         assert value == theta[:m] @ label or value == pytest.approx(theta[:m] @ label)
         space.network.check_flows(label[None].astype(float), 1)
         best = best_by_program(polytope, theta)
@@ -115,7 +116,7 @@ def test_longest_paths_against_networkx():
         theta[: space.network.m] = rng.integers(-3, 4, space.network.m)
         for (u, v), t in zip(graph.edges, theta.tolist()):
             graph[u][v]["weight"] = -t
-        label, value = faces.argmax(oracle, 0, theta, space.network.m)
+        label, value = calls.argmax(oracle, 0, theta, space.network.m)
         assert value == -amount * nx.bellman_ford_path_length(graph, 0, 5)
         assert set(label.tolist()) <= {0, amount}
 

@@ -12,7 +12,7 @@ from test_hierarchy_weights import brute_paths
 
 import structsolve
 from structsolve import HierarchicalSVM
-from structsolve.hierarchy import Hierarchy, PathCost, node_weights
+from structsolve.estimators.hierarchy import Hierarchy, PathCost, node_weights
 from structsolve.plugins.dag import Hierarchy as Labels
 
 TREE = nx.DiGraph([("r", "a"), ("r", "b"), ("b", "c"), ("b", "d"), ("d", "e"), ("d", "f")])

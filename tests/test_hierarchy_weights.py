@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structsolve.hierarchy import Hierarchy, NodeWeights, node_weights, shared_norm, shared_weights
-from structsolve.hierarchy.shared import penalty
+from structsolve.estimators.hierarchy import (
+    Hierarchy, NodeWeights, node_weights, shared_norm, shared_weights,
+)
+from structsolve.estimators.hierarchy.shared import penalty
 
 
 def random_tree(rng, n, forest=False):

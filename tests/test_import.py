@@ -38,7 +38,7 @@ def loaded_after(code, tmp_path):
         "import structsolve",
         "import structsolve; structsolve.__version__, dir(structsolve)",
         "from structsolve import Named, hookimpl",
-        "from structsolve.cli import make_parser; make_parser().format_help()",
+        "from structsolve.cli.main import make_parser; make_parser().format_help()",
     ],
 )
 def test_nothing_heavy_is_imported(code, tmp_path):

@@ -11,7 +11,8 @@ from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 from sklearn.model_selection import GridSearchCV
 
 import structsolve
-from structsolve import Sequences, StructuredSVM, kernel
+from structsolve import Sequences, StructuredSVM
+from structsolve.potentials import mercer as kernel
 from structsolve.plugins.multilabel import MultilabelStructure
 from structsolve.solvers import BCFW
 

@@ -40,10 +40,12 @@ def designs(dense, sparse):
 
 def compute():
     """All results by name, for all widths."""
-    from structsolve import faces, potential_faces
-    from structsolve.blocks import Block, Layout, padded
-    from structsolve.design import Design
-    from structsolve.plugins.chain._layout import ChainShape
+    from structsolve.structure import calls
+    from structsolve.potentials import calls as potential_calls
+    from structsolve.potentials.weight_layout import Block, Layout
+    from structsolve.utils.arrays import padded
+    from structsolve.potentials.features import Design
+    from structsolve.plugins.chain._shape import ChainShape
     from structsolve.plugins.chain._oracle import ChainOracle
     from structsolve.plugins.chain._sum_product import ChainSumProduct
 
@@ -57,7 +59,7 @@ def compute():
                 design = Design(X, padded(k), intercept)
                 rows = W[: COLUMNS + (intercept > 0)].ravel()
                 results[f"{k} {name} {intercept}"] = [
-                    potential_faces.design_score(design, r, rows)[:k] for r in range(ROWS)
+                    potential_calls.design_score(design, r, rows)[:k] for r in range(ROWS)
                 ]
         length = len(scores["node"])
         layout = Layout(
@@ -72,11 +74,11 @@ def compute():
             view[...] = scores[name]
         shape = ChainShape(layout, np.array([0, length]))
         oracle = ChainOracle(shape)
-        label, value = faces.argmax(oracle, 0, theta, length)
+        label, value = calls.argmax(oracle, 0, theta, length)
         results[f"{k} label"], results[f"{k} value"] = label, value
-        results[f"{k} max-marginals"] = faces.max_marginals(oracle, 0, theta, length, k)
-        results[f"{k} kbest"] = faces.kbest(oracle, 0, theta, 4, length)[0]
-        marginals, total = faces.project(ChainSumProduct(shape), 0, theta)
+        results[f"{k} max-marginals"] = calls.max_marginals(oracle, 0, theta, length, k)
+        results[f"{k} kbest"] = calls.kbest(oracle, 0, theta, 4, length)[0]
+        marginals, total = calls.project(ChainSumProduct(shape), 0, theta)
         results[f"{k} log-partition"] = total
         for name, view in layout.theta_views(marginals, length, length - 1).items():
             results[f"{k} {name} marginals"] = view
@@ -147,22 +149,20 @@ def test_versions_agree(results, version):
 @pytest.mark.parametrize("shift", [0.0, -3.25, 700.0])
 def test_exponentials_to_the_last_bits(shift):
     """Softmax of pairs is the exponential kernel in a thin coat."""
-    from structsolve import faces
+    from structsolve.structure import calls
     from structsolve.plugins.multiclass import (
-        MulticlassStructure,
-        structsolve_oracle,
-        structsolve_projection,
+        MulticlassStructure, structsolve_oracle, structsolve_projection,
     )
 
     k = 4096
     space = MulticlassStructure().make_space(np.zeros((1, 1)), [0], classes=range(k))
     examples = space.pack(np.zeros((1, 1)))
     theta = shift - np.linspace(0, 707, k) ** 1.1 / 2
-    marginals, value = faces.project(structsolve_projection(space, examples, "entropy"), 0, theta)
+    marginals, value = calls.project(structsolve_projection(space, examples, "entropy"), 0, theta)
     total = np.exp(theta - theta.max()).sum()
     np.testing.assert_allclose(marginals * total, np.exp(theta - theta.max()), rtol=2e-15)
     assert value == pytest.approx(shift + np.log(total), rel=1e-15)
-    assert faces.argmax(structsolve_oracle(space, examples), 0, theta, 1)[0] == [0]
+    assert calls.argmax(structsolve_oracle(space, examples), 0, theta, 1)[0] == [0]
 
 
 if __name__ == "__main__":

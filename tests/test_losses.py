@@ -4,13 +4,15 @@ import numpy as np
 import pytest
 from reference.chains import labelings
 
-from structsolve import faces
-from structsolve.losses import ClassWeights, CostMatrix
-from structsolve.node_losses import make_node_loss
+from structsolve.structure import calls
+
+from structsolve.surrogates import calls as surrogate_calls
+from structsolve.structure.losses import ClassWeights, CostMatrix
+from structsolve.structure.node_losses import make_node_loss
 from structsolve.plugins.chain import ChainStructure, structsolve_oracle, structsolve_parts
 from structsolve.plugins.multiclass import MulticlassStructure
-from structsolve.potentials import LinearPotentials
-from structsolve.surrogates.margin import MarginRescaling
+from structsolve.potentials.linear import LinearPotentials
+from structsolve.surrogates._margin import MarginRescaling
 
 K = 3
 COST = np.array([[0, 1, 2.5], [4, 0, 0.5], [3, 1, 0]])
@@ -50,15 +52,15 @@ def test_value_and_augmented_scores(loss, start_end):
         theta = rng.normal(size=space.layout.theta_size(len(truth), len(truth) - 1))
         changed = theta.copy()
         if native.decomposes:
-            constant = faces.augment(native, i, 0.7, changed)
+            constant = calls.augment(native, i, 0.7, changed)
         else:
             with pytest.raises(ValueError, match="does not decompose"):
-                faces.augment(native, i, 0.7, changed)
+                calls.augment(native, i, 0.7, changed)
         for label in labelings(len(truth), K).astype(np.int32):
             expected = LOSSES[loss](truth, label)
-            assert faces.loss_value(native, i, label) == pytest.approx(expected)
+            assert calls.loss_value(native, i, label) == pytest.approx(expected)
             if native.decomposes:
-                index, value = faces.encode(parts, i, label)
+                index, value = calls.encode(parts, i, label)
                 gain = (changed - theta)[index] @ value + constant
                 assert gain == pytest.approx(0.7 * expected, abs=1e-12)
         padding = np.ones_like(theta, bool)
@@ -74,7 +76,7 @@ def test_single_nodes(loss):
     native = make_node_loss(space, space.pack(np.zeros((4, 1)), y), loss)
     for i, truth in enumerate(y):
         for s in range(K):
-            found = faces.loss_value(native, i, np.array([s], np.int32))
+            found = calls.loss_value(native, i, np.array([s], np.int32))
             assert found == pytest.approx(LOSSES[loss]([truth], [s]))
 
 
@@ -99,10 +101,10 @@ def test_margin_rescaling_finds_the_most_violated_label(loss, scale):
             truth = np.array(truth, np.int32)
 
             def margin(label, i=i, theta=theta, truth=truth):
-                index, value = faces.difference(parts, i, truth, label)
+                index, value = calls.difference(parts, i, truth, label)
                 return LOSSES[loss](truth, label) - theta[index] @ value
 
-            cut = faces.cut(surrogate, i, theta)
+            cut = surrogate_calls.cut(surrogate, i, theta)
             best = max(margin(y) for y in labelings(len(truth), K).astype(np.int32))
             assert cut.bound == pytest.approx(best, abs=1e-12)
             assert cut.b - theta[cut.index] @ cut.value == pytest.approx(best, abs=1e-12)
@@ -118,12 +120,12 @@ def test_labels_not_seen_in_training_always_count_as_errors(loss):
     native = make_node_loss(space, examples, loss)
     for label in labelings(2, K).astype(np.int32):
         expected = LOSSES[loss]([1, -1], label)
-        assert faces.loss_value(native, 0, label) == pytest.approx(expected)
+        assert calls.loss_value(native, 0, label) == pytest.approx(expected)
     for s in range(K):
-        assert faces.loss_value(native, 1, np.array([s], np.int32)) == 1
+        assert calls.loss_value(native, 1, np.array([s], np.int32)) == 1
         if native.decomposes:
             theta = np.zeros(space.layout.theta_size(1, 0))
-            constant = faces.augment(native, 1, 1.0, theta)
+            constant = calls.augment(native, 1, 1.0, theta)
             node = space.layout.theta_views(theta, 1, 0)["node"][0]
             np.testing.assert_allclose(node + constant, 1)
 
@@ -177,19 +179,19 @@ def test_bad_arguments_are_refused():
     native = make_node_loss(space, examples, "hamming")
     for label in (None, [0, 0, 0], np.zeros(3), -np.ones(3, np.int32), np.zeros((1, 3), np.int32)):
         with pytest.raises(ValueError, match="label: "):
-            faces.loss_value(native, 0, label)
+            calls.loss_value(native, 0, label)
     with pytest.raises(ValueError, match="example -1"):
-        faces.loss_value(native, -1, np.zeros(3, np.int32))
+        calls.loss_value(native, -1, np.zeros(3, np.int32))
     theta = np.zeros(space.layout.theta_size(3, 2))
     theta.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):
-        faces.augment(native, 0, 1.0, theta)
+        calls.augment(native, 0, 1.0, theta)
     if not hasattr(native, "limits"):
         return
     for size, states in ((2, 0), (4, 0), (3, K)):
         with pytest.raises(ValueError, match="label: "):
-            faces.loss_value(native, 0, np.full(size, states, np.int32))
+            calls.loss_value(native, 0, np.full(size, states, np.int32))
     with pytest.raises(ValueError, match="example 3"):
-        faces.loss_value(native, 3, np.zeros(2, np.int32))
+        calls.loss_value(native, 3, np.zeros(2, np.int32))
     with pytest.raises(ValueError, match="theta: "):
-        faces.augment(native, 0, 1.0, np.zeros(theta.size - 1))
+        calls.augment(native, 0, 1.0, np.zeros(theta.size - 1))

@@ -12,22 +12,17 @@ from scipy import sparse
 from sklearn.base import clone
 
 import structsolve
-from structsolve import StructuredSVM, faces, registry
+from structsolve import registry, StructuredSVM
+from structsolve.structure import calls
 from structsolve.hookspecs import Named, hookimpl
 from structsolve.lp import (
-    Backend,
-    Cvxpy,
-    Highs,
-    LinearDecoder,
-    Polytope,
-    Polytopes,
-    ask_polytopes,
-    make_backend,
+    Backend, Cvxpy, Highs, LinearDecoder, Polytope, Polytopes, ask_polytopes, make_backend,
 )
 from structsolve.lp.polytope import block_diagonal, bound_of
 from structsolve.plugins.chain.polytope import ChainPolytopes
-from structsolve.problem import ask_oracle, ask_parts
-from structsolve.structure import ConePair
+from structsolve.lp.ask import ask_oracle
+from structsolve.structure.ask import ask_parts
+from structsolve.structure.base import ConePair
 from structsolve.testing import BrokenPromise, check_structure
 
 TREE = {"a": ["b", "c"], "c": ["d", "e"]}
@@ -74,7 +69,7 @@ def vectors(space, examples, i):
     size = ask_oracle(space, examples, "lp").limits(i)[0]
     mu = np.zeros((len(labels), size))
     for row, label in zip(mu, labels):
-        index, value = faces.encode(parts, i, label)
+        index, value = calls.encode(parts, i, label)
         np.add.at(row, index, value)
     return labels, mu, (mu != 0).any(axis=0)
 
@@ -90,23 +85,23 @@ def test_backends_agree_with_enumeration_and_the_native_oracle(name, params, bac
         for scale in (0, 1, 3, 100):
             theta = np.where(used, rng.integers(-scale, scale + 1, used.size), 0.0)
             best, size = (mu @ theta).max(), label_size(examples, i)
-            label, value, bound = faces.argmax_bounded(oracle, i, theta, size)
+            label, value, bound = calls.argmax_bounded(oracle, i, theta, size)
             row = np.flatnonzero((labels == label).all(axis=1))
             assert row.size == 1
             assert value == pytest.approx(mu[row[0]] @ theta, abs=1e-9)
             assert value == pytest.approx(best, abs=1e-6 * (1 + scale))
             assert bound >= best - 1e-9
             if native.exact:
-                assert value == pytest.approx(faces.argmax(native, i, theta, size)[1], abs=1e-6)
+                assert value == pytest.approx(calls.argmax(native, i, theta, size)[1], abs=1e-6)
             if not oracle.has_relaxed:
                 continue
-            point, label, value = faces.relax(oracle, i, theta, size)
+            point, label, value = calls.relax(oracle, i, theta, size)
             assert value == pytest.approx(point @ theta, abs=1e-5 * (1 + scale))
             assert value >= best - 1e-6 * (1 + scale)
             if oracle.exact:
                 assert value == pytest.approx(best, abs=1e-5 * (1 + scale))
             if native.has_relaxed and not native.exact:
-                other = faces.relax(native, i, theta, size)[2]
+                other = calls.relax(native, i, theta, size)[2]
                 assert value == pytest.approx(other, abs=1e-5 * (1 + scale))
 
 
@@ -122,7 +117,7 @@ def test_forbidden_parts():
             with np.errstate(invalid="ignore"):
                 scores = np.where(mu > 0, mu * theta, 0).sum(axis=1)
             for oracle in oracles:
-                _, value = faces.argmax(oracle, i, theta, label_size(examples, i))
+                _, value = calls.argmax(oracle, i, theta, label_size(examples, i))
                 assert value == pytest.approx(scores.max(), abs=1e-6)
     theta[0] = np.nan
     with pytest.raises(ValueError, match="example 0: found scores that are NaN"):
@@ -148,7 +143,7 @@ def test_constrained_programs_are_at_least_the_best_label_in_the_cone(name, back
             h, g = mu @ theta + cone.h0, mu @ cost + cone.g0
             upper = np.where(h >= 0, np.inf if np.isinf(cone.alpha) else cone.alpha * h, -1)
             inside = (cone.beta * h <= g) & (g <= upper)
-            found = faces.argmax_constrained(oracle, i, theta, cost, cone, label_size(examples, i))
+            found = calls.argmax_constrained(oracle, i, theta, cost, cone, label_size(examples, i))
             seen.add(None if found is None else found[1] is None)
             if inside.any():
                 assert found is not None

@@ -7,7 +7,7 @@ from random_cases import random_cases
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import maximum_flow
 
-from structsolve.maxflow import minimum_cut
+from structsolve.algorithms.max_flow import minimum_cut
 
 
 def random_network(rng, kind):

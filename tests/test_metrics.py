@@ -1,4 +1,4 @@
-"""structsolve.metrics against a word-for-word conlleval, scikit-learn, and hand-made cases."""
+"""structsolve.evaluation.metrics against a word-for-word conlleval, scikit-learn, and hand-made cases."""
 
 import gzip
 import os
@@ -10,16 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structsolve import metrics
-from structsolve.metrics import (
-    hamming_loss,
-    make_span_scorer,
-    make_token_scorer,
-    sequence_error,
-    span_f1,
-    spans,
-    tags_from_spans,
-    token_report,
+from structsolve.evaluation import metrics
+from structsolve.evaluation.metrics import (
+    hamming_loss, make_span_scorer, make_token_scorer, sequence_error, span_f1, spans,
+    tags_from_spans, token_report,
 )
 
 # ---- conlleval, rule by rule as in the Perl script, with its later rules for S ---------------

@@ -10,7 +10,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 import structsolve
-from structsolve import CostMatrix, StructuredSVM, faces
+from structsolve import CostMatrix, StructuredSVM
+from structsolve.structure import calls
 from structsolve.plugins.mrf import MRFStructure, decode, grid_edges, structsolve_oracle
 from structsolve.testing import check_structure
 
@@ -301,7 +302,7 @@ def test_topologies_of_many_examples(data):
         V = len(Y[i])
         theta = rng.normal(size=space.layout.theta_size(V, len(X[i][1])))
         alone = structsolve_oracle(space, space.pack([X[i]], [Y[i]]))
-        a, b = faces.argmax(oracle, i, theta, V), faces.argmax(alone, 0, theta, V)
+        a, b = calls.argmax(oracle, i, theta, V), calls.argmax(alone, 0, theta, V)
         assert a[0].tolist() == b[0].tolist() and a[1] == b[1]
 
 

@@ -20,11 +20,13 @@ from reference.graphs import (
     size,
 )
 
-from structsolve import maxflow
-from structsolve.plugins.mrf import _constrained, _dual, _exact, _local, _model, _roof
+from structsolve.algorithms import max_flow
+from structsolve.plugins.mrf import (
+    _constrained, _trws as _dual, _branch_and_bound as _exact, _local, _model, _roof,
+)
 from structsolve.plugins.mrf._constrained import constrained_argmax
-from structsolve.plugins.mrf._dual import tree_reweighted
-from structsolve.plugins.mrf._exact import branch_and_bound
+from structsolve.plugins.mrf._trws import tree_reweighted
+from structsolve.plugins.mrf._branch_and_bound import branch_and_bound
 from structsolve.plugins.mrf._local import local_search
 from structsolve.plugins.mrf._model import GraphModel
 from structsolve.plugins.mrf._roof import roof_duality
@@ -287,7 +289,7 @@ def test_huge_scores_do_no_harm():
 
 @pytest.mark.parametrize(
     "module",
-    [maxflow, _model, _roof, _dual, _local, _exact, _constrained],
+    [max_flow, _model, _roof, _dual, _local, _exact, _constrained],
     ids=lambda m: m.__name__,
 )
 def test_examples_of_compiled_modules(module):

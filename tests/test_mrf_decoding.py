@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import linprog
 
-from structsolve import ConePair, StructuredSVM, faces
-from structsolve.lp.backends import cone_rows
+from structsolve import ConePair, StructuredSVM
+from structsolve.structure import calls
+from structsolve.lp.base import cone_rows
 from structsolve.lp.polytope import bound_of
 from structsolve.plugins.mrf import MRFStructure, structsolve_oracle, structsolve_parts
 from structsolve.plugins.mrf.programs import LocalPolytope
@@ -127,12 +128,12 @@ def test_exact_decoders_and_max_marginals(states, forest):
             theta = graph.theta(kind, rng)
             scores = graph.scores(theta)
             scale = 1 + np.abs(theta[np.isfinite(theta)]).sum()
-            label, value = faces.argmax(graph.oracle, 0, theta, graph.n)
+            label, value = calls.argmax(graph.oracle, 0, theta, graph.n)
             row = int(np.flatnonzero((graph.labels == label).all(axis=1))[0])
             assert near(scores[row], scores.max(), scale)
             assert near(value, scores[row], scale)
             K = len(graph.space.classes_)
-            found = faces.max_marginals(graph.oracle, 0, theta, graph.n, K)
+            found = calls.max_marginals(graph.oracle, 0, theta, graph.n, K)
             for v, s in np.ndindex(found.shape):
                 having = scores[graph.labels[:, v] == s]
                 assert near(found[v, s], having.max(initial=NONE), scale)
@@ -147,10 +148,10 @@ def test_tables_of_many_two_state_nodes(n):
         theta = graph.theta(kind, rng)
         scores = graph.scores(theta)
         scale = 1 + np.abs(theta[np.isfinite(theta)]).sum()
-        label, value = faces.argmax(graph.oracle, 0, theta, n)
+        label, value = calls.argmax(graph.oracle, 0, theta, n)
         row = int(np.flatnonzero((graph.labels == label).all(axis=1))[0])
         assert near(scores[row], scores.max(), scale) and near(value, scores[row], scale)
-        found = faces.max_marginals(graph.oracle, 0, theta, n, 2)
+        found = calls.max_marginals(graph.oracle, 0, theta, n, 2)
         for v, s in np.ndindex(found.shape):
             assert near(found[v, s], scores[graph.labels[:, v] == s].max(), scale)
 
@@ -159,7 +160,7 @@ def check_kbest(graph, theta, k):
     """The k best values of the enumeration on labels that differ, and the best first."""
     scores = graph.scores(theta)
     scale = 1 + np.abs(theta[np.isfinite(theta)]).sum()
-    labels, values = faces.kbest(graph.oracle, 0, theta, k, graph.n)
+    labels, values = calls.kbest(graph.oracle, 0, theta, k, graph.n)
     rows = [int(np.flatnonzero((graph.labels == label).all(axis=1))[0]) for label in labels]
     possible = np.sort(scores[scores > NONE])[::-1]
     assert len(rows) == max(min(k, len(possible)), 1) and len(set(rows)) == len(rows)
@@ -180,7 +181,7 @@ def test_kbest(states, forest):
             theta = graph.theta(kind, rng)
             n = len(graph.labels)
             labels, values = check_kbest(graph, theta, int(rng.integers(1, n + 3)))
-            fewer, first = faces.kbest(graph.oracle, 0, theta, max(len(labels) // 2, 1), graph.n)
+            fewer, first = calls.kbest(graph.oracle, 0, theta, max(len(labels) // 2, 1), graph.n)
             assert (fewer == labels[: len(fewer)]).all() and (first == values[: len(first)]).all()
 
 
@@ -228,7 +229,7 @@ def test_bounds(oracle):
             theta = graph.theta(kind, rng)
             scores = graph.scores(theta)
             scale = 1 + np.abs(theta[np.isfinite(theta)]).sum()
-            label, value, bound = faces.argmax_bounded(graph.oracle, 0, theta, graph.n)
+            label, value, bound = calls.argmax_bounded(graph.oracle, 0, theta, graph.n)
             row = int(np.flatnonzero((graph.labels == label).all(axis=1))[0])
             assert near(value, scores[row], scale)
             assert bound >= scores.max() - 1e-12 * scale
@@ -252,7 +253,7 @@ def test_relaxation_is_the_local_polytope(oracle):
             theta = graph.theta(kind, rng)
             graph.views(theta)["node"][...] *= 0.1  # edges decide: the relaxation is loose
             expected = graph.local_polytope(theta)
-            mu, label, value = faces.relax(graph.oracle, 0, theta, graph.n)
+            mu, label, value = calls.relax(graph.oracle, 0, theta, graph.n)
             if expected == NONE:
                 assert value == NONE
                 continue
@@ -279,7 +280,7 @@ def test_two_states_three_ways():
     for _ in range(20):
         theta = graphs[0].theta("normal", rng)
         graphs[0].views(theta)["node"][...] *= 0.3
-        answers = [faces.relax(g.oracle, 0, theta, 6) for g in graphs]
+        answers = [calls.relax(g.oracle, 0, theta, 6) for g in graphs]
         values = [value for _, _, value in answers]
         assert np.ptp(values) < 1e-5
         assert abs(values[0] - values[1]) < 1e-9 * (1 + abs(values[0]))
@@ -334,7 +335,7 @@ def test_constrained_by_enumeration(states):
             inside = np.array(
                 [np.isfinite(a) and in_cone(cone, a, b) for a, b in zip(h, g)], dtype=bool
             )
-            answer = faces.argmax_constrained(graph.oracle, 0, theta, cost, cone, graph.n)
+            answer = calls.argmax_constrained(graph.oracle, 0, theta, cost, cone, graph.n)
             if not inside.any():
                 assert answer is None
                 empty += 1
@@ -362,7 +363,7 @@ def test_constrained_programs(oracle):
             cone = ConePair(h0, 0.0, 1.5, alpha, beta, False)
             inside = np.array([in_cone(cone, a, b) for a, b in zip(h, g)])
             best = (h + 1.5 * g)[inside].max(initial=NONE)
-            answer = faces.argmax_constrained(graph.oracle, 0, theta, cost, cone, graph.n)
+            answer = calls.argmax_constrained(graph.oracle, 0, theta, cost, cone, graph.n)
             if answer is None:
                 assert not inside.any()
                 kinds.add(0)
@@ -398,7 +399,7 @@ def test_any_theta(data):
         )
     scores = graph.scores(theta)
     scale = 1 + np.abs(theta[np.isfinite(theta)]).sum()
-    label, value, bound = faces.argmax_bounded(graph.oracle, 0, theta, n)
+    label, value, bound = calls.argmax_bounded(graph.oracle, 0, theta, n)
     row = int(np.flatnonzero((graph.labels == label).all(axis=1))[0])
     assert near(value, scores[row], scale)
     assert bound >= scores.max() - 1e-9 * scale
@@ -412,9 +413,9 @@ def test_parts():
         graph = Graph(*random_graph(rng, 5, (1, 2, 3)), "exact")
         for _ in range(10):
             a, b = rng.integers(len(graph.labels), size=2)
-            index, value = faces.encode(graph.parts, 0, graph.labels[a])
+            index, value = calls.encode(graph.parts, 0, graph.labels[a])
             assert np.bincount(index, value, graph.size).tolist() == graph.mu[a].tolist()
-            index, value = faces.difference(graph.parts, 0, graph.labels[a], graph.labels[b])
+            index, value = calls.difference(graph.parts, 0, graph.labels[a], graph.labels[b])
             expected = graph.mu[a] - graph.mu[b]
             assert np.bincount(index, value, graph.size).tolist() == expected.tolist()
             assert len(index) == np.count_nonzero(expected)
@@ -431,7 +432,7 @@ def test_integer_program_where_enumeration_gives_up():
     oracle = structsolve_oracle(space, space.pack(X, Y))
     assert oracle.exact
     theta = rng.normal(size=space.layout.theta_size(n, len(edges)))
-    label, value = faces.argmax(oracle, 0, theta, n)
+    label, value = calls.argmax(oracle, 0, theta, n)
     views = space.layout.theta_views(theta, n, len(edges))
     # Dynamic programming over the states of two neighbours.
     best = {}

@@ -8,13 +8,11 @@ from reference.searches import Plane, angular_search
 from scipy.special import logsumexp, softmax
 from sklearn.exceptions import DataConversionWarning
 
-from structsolve import ConePair, faces
-from structsolve.kbest import kbest as kbest_with_bans
+from structsolve import ConePair
+from structsolve.structure import calls
+from structsolve.structure.kbest import kbest as kbest_with_bans
 from structsolve.plugins.multiclass import (
-    MulticlassStructure,
-    structsolve_oracle,
-    structsolve_parts,
-    structsolve_projection,
+    MulticlassStructure, structsolve_oracle, structsolve_parts, structsolve_projection,
 )
 
 KINDS = ["normal", "ties", "equal", "huge", "forbidden", "one left"]
@@ -57,23 +55,23 @@ def test_operators(kind):
             scores = draw(k, kind, rng)
             theta = np.zeros(space.layout.node_size)
             theta[:k] = scores
-            label, value = faces.argmax(oracle, i, theta, 1)
+            label, value = calls.argmax(oracle, i, theta, 1)
             assert (label[0], value) == (np.argmax(scores), scores.max())
-            np.testing.assert_array_equal(faces.max_marginals(oracle, i, theta, 1, k), scores[None])
+            np.testing.assert_array_equal(calls.max_marginals(oracle, i, theta, 1, k), scores[None])
             ranked = np.argsort(-scores, kind="stable")
             ranked = ranked[scores[ranked] > -np.inf]
             for n in (1, 2, 5, k, k + 3):
-                labels, values = faces.kbest(oracle, i, theta, n, 1)
+                labels, values = calls.kbest(oracle, i, theta, n, 1)
                 np.testing.assert_array_equal(labels[:, 0], ranked[:n])
                 np.testing.assert_array_equal(values, scores[ranked[:n]])
-            marginals, total = faces.project(projection, i, theta)
+            marginals, total = calls.project(projection, i, theta)
             np.testing.assert_allclose(marginals[:k], softmax(scores), rtol=1e-13, atol=1e-300)
             assert total == pytest.approx(logsumexp(scores), rel=1e-14, abs=1e-14)
             assert not marginals[k:].any() and not marginals[:k][np.isneginf(scores)].any()
-        index, value = faces.encode(parts, 0, np.array([k - 1], np.int32))
+        index, value = calls.encode(parts, 0, np.array([k - 1], np.int32))
         assert index.tolist() == [k - 1] and value.tolist() == [1]
         truth = np.zeros(1, np.int32)
-        index, value = faces.difference(parts, 0, truth, np.array([k - 1], np.int32))
+        index, value = calls.difference(parts, 0, truth, np.array([k - 1], np.int32))
         assert np.bincount(index, value, minlength=k)[0] == (k > 1)
         assert np.bincount(index, value, minlength=k)[k - 1] == (-1 if k > 1 else 0)
 
@@ -106,7 +104,7 @@ def test_best_class_in_a_cone(kind):
             cone = ConePair(h0, g0, lam, alpha, beta, bool(rng.random() < 0.5))
             h, g = theta[:k] + h0, cost[:k] + g0
             inside = np.flatnonzero(in_cone(h, g, cone))
-            answer = faces.argmax_constrained(oracle, 0, theta, cost, cone, 1)
+            answer = calls.argmax_constrained(oracle, 0, theta, cost, cone, 1)
             if inside.size == 0:
                 assert answer is None
                 continue
@@ -130,7 +128,7 @@ def test_the_angular_search_is_exact_over_the_native_oracle():
         class Native(Plane):
             def ask_cone(self, lam, alpha, beta, twin, native=(oracle, theta, cost)):
                 cone = ConePair(1.0, 0.0, lam, alpha, beta, twin)
-                answer = faces.argmax_constrained(native[0], 0, *native[1:], cone, 1)
+                answer = calls.argmax_constrained(native[0], 0, *native[1:], cone, 1)
                 self.calls += 1
                 return None if answer is None else int(answer[1][0])
 
@@ -148,10 +146,10 @@ def test_the_relaxation_is_the_simplex(kind):
         space, oracle, *_ = operators(k)
         theta = np.zeros(space.layout.node_size)
         theta[:k] = draw(k, kind, rng)
-        mu, label, value = faces.relax(oracle, 0, theta, 1)
+        mu, label, value = calls.relax(oracle, 0, theta, 1)
         assert (label[0], value) == (np.argmax(theta[:k]), theta[:k].max())
         np.testing.assert_array_equal(mu, np.arange(len(theta)) == label[0])
-        assert faces.argmax_bounded(oracle, 0, theta, 1) == (label, value, value)
+        assert calls.argmax_bounded(oracle, 0, theta, 1) == (label, value, value)
 
 
 def test_bans():
@@ -166,8 +164,8 @@ def test_no_class_left(bad):
     _, oracle, _, projection = operators(3)
     theta = np.array([bad] * 3 + [0.0])
     with pytest.raises(ValueError, match="example 2: every class is forbidden"):
-        faces.project(projection, 2, theta)
-    labels, _ = faces.kbest(oracle, 0, theta, 3, 1)
+        calls.project(projection, 2, theta)
+    labels, _ = calls.kbest(oracle, 0, theta, 3, 1)
     assert labels.min() >= 0 and labels.max() < 3
 
 
@@ -176,13 +174,13 @@ def test_bad_arguments_are_refused():
     theta = np.zeros(4)
     for i in (-1, 3):
         with pytest.raises(ValueError, match=f"example {i}"):
-            faces.argmax(oracle, i, theta, 1)
+            calls.argmax(oracle, i, theta, 1)
     for wrong in (np.zeros(3), np.zeros(5), np.zeros(4, np.float32)):
         with pytest.raises(ValueError, match="theta"):
-            faces.project(projection, 0, wrong)
+            calls.project(projection, 0, wrong)
     for label in (-1, 3):
         with pytest.raises(ValueError, match="states from"):
-            faces.encode(parts, 0, np.array([label], np.int32))
+            calls.encode(parts, 0, np.array([label], np.int32))
 
 
 class TestSpace:

@@ -13,10 +13,11 @@ from sklearn.metrics import f1_score, hamming_loss, label_ranking_average_precis
 from sklearn.model_selection import GridSearchCV
 
 import structsolve
-from structsolve import StructuredSVM, faces
+from structsolve import StructuredSVM
+from structsolve.structure import calls
 from structsolve.plugins.multilabel import MultilabelStructure, structsolve_oracle
 from structsolve.plugins.multilabel.indicators import chow_liu, mutual_information
-from structsolve.problem import ask_loss
+from structsolve.structure.ask import ask_loss
 from structsolve.testing import check_structure
 
 
@@ -202,7 +203,7 @@ def test_many_labels_are_decoded_with_a_bound():
     oracle = structsolve_oracle(space, examples)
     assert not oracle.exact and oracle.has_relaxed and oracle.has_constrained
     theta = rng.normal(size=space.layout.theta_size(1, 0))
-    _, value, bound = faces.argmax_bounded(oracle, 0, theta, 30)
+    _, value, bound = calls.argmax_bounded(oracle, 0, theta, 30)
     assert value <= bound
     model = StructuredSVM("multilabel", max_iter=3, tol=0.1).fit(X, Y)
     scores = model.decision_function(X)
@@ -318,7 +319,7 @@ def test_losses_count_wrong_labels():
         loss = ask_loss(space, examples, name)
         for i in range(5):
             for label in space.enumerate_labels(examples, i):
-                found = faces.loss_value(loss, i, label)
+                found = calls.loss_value(loss, i, label)
                 assert found == scale * (label != Y[i]).sum()
 
 

@@ -7,10 +7,10 @@ from scipy import sparse
 
 import structsolve
 from structsolve import StructuredSVM
-from structsolve.kernel import Kernel
-from structsolve.potential_faces import add, add_kernel, dot, score
-from structsolve.potentials import LinearPotentials
-from structsolve.problem import Problem
+from structsolve.potentials.mercer import Kernel
+from structsolve.potentials.calls import add, add_kernel, dot, score
+from structsolve.potentials.linear import LinearPotentials
+from structsolve.solvers.problem import Problem
 from structsolve.solvers.base import Start
 from structsolve.solvers.driver import drive
 

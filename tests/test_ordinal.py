@@ -6,17 +6,14 @@ from scipy.special import logsumexp, softmax
 from sklearn.model_selection import GridSearchCV
 
 import structsolve
-from structsolve import ConePair, CostMatrix, StructuredSVM, faces, projection_faces
+from structsolve import ConePair, CostMatrix, StructuredSVM
+from structsolve.structure import calls, projection_calls
 from structsolve.plugins.ordinal import (
-    OrdinalSpace,
-    OrdinalStructure,
-    ThresholdSpace,
-    structsolve_oracle,
-    structsolve_parts,
+    OrdinalSpace, OrdinalStructure, ThresholdSpace, structsolve_oracle, structsolve_parts,
     structsolve_projection,
 )
-from structsolve.problem import ask_loss
-from structsolve.simplex import project_simplex
+from structsolve.structure.ask import ask_loss
+from structsolve.algorithms.simplex_projection import project_simplex
 from structsolve.testing import check_structure
 
 
@@ -58,28 +55,28 @@ def test_operators_on_thresholds(kind):
         for _ in range(10):
             theta = draw(space, rng, kind)
             s = class_scores(space, theta)
-            label, value = faces.argmax(oracle, 1, theta, 1)
+            label, value = calls.argmax(oracle, 1, theta, 1)
             assert s[label[0]] == pytest.approx(s.max(), rel=1e-12) == value
-            labels, values = faces.kbest(oracle, 0, theta, k + 2, 1)
+            labels, values = calls.kbest(oracle, 0, theta, k + 2, 1)
             assert sorted(labels.ravel()) == list(range(k))
             np.testing.assert_allclose(values, np.sort(s)[::-1], rtol=1e-12, atol=1e-9)
             mus = [np.zeros(len(theta)) for _ in range(k)]
             for y, mu in enumerate(mus):
-                index, entries = faces.encode(parts, 2, np.array([y], np.int32))
+                index, entries = calls.encode(parts, 2, np.array([y], np.int32))
                 np.add.at(mu, index, entries)
                 assert mu @ theta == pytest.approx(s[y], rel=1e-12, abs=1e-9)
-            mu, label, _ = faces.relax(oracle, 0, theta, 1)
+            mu, label, _ = calls.relax(oracle, 0, theta, 1)
             np.testing.assert_array_equal(mu, mus[label[0]])
             cone = ConePair(0.0, 1.0, 0.5, np.inf, 0.0, False)
             inside = np.flatnonzero(s >= 0)  # class 0 scores 0
-            answer = faces.argmax_constrained(oracle, 0, theta, np.zeros(len(theta)), cone, 1)
+            answer = calls.argmax_constrained(oracle, 0, theta, np.zeros(len(theta)), cone, 1)
             assert answer[1][0] in inside and answer[2] == pytest.approx(s.max() + 0.5)
-            p, value, _ = projection_faces.project_state(soft, 0, theta)
+            p, value, _ = projection_calls.project_state(soft, 0, theta)
             np.testing.assert_allclose(p[:k], softmax(s), atol=1e-9)
             assert value == pytest.approx(logsumexp(s), rel=1e-12, abs=1e-12)
-            mu, _ = faces.project(soft, 0, theta)
+            mu, _ = calls.project(soft, 0, theta)
             np.testing.assert_allclose(mu, softmax(s) @ np.array(mus), atol=1e-7)
-            p, value, _ = projection_faces.project_state(hard, 0, theta)
+            p, value, _ = projection_calls.project_state(hard, 0, theta)
             np.testing.assert_allclose(p[:k], project_simplex(s), atol=1e-9)
             assert value == pytest.approx(p[:k] @ s - p @ p / 2, rel=1e-9, abs=1e-9)
 
@@ -90,10 +87,10 @@ def test_probabilities_that_are_tiny_stay_apart():
     soft = structsolve_projection(space, examples, "entropy")
     theta = np.zeros(9)
     theta[8] = -60.0
-    p, value, _ = projection_faces.project_state(soft, 0, theta)
+    p, value, _ = projection_calls.project_state(soft, 0, theta)
     np.testing.assert_allclose(p[:4], np.exp([0, -60, -120, -180]), rtol=1e-12)
-    label = projection_faces.state_of(soft, 0, np.array([3], np.int32))
-    slope = projection_faces.slope(soft, 0, p, label, 0.0)
+    label = projection_calls.state_of(soft, 0, np.array([3], np.int32))
+    slope = projection_calls.slope(soft, 0, p, label, 0.0)
     assert slope + theta[8] * 3 == pytest.approx(0, abs=1e-9)
 
 
@@ -113,22 +110,22 @@ def test_losses(loss):
             space = OrdinalStructure(thresholds).make_space(X, y, range(k))
             examples = space.pack(X, y)
             native = ask_loss(space, examples, CostMatrix(cost) if loss == "any" else loss)
-            parts = structsolve.problem.ask_parts(space, examples)
+            parts = structsolve.structure.ask.ask_parts(space, examples)
             assert native.decomposes and native.has_costs
             assert native.zero_one == (loss == "zero-one")
             mus = np.zeros((k, space.layout.theta_size(1, 0)))
             for j in range(k):
-                np.add.at(mus[j], *faces.encode(parts, 0, np.array([j], np.int32)))
+                np.add.at(mus[j], *calls.encode(parts, 0, np.array([j], np.int32)))
             for i, truth in enumerate(y):
-                values = [faces.loss_value(native, i, np.array([j], np.int32)) for j in range(k)]
+                values = [calls.loss_value(native, i, np.array([j], np.int32)) for j in range(k)]
                 np.testing.assert_allclose(values, cost[truth])
                 theta = np.zeros(mus.shape[1])
-                const = faces.augment(native, i, 2.0, theta)
+                const = calls.augment(native, i, 2.0, theta)
                 np.testing.assert_allclose(mus @ theta + const, 2 * cost[truth], atol=1e-12)
             p = rng.dirichlet(np.ones(k))
-            costs, const = projection_faces.costs(native, 0, p @ mus)
+            costs, const = projection_calls.costs(native, 0, p @ mus)
             np.testing.assert_allclose(mus @ costs + const, p @ cost, atol=1e-12)
-            costs, const = projection_faces.costs(native, 0, p @ mus, transposed=True)
+            costs, const = projection_calls.costs(native, 0, p @ mus, transposed=True)
             np.testing.assert_allclose(mus @ costs + const, cost @ p, atol=1e-12)
 
 
@@ -202,7 +199,7 @@ class TestLabels:
             with pytest.raises(ValueError, match="example 3: label 4 was not seen in training"):
                 space.pack(self.X, [1, 2, 3, 4])
             examples = space.pack(self.X, [1, 2, 3, 4], unseen="extra")
-            assert faces.loss_value(
+            assert calls.loss_value(
                 ask_loss(space, examples, "hamming"), 3, np.zeros(1, np.int32)
             ) == 1  # fmt: skip
             for loss in ("absolute", "normalized-absolute", CostMatrix(1 - np.eye(3))):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structsolve import parallel
+from structsolve.utils import parallel
 
 SIZES = st.lists(st.integers(0, 30_000), min_size=1, max_size=30)
 

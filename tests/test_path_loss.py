@@ -6,9 +6,10 @@ import pytest
 from test_hierarchy_weights import brute_paths, random_dag, random_tree
 
 import structsolve
-from structsolve import StructuredSVM, faces
-from structsolve.hierarchy import Hierarchy, PathCost, node_weights
-from structsolve.hierarchy.path_loss import PathLoss
+from structsolve import StructuredSVM
+from structsolve.structure import calls
+from structsolve.estimators.hierarchy import Hierarchy, PathCost, node_weights
+from structsolve.structure._path_loss import PathLoss
 from structsolve.plugins.dag import DagStructure
 from structsolve.testing import check_structure
 
@@ -27,11 +28,11 @@ def test_values_and_augmented_scores(seed):
     # The root of a difference of sums: half of the digits.
     atol = 1e-7 * np.sqrt(alpha.sum())
     for i, truth in enumerate(leaves):
-        found = [faces.loss_value(loss, i, np.array([leaf], np.int32)) for leaf in leaves]
+        found = [calls.loss_value(loss, i, np.array([leaf], np.int32)) for leaf in leaves]
         np.testing.assert_allclose(found, costs[i], rtol=1e-9, atol=atol)
         assert found[i] == 0
         out = theta.copy()
-        assert faces.augment(loss, i, 2.0, out) == 0
+        assert calls.augment(loss, i, 2.0, out) == 0
         assert (out - theta)[leaves] == pytest.approx(2 * np.array(found), rel=1e-9, abs=1e-12)
         inner = np.setdiff1d(np.arange(n), leaves)
         assert out[inner].tolist() == theta[inner].tolist()
@@ -43,7 +44,7 @@ def test_unit_sums_differ_by_what_is_below_the_common_ancestor():
     alpha = node_weights(tree, "rho:2").values
     loss = PathLoss(tree.leaves, tree, alpha)
     below = 1 - alpha[0]
-    found = faces.loss_value(loss, 0, tree.leaves[-1:].astype(np.int32))
+    found = calls.loss_value(loss, 0, tree.leaves[-1:].astype(np.int32))
     assert found == pytest.approx(np.sqrt(2 * below))
 
 
@@ -79,4 +80,4 @@ def test_refusals():
     model = StructuredSVM(DagStructure(TREE), loss=PathCost(np.ones(7)))
     with pytest.raises(ValueError, match="single-leaf"):
         model.fit([[1.0]], [["r", "a"]])
-    assert "PathCost" in repr(structsolve.hierarchy.PathCost([1.0]))
+    assert "PathCost" in repr(structsolve.estimators.hierarchy.PathCost([1.0]))

@@ -7,9 +7,11 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import structsolve
-from structsolve import ClassWeights, CostMatrix, StructuredSVM, faces
+from structsolve import ClassWeights, CostMatrix, StructuredSVM
+from structsolve.structure import calls
 from structsolve.plugins.permutation import PermutationStructure, assign
-from structsolve.problem import ask_loss, ask_oracle
+from structsolve.structure.ask import ask_loss
+from structsolve.lp.ask import ask_oracle
 from structsolve.testing import check_structure
 
 
@@ -162,7 +164,7 @@ def test_costs_of_ranks():
         loss = ask_loss(space, examples, CostMatrix(table) if name == "table" else name)
         for i in range(8):
             for label in space.enumerate_labels(examples, i):
-                found = faces.loss_value(loss, i, label)
+                found = calls.loss_value(loss, i, label)
                 assert found == pytest.approx(expected(label, ranks[i]))
 
 
@@ -172,13 +174,13 @@ def test_oracle_of_masked_scores():
     oracle = ask_oracle(space, space.pack(X))
     theta = np.random.default_rng(0).normal(size=16)
     theta.reshape(4, 4)[0, 1:] = -np.inf
-    label, value = faces.argmax(oracle, 0, theta, 4)
+    label, value = calls.argmax(oracle, 0, theta, 4)
     assert label[0] == 0 and np.isfinite(value)
     theta.reshape(4, 4)[1, 1:] = -np.inf
     with pytest.raises(ValueError, match="example 0: no assignment is possible"):
-        faces.argmax(oracle, 0, theta, 4)
+        calls.argmax(oracle, 0, theta, 4)
     with pytest.raises(ValueError, match="example 0: no assignment is possible"):
-        faces.argmax(oracle, 0, np.full(16, np.nan), 4)
+        calls.argmax(oracle, 0, np.full(16, np.nan), 4)
 
 
 X2 = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
@@ -294,7 +296,7 @@ def test_marginals():
 
 
 def test_shell(capsys, tmp_path):
-    from structsolve.cli import main
+    from structsolve.cli.main import main
 
     X, ranks = rankings(n=30)
     np.savez(tmp_path / "r.npz", X=X, y=ranks)

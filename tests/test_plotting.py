@@ -5,7 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from structsolve.plotting import plot_convergence, plot_label_plane, plot_sequences, upper_hull
+from structsolve.evaluation.plotting import (
+    plot_convergence, plot_label_plane, plot_sequences, upper_hull,
+)
 
 pytest.importorskip("matplotlib")
 RUN = [
@@ -194,7 +196,7 @@ def test_sequences(tmp_path):
 
 def test_no_global_state_and_lazy_import():
     code = (
-        "import sys, structsolve.plotting as p; assert 'matplotlib' not in sys.modules;"
+        "import sys, structsolve.evaluation.plotting as p; assert 'matplotlib' not in sys.modules;"
         "import matplotlib; before = matplotlib.rcParams.copy();"
         "p.plot_convergence({'a': [{'primal': 2.0, 'dual': 1.0, 'seconds': 1.0}]});"
         "assert 'matplotlib.pyplot' not in sys.modules; assert before == matplotlib.rcParams.copy()"

@@ -153,7 +153,7 @@ def test_a_surrogate_with_a_compiled_psi(full):
 def test_another_oracle_for_chain(full, plain):
     train = (
         "from structsolve import StructuredSVM, get_structure\n"
-        "from structsolve.problem import ask_oracle\n"
+        "from structsolve.solvers.problem import ask_oracle\n"
         "X, Y = get_structure('chain').sample(0, n=40, size=6)\n"
         "model = StructuredSVM('chain', alpha=0.01, tol=1e-6, max_iter=300).fit(X, Y)\n"
         "oracle = ask_oracle(model.space_, model.space_.pack(X))\n"

@@ -1,4 +1,4 @@
-"""structsolve.progress: who sees what, at which verbosity, on a terminal and without one."""
+"""structsolve.utils.progress: who sees what, at which verbosity, on a terminal and without one."""
 
 import io
 import logging
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from structsolve import progress
-from structsolve.progress import Progress
+from structsolve.utils import progress
+from structsolve.utils.progress import Progress
 
 RECORD = {
     "primal": 2.0,
@@ -209,7 +209,7 @@ def test_on_a_real_terminal():
     pytest.importorskip("tqdm")
     code = (
         "import logging; logging.basicConfig(level=logging.INFO)\n"
-        "from structsolve.progress import Progress\n"
+        "from structsolve.utils.progress import Progress\n"
         "with Progress(1, 3, 'bcfw') as bar:\n"
         "    for _ in range(3): bar.update({'primal': 2.0, 'gap': 0.5})"
     )

@@ -10,12 +10,13 @@ from scipy.stats import chisquare
 from test_chain import KINDS, SIZES, VARIANTS
 from test_chain import Case as ChainCase
 
-from structsolve import CostMatrix, faces, projection_faces
-from structsolve.entropies import entropy_of, entropy_slope_of
+from structsolve import CostMatrix
+from structsolve.structure import calls, projection_calls
+from structsolve.algorithms.entropies import entropy_of, entropy_slope_of
 from structsolve.plugins.multiclass import MulticlassStructure, structsolve_projection
 from structsolve.plugins.multilabel import MultilabelStructure
 from structsolve.plugins.multilabel import structsolve_projection as of_label_sets
-from structsolve.problem import ask_loss
+from structsolve.structure.ask import ask_loss
 
 EXTREME = ["normal", "ties", "equal", "huge", "forbidden", "one left"]
 
@@ -91,7 +92,7 @@ def test_sparsemax_meets_its_optimality_conditions(kind):
         for _ in range(8):
             theta = np.zeros(width)
             theta[:k] = draw(k, kind, rng)
-            mu, value, bound = projection_faces.project_bounded(projection, 1, theta)
+            mu, value, bound = projection_calls.project_bounded(projection, 1, theta)
             p, s = mu[:k], theta[:k]
             assert not mu[k:].any() and p.min() >= 0 and p.sum() == pytest.approx(1, abs=1e-14)
             assert not p[np.isneginf(s)].any()
@@ -102,7 +103,7 @@ def test_sparsemax_meets_its_optimality_conditions(kind):
             assert (s[p == 0] <= tau + scale).all()
             expected = (p * np.where(p > 0, s, 0)).sum() - p @ p / 2
             assert value == bound == pytest.approx(expected, rel=1e-13, abs=1e-13)
-            assert projection_faces.term(projection, 1, mu) == pytest.approx(-p @ p / 2)
+            assert projection_calls.term(projection, 1, mu) == pytest.approx(-p @ p / 2)
 
 
 @pytest.mark.parametrize("name", ["entropy", "euclidean"])
@@ -110,7 +111,7 @@ def test_sparsemax_meets_its_optimality_conditions(kind):
 def test_no_class_left(name, bad):
     _, projection = on_classes(3, name)
     with pytest.raises(ValueError, match="example 2: every class is forbidden"):
-        projection_faces.project_state(projection, 2, np.array([bad, bad, bad, 0.0]))
+        projection_calls.project_state(projection, 2, np.array([bad, bad, bad, 0.0]))
 
 
 def test_samples_of_classes():
@@ -118,14 +119,14 @@ def test_samples_of_classes():
     width, projection = on_classes(6, "entropy")
     theta = np.zeros(width)
     theta[:6] = [0.3, -np.inf, 1.0, -40.0, 0.0, -0.5]
-    labels = projection_faces.sample(projection, 0, theta, rng.random((20000, 1))).ravel()
-    p, _ = faces.project(projection, 0, theta)
+    labels = projection_calls.sample(projection, 0, theta, rng.random((20000, 1))).ravel()
+    p, _ = calls.project(projection, 0, theta)
     seen = np.bincount(labels, minlength=6)
     assert seen[1] == seen[3] == 0
     some = p[:6] > 1e-3
     assert chisquare(seen[some], 20000 * p[:6][some] / p[:6][some].sum()).pvalue > 1e-4
     ends = np.array([[0.0], [np.nextafter(1, 0)]])
-    assert projection_faces.sample(projection, 0, theta, ends).ravel().tolist() == [0, 5]
+    assert projection_calls.sample(projection, 0, theta, ends).ravel().tolist() == [0, 5]
 
 
 # -- chains ------------------------------------------------------------------------------------
@@ -140,7 +141,7 @@ def possible(case, kind, rng):
 
 
 def states_of(case):
-    return np.array([projection_faces.state_of(case.projection, 0, y) for y in case.labels])
+    return np.array([projection_calls.state_of(case.projection, 0, y) for y in case.labels])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -151,18 +152,18 @@ def test_states_of_chains(variant, kind):
         case = ChainCase(length, k, *variant)
         theta, P = possible(case, kind, rng), case.projection
         scores = case.scores(theta)
-        state, value, bound = projection_faces.project_state(P, 0, theta)
-        mu, same = faces.project(P, 0, theta)
+        state, value, bound = projection_calls.project_state(P, 0, theta)
+        mu, same = calls.project(P, 0, theta)
         assert bound == value == pytest.approx(same, rel=1e-14, abs=1e-14)
-        np.testing.assert_allclose(projection_faces.pool(P, 0, state), mu, atol=1e-12)
+        np.testing.assert_allclose(projection_calls.pool(P, 0, state), mu, atol=1e-12)
         states = states_of(case)
-        np.testing.assert_array_equal([projection_faces.pool(P, 0, s) for s in states], case.matrix)
+        np.testing.assert_array_equal([projection_calls.pool(P, 0, s) for s in states], case.matrix)
         weights = np.exp(scores - scores.max())
         np.testing.assert_allclose(state, weights / weights.sum() @ states, atol=1e-9)
         assert np.isfinite(state).all()
         # Exactness: the entropy of the state and its score make up the log-partition.
         finite = np.where(np.isinf(theta), 0, theta)
-        total = projection_faces.term(P, 0, state) + mu @ finite
+        total = projection_calls.term(P, 0, state) + mu @ finite
         assert total == pytest.approx(value, rel=1e-10, abs=1e-9)
 
 
@@ -175,18 +176,18 @@ def test_slope_of_chains(variant, length, k, kind, seed):
     rng = np.random.default_rng(seed)
     case = ChainCase(length, k, *VARIANTS[variant])
     P, theta = case.projection, possible(case, kind, rng)
-    b, _, _ = projection_faces.project_state(P, 0, theta)
-    a = projection_faces.state_of(P, 0, case.labels[rng.integers(len(case.labels))])
+    b, _, _ = projection_calls.project_state(P, 0, theta)
+    a = projection_calls.state_of(P, 0, case.labels[rng.integers(len(case.labels))])
     if rng.random() < 0.5:
-        a = 0.5 * a + 0.5 * projection_faces.project_state(P, 0, case.theta("normal", rng))[0]
+        a = 0.5 * a + 0.5 * projection_calls.project_state(P, 0, case.theta("normal", rng))[0]
     same = np.abs(a - b).max() == 0
     for gamma in (0.1, 0.5, 0.9):
         up, down = (
-            projection_faces.term(P, 0, (1 - g) * a + g * b) for g in (gamma + 1e-6, gamma - 1e-6)
+            projection_calls.term(P, 0, (1 - g) * a + g * b) for g in (gamma + 1e-6, gamma - 1e-6)
         )
-        slope = projection_faces.slope(P, 0, a, b, gamma)
+        slope = projection_calls.slope(P, 0, a, b, gamma)
         assert slope == pytest.approx((up - down) / 2e-6, abs=1e-6, rel=1e-6)
-    slopes = [projection_faces.slope(P, 0, a, b, g) for g in (0, 1e-9, 0.3, 0.7, 1 - 1e-9, 1)]
+    slopes = [projection_calls.slope(P, 0, a, b, g) for g in (0, 1e-9, 0.3, 0.7, 1 - 1e-9, 1)]
     assert same or all(x >= y - 1e-9 * (1 + abs(y)) for x, y in zip(slopes, slopes[1:]))
     if ((a == 0) & (b > 0)).any():
         assert slopes[0] == np.inf
@@ -198,7 +199,7 @@ def test_slope_at_labels_is_infinite_and_signed():
     case = ChainCase(4, 3)
     P, states = case.projection, states_of(case)
     for i, j in np.random.default_rng(0).integers(0, len(states), (200, 2)):
-        at = [projection_faces.slope(P, 0, states[i], states[j], g) for g in (0.0, 1.0)]
+        at = [projection_calls.slope(P, 0, states[i], states[j], g) for g in (0.0, 1.0)]
         assert at == ([0, 0] if i == j else [np.inf, -np.inf])
 
 
@@ -212,7 +213,7 @@ def test_samples_of_chains(variant, kind):
         scores = case.scores(theta)
         n = 4000
         uniforms = rng.random((n, length))
-        labels = projection_faces.sample(case.projection, 0, theta, uniforms)
+        labels = projection_calls.sample(case.projection, 0, theta, uniforms)
         rows = labels @ k ** np.arange(length)[::-1]
         order = case.labels @ k ** np.arange(length)[::-1]
         weights = np.exp(scores - scores.max())
@@ -239,9 +240,9 @@ def test_samples_of_a_long_chain_have_its_marginals():
         rng = np.random.default_rng(0)
         layout, shape, theta, _ = long_chain(5, 60, scale, rng)
         P = ChainSumProduct(shape)
-        mu, _ = faces.project(P, 0, theta)
+        mu, _ = calls.project(P, 0, theta)
         nodes = layout.theta_views(mu, 60, 59)["node"]
-        labels = projection_faces.sample(P, 0, theta, rng.random((4000, 60)))
+        labels = projection_calls.sample(P, 0, theta, rng.random((4000, 60)))
         seen = (labels[:, :, None] == np.arange(5)).mean(axis=0)
         assert np.abs(seen - nodes).max() < 5 * 0.5 / np.sqrt(4000)
 
@@ -253,8 +254,8 @@ def test_bad_scores_of_chains(name, bad):
     theta = np.zeros(case.size)
     case.views(theta)[name].flat[0] = bad
     for call in (
-        projection_faces.project_state,
-        lambda P, i, x: projection_faces.sample(P, i, x, np.full((5, 3), 0.5)),
+        projection_calls.project_state,
+        lambda P, i, x: projection_calls.sample(P, i, x, np.full((5, 3), 0.5)),
     ):
         with pytest.raises(ValueError, match=r"example 0: every labeling is forbidden .*NaN"):
             call(case.projection, 0, theta)
@@ -280,18 +281,18 @@ def test_label_sets_without_pairs(kind):
             theta = np.zeros(width)
             theta[:L] = draw(L, kind, rng)
             s = theta[:L]
-            mu, value, bound = projection_faces.project_bounded(soft, 1, theta)
+            mu, value, bound = projection_calls.project_bounded(soft, 1, theta)
             with np.errstate(over="ignore"):
                 np.testing.assert_allclose(mu[:L], 1 / (1 + np.exp(-s)), rtol=1e-14, atol=1e-300)
             total = np.logaddexp(0, s).sum()
             assert value == bound == pytest.approx(total, rel=1e-13, abs=1e-13)
             on = np.where(mu[:L] > 0, s, 0)
-            term = projection_faces.term(soft, 1, mu)
+            term = projection_calls.term(soft, 1, mu)
             assert term == pytest.approx(entr(mu).sum() + entr(1 - mu).sum(), rel=1e-12, abs=1e-12)
             assert term + mu[:L] @ on == pytest.approx(value, rel=1e-12, abs=1e-9)
-            labels = projection_faces.sample(soft, 1, theta, rng.random((50, L)))
+            labels = projection_calls.sample(soft, 1, theta, rng.random((50, L)))
             assert not labels[:, mu[:L] == 0].any() and labels[:, mu[:L] == 1].all()
-            mu, value, _ = projection_faces.project_bounded(hard, 1, theta)
+            mu, value, _ = projection_calls.project_bounded(hard, 1, theta)
             np.testing.assert_array_equal(mu[:L], np.clip(s, 0, 1))
             on = np.where(mu[:L] > 0, s, 0)
             assert value == pytest.approx((mu[:L] * (on - mu[:L] / 2)).sum())
@@ -306,8 +307,8 @@ def test_no_projection_of_label_sets_with_pairs():
     for bad in (np.nan, np.inf):
         theta = np.array([0.0, bad, 0.0, 0.0])
         for call in (
-            lambda theta: faces.project(soft, 2, theta),
-            lambda theta: projection_faces.sample(soft, 2, theta, np.zeros((1, 3))),
+            lambda theta: calls.project(soft, 2, theta),
+            lambda theta: projection_calls.sample(soft, 2, theta, np.zeros((1, 3))),
         ):
             with pytest.raises(ValueError, match="example 2, label 1: its score is"):
                 call(theta)
@@ -326,7 +327,7 @@ def test_maximum_by_a_general_solver(make, name):
             def cost(x, P=P, theta=theta, k=k):
                 mu = np.zeros_like(theta)
                 mu[:k] = np.clip(x, 0, 1)
-                return -projection_faces.term(P, 0, mu) - theta @ mu
+                return -projection_calls.term(P, 0, mu) - theta @ mu
 
             simplex = {"type": "eq", "fun": lambda x: x.sum() - 1}
             found = minimize(
@@ -337,7 +338,7 @@ def test_maximum_by_a_general_solver(make, name):
                 method="SLSQP",
                 options={"ftol": 1e-12},
             )
-            assert faces.project(P, 0, theta)[1] == pytest.approx(-found.fun, abs=1e-6)
+            assert calls.project(P, 0, theta)[1] == pytest.approx(-found.fun, abs=1e-6)
 
 
 # -- matrices of losses ---------------------------------------------------------------------------
@@ -359,17 +360,17 @@ def test_costs_are_means_of_losses(length, k, normalized, hamming, seed):
     for j, (weight, truth) in enumerate(zip(p, truths)):
         case.examples.labels = np.concatenate([truth, np.zeros(length + 2, np.int32)])
         bound = ask_loss(case.space, case.examples, loss)
-        values = np.array([faces.loss_value(bound, 0, y) for y in case.labels])
+        values = np.array([calls.loss_value(bound, 0, y) for y in case.labels])
         expected += weight * values
         turned[j] = q @ values
         nu += weight * case._indicator(truth)
-    costs, const = projection_faces.costs(bound, 0, nu)
+    costs, const = projection_calls.costs(bound, 0, nu)
     np.testing.assert_allclose(case.matrix @ costs + const, expected, atol=1e-12)
-    costs, const = projection_faces.costs(bound, 0, q @ case.matrix, transposed=True)
+    costs, const = projection_calls.costs(bound, 0, q @ case.matrix, transposed=True)
     mus = np.array([case._indicator(truth) for truth in truths])
     np.testing.assert_allclose(mus @ costs + const, turned, atol=1e-12)
-    twice, more = projection_faces.costs(bound, 0, nu, scale=2.0)
-    once, less = projection_faces.costs(bound, 0, nu)
+    twice, more = projection_calls.costs(bound, 0, nu, scale=2.0)
+    once, less = projection_calls.costs(bound, 0, nu)
     np.testing.assert_allclose(twice, 2 * once)
     assert more == pytest.approx(2 * less)
 
@@ -377,39 +378,39 @@ def test_costs_are_means_of_losses(length, k, normalized, hamming, seed):
 def test_faces_refuse_bad_arguments():
     case = ChainCase(2, 3)
     P, theta = case.projection, np.zeros(case.size)
-    state = projection_faces.project_state(P, 0, theta)[0]
+    state = projection_calls.project_state(P, 0, theta)[0]
     size = len(state)
     for wrong in (state[:-1], np.append(state, 0.0), state - 1, state * np.nan, None):
         for call in (
-            lambda x: projection_faces.term(P, 0, x),
-            lambda x: projection_faces.pool(P, 0, x),
-            lambda x: projection_faces.slope(P, 0, x, state, 0.5),
-            lambda x: projection_faces.slope(P, 0, state, x, 0.5),
+            lambda x: projection_calls.term(P, 0, x),
+            lambda x: projection_calls.pool(P, 0, x),
+            lambda x: projection_calls.slope(P, 0, x, state, 0.5),
+            lambda x: projection_calls.slope(P, 0, state, x, 0.5),
         ):
             with pytest.raises(ValueError, match="state|a:|b:"):
                 call(wrong)
-    assert size == projection_faces.state_size(P, 0)
+    assert size == projection_calls.state_size(P, 0)
     for gamma in (-0.1, 1.1, np.nan):
         with pytest.raises(ValueError, match="gamma"):
-            projection_faces.slope(P, 0, state, state, gamma)
+            projection_calls.slope(P, 0, state, state, gamma)
     for uniforms in (np.zeros((2, 3)), np.zeros(2), np.ones((1, 2)), -np.ones((1, 2)), None,
                      np.zeros((0, 2)), np.full((1, 2), np.nan)):  # fmt: skip
         with pytest.raises(ValueError, match="uniforms|label_size"):
-            projection_faces.sample(P, 0, theta, uniforms)
+            projection_calls.sample(P, 0, theta, uniforms)
     for i in (-1, 3):
         for call in (
-            lambda i: projection_faces.state_size(P, i),
-            lambda i: projection_faces.project_state(P, i, theta),
-            lambda i: projection_faces.term(P, i, state),
-            lambda i: projection_faces.state_of(P, i, np.zeros(2, np.int32)),
-            lambda i: projection_faces.sample(P, i, theta, np.zeros((1, 2))),
+            lambda i: projection_calls.state_size(P, i),
+            lambda i: projection_calls.project_state(P, i, theta),
+            lambda i: projection_calls.term(P, i, state),
+            lambda i: projection_calls.state_of(P, i, np.zeros(2, np.int32)),
+            lambda i: projection_calls.sample(P, i, theta, np.zeros((1, 2))),
         ):
             with pytest.raises(ValueError, match=f"example {i}"):
                 call(i)
     with pytest.raises(ValueError, match="states from"):
-        projection_faces.state_of(P, 0, np.array([0, 3], np.int32))
+        projection_calls.state_of(P, 0, np.array([0, 3], np.int32))
     _, sparse = on_classes(3, "euclidean")
     with pytest.raises(ValueError, match="has_samples = False"):
-        projection_faces.sample(sparse, 0, np.zeros(4), np.zeros((1, 1)))
+        projection_calls.sample(sparse, 0, np.zeros(4), np.zeros((1, 1)))
     with pytest.raises(ValueError, match="has_state = False"):
-        projection_faces.state_of(sparse, 0, np.zeros(1, np.int32))
+        projection_calls.state_of(sparse, 0, np.zeros(1, np.int32))

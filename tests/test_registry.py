@@ -13,7 +13,8 @@ from python_structures import PyChainStructure
 import structsolve
 from structsolve import Named, hookimpl, registry
 from structsolve.operators import ABI, Oracle, Parts
-from structsolve.problem import ask_loss, ask_oracle, ask_parts
+from structsolve.structure.ask import ask_loss, ask_parts
+from structsolve.lp.ask import ask_oracle
 from structsolve.registry import Registry
 
 

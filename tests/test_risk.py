@@ -14,10 +14,10 @@ from sklearn.model_selection import GridSearchCV
 import structsolve
 from structsolve import ClassWeights, ConditionalRiskMinimizer, CostMatrix
 from structsolve.plugins.multilabel import MultilabelStructure
-from structsolve.problem import ask_loss
-from structsolve.risk import hierarchy_kernel
-from structsolve.risk.ridge import FeatureSmoother, JointSmoother, KernelSmoother
-from structsolve.sweep import losses
+from structsolve.structure.ask import ask_loss
+from structsolve.estimators.risk import hierarchy_kernel
+from structsolve.estimators.risk.ridge import FeatureSmoother, JointSmoother, KernelSmoother
+from structsolve.structure.loss_values import losses
 
 COSTS = CostMatrix([[0, 1, 4], [2, 0, 1], [5, 3, 0]])
 CASES = [
@@ -105,7 +105,7 @@ def test_predictions_have_least_weighted_loss(structure, loss, intercept):
 def test_any_weights(data):
     """Scores of arbitrary weights: negative, tied, zero, large; sums other than 1."""
     from structsolve.operators import Loss
-    from structsolve.risk.targets import PartTargets
+    from structsolve.estimators.risk.targets import PartTargets
 
     structure, loss = data.draw(st.sampled_from(CASES))
     rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
@@ -447,7 +447,7 @@ def test_feature_maps_that_files_do_not_hold(tmp_path):
     ],
 )
 def test_feature_maps_of_other_versions(tmp_path, change, message):
-    from structsolve import container
+    from structsolve.utils import container
 
     X, y = [[0.0], [1.0], [2.0]], [0, 1, 1]
     feature_map = RBFSampler(n_components=3, random_state=0)
@@ -495,7 +495,7 @@ def test_what_cannot_be_is_refused():
 
 
 def test_threads_and_chunks_change_nothing(monkeypatch):
-    from structsolve.risk import targets
+    from structsolve.estimators.risk import targets
 
     rng = np.random.default_rng(11)
     X, Y = sample("multilabel", rng, 40)
@@ -507,7 +507,7 @@ def test_threads_and_chunks_change_nothing(monkeypatch):
 
 
 def test_damaged_files_are_refused(tmp_path):
-    from structsolve import container
+    from structsolve.utils import container
 
     model = ConditionalRiskMinimizer("multiclass").fit(np.eye(4), [0, 1, 2, 1])
     model.save(tmp_path / "m")

@@ -20,7 +20,8 @@ from search_cases import (
 )
 
 import structsolve
-from structsolve import faces
+from structsolve.structure import calls
+from structsolve.surrogates import calls as surrogate_calls
 from structsolve.search import SEARCHES, make_search, trace
 from structsolve.surrogates import BiCriteria, Log, Slack
 
@@ -112,7 +113,7 @@ def test_stale_memory_changes_no_value(search, name):
         for _ in range(2):
             for i in range(7):
                 old = rng.normal(size=7) * 10.0 ** rng.integers(-4, 5)
-                faces.cut(problem.surrogate, i, padded(problem, i, old))
+                surrogate_calls.cut(problem.surrogate, i, padded(problem, i, old))
                 told = problem.surrogate.trace(i, padded(problem, i, scores))
                 again = problem.surrogate.trace(i, padded(problem, i, scores))
                 assert told["found"] == again["found"]  # tracing leaves the memory alone

@@ -8,10 +8,12 @@ from scipy.optimize import linprog
 from search_cases import NAMES, check_problem, random_chains
 
 import structsolve
-from structsolve import CostMatrix, faces
-from structsolve.losses import LabelCount
+from structsolve import CostMatrix
+from structsolve.structure import calls
+from structsolve.surrogates import calls as surrogate_calls
+from structsolve.structure.losses import LabelCount
 from structsolve.plugins.chain.space import ChainStructure
-from structsolve.potential_faces import score
+from structsolve.potentials.calls import score
 from structsolve.surrogates import Beta, Log, Margin, MicroF1, Slack
 
 names = pytest.mark.parametrize("name", NAMES)
@@ -123,7 +125,7 @@ def test_cuts_of_fractional_points():
             problem = structsolve.Problem(space, space.pack(X, Y), surrogate=surrogate)
             rng = np.random.default_rng(1)
             thetas = [score(problem.potentials, 0, rng.normal(size=problem.dim)) for _ in range(12)]
-            cuts = [faces.cut(problem.surrogate, 0, theta) for theta in thetas]
+            cuts = [surrogate_calls.cut(problem.surrogate, 0, theta) for theta in thetas]
             for cut, at in zip(cuts, thetas):
                 assert cut.b - at[cut.index] @ cut.value == pytest.approx(cut.bound, rel=1e-7)
                 fractional += bool(np.any(np.abs(cut.value - np.round(cut.value)) > 1e-6))

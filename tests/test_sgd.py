@@ -165,7 +165,7 @@ def test_cost_of_a_step_does_not_grow_with_the_features():
     import scipy.sparse as sp
 
     import structsolve
-    from structsolve.problem import Problem
+    from structsolve.solvers.problem import Problem
 
     rng = np.random.default_rng(0)
     n, d = 1000, 1_000_000

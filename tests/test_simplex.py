@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from solver_cases import begin, follow, through_file
 
 import structsolve
-from structsolve.problem import Problem
-from structsolve.simplex import project_simplex
+from structsolve.solvers.problem import Problem
+from structsolve.algorithms.simplex_projection import project_simplex
 from structsolve.solvers import BCFW
 
 

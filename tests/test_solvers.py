@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from reference.objectives import primal
 from solver_cases import LOSSES, begin, follow, make_case, through_file
 
-from structsolve.potentials import LinearPotentials
+from structsolve.potentials.linear import LinearPotentials
 from structsolve.solvers import BCFW, SGD, CuttingPlane
 
 WEIGHTS = np.array([0, 1, 2, 0.5, 3, 1, 1, 0.1])
@@ -181,7 +181,7 @@ def test_bcfw_whatever_it_keeps(seed, kind, loss, alpha, **options):
 def test_long_chain_of_two_states_in_bcfw():
     """Sums over a cut pass through zero again and again: entries are not listed twice."""
     import structsolve
-    from structsolve.problem import Problem
+    from structsolve.solvers.problem import Problem
 
     length = 300
     rng = np.random.default_rng(0)

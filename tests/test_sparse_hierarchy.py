@@ -11,8 +11,8 @@ from sklearn.base import clone
 
 import structsolve
 from structsolve import HierarchicalSVM
-from structsolve.hierarchy.sparse_model import SparseModel, train
-from structsolve.hierarchy.sparse_tree import SparseTree, best_leaves
+from structsolve.estimators.hierarchy.sparse_model import SparseModel, train
+from structsolve.estimators.hierarchy.sparse_tree import SparseTree, best_leaves
 from structsolve.plugins.dag import Hierarchy
 
 

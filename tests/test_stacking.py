@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from structsolve import packing
-from structsolve.stacking import dense_to_csr, pieces, stack_csr
+from structsolve.examples import packing
+from structsolve.examples.stacking import dense_to_csr, pieces, stack_csr
 
 DTYPES = st.sampled_from([np.float64, np.float32])
 SIZES = st.lists(st.integers(0, 5), min_size=1, max_size=20)

@@ -12,16 +12,14 @@ from search_cases import NAMES, SURROGATES, make_surrogate, random_chains, rando
 from solver_cases import begin, follow
 
 import structsolve
-from structsolve import CostMatrix, StructuredSVM, faces, problem
-from structsolve.losses import LabelCount
-from structsolve.potential_faces import score
+from structsolve import CostMatrix, StructuredSVM
+from structsolve.structure import calls
+from structsolve.surrogates import calls as surrogate_calls
+from structsolve.solvers import problem
+from structsolve.structure.losses import LabelCount
+from structsolve.potentials.calls import score
 from structsolve.solvers import BCFW, SGD, CuttingPlane
-from structsolve.surrogates import (
-    Beta,
-    Generalized,
-    Margin,
-    MicroF1,
-)
+from structsolve.surrogates import Beta, Generalized, Margin, MicroF1
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -87,7 +85,7 @@ class Case:
         if self.count is None:
             return labels, rows, np.zeros(len(labels)), g
         hamming = problem.ask_loss(self.space, self.examples, "hamming")
-        return labels, rows, np.array([faces.loss_value(hamming, i, y) for y in labels]), -g
+        return labels, rows, np.array([calls.loss_value(hamming, i, y) for y in labels]), -g
 
     def points(self, i, theta):
         labels, rows, offsets, g = self.encodings[i]
@@ -114,7 +112,7 @@ class Case:
 
 def check_cut(case, i, theta, others):
     """The cut touches the surrogate where it was asked for, and is below it elsewhere."""
-    cut = faces.cut(case.problem.surrogate, i, theta)
+    cut = surrogate_calls.cut(case.problem.surrogate, i, theta)
     here = cut.b - theta[cut.index] @ cut.value
     top = case.maximum(i, theta)
     size = 1e-8 * (1 + abs(top) + np.abs(theta).max() * np.abs(cut.value).sum())
@@ -149,7 +147,7 @@ def test_equal_vertices_have_equal_keys():
         rng, seen = np.random.default_rng(0), {}
         for _ in range(300):
             theta = score(case.problem.potentials, 0, rng.normal(size=case.problem.dim))
-            cut = faces.cut(case.problem.surrogate, 0, theta)
+            cut = surrogate_calls.cut(case.problem.surrogate, 0, theta)
             vertex = np.zeros(len(theta) + 1)
             np.add.at(vertex, cut.index, cut.value)
             vertex[-1] = cut.b

@@ -7,7 +7,8 @@ from random_cases import random_cases
 from scipy.optimize import linprog
 
 import structsolve
-from structsolve import StructuredSVM, faces
+from structsolve import StructuredSVM
+from structsolve.structure import calls
 from structsolve.plugins import chain, tree
 from structsolve.plugins.tree import TreeStructure, root_tree
 from structsolve.plugins.tree._topology import order_nodes
@@ -95,9 +96,9 @@ class Case:
         scores = self.scores(theta)
         scale = 1 + np.abs(theta[np.isfinite(theta)]).max(initial=0)
         close = {"rtol": 1e-13, "atol": 2e-14 * scale * (self.n + 1)}
-        label, value = faces.argmax(self.oracle, 0, theta, self.n)
+        label, value = calls.argmax(self.oracle, 0, theta, self.n)
         np.testing.assert_allclose([value, scores[self.row(label)]], scores.max(), **close)
-        found = faces.max_marginals(self.oracle, 0, theta, self.n, self.k)
+        found = calls.max_marginals(self.oracle, 0, theta, self.n, self.k)
         having = [[self.labels[:, v] == s for s in range(self.k)] for v in range(self.n)]
         expected = [[scores[rows].max() for rows in row] for row in having]
         np.testing.assert_allclose(found, expected, **close)
@@ -107,7 +108,7 @@ class Case:
             self.check_marginals(theta, scores, scale)
         else:
             with pytest.raises(ValueError, match="example 0: every labeling is forbidden"):
-                faces.project(self.projection, 0, theta)
+                calls.project(self.projection, 0, theta)
 
     def row(self, label):
         return int(np.ravel_multi_index(label, (self.k,) * self.n))
@@ -115,7 +116,7 @@ class Case:
     def check_kbest(self, theta, scores, label, value, close):
         ranked = -np.sort(-scores[scores > NONE])
         for k in (1, 7, len(scores) + 3) if len(scores) < 100 else (2, 9):
-            labels, values = faces.kbest(self.oracle, 0, theta, k, self.n)
+            labels, values = calls.kbest(self.oracle, 0, theta, k, self.n)
             assert values[0] == value and (labels[0] == label).all()
             if len(ranked) == 0:
                 assert len(values) == 1 and value == NONE
@@ -131,7 +132,7 @@ class Case:
         self.views(cost)["node"][...] = rng.integers(0, 3, (self.n, self.k))
         counts = self.matrix @ cost
         for most in (int(counts.max()) + 1, int(counts.max()) // 2):
-            labels, values = faces.argmax_counts(self.oracle, 0, theta, cost, most, self.n)
+            labels, values = calls.argmax_counts(self.oracle, 0, theta, cost, most, self.n)
             for c in range(most + 1):
                 best = scores[counts == c].max(initial=NONE)
                 np.testing.assert_allclose(values[c], best, **close)
@@ -140,7 +141,7 @@ class Case:
                     np.testing.assert_allclose(scores[self.row(labels[c])], best, **close)
 
     def check_marginals(self, theta, scores, scale):
-        marginals, value = faces.project(self.projection, 0, theta)
+        marginals, value = calls.project(self.projection, 0, theta)
         top = scores.max()
         weights = np.exp(scores - top)
         expected = weights @ self.matrix / weights.sum()
@@ -186,10 +187,10 @@ def test_parts_against_enumeration(variant):
         for row, other in rng.integers(len(case.labels), size=(10, 2)):
             label, truth = case.labels[row], case.labels[other]
             np.testing.assert_array_equal(
-                dense(faces.encode(case.parts, 0, label)), case.matrix[row]
+                dense(calls.encode(case.parts, 0, label)), case.matrix[row]
             )
             np.testing.assert_array_equal(
-                dense(faces.difference(case.parts, 0, truth, label)),
+                dense(calls.difference(case.parts, 0, truth, label)),
                 case.matrix[other] - case.matrix[row],
             )
 
@@ -203,7 +204,7 @@ def test_ties_go_to_the_smallest_state_parents_first():
             theta = case.theta(kind, rng)
             scores = case.scores(theta)
             first = case.labels[int(np.argmax(scores == scores.max()))]
-            np.testing.assert_array_equal(faces.argmax(case.oracle, 0, theta, n)[0], first)
+            np.testing.assert_array_equal(calls.argmax(case.oracle, 0, theta, n)[0], first)
 
 
 # -- other programs ------------------------------------------------------------------------------
@@ -239,11 +240,11 @@ def test_paths_are_chains(edges):
             chain.structsolve_projection(a, first, "entropy"),
         )
         for found, expected in zip(
-            faces.kbest(mine[0], i, theta, 9, n), faces.kbest(theirs[0], i, theta, 9, n)
+            calls.kbest(mine[0], i, theta, 9, n), calls.kbest(theirs[0], i, theta, 9, n)
         ):
             np.testing.assert_allclose(found, expected, rtol=1e-12)
         for found, expected in zip(
-            faces.project(mine[1], i, theta), faces.project(theirs[1], i, theta)
+            calls.project(mine[1], i, theta), calls.project(theirs[1], i, theta)
         ):
             np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-14)
 
@@ -271,7 +272,7 @@ def test_the_polytope_has_the_labelings_as_vertices(variant):
         polytope = polytopes.build(0)
         for kind in ("normal", "ties", "huge"):
             theta = case.theta(kind, rng)
-            label, value = faces.argmax(case.oracle, 0, theta, n)
+            label, value = calls.argmax(case.oracle, 0, theta, n)
             bounds = np.column_stack([polytope.lower, polytope.upper])
             found = linprog(
                 -polytope.scores(theta), A_eq=polytope.A, b_eq=polytope.low, bounds=bounds
@@ -322,16 +323,16 @@ def test_deep_and_broad_trees(shape):
     theta = np.zeros(case.size)
     for view in case.views(theta).values():
         view[...] = rng.normal(size=view.shape)
-    label, value = faces.argmax(case.oracle, 0, theta, n)
+    label, value = calls.argmax(case.oracle, 0, theta, n)
     mu = np.zeros(case.size)
-    np.add.at(mu, *faces.encode(case.parts, 0, label))
+    np.add.at(mu, *calls.encode(case.parts, 0, label))
     assert theta @ mu == pytest.approx(value, rel=1e-10)
-    best = faces.max_marginals(case.oracle, 0, theta, n, 3)
+    best = calls.max_marginals(case.oracle, 0, theta, n, 3)
     np.testing.assert_allclose(best.max(axis=1), value, rtol=1e-10)
     np.testing.assert_array_equal(best.argmax(axis=1), label)
-    _, values = faces.kbest(case.oracle, 0, theta, 3, n)
+    _, values = calls.kbest(case.oracle, 0, theta, 3, n)
     np.testing.assert_allclose(values[1], np.partition(best, 1, axis=1)[:, 1].max(), rtol=1e-12)
-    marginals, log_partition = faces.project(case.projection, 0, theta)
+    marginals, log_partition = calls.project(case.projection, 0, theta)
     nodes = case.views(marginals)["node"]
     np.testing.assert_allclose(nodes.sum(axis=1), 1, rtol=1e-12)
     assert case.views(marginals)["transition"].sum() == pytest.approx(case.m)
@@ -356,7 +357,7 @@ def test_children_that_pull_both_ways_do_not_vanish():
     views["transition"][...] = [[1.0, -1.0], [-1.0, 1.0]]
     views["node"][1:2001, 0] = views["node"][2001:, 1] = 5.0
     views["node"][0] = 0.25, 0.0
-    marginals, _ = faces.project(case.projection, 0, theta)
+    marginals, _ = calls.project(case.projection, 0, theta)
     odds = case.views(marginals)["node"][0]
     assert np.log(odds[0] / odds[1]) == pytest.approx(0.25, abs=1e-8)
 

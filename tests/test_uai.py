@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from structsolve.io.uai import read_uai
-from structsolve.plugins.mrf._dual import tree_reweighted
-from structsolve.plugins.mrf._exact import branch_and_bound
+from structsolve.plugins.mrf._trws import tree_reweighted
+from structsolve.plugins.mrf._branch_and_bound import branch_and_bound
 from structsolve.plugins.mrf._local import local_search
 from structsolve.plugins.mrf._model import GraphModel
 from structsolve.plugins.mrf._roof import roof_duality

@@ -5,11 +5,13 @@ import pytest
 from reference.hierarchies import ancestors, as_dict, random_edges
 
 import structsolve
-from structsolve import CostMatrix, HierarchicalSVM, StructuredSVM, faces
-from structsolve.hierarchy import PathCost
+from structsolve import CostMatrix, HierarchicalSVM, StructuredSVM
+from structsolve.structure import calls
+from structsolve.surrogates import calls as surrogate_calls
+from structsolve.estimators.hierarchy import PathCost
 from structsolve.plugins.dag import DagStructure
-from structsolve.potential_faces import score
-from structsolve.problem import ask_loss
+from structsolve.potentials.calls import score
+from structsolve.structure.ask import ask_loss
 from structsolve.testing._case import Case
 
 
@@ -19,8 +21,8 @@ def ratios(problem, space, examples, i, theta, loss):
     truth = examples.label(i)
     native, found = ask_loss(space, examples, loss), []
     for label in labels:
-        index, value = faces.difference(problem.parts, i, truth, np.ascontiguousarray(label))
-        g = faces.loss_value(native, i, np.ascontiguousarray(label))
+        index, value = calls.difference(problem.parts, i, truth, np.ascontiguousarray(label))
+        g = calls.loss_value(native, i, np.ascontiguousarray(label))
         found.append(1 - theta[index] @ value / g if g > 0 else 0.0)
     return labels, np.array(found)
 
@@ -57,7 +59,7 @@ def test_cuts_by_enumeration(seed):
                 theta = score(problem.potentials, i, w)
                 labels, values = ratios(problem, space, examples, i, theta, loss)
                 best = max(values.max(initial=0.0), 0.0)
-                cut = faces.cut(problem.surrogate, i, theta)
+                cut = surrogate_calls.cut(problem.surrogate, i, theta)
                 assert cut.bound == pytest.approx(best, rel=1e-12, abs=1e-12)
                 assert cut.b - theta[cut.index] @ cut.value == pytest.approx(best, abs=1e-10)
                 assert 1 <= cut.calls <= len(labels) + 1

@@ -13,8 +13,8 @@ from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.pipeline import make_pipeline
 
-from structsolve.token_features import conll_features, word_features, word_shape
-from structsolve.vectorize import SequenceVectorizer, split_rows
+from structsolve.features.token_features import conll_features, word_features, word_shape
+from structsolve.features.vectorizer import SequenceVectorizer, split_rows
 
 DATA = os.environ.get("STRUCTSOLVE_DATA")
 DICTS = [

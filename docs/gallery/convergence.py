@@ -5,8 +5,8 @@ import warnings
 from sklearn.exceptions import ConvergenceWarning
 
 from structsolve import StructuredSVM
-from structsolve.demo import make_strips
-from structsolve.plotting import plot_convergence
+from structsolve import make_strips
+from structsolve.evaluation.plotting import plot_convergence
 from structsolve.solvers import BCFW
 
 warnings.simplefilter("ignore", ConvergenceWarning)

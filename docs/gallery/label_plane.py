@@ -3,9 +3,10 @@
 import numpy as np
 
 import structsolve
-from structsolve import StructuredSVM, faces
-from structsolve.plotting import plot_label_plane
-from structsolve.potential_faces import score
+from structsolve import StructuredSVM
+from structsolve.structure import calls
+from structsolve.evaluation.plotting import plot_label_plane
+from structsolve.potentials.calls import score
 from structsolve.search import trace
 
 # Noisy sequences of three classes, and a model of them.
@@ -23,7 +24,7 @@ theta = score(problem.potentials, i, model._w)
 labels = model.space_.enumerate_labels(examples, i)
 points = []
 for label in labels:
-    index, value = faces.difference(problem.parts, i, examples.label(i), label)
-    points.append((-theta[index] @ value, faces.loss_value(problem.loss, i, label)))
+    index, value = calls.difference(problem.parts, i, examples.label(i), label)
+    points.append((-theta[index] @ value, calls.loss_value(problem.loss, i, label)))
 
 figure = plot_label_plane(points, found.path, psi=lambda h, g: np.maximum(1 + h, 0) * g)

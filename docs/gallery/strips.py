@@ -1,8 +1,8 @@
 """Strips of spoilt digits, read one by one and as a chain."""
 
 from structsolve import StructuredSVM, get_structure
-from structsolve.demo import make_strips
-from structsolve.plotting import plot_sequences
+from structsolve import make_strips
+from structsolve.evaluation.plotting import plot_sequences
 
 train, test = make_strips(n_train=500, n_test=100)
 alone = get_structure("chain", transitions=False, start_end=False)

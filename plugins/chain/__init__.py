@@ -2,7 +2,7 @@
 
 from structsolve.hookspecs import Named, hookimpl
 
-from .space import ChainSpace, ChainStructure
+from structsolve.plugins.chain.space import ChainSpace, ChainStructure
 
 __all__ = ["ChainSpace", "ChainStructure"]
 
@@ -15,8 +15,8 @@ def structsolve_structures():
 @hookimpl
 def structsolve_oracle(space, examples):
     if isinstance(space, ChainSpace):
-        from ._layout import ChainShape
-        from ._oracle import ChainOracle
+        from structsolve.plugins.chain._shape import ChainShape
+        from structsolve.plugins.chain._oracle import ChainOracle
 
         return ChainOracle(ChainShape(space.layout, examples.offsets))
 
@@ -24,7 +24,7 @@ def structsolve_oracle(space, examples):
 @hookimpl
 def structsolve_polytope(space, examples):
     if isinstance(space, ChainSpace):
-        from .polytope import ChainPolytopes
+        from structsolve.plugins.chain.polytope import ChainPolytopes
 
         return ChainPolytopes(space.layout, examples.offsets)
 
@@ -32,7 +32,7 @@ def structsolve_polytope(space, examples):
 @hookimpl
 def structsolve_parts(space, examples):
     if isinstance(space, ChainSpace):
-        from ._layout import ChainParts, ChainShape
+        from structsolve.plugins.chain._shape import ChainParts, ChainShape
 
         return ChainParts(ChainShape(space.layout, examples.offsets))
 
@@ -40,7 +40,7 @@ def structsolve_parts(space, examples):
 @hookimpl
 def structsolve_projection(space, examples, regularizer):
     if isinstance(space, ChainSpace) and regularizer == "entropy":
-        from ._layout import ChainShape
-        from ._sum_product import ChainSumProduct
+        from structsolve.plugins.chain._shape import ChainShape
+        from structsolve.plugins.chain._sum_product import ChainSumProduct
 
         return ChainSumProduct(ChainShape(space.layout, examples.offsets))

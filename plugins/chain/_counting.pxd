@@ -1,6 +1,6 @@
 # The best labeling of a chain for each value of an integer cost.
-from structsolve.kernels cimport ss_kernel_table
-from structsolve.plugins.chain._layout cimport ChainShape
+from structsolve.simd.loops cimport ss_kernel_table
+from structsolve.plugins.chain._shape cimport ChainShape
 
 cdef Py_ssize_t counting_bytes(ChainShape shape, Py_ssize_t most) except -1
 cdef int best_per_count(const ss_kernel_table* kernels, ChainShape shape, Py_ssize_t i,

@@ -7,11 +7,11 @@ errors, at most one a position, takes O(L^2 K^2).
 """
 
 from libc.math cimport INFINITY
-from structsolve.dp.counts cimport check_most, count_steps
-from structsolve.dp.pairs cimport Pairs, pair_table
-from structsolve.kernels cimport ss_kernel_table
+from structsolve.algorithms.count_costs cimport check_most, count_steps
+from structsolve.algorithms.pairs cimport Pairs, pair_table
+from structsolve.simd.loops cimport ss_kernel_table
 
-from structsolve.plugins.chain._layout cimport ChainShape, chain_pairs
+from structsolve.plugins.chain._shape cimport ChainShape, chain_pairs
 
 
 cdef struct Memory:

@@ -1,8 +1,8 @@
 # Forward and backward messages of chains: what marginals and samples are made of.
-from structsolve.dp.sums cimport Marginals
-from structsolve.kernels cimport ss_kernel_table
+from structsolve.algorithms.messages cimport Marginals
+from structsolve.simd.loops cimport ss_kernel_table
 
-from structsolve.plugins.chain._layout cimport ChainShape
+from structsolve.plugins.chain._shape cimport ChainShape
 
 
 cdef class ChainMessages:

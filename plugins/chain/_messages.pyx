@@ -3,11 +3,12 @@
 from libc.math cimport INFINITY, exp, log
 from libc.stdint cimport uint64_t
 from libc.string cimport memcmp, memcpy, memset
-from structsolve.dp.sums cimport (
-    MASS, Marginals, exponentials, impossible, log_columns, log_rows, log_sum_exp, rescale)
-from structsolve.kernels cimport ss_kernel_table, ss_kernels
+from structsolve.algorithms.messages cimport (
+    MASS, Marginals, exponentials, impossible, log_columns, log_rows, log_sum_exp, rescale,
+)
+from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
 
-from structsolve.plugins.chain._layout cimport ChainShape
+from structsolve.plugins.chain._shape cimport ChainShape
 
 cdef extern from *:
     """

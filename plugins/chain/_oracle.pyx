@@ -2,13 +2,13 @@
 
 cimport cython
 from libc.math cimport INFINITY
-from structsolve.dp.heap cimport Candidate, pop, push, runner_up
-from structsolve.dp.pairs cimport Pairs, pair_score, pair_table
-from structsolve.kernels cimport ss_kernel_table, ss_kernels
+from structsolve.algorithms.lawler_heap cimport Candidate, pop, push, runner_up
+from structsolve.algorithms.pairs cimport Pairs, pair_score, pair_table
+from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
 from structsolve.operators cimport Oracle
 
 from structsolve.plugins.chain._counting cimport best_per_count, counting_bytes
-from structsolve.plugins.chain._layout cimport ChainShape, chain_pairs
+from structsolve.plugins.chain._shape cimport ChainShape, chain_pairs
 
 
 cdef inline Py_ssize_t _find(Py_ssize_t K, Py_ssize_t step, const double* before,
@@ -69,7 +69,7 @@ cdef class ChainOracle(Oracle):
         self.work_bytes = 8 * shape.stride * (shape.max_length + 3 + shape.K) + 64
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return self.shape.limits(i)
 
     cdef const double* _forward(self, Py_ssize_t i, const double* theta, Pairs pairs,

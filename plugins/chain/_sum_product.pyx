@@ -3,11 +3,11 @@
 cimport cython
 from libc.math cimport INFINITY, exp
 from libc.string cimport memcpy, memset
-from structsolve.dp.sums cimport Marginals, draw
-from structsolve.entropies cimport entropy, entropy_slope, slope_at
+from structsolve.algorithms.messages cimport Marginals, draw
+from structsolve.algorithms.entropies cimport entropy, entropy_slope, slope_at
 from structsolve.operators cimport Projection
 
-from structsolve.plugins.chain._layout cimport ChainShape
+from structsolve.plugins.chain._shape cimport ChainShape
 from structsolve.plugins.chain._messages cimport ChainMessages
 
 import numpy as np
@@ -45,7 +45,7 @@ cdef class ChainSumProduct(Projection):
         self.has_samples = True
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return self.shape.limits(i)
 
     def log_partition(self, Py_ssize_t i, const double[::1] theta, Py_ssize_t repeat=1):

@@ -2,8 +2,8 @@
 
 from structsolve.hookspecs import Named, hookimpl
 
-from .hierarchy import Hierarchy
-from .space import DagSpace, DagStructure
+from structsolve.plugins.dag.hierarchy import Hierarchy
+from structsolve.plugins.dag.space import DagSpace, DagStructure
 
 __all__ = ["DagSpace", "DagStructure", "Hierarchy"]
 
@@ -19,15 +19,15 @@ def structsolve_oracle(space, examples):
         return None
     shape = space.shape(examples)
     if shape.single:
-        from ._leaf import LeafOracle
+        from structsolve.plugins.dag._leaf import LeafOracle
 
         return LeafOracle(shape)
     if shape.union and not shape.forest:
-        from ._program import UnionOracle
-        from .program import UnionProgram
+        from structsolve.plugins.dag._program import UnionOracle
+        from structsolve.plugins.dag.program import UnionProgram
 
         return UnionOracle(shape, UnionProgram(space.hierarchy), examples.labels is None)
-    from ._sets import SetOracle
+    from structsolve.plugins.dag._oracle import SetOracle
 
     return SetOracle(shape)
 
@@ -35,7 +35,7 @@ def structsolve_oracle(space, examples):
 @hookimpl
 def structsolve_parts(space, examples):
     if isinstance(space, DagSpace):
-        from ._shape import HierarchyParts
+        from structsolve.plugins.dag._shape import HierarchyParts
 
         return HierarchyParts(space.shape(examples))
 
@@ -47,11 +47,11 @@ def structsolve_projection(space, examples, regularizer):
         return None
     shape = space.shape(examples)
     if shape.single:
-        from ._leaf_projection import LeafSoftmax
+        from structsolve.plugins.dag._leaf_projection import LeafSoftmax
 
         return LeafSoftmax(shape)
     if shape.forest:
-        from ._projections import ForestSumProduct
+        from structsolve.plugins.dag._projections import ForestSumProduct
 
         return ForestSumProduct(shape)
 
@@ -59,7 +59,7 @@ def structsolve_projection(space, examples, regularizer):
 @hookimpl
 def structsolve_loss(space, examples, loss):
     if isinstance(space, DagSpace):
-        from .losses import make_loss
+        from structsolve.plugins.dag.losses import make_loss
 
         return make_loss(space, examples, loss)
 
@@ -67,6 +67,6 @@ def structsolve_loss(space, examples, loss):
 @hookimpl
 def structsolve_polytope(space, examples):
     if isinstance(space, DagSpace):
-        from .polytope import HierarchyPolytopes
+        from structsolve.plugins.dag.polytope import HierarchyPolytopes
 
         return HierarchyPolytopes(space)

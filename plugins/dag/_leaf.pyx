@@ -3,7 +3,7 @@
 cimport cython
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
-from structsolve.alignment cimport align
+from structsolve.utils.alignment cimport align
 from structsolve.lp.cones cimport in_cone, rounding
 from structsolve.operators cimport Cone, Oracle
 
@@ -64,7 +64,7 @@ cdef class LeafOracle(Oracle):
         self.work_bytes = 16 * shape.M + 64
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return self.shape.limits(i)
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,

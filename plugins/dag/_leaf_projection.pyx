@@ -3,8 +3,8 @@
 cimport cython
 from libc.math cimport INFINITY, exp, log
 from libc.string cimport memset
-from structsolve.alignment cimport align
-from structsolve.entropies cimport slope_at
+from structsolve.utils.alignment cimport align
+from structsolve.algorithms.entropies cimport slope_at
 from structsolve.operators cimport Projection
 
 from structsolve.plugins.dag._leaf cimport leaf_scores
@@ -38,7 +38,7 @@ cdef class LeafSoftmax(Projection):
         self.gibbs = self.has_term = self.has_samples = True
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return self.shape.limits(i)
 
     cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:

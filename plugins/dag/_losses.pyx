@@ -34,7 +34,7 @@ cdef class HierarchyLoss(Loss):
         self.owners = [labels]
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return self.shape.limits(i)
 
     cdef const double* _weights(self, weights) except NULL:

@@ -36,7 +36,7 @@ cdef class UnionOracle(Oracle):
         self.work_bytes = 8
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return self.shape.limits(i)
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,

@@ -12,8 +12,8 @@ sibling before it is; these make the entropy a sum of choices again.
 cimport cython
 from libc.math cimport INFINITY, exp, log, log1p
 from libc.string cimport memcpy, memset
-from structsolve.alignment cimport align
-from structsolve.entropies cimport slope_at
+from structsolve.utils.alignment cimport align
+from structsolve.algorithms.entropies cimport slope_at
 from structsolve.operators cimport Projection
 
 from structsolve.plugins.dag._shape cimport HierarchyShape
@@ -83,7 +83,7 @@ cdef class ForestSumProduct(Projection):
         self.has_state = shape.union
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return self.shape.limits(i)
 
     cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:

@@ -72,7 +72,7 @@ class Hierarchy:
         return len(self.nodes)
 
     def _sort(self) -> None:
-        from ._order import compressed, topological_order
+        from structsolve.algorithms.topological_order import compressed, topological_order
 
         M = len(self)
         parent, child = self.edges.T
@@ -130,13 +130,13 @@ class Hierarchy:
 
         Its size is the sum of the numbers of ancestors: for leaves of graphs, as single labels.
         """
-        from ._order import leaf_lines
+        from structsolve.algorithms.topological_order import leaf_lines
 
         return leaf_lines(self.up_first, self.up, self.rank, self.leaves)
 
     def close(self, Y: np.ndarray) -> np.ndarray:
         """Add all ancestors to indicators of shape (n, M), in place, and return them."""
-        from ._order import add_ancestors
+        from structsolve.algorithms.topological_order import add_ancestors
 
         add_ancestors(Y, self.order, self.up_first, self.up)
         return Y
@@ -151,7 +151,7 @@ class Hierarchy:
         >>> Hierarchy({"a": ["b", "c"], "c": ["d", "e"]}).sibling_weights().tolist()
         [1.0, 0.5, 0.5, 0.25, 0.25]
         """
-        from ._order import share_out
+        from structsolve.algorithms.topological_order import share_out
 
         return share_out(self.order, self.up_first, self.up, self.child_first)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.packing import is_sparse
+from structsolve.examples.packing import is_sparse
 
-from .hierarchy import Hierarchy
+from structsolve.plugins.dag.hierarchy import Hierarchy
 
 
 def encode_sets(Y: Any, n: int, hierarchy: Hierarchy, close: bool, union: bool) -> np.ndarray:
@@ -25,7 +25,7 @@ def encode_sets(Y: Any, n: int, hierarchy: Hierarchy, close: bool, union: bool) 
     union : bool
         Each set must be a union of paths from roots to leaves, not empty.
     """
-    from ._order import first_barren, first_open
+    from structsolve.algorithms.topological_order import first_barren, first_open
 
     matrix = _indicators(Y, n, hierarchy)
     if close:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.losses import ClassWeights, LabelCount
+from structsolve.structure.losses import ClassWeights, LabelCount
 
 LOSSES = ("hamming", "normalized-hamming", "leaf", "hierarchical", "zero-one")
 
@@ -18,7 +18,9 @@ def make_loss(space: Any, examples: Any, loss: Any) -> Any:
     "hierarchical" charges a node only where its parents are right, and less the further down it is.
     "zero-one" is 1 for every set but the true one.
     """
-    from ._losses import CountLoss, HierarchicalLoss, WeightedHamming, ZeroOneLeaf, ZeroOneSet
+    from structsolve.plugins.dag._losses import (
+        CountLoss, HierarchicalLoss, WeightedHamming, ZeroOneLeaf, ZeroOneSet,
+    )
 
     hierarchy, shape = space.hierarchy, space.shape(examples)
     M = len(hierarchy)

@@ -9,7 +9,7 @@ import numpy as np
 
 from structsolve.lp import Polytope, Polytopes
 
-from .hierarchy import Hierarchy
+from structsolve.plugins.dag.hierarchy import Hierarchy
 
 NOTES = {
     "closed": "totally unimodular: every row is a difference of two variables",

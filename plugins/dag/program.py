@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from structsolve.lp import Highs, Polytope
-from structsolve.lp.backends import Kept
+from structsolve.lp.base import Kept
 
-from .hierarchy import Hierarchy
-from .polytope import union_rows
+from structsolve.plugins.dag.hierarchy import Hierarchy
+from structsolve.plugins.dag.polytope import union_rows
 
 # What simplex solvers leave of 0 and 1.
 NEAR = 1e-9

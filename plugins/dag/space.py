@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from structsolve import packing
-from structsolve.blocks import Block, Layout
-from structsolve.examples import Examples
-from structsolve.structure import Space, Structure
+from structsolve.examples import packing
+from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.examples.packed import Examples
+from structsolve.structure.base import Space, Structure
 
-from .hierarchy import Hierarchy, as_mapping
-from .labels import encode_leaves, encode_sets
+from structsolve.plugins.dag.hierarchy import Hierarchy, as_mapping
+from structsolve.plugins.dag.labels import encode_leaves, encode_sets
 
 LABELS = ("closed", "leaf-union", "single-leaf")
 
@@ -163,7 +163,7 @@ class DagSpace(Space):
     @property
     def loss_names(self) -> tuple[str, ...]:
         """Names of the losses of these labels."""
-        from .losses import LOSSES
+        from structsolve.plugins.dag.losses import LOSSES
 
         return LOSSES
 
@@ -246,7 +246,7 @@ class DagSpace(Space):
             return {}
         if len(allowed) != examples.n:
             raise ValueError(f"allowed has {len(allowed)} entries, expected {examples.n}")
-        from .labels import _column
+        from structsolve.plugins.dag.labels import _column
 
         mask = np.zeros((examples.n, len(self.hierarchy)))
         for i, names in enumerate(allowed):
@@ -258,7 +258,7 @@ class DagSpace(Space):
 
     def shape(self, examples: Examples) -> Any:
         """Return the native description of the hierarchy."""
-        from ._shape import HierarchyShape
+        from structsolve.plugins.dag._shape import HierarchyShape
 
         return HierarchyShape(
             self.hierarchy,

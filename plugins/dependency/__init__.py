@@ -2,9 +2,9 @@
 
 from structsolve.hookspecs import Named, hookimpl
 
-from .arcs import Arcs, projectivize
-from .features import ArcFeaturizer
-from .space import DependencySpace, DependencyStructure
+from structsolve.plugins.dependency.arcs import Arcs, projectivize
+from structsolve.plugins.dependency.features import ArcFeaturizer
+from structsolve.plugins.dependency.space import DependencySpace, DependencyStructure
 
 __all__ = ["ArcFeaturizer", "Arcs", "DependencySpace", "DependencyStructure", "projectivize"]
 
@@ -17,7 +17,7 @@ def structsolve_structures():
 @hookimpl
 def structsolve_oracle(space, examples):
     if isinstance(space, DependencySpace):
-        from ._oracle import DependencyOracle
+        from structsolve.plugins.dependency._oracle import DependencyOracle
 
         structure = space.structure
         return DependencyOracle(space.shape(examples), structure.projective, structure.single_root)
@@ -26,7 +26,7 @@ def structsolve_oracle(space, examples):
 @hookimpl
 def structsolve_parts(space, examples):
     if isinstance(space, DependencySpace):
-        from ._shape import DependencyParts
+        from structsolve.plugins.dependency._shape import DependencyParts
 
         return DependencyParts(space.shape(examples))
 
@@ -34,7 +34,7 @@ def structsolve_parts(space, examples):
 @hookimpl
 def structsolve_projection(space, examples, regularizer):
     if isinstance(space, DependencySpace) and regularizer == "entropy":
-        from ._projection import DependencyProjection
+        from structsolve.plugins.dependency._projection import DependencyProjection
 
         structure = space.structure
         return DependencyProjection(
@@ -45,7 +45,7 @@ def structsolve_projection(space, examples, regularizer):
 @hookimpl
 def structsolve_polytope(space, examples):
     if isinstance(space, DependencySpace):
-        from .polytope import TreePolytopes
+        from structsolve.plugins.dependency.polytope import TreePolytopes
 
         return TreePolytopes(space, examples)
 
@@ -55,11 +55,11 @@ def structsolve_loss(space, examples, loss):
     if not isinstance(space, DependencySpace):
         return None
     if loss == "zero-one":
-        from structsolve.node_losses import ZeroOneLoss
+        from structsolve.structure.node_losses import ZeroOneLoss
 
         return ZeroOneLoss(examples.labels, examples.label_offsets)
     if loss in ("hamming", "normalized-hamming"):
-        from ._losses import AttachmentLoss
+        from structsolve.plugins.dependency._losses import AttachmentLoss
 
         return AttachmentLoss(examples.labels, space.shape(examples), loss != "hamming")
     return None

@@ -2,7 +2,7 @@
 
 from structsolve.operators cimport Loss
 
-from ._shape cimport ArcShape
+from structsolve.plugins.dependency._shape cimport ArcShape
 
 
 cdef class AttachmentLoss(Loss):
@@ -31,7 +31,7 @@ cdef class AttachmentLoss(Loss):
         self.has_costs = True
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return self.shape.limits(i)
 
     cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:

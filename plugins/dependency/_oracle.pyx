@@ -5,10 +5,10 @@ from libc.math cimport INFINITY
 from libc.string cimport memcpy, memset
 from structsolve.operators cimport Oracle
 
-from ._arborescence cimport arborescence_bytes, best_arborescence
-from ._chart cimport Chart, chart_bytes, chart_in, fill, trace
-from ._semiring cimport BEST
-from ._shape cimport ArcShape
+from structsolve.plugins.dependency._arborescence cimport arborescence_bytes, best_arborescence
+from structsolve.plugins.dependency._eisner cimport Chart, chart_bytes, chart_in, fill, trace
+from structsolve.plugins.dependency._semiring cimport BEST
+from structsolve.plugins.dependency._shape cimport ArcShape
 
 
 @cython.final
@@ -42,7 +42,7 @@ cdef class DependencyOracle(Oracle):
         self.work_bytes = self.table_bytes + self.tree_bytes
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return self.shape.limits(i)
 
     cdef bint solve(self, Py_ssize_t n, const double* table, int* heads,

@@ -5,10 +5,12 @@ from libc.math cimport INFINITY, exp, log
 from libc.string cimport memcpy
 from structsolve.operators cimport Projection
 
-from ._chart cimport Chart, chart_bytes, chart_in, fill, spread, trace
-from ._elimination cimport arc_marginals, draw_tree, elimination_bytes
-from ._semiring cimport LOGS, WEIGHTS
-from ._shape cimport ArcShape
+from structsolve.plugins.dependency._eisner cimport (
+    Chart, chart_bytes, chart_in, fill, spread, trace,
+)
+from structsolve.plugins.dependency._matrix_tree cimport arc_marginals, draw_tree, elimination_bytes
+from structsolve.plugins.dependency._semiring cimport LOGS, WEIGHTS
+from structsolve.plugins.dependency._shape cimport ArcShape
 
 # Weights serve where the sum of at most 6.75^n trees of weight up to 1 is so large that spans which
 # underflow, 1e-308 times 6.75^n, do not matter.
@@ -48,7 +50,7 @@ cdef class DependencyProjection(Projection):
         self.work_bytes = self.main_bytes + 2 * self.table_bytes + 64
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return self.shape.limits(i)
 
     cdef double chart(self, Py_ssize_t n, const double* table, double* scaled, Chart* chart,

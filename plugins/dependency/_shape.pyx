@@ -75,7 +75,7 @@ cdef class ArcShape:
         self.starts, self.heads = &start_view[0], &head_view[0]
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``: a state is a head."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``: a state is a head."""
         if not 0 <= i < self.n:
             raise ValueError(f"example {i} of {self.n}: expected 0 to {self.n - 1}")
         return self.arcs[i + 1] - self.arcs[i], self.n_words(i), self.n_words(i) + 1
@@ -158,7 +158,7 @@ cdef class DependencyParts(Parts):
         self.max_entries = 2 * shape.max_words
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return self.shape.limits(i)
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,

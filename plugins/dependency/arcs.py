@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from structsolve import labels, packing
+from structsolve.examples import labels, packing
 
 
 class Arcs:
@@ -274,7 +274,7 @@ def check_heads(
     single_root, projective : bool
         Which trees are allowed.
     """
-    from ._trees import first_fault
+    from structsolve.plugins.dependency._trees import first_fault
 
     flat = labels.flatten(Y, word_offsets)
     if flat.dtype.kind not in "iuf":
@@ -327,10 +327,10 @@ def projectivize(heads: Any, single_root: bool = False) -> np.ndarray:
     >>> projectivize([3, 4, 0, 3]).tolist()      # the arcs of words 1 and 2 cross
     [3, 3, 0, 3]
     """
-    from structsolve import faces
+    from structsolve.structure.calls import argmax
 
-    from ._oracle import DependencyOracle
-    from ._shape import ArcShape
+    from structsolve.plugins.dependency._oracle import DependencyOracle
+    from structsolve.plugins.dependency._shape import ArcShape
 
     n = len(heads)
     offsets = np.array([0, n], dtype=np.int64)
@@ -346,4 +346,4 @@ def projectivize(heads: Any, single_root: bool = False) -> np.ndarray:
             scores[m, head] = max(scores[m, head], worth)
     theta = scores[~np.eye(n + 1, dtype=bool)[1:]]
     oracle = DependencyOracle(ArcShape(offsets, np.array([0, n * n])), True, single_root)
-    return faces.argmax(oracle, 0, theta, n)[0]
+    return argmax(oracle, 0, theta, n)[0]

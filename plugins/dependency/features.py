@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from .arcs import Arcs
+from structsolve.plugins.dependency.arcs import Arcs
 
 # Numbers of coarse tags, by their order of appearance; the last is for all that come later.
 COARSE = 32
@@ -80,7 +80,7 @@ class ArcFeaturizer(TransformerMixin, BaseEstimator):
         from scipy import sparse
         from sklearn.utils.validation import check_is_fitted
 
-        from ._features import hashed_arcs
+        from structsolve.plugins.dependency._features import hashed_arcs
 
         check_is_fitted(self, "coarse_")
         sentences = self._checked(X)

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from structsolve import packing
-from structsolve.blocks import Block, Layout
-from structsolve.examples import Examples
-from structsolve.structure import Space, Structure
+from structsolve.examples import packing
+from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.examples.packed import Examples
+from structsolve.structure.base import Space, Structure
 
-from .arcs import Arcs, check_heads, stack_arcs
+from structsolve.plugins.dependency.arcs import Arcs, check_heads, stack_arcs
 
 
 class DependencyStructure(Structure):
@@ -65,7 +65,7 @@ class DependencyStructure(Structure):
 
     def make_featurizer(self, **params: Any) -> Any:
         """Return an :class:`ArcFeaturizer`, with what its ``get_state()`` told, if anything."""
-        from .features import ArcFeaturizer
+        from structsolve.plugins.dependency.features import ArcFeaturizer
 
         return ArcFeaturizer.of_state(params) if params else ArcFeaturizer()
 
@@ -111,7 +111,7 @@ def all_trees(n: int, projective: bool = False, single_root: bool = False) -> np
     >>> len(all_trees(3)), len(all_trees(3, projective=True)), len(all_trees(3, single_root=True))
     (16, 12, 9)
     """
-    from ._trees import first_fault
+    from structsolve.plugins.dependency._trees import first_fault
 
     offsets = np.array([0, n], dtype=np.int64)
     rows = np.array(list(product(range(n + 1), repeat=n)), dtype=np.int32)
@@ -173,7 +173,7 @@ class DependencySpace(Space):
             )
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> list[np.ndarray]:
-        from structsolve.stacking import pieces
+        from structsolve.examples.stacking import pieces
 
         return pieces(flat, examples.label_offsets)
 
@@ -204,7 +204,7 @@ class DependencySpace(Space):
 
     def shape(self, examples: Examples) -> Any:
         """Return the native description of the examples."""
-        from ._shape import ArcShape
+        from structsolve.plugins.dependency._shape import ArcShape
 
         arcs: Arcs = examples.topology["arcs"]
         if arcs.complete:

@@ -2,7 +2,7 @@
 
 from structsolve.hookspecs import Named, hookimpl
 
-from .space import FlowSpace, FlowStructure
+from structsolve.plugins.flow.space import FlowSpace, FlowStructure
 
 __all__ = ["FlowSpace", "FlowStructure"]
 
@@ -15,7 +15,7 @@ def structsolve_structures():
 @hookimpl
 def structsolve_oracle(space, examples):
     if isinstance(space, FlowSpace):
-        from ._oracle import FlowOracle
+        from structsolve.plugins.flow._oracle import FlowOracle
 
         return FlowOracle(space.network.integral(), space.layout.node_size, examples.n)
 
@@ -23,7 +23,7 @@ def structsolve_oracle(space, examples):
 @hookimpl
 def structsolve_parts(space, examples):
     if isinstance(space, FlowSpace):
-        from ._oracle import FlowParts
+        from structsolve.plugins.flow._oracle import FlowParts
 
         return FlowParts(space.network.integral(), space.layout.node_size, examples.n)
 
@@ -33,14 +33,14 @@ def structsolve_loss(space, examples, loss):
     if not isinstance(space, FlowSpace):
         return None
     if loss in ("hamming", "absolute", "normalized-hamming"):
-        from ._oracle import ArcLoss
+        from structsolve.plugins.flow._oracle import ArcLoss
 
         network = space.network.integral()
         network.check_unit(loss)
         normalised = loss == "normalized-hamming"
         return ArcLoss(network, examples.labels, space.layout.node_size, normalised)
     if loss == "zero-one":
-        from structsolve.node_losses import ZeroOneLoss
+        from structsolve.structure.node_losses import ZeroOneLoss
 
         return ZeroOneLoss(examples.labels, examples.label_offsets)
     return None
@@ -54,6 +54,6 @@ def structsolve_loss_names():
 @hookimpl
 def structsolve_polytope(space, examples):
     if isinstance(space, FlowSpace):
-        from .polytopes import FlowPolytopes
+        from structsolve.plugins.flow.polytope import FlowPolytopes
 
         return FlowPolytopes(space.network.integral())

@@ -10,7 +10,7 @@ from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
 from structsolve.plugins.flow._descent cimport Costs, Room, State, cost_of, descend
 
-from structsolve.parallel import over_examples
+from structsolve.utils.parallel import over_examples
 
 
 cdef void _convexify(const Costs* c, double* out, double* value, double* width,

@@ -115,7 +115,7 @@ cdef class FlowOracle(Oracle):
                            + 64)
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return _limits(self.network, i, self.n_examples, self.stride)
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
@@ -274,7 +274,7 @@ cdef class FlowParts(Parts):
         self.m = self.max_entries = network.m
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return _limits(self.network, i, self.n_examples, self.stride)
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
@@ -323,7 +323,7 @@ cdef class ArcLoss(Loss):
         self.decomposes = self.has_costs = True
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return _limits(self.network, i, self.n_examples, self.stride)
 
     cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:

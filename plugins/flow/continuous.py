@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from structsolve.examples import Examples
+from structsolve.examples.packed import Examples
 
-from .network import Network
+from structsolve.plugins.flow.network import Network
 
 # Bounds that an unconstrained optimum may miss by rounding.
 ROUNDING = 1e-12
@@ -99,7 +99,7 @@ class FlowTargets:
     # -- absolute -------------------------------------------------------------------------------
 
     def _absolute(self, weights: np.ndarray, n_jobs: int | None) -> np.ndarray:
-        from ._absolute import least_absolute
+        from structsolve.plugins.flow._absolute import least_absolute
 
         if self._kinks is None:
             self._kinks = self._find_kinks()

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from structsolve import packing
-from structsolve.blocks import Block, Layout
-from structsolve.examples import Examples
-from structsolve.structure import Space, Structure
+from structsolve.examples import packing
+from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.examples.packed import Examples
+from structsolve.structure.base import Space, Structure
 
-from .network import Network
+from structsolve.plugins.flow.network import Network
 
 CONTINUOUS = ("absolute", "squared")
 
@@ -140,11 +140,11 @@ class FlowSpace(Space):
 
     def risk_targets(self, X: Any, Y: Any, loss: Any) -> tuple[Examples, Any]:
         """Return packed X and what :class:`~structsolve.ConditionalRiskMinimizer` averages."""
-        from structsolve.risk.targets import PartTargets
+        from structsolve.estimators.risk.targets import PartTargets
 
         if loss not in CONTINUOUS:
             return PartTargets.of_data(self, X, Y, loss)
-        from .continuous import FlowTargets
+        from structsolve.plugins.flow.continuous import FlowTargets
 
         examples = self.pack(X)
         flows = self.network.check_flows(Y, examples.n)
@@ -154,10 +154,10 @@ class FlowSpace(Space):
         self, loss: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray]
     ) -> Any:
         """Rebuild what :meth:`risk_targets` returned, from a model file."""
-        from structsolve.risk.targets import PartTargets
+        from structsolve.estimators.risk.targets import PartTargets
 
         if loss not in CONTINUOUS:
             return PartTargets.of_state(self, loss, meta, arrays)
-        from .continuous import FlowTargets
+        from structsolve.plugins.flow.continuous import FlowTargets
 
         return FlowTargets(self.network, arrays["flows"], loss)

@@ -2,9 +2,9 @@
 
 from structsolve.hookspecs import Named, hookimpl
 
-from .decode import Decoding, decode
-from .graphs import grid_edges
-from .space import MRFSpace, MRFStructure
+from structsolve.plugins.mrf.decode import Decoding, decode
+from structsolve.plugins.mrf.graphs import grid_edges
+from structsolve.plugins.mrf.space import MRFSpace, MRFStructure
 
 __all__ = ["Decoding", "MRFSpace", "MRFStructure", "decode", "grid_edges"]
 
@@ -17,7 +17,7 @@ def structsolve_structures():
 @hookimpl
 def structsolve_oracle(space, examples):
     if isinstance(space, MRFSpace):
-        from .decoders import make_oracle
+        from structsolve.plugins.mrf.decoders import make_oracle
 
         shape = space.shape(examples)
         return make_oracle(shape, space.oracle_for(examples), max_iter=space.structure.max_iter)
@@ -26,7 +26,7 @@ def structsolve_oracle(space, examples):
 @hookimpl
 def structsolve_polytope(space, examples):
     if isinstance(space, MRFSpace):
-        from .polytope import GraphPolytopes
+        from structsolve.plugins.mrf.polytope import GraphPolytopes
 
         return GraphPolytopes(space.shape(examples))
 
@@ -34,7 +34,7 @@ def structsolve_polytope(space, examples):
 @hookimpl
 def structsolve_parts(space, examples):
     if isinstance(space, MRFSpace):
-        from ._shape import GraphParts
+        from structsolve.plugins.mrf._shape import GraphParts
 
         return GraphParts(space.shape(examples))
 
@@ -45,6 +45,6 @@ def structsolve_projection(space, examples, regularizer):
     if isinstance(space, MRFSpace) and regularizer == "entropy":
         shape = space.shape(examples)
         if shape.forest:
-            from ._forest_sums import ForestSumProduct
+            from structsolve.plugins.mrf._forest_sums import ForestSumProduct
 
             return ForestSumProduct(shape)

@@ -11,7 +11,8 @@ from libc.string cimport memset
 
 from structsolve.plugins.mrf._model cimport Model, score
 from structsolve.plugins.mrf._ranked cimport (
-    Ranked, best_first, enter, entry_value, ranked_bytes, start_ranked)
+    Ranked, best_first, enter, entry_value, ranked_bytes, start_ranked,
+)
 
 cdef enum:
     LOW = 9         # the tables of 2^LOW doubles stay in the nearest cache

@@ -2,16 +2,17 @@
 
 import numpy as np
 
-from structsolve.blocks import padded
+from structsolve.utils.arrays import padded
 
 cimport cython
 from libc.math cimport INFINITY
 from libc.string cimport memset
-from structsolve.dp.forest cimport Forest
-from structsolve.dp.forest_sums cimport (
-    forest_entropy, forest_marginals, forest_sample, forest_slope, sums_bytes)
-from structsolve.dp.sums cimport Marginals
-from structsolve.kernels cimport ss_kernel_table, ss_kernels
+from structsolve.algorithms.max_product cimport Forest
+from structsolve.algorithms.sum_product cimport (
+    forest_entropy, forest_marginals, forest_sample, forest_slope, sums_bytes,
+)
+from structsolve.algorithms.messages cimport Marginals
+from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
 from structsolve.operators cimport Projection
 
 from structsolve.plugins.mrf._model cimport Model
@@ -89,7 +90,7 @@ cdef class ForestSumProduct(Projection):
         return parents, degrees, below
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return self.shape.limits(i)
 
     cdef Py_ssize_t first_edge(self, Py_ssize_t i) noexcept nogil:

@@ -9,9 +9,10 @@ from structsolve.operators cimport Cone, Oracle
 
 from structsolve.plugins.mrf._constrained cimport argmax_constrained, constrained_bytes
 from structsolve.plugins.mrf._cube cimport (
-    cube_argmax, cube_bytes, cube_fits, cube_kbest, cube_kbest_bytes, cube_marginals)
-from structsolve.plugins.mrf._dual cimport trws, trws_bytes
-from structsolve.plugins.mrf._exact cimport exact, exact_bytes
+    cube_argmax, cube_bytes, cube_fits, cube_kbest, cube_kbest_bytes, cube_marginals,
+)
+from structsolve.plugins.mrf._trws cimport trws, trws_bytes
+from structsolve.plugins.mrf._branch_and_bound cimport exact, exact_bytes
 from structsolve.plugins.mrf._forest cimport forest_argmax, forest_bytes, forest_marginals
 from structsolve.plugins.mrf._forest_kbest cimport forest_kbest, forest_kbest_bytes
 from structsolve.plugins.mrf._local cimport climb, climb_bytes
@@ -98,7 +99,7 @@ cdef class GraphOracle(Oracle):
         return ((self.shape.max_nodes + self.shape.max_edges + 63) // 64) * 64 + 64
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return self.shape.limits(i)
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
@@ -324,7 +325,7 @@ cdef class GraphOracle(Oracle):
 
     cdef int _ask_constrained(self, Py_ssize_t i, const Model* model, const Model* weights,
                               const Cone* cone, double* mu, int* label, double* value) except -1:
-        from structsolve.structure import ConePair
+        from structsolve.structure.base import ConePair
 
         pair = ConePair(cone.h0, cone.g0, cone.lam, cone.alpha, cone.beta, bool(cone.twin))
         answer = self.program.constrained(self.shape, i, *self._arrays(model),

@@ -11,7 +11,7 @@ import numpy as np
 
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
-from structsolve.maxflow cimport Network, max_flow, maxflow_bytes, place_network
+from structsolve.algorithms.max_flow cimport Network, max_flow, max_flow_bytes, place_network
 
 from structsolve.plugins.mrf._model cimport GraphModel, Model
 from structsolve.plugins.mrf._small_roof cimport small_roof, small_roof_bytes
@@ -104,7 +104,7 @@ cdef inline Edge _energy(const double* t, int states_u, int states_v) noexcept n
 
 
 cdef Py_ssize_t roof_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil:
-    cdef Py_ssize_t small = small_roof_bytes(n), flow = (maxflow_bytes(2 * n, 2 * m) + 8) / 8 * 8
+    cdef Py_ssize_t small = small_roof_bytes(n), flow = (max_flow_bytes(2 * n, 2 * m) + 8) / 8 * 8
     return max(small, <Py_ssize_t>(flow + 2 * n * sizeof(double) + 2 * m * sizeof(int)))
 
 
@@ -327,7 +327,7 @@ cdef double network_roof(const Model* model, signed char* state, signed char* pa
                          char* work) noexcept nogil:
     cdef Py_ssize_t n = model.n, m = model.m, p
     cdef Network net = place_network(2 * n, 2 * m, work)
-    cdef double* cost = <double*>(work + (maxflow_bytes(2 * n, 2 * m) + 8) / 8 * 8)
+    cdef double* cost = <double*>(work + (max_flow_bytes(2 * n, 2 * m) + 8) / 8 * 8)
     cdef double* size = cost + n
     cdef int* position = <int*>(size + n)
     cdef signed char* side = <signed char*>(net.work + 8 * n)

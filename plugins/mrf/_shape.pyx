@@ -108,7 +108,7 @@ cdef class GraphShape:
                                             _spare(self.near), self.order, self.up)
 
     def limits(self, Py_ssize_t i):
-        """Sizes that belong to example ``i``, for ``structsolve.faces``."""
+        """Sizes that belong to example ``i``, for ``structsolve.structure.calls``."""
         if not 0 <= i < self.n:
             raise ValueError(f"example {i} of {self.n}: expected 0 to {self.n - 1}")
         size = self.offset[i + 1] - self.offset[i]
@@ -309,7 +309,7 @@ cdef class GraphParts(Parts):
         self.max_entries = 2 * (shape.max_nodes + shape.max_edges)
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return self.shape.limits(i)
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,

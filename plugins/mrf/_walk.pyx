@@ -9,7 +9,8 @@ from libc.string cimport memcpy
 
 from structsolve.plugins.mrf._model cimport Model, score
 from structsolve.plugins.mrf._ranked cimport (
-    Ranked, best_first, enter, entry_value, ranked_bytes, start_ranked)
+    Ranked, best_first, enter, entry_value, ranked_bytes, start_ranked,
+)
 
 # What the carried score may be wrong by, relative to the size of all scores.
 cdef double SLACK = 1e-11

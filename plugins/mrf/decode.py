@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .decoders import make_oracle
-from .graphs import check_edges
+from structsolve.plugins.mrf.decoders import make_oracle
+from structsolve.plugins.mrf.graphs import check_edges
 
 
 class Decoding(NamedTuple):
@@ -64,9 +64,9 @@ def decode(
     >>> found.label.tolist(), found.value, found.bound
     ([1, 1, 1], 4.0, 4.0)
     """
-    from structsolve import faces
+    from structsolve.structure.calls import argmax_bounded
 
-    from ._shape import GraphShape
+    from structsolve.plugins.mrf._shape import GraphShape
 
     nodes = [_table(row, 1, f"unary of node {v}") for v, row in enumerate(unary)]
     if not nodes:
@@ -96,7 +96,7 @@ def decode(
         row=K,
     )
     made = make_oracle(shape, oracle, max_iter=int(max_iter))
-    return Decoding(*faces.argmax_bounded(made, 0, theta, len(nodes)))
+    return Decoding(*argmax_bounded(made, 0, theta, len(nodes)))
 
 
 def _table(values: Any, ndim: int, where: str) -> np.ndarray:

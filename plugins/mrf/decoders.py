@@ -16,7 +16,7 @@ def check_name(name: Any, argument: str = "oracle") -> None:
     if name in NAMES:
         return
     if isinstance(name, str) and name.startswith("cvxpy:"):
-        from structsolve.lp.backends import check_solver
+        from structsolve.lp.convex import check_solver
 
         check_solver(name.removeprefix("cvxpy:"), argument)
         return
@@ -35,8 +35,8 @@ def make_oracle(shape: Any, name: str, oracle_class: Any = None, max_iter: int =
     max_iter : int
         Of "trws".
     """
-    from ._oracle import GraphOracle
-    from .programs import programs
+    from structsolve.plugins.mrf._oracle import GraphOracle
+    from structsolve.plugins.mrf.programs import programs
 
     check_name(name)
     if name == "roof-duality" and not shape.binary:

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from ._model import GraphModel
+from structsolve.plugins.mrf._model import GraphModel
 
 _MOST_AXES = 30  # of a NumPy array in any version, with one to spare
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from structsolve import packing
-from structsolve.examples import Examples
+from structsolve.examples import packing
+from structsolve.examples.packed import Examples
 
 
 def check_edges(edges: Any, n_nodes: int, where: str, node: str = "node") -> np.ndarray:

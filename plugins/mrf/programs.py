@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.lp import Cvxpy, Highs, local_rows
-from structsolve.lp.backends import Kept, cone_rows
+from structsolve.lp.base import Kept, cone_rows
 from structsolve.lp.polytope import bound_of
 
 # What simplex solvers leave of 0, 1/2 and 1.

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from structsolve import labels
-from structsolve.blocks import Block, Layout
-from structsolve.examples import Examples
-from structsolve.structure import NodeSpace, Structure
+from structsolve.examples import labels
+from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.examples.packed import Examples
+from structsolve.structure.base import NodeSpace, Structure
 
-from .decoders import check_name
-from .graphs import check_edges, check_states, stack_graphs
+from structsolve.plugins.mrf.decoders import check_name
+from structsolve.plugins.mrf.graphs import check_edges, check_states, stack_graphs
 
 TABLES = ("shared", "per-edge", "features")
 
@@ -278,7 +278,7 @@ class MRFSpace(NodeSpace):
 
     def shape(self, examples: Examples) -> Any:
         """Return the native description of the graphs of ``examples``."""
-        from ._shape import GraphShape
+        from structsolve.plugins.mrf._shape import GraphShape
 
         layout = self.layout
         K, stride = len(self.classes_), layout.node_size

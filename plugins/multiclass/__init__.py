@@ -2,7 +2,7 @@
 
 from structsolve.hookspecs import Named, hookimpl
 
-from .space import MulticlassSpace, MulticlassStructure
+from structsolve.plugins.multiclass.space import MulticlassSpace, MulticlassStructure
 
 __all__ = ["MulticlassSpace", "MulticlassStructure"]
 
@@ -15,7 +15,7 @@ def structsolve_structures():
 @hookimpl
 def structsolve_oracle(space, examples):
     if isinstance(space, MulticlassSpace):
-        from ._operators import MulticlassOracle
+        from structsolve.plugins.multiclass._oracle import MulticlassOracle
 
         return MulticlassOracle(space.layout, examples.n)
 
@@ -23,7 +23,7 @@ def structsolve_oracle(space, examples):
 @hookimpl
 def structsolve_polytope(space, examples):
     if isinstance(space, MulticlassSpace):
-        from .polytope import Simplex
+        from structsolve.plugins.multiclass.polytope import Simplex
 
         return Simplex(space.layout)
 
@@ -31,7 +31,7 @@ def structsolve_polytope(space, examples):
 @hookimpl
 def structsolve_parts(space, examples):
     if isinstance(space, MulticlassSpace):
-        from ._operators import MulticlassParts
+        from structsolve.plugins.multiclass._oracle import MulticlassParts
 
         return MulticlassParts(space.layout, examples.n)
 
@@ -39,7 +39,7 @@ def structsolve_parts(space, examples):
 @hookimpl
 def structsolve_projection(space, examples, regularizer):
     if isinstance(space, MulticlassSpace):
-        from ._projections import Softmax, Sparsemax
+        from structsolve.plugins.multiclass._projections import Softmax, Sparsemax
 
         if regularizer in ("entropy", "euclidean"):
             projection = Softmax if regularizer == "entropy" else Sparsemax

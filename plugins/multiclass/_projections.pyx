@@ -2,10 +2,10 @@
 
 cimport cython
 from libc.math cimport INFINITY, log
-from structsolve.entropies cimport entropy, entropy_slope, slope_at
-from structsolve.kernels cimport ss_kernel_table, ss_kernels
+from structsolve.algorithms.entropies cimport entropy, entropy_slope, slope_at
+from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
 from structsolve.operators cimport Projection
-from structsolve.simplex cimport simplex_threshold
+from structsolve.algorithms.simplex_projection cimport simplex_threshold
 
 
 cdef int _impossible(Py_ssize_t i) except -1 with gil:
@@ -79,7 +79,7 @@ cdef class SimplexProjection(Projection):
 
     Parameters
     ----------
-    layout : structsolve.blocks.Layout
+    layout : structsolve.potentials.weight_layout.Layout
         With one node block of shape (K,) and no other.
     n : int
         Number of examples.
@@ -95,7 +95,7 @@ cdef class SimplexProjection(Projection):
         self.has_term = True
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         if not 0 <= i < self.n:
             raise ValueError(f"example {i} of {self.n}: expected 0 to {self.n - 1}")
         return self.stride, 1, self.K

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from structsolve import labels, packing
-from structsolve.blocks import Block, Layout
-from structsolve.examples import Examples
-from structsolve.structure import NodeSpace, Structure
+from structsolve.examples import labels, packing
+from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.examples.packed import Examples
+from structsolve.structure.base import NodeSpace, Structure
 
 
 class MulticlassStructure(Structure):

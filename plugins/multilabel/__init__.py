@@ -5,9 +5,9 @@ structsolve.plugins.mrf.
 """
 
 from structsolve.hookspecs import Named, hookimpl
-from structsolve.losses import LabelCount
+from structsolve.structure.losses import LabelCount
 
-from .space import MultilabelSpace, MultilabelStructure
+from structsolve.plugins.multilabel.space import MultilabelSpace, MultilabelStructure
 
 __all__ = ["MultilabelSpace", "MultilabelStructure"]
 
@@ -22,7 +22,7 @@ def structsolve_oracle(space, examples):
     if isinstance(space, MultilabelSpace):
         from structsolve.plugins.mrf.decoders import make_oracle
 
-        from ._operators import LabelSetOracle
+        from structsolve.plugins.multilabel._oracle import LabelSetOracle
 
         return make_oracle(space.shape(examples), space.oracle_for(examples), LabelSetOracle)
 
@@ -49,7 +49,7 @@ def structsolve_projection(space, examples, regularizer):
     if not isinstance(space, MultilabelSpace):
         return None
     if not len(space.edges_):
-        from ._projections import LabelSetClip, LabelSetSigmoids
+        from structsolve.plugins.multilabel._projections import LabelSetClip, LabelSetSigmoids
 
         if regularizer in ("entropy", "euclidean"):
             projection = LabelSetSigmoids if regularizer == "entropy" else LabelSetClip
@@ -66,8 +66,8 @@ def structsolve_projection(space, examples, regularizer):
 @hookimpl
 def structsolve_max_min(space, examples, loss):
     if isinstance(space, MultilabelSpace) and not len(space.edges_):
-        from ._operators import LabelSetHamming
-        from ._projections import LabelSetMaxMin
+        from structsolve.plugins.multilabel._oracle import LabelSetHamming
+        from structsolve.plugins.multilabel._projections import LabelSetMaxMin
 
         if isinstance(loss, LabelSetHamming):
             return LabelSetMaxMin(space.shape(examples), loss.weight)
@@ -78,11 +78,11 @@ def structsolve_loss(space, examples, loss):
     if not isinstance(space, MultilabelSpace):
         return None
     if loss in ("hamming", "normalized-hamming"):
-        from ._operators import LabelSetHamming
+        from structsolve.plugins.multilabel._oracle import LabelSetHamming
 
         return LabelSetHamming(examples.labels, space.shape(examples), loss != "hamming")
     if isinstance(loss, LabelCount):
-        from ._operators import LabelSetCount
+        from structsolve.plugins.multilabel._oracle import LabelSetCount
 
         if loss.background is not None:
             raise ValueError(
@@ -91,7 +91,7 @@ def structsolve_loss(space, examples, loss):
             )
         return LabelSetCount(examples.labels, space.shape(examples))
     if loss == "zero-one":
-        from structsolve.node_losses import ZeroOneLoss
+        from structsolve.structure.node_losses import ZeroOneLoss
 
         return ZeroOneLoss(examples.labels, examples.label_offsets)
     return None

@@ -3,7 +3,7 @@
 cimport cython
 from libc.math cimport INFINITY, exp, log1p
 from libc.string cimport memset
-from structsolve.entropies cimport entropy, entropy_slope, slope_at
+from structsolve.algorithms.entropies cimport entropy, entropy_slope, slope_at
 from structsolve.operators cimport Projection
 
 from structsolve.plugins.mrf._shape cimport GraphShape
@@ -40,7 +40,7 @@ cdef class LabelSetProjection(Projection):
         self.has_term = True
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return self.shape.limits(i)
 
     cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.packing import is_sparse
+from structsolve.examples.packing import is_sparse
 
 
 def column_names(Y: Any) -> np.ndarray | None:

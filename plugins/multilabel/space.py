@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from structsolve import packing
-from structsolve.blocks import Block, Layout
-from structsolve.examples import Examples
+from structsolve.examples import packing
+from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.decoders import check_name
-from structsolve.structure import Space, Structure
+from structsolve.structure.base import Space, Structure
 
-from .indicators import column_names, indicators, label_pairs
+from structsolve.plugins.multilabel.indicators import column_names, indicators, label_pairs
 
 
 class MultilabelStructure(Structure):
@@ -162,7 +162,7 @@ class MultilabelSpace(Space):
 
     def shape(self, examples: Examples) -> Any:
         """Return the native description of the graphs of ``examples``."""
-        from ._operators import label_set_shape
+        from structsolve.plugins.multilabel._oracle import label_set_shape
 
         return label_set_shape(self.layout, examples.label_offsets, self.edges_)
 

@@ -6,8 +6,8 @@ whose operators it gets as a subclass of its space.
 
 from structsolve.hookspecs import Named, hookimpl
 
-from .losses import LOSSES
-from .space import OrdinalSpace, OrdinalStructure, ThresholdSpace
+from structsolve.plugins.ordinal.losses import LOSSES
+from structsolve.plugins.ordinal.space import OrdinalSpace, OrdinalStructure, ThresholdSpace
 
 __all__ = ["OrdinalSpace", "OrdinalStructure", "ThresholdSpace"]
 
@@ -20,7 +20,7 @@ def structsolve_structures():
 @hookimpl
 def structsolve_oracle(space, examples):
     if isinstance(space, ThresholdSpace):
-        from ._operators import ThresholdOracle
+        from structsolve.plugins.ordinal._oracle import ThresholdOracle
 
         return ThresholdOracle(space.layout, len(space.classes_), examples.n)
 
@@ -28,7 +28,7 @@ def structsolve_oracle(space, examples):
 @hookimpl
 def structsolve_parts(space, examples):
     if isinstance(space, ThresholdSpace):
-        from ._operators import ThresholdParts
+        from structsolve.plugins.ordinal._oracle import ThresholdParts
 
         return ThresholdParts(space.layout, len(space.classes_), examples.n)
 
@@ -36,7 +36,7 @@ def structsolve_parts(space, examples):
 @hookimpl
 def structsolve_projection(space, examples, regularizer):
     if isinstance(space, ThresholdSpace) and regularizer in ("entropy", "euclidean"):
-        from ._projections import ThresholdProjection
+        from structsolve.plugins.ordinal._projections import ThresholdProjection
 
         return ThresholdProjection(
             space.layout, len(space.classes_), examples.n, regularizer == "entropy"
@@ -46,7 +46,7 @@ def structsolve_projection(space, examples, regularizer):
 @hookimpl
 def structsolve_loss(space, examples, loss):
     if isinstance(space, (OrdinalSpace, ThresholdSpace)):
-        from .losses import make_loss
+        from structsolve.plugins.ordinal.losses import make_loss
 
         return make_loss(space, examples, loss)
 

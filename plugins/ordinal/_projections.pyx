@@ -4,11 +4,11 @@ cimport cython
 from libc.string cimport memset
 from structsolve.operators cimport Projection
 
-from structsolve.plugins.ordinal._operators cimport Steps, class_scores, pool_classes
+from structsolve.plugins.ordinal._oracle cimport Steps, class_scores, pool_classes
 
-from structsolve.blocks import padded
+from structsolve.utils.arrays import padded
 from structsolve.plugins.multiclass._projections import Softmax, Sparsemax
-from structsolve.plugins.ordinal._operators import flat_layout, limits_of
+from structsolve.plugins.ordinal._oracle import flat_layout, limits_of
 
 
 @cython.final
@@ -20,7 +20,7 @@ cdef class ThresholdProjection(Projection):
 
     Parameters
     ----------
-    layout : structsolve.blocks.Layout
+    layout : structsolve.potentials.weight_layout.Layout
         Thresholds in a shared block, one node block of shape (1,).
     K, n : int
         Classes and examples.
@@ -47,7 +47,7 @@ cdef class ThresholdProjection(Projection):
         self.work_bytes = 16 * self.offset + self.classes.work_bytes
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return limits_of(self.layout, self.steps.K, self.n, i)
 
     cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:

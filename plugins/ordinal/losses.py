@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.examples import Examples
-from structsolve.losses import ClassWeights, CostMatrix, LabelCount
+from structsolve.examples.packed import Examples
+from structsolve.structure.losses import ClassWeights, CostMatrix, LabelCount
 
 #: Names that other structures do not know.
 LOSSES = ("absolute", "normalized-absolute")
@@ -43,10 +43,10 @@ def cost_matrix(space: Any, examples: Examples, loss: Any) -> np.ndarray | None:
 
 def make_loss(space: Any, examples: Examples, loss: Any) -> Any:
     """Return the native loss called ``loss``, or None."""
-    from structsolve.node_losses import NodeLoss
+    from structsolve.structure.node_losses import NodeLoss
 
-    from ._operators import ThresholdLoss
-    from .space import ThresholdSpace
+    from structsolve.plugins.ordinal._oracle import ThresholdLoss
+    from structsolve.plugins.ordinal.space import ThresholdSpace
 
     cost = cost_matrix(space, examples, loss)
     if cost is None:

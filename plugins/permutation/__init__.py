@@ -1,10 +1,10 @@
 """Rankings and matchings as a plugin: what it declares, and its hook implementations."""
 
 from structsolve.hookspecs import Named, hookimpl
-from structsolve.losses import ClassWeights, CostMatrix
+from structsolve.structure.losses import ClassWeights, CostMatrix
 
-from .assign import Assigned, assign
-from .space import MatchingSpace, PermutationStructure, RankingSpace
+from structsolve.plugins.permutation.assign import Assigned, assign
+from structsolve.plugins.permutation.space import MatchingSpace, PermutationStructure, RankingSpace
 
 __all__ = ["Assigned", "MatchingSpace", "PermutationStructure", "RankingSpace", "assign"]
 
@@ -19,7 +19,7 @@ def structsolve_structures():
 @hookimpl
 def structsolve_oracle(space, examples):
     if isinstance(space, SPACES):
-        from ._shape import AssignmentOracle
+        from structsolve.plugins.permutation._shape import AssignmentOracle
 
         return AssignmentOracle(space.shape(examples))
 
@@ -27,7 +27,7 @@ def structsolve_oracle(space, examples):
 @hookimpl
 def structsolve_polytope(space, examples):
     if isinstance(space, SPACES):
-        from .polytope import AssignmentPolytopes
+        from structsolve.plugins.permutation.polytope import AssignmentPolytopes
 
         return AssignmentPolytopes(space, examples)
 
@@ -35,7 +35,7 @@ def structsolve_polytope(space, examples):
 @hookimpl
 def structsolve_parts(space, examples):
     if isinstance(space, SPACES):
-        from ._shape import AssignmentParts
+        from structsolve.plugins.permutation._shape import AssignmentParts
 
         return AssignmentParts(space.shape(examples))
 
@@ -43,7 +43,7 @@ def structsolve_parts(space, examples):
 @hookimpl
 def structsolve_projection(space, examples, regularizer):
     if isinstance(space, SPACES) and regularizer in ("entropy", "euclidean"):
-        from ._birkhoff import AssignmentProjection
+        from structsolve.plugins.permutation._birkhoff import AssignmentProjection
 
         return AssignmentProjection(space.shape(examples), regularizer)
 
@@ -53,10 +53,10 @@ def structsolve_loss(space, examples, loss):
     if not isinstance(space, SPACES):
         return None
     if loss == "zero-one":
-        from structsolve.node_losses import ZeroOneLoss
+        from structsolve.structure.node_losses import ZeroOneLoss
 
         return ZeroOneLoss(examples.labels, examples.label_offsets)
-    from ._losses import AssignmentLoss
+    from structsolve.plugins.permutation._losses import AssignmentLoss
 
     shape = space.shape(examples)
     if loss in ("hamming", "normalized-hamming"):

@@ -9,7 +9,7 @@ rows of up to 64 columns.
 
 from libc.math cimport INFINITY
 
-from ._scans cimport ss_pick_scans, ss_scans
+from structsolve.plugins.permutation._scans cimport ss_pick_scans, ss_scans
 
 
 cdef extern from "small.h" nogil:

@@ -4,7 +4,7 @@ import numpy as np
 
 from libc.math cimport INFINITY
 
-from ._assignment cimport (
+from structsolve.plugins.permutation._assignment cimport (
     assignment_bound, assignment_bytes, assignment_in, load_scores, solve_assignment,
 )
 

@@ -15,20 +15,22 @@ scaling down the columns that take too much and giving the rest to those that ta
 
 import numpy as np
 
-from structsolve.blocks import aligned_zeros
+from structsolve.utils.arrays import aligned_zeros
 
 cimport cython
 from libc.math cimport INFINITY, exp, fabs, log
 from libc.string cimport memcpy, memset
-from structsolve.kernels cimport ss_kernel_table, ss_kernels
+from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
 from structsolve.operators cimport Projection
 
-from ._assignment cimport (
+from structsolve.plugins.permutation._assignment cimport (
     Assignment, assignment_bytes, assignment_in, load_scores, solve_assignment,
 )
-from ._prices cimport Search, answer_rows, distance, newton_step, sinkhorn
-from ._rounding cimport round_answers, rounded_value
-from ._shape cimport PairShape
+from structsolve.plugins.permutation._prices cimport (
+    Search, answer_rows, distance, newton_step, sinkhorn,
+)
+from structsolve.plugins.permutation._rounding cimport round_answers, rounded_value
+from structsolve.plugins.permutation._shape cimport PairShape
 
 cdef enum:
     NEWTON_STEPS = 200
@@ -75,7 +77,7 @@ cdef class AssignmentProjection(Projection):
         self.work_bytes = self.start + 8 * doubles + 12 * ld + 64
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return self.shape.limits(i)
 
     def solve(self, Py_ssize_t i, theta):

@@ -4,7 +4,7 @@ import numpy as np
 
 from structsolve.operators cimport Loss
 
-from ._shape cimport PairShape
+from structsolve.plugins.permutation._shape cimport PairShape
 
 cdef enum Kind:
     HAMMING
@@ -57,7 +57,7 @@ cdef class AssignmentLoss(Loss):
         self.has_costs = True
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return self.shape.limits(i)
 
     cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:

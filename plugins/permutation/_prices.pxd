@@ -1,5 +1,5 @@
 # Prices of columns that make the rows' own answers doubly stochastic.
-from structsolve.kernels cimport ss_kernel_table
+from structsolve.simd.loops cimport ss_kernel_table
 
 
 # Where things lie in work memory; rows are `ld` doubles.

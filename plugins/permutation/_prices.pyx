@@ -7,7 +7,7 @@ minimised over p is phi of `_birkhoff.pyx`: by Sinkhorn's iteration, and by Newt
 from libc.math cimport INFINITY, exp, fabs, log
 from libc.string cimport memcpy, memset
 
-from ._dense cimport solve_spd
+from structsolve.plugins.permutation._dense cimport solve_spd
 
 cdef enum:
     HALVINGS = 30

@@ -1,5 +1,5 @@
 # A point of the polytope near the rows' own answers.
-from ._prices cimport Search
+from structsolve.plugins.permutation._prices cimport Search
 
 # s.trial <- a point of the polytope near s.q, exact but for the rounding of sums.
 cdef void round_answers(Search* s) noexcept nogil

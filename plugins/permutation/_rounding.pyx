@@ -7,7 +7,7 @@ little.
 from libc.math cimport INFINITY, log
 from libc.string cimport memset
 
-from ._prices cimport Search
+from structsolve.plugins.permutation._prices cimport Search
 
 
 cdef void round_answers(Search* s) noexcept nogil:

@@ -6,7 +6,7 @@ cimport cython
 from libc.stdint cimport int64_t
 from structsolve.operators cimport Oracle, Parts
 
-from ._assignment cimport (
+from structsolve.plugins.permutation._assignment cimport (
     Assignment, assignment_bytes, assignment_in, load_scores, solve_assignment, solve_tiny,
 )
 
@@ -63,7 +63,7 @@ cdef class PairShape:
         self.owners = owners
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``: a state is a column."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``: a state is a column."""
         if not 0 <= i < self.n:
             raise ValueError(f"example {i} of {self.n}: expected 0 to {self.n - 1}")
         return self.rows[i] * self.stride(i), self.rows[i], self.cols[i]
@@ -101,7 +101,7 @@ cdef class AssignmentOracle(Oracle):
         self.work_bytes = assignment_bytes(shape.max_rows, shape.max_cols) + 64
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return self.shape.limits(i)
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
@@ -151,7 +151,7 @@ cdef class AssignmentParts(Parts):
         self.max_entries = 2 * shape.max_rows
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return self.shape.limits(i)
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,

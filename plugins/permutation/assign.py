@@ -66,7 +66,7 @@ def assign(scores: Any, maximize: bool = True) -> Assigned:
     >>> found.columns.tolist(), float(found.value), float(found.bound)
     ([1, 0, 2], 5.0, 5.0)
     """
-    from ._batch import solve_batch
+    from structsolve.plugins.permutation._batch import solve_batch
 
     single, batch = _checked(scores, bool(maximize))
     n, rows, cols = batch.shape

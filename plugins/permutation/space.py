@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from structsolve import packing
-from structsolve.blocks import Block, Layout
-from structsolve.examples import Examples
-from structsolve.structure import Space, Structure
+from structsolve.examples import packing
+from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.examples.packed import Examples
+from structsolve.structure.base import Space, Structure
 
-from .labels import matchings, rankings, stack_pairs
+from structsolve.plugins.permutation.labels import matchings, rankings, stack_pairs
 
 KINDS = ("auto", "ranking", "matching")
 
@@ -226,7 +226,7 @@ class RankingSpace(_PermutationSpace):
 
     def shape(self, examples: Examples) -> Any:
         """Return the native description of the examples."""
-        from ._shape import PairShape
+        from structsolve.plugins.permutation._shape import PairShape
 
         K = np.full(examples.n, len(self.classes_))
         return PairShape(K, K, None, self.layout.node_size // len(self.classes_))
@@ -261,7 +261,7 @@ class MatchingSpace(_PermutationSpace):
         return examples
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> list[np.ndarray]:
-        from structsolve.stacking import pieces
+        from structsolve.examples.stacking import pieces
 
         return pieces(flat.astype(np.int64), examples.label_offsets)
 
@@ -300,7 +300,7 @@ class MatchingSpace(_PermutationSpace):
 
     def shape(self, examples: Examples) -> Any:
         """Return the native description of the examples."""
-        from ._shape import PairShape
+        from structsolve.plugins.permutation._shape import PairShape
 
         topology = examples.topology
         return PairShape(topology["rows"], topology["cols"], topology["forbidden"])

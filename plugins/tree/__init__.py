@@ -2,8 +2,8 @@
 
 from structsolve.hookspecs import Named, hookimpl
 
-from .space import TreeSpace, TreeStructure
-from .trees import root_tree
+from structsolve.plugins.tree.space import TreeSpace, TreeStructure
+from structsolve.plugins.tree.trees import root_tree
 
 __all__ = ["TreeSpace", "TreeStructure", "root_tree"]
 
@@ -16,7 +16,7 @@ def structsolve_structures():
 @hookimpl
 def structsolve_oracle(space, examples):
     if isinstance(space, TreeSpace):
-        from ._oracle import TreeOracle
+        from structsolve.plugins.tree._oracle import TreeOracle
 
         return TreeOracle(space.shape(examples))
 
@@ -24,7 +24,7 @@ def structsolve_oracle(space, examples):
 @hookimpl
 def structsolve_parts(space, examples):
     if isinstance(space, TreeSpace):
-        from ._shape import TreeParts
+        from structsolve.plugins.tree._shape import TreeParts
 
         return TreeParts(space.shape(examples))
 
@@ -32,7 +32,7 @@ def structsolve_parts(space, examples):
 @hookimpl
 def structsolve_projection(space, examples, regularizer):
     if isinstance(space, TreeSpace) and regularizer == "entropy":
-        from ._sum_product import TreeSumProduct
+        from structsolve.plugins.tree._sum_product import TreeSumProduct
 
         return TreeSumProduct(space.shape(examples))
 
@@ -40,7 +40,7 @@ def structsolve_projection(space, examples, regularizer):
 @hookimpl
 def structsolve_polytope(space, examples):
     if isinstance(space, TreeSpace):
-        from .polytope import TreePolytopes
+        from structsolve.plugins.tree.polytope import TreePolytopes
 
         parents = examples.topology["parents"]
         return TreePolytopes(space.layout, examples.offsets, parents)

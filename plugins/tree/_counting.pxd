@@ -1,5 +1,5 @@
 # The best labeling of a forest for each value of an integer cost.
-from structsolve.kernels cimport ss_kernel_table
+from structsolve.simd.loops cimport ss_kernel_table
 from structsolve.plugins.tree._shape cimport TreeShape
 
 cdef Py_ssize_t counting_bytes(TreeShape shape, Py_ssize_t most) except -1

@@ -9,10 +9,10 @@ each child is kept, and split again when labelings are read back.
 
 from libc.math cimport INFINITY
 from libc.string cimport memcpy
-from structsolve.dp.counts cimport check_most, count_steps
-from structsolve.dp.forest cimport Forest, node_at
-from structsolve.dp.pairs cimport pair_row, pair_table
-from structsolve.kernels cimport ss_kernel_table
+from structsolve.algorithms.count_costs cimport check_most, count_steps
+from structsolve.algorithms.max_product cimport Forest, node_at
+from structsolve.algorithms.pairs cimport pair_row, pair_table
+from structsolve.simd.loops cimport ss_kernel_table
 
 from structsolve.plugins.tree._shape cimport TreeShape
 

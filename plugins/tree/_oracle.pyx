@@ -1,10 +1,11 @@
 """Max-product on trees as an oracle: best label, k best, max-marginals, best label per count."""
 
 cimport cython
-from structsolve.dp.forest cimport (
-    Forest, forest_argmax, forest_bytes, forest_kbest, forest_max_marginals)
-from structsolve.dp.heap cimport Candidate
-from structsolve.kernels cimport ss_kernel_table, ss_kernels
+from structsolve.algorithms.max_product cimport (
+    Forest, forest_argmax, forest_bytes, forest_kbest, forest_max_marginals,
+)
+from structsolve.algorithms.lawler_heap cimport Candidate
+from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
 from structsolve.operators cimport Oracle
 
 from structsolve.plugins.tree._counting cimport best_per_count, counting_bytes
@@ -41,7 +42,7 @@ cdef class TreeOracle(Oracle):
                            + forest_bytes(shape.max_nodes, shape.K, shape.stride))
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return self.shape.limits(i)
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,

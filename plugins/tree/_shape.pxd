@@ -1,6 +1,6 @@
 # The forests of one set of examples, and where the parts of their labelings lie in theta.
 from libc.stdint cimport int64_t
-from structsolve.dp.forest cimport Forest
+from structsolve.algorithms.max_product cimport Forest
 
 
 cdef class TreeShape:

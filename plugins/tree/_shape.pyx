@@ -4,7 +4,7 @@ import numpy as np
 
 from libc.stdint cimport int64_t
 from libc.string cimport memset
-from structsolve.dp.forest cimport Forest
+from structsolve.algorithms.max_product cimport Forest
 from structsolve.operators cimport Parts
 
 
@@ -18,7 +18,7 @@ cdef class TreeShape:
 
     Parameters
     ----------
-    layout : structsolve.blocks.Layout
+    layout : structsolve.potentials.weight_layout.Layout
         Layout of a tree space.
     offsets : ndarray of int64 of shape (n + 1,)
         First node of each example.
@@ -99,7 +99,7 @@ cdef class TreeShape:
     def limits(self, Py_ssize_t i):
         """Sizes that belong to example ``i``: doubles in theta, nodes of a label, states a node.
 
-        ``structsolve.faces`` checks its arguments against them.
+        ``structsolve.structure.calls`` checks its arguments against them.
         """
         if not 0 <= i < self.n:
             raise ValueError(f"example {i} of {self.n}: expected 0 to {self.n - 1}")
@@ -139,7 +139,7 @@ cdef class TreeParts(Parts):
         self.max_entries = 2 * 3 * shape.max_nodes
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return self.shape.limits(i)
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,

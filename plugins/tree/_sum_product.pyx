@@ -2,11 +2,12 @@
 
 cimport cython
 from libc.string cimport memcpy, memset
-from structsolve.dp.forest cimport Forest
-from structsolve.dp.forest_sums cimport (
-    forest_entropy, forest_marginals, forest_partition, forest_sample, forest_slope, sums_bytes)
-from structsolve.dp.sums cimport Marginals
-from structsolve.kernels cimport ss_kernel_table, ss_kernels
+from structsolve.algorithms.max_product cimport Forest
+from structsolve.algorithms.sum_product cimport (
+    forest_entropy, forest_marginals, forest_partition, forest_sample, forest_slope, sums_bytes,
+)
+from structsolve.algorithms.messages cimport Marginals
+from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
 from structsolve.operators cimport Projection
 
 from structsolve.plugins.tree._shape cimport TreeShape
@@ -45,7 +46,7 @@ cdef class TreeSumProduct(Projection):
         self.has_samples = True
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         return self.shape.limits(i)
 
     def log_partition(self, Py_ssize_t i, const double[::1] theta, Py_ssize_t repeat=1):

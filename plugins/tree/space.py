@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from structsolve import labels
-from structsolve.blocks import Block, Layout
-from structsolve.examples import Examples
-from structsolve.structure import NodeSpace, Structure
+from structsolve.examples import labels
+from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.examples.packed import Examples
+from structsolve.structure.base import NodeSpace, Structure
 
-from .trees import stack_trees
+from structsolve.plugins.tree.trees import stack_trees
 
 
 class TreeStructure(Structure):
@@ -139,7 +139,7 @@ class TreeSpace(NodeSpace):
 
     def shape(self, examples: Examples) -> Any:
         """Return the native description of the trees of ``examples``."""
-        from ._shape import TreeShape
+        from structsolve.plugins.tree._shape import TreeShape
 
         topology = examples.topology
         return TreeShape(self.layout, examples.offsets, topology["parents"], topology.get("order"))

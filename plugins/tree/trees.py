@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from structsolve import packing
-from structsolve.examples import Examples
+from structsolve.examples import packing
+from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.graphs import check_edges, from_networkx
 
 FORMS = "(node_features, tree) or (node_features, tree, edge_features), or a networkx graph"
@@ -175,7 +175,7 @@ def stack_trees(
         where the nodes are not in such an order already; edges are in the order of their lower
         nodes.
     """
-    from ._topology import order_nodes
+    from structsolve.plugins.tree._topology import order_nodes
 
     if not isinstance(X, (list, tuple)) or len(X) == 0:
         found = "empty" if isinstance(X, (list, tuple)) else f"a {type(X).__name__}"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.io._text import PathLike, atomic_write
-from structsolve.vectorize import split_rows
+from structsolve.features.vectorizer import split_rows
 
 _CSR = ("X_data", "X_indices", "X_indptr", "X_shape")
 _GRAPHS = ("parents", "edges", "edge_offsets", "edge_features")

@@ -1,7 +1,12 @@
-"""Linear programs over the output space of any structure that declares its polytope."""
+"""Linear programs over the output space of any structure that declares its polytope.
 
-from .ask import ask_polytopes, constrained_oracle, make_backend, program_oracle
-from .backends import Answer, Backend, Cvxpy, Highs, Program
+Takes polytopes and part scores; hands on labels, marginals and bounds, and oracles made of them.
+"""
+
+from .ask import ask_oracle, ask_polytopes, constrained_oracle, make_backend, program_oracle
+from .base import Answer, Backend, Program
+from .convex import Cvxpy
+from .highs import Highs
 from .decoder import LinearDecoder, Relaxed
 from .local import LocalPolytopes, local_rows
 from .polytope import Polytope, Polytopes
@@ -17,6 +22,7 @@ __all__ = [
     "Polytopes",
     "Program",
     "Relaxed",
+    "ask_oracle",
     "ask_polytopes",
     "constrained_oracle",
     "local_rows",

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from .. import registry
-from .backends import Backend, Highs
+from ..examples.packed import Examples
+from ..operators import Oracle
+from ..structure.ask import required
+from ..structure.base import Space
+from .base import Backend
+from .highs import Highs
 from .decoder import LinearDecoder
 from .polytope import Polytopes
 
@@ -51,7 +56,8 @@ def constrained_oracle(space: Any, examples: Any, oracle: Any, parts: Any, k: in
     --------
     >>> import structsolve
     >>> from structsolve.lp import constrained_oracle
-    >>> from structsolve.problem import ask_oracle, ask_parts
+    >>> from structsolve.lp.ask import ask_oracle
+    >>> from structsolve.structure.ask import ask_parts
     >>> space = structsolve.get_structure("chain").make_space([[[0.0]]], [["a"]])
     >>> examples = space.pack([[[1.0]]])
     >>> oracle, parts = ask_oracle(space, examples), ask_parts(space, examples)
@@ -106,3 +112,10 @@ def program_oracle(space: Any, examples: Any, oracle: Any) -> Any:
     warm = examples.labels is not None
     decoder = LinearDecoder(ask_polytopes(space, examples), backend, warm)
     return ProgramOracle(space, examples, decoder)
+
+
+def ask_oracle(space: Space, examples: Examples, oracle: Any = None) -> Any:
+    """Return the oracle that a plugin gives for this space, or that of an LP backend."""
+    if oracle is not None:
+        return program_oracle(space, examples, oracle)
+    return required("structsolve_oracle", Oracle, space, examples=examples)

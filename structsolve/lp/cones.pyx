@@ -10,10 +10,10 @@ import numpy as np
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
-from ..alignment cimport align
+from ..utils.alignment cimport align
 from ..operators cimport Cone, Oracle, Parts
 
-from ..structure import ConePair
+from ..structure.base import ConePair
 
 # Fewest labels worth looking through before a program is solved, and the memory they may take.
 LEAST, BYTES = 4, 1 << 24
@@ -138,7 +138,7 @@ cdef class ConstrainedOracle(Oracle):
         return k if k >= LEAST else 0
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example i, for the checks of :mod:`structsolve.faces`."""
+        """Sizes of example i, for the checks of :mod:`structsolve.structure.calls`."""
         told = getattr(self.oracle, "limits", None)
         return (None, None, None) if told is None else told(i)
 

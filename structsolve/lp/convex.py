@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .backends import Answer, Program, unit_of
+from .base import Answer, Backend, Program, unit_of
 
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -97,3 +97,37 @@ class CvxpyProgram(Program):
             # cvxpy's multiplier of an equality is that of the minimisation of -c x.
             dual[rows] += unit * (sign * np.abs(found) if sign else found)
         return dual
+
+
+class Cvxpy(Backend):
+    """A solver that cvxpy finds installed, the problem compiled once with its costs as parameters.
+
+    Parameters
+    ----------
+    solver : str
+        As in ``cvxpy.installed_solvers()``.
+    """
+
+    # A call of cvxpy costs milliseconds whatever the size; larger products than this are slower.
+    batch = 1000
+
+    def __init__(self, solver: str | None = None):
+        if not isinstance(solver, str) or not solver:
+            raise ValueError("'cvxpy' needs the name of a solver: 'cvxpy:CLARABEL', for example")
+        check_solver(solver)
+        self.solver = solver
+        self.name = f"cvxpy:{solver}"
+
+    def program(self, polytope: Any) -> Program:
+        return CvxpyProgram(polytope, self.solver)
+
+
+def check_solver(name: str, argument: str = "oracle") -> None:
+    """Raise ValueError unless cvxpy has an installed solver of this name."""
+    import cvxpy
+
+    installed = cvxpy.installed_solvers()
+    if name not in installed:
+        raise ValueError(
+            f"{argument} is 'cvxpy:{name}', but cvxpy finds no such solver; installed: {installed}"
+        )

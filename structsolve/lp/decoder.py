@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .backends import Answer, Backend, Highs, Kept, Program, cone_rows
+from .base import Answer, Backend, cone_rows, Kept, Program
+from .highs import Highs
 from .polytope import Polytope, Polytopes, block_diagonal, bound_of
 
 # What solvers leave of an integer; interior points leave more than simplex.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .backends import Answer, Program, unit_of
+from .base import Answer, Backend, Program, unit_of
 
 
 class HighsProgram(Program):
@@ -104,3 +104,30 @@ class HighsProgram(Program):
             f"HiGHS gave up on a program of {len(self.columns)} variables: {found}; scale the "
             "scores"
         )
+
+
+class Highs(Backend):
+    """HiGHS by its own interface: dual simplex, warm from an earlier basis; or integer programs.
+
+    Parameters
+    ----------
+    integer : bool, default=False
+    tolerance : float, optional
+        By how much rows and reduced costs may be wrong, at least 1e-10; 1e-7 by default.
+
+    Raises
+    ------
+    ValueError
+        When ``tolerance`` is none.
+    """
+
+    def __init__(self, *, integer: bool = False, tolerance: float | None = None):
+        if tolerance is not None and not (
+            isinstance(tolerance, (int, float)) and 1e-10 <= tolerance < 1
+        ):
+            raise ValueError(f"tolerance is {tolerance!r}, expected a number from 1e-10 to 1")
+        self.integer, self.tolerance = integer, tolerance
+        self.name = "ilp" if integer else "lp"
+
+    def program(self, polytope: Any) -> Program:
+        return HighsProgram(polytope, self.integer, self.tolerance)

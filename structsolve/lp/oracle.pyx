@@ -5,7 +5,7 @@ import numpy as np
 
 from libc.string cimport memcpy
 from structsolve.operators cimport Cone, Oracle
-from structsolve.potentials cimport LinearPotentials
+from structsolve.potentials.linear cimport LinearPotentials
 from .cones cimport as_array, program_in_cone
 
 
@@ -24,10 +24,6 @@ cdef class ProgramOracle(Oracle):
         Examples are decoded faster many at once (:func:`decode_in_batches`).
     """
 
-    cdef readonly object decoder
-    cdef readonly bint batched
-    cdef object space, examples
-
     def __init__(self, space, examples, decoder):
         self.space, self.examples, self.decoder = space, examples, decoder
         integer = decoder.backend.integer
@@ -36,7 +32,7 @@ cdef class ProgramOracle(Oracle):
         self.has_relaxed = self.has_constrained = not integer
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example i, for the checks of :mod:`structsolve.faces`."""
+        """Sizes of example i, for the checks of :mod:`structsolve.structure.calls`."""
         examples = self.examples
         if not 0 <= i < examples.n:
             raise ValueError(f"example {i} of {examples.n}: no such example")
@@ -115,63 +111,3 @@ cdef class ProgramOracle(Oracle):
             offsets = self.examples.label_offsets
             return program_in_cone(self.decoder, i, self.flat(i, theta), self.flat(i, cost), cone,
                                    int(offsets[i + 1] - offsets[i]), mu, label, value)
-
-
-cdef class Batches(Oracle):
-    """Stands in for a :class:`ProgramOracle`: gathers examples, and decodes those alike at once.
-
-    Parameters
-    ----------
-    oracle : ProgramOracle
-    """
-
-    cdef ProgramOracle oracle
-    cdef readonly object found
-    cdef object waiting
-
-    def __init__(self, ProgramOracle oracle):
-        self.oracle, self.waiting = oracle, {}
-        self.found = [None] * oracle.examples.n
-
-    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                    char* work) except -1 nogil:
-        with gil:
-            decoder = self.oracle.decoder
-            key = decoder.polytopes.key(i)
-            # How many at once, and which are waiting.
-            entry = self.waiting.setdefault(key, (decoder.copies(i), []))
-            entry[1].append((i, self.oracle.flat(i, theta)))
-            if len(entry[1]) == entry[0]:
-                self.solve(*entry)
-            value[0] = 0
-        return 0
-
-    def solve(self, copies, entries):
-        """Decode what waits under one key."""
-        indices = [i for i, _ in entries]
-        answers = self.oracle.decoder.decode_alike(indices, [t for _, t in entries], copies)
-        for i, answer in zip(indices, answers):
-            self.found[i] = answer
-        entries.clear()
-
-    def finish(self):
-        """Decode what is left."""
-        for _, entries in self.waiting.values():
-            if entries:
-                self.solve(len(entries), entries)
-
-
-def decode_in_batches(LinearPotentials potentials, ProgramOracle oracle, w, offsets, label_offsets,
-                      masks):
-    """Best label of every example as :func:`structsolve.sweep.decode` gives it, many at once."""
-    from ..sweep import decode
-
-    batches = Batches(oracle)
-    labels, scores = decode(potentials, batches, w, offsets, label_offsets, masks)
-    batches.finish()
-    for i, answer in enumerate(batches.found):
-        scores[i] = -np.inf
-        if answer is not None:
-            labels[label_offsets[i]:label_offsets[i + 1]] = answer[0]
-            scores[i] = answer[1]
-    return labels, scores

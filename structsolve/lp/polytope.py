@@ -22,7 +22,7 @@ class Polytope:
     low, high : ndarray of float64 of shape (m,)
         Bounds of the rows; equal where a row is an equation, infinite where there is none.
     parts : ndarray of int64 of shape (n,) or (n, p)
-        Where in ``theta_i`` (flat, as :class:`~structsolve.blocks.Layout` says) the score of each
+        Where in ``theta_i`` (flat, as :class:`~structsolve.potentials.weight_layout.Layout` says) the score of each
         variable is; -1 where it has none. Several variables may share a part (pooled tables), and
         a variable may have several parts (a table's entry, and that of edge features).
     decode : callable

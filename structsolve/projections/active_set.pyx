@@ -4,9 +4,9 @@ import numpy as np
 
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
-from ..alignment cimport align
+from ..utils.alignment cimport align
 from ..operators cimport Oracle, Parts, Projection
-from ..potentials cimport LinearPotentials
+from ..potentials.linear cimport LinearPotentials
 
 # Labels that may carry weight at a time.
 cdef enum:
@@ -65,7 +65,7 @@ cdef class ActiveSet(Projection):
         self.has_term = True
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         if not 0 <= i < self.potentials.n:
             raise ValueError(
                 f"example {i} of {self.potentials.n}: expected 0 to {self.potentials.n - 1}"

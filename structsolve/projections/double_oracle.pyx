@@ -6,13 +6,12 @@ from libc.math cimport INFINITY, fabs, isfinite
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy, memset
 from ..operators cimport Loss, Oracle, Parts
-from ..potentials cimport LinearPotentials
+from ..potentials.linear cimport LinearPotentials
 from .game cimport MaxMinGame
-from .matrix_game cimport (
-    Tableau, add_mover, add_reply, begin, solve, strategies, tableau_bytes)
+from .matrix_game cimport Tableau, add_mover, add_reply, begin, solve, strategies, tableau_bytes
 from .rows cimport NodeRows
 
-from ..blocks import aligned_zeros
+from ..utils.arrays import aligned_zeros
 
 # Vectors of one answer, in the layout of theta.
 cdef enum:

@@ -1,7 +1,7 @@
 # What all ways to the saddle point of the max-min margin share.
 from libc.stdint cimport int64_t
 from ..operators cimport Loss, Oracle, Parts, Projection
-from ..potentials cimport LinearPotentials
+from ..potentials.linear cimport LinearPotentials
 from .rows cimport NodeRows
 
 

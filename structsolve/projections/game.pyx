@@ -5,12 +5,12 @@ import numpy as np
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
 from libc.string cimport memset
-from ..alignment cimport align
+from ..utils.alignment cimport align
 from ..operators cimport Loss, Oracle, Parts
-from ..potentials cimport LinearPotentials
+from ..potentials.linear cimport LinearPotentials
 from .rows cimport NodeRows
 
-from ..blocks import aligned_zeros
+from ..utils.arrays import aligned_zeros
 
 # What an answer may leave open, as a share of how far the mu at hand is from it.
 cdef double SHARE = 0.2
@@ -108,7 +108,7 @@ cdef class MaxMinGame(Projection):
         return 1 / most if 1e-150 < most < 1e150 else 1
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         if not 0 <= i < self.potentials.n:
             raise ValueError(
                 f"example {i} of {self.potentials.n}: expected 0 to {self.potentials.n - 1}"

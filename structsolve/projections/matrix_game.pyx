@@ -8,7 +8,7 @@ game is of use for the next.  The tableau is the condensed one (Tucker's): no co
 
 import numpy as np
 
-from ..blocks import aligned_zeros
+from ..utils.arrays import aligned_zeros
 
 # Entries are about 1.
 cdef double EPS = 1e-11

@@ -1,6 +1,6 @@
 # Projections of nodes without pairs: every node row a simplex of its own.
 from ..operators cimport Projection
-from ..potentials cimport LinearPotentials
+from ..potentials.linear cimport LinearPotentials
 
 
 cdef class NodeRows(Projection):

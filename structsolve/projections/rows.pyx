@@ -3,8 +3,8 @@
 from libc.math cimport INFINITY, exp, fabs, log
 from libc.string cimport memset
 from ..operators cimport Projection
-from ..potentials cimport LinearPotentials
-from ..simplex cimport simplex_threshold
+from ..potentials.linear cimport LinearPotentials
+from ..algorithms.simplex_projection cimport simplex_threshold
 
 
 cdef class NodeRows(Projection):
@@ -23,7 +23,7 @@ cdef class NodeRows(Projection):
         self.work_bytes = 8 * self.stride + 8
 
     def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.faces``."""
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
         if not 0 <= i < self.potentials.n:
             raise ValueError(
                 f"example {i} of {self.potentials.n}: expected 0 to {self.potentials.n - 1}"

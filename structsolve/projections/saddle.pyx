@@ -6,11 +6,11 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 from ..operators cimport Loss, Oracle, Parts, Projection
-from ..potentials cimport LinearPotentials
+from ..potentials.linear cimport LinearPotentials
 from .game cimport MaxMinGame
 from .rows cimport NodeRows
 
-from ..blocks import aligned_zeros
+from ..utils.arrays import aligned_zeros
 
 # Vectors of one answer, in the layout of theta.
 cdef enum:

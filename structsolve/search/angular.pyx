@@ -4,7 +4,8 @@
 from libc.math cimport INFINITY, isfinite, sqrt
 from .base cimport Found, Search
 from .hull cimport best_on_hull, first_lam, tangent, upper_hull
-from .plane cimport FRACTIONAL, LABEL, SLOTS, LabelPlane, Point, View
+from .view cimport FRACTIONAL, LABEL, Point, SLOTS, View
+from .plane cimport LabelPlane
 from .psi cimport Psi
 
 # Slope, in units of 1/lam, beyond which a label's product is next to nothing.

@@ -1,5 +1,6 @@
 # What every search is: a walk over the label plane of one example.
-from .plane cimport LabelPlane, Point, View
+from .plane cimport LabelPlane
+from .view cimport Point, View
 from .psi cimport Psi
 
 cdef struct Found:

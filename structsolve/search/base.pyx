@@ -3,7 +3,8 @@
 
 from libc.math cimport INFINITY
 from .envelope cimport envelope_bound, grid_bound
-from .plane cimport FRACTIONAL, LINES, SLOTS, LabelPlane, Point, View
+from .view cimport FRACTIONAL, LINES, Point, SLOTS, View
+from .plane cimport LabelPlane
 from .psi cimport Psi
 
 

@@ -1,5 +1,5 @@
 # Bounds of psi below the lines h + lam g <= bound that the oracle's answers are.
-from .plane cimport View, Visit
+from .view cimport View, Visit
 from .psi cimport Psi
 
 # The line of a visit at g; from its point, because bound loses h where lam is large.

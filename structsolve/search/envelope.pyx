@@ -1,7 +1,7 @@
 """How large psi can be below the lines that the oracle's answers are: bounds of a search."""
 
 from libc.math cimport INFINITY, fabs, floor
-from .plane cimport LINES, View, Visit
+from .view cimport LINES, View, Visit
 from .psi cimport Psi
 
 

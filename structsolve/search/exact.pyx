@@ -5,10 +5,11 @@ import numpy as np
 
 from libc.math cimport INFINITY, fabs, floor
 from libc.string cimport memcpy
-from ..alignment cimport align
+from ..utils.alignment cimport align
 from .base cimport Found, Search
 from .envelope cimport common_unit
-from .plane cimport LabelPlane, Point, View
+from .plane cimport LabelPlane
+from .view cimport Point, View
 from .psi cimport Psi
 
 

@@ -1,6 +1,7 @@
 # The upper hull of the points seen, and where on it psi is largest.
 from .base cimport Found
-from .plane cimport LabelPlane, View
+from .plane cimport LabelPlane
+from .view cimport View
 from .psi cimport Psi
 
 cdef int upper_hull(const View* view, int* hull) noexcept nogil

@@ -4,7 +4,8 @@
 from libc.math cimport INFINITY, fabs
 from .base cimport Found, Search, best_label
 from .envelope cimport best_between, envelope_bound, grid_bound
-from .plane cimport SLOTS, LabelPlane, Point, View
+from .view cimport Point, SLOTS, View
+from .plane cimport LabelPlane
 from .psi cimport Psi
 
 

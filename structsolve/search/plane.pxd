@@ -1,51 +1,9 @@
 # The label plane of one example: its labels as points (h, g), reached through a lambda-oracle.
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t
 from ..operators cimport Loss, Oracle, Parts
-from ..potentials cimport LinearPotentials
+from ..potentials.linear cimport LinearPotentials
 
-cdef enum:
-    SLOTS = 40          # points kept at a time
-    LINES = 256         # oracle calls at most
-
-cdef enum Kind:
-    TRUTH = 0
-    LABEL = 1
-    FRACTIONAL = 2
-
-cdef struct Point:
-    double h, g
-    double shift        # the part of h that no weight changes
-    uint64_t key        # equal labels have equal keys
-    Kind kind
-    int slot            # where its label or parts are; -1 for the truth
-    Py_ssize_t nnz      # parts of a fractional point
-
-cdef struct Visit:      # one answer of the oracle: h + lam g <= bound for every label
-    double lam, bound, h, g
-    double above        # bound - (h + lam g): what an inexact oracle may have missed
-
-cdef struct View:       # one search on one example; it lies at the start of the work memory
-    Py_ssize_t i
-    const double* theta
-    double truth_score  # once costs are there
-    double low, high    # where g may lie
-    double unit         # for a search among labels: g of a label is a multiple of it; else 0
-    Py_ssize_t least, most      # these multiples
-    int calls, n, n_visits
-    bint has_costs
-    double h_const, g_const
-    Point points[SLOTS]
-    Visit visits[LINES]
-    double* scaled      # theta + lam cost
-    double* costs       # of g, once asked for
-    double* shifts      # of h, where it has a loss of its own
-    double* mu
-    int* labels
-    double* values      # parts of fractional points
-    int* index
-    int* entry_index    # scratch for differences of parts
-    double* entry_value
-    char* scratch
+from .view cimport Point, View
 
 
 cdef class LabelPlane:

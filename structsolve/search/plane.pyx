@@ -10,11 +10,12 @@ import numpy as np
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
-from ..alignment cimport align
+from ..utils.alignment cimport align
 from ..operators cimport Cone, Loss, Oracle, Parts
-from ..potentials cimport LinearPotentials
-from ..surrogates.base cimport label_key
+from ..potentials.linear cimport LinearPotentials
+from ..structure.label_key cimport label_key
 from .envelope cimport common_unit
+from .view cimport FRACTIONAL, LABEL, LINES, SLOTS, TRUTH, Kind, Point, View, Visit
 
 # How the oracle is asked with a scaled loss.
 cdef enum:

@@ -8,7 +8,8 @@ file H = 1 + h; the truth has H = 1, so that the largest H + lam g is always pos
 from libc.math cimport INFINITY, sqrt
 from .base cimport Found, Search
 from .hull cimport first_lam
-from .plane cimport LabelPlane, View
+from .plane cimport LabelPlane
+from .view cimport View
 from .psi cimport Psi
 
 

@@ -1,9 +1,23 @@
-"""Solvers: block-coordinate Frank-Wolfe, dual ascent, subgradients, cutting planes."""
+"""Layer 5: solvers, which turn cuts into weights: Frank-Wolfe, dual ascent, subgradients, cuts.
+
+Takes potentials and a surrogate (a :class:`~structsolve.Problem`); hands on weights, with primal,
+dual and gap.
+"""
 
 from .bcfw import BCFW
+from .choose import settled
 from .cutting_plane import CuttingPlane
 from .gbcfw import GBCFW, SDCA
 from .sgd import SGD
 from .weight_constraints import LinearConstraint, WeightBounds
 
-__all__ = ["BCFW", "GBCFW", "SDCA", "SGD", "CuttingPlane", "LinearConstraint", "WeightBounds"]
+__all__ = [
+    "BCFW",
+    "GBCFW",
+    "SDCA",
+    "SGD",
+    "CuttingPlane",
+    "LinearConstraint",
+    "WeightBounds",
+    "settled",
+]

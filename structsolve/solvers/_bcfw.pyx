@@ -3,13 +3,13 @@
 import numpy as np
 
 from libc.stdint cimport int64_t
-from ..potentials cimport LinearPotentials
-from ..surrogates.base cimport Cut, Surrogate
+from ..potentials.linear cimport LinearPotentials
+from ..surrogates._base cimport Cut, Surrogate
 from ._cuts cimport CutHead, CutStore, cut_index, cut_values, inner, slope
 from ._loop cimport Loop
 from ._steps cimport line_searches
 
-from ..blocks import aligned_zeros
+from ..utils.arrays import aligned_zeros
 
 
 cdef class BlockLoop(Loop):

@@ -6,12 +6,12 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 from ..operators cimport Projection
-from ..potentials cimport LinearPotentials
+from ..potentials.linear cimport LinearPotentials
 from ..projections.game cimport MaxMinGame
-from ..surrogates.fenchel_young cimport FenchelYoung
+from ..surrogates._fenchel_young cimport FenchelYoung
 from ._loop cimport Loop
 
-from ..blocks import aligned_zeros
+from ..utils.arrays import aligned_zeros
 
 # The step along a segment.
 cdef enum:

@@ -1,6 +1,6 @@
 # What the inner loops of BCFW share: the iterate, its average, and the scalars of the state.
-from ..potentials cimport LinearPotentials
-from ..surrogates.base cimport Surrogate
+from ..potentials.linear cimport LinearPotentials
+from ..surrogates._base cimport Surrogate
 
 
 cdef class Loop:

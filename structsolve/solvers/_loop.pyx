@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..blocks import aligned_zeros
+from ..utils.arrays import aligned_zeros
 
 
 cdef class Loop:

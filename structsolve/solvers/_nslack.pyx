@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from ..potentials cimport LinearPotentials
-from ..surrogates.base cimport Cut, Surrogate
+from ..potentials.linear cimport LinearPotentials
+from ..surrogates._base cimport Cut, Surrogate
 
-from ..blocks import aligned_zeros
-from ..parallel import over_examples
+from ..utils.arrays import aligned_zeros
+from ..utils.parallel import over_examples
 
 
 cdef class Scratch:

@@ -4,10 +4,10 @@ import numpy as np
 
 from libc.math cimport INFINITY, pow, sqrt
 from libc.stdint cimport int64_t
-from ..potentials cimport LinearPotentials
-from ..surrogates.base cimport Cut, Surrogate
+from ..potentials.linear cimport LinearPotentials
+from ..surrogates._base cimport Cut, Surrogate
 
-from ..blocks import aligned_zeros
+from ..utils.arrays import aligned_zeros
 
 
 cdef class SGDLoop:

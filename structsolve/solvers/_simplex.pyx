@@ -11,12 +11,12 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
-from ..potentials cimport LinearPotentials
-from ..simplex cimport simplex_threshold
-from ..surrogates.base cimport Surrogate
+from ..potentials.linear cimport LinearPotentials
+from ..algorithms.simplex_projection cimport simplex_threshold
+from ..surrogates._base cimport Surrogate
 from ._loop cimport Loop
 
-from ..blocks import aligned_zeros
+from ..utils.arrays import aligned_zeros
 
 
 cdef struct Entry:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..params import Params
-from ..problem import Problem
+from ..utils.params import Params
+from .problem import Problem
 
 
 @dataclass

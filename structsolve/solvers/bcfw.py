@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..problem import Problem
-from ..sweep import surrogate_bounds
+from .problem import Problem
+from .passes import surrogate_bounds
 from ._bcfw import BlockLoop
 from ._simplex import SimplexLoop
 from .base import Run, Solver, Start, rng_state, set_rng_state
@@ -35,8 +35,8 @@ class BCFW(Solver):
     steps : {"auto", "pairwise", "frank-wolfe", "exact"}
         Move weight from the worst cut to the best, or from all to the best.  "exact" maximises
         the dual over the whole variable of an example, which is a projection onto the simplex
-        where labels share no parts (``multiclass``); "auto" does so wherever it can, else pairwise,
-        and the smooth ``crf`` is left to :class:`GBCFW`.
+        where labels share no parts (``multiclass``); "auto" does so wherever it can, else pairwise;
+        estimators then leave the smooth ``crf`` to :class:`GBCFW`, which their ``solver_`` tells.
     oracle_calls : int, default=1
         Most oracle calls per visit of an example in an oracle pass; further ones see the scores
         that the steps before them have left.
@@ -121,16 +121,6 @@ class BCFW(Solver):
             if not isinstance(value, (int, np.integer)) or value < least:
                 raise ValueError(f"BCFW: {name} is {value!r}, expected an integer >= {least}")
         self.check(start.problem)
-        if self.steps == "auto":
-            from .gbcfw import GBCFW, has_segments
-
-            surrogate = start.problem.surrogate
-            if has_segments(surrogate) and surrogate.projection.gibbs:
-                return GBCFW(
-                    sampling=self.sampling,
-                    averaging=self.averaging,
-                    certify_every=self.certify_every,
-                ).start(start)
         return BCFWRun(self, start)
 
 

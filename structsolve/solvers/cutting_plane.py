@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..blocks import aligned_zeros
-from ..sweep import partial_sums, subgradient
+from ..utils.arrays import aligned_zeros
+from .passes import partial_sums, subgradient
 from . import qp
 from .base import Run, Solver, Start
 from .weight_constraints import Rows, assemble

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import container
-from ..progress import Progress
+from ..utils import container
+from ..utils.progress import Progress
 from .base import Run, contradicts, relative_gap
 
 logger = logging.getLogger("structsolve.solvers")

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..problem import Problem
-from ..sweep import surrogate_bounds
+from .problem import Problem
+from .passes import surrogate_bounds
 from ._sgd import SGDLoop
 from .base import Run, Solver, Start, rng_state, set_rng_state
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..params import Params
+from ..utils.params import Params
 
 
 class LinearConstraint(Params):

@@ -1,9 +1,13 @@
-"""Surrogate losses: what turns a structure's oracle or projection into cuts."""
+"""Layer 4: surrogates, which turn one example's part scores into a cut ``(p, b)`` and a bound.
 
-from .bicriteria_base import BiCriteria
-from .bicriteria_losses import Beta, Generalized, Log, MicroF1, ProbLoss, Slack
-from .margin_loss import LP, Margin, UnitMargin
-from .projected_losses import CRF, MaxMin, SparseMAP
+Takes operators of a structure and sizes of its parts; hands on cuts.  It sees neither weights nor
+features.
+"""
+
+from .bicriteria import BiCriteria
+from .rescaling import Beta, Generalized, Log, MicroF1, ProbLoss, Slack
+from .margin import LP, Margin, UnitMargin
+from .fenchel_young import CRF, MaxMin, SparseMAP
 
 __all__ = [
     "CRF",

@@ -4,7 +4,8 @@ It is to plugin authors what ``check_estimator`` is to authors of scikit-learn e
 structure in plain Python, checked in one line:
 
 >>> import numpy as np
->>> from structsolve import Block, Examples, Layout, NodeSpace, Structure, labels, packing
+>>> from structsolve import Block, Examples, Layout, NodeSpace, Structure
+>>> from structsolve.examples import labels, packing
 >>> from structsolve.testing import check_structure
 >>> class Steps(Structure):
 ...     '''Label sequences that never go down.'''

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from .. import problem
+from ..solvers import problem
 from ..lp import constrained_oracle
 from . import _calls
 

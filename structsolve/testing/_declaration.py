@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..packing import is_sparse
+from ..examples.packing import is_sparse
 from ._case import BrokenPromise, Case
 
 

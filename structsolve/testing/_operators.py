@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import problem
-from ..structure import NodeSpace
+from ..solvers import problem
+from ..structure.base import NodeSpace
 from . import _calls
 from ._case import TOLERANCE, Case, Guarded
 from ._losses import losses_of

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import problem
-from ..structure import ConePair
+from ..solvers import problem
+from ..structure.base import ConePair
 from ._case import TOLERANCE, Case
 
 # What a linear-programming solver may leave.

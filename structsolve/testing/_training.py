@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import problem, registry
+from ..solvers import problem
+from .. import registry
 from ._case import Case
 
 ALPHA = 0.1
@@ -25,6 +26,7 @@ def check_solvers(case: Case, loss: Any, solvers: Sequence[Any]) -> None:
         Those whose records have a gap are trained until it is closed.
     """
     from ..solvers.base import Start
+    from ..solvers.choose import settled
 
     with case.promise("Problem", f"is put together with loss {loss!r}"):
         task = problem.Problem(case.space, case.examples, loss)
@@ -35,7 +37,7 @@ def check_solvers(case: Case, loss: Any, solvers: Sequence[Any]) -> None:
         what = f"training by {solver.name!r}"
         rng = np.random.default_rng(case.seed)
         with case.promise(what, "runs"):
-            run = solver.start(Start(task, ALPHA, rng, tol=TOL))
+            run = settled(solver, task).start(Start(task, ALPHA, rng, tol=TOL))
             record = run.step()
             for _ in range(PASSES if record.get("dual") is not None else 20):
                 gap = record.get("gap")

@@ -9,8 +9,8 @@ def loss_matrix(problem, i, labels):
     """L[a, b]: what predicting label a costs where b is true, from the native loss's own values."""
     from dataclasses import replace
 
-    from structsolve.problem import ask_loss
-    from structsolve.sweep import losses
+    from structsolve.structure.ask import ask_loss
+    from structsolve.structure.loss_values import losses
 
     examples = problem.examples
     start, end = examples.label_offsets[i], examples.label_offsets[i + 1]

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from structsolve import Block, Examples, Layout, Named, NodeSpace, Structure, hookimpl, packing
-from structsolve import labels as label_codes
+from structsolve import Block, Examples, hookimpl, Layout, Named, NodeSpace, Structure
+from structsolve.examples import packing
+from structsolve.examples import labels as label_codes
 
 
 class RingStructure(Structure):

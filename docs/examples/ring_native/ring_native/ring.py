@@ -2,17 +2,8 @@
 
 import numpy as np
 
-from structsolve import (
-    Block,
-    Examples,
-    Layout,
-    Named,
-    NodeSpace,
-    Structure,
-    hookimpl,
-    labels,
-    packing,
-)
+from structsolve import Block, Examples, hookimpl, Layout, Named, NodeSpace, Structure
+from structsolve.examples import labels, packing
 
 
 class RingStructure(Structure):

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from structsolve import Block, Examples, Layout, Named, NodeSpace, Structure, hookimpl, packing
+from structsolve import Block, Examples, hookimpl, Layout, Named, NodeSpace, Structure
+from structsolve.examples import packing
 
 
 class QuotaStructure(Structure):

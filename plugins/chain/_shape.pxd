@@ -1,0 +1,30 @@
+# Sizes of the chains of one set of examples, and where their parts lie in theta.
+from libc.stdint cimport int64_t
+from libc.string cimport memset
+from structsolve.algorithms.pairs cimport Pairs
+
+
+cdef class ChainShape:
+    cdef readonly Py_ssize_t n, K, stride, shared_size, edge_size, max_length
+    # First double of the block in theta, -1 where the space has no such block.
+    cdef readonly Py_ssize_t transition, start, end
+    cdef const int64_t* offsets
+    cdef object owners
+
+
+cdef inline Pairs chain_pairs(ChainShape shape, Py_ssize_t i, const double* theta,
+                              double* buffer) noexcept nogil:
+    # Scores of the pairs of neighbours of example i; `buffer` has room for a table.
+    cdef Pairs pairs
+    cdef Py_ssize_t L = shape.offsets[i + 1] - shape.offsets[i]
+    pairs.buffer = buffer
+    pairs.shared = NULL
+    pairs.edges = NULL
+    if shape.transition >= 0:
+        pairs.shared = theta + shape.transition
+    if shape.edge_size:
+        pairs.edges = theta + shape.shared_size + L * shape.stride
+    elif pairs.shared == NULL:
+        memset(buffer, 0, shape.K * shape.stride * sizeof(double))
+        pairs.shared = buffer
+    return pairs

@@ -1,0 +1,310 @@
+"""The best closed set, and the best union of paths in a forest: folding, and a minimum cut.
+
+A node with one parent, all of whose descendants have one parent too, is folded into that parent:
+its gain is the best that it and what is below it can add when the parent is on.  In a forest
+everything is folded, in O(M).  What is left of a graph, its core, is a maximum closure: the
+source side of a minimum cut (``_core``).
+"""
+
+import numpy as np
+
+cimport cython
+from libc.math cimport INFINITY, fabs
+from libc.string cimport memcpy, memset
+from structsolve.utils.alignment cimport align
+from structsolve.operators cimport Oracle
+
+from structsolve.plugins.dag._closure cimport Core
+from structsolve.plugins.dag._shape cimport HierarchyShape
+
+
+cdef extern from *:
+    """
+    /* The number where on is 1, and 0 where it is 0, even of an infinite one: no branch, as there
+       is no telling which nodes are on. */
+    static inline double kept(double number, int on) {
+        union { double number; unsigned long long bits; } both;
+        both.number = number;
+        both.bits &= -(unsigned long long)on;
+        return both.number;
+    }
+    """
+    double kept(double number, int on) noexcept nogil
+
+
+# What one solution needs, in the memory that the caller gives.  Nodes are numbered as they are
+# worked on: the fringe, children first, then the core, and last a root above all roots.
+cdef struct Work:
+    double* gain        # (M + 1,) best that a node adds where its parents are on
+    double* worth       # (M + 1,) best with a node on less best with it off
+    double* first       # (M + 1,) unions only: largest gain of a child
+    double* second      # (M + 1,) next to largest
+    int* best           # (M + 1,) the child of largest gain
+    signed char* on     # (M + 1,)
+    char* core          # for the core
+
+
+@cython.final
+cdef class SetOracle(Oracle):
+    """The best set of a hierarchy: closed, or in a forest also a union of paths to leaves.
+
+    Of equal sets it returns the smallest closed one.  Scores of -inf forbid a label and what is
+    below it; k-best leaves such sets out, but for its first answer.
+
+    Parameters
+    ----------
+    shape : HierarchyShape
+        With labels that are sets.
+    """
+
+    cdef HierarchyShape shape
+    cdef const int* column          # (M,) of the nodes in their new order
+    cdef const int* above           # (n_fringe,) parents in the fringe's numbers
+    cdef const int* root            # (n_roots,) roots
+    cdef Py_ssize_t n_fringe, n_core, solve_bytes
+    cdef Core core
+    cdef object owners
+
+    def __init__(self, HierarchyShape shape):
+        if shape.single or (shape.union and not shape.forest):
+            raise ValueError("found labels of another kind, expected sets that are closed")
+        self.shape = shape
+        self._fold()
+        self.has_kbest = True
+        self.has_max_marginals = True
+        self.has_relaxed = True
+        self.solve_bytes = (4 * 8 + 4 + 1) * (shape.M + 1) + 64 * 4 + self.core.work_bytes
+        self.work_bytes = self.solve_bytes + 4 * shape.M + 64
+
+    def _fold(self):
+        cdef HierarchyShape shape = self.shape
+        cdef Py_ssize_t M = shape.M, j, k, v
+        cdef signed char[::1] keep = np.zeros(M, np.int8)
+        cdef int[::1] column = np.zeros(M, np.int32), place = np.zeros(M, np.int32)
+        cdef int[::1] above = np.full(M, M, np.int32)
+        cdef int[::1] root = np.zeros(max(shape.n_roots, 1), np.int32)
+        for j in range(M - 1, -1, -1):
+            v = shape.order[j]
+            if keep[v] or shape.parent[v] == -2:
+                keep[v] = 1
+                for k in range(shape.up_first[v], shape.up_first[v + 1]):
+                    keep[shape.up[k]] = 1
+            else:
+                place[v] = <int>self.n_fringe
+                column[self.n_fringe] = <int>v
+                self.n_fringe += 1
+        for j in range(M):
+            v = shape.order[j]
+            if keep[v]:
+                place[v] = <int>(self.n_fringe + self.n_core)
+                column[place[v]] = <int>v
+                self.n_core += 1
+        for j in range(self.n_fringe):
+            if shape.parent[column[j]] >= 0:
+                above[j] = place[shape.parent[column[j]]]
+        for j in range(shape.n_roots):
+            root[j] = place[shape.roots[j]]
+        self.column, self.above, self.root = &column[0], &above[0], &root[0]
+        self.owners = (column, above, root)
+        parents, children = [], []
+        for j in range(self.n_core):
+            v = column[self.n_fringe + j]
+            for k in range(shape.up_first[v], shape.up_first[v + 1]):
+                parents.append(place[shape.up[k]] - self.n_fringe)
+                children.append(j)
+        self.core = Core(self.n_core, np.array(children, np.int32), np.array(parents, np.int32))
+
+    @property
+    def core_size(self):
+        """Number of nodes that a minimum cut decides; 0 for forests."""
+        return self.n_core
+
+    @property
+    def kbest_worth(self):
+        """How many of the k best cost less than a linear program: each one costs two cuts a node."""
+        return 64 if self.n_core <= 12 else 0
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
+        return self.shape.limits(i)
+
+    cdef Work _place(self, char* memory) noexcept nogil:
+        cdef Work work
+        cdef Py_ssize_t M = self.shape.M
+        work.gain = <double*>align(memory)
+        work.worth = work.gain + M + 1
+        work.first = work.worth + M + 1
+        work.second = work.first + M + 1
+        work.best = <int*>(work.second + M + 1)
+        work.on = <signed char*>(work.best + M + 1)
+        work.core = align(work.on + M + 1)
+        return work
+
+    # -- one solution ----------------------------------------------------------------------------
+
+    cdef void _solve(self, const double* score, int* label, double* worth,
+                     char* memory) noexcept nogil:
+        """label <- the best set; worth (unless NULL) <- best with a node on less best without.
+
+        Scores of +inf force nodes on.
+        """
+        cdef Work work = self._place(memory)
+        cdef Py_ssize_t M = self.shape.M, v
+        cdef double* gain = work.gain
+        for v in range(M):
+            gain[v] = score[self.column[v]]
+        gain[M] = 0
+        if self.shape.union:
+            self._gather_unions(&work)
+        else:
+            for v in range(self.n_fringe):
+                gain[self.above[v]] += kept(gain[v], gain[v] > 0)
+            if self.shape.roots_on:
+                for v in range(self.shape.n_roots):
+                    gain[self.root[v]] = INFINITY
+            if self.n_core and worth == NULL:
+                self.core.best(gain + self.n_fringe, work.on + self.n_fringe, work.core)
+            elif self.n_core:
+                self.core.worths(gain + self.n_fringe, work.on + self.n_fringe,
+                                 work.worth + self.n_fringe, work.core)
+        work.on[M] = 1
+        for v in range(self.n_fringe - 1, -1, -1):
+            work.on[v] = work.on[self.above[v]] & (gain[v] > 0)
+            if self.shape.union and work.best[self.above[v]] == v:
+                work.on[v] = work.on[self.above[v]]
+        for v in range(M):
+            label[self.column[v]] = work.on[v]
+        if worth == NULL:
+            return
+        work.worth[M] = INFINITY
+        for v in range(self.n_fringe - 1, -1, -1):
+            work.worth[v] = _worth(gain[v], _others(&work, self.above[v], v)
+                                   if self.shape.union else 0.0, work.worth[self.above[v]])
+        for v in range(M):
+            worth[self.column[v]] = work.worth[v]
+
+    cdef void _gather_unions(self, Work* work) noexcept nogil:
+        """Gains where a node that is on has a child on: the least bad one if none adds anything."""
+        cdef Py_ssize_t v, p
+        cdef double g
+        for v in range(self.shape.M + 1):
+            work.first[v] = work.second[v] = -INFINITY
+            work.best[v] = -1
+        for v in range(self.n_fringe):
+            if work.best[v] >= 0 and not work.first[v] > 0:
+                work.gain[v] += work.first[v]
+            g, p = work.gain[v], self.above[v]
+            work.gain[p] += kept(g, g > 0)
+            if work.best[p] < 0 or g > work.first[p]:
+                work.second[p] = work.first[p]
+                work.first[p], work.best[p] = g, <int>v
+            elif g > work.second[p]:
+                work.second[p] = g
+
+    cdef double _value(self, const double* theta, const int* label) noexcept nogil:
+        cdef Py_ssize_t v
+        cdef double total = 0
+        for v in range(self.shape.M):
+            total += kept(theta[v], label[v])
+        return total
+
+    # -- the oracle's methods --------------------------------------------------------------------
+
+    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                    char* work) except -1 nogil:
+        self._solve(theta, label, NULL, work)
+        value[0] = self._value(theta, label)
+        return 0
+
+    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
+                   double* value, char* work) except -1 nogil:
+        # The polytope is integral: its vertices are the labels.
+        cdef Py_ssize_t v
+        self.argmax(i, theta, label, value, work)
+        memset(mu, 0, self.shape.size * sizeof(double))
+        for v in range(self.shape.M):
+            mu[v] = label[v]
+        return 1
+
+    cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
+                           char* work) except -1 nogil:
+        # out[v] <- the best score with label v on, less the best with it off.
+        memset(out, 0, self.shape.size * sizeof(double))
+        self._solve(theta, <int*>align(work + self.solve_bytes), out, work)
+        return 0
+
+    cpdef Py_ssize_t kbest_bytes(self, Py_ssize_t k) except -1:
+        return self.solve_bytes + 16 * self.shape.M + k * (self.shape.M + 24) + 128
+
+    cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
+                          double* values, char* work) except -1 nogil:
+        """By halving (Hamacher and Queyranne 1985): each label found is the best of its part.
+
+        The worths tell the next best label of a part, and a node in which it differs.  The part is
+        split there: one half keeps the label, the next best one is the best of the other half.
+        """
+        cdef Py_ssize_t M = self.shape.M, found = 1, j, t, v
+        cdef double* score = <double*>align(work + self.solve_bytes)
+        cdef double* worth = score + M
+        cdef double* next_value = worth + M
+        cdef Py_ssize_t* flip = <Py_ssize_t*>(next_value + k)
+        cdef signed char* fixed = <signed char*>(flip + k)     # 1: on, -1: off, 0: free
+        cdef int* label = labels
+        memset(fixed, 0, M)
+        self._look(theta, fixed, labels, score, worth, values, next_value, flip, work)
+        while found < k:
+            j = 0
+            for t in range(1, found):
+                if next_value[t] > next_value[j]:
+                    j = t
+            if next_value[j] == -INFINITY:
+                break
+            v = flip[j]
+            label = labels + j * M
+            memcpy(fixed + found * M, fixed + j * M, M)
+            fixed[found * M + v] = -1 if label[v] else 1
+            fixed[j * M + v] = 1 if label[v] else -1
+            self._look(theta, fixed + j * M, label, score, worth, values + j, next_value + j,
+                       flip + j, work)
+            self._look(theta, fixed + found * M, labels + found * M, score, worth, values + found,
+                       next_value + found, flip + found, work)
+            found += 1
+        return found
+
+    cdef void _look(self, const double* theta, const signed char* fixed, int* label,
+                    double* score, double* worth, double* value, double* next_value,
+                    Py_ssize_t* flip, char* work) noexcept nogil:
+        """The best label of a part, the value of the next best, and where that differs."""
+        cdef Py_ssize_t v
+        cdef double least = INFINITY
+        for v in range(self.shape.M):
+            score[v] = theta[v] if fixed[v] == 0 else fixed[v] * INFINITY
+        self._solve(score, label, worth, work)
+        value[0] = self._value(theta, label)
+        flip[0] = -1
+        for v in range(self.shape.M):
+            if fixed[v] == 0 and fabs(worth[v]) < least:
+                least, flip[0] = fabs(worth[v]), v
+        next_value[0] = value[0] - least if flip[0] >= 0 else -INFINITY
+
+
+cdef inline double _others(const Work* work, Py_ssize_t p, Py_ssize_t v) noexcept nogil:
+    # What the siblings of v have to bear if they are to do without it.
+    cdef double largest = work.second[p] if work.best[p] == v else work.first[p]
+    return largest if largest < 0 else 0.0
+
+
+cdef inline double _worth(double gain, double others, double above) noexcept nogil:
+    """Best with a node on less best with it off.
+
+    `others` is what its siblings have to bear (-inf where it is the only one), `above` the worth of its parent (inf where it is on
+    anyway).
+    """
+    cdef double own
+    if others == -INFINITY:
+        return above
+    own = gain - others
+    if above == INFINITY:
+        return own
+    above += own if own < 0 else 0.0
+    return own if own < above else above

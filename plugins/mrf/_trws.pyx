@@ -1,0 +1,332 @@
+"""Sequential tree-reweighted message passing, TRW-S (Kolmogorov 2006), for maximisation.
+
+An upper bound on the score of every labeling, which never rises from one iteration to the next and
+never falls below the linear relaxation; labelings are read off on the way.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY
+from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
+
+from structsolve.plugins.mrf._model cimport GraphModel, Model, magnitude, score
+
+# The bound has stopped moving: by so little, in units of the model's scores, in so many iterations.
+cdef double STALLED = 1e-9
+cdef int PATIENCE = 10
+
+
+cdef int _most_states(const Model* model) noexcept nogil:
+    cdef Py_ssize_t v
+    cdef int most = 1
+    for v in range(model.n):
+        most = model.states[v] if model.states[v] > most else most
+    return most
+
+
+cdef inline int _wider(const Model* model, Py_ssize_t e) noexcept nogil:
+    cdef int k = model.states[model.ends[2 * e]], other = model.states[model.ends[2 * e + 1]]
+    return k if k > other else other
+
+
+cdef Py_ssize_t trws_bytes(const Model* model) noexcept nogil:
+    cdef Py_ssize_t e, doubles = model.n + 3 * _most_states(model)
+    for e in range(model.m):
+        doubles += _wider(model, e)
+    return (doubles + model.m + 1) * 8 + 3 * model.n * sizeof(int)
+
+
+cdef Pass place_pass(const Model* model, char* work) noexcept nogil:
+    cdef Pass state
+    cdef Py_ssize_t e
+    cdef int most = _most_states(model)
+    state.message_at = <Py_ssize_t*>work
+    state.message_at[0] = 0
+    for e in range(model.m):
+        state.message_at[e + 1] = state.message_at[e] + _wider(model, e)
+    state.share = <double*>(state.message_at + model.m + 1)
+    state.own = state.share + model.n
+    state.sent = state.own + most
+    state.zeros = state.sent + most
+    state.message = state.zeros + most
+    for e in range(most):
+        state.zeros[e] = 0
+    state.by_four = ss_kernels(4) if most >= 4 else NULL
+    state.by_eight = ss_kernels(8) if most >= 4 else NULL
+    state.order = <int*>(state.message + state.message_at[model.m])
+    state.rank = state.order + model.n
+    state.trial = state.rank + model.n
+    return state
+
+
+cdef inline int _other(const Model* model, int e, int v) noexcept nogil:
+    return model.ends[2 * e] + model.ends[2 * e + 1] - v
+
+
+cdef bint _forest_order(const Model* model, Pass* state) noexcept nogil:
+    # Breadth first from the first node of each tree, so that one neighbour of a node comes earlier
+    # and all others later; False where there is a cycle.
+    cdef Py_ssize_t root, begin = 0, filled = 0, j
+    cdef int v, w, earlier
+    if model.m >= model.n:
+        return False
+    for root in range(model.n):
+        state.rank[root] = -1
+    for root in range(model.n):
+        if state.rank[root] >= 0:
+            continue
+        state.rank[root] = <int>filled
+        state.order[filled] = <int>root
+        filled += 1
+        while begin < filled:
+            v = state.order[begin]
+            begin += 1
+            earlier = 0
+            for j in range(model.near_at[v], model.near_at[v + 1]):
+                w = _other(model, model.near[j], v)
+                if state.rank[w] < 0:
+                    state.rank[w] = <int>filled
+                    state.order[filled] = w
+                    filled += 1
+                else:
+                    earlier += state.rank[w] < state.rank[v]
+                    if state.rank[w] > state.rank[v]:
+                        return False            # met before, by another way
+            if earlier > 1:
+                return False
+    return True
+
+
+cdef void _prepare(const Model* model, Pass* state, bint forest) noexcept nogil:
+    cdef Py_ssize_t v, j
+    cdef int ahead, behind
+    for j in range(state.message_at[model.m]):
+        state.message[j] = 0
+    for v in range(model.n):
+        if not forest:
+            state.order[v] = state.rank[v] = <int>v
+        state.share[v] = 1
+    if forest:
+        return
+    for v in range(model.n):
+        ahead = behind = 0
+        for j in range(model.near_at[v], model.near_at[v + 1]):
+            if _other(model, model.near[j], <int>v) > v:
+                ahead += 1
+            else:
+                behind += 1
+        ahead = behind if behind > ahead else ahead
+        state.share[v] = 1.0 / ahead if ahead else 1
+
+
+cdef inline double _gather(const Model* model, Pass* state, int v) noexcept nogil:
+    # own <- scores of v with all messages, the largest of them 0; returns what was taken off.
+    cdef int k = model.states[v], s
+    cdef Py_ssize_t j
+    cdef double top = -INFINITY
+    cdef double* own = state.own
+    cdef const double* row = model.unary + model.unary_at[v]
+    for s in range(k):
+        own[s] = row[s]
+    for j in range(model.near_at[v], model.near_at[v + 1]):
+        row = state.message + state.message_at[model.near[j]]
+        for s in range(k):
+            own[s] += row[s]
+    for s in range(k):
+        top = own[s] if own[s] > top else top
+    if top > -INFINITY:
+        for s in range(k):
+            own[s] -= top
+    return top
+
+
+cdef inline const ss_kernel_table* _kernels(const Pass* state, int width) noexcept nogil:
+    if width % 4:
+        return NULL
+    return state.by_four if width % 8 else state.by_eight
+
+
+cdef inline double _send(const Model* model, Pass* state, int e, int v) noexcept nogil:
+    # Message of v along edge e, in place of the one that came along it; returns its maximum, which
+    # is taken off.  A state that nothing supports stays impossible: -inf is never subtracted.
+    cdef int k = model.states[v], w = _other(model, e, v), s, t
+    cdef int size = model.states[w]
+    cdef double* message = state.message + state.message_at[e]
+    cdef double* sent = state.sent
+    cdef const double* row = model.pair + model.pair_at[e]
+    cdef const ss_kernel_table* kernels
+    cdef double share = state.share[v], top = -INFINITY, best, x
+    for s in range(k):
+        sent[s] = share * state.own[s] - message[s] if state.own[s] > -INFINITY else -INFINITY
+    if model.ends[2 * e] == v:
+        kernels = _kernels(state, size)
+        if kernels != NULL:
+            kernels.maxplus(k, sent, row, size, size, state.zeros, message)
+        else:
+            for t in range(size):
+                message[t] = -INFINITY
+            for s in range(k):
+                x = sent[s]
+                for t in range(size):
+                    best = x + row[t]
+                    message[t] = best if best > message[t] else message[t]
+                row += size
+    else:
+        kernels = _kernels(state, k)
+        if kernels != NULL:
+            kernels.maxdots(size, row, k, k, sent, message)
+        else:
+            for t in range(size):
+                best = -INFINITY
+                for s in range(k):
+                    x = sent[s] + row[s]
+                    best = x if x > best else best
+                message[t] = best
+                row += k
+    for t in range(size):
+        top = message[t] if message[t] > top else top
+    if top > -INFINITY:
+        for t in range(size):
+            message[t] -= top
+    return top
+
+
+cdef double backward(const Model* model, Pass* state, double* rest) noexcept nogil:
+    cdef Py_ssize_t i, j
+    cdef int v, e
+    cdef double bound = 0
+    for i in range(model.n - 1, -1, -1):
+        v = state.order[i]
+        bound += _gather(model, state, v)
+        if bound == -INFINITY:
+            return bound
+        for j in range(model.near_at[v], model.near_at[v + 1]):
+            e = model.near[j]
+            if state.rank[_other(model, e, v)] < i:
+                bound += _send(model, state, e, v)
+                if bound == -INFINITY:
+                    return bound
+        if rest != NULL:
+            rest[i] = bound
+    return bound
+
+
+cdef void _forward(const Model* model, Pass* state, bint send) noexcept nogil:
+    # trial <- states by what earlier nodes took and later ones say; messages to later nodes.
+    cdef Py_ssize_t i, j
+    cdef int v, e, s, t, k, best
+    cdef double* scores = state.sent
+    cdef const double* row
+    for i in range(model.n):
+        v = state.order[i]
+        k = model.states[v]
+        row = model.unary + model.unary_at[v]
+        for s in range(k):
+            scores[s] = row[s]
+        for j in range(model.near_at[v], model.near_at[v + 1]):
+            e = model.near[j]
+            t = _other(model, e, v)
+            if state.rank[t] > i:
+                row = state.message + state.message_at[e]
+                for s in range(k):
+                    scores[s] += row[s]
+            elif model.ends[2 * e] == v:
+                row = model.pair + model.pair_at[e] + state.trial[t]
+                for s in range(k):
+                    scores[s] += row[s * model.states[t]]
+            else:
+                row = model.pair + model.pair_at[e] + state.trial[t] * k
+                for s in range(k):
+                    scores[s] += row[s]
+        best = 0
+        for s in range(1, k):
+            if scores[s] > scores[best]:
+                best = s
+        state.trial[v] = best
+        if send:
+            _gather(model, state, v)
+            for j in range(model.near_at[v], model.near_at[v + 1]):
+                e = model.near[j]
+                if state.rank[_other(model, e, v)] > i:
+                    _send(model, state, e, v)
+
+
+cdef int trws(const Model* model, int max_iter, double tol, int* label, double* value,
+              double* bound, char* work) noexcept nogil:
+    cdef Pass state = place_pass(model, work)
+    cdef bint forest = _forest_order(model, &state)
+    cdef Py_ssize_t v
+    cdef int done = 0, still = 0
+    cdef double found, reached = INFINITY, step = STALLED * magnitude(model)
+    _prepare(model, &state, forest)
+    value[0], bound[0] = -INFINITY, INFINITY
+    for v in range(model.n):
+        label[v] = 0
+    while done == 0 or done < max_iter:
+        found = backward(model, &state, NULL)
+        if found < bound[0]:
+            bound[0] = found
+        if found == -INFINITY:
+            return done + 1
+        _forward(model, &state, not forest)
+        done += 1
+        found = score(model, state.trial)
+        if found > value[0] or done == 1:
+            value[0] = found
+            for v in range(model.n):
+                label[v] = state.trial[v]
+        still += 1
+        if bound[0] < reached - step:
+            reached = bound[0]
+            still = 0
+        if bound[0] - value[0] <= tol or still >= PATIENCE or forest:
+            break
+    if bound[0] < value[0] or forest:           # equal but for rounding
+        bound[0] = value[0]
+    return done
+
+
+def tree_reweighted(GraphModel model not None, int max_iter=1000, double tol=0.0):
+    """Return a good labeling, and a bound on the score of the best one.
+
+    Parameters
+    ----------
+    model : GraphModel
+        Any number of states; nodes are visited in the order given.
+    max_iter : int, default=1000
+        Iterations, one pass there and one back each; at least one is made.
+    tol : float, default=0.0
+        Stop once the bound exceeds the labeling's score by no more.
+
+    Returns
+    -------
+    label : ndarray of int of shape (n,)
+        The best labeling found.
+    value : float
+        Its score; -inf where none that is allowed was found.
+    bound : float
+        No labeling scores more; -inf where all are forbidden.
+    n_iter : int
+        Iterations made.
+
+    Examples
+    --------
+    >>> from structsolve.plugins.mrf._trws import tree_reweighted
+    >>> from structsolve.plugins.mrf._model import GraphModel
+    >>> model = GraphModel([2, 3], [[0, 1]], [[0, 1], [0, 2, 0]], [[[4, 0, 0], [0, 0.5, 0]]])
+    >>> label, value, bound, n_iter = tree_reweighted(model)
+    >>> label.tolist(), value, bound
+    ([0, 0], 4.0, 4.0)
+    """
+    if not tol >= 0 or tol == INFINITY:
+        raise ValueError(f"tol: found {tol}, expected a finite number >= 0")
+    if max_iter < 1:
+        raise ValueError(f"max_iter: found {max_iter}, expected at least 1")
+    label = np.zeros(model.model.n, np.intc)
+    cdef int[::1] view = label
+    cdef double[::1] work = np.zeros(trws_bytes(&model.model) // 8 + 1)
+    cdef double value = 0, bound = 0
+    cdef int n_iter
+    with nogil:
+        n_iter = trws(&model.model, max_iter, tol, &view[0], &value, &bound, <char*>&work[0])
+    return label, value, bound, n_iter

@@ -1,0 +1,154 @@
+# What the shell trains: the structure and the estimator that the options of `fit` ask for.
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from structsolve.cli.options import UsageError, kernel_params
+
+
+def check_options(args: argparse.Namespace) -> None:
+    """Refuse options that do not go together, before data are read."""
+    if args.hierarchy is None:
+        for name, given in (
+            ("--normalization", args.normalization),
+            ("--labels", args.labels),
+            ("--close", args.close),
+        ):
+            if given:
+                raise UsageError(f"{name} is for hierarchies; give --hierarchy FILE with it")
+    for name, file, structure in (
+        ("--hierarchy", args.hierarchy, "dag"),
+        ("--network", args.network, "flow"),
+    ):
+        if file is not None and args.structure not in (None, structure):
+            raise UsageError(f"{name} is for structure {structure}; found {args.structure}")
+        if file is None and args.structure == structure:
+            raise UsageError(f"structure {structure} needs {name} FILE")
+    if args.hierarchy is not None and args.network is not None:
+        raise UsageError("--hierarchy and --network: expected one of them")
+    if args.estimator != "risk":
+        for name, given in (
+            ("--alphas", args.alphas),
+            ("--cv", args.cv),
+            ("--feature-map", args.feature_map),
+            ("--joint-kernel", args.joint_kernel),
+        ):
+            if given:
+                raise UsageError(f"{name} is for conditional risk; give --estimator risk with it")
+        return
+    if args.alphas is not None and args.alpha is not None:
+        raise UsageError("--alpha and --alphas: expected one of them")
+    if args.cv is not None and args.alphas is None:
+        raise UsageError("--cv chooses among --alphas; found none")
+    if args.joint_kernel and args.hierarchy is None:
+        raise UsageError("--joint-kernel is for hierarchies; give --hierarchy FILE with it")
+    for name, given in (
+        ("--surrogate", args.surrogate != "margin"),
+        ("--solver", args.solver != "bcfw"),
+        ("--oracle", args.oracle),
+        ("--normalization", args.normalization),
+        ("--early-stopping", args.early_stopping),
+        ("--checkpoint", args.checkpoint),
+        ("--history", args.history),
+        ("--max-iter", args.max_iter != 100),
+        ("--tol", args.tol != 1e-3),
+        ("--cache-size", args.cache_size != 200),
+    ):
+        if given:
+            raise UsageError(f"{name}: --estimator risk has none, it solves one linear system")
+
+
+def make_structure(args: argparse.Namespace) -> Any:
+    """The structure, None where the data decide; a hierarchy's labels may still change."""
+    from structsolve import get_structure
+
+    if args.hierarchy is not None:
+        from structsolve.io.graphs import read_hierarchy
+
+        return get_structure(
+            "dag",
+            hierarchy=read_hierarchy(args.hierarchy),
+            labels=args.labels or "single-leaf",
+            close=args.close,
+        )
+    if args.network is not None:
+        from structsolve.io.graphs import read_network
+
+        return get_structure("flow", network=read_network(args.network))
+    return get_structure(args.structure) if args.structure else None
+
+
+def settle_labels(structure: Any, y: Any, args: argparse.Namespace) -> None:
+    """A matrix of indicators means sets, unless the options say which."""
+    if args.hierarchy is not None and args.labels is None and getattr(y, "ndim", 1) == 2:
+        structure.labels = "closed"
+
+
+def make_feature_map(args: argparse.Namespace) -> Any:
+    """scikit-learn's features for the kernel that the options name; None for the kernel itself."""
+    if args.feature_map is None:
+        return None
+    from sklearn.kernel_approximation import Nystroem, RBFSampler
+
+    name, _, number = args.feature_map.partition(":")
+    if name not in ("nystroem", "rff") or not number.isdecimal() or int(number) < 1:
+        raise UsageError(
+            f"--feature-map {args.feature_map!r}: expected nystroem:N or rff:N, such as "
+            "nystroem:300"
+        )
+    params = kernel_params(args.kernel_param) or {}
+    common = {"n_components": int(number), "random_state": args.random_state}
+    if name == "rff":
+        if (args.kernel or "rbf") != "rbf" or set(params) - {"gamma"}:
+            raise UsageError("--feature-map rff: is for kernel rbf, with gamma alone")
+        return RBFSampler(**params, **common)
+    return Nystroem(args.kernel or "rbf", kernel_params=params or None, **common)
+
+
+def make_model(args: argparse.Namespace, structure: Any) -> Any:
+    """The estimator, not fitted."""
+    from structsolve import ConditionalRiskMinimizer, HierarchicalSVM, StructuredSVM
+
+    if args.estimator == "risk":
+        feature_map = make_feature_map(args)
+        return ConditionalRiskMinimizer(
+            structure,
+            loss=args.loss or "hamming",
+            alpha=1e-2 if args.alpha is None else args.alpha,
+            alphas=args.alphas,
+            cv=args.cv,
+            kernel=(args.kernel or "rbf") if feature_map is None else None,
+            kernel_params=kernel_params(args.kernel_param) if feature_map is None else None,
+            feature_map=feature_map,
+            joint_kernel=structure.hierarchy if args.joint_kernel else None,
+            fit_intercept=not args.no_intercept,
+            n_jobs=args.n_jobs,
+        )
+    common = {
+        "surrogate": args.surrogate,
+        "solver": args.solver,
+        "oracle": args.oracle,
+        "alpha": 1e-3 if args.alpha is None else args.alpha,
+        "max_iter": args.max_iter,
+        "tol": args.tol,
+        "fit_intercept": not args.no_intercept,
+        "kernel": args.kernel,
+        "kernel_params": kernel_params(args.kernel_param),
+        "cache_size": args.cache_size,
+        "early_stopping": args.early_stopping,
+        "checkpoint": args.checkpoint,
+        "n_jobs": args.n_jobs,
+        "random_state": args.random_state,
+        "verbose": int(args.verbose),
+    }
+    if args.normalization is None:
+        return StructuredSVM(structure=structure, loss=args.loss or "hamming", **common)
+    return HierarchicalSVM(
+        structure.hierarchy,
+        normalization=args.normalization,
+        labels=structure.labels,
+        close=args.close,
+        loss=args.loss or "auto",
+        **common,
+    )

@@ -1,0 +1,26 @@
+# What several commands of the shell read from their options.
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+
+class UsageError(ValueError):
+    """A command line that cannot be understood."""
+
+
+def kernel_params(given: Sequence[str] | None) -> dict[str, Any] | None:
+    """Read ``name=value`` pairs: whole numbers, numbers, else words."""
+    if not given:
+        return None
+    params: dict[str, Any] = {}
+    for pair in given:
+        name, equals, text = pair.partition("=")
+        if not name or not equals:
+            raise UsageError(f"--kernel-param {pair!r}: expected NAME=VALUE, such as gamma=0.1")
+        params[name] = text
+        for kind in (float, int):  # the last that fits
+            with contextlib.suppress(ValueError):
+                params[name] = kind(text)
+    return params

@@ -1,1 +1,0 @@
-"""Dynamic programs over chains and forests: the compiled loops that structures share."""

@@ -1,0 +1,124 @@
+"""Parameters and structures as JSON-able values and arrays, for files without pickle."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..utils import container
+from .. import registry
+from ..structure.path_cost import PathCost
+from .hierarchy.sparse_model import SparseModel
+from ..potentials.mercer import Kernel
+from ..potentials.mercer_model import KernelModel
+from ..structure.losses import ClassWeights, CostMatrix
+from ..utils.params import Params
+
+_KINDS = ("structures", "surrogates", "solvers")
+_LOSSES = {"CostMatrix": CostMatrix, "ClassWeights": ClassWeights, "PathCost": PathCost}
+
+
+def plain(value: Any, name: str) -> Any:
+    """Return a parameter as JSON-able values."""
+    if isinstance(value, (CostMatrix, ClassWeights, PathCost)):
+        params = {k: plain(v, k) for k, v in value.get_params(deep=False).items()}
+        return {"__loss__": type(value).__name__, "params": params}
+    if isinstance(value, Params) and hasattr(value, "name"):
+        for kind in _KINDS:
+            if value.name in registry.default().names(kind):
+                # A structure may have parameters that JSON knows no form of.
+                saved = getattr(value, "saved_params", None) or partial(value.get_params, False)
+                params = {k: plain(v, k) for k, v in saved().items()}
+                return {"__kind__": kind, "name": value.name, "params": params}
+    if hasattr(value, "adj") and hasattr(value, "is_multigraph"):  # a networkx graph
+        if value.is_multigraph():
+            raise ValueError(f"parameter {name!r} is a multigraph, which cannot be saved")
+        nodes = [[plain(v, name), plain(dict(d), name)] for v, d in value.nodes(data=True)]
+        edges = [[plain(e[:2], name), plain(dict(e[2]), name)] for e in value.edges(data=True)]
+        return {"__graph__": value.is_directed(), "nodes": nodes, "edges": edges}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, dict):
+        return {"__items__": [[plain(k, name), plain(v, name)] for k, v in value.items()]}
+    if isinstance(value, (list, tuple)):
+        return [plain(v, name) for v in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, (np.random.RandomState, np.random.Generator)):
+        return None
+    raise ValueError(
+        f"parameter {name!r} is {value!r}, which cannot be saved without pickle; save coef_ "
+        "instead, or use an object that a plugin registers by name"
+    )
+
+
+def revive(value: Any) -> Any:
+    if isinstance(value, list):
+        return [revive(v) for v in value]
+    if not isinstance(value, dict):
+        return value
+    if "__items__" in value:
+        return {revive(k): revive(v) for k, v in value["__items__"]}
+    if "__graph__" in value:
+        import networkx as nx
+
+        graph = nx.DiGraph() if value["__graph__"] else nx.Graph()
+        for v, attributes in value["nodes"]:
+            graph.add_node(_node(v), **revive(attributes))
+        for (u, v), attributes in value["edges"]:
+            graph.add_edge(_node(u), _node(v), **revive(attributes))
+        return graph
+    params = {k: revive(v) for k, v in value["params"].items()}
+    if "__loss__" in value:
+        return _LOSSES[value["__loss__"]](**params)
+    return registry.default().find(value["__kind__"], value["name"]).factory(**params)
+
+
+def _node(value: Any) -> Any:
+    # JSON has no tuples, and lists are no nodes.
+    return tuple(_node(v) for v in value) if isinstance(value, list) else value
+
+
+def importable(function: Any) -> str:
+    """Return ``module:name`` of a function that a program can import; refuse others."""
+    module = getattr(function, "__module__", None)
+    name = getattr(function, "__qualname__", None)
+    found: Any = sys.modules.get(str(module))
+    for part in str(name).split("."):
+        found = getattr(found, part, None)
+    if found is not function or module == "__main__":
+        raise ValueError(
+            f"kernel is {function!r}, which cannot be saved without pickle: only functions that "
+            "can be imported by their name can; or use a kernel that scikit-learn knows"
+        )
+    return f"{module}:{name}"
+
+
+def kernel_of(value: Any, given: Any) -> Any:
+    """Return the kernel of a model file: a name, or the function that the caller of load gives."""
+    named = value["__function__"] if isinstance(value, dict) else None
+    if named is None and given is not None:
+        raise ValueError(f"it was trained with kernel={value!r}: leave kernel out of load()")
+    if named is None:
+        return value
+    if not callable(given):
+        module, _, name = named.partition(":")
+        raise ValueError(
+            f"its kernel is the function {named!r}, which files do not hold: import {module} and "
+            f"give load(..., kernel={module}.{name})"
+        )
+    if Kernel(given).name != named:
+        raise ValueError(f"its kernel is {named!r}, but kernel is {Kernel(given).name!r}")
+    return given
+
+
+def part_of(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}

@@ -1,0 +1,255 @@
+"""Prediction over many examples, in threads: labels, k best, samples, marginals of the nodes."""
+
+import numpy as np
+
+from libc.stdint cimport int64_t
+from ..lp.oracle cimport ProgramOracle
+from ..operators cimport Oracle, Projection
+from ..potentials.linear cimport LinearPotentials
+from ..solvers.passes cimport Scratch
+
+from ..utils.arrays import aligned_zeros, padded
+from ..utils.parallel import over_examples
+
+
+cdef class Masks:
+    """Additive masks of scores (0 and -inf): the shared blocks', and the stacked node rows'."""
+
+    cdef double[::1] shared
+    cdef double[:, ::1] nodes
+    cdef readonly bint has_shared, has_nodes
+
+    def __init__(self, layout, masks):
+        shared = np.zeros(max(layout.shared_size, 1))
+        for name, mask in masks.items():
+            if layout.node is not None and name == layout.node.name:
+                self.nodes = np.ascontiguousarray(mask, dtype=np.float64)
+                self.has_nodes = True
+            else:
+                layout.view(shared, name)[...] = mask
+                self.has_shared = True
+        self.shared = shared
+
+    cdef void apply(self, LinearPotentials potentials, Py_ssize_t i, double* theta) noexcept nogil:
+        cdef Py_ssize_t j, v, s
+        cdef double* row = theta + potentials.shared_size
+        if self.has_shared:
+            for j in range(potentials.shared_size):
+                theta[j] += self.shared[j]
+        if self.has_nodes:
+            for v in range(potentials.offsets[i], potentials.offsets[i + 1]):
+                for s in range(self.nodes.shape[1]):
+                    row[s] += self.nodes[v, s]
+                row += potentials.node_size
+
+
+def decode(LinearPotentials potentials, Oracle oracle, const double[::1] w, offsets,
+           const int64_t[::1] label_offsets, masks, n_jobs=1):
+    """Best label of every example, one after the other, and its score.
+
+    Returns
+    -------
+    labels : ndarray of int32
+    scores : ndarray of shape (n,)
+    """
+    cdef Masks mask = Masks(potentials.layout, masks)
+    labels = np.zeros(max(int(label_offsets[potentials.n]), 1), dtype=np.int32)
+    scores = np.empty(potentials.n)
+    cdef int[::1] out = labels
+    cdef double[::1] score_view = scores
+
+    def piece(Py_ssize_t first, Py_ssize_t last, Scratch scratch):
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(first, last):
+                potentials.score(i, &w[0], 1.0, &scratch.theta[0])
+                mask.apply(potentials, i, &scratch.theta[0])
+                oracle.argmax(i, &scratch.theta[0], &out[label_offsets[i]], &score_view[i],
+                              &scratch.work[0])
+
+    over_examples(piece, offsets, n_jobs, lambda: Scratch(potentials, oracle.work_bytes))
+    return labels[:label_offsets[potentials.n]], scores
+
+
+def decode_kbest(LinearPotentials potentials, Oracle oracle, const double[::1] w, offsets,
+                 const int64_t[::1] label_offsets, masks, Py_ssize_t k, n_jobs=1):
+    """The k best labels of every example.
+
+    Returns
+    -------
+    labels : list of ndarray of int32 of shape (found_i, size of the label)
+    scores : list of ndarray of shape (found_i,)
+    """
+    cdef Masks mask = Masks(potentials.layout, masks)
+    cdef const int64_t[::1] sizes = np.diff(label_offsets)
+    cdef Py_ssize_t longest = max(int(np.asarray(sizes).max()), 1)
+    labels, scores = [None] * potentials.n, [None] * potentials.n
+
+    def piece(Py_ssize_t first, Py_ssize_t last, Scratch scratch):
+        cdef Py_ssize_t i, found
+        cdef int[::1] out = np.empty(longest * k, dtype=np.int32)
+        cdef double[::1] values = np.empty(k)
+        for i in range(first, last):
+            with nogil:
+                potentials.score(i, &w[0], 1.0, &scratch.theta[0])
+                mask.apply(potentials, i, &scratch.theta[0])
+                found = oracle.kbest(i, &scratch.theta[0], k, &out[0], &values[0],
+                                     &scratch.work[0])
+            labels[i] = np.array(out[:found * sizes[i]]).reshape(found, sizes[i])
+            scores[i] = np.array(values[:found])
+
+    over_examples(piece, offsets, n_jobs,
+                  lambda: Scratch(potentials, oracle.kbest_bytes(k)))
+    return labels, scores
+
+
+def draw(LinearPotentials potentials, Projection projection, const double[::1] w, offsets,
+         const int64_t[::1] label_offsets, Py_ssize_t n, double scale, seed, n_jobs=1):
+    """Labels of every example from ``p(y) ~ exp(scale <theta, mu(y)>)``.
+
+    Every example has random numbers of its own: they do not depend on ``n_jobs``.
+
+    Returns
+    -------
+    labels : ndarray of int32 of shape (n, size of all labels)
+    """
+    cdef Py_ssize_t total = label_offsets[potentials.n]
+    labels = np.zeros((n, max(total, 1)), dtype=np.int32)
+    longest = max(int(np.diff(label_offsets).max()), 1) if potentials.n else 1
+
+    def piece(Py_ssize_t first, Py_ssize_t last, Scratch scratch):
+        cdef Py_ssize_t i, size
+        cdef double[::1] uniforms
+        cdef int[::1] out = np.empty(n * longest, dtype=np.int32)
+        for i in range(first, last):
+            size = label_offsets[i + 1] - label_offsets[i]
+            uniforms = np.random.default_rng([seed, i]).random(max(n * size, 1))
+            with nogil:
+                potentials.score(i, &w[0], scale, &scratch.theta[0])
+                projection.sample(i, &scratch.theta[0], n, &uniforms[0], &out[0], &scratch.work[0])
+            labels[:, label_offsets[i]:label_offsets[i + 1]] = (
+                np.asarray(out)[:n * size].reshape(n, size))
+
+    work_bytes = projection.work_bytes
+    over_examples(piece, offsets, n_jobs, lambda: Scratch(potentials, work_bytes))
+    return labels[:, :total]
+
+
+def node_rows(LinearPotentials potentials, operator, const double[::1] w, offsets, masks,
+              double scale=1.0, n_jobs=1, Py_ssize_t state_rows=0):
+    """Node rows of what an operator gives: max-marginals of an oracle, marginals of a projection.
+
+    Parameters
+    ----------
+    state_rows : int, optional
+        The projection's states begin with one row of so many probabilities per node, which are
+        wanted in place of the marginals of the node block.
+
+    Returns
+    -------
+    rows : ndarray of shape (n_nodes, states)
+        Where a row of the node block has several axes, all of it, flat, with its padding.
+    values : ndarray of shape (n,)
+        Value of each projection (log-partition); zeros for an oracle.
+    """
+    cdef Masks mask = Masks(potentials.layout, masks)
+    cdef Oracle oracle = operator if isinstance(operator, Oracle) else None
+    cdef Projection projection = None if oracle is not None else operator
+    cdef Py_ssize_t states = potentials.node_size, stride = potentials.node_size
+    cdef Py_ssize_t largest = potentials.max_theta
+    if len(potentials.layout.node.shape) == 1:
+        states = potentials.layout.node.shape[0]
+    if state_rows:
+        states, stride = state_rows, padded(state_rows)
+        largest = max([projection.state_size(i) for i in range(potentials.n)], default=0)
+    rows = np.empty((max(int(offsets[potentials.n]), 1), states))
+    values = np.zeros(potentials.n)
+    cdef double[:, ::1] out = rows
+    cdef double[::1] value_view = values
+
+    def piece(Py_ssize_t first, Py_ssize_t last, Scratch scratch):
+        cdef Py_ssize_t i, v, s
+        cdef double[::1] mu = aligned_zeros(largest + 8)
+        cdef const double* row
+        cdef double bound
+        with nogil:
+            for i in range(first, last):
+                potentials.score(i, &w[0], scale, &scratch.theta[0])
+                mask.apply(potentials, i, &scratch.theta[0])
+                if oracle is not None:
+                    oracle.max_marginals(i, &scratch.theta[0], &mu[0], &scratch.work[0])
+                    row = &mu[0]
+                elif state_rows:
+                    projection.project_state(i, &scratch.theta[0], &mu[0], &value_view[i], &bound,
+                                             &scratch.work[0])
+                    row = &mu[0]
+                else:
+                    projection.project(i, &scratch.theta[0], &mu[0], &value_view[i],
+                                       &scratch.work[0])
+                    row = &mu[0] + potentials.shared_size
+                for v in range(potentials.offsets[i], potentials.offsets[i + 1]):
+                    for s in range(states):
+                        out[v, s] = row[s]
+                    row += stride
+
+    work_bytes = operator.work_bytes
+    over_examples(piece, offsets, n_jobs, lambda: Scratch(potentials, work_bytes))
+    return rows[:offsets[potentials.n]], values
+
+
+cdef class Batches(Oracle):
+    """Stands in for a :class:`ProgramOracle`: gathers examples, and decodes those alike at once.
+
+    Parameters
+    ----------
+    oracle : ProgramOracle
+    """
+
+    cdef ProgramOracle oracle
+    cdef readonly object found
+    cdef object waiting
+
+    def __init__(self, ProgramOracle oracle):
+        self.oracle, self.waiting = oracle, {}
+        self.found = [None] * oracle.examples.n
+
+    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                    char* work) except -1 nogil:
+        with gil:
+            decoder = self.oracle.decoder
+            key = decoder.polytopes.key(i)
+            # How many at once, and which are waiting.
+            entry = self.waiting.setdefault(key, (decoder.copies(i), []))
+            entry[1].append((i, self.oracle.flat(i, theta)))
+            if len(entry[1]) == entry[0]:
+                self.solve(*entry)
+            value[0] = 0
+        return 0
+
+    def solve(self, copies, entries):
+        """Decode what waits under one key."""
+        indices = [i for i, _ in entries]
+        answers = self.oracle.decoder.decode_alike(indices, [t for _, t in entries], copies)
+        for i, answer in zip(indices, answers):
+            self.found[i] = answer
+        entries.clear()
+
+    def finish(self):
+        """Decode what is left."""
+        for _, entries in self.waiting.values():
+            if entries:
+                self.solve(len(entries), entries)
+
+
+def decode_in_batches(LinearPotentials potentials, ProgramOracle oracle, w, offsets, label_offsets,
+                      masks):
+    """Best label of every example as :func:`structsolve.estimators.decode.decode` gives it, many at once."""
+    batches = Batches(oracle)
+    labels, scores = decode(potentials, batches, w, offsets, label_offsets, masks)
+    batches.finish()
+    for i, answer in enumerate(batches.found):
+        scores[i] = -np.inf
+        if answer is not None:
+            labels[label_offsets[i]:label_offsets[i + 1]] = answer[0]
+            scores[i] = answer[1]
+    return labels, scores

@@ -1,0 +1,149 @@
+"""What StructuredSVM says of the distribution of labels: marginals, probabilities, samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+
+from ..lp.ask import ask_oracle
+from ..structure.ask import ask_parts, ask_projection
+from ..projections.choose import euclidean_projection
+
+
+def _is_crf(model: Any) -> bool:
+    if getattr(model.surrogate, "name", model.surrogate) == "crf":
+        return True
+    raise AttributeError(
+        "predict_proba is there for surrogate='crf', which is trained to give probabilities; "
+        "predict_marginals gives the marginals of any model"
+    )
+
+
+class DistributionMixin:
+    """Marginals and samples from ``space_`` and ``_w``."""
+
+    space_: Any
+    surrogate: Any
+    n_jobs: int | None
+    random_state: Any
+
+    def predict_marginals(
+        self,
+        X: Any,
+        scale: float = 1.0,
+        allowed: Any = None,
+        forbidden: Any = None,
+        projection: str = "entropy",
+    ) -> Any:
+        """Return the marginal probability of every class at every node.
+
+        With the projection "entropy" they belong to the Gibbs distribution
+        ``p(y) ~ exp(scale * score(y))`` (on permutations: of largest entropy of the marginals). A
+        model of the margin is not trained to be calibrated, and ``scale`` sharpens or flattens it.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+        scale : float, default=1.0
+            Factor of all scores.
+        allowed, forbidden : as for ``predict``
+        projection : {"entropy", "euclidean"}
+            "euclidean": SparseMAP, the point of the marginal polytope nearest to the node scores;
+            most classes get exactly zero.
+
+        Returns
+        -------
+        Array of shape (n, K) for single nodes, a list of arrays (length, K) for sequences.
+        """
+        from .decode import node_rows
+
+        examples, potentials, w = self._prepare(X)  # type: ignore[attr-defined]
+        space = self.space_
+        if projection == "euclidean":
+            native = euclidean_projection(
+                space,
+                examples,
+                potentials,
+                ask_oracle(space, examples),
+                ask_parts(space, examples),
+            )
+        else:
+            native = ask_projection(space, examples, projection)
+        masks = space.mask(examples, allowed, forbidden)
+        rows, _ = node_rows(
+            potentials,
+            native,
+            w,
+            examples.offsets,
+            masks,
+            float(scale),
+            self.n_jobs,
+            getattr(space, "state_rows", 0) if native.has_state else 0,
+        )
+        return space.unpack_scores(rows, examples)
+
+    @available_if(_is_crf)
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probability of every class at every node, of a model with surrogate "crf".
+
+        Returns
+        -------
+        Array of shape (n, K) for single nodes, in the order of ``classes_``; of shape (n, L) for
+        label sets; a list of arrays (length, K) for sequences.
+        """
+        return self.predict_marginals(X)
+
+    def sample(
+        self, X: Any, n_samples: int = 1, scale: float = 1.0, random_state: Any = None
+    ) -> Any:
+        """Draw labels from ``p(y) ~ exp(scale * score(y))``, exactly and independently.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+        n_samples : int, default=1
+            Labels per example.
+        scale : float, default=1.0
+            Factor of all scores.
+        random_state : int, RandomState, Generator or None, optional
+            That of the model by default.
+
+        Returns
+        -------
+        list
+            Per draw, labels in the form that ``predict`` returns.
+
+        Examples
+        --------
+        >>> from structsolve import StructuredSVM
+        >>> X, y = [[-1.0], [1.0], [2.0]], ["a", "b", "b"]
+        >>> model = StructuredSVM("multiclass", surrogate="crf", alpha=0.001).fit(X, y)
+        >>> [labels.tolist() for labels in model.sample([[-4.0], [4.0]], 3)]
+        [['a', 'b'], ['a', 'b'], ['a', 'b']]
+        """
+        from .decode import draw
+
+        if not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
+            raise ValueError(f"n_samples is {n_samples!r}, expected an integer >= 1")
+        examples, potentials, w = self._prepare(X)  # type: ignore[attr-defined]
+        projection = ask_projection(self.space_, examples, "entropy")
+        if not projection.has_samples:
+            raise ValueError(
+                f"structure {self.space_.structure.name!r} draws no samples; those that do give a "
+                "projection 'entropy' with sample()"
+            )
+        rng = self._generator(random_state)  # type: ignore[attr-defined]
+        flat = draw(
+            potentials,
+            projection,
+            w,
+            examples.offsets,
+            examples.label_offsets,
+            int(n_samples),
+            float(scale),
+            int(rng.integers(2**31)),
+            self.n_jobs,
+        )
+        return [self.space_.unpack(labels, examples) for labels in flat]

@@ -1,0 +1,90 @@
+"""Small parts of fitting: what identifies a training problem, a held-out set, weights by block."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+
+from ..potentials.weight_layout import Layout
+from ..solvers.problem import Problem
+
+
+def fingerprint_of(problem: Problem, settings: dict[str, Any]) -> str:
+    """Return a digest of data and settings: what a checkpoint or a warm start must share.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its packed examples are hashed.
+    settings : dict
+        JSON-able.
+    """
+    digest = hashlib.sha256()
+    examples = problem.examples
+    for matrix in (examples.nodes, examples.edges):
+        if matrix is None:
+            continue
+        sparse = hasattr(matrix, "indptr")
+        for part in (matrix.data, matrix.indices, matrix.indptr) if sparse else (matrix,):
+            digest.update(np.ascontiguousarray(part).data)
+    for array in (examples.offsets, examples.labels, problem.weights):
+        digest.update(np.ascontiguousarray(array).data)
+    if problem.potentials.node_scale is not None:
+        digest.update(problem.potentials.node_scale.data)
+    described = {
+        # Objects that arrays do not hold ("functions") are known by identity alone.
+        "identity": repr(examples.topology.get("identity")),
+        "structure": repr(problem.space.structure),
+        "classes": repr(getattr(problem.space, "classes_", None)),
+        **settings,
+    }
+    digest.update(json.dumps(described, sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def hold_out(
+    X: Any, y: Any, sample_weight: Any, fraction: float, rng: np.random.Generator
+) -> tuple[Any, Any, Any, tuple[Any, Any]]:
+    """Split examples off for validation.
+
+    Returns
+    -------
+    X, y, sample_weight, (X_val, y_val)
+        The rest, and what was split off.
+    """
+    from sklearn.utils import _safe_indexing
+
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    size = max(1, round(fraction * n))
+    if size >= n:
+        raise ValueError(
+            f"early_stopping needs examples to split off, found {n}; pass validation=(X, y)"
+        )
+    order = rng.permutation(n)
+    held, kept = np.sort(order[:size]), np.sort(order[size:])
+
+    def pick(values: Any, rows: np.ndarray) -> Any:
+        if isinstance(values, (list, tuple)):
+            return [values[i] for i in rows]
+        if not hasattr(values, "shape"):
+            return values[rows]
+        return _safe_indexing(values, rows)
+
+    weights = None if sample_weight is None else np.asarray(sample_weight)[kept]
+    return pick(X, kept), pick(y, kept), weights, (pick(X, held), pick(y, held))
+
+
+def split_weights(layout: Layout, w: np.ndarray) -> dict[str, np.ndarray]:
+    """Return copies of the blocks of w by name, the intercept apart from its node block."""
+    coef = {}
+    for block in layout.blocks:
+        view = layout.view(w, block.name)
+        if block.kind == "node" and layout.intercept:
+            coef[block.name] = view[:-1].copy()
+            coef["intercept"] = view[-1].copy()
+        else:
+            coef[block.name] = view.copy()
+    return coef

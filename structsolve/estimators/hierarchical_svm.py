@@ -1,0 +1,392 @@
+"""HierarchicalSVM: classes or label sets under a hierarchy, with fairly penalised node vectors."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from .. import registry
+from .hierarchy.alternation import alternate
+from ..structure.path_cost import PathCost, hierarchy_of
+from .hierarchy.sparse_fit import SparseFitting
+from .hierarchy.weights import NodeWeights, node_weights, parse
+from ..potentials.mercer import Kernel
+from ..solvers.problem import Problem
+from ..solvers.choose import settled
+from ..solvers.base import Start
+from ..solvers.driver import Outcome
+
+
+class HierarchicalSVM(SparseFitting):
+    """Classifier whose classes, or labels, are nodes of a hierarchy and share what is above them.
+
+    A class scores ``sum U_n . x`` over its node and all its ancestors.  Training minimises
+    ``alpha/2 sum ||U_n||^2 / a_n + mean_i H_i(U)``: the node weights ``a`` make up for paths of
+    unequal length.
+
+    Parameters
+    ----------
+    hierarchy : networkx.DiGraph, mapping or array of shape (m, 2)
+        Edges from parents to children: a tree, a forest or a directed acyclic graph.
+    normalization : str, default="rho:2"
+        "none": all ``a_n`` are 1 (hierarchical SVM). "rho:RHO", RHO > 1: those of least
+        ``sum a^RHO`` with sums of 1 over each leaf and its ancestors; the nearer to 1, the less
+        copies of nodes matter. "maxmin": their smallest is largest. "learned": the best for the
+        data among those with sums of at most 1 (Shared SVM).
+    directional : bool, default=False
+        No child weighs less than a parent ("rho", "maxmin").
+    slack : float, optional
+        The sums lie in ``[1, slack]`` ("rho", "maxmin"); 1 on trees and 1.5 on other graphs.
+    labels : {"auto", "single-leaf", "leaf-union", "closed"}, default="auto"
+        What y holds: one leaf per example, unions of paths to leaves, or any sets that hold the
+        parents of their nodes. "auto": one leaf per example where y is 1-D, else unions.
+    close : bool, default=False
+        Add ancestors that labels of y lack; else they are refused.
+    loss : str or object, default="auto"
+        What the ``"dag"`` structure knows, or a :class:`~structsolve.estimators.hierarchy.PathCost`. "auto"
+        for single leaves is "hamming" without normalization, and else ``sqrt(sum of a)`` over the
+        nodes that only one of two leaves has, where "learned" takes the weights of "rho:2"; for
+        sets it is "hamming" without normalization and "leaf" otherwise.
+    surrogate : str or object, default="margin"
+        As of :class:`StructuredSVM`, like all further ones that say no more.
+    solver : str or Solver, default="bcfw"
+        As there.
+    oracle : str or structsolve.lp.Backend, optional
+        As there.
+    alpha : float, default=1e-3
+        As there.
+    max_iter : int, default=100
+        Passes; with "learned" those of each alternation.
+    tol : float, default=1e-3
+        Relative gap; with "learned" that of the joint problem.
+    max_alternations : int, default=50
+        Times that learned weights are chosen anew.
+    sparse : bool, default=False
+        Keep only weights that are not zero, for hierarchies and features so many that a weight for
+        each of their pairs would not fit: one leaf per example of a tree, solver "sgd", surrogate
+        "margin". Memory then follows the weights that training touches, ``coef_["node"]`` is a CSR
+        matrix, and the model gives ``predict`` and ``score``.
+    fit_intercept : bool, default=True
+        As of :class:`StructuredSVM`.
+    penalize_intercept : bool, default=True
+        As there.
+    kernel : str, callable or None, default=None
+        As there; not with "learned".
+    kernel_params : dict, optional
+        As there.
+    cache_size : float, default=200
+        As there.
+    warm_start : bool, default=False
+        As there; not with "learned".
+    early_stopping : bool, default=False
+        As there; not with "learned".
+    validation_fraction : float, default=0.1
+        As there.
+    n_iter_no_change : int, default=5
+        As there.
+    callbacks : list of callable, optional
+        As there.
+    checkpoint : path, optional
+        As there; not with "learned".
+    n_jobs : int or None, default=1
+        As there.
+    random_state : int, RandomState or None, default=0
+        As there.
+    verbose : int, default=0
+        As there.
+
+    Attributes
+    ----------
+    node_weights_ : ndarray of shape (n_nodes,)
+        ``a``, in the order of ``nodes_``; it may underflow to 0 for RHO near 1.
+    log_node_weights_ : ndarray of shape (n_nodes,)
+        Their logarithms.
+    nodes_ : ndarray
+        Names of the nodes, the columns of ``coef_["node"]``, which holds ``U``.
+    history_ : list of dict
+        As of :class:`StructuredSVM`. With "learned" each record has the number of its
+        ``"alternation"``, and the last of each the joint ``"objective"``, which never rises, and
+        ``"joint_gap"``, a certified bound of its distance to the optimum.
+
+    Notes
+    -----
+    ``score`` is the accuracy for single leaves and, for sets, the share of nodes that are right,
+    unless ``loss`` is given.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from structsolve import HierarchicalSVM
+    >>> animals = nx.DiGraph([("bird", "owl"), ("bird", "duck"), ("mammal", "cat")])
+    >>> X, y = [[1.0, 0.0], [1.0, 1.0], [-1.0, 0.0]], ["owl", "duck", "cat"]
+    >>> model = HierarchicalSVM(animals, normalization="maxmin", alpha=0.01).fit(X, y)
+    >>> model.predict([[1.0, 2.0]]).tolist()
+    ['duck']
+    >>> dict(zip(model.nodes_.tolist(), model.node_weights_.tolist()))
+    {'bird': 0.5, 'owl': 0.5, 'duck': 0.5, 'mammal': 0.5, 'cat': 0.5}
+    """
+
+    _extras = ("log_node_weights_",)
+
+    def __init__(
+        self,
+        hierarchy: Any = None,
+        *,
+        normalization: str = "rho:2",
+        directional: bool = False,
+        slack: float | None = None,
+        labels: str = "auto",
+        close: bool = False,
+        loss: Any = "auto",
+        surrogate: Any = "margin",
+        solver: Any = "bcfw",
+        oracle: Any = None,
+        alpha: float = 1e-3,
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        max_alternations: int = 50,
+        sparse: bool = False,
+        fit_intercept: bool = True,
+        penalize_intercept: bool = True,
+        kernel: Any = None,
+        kernel_params: Any = None,
+        cache_size: float = 200,
+        warm_start: bool = False,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        callbacks: Any = None,
+        checkpoint: Any = None,
+        n_jobs: int | None = 1,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ):
+        self.hierarchy = hierarchy
+        self.normalization = normalization
+        self.directional = directional
+        self.slack = slack
+        self.labels = labels
+        self.close = close
+        self.loss = loss
+        self.surrogate = surrogate
+        self.solver = solver
+        self.oracle = oracle
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_alternations = max_alternations
+        self.sparse = sparse
+        self.fit_intercept = fit_intercept
+        self.penalize_intercept = penalize_intercept
+        self.kernel = kernel
+        self.kernel_params = kernel_params
+        self.cache_size = cache_size
+        self.warm_start = warm_start
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def structure(self) -> Any:
+        """The ``"dag"`` structure that labels of this form have."""
+        if self.labels == "auto" and hasattr(self, "space_"):
+            return self.space_.structure
+        return self._structure("single-leaf" if self.labels == "auto" else self.labels)
+
+    @property
+    def nodes_(self) -> np.ndarray:
+        """Names of the nodes, in the order of columns."""
+        return self.space_.hierarchy.nodes
+
+    @property
+    def node_weights_(self) -> np.ndarray:
+        """The weights of the nodes."""
+        return NodeWeights(self.log_node_weights_).values
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, validation: Any = None
+    ) -> HierarchicalSVM:
+        """Train.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or data frame of shape (n, n_features)
+        y : leaves, lists of labels, or indicators
+            One leaf per example; or a list of labels for each, or a matrix of 0 and 1 with one
+            column per node, in the order of the hierarchy's.
+        sample_weight : array of shape (n,), optional
+        validation : tuple (X, y), optional
+            As for :meth:`StructuredSVM.fit`; not with learned weights.
+
+        Returns
+        -------
+        HierarchicalSVM
+            Itself.
+        """
+        kind, _ = parse(self.normalization)
+        if self.labels not in ("auto", "single-leaf", "leaf-union", "closed"):
+            raise ValueError(
+                f"labels is {self.labels!r}, expected 'auto', 'single-leaf', 'leaf-union' or "
+                "'closed'"
+            )
+        if self.sparse:
+            return self._fit_sparse(X, y, sample_weight, validation)
+        if kind != "learned":
+            super().fit(X, y, sample_weight, validation)
+            return self
+        self._check_learned(validation)
+        return self._fit_learned(X, y, sample_weight)
+
+    # -- parts of fit ---------------------------------------------------------------------------
+
+    def _structure(self, labels: str) -> Any:
+        factory = registry.default().find("structures", "dag").factory
+        return factory(hierarchy=self.hierarchy, labels=labels, close=self.close)
+
+    def _make_space(self, X: Any, y: Any, classes: Any = None) -> Any:
+        labels = _kind_of(y) if self.labels == "auto" else self.labels
+        return self._structure(labels).make_space(X, y, classes, bool(self.fit_intercept))
+
+    def _problem(
+        self, space: Any, examples: Any, kernel: Kernel | None, dense: bool, gram: bool = True
+    ) -> Problem:
+        if self.sparse:
+            raise ValueError("sparse=True needs all examples at once; use fit")
+        if parse(self.normalization)[0] == "learned":
+            raise ValueError("normalization='learned' needs all examples at once; use fit")
+        found = node_weights(hierarchy_of(space), self.normalization, self.directional, self.slack)
+        self.log_node_weights_ = found.log
+        scale = None if self.normalization == "none" else found.sqrt
+        return self._scaled(space, examples, scale, found.values, kernel, dense, gram)
+
+    def _scaled(
+        self,
+        space: Any,
+        examples: Any,
+        scale: np.ndarray | None,
+        weights: np.ndarray,
+        kernel: Kernel | None = None,
+        dense: bool = False,
+        gram: bool = True,
+    ) -> Problem:
+        return Problem(
+            space,
+            examples,
+            self._training_loss(space, weights),
+            self.surrogate,
+            self.penalize_intercept,
+            gram=gram,
+            kernel=kernel,
+            dense=dense,
+            oracle=self.oracle,
+            node_scale=scale,
+        )
+
+    def _training_loss(self, space: Any, weights: np.ndarray) -> Any:
+        if not isinstance(self.loss, str) or self.loss != "auto":
+            return self.loss
+        kind, _ = parse(self.normalization)
+        if kind == "none":
+            return "hamming"
+        if not space.single:
+            return "leaf"
+        if kind == "learned":
+            # The margins asked for stay what they are while the weights are learned.
+            weights = node_weights(hierarchy_of(space), "rho:2").values
+        return PathCost(weights)
+
+    def _scored_loss(self, space: Any) -> Any:
+        if not isinstance(self.loss, str) or self.loss != "auto":
+            return self.loss
+        return "zero-one" if space.single else "hamming"
+
+    def _check_learned(self, validation: Any) -> None:
+        given = {
+            "kernel": self.kernel is not None,
+            "early_stopping": bool(self.early_stopping),
+            "validation": validation is not None,
+            "warm_start": bool(self.warm_start),
+            "checkpoint": self.checkpoint is not None,
+            "slack": self.slack is not None,
+            "directional": bool(self.directional),
+        }
+        for name, used in given.items():
+            if used:
+                raise ValueError(
+                    f"{name} is given, but normalization='learned' has none: leave it out, or use "
+                    "another normalization"
+                )
+        if not isinstance(self.max_alternations, (int, np.integer)) or self.max_alternations < 1:
+            raise ValueError(
+                f"max_alternations is {self.max_alternations!r}, expected an integer >= 1"
+            )
+
+    def _fit_learned(self, X: Any, y: Any, sample_weight: Any) -> HierarchicalSVM:
+        self._check_settings()
+        rng = self._generator()
+        space = self._make_space(X, y)
+        examples = space.pack(X, y, sample_weight)
+        hierarchy, solver = hierarchy_of(space), self._solver()
+
+        def make(scale: np.ndarray) -> Problem:
+            return self._scaled(space, examples, scale, scale**2)
+
+        def begin(problem: Problem, w: Any, tol: float) -> Any:
+            start = Start(problem, float(self.alpha), rng, self.n_jobs or 1, w, tol)
+            return settled(solver, problem).start(start)
+
+        def inner(run: Any, tol: float) -> Outcome:
+            return self._drive(run, None, "", tol)
+
+        found = alternate(
+            hierarchy,
+            make,
+            begin,
+            inner,
+            float(self.alpha),
+            float(self.tol),
+            int(self.max_alternations),
+        )
+        self.log_node_weights_ = NodeWeights.of(found.weights).log
+        self.memory_ = found.memory
+        outcome = Outcome(found.w, found.history, found.reason)
+        self._finish(space, outcome, X, found.problem.model_weights(found.w), warn=False)
+        last = found.history[-1]
+        if found.reason == "max_iter" and last["joint_gap"] is not None:
+            warnings.warn(
+                f"stopped after max_alternations={self.max_alternations} with a relative joint gap "
+                f"of {last['joint_gap'] / max(abs(last['objective']), 1e-300):.2g}, tol is "
+                f"{self.tol:g}; raise max_alternations, max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return self
+
+    # -- files ----------------------------------------------------------------------------------
+
+    def saved_params(self) -> dict[str, Any]:
+        """Return the parameters in forms that model files hold."""
+        params = self.get_params(deep=False)
+        params["hierarchy"] = self.space_.structure.saved_params()["hierarchy"]
+        return params
+
+
+def _kind_of(y: Any) -> str:
+    """Return what "auto" takes y for."""
+    if getattr(y, "ndim", 1) != 1:
+        return "leaf-union"
+    if y is None or isinstance(y, (str, bytes)) or not hasattr(y, "__len__"):
+        return "single-leaf"  # refused by name there
+    values = y.to_numpy() if hasattr(y, "iloc") else y
+    if isinstance(values, np.ndarray) and values.dtype.kind != "O":
+        return "single-leaf"
+    sets = any(not isinstance(e, (str, bytes)) and hasattr(e, "__iter__") for e in values)
+    return "leaf-union" if sets else "single-leaf"

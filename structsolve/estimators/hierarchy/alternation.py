@@ -1,0 +1,184 @@
+"""Shared SVM: weights of nodes and vectors of nodes in turn, with a certificate for both together.
+
+The joint problem ``alpha/2 sum ||U_n||^2 / a_n + mean H`` is convex in U and a.  For fixed ``a`` it
+is a plain problem in ``V_n = U_n / sqrt(a_n)``; for fixed U the best ``a`` is known.  A dual
+solution of the former gives the gradients ``z_n`` of the surrogate for every a at once, and with
+them the bound ``b - max_a sum a_n ||z_n||^2 / (2 alpha)`` of the joint problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...solvers.problem import Problem
+from ...structure.hierarchy import Hierarchy
+from .shared import penalty, shared_weights
+
+# Inner problems are solved to this share of the joint gap, or of the tolerance.
+INNER = 0.3
+# What is added to the norms of nodes, in terms of the tolerance and of their mean: a weight that
+# is zero would stay so.
+FLOOR = 0.1
+
+
+@dataclass
+class Alternation:
+    """What came out of :func:`alternate`.
+
+    Parameters
+    ----------
+    problem : Problem
+        The last one, with its node scale.
+    w : ndarray
+        Its weights V.
+    weights : ndarray of shape (n_nodes,)
+        The node weights that go with V.
+    history : list of dict
+        One record per pass, with ``"alternation"``; the last of each alternation has the joint
+        ``"objective"`` after it, and ``"joint_gap"`` where the solver has a dual.
+    reason : str
+    memory : dict
+    """
+
+    problem: Problem
+    w: np.ndarray
+    weights: np.ndarray
+    history: list[dict[str, Any]]
+    reason: str
+    memory: dict[str, int]
+
+
+def alternate(
+    hierarchy: Hierarchy,
+    make: Callable[[np.ndarray], Problem],
+    begin: Callable[[Problem, np.ndarray | None, float], Any],
+    drive: Callable[[Any, float], Any],
+    alpha: float,
+    tol: float,
+    max_alternations: int,
+) -> Alternation:
+    """Alternate until the joint gap is certified to be below ``tol`` times the objective.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+    make : callable
+        Factors of the node scores to a problem.
+    begin : callable
+        Problem, weights to start from, and tolerance to a run.
+    drive : callable
+        Run and tolerance to an outcome.
+    alpha : float
+        Regularisation constant.
+    tol : float
+    max_alternations : int
+    """
+    weights = first_weights(hierarchy)
+    history: list[dict[str, Any]] = []
+    U: Any = None
+    run: Any = None
+    floor = loss = 0.0
+    objective, inner, reason = np.inf, max(INNER * tol, 0.1), "max_iter"
+    for k in range(1, max_alternations + 1):
+        scale = np.sqrt(weights)
+        problem = make(scale)
+        V: Any = None if U is None else problem.solver_weights(U)
+        previous, run = run, begin(problem, V, inner)
+        if previous is not None and hasattr(run, "take_over"):
+            run.take_over(previous, V, problem.regulariser(V, alpha) + loss)
+        outcome = drive(run, inner)
+        w = outcome.w
+        # The loss at w, without another sweep where a certificate has just made one.
+        primal = getattr(run, "best_primal", np.inf)
+        if not np.isfinite(primal):
+            primal, _ = problem.primal(w, alpha)
+        if V is not None and primal > problem.regulariser(V, alpha) + loss:
+            w, primal = V, problem.regulariser(V, alpha) + loss
+        loss = primal - problem.regulariser(w, alpha)
+        U = problem.model_weights(w)
+        squares = node_squares(problem, U)
+        if k == 1:
+            size = min(max(FLOOR * tol, 1e-9), 1e-3)
+            floor = size**2 * (squares.mean() or 1.0)
+        found = shared_weights(hierarchy, squares + floor)
+        before = loss + 0.5 * alpha * penalty(squares + floor, weights)
+        after = loss + 0.5 * alpha * penalty(squares + floor, found)
+        lower = joint_bound(hierarchy, run, weights, alpha)
+        # A convex program may end a little above what it started from.
+        if after > before:
+            found, after = weights, before
+        gap = loss + 0.5 * alpha * penalty(squares, found) - lower
+        relative = gap / max(abs(after), 1e-300)
+        for record in outcome.history:
+            history.append({**record, "pass": len(history) + 1, "alternation": k})
+        if history:
+            history[-1]["objective"] = after
+            history[-1]["joint_gap"] = gap if np.isfinite(gap) else None
+        gained, objective = objective - after, after
+        weights = found
+        if outcome.reason in ("interrupted", "callback"):
+            reason = outcome.reason
+            break
+        # Without a dual there is nothing but the progress to go by.
+        blind = np.isinf(relative)
+        stalled = blind and inner <= INNER * tol and gained <= 0.1 * tol * abs(after)
+        if relative <= tol or stalled:
+            reason = "converged"
+            break
+        inner = min(inner, max(INNER * (inner if blind else relative), INNER * tol))
+    scale = np.sqrt(weights)
+    problem = make(scale)
+    return Alternation(problem, problem.solver_weights(U), weights, history, reason, run.memory())
+
+
+def first_weights(hierarchy: Hierarchy) -> np.ndarray:
+    """Return positive weights whose sums over leaves and their ancestors are at most 1."""
+    from .weights import rho_tree
+
+    if hierarchy.is_tree:
+        return np.maximum(rho_tree(hierarchy, 2.0).values, 1e-12)
+    return np.full(hierarchy.n_nodes, 1 / np.diff(hierarchy.paths.indptr).max())
+
+
+def node_squares(problem: Problem, U: np.ndarray) -> np.ndarray:
+    """Return the squared norm of the vector of each node, as far as it is penalised."""
+    layout = problem.space.layout
+    assert layout.node is not None
+    rows = layout.view(U, layout.node.name)
+    if problem.penalty is not None:
+        rows = rows[:-1]
+    return np.einsum("fn,fn->n", rows, rows)
+
+
+def joint_bound(hierarchy: Hierarchy, run: Any, weights: np.ndarray, alpha: float) -> float:
+    """Return a lower bound of the joint problem from the dual of a run; -inf without one."""
+    loop = getattr(run, "loop", None)
+    if not hasattr(run, "dual") or loop is None or not hasattr(loop, "resynchronise"):
+        return -np.inf
+    loop.resynchronise()
+    problem = run.given.problem
+    # V_n = sqrt(a_n) z_n / alpha.
+    squares = node_squares(problem, loop.w) / weights
+    own = 0.5 * alpha * problem.potentials.squared_norm(loop.w)
+    return float(run.dual + own - 0.5 * alpha * heaviest(hierarchy, squares))
+
+
+def heaviest(hierarchy: Hierarchy, values: np.ndarray) -> float:
+    """Return the largest ``sum a_n values_n`` over weights whose sums are at most 1."""
+    if hierarchy.is_tree:
+        best = values.copy()
+        below = np.zeros(hierarchy.n_nodes)
+        for level in reversed(hierarchy.levels):
+            best[level] = np.maximum(values[level], below[level])
+            inner = level[hierarchy.parent[level] >= 0]
+            np.add.at(below, hierarchy.parent[inner], best[inner])
+        return float(best[hierarchy.levels[0]].sum())
+    from scipy.optimize import linprog
+
+    n_leaves = hierarchy.paths.shape[0]
+    found = linprog(-values, A_ub=hierarchy.paths, b_ub=np.ones(n_leaves))
+    return float(-found.fun) if found.status == 0 else np.inf

@@ -1,0 +1,188 @@
+"""Weights of the nodes of a hierarchy that make its regularisation fair to short and long paths.
+
+Penalising ``sum ||U_n||^2 / alpha_n`` costs a class as much whether its path from the root is
+short or long once the weights ``alpha`` sum to one over every leaf and its ancestors.  Rules that
+look at the hierarchy alone are here; :mod:`structsolve.estimators.hierarchy.shared` learns the weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import programs
+from ...structure.hierarchy import Hierarchy
+
+#: What the sums over a leaf and its ancestors may reach on a directed acyclic graph.
+DAG_SLACK = 1.5
+
+
+@dataclass(frozen=True)
+class NodeWeights:
+    """Weights of nodes, safe where they underflow.
+
+    Parameters
+    ----------
+    log : ndarray of shape (n_nodes,)
+        Logarithms of the weights; -inf for weights that are zero.
+
+    Examples
+    --------
+    >>> tiny = NodeWeights(np.array([-1000.0]))
+    >>> tiny.values.tolist(), tiny.sqrt[0] > 0
+    ([0.0], np.True_)
+    """
+
+    log: np.ndarray
+
+    @property
+    def values(self) -> np.ndarray:
+        """The weights; they may underflow to 0."""
+        return np.exp(self.log)
+
+    @property
+    def sqrt(self) -> np.ndarray:
+        """Their square roots: the factors of the node scores."""
+        return np.exp(0.5 * self.log)
+
+    @classmethod
+    def of(cls, values: Any) -> NodeWeights:
+        """Return those of given weights >= 0."""
+        values = np.asarray(values, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            return cls(np.log(values))
+
+
+def node_weights(
+    hierarchy: Any,
+    normalization: str = "rho:2",
+    directional: bool = False,
+    slack: float | None = None,
+) -> NodeWeights:
+    """Return weights of the nodes of a hierarchy by one of the rules that ask for no data.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy or networkx DiGraph
+        Edges go from parent to child.
+    normalization : str
+        "none": all weights are 1, the plain hierarchical SVM. "rho:RHO" with RHO > 1: those of
+        least ``sum alpha^RHO``; near 1 a node and its copy count as one. "maxmin": those whose
+        smallest is largest.
+    directional : bool, default=False
+        Ask that no child weighs less than a parent, so that leaves carry most.
+    slack : float, optional
+        The sum over a leaf and its ancestors lies in ``[1, slack]``: 1 on trees and 1.5 on other
+        graphs by default.
+
+    Returns
+    -------
+    NodeWeights
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> tree = nx.DiGraph([("root", "a"), ("root", "b"), ("b", "b1"), ("b", "b2")])
+    >>> node_weights(tree, "maxmin").values.round(3).tolist()      # root, a, b, b1, b2
+    [0.333, 0.667, 0.333, 0.333, 0.333]
+    >>> node_weights(tree, "rho:2").values.round(3).tolist()
+    [0.625, 0.375, 0.25, 0.125, 0.125]
+    """
+    hierarchy = Hierarchy.of(hierarchy)
+    kind, rho = parse(normalization)
+    if kind == "learned":
+        raise ValueError("normalization='learned' needs data: use HierarchicalSVM")
+    top = check_slack(slack, hierarchy.is_tree)
+    if kind == "none":
+        return NodeWeights(np.zeros(hierarchy.n_nodes))
+    closed = hierarchy.is_tree and top == 1
+    if kind == "maxmin":
+        # The closed form is directional of itself.
+        if closed:
+            return maxmin_tree(hierarchy)
+        return NodeWeights.of(programs.maxmin(hierarchy, bool(directional), top))
+    if closed and not directional:
+        return rho_tree(hierarchy, rho)
+    return NodeWeights.of(programs.power(hierarchy, rho, bool(directional), top))
+
+
+def parse(normalization: Any) -> tuple[str, float]:
+    """Return the kind of a normalization and its rho (0 where it has none); refuse unknown ones."""
+    kind, _, number = str(normalization).partition(":")
+    if kind in ("none", "maxmin", "learned") and not number:
+        return kind, 0.0
+    try:
+        rho = float(number) if kind == "rho" else 0.0
+    except ValueError:
+        rho = 0.0
+    if not 1 < rho < np.inf:
+        raise ValueError(
+            f"normalization is {normalization!r}, expected 'none', 'rho:RHO' with RHO > 1 (such as "
+            "'rho:2'), 'maxmin' or 'learned'"
+        )
+    return kind, rho
+
+
+def check_slack(slack: Any, is_tree: bool) -> float:
+    """Return the largest sum over a leaf and its ancestors."""
+    if slack is None:
+        return 1.0 if is_tree else DAG_SLACK
+    number = isinstance(slack, (int, float, np.integer, np.floating))
+    if not number or not 1 <= slack < np.inf:
+        raise ValueError(f"slack is {slack!r}, expected a finite number >= 1")
+    return float(slack)
+
+
+def rho_tree(hierarchy: Hierarchy, rho: float) -> NodeWeights:
+    """Return the weights of least ``sum alpha^rho`` on a tree, in closed form and log space.
+
+    A subtree that may spend the sum r on each path costs ``C r^rho``.  Its root takes the share
+    ``t / (1 + t)`` with ``t = S^(1 / (rho - 1))``, S the sum of its children's C; then C is that
+    share to the power ``rho - 1``.  What is kept here is D, the logarithm of the share: near
+    ``rho = 1`` it stays of moderate size where C tends to 1 and the weights to 0.
+    """
+    parent, e = hierarchy.parent, rho - 1
+    D = np.zeros(hierarchy.n_nodes)  # log share of the root of each subtree; leaves take all
+    rest = np.zeros(hierarchy.n_nodes)  # log share it leaves to its children
+    is_leaf = np.zeros(hierarchy.n_nodes, dtype=bool)
+    is_leaf[hierarchy.leaves] = True
+    largest = np.full(hierarchy.n_nodes, -np.inf)
+    total = np.zeros(hierarchy.n_nodes)
+    for level in reversed(hierarchy.levels):
+        inner = level[~is_leaf[level]]
+        log_t = largest[inner] + np.log(total[inner]) / e
+        D[inner] = -np.logaddexp(0, -log_t)
+        rest[inner] = -np.logaddexp(0, log_t)
+        below = level[parent[level] >= 0]
+        above = parent[below]
+        np.maximum.at(largest, above, D[below])
+        np.add.at(total, above, np.exp(e * (D[below] - largest[above])))
+    return NodeWeights(_spend(hierarchy, D, rest))
+
+
+def maxmin_tree(hierarchy: Hierarchy) -> NodeWeights:
+    """Return the fairest weights on a tree: the smallest is largest, then the next, and so on.
+
+    A node takes one share of what is left on its longest path, whose nodes are equal; the linear
+    program leaves those off that path free.  No child weighs less than its parent.
+    """
+    parent = hierarchy.parent
+    height = np.ones(hierarchy.n_nodes)
+    for level in reversed(hierarchy.levels):
+        below = level[parent[level] >= 0]
+        np.maximum.at(height, parent[below], height[below] + 1)
+    with np.errstate(divide="ignore"):
+        rest = np.log1p(-1 / height)  # -inf at leaves, which have no children to leave it to
+    return NodeWeights(_spend(hierarchy, -np.log(height), rest))
+
+
+def _spend(hierarchy: Hierarchy, share: np.ndarray, rest: np.ndarray) -> np.ndarray:
+    """Log weights, top down: a node takes its log share of what its ancestors left."""
+    left = np.zeros(hierarchy.n_nodes)
+    for level in hierarchy.levels:
+        below = level[hierarchy.parent[level] >= 0]
+        above = hierarchy.parent[below]
+        left[below] = left[above] + rest[above]
+    return left + share

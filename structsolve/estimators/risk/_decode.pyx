@@ -1,0 +1,201 @@
+"""Passes of conditional risk minimisation: labels of least estimated risk, and its surrogate."""
+
+import numpy as np
+
+from structsolve.operators cimport Loss, Oracle, Parts
+
+from structsolve.utils.arrays import aligned_zeros
+from structsolve.utils.parallel import over_examples
+
+
+cdef class _Scratch:
+    # Memory of one thread.
+    cdef double[::1] theta, value
+    cdef int[::1] index, label
+    cdef char[::1] work
+
+    def __init__(self, Py_ssize_t size, Py_ssize_t label_size, Py_ssize_t work_bytes,
+                 Py_ssize_t entries=1):
+        self.theta = aligned_zeros(size + 8)
+        self.value = np.zeros(entries + 1)
+        self.index = np.zeros(entries + 1, dtype=np.int32)
+        self.label = np.zeros(label_size + 1, dtype=np.int32)
+        self.work = aligned_zeros(work_bytes // 8 + 16).view(np.int8)
+
+
+def risk_scores(Loss loss not None, const double[:, ::1] nu, const double[::1] sums):
+    """Part scores whose best label has the least weighted loss.
+
+    ``sum_i w_i L(y, y_i) = constant - <theta, mu(y)>`` with ``nu = sum_i w_i mu(y_i)``.  A loss may
+    be affine in nu, as it would be for marginals, whose mass is 1: what is constant counts as often
+    as the weights sum to.
+
+    Parameters
+    ----------
+    loss : Loss
+        With costs, of examples of one shape.
+    nu : ndarray of shape (t, size of theta)
+    sums : ndarray of shape (t,)
+        Sums of the weights.
+
+    Returns
+    -------
+    theta : ndarray of shape (t, size of theta)
+    constants : ndarray of shape (t,)
+    """
+    cdef Py_ssize_t t, j, size = nu.shape[1]
+    if not loss.has_costs:
+        raise ValueError(f"{type(loss).__name__} has no costs")
+    if sums.shape[0] != nu.shape[0]:
+        raise ValueError(f"found {sums.shape[0]} sums for {nu.shape[0]} rows of nu")
+    _check_width(loss, size)
+    theta = aligned_zeros(nu.shape[0] * size + 8)
+    constants = np.zeros(nu.shape[0])
+    cdef double[::1] base = aligned_zeros(size + 8), zero = aligned_zeros(size + 8)
+    cdef double[::1] row = theta, constant = constants
+    cdef double fixed, own
+    with nogil:
+        fixed = loss.costs(0, &zero[0], False, -1.0, &base[0])
+        for t in range(nu.shape[0]):
+            for j in range(size):
+                row[t * size + j] = (sums[t] - 1) * base[j]
+            own = loss.costs(0, &nu[t, 0], False, -1.0, &row[t * size])
+            constant[t] = -own - (sums[t] - 1) * fixed
+    return theta[:nu.shape[0] * size].reshape(-1, size), constants
+
+
+def decode_scores(Oracle oracle not None, const double[:, ::1] theta, examples,
+                  Py_ssize_t start=0, n_jobs=1):
+    """Best label of the examples from ``start`` on, one per row of part scores, and its score."""
+    cdef Py_ssize_t rows = theta.shape[0]
+    if start < 0 or start + rows > examples.n:
+        raise ValueError(f"found {rows} rows of scores from {start} on, {examples.n} examples")
+    _check_width(oracle, theta.shape[1])
+    cdef const long long[::1] at = examples.label_offsets.astype(np.longlong)
+    cdef Py_ssize_t origin = at[start], end = at[start + rows]
+    labels, scores = np.zeros(end - origin + 1, dtype=np.int32), np.zeros(rows)
+    cdef int[::1] out = labels
+    cdef double[::1] found = scores
+
+    def piece(Py_ssize_t first, Py_ssize_t last, _Scratch scratch):
+        cdef Py_ssize_t t
+        with nogil:
+            for t in range(first, last):
+                oracle.argmax(start + t, &theta[t, 0], &out[at[start + t] - origin], &found[t],
+                              &scratch.work[0])
+
+    offsets = examples.offsets[start:start + rows + 1]
+    over_examples(piece, offsets - offsets[0], n_jobs, lambda: _Scratch(1, 1, oracle.work_bytes))
+    return labels[:end - origin], scores
+
+
+def label_scores(Parts parts not None, const double[:, ::1] theta, const int[::1] labels, examples):
+    """Score of a given label of every example: ``<theta_i, mu(y_i)>``."""
+    _check_rows(examples, theta.shape[0])
+    _check_width(parts, theta.shape[1])
+    cdef const long long[::1] at = examples.label_offsets.astype(np.longlong)
+    cdef _Scratch scratch = _Scratch(1, 1, 0, parts.max_entries)
+    cdef Py_ssize_t i, j, n
+    scores = np.zeros(theta.shape[0])
+    cdef double[::1] found = scores
+    with nogil:
+        for i in range(theta.shape[0]):
+            n = parts.encode(i, &labels[at[i]], &scratch.index[0], &scratch.value[0])
+            for j in range(n):
+                found[i] += theta[i, scratch.index[j]] * scratch.value[j]
+    return scores
+
+
+def encoded(Parts parts not None, examples, Py_ssize_t size):
+    """``mu(y_i)`` of all examples, as the arrays (data, indices, indptr) of CSR rows."""
+    cdef const int[::1] labels = examples.labels
+    cdef const long long[::1] at = examples.label_offsets.astype(np.longlong)
+    cdef Py_ssize_t i, j, n, total = 0, room = max(16, examples.n * min(parts.max_entries, 64))
+    cdef _Scratch scratch = _Scratch(1, 1, 0, parts.max_entries)
+    data, indices = np.zeros(room), np.zeros(room, dtype=np.int32)
+    indptr = np.zeros(examples.n + 1, dtype=np.int64)
+    for i in range(examples.n):
+        with nogil:
+            n = parts.encode(i, &labels[at[i]], &scratch.index[0], &scratch.value[0])
+        if total + n > data.size:
+            data, indices = np.resize(data, 2 * (total + n)), np.resize(indices, 2 * (total + n))
+        data[total:total + n] = scratch.value[:n]
+        indices[total:total + n] = scratch.index[:n]
+        total += n
+        indptr[i + 1] = total
+    return data[:total], indices[:total], indptr
+
+
+def label_costs(Loss loss not None, examples, Py_ssize_t size):
+    """``c_i`` and ``const_i`` of the losses ``<c_i, mu(y)> + const_i`` of all examples, dense."""
+    if not loss.decomposes:
+        raise ValueError(f"{type(loss).__name__} does not decompose over the parts")
+    _check_width(loss, size)
+    rows = aligned_zeros(examples.n * size + 8)
+    constants = np.zeros(examples.n)
+    cdef double[::1] out = rows, constant = constants
+    cdef Py_ssize_t i, n = examples.n
+    with nogil:
+        for i in range(n):
+            constant[i] = loss.augment(i, 1.0, &out[i * size])
+    return rows[:n * size].reshape(n, size), constants
+
+
+def surrogates(Oracle oracle not None, Loss loss not None, const double[:, ::1] theta,
+               double inverse_rho, examples, n_jobs=1):
+    """``max_y' L(y', y_i) + (min R - R(y')) / rho`` and ``L(y^, y_i)`` for every example.
+
+    Parameters
+    ----------
+    oracle : Oracle
+    loss : Loss
+        Bound to the true labels of ``examples``.
+    theta : ndarray of shape (n, size of theta)
+        From :func:`risk_scores`.
+    inverse_rho : float
+
+    Returns
+    -------
+    values, losses : ndarray of shape (n,)
+        The surrogate (Goh and Jaillet 2017, eq. 10) before it is cut off, and the loss of the
+        label of least risk.
+    """
+    cdef Py_ssize_t size = theta.shape[1]
+    if not loss.decomposes:
+        raise ValueError(f"{type(loss).__name__} does not decompose over the parts")
+    _check_rows(examples, theta.shape[0])
+    _check_width(oracle, size)
+    values, losses = np.zeros(theta.shape[0]), np.zeros(theta.shape[0])
+    cdef double[::1] value_view = values, loss_view = losses
+    label_size = int(np.diff(examples.label_offsets).max(initial=1))
+
+    def piece(Py_ssize_t first, Py_ssize_t last, _Scratch scratch):
+        cdef Py_ssize_t i, j
+        cdef double best, worst, constant
+        with nogil:
+            for i in range(first, last):
+                for j in range(size):
+                    scratch.theta[j] = theta[i, j]
+                oracle.argmax(i, &scratch.theta[0], &scratch.label[0], &best, &scratch.work[0])
+                loss_view[i] = loss.value(i, &scratch.label[0])
+                for j in range(size):
+                    scratch.theta[j] = inverse_rho * theta[i, j]
+                constant = loss.augment(i, 1.0, &scratch.theta[0])
+                oracle.argmax(i, &scratch.theta[0], &scratch.label[0], &worst, &scratch.work[0])
+                value_view[i] = constant + worst - inverse_rho * best
+
+    over_examples(piece, examples.offsets, n_jobs,
+                  lambda: _Scratch(size, label_size, oracle.work_bytes))
+    return values, losses
+
+
+def _check_width(operator, Py_ssize_t width):
+    limits = getattr(operator, "limits", None)
+    needed = None if limits is None else limits(0)[0]
+    if needed is not None and needed > width:
+        raise ValueError(f"found {width} scores per example, expected at least {needed}")
+
+
+def _check_rows(examples, rows):
+    if examples.n != rows:
+        raise ValueError(f"found {rows} rows of scores for {examples.n} examples")

@@ -1,0 +1,198 @@
+"""The generalisation bound of conditional risk minimisation, with the terms it is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .targets import PartTargets
+
+
+@dataclass(frozen=True)
+class RiskBound:
+    """Theorem 4.2 of Goh and Jaillet (2017), equation (12), with its terms apart.
+
+    With probability at least ``1 - delta`` over the training set,
+
+        risk <= surrogate + 4 L nu / (rho n) + L (8 nu / rho + 1) sqrt(ln(1/delta) / (2 n)),
+
+    ``nu = kappa/lambda + (kappa/lambda)^{3/2}``.
+
+    Parameters
+    ----------
+    surrogate : float
+        Mean of ``L^rho`` (10) over the training set; at least the mean training loss.
+    training_loss : float
+    stability, confidence : float
+        The second and the third term.
+    rho, delta, kappa, max_loss, alpha : float
+    n : int
+    """
+
+    surrogate: float
+    training_loss: float
+    stability: float
+    confidence: float
+    rho: float
+    delta: float
+    kappa: float
+    max_loss: float
+    alpha: float
+    n: int
+
+    @property
+    def bound(self) -> float:
+        """The right-hand side of (12)."""
+        return self.surrogate + self.stability + self.confidence
+
+
+def risk_bound(
+    surrogate: np.ndarray,
+    losses: np.ndarray,
+    rho: float,
+    delta: float,
+    kappa: float,
+    max_loss: float,
+    alpha: float,
+) -> RiskBound:
+    """Put the terms of equation (12) together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = risk_bound(np.zeros(100), np.zeros(100), 1.0, 0.5, 1.0, 1.0, 1.0)
+    >>> round(found.stability, 3), round(found.bound, 3)
+    (0.08, 1.081)
+    """
+    n = len(surrogate)
+    ratio = kappa / alpha
+    nu = ratio + ratio**1.5
+    return RiskBound(
+        surrogate=float(np.mean(surrogate)),
+        training_loss=float(np.mean(losses)),
+        stability=4 * max_loss * nu / (rho * n),
+        confidence=float(max_loss * (8 * nu / rho + 1) * np.sqrt(np.log(1 / delta) / (2 * n))),
+        rho=rho,
+        delta=delta,
+        kappa=kappa,
+        max_loss=max_loss,
+        alpha=alpha,
+        n=n,
+    )
+
+
+def check_bound_arguments(rho: float, delta: float) -> None:
+    """Refuse rho and delta for which equation (12) says nothing."""
+    if not rho > 0 or not np.isfinite(rho):
+        raise ValueError(f"rho is {rho!r}, expected a finite number > 0")
+    if not 0 < delta < 1:
+        raise ValueError(f"delta is {delta!r}, expected a number between 0 and 1")
+
+
+class RiskDiagnostics:
+    """The surrogate of the loss, and the generalisation bound, of a fitted minimiser."""
+
+    alpha_: float
+    kernel_bound_: float
+    space_: Any
+    kernel: Any
+    loss: Any
+    alphas: Any
+    fit_intercept: bool
+    n_jobs: int | None
+    _targets: Any
+    _joint: Any
+    _new_rows: Any
+    _scores: Any
+
+    # -- diagnostics ----------------------------------------------------------------------------
+
+    def surrogate_loss(
+        self, X: Any, y: Any, rho: float, max_loss: float | None = None
+    ) -> np.ndarray:
+        """Return the surrogate ``L^rho(x_i, y_i)`` of equation (10), at least the loss.
+
+        ``min(max_y' L(y', y_i) + (min R(.|x_i) - R(y'|x_i)) / rho, max_loss)``: it falls with rho
+        and ends at the loss of the prediction (the worst of several).
+
+        Parameters
+        ----------
+        X, y : as for ``fit``
+        rho : float
+        max_loss : float, optional
+            Where it is cut off; nowhere by default.
+        """
+        check_bound_arguments(rho, 0.5)
+        values, _ = self._surrogates(X, y, rho)
+        return values if max_loss is None else np.minimum(values, max_loss)
+
+    def risk_bound(
+        self,
+        X: Any,
+        y: Any,
+        rho: float = 1.0,
+        delta: float = 0.05,
+        max_loss: float | None = None,
+        kappa: float | None = None,
+    ) -> RiskBound:
+        """Return the generalisation bound of Theorem 4.2, equation (12), with its terms.
+
+        Parameters
+        ----------
+        X, y : the training data, as given to ``fit``
+        rho : float, default=1.0
+            Chosen before seeing the data. Large: a loose surrogate, but small other terms.
+        delta : float, default=0.05
+            The bound holds with probability at least ``1 - delta``.
+        max_loss : float, optional
+            An upper bound of the loss of any two labels; by default of any label against a
+            training label, which is that for all labels only where those do not decide.
+        kappa : float, optional
+            An upper bound of ``k(x, x)``; by default its maximum over the training set, which is
+            one for kernels that are constant there ("rbf").
+
+        Notes
+        -----
+        The theorem is about models without an intercept and without a joint kernel, and about alpha
+        chosen before seeing the data; other models are refused.
+        """
+        check_is_fitted(self, "space_")
+        check_bound_arguments(rho, delta)
+        if self.fit_intercept or self._joint is not None or self.alphas is not None:
+            raise ValueError(
+                "risk_bound: Theorem 4.2 is about fit_intercept=False, joint_kernel=None and a "
+                "fixed alpha; surrogate_loss says for any model how the loss is bounded"
+            )
+        values, losses = self._surrogates(X, y, rho)
+        if len(values) != self._targets.n:
+            raise ValueError(
+                f"X: found {len(values)} examples, expected the {self._targets.n} of training"
+            )
+        if max_loss is None:
+            max_loss = float(self._surrogates(X, y, np.inf)[0].max())
+        if kappa is None:
+            kappa = self.kernel_bound_ if self.kernel is not None else self._feature_bound(X)
+        return risk_bound(
+            np.minimum(values, max_loss), losses, rho, delta, kappa, max_loss, self.alpha_
+        )
+
+    def _surrogates(self, X: Any, y: Any, rho: float) -> tuple[np.ndarray, np.ndarray]:
+        from ...structure.ask import ask_loss
+        from ...lp.ask import ask_oracle
+        from ._decode import surrogates
+
+        if not isinstance(getattr(self, "_targets", None), (PartTargets, type(None))):
+            raise ValueError("the surrogate of continuous labels has no oracle; not offered")
+        examples, features = self._new_rows(X)
+        labelled = self.space_.pack(X, y)
+        theta, _ = self._scores(features, self.alpha_)
+        oracle = ask_oracle(self.space_, replace(examples, labels=None))
+        loss = ask_loss(self.space_, labelled, self.loss)
+        return surrogates(oracle, loss, theta, 1.0 / rho, labelled, self.n_jobs)
+
+    def _feature_bound(self, X: Any) -> float:
+        _, features = self._new_rows(X)
+        return float((features**2).sum(axis=1).max())

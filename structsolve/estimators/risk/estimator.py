@@ -1,0 +1,438 @@
+"""ConditionalRiskMinimizer: predicts the label of least estimated risk (Goh and Jaillet 2017)."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from ... import registry
+from ...potentials.mercer import PRECOMPUTED, Kernel, given_dense
+from ...potentials.mercer_model import PREDICTION_BYTES
+from ...examples.packing import is_sparse
+from ...utils.parallel import effective_jobs
+from .diagnostics import RiskDiagnostics
+from .held_out import held_out_loss
+from .joint import check_joint
+from .ridge import FeatureSmoother, JointSmoother, KernelSmoother
+from .targets import PartTargets, example_rows
+
+
+class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
+    """Predicts ``argmin_y sum_i w_i(x) L(y, y_i)``, what the loss of y is expected to be at x.
+
+    The weights are those of kernel ridge regression, ``w(x) = (K + n alpha I)^{-1} k(x)``: training
+    is one factorisation of the kernel matrix, whatever the number of labels and the loss. No
+    surrogate takes the place of the loss, and the structure's oracle is called at prediction alone.
+
+    Parameters
+    ----------
+    structure : str or Structure, default="multiclass"
+        Kind of output. All examples must have one shape (for chains: one length).
+    loss : str or object, default="hamming"
+        A loss that is linear in the parts of both labels; "squared" or "absolute" for "flow".
+    alpha : float, default=1e-2
+        The paper's lambda: each risk minimises ``mean_i (f(x_i) - L_i)^2 + alpha ||f||^2``. It is
+        ``1/n`` of the alpha of :class:`sklearn.kernel_ridge.KernelRidge`, and the alpha of
+        :class:`~structsolve.StructuredSVM` on half the squared error.
+    alphas : sequence of float, optional
+        ``fit`` takes the one of least held-out loss; ``alpha`` is then not used.
+    cv : int, optional
+        Folds that hold examples out, one after the other as those of scikit-learn's ``KFold``:
+        where rows are in an order (by class, by time) they show what another part of it would cost.
+        None leaves out one at a time, which costs no further factorisation.
+    kernel : str, callable or None, default="rbf"
+        Compares examples, as in :class:`~structsolve.StructuredSVM`; features of an example of
+        several nodes are taken one after the other. None: the inner product of features, computed
+        in features (``feature_map`` or X itself), at a cost independent of the number of pairs.
+    kernel_params : dict, optional
+    feature_map : transformer, optional
+        With ``kernel=None``: what scikit-learn makes features with, such as
+        :class:`sklearn.kernel_approximation.Nystroem` or ``RBFSampler``. It is cloned, then fitted.
+    joint_kernel : ndarray of shape (q, q), networkx graph or dict of children by node, optional
+        Kernel over the q parts of a label, so that parts learn from each other (an additive model,
+        section 5 of the paper); of a graph over the labels, see
+        :func:`structsolve.estimators.risk.hierarchy_kernel`. Needs a kernel; ``alphas`` then needs ``cv``.
+    fit_intercept : bool, default=True
+        Penalise deviations from the mean risk (supplement B). The weights then sum to 1.
+    n_jobs : int or None, default=1
+        Threads for decoding; the result does not depend on it.
+
+    Attributes
+    ----------
+    alpha_ : float
+    cv_losses_ : ndarray of shape (n_alphas,), with ``alphas``
+        Mean held-out loss.
+    classes_ : ndarray, where the structure has classes
+    n_features_in_ : int
+    feature_names_in_ : ndarray, where X is a data frame
+    space_ : Space
+
+    Examples
+    --------
+    >>> from structsolve import ConditionalRiskMinimizer
+    >>> X, y = [[0.0], [1.0], [4.0], [5.0]], ["low", "low", "high", "high"]
+    >>> ConditionalRiskMinimizer(alpha=0.1).fit(X, y).predict([[0.5], [4.5]]).tolist()
+    ['low', 'high']
+    """
+
+    def __init__(
+        self,
+        structure: Any = "multiclass",
+        *,
+        loss: Any = "hamming",
+        alpha: float = 1e-2,
+        alphas: Any = None,
+        cv: int | None = None,
+        kernel: Any = "rbf",
+        kernel_params: Any = None,
+        feature_map: Any = None,
+        joint_kernel: Any = None,
+        fit_intercept: bool = True,
+        n_jobs: int | None = 1,
+    ):
+        self.structure = structure
+        self.loss = loss
+        self.alpha = alpha
+        self.alphas = alphas
+        self.cv = cv
+        self.kernel = kernel
+        self.kernel_params = kernel_params
+        self.feature_map = feature_map
+        self.joint_kernel = joint_kernel
+        self.fit_intercept = fit_intercept
+        self.n_jobs = n_jobs
+
+    # -- training -------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> ConditionalRiskMinimizer:
+        """Factorise the kernel matrix, and keep the labels.
+
+        Parameters
+        ----------
+        X, y : as the structure asks
+
+        Returns
+        -------
+        ConditionalRiskMinimizer
+            Itself.
+        """
+        alphas = self._check_settings()
+        structure = registry.get_structure(self.structure)
+        space = structure.make_space(X, y, fit_intercept=False)
+        make_targets = getattr(space, "risk_targets", None) or partial(PartTargets.of_data, space)
+        examples, targets = make_targets(X, y, self.loss)
+        kernel = self._kernel()
+        rows = self._rows(kernel, examples, X)
+        if self.feature_map is not None:
+            from sklearn.base import clone
+
+            self.feature_map_ = clone(self.feature_map)
+            rows = self._mapped(rows, fit=True)
+        gram = None
+        if kernel is None:
+            rows = rows.toarray() if is_sparse(rows) else rows
+            smoother: Any = FeatureSmoother(rows, bool(self.fit_intercept))
+        else:
+            kernel.check(rows, np.arange(examples.n + 1))
+            gram = rows if kernel.precomputed else kernel.matrix(rows, rows)
+            gram = (gram + gram.T) / 2
+            smoother = KernelSmoother(gram, bool(self.fit_intercept))
+            self.kernel_bound_ = float(gram.diagonal().max())
+            rows = None if kernel.precomputed else rows
+        self._become_fitted(space, targets, smoother, rows)
+        self._remember_names(X)
+        if self.alphas is None:
+            self.alpha_ = float(self.alpha)
+        else:
+            folds: dict[int, Any] = {}
+            losses = [held_out_loss(self, a, gram, folds) for a in alphas]
+            self.cv_losses_ = np.array(losses)
+            # Of values as good, the strongest regularisation.
+            best = max(range(len(alphas)), key=lambda k: (-self.cv_losses_[k], alphas[k]))
+            self.alpha_ = alphas[best]
+        return self
+
+    def path(self, X: Any, y: Any, alphas: Any) -> list[ConditionalRiskMinimizer]:
+        """Return one fitted model per alpha, in their order; they share one factorisation.
+
+        Parameters
+        ----------
+        X, y : as for :meth:`fit`
+        alphas : sequence of float
+        """
+        from sklearn.base import clone
+
+        first = clone(self).set_params(alphas=None, alpha=check_alphas(alphas)[0]).fit(X, y)
+        models = []
+        for alpha in check_alphas(alphas):
+            model = clone(self).set_params(alphas=None, alpha=alpha)
+            fitted = {k: v for k, v in vars(first).items() if k.endswith("_") or k[0] == "_"}
+            vars(model).update(fitted)
+            model.alpha_ = alpha
+            models.append(model)
+        return models
+
+    # -- prediction -----------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> Any:
+        """Return the label of least estimated risk of every example.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+
+        Returns
+        -------
+        Labels in the form of ``y``.
+        """
+        examples, labels, _ = self._decoded(X)
+        return self._targets.unpack(labels, examples)
+
+    def predict_with_risk(self, X: Any) -> tuple[Any, np.ndarray]:
+        """Return the predictions, and the risk that is estimated for each of them."""
+        examples, labels, risks = self._decoded(X)
+        return self._targets.unpack(labels, examples), risks
+
+    def conditional_risk(self, X: Any, y: Any) -> np.ndarray:
+        """Return the estimated risk ``R(y_i | x_i)`` of predicting given labels.
+
+        Parameters
+        ----------
+        X, y : as for ``fit``
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        examples, features = self._new_rows(X)
+        if not isinstance(self._targets, PartTargets):
+            return self._targets.risks(self.weights(X), y)
+        from ...structure.ask import ask_parts
+        from ._decode import label_scores
+
+        labelled = self.space_.pack(X, y)
+        theta, constants = self._scores(features, self.alpha_)
+        return constants - label_scores(
+            ask_parts(self.space_, labelled), theta, labelled.labels, labelled
+        )
+
+    def weights(self, X: Any) -> np.ndarray:
+        """Return ``w(x)``, one row per example and one column per training example.
+
+        With a joint kernel there is no such thing: risks are then no weighted sum of losses.
+        """
+        _, features = self._new_rows(X)
+        if self._joint is not None:
+            raise ValueError("weights: with a joint kernel the risk is no weighted sum of losses")
+        return self._smoother.weights(features, self.alpha_)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return ``1 - mean loss per part``, as :meth:`StructuredSVM.score` does.
+
+        For continuous labels it is minus the mean loss.
+        """
+        check_is_fitted(self, "space_")
+        if not isinstance(self._targets, PartTargets):
+            return -float(np.mean(self._targets.losses_of(self.predict(X), y)))
+        from ...structure.ask import ask_loss
+        from ...structure.loss_values import losses
+
+        _, labels, _ = self._decoded(X)
+        examples = self.space_.pack(X, y, unseen="extra")
+        loss = ask_loss(self.space_, examples, self.loss)
+        values = losses(loss, labels, examples.label_offsets)
+        parts = 1.0 if loss.averaged else float(np.diff(examples.label_offsets).mean())
+        return float(1 - values.mean() / parts)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that :func:`structsolve.load` reads; no pickle inside."""
+        from .saving import save
+
+        check_is_fitted(self, "space_")
+        save(self, path)
+
+    # -- parts of the above ---------------------------------------------------------------------
+
+    def _check_settings(self) -> list[float]:
+        check_alphas([self.alpha], "alpha")
+        alphas = [] if self.alphas is None else check_alphas(self.alphas)
+        effective_jobs(self.n_jobs)
+        if self.cv is not None and (not isinstance(self.cv, (int, np.integer)) or self.cv < 2):
+            raise ValueError(f"cv is {self.cv!r}, expected None or an integer >= 2")
+        if self.kernel is not None and self.feature_map is not None:
+            raise ValueError(
+                f"feature_map takes the place of kernel={self.kernel!r}: give kernel=None with it"
+            )
+        if self.joint_kernel is not None:
+            if self.kernel is None:
+                raise ValueError("joint_kernel needs a kernel of examples, found kernel=None")
+            if self.alphas is not None and self.cv is None:
+                raise ValueError(
+                    "alphas with a joint kernel: leaving out one example at a time is not "
+                    "offered; give cv=, a number of folds"
+                )
+        return alphas
+
+    def _kernel(self) -> Kernel | None:
+        if self.kernel is None:
+            if self.kernel_params is not None:
+                raise ValueError(
+                    f"kernel_params is {self.kernel_params!r}, but kernel is None: name a kernel, "
+                    "or leave them out"
+                )
+            return None
+        return Kernel(self.kernel, self.kernel_params)
+
+    def _rows(self, kernel: Kernel | None, examples: Any, X: Any) -> Any:
+        return example_rows(kernel or Kernel("linear"), examples, given_dense(X))
+
+    def _mapped(self, rows: Any, fit: bool = False) -> np.ndarray:
+        map_ = self.feature_map_
+        found = map_.fit_transform(rows) if fit else map_.transform(rows)
+        found = found.toarray() if is_sparse(found) else np.asarray(found, dtype=np.float64)
+        if found.ndim != 2 or len(found) != rows.shape[0] or not np.isfinite(found).all():
+            raise ValueError(
+                f"feature_map gave an array of shape {found.shape} for {rows.shape[0]} rows, "
+                "expected finite numbers, one row each"
+            )
+        return found
+
+    def _become_fitted(self, space: Any, targets: Any, smoother: Any, rows: Any) -> None:
+        for name in ("cv_losses_", "classes_"):
+            self.__dict__.pop(name, None)
+        self.space_, self._targets = space, targets
+        self._smoother, self._train_rows = smoother, rows
+        self._joint = self._costs = None
+        if self.joint_kernel is not None:
+            self._joint = self._make_joint(smoother)
+            self._costs = self._part_costs()
+        if hasattr(space, "classes_"):
+            self.classes_ = space.classes_
+        self.n_features_in_ = space.layout.n_features
+
+    def _new_rows(self, X: Any) -> tuple[Any, np.ndarray]:
+        """Return packed examples, and what the smoother takes: kernel values or features."""
+        check_is_fitted(self, "space_")
+        self._check_names(X)
+        kernel = self._kernel()
+        if kernel is not None and kernel.precomputed:
+            columns = np.shape(X)[-1] if np.ndim(X) else None
+            if columns != self._targets.n:
+                raise ValueError(
+                    f"X: found {columns} features, expected {self._targets.n} kernel values, one "
+                    "per training example (kernel='precomputed')"
+                )
+        examples = self.space_.pack(X)
+        self._targets.check_shape(examples)
+        rows = self._rows(kernel, examples, X)
+        if kernel is None:
+            if self.feature_map is not None:
+                return examples, self._mapped(rows)
+            return examples, rows.toarray() if is_sparse(rows) else rows
+        if kernel.precomputed:
+            return examples, rows
+        found = np.empty((examples.n, self._targets.n))
+        together = max(1, PREDICTION_BYTES // (8 * self._targets.n))
+        for first in range(0, examples.n, together):
+            found[first : first + together] = kernel.matrix(
+                rows[first : first + together], self._train_rows
+            )
+        return examples, found
+
+    def _decoded(self, X: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+        examples, features = self._new_rows(X)
+        return examples, *self._decode(features, self.alpha_, examples)
+
+    def _decode(self, features: np.ndarray, alpha: float, examples: Any) -> tuple[Any, np.ndarray]:
+        if not isinstance(self._targets, PartTargets):
+            return self._targets.decode(self._smoother.weights(features, alpha), self.n_jobs)
+        return self._targets.decode(
+            lambda first, last: self._scores(features[first:last], alpha), examples, self.n_jobs
+        )
+
+    def _scores(self, features: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return part scores whose maximiser has the least risk, and constants."""
+        if self._joint is not None:
+            return self._joint_scores(self._joint, self._costs, features, alpha)
+        if isinstance(self._smoother, FeatureSmoother):
+            found = self._smoother.averages(features, self._targets.mu_and_one, alpha)
+            return self._targets.scores_of(found[:, :-1], found[:, -1])
+        return self._targets.scores(self._smoother.weights(features, alpha))
+
+    def _make_joint(self, smoother: KernelSmoother) -> JointSmoother:
+        block = self.space_.layout.node
+        if not isinstance(self._targets, PartTargets) or self._targets.sizes[0] != 1:
+            raise ValueError(
+                f"joint_kernel: structure {self.space_.structure.name!r} has no single node of "
+                "parts per example, which a joint kernel is about"
+            )
+        # Single leaves name classes, but score nodes.
+        hierarchy = getattr(self.space_, "hierarchy", None)
+        names = getattr(self.space_, "classes_", np.arange(block.shape[-1]))
+        names = names if hierarchy is None else hierarchy.nodes
+        B = check_joint(self.joint_kernel, names, int(np.prod(block.shape)))
+        return JointSmoother(smoother, B)
+
+    def _part_costs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return costs of the node's parts, without padding, and constants, per training label."""
+        rows, constants = self._targets.costs()
+        return rows[:, self._node_parts()], constants
+
+    def _node_parts(self) -> np.ndarray:
+        layout = self.space_.layout
+        inside = np.zeros((*layout.node.shape[:-1], layout.node.stride), dtype=bool)
+        inside[..., : layout.node.shape[-1]] = True
+        return layout.shared_size + np.flatnonzero(inside)
+
+    def _joint_scores(
+        self, joint: JointSmoother, costs: Any, features: np.ndarray, alpha: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        rows, constants = costs
+        theta = np.zeros((len(features), self._targets.size))
+        theta[:, self._node_parts()] = -joint.averages(features, rows, alpha)
+        weights = joint.smoother.weights(features, alpha)
+        return theta, weights @ constants
+
+    def _remember_names(self, X: Any) -> None:
+        from sklearn.utils.validation import _get_feature_names
+
+        names = _get_feature_names(X) if hasattr(X, "columns") else None
+        if names is not None:
+            self.feature_names_in_ = names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _check_names(self, X: Any) -> None:
+        if hasattr(X, "columns") or hasattr(self, "feature_names_in_"):
+            from sklearn.utils.validation import _check_feature_names
+
+            _check_feature_names(self, X, reset=False)
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags
+
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == PRECOMPUTED
+        tags.target_tags.required = True
+        structure = self.structure
+        if structure in ("multiclass", "ordinal") or getattr(structure, "single_node", False):
+            tags.estimator_type = "classifier"
+            tags.classifier_tags = ClassifierTags()
+        return tags
+
+
+def check_alphas(alphas: Any, what: str = "alphas") -> list[float]:
+    """Return regularisation constants as floats; refuse what is not finite and positive."""
+    found = np.atleast_1d(np.asarray(alphas))
+    if found.ndim != 1 or not len(found) or found.dtype.kind not in "iuf":
+        raise ValueError(f"{what} is {alphas!r}, expected numbers > 0")
+    wrong = np.flatnonzero(~np.isfinite(found) | (found <= 0))
+    if wrong.size:
+        raise ValueError(f"{what}: found {found[wrong[0]]}, expected a finite number > 0")
+    return [float(a) for a in found]

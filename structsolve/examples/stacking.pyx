@@ -1,0 +1,264 @@
+"""Many short arrays as one, and back: matrices stacked as CSR, an array cut into views."""
+
+from cpython.ref cimport Py_INCREF, PyTypeObject
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memcpy
+cimport numpy as cnp
+
+import numpy as np
+
+cnp.import_array()
+
+cdef extern from "numpy/arrayobject.h":
+    object PyArray_NewFromDescr(PyTypeObject* subtype, cnp.dtype descr, int ndim,
+                                cnp.npy_intp* shape, cnp.npy_intp* strides, void* data, int flags,
+                                object like)
+    int PyArray_SetBaseObject(cnp.ndarray array, object base) except -1
+    bint PyArray_ISCARRAY_RO(cnp.ndarray array)
+
+ctypedef fused integer:
+    int32_t
+    int64_t
+
+ctypedef fused real:
+    float
+    double
+
+cdef enum:
+    SAMPLE = 8192
+
+
+def stack_csr(list rows not None):
+    """Arrays of the CSR matrices one below the other; None for matrices out of the ordinary.
+
+    Parameters
+    ----------
+    rows : list of scipy.sparse CSR matrices
+
+    Returns
+    -------
+    None, where types of values or indices differ, or there are 2^31 stored values; or a tuple:
+
+    data : ndarray of float32 or float64
+    indices, indptr : ndarray of int32
+    canonical : bool
+        Indices are strictly increasing in every row.
+
+    Raises
+    ------
+    ValueError
+        When the arrays of a matrix do not fit together.
+    """
+    cdef Py_ssize_t i, n_rows = 0, total = 0, n = len(rows)
+    cdef list kept = [None] * n
+    cdef cnp.ndarray indptr, indices, data
+    cdef int kind = -1, width = -1
+    cdef int64_t size
+    for i in range(n):
+        x = rows[i]
+        indptr, indices, data = x.indptr, x.indices, x.data
+        if i == 0:
+            kind, width = cnp.PyArray_TYPE(data), cnp.PyArray_TYPE(indptr)
+        if not (cnp.PyArray_TYPE(data) == kind and (kind == cnp.NPY_DOUBLE or kind == cnp.NPY_FLOAT)
+                and cnp.PyArray_TYPE(indices) == width and cnp.PyArray_TYPE(indptr) == width
+                and (width == cnp.NPY_INT32 or width == cnp.NPY_INT64)):
+            return None
+        for array in (indptr, indices, data):
+            if not (PyArray_ISCARRAY_RO(array) and (<cnp.ndarray>array).ndim == 1):
+                return None
+        if indptr.shape[0] < 1:
+            raise ValueError(f"matrix {i}: indptr is empty")
+        if width == cnp.NPY_INT32:
+            size = (<const int32_t*>indptr.data)[indptr.shape[0] - 1]
+        else:
+            size = (<const int64_t*>indptr.data)[indptr.shape[0] - 1]
+        # The arrays may be longer than the last pointer says.
+        if not 0 <= size <= min(indices.shape[0], data.shape[0]):
+            raise ValueError(
+                f"matrix {i}: indptr ends at {size}, with {indices.shape[0]} indices and "
+                f"{data.shape[0]} values"
+            )
+        kept[i] = (indptr, indices, data)
+        n_rows += indptr.shape[0] - 1
+        total += size
+        if total > 0x7fffffff:
+            return None
+    all_data = np.empty(total, dtype=np.float64 if kind == cnp.NPY_DOUBLE else np.float32)
+    all_indices, all_indptr = np.empty(total, np.int32), np.zeros(n_rows + 1, np.int32)
+    cdef char* values = <char*>cnp.PyArray_DATA(all_data)
+    cdef int32_t* columns = <int32_t*>cnp.PyArray_DATA(all_indices)
+    cdef int32_t* pointers = <int32_t*>cnp.PyArray_DATA(all_indptr)
+    cdef Py_ssize_t item = all_data.itemsize, start = 0, row = 0
+    cdef bint canonical = True
+    for i in range(n):
+        indptr, indices, data = kept[i]
+        if width == cnp.NPY_INT32:
+            size = _append(indptr.shape[0] - 1, <const int32_t*>indptr.data,
+                           <const int32_t*>indices.data, start, pointers + row, columns + start,
+                           &canonical)
+        else:
+            size = _append(indptr.shape[0] - 1, <const int64_t*>indptr.data,
+                           <const int64_t*>indices.data, start, pointers + row, columns + start,
+                           &canonical)
+        if size < 0:
+            raise ValueError(f"matrix {i}: indptr does not start at 0 or decreases")
+        memcpy(values + start * item, data.data, size * item)
+        start += size
+        row += indptr.shape[0] - 1
+    return all_data, all_indices, all_indptr, canonical
+
+
+cdef int64_t _append(Py_ssize_t rows, const integer* indptr, const integer* indices,
+                     Py_ssize_t start, int32_t* pointers, int32_t* columns,
+                     bint* canonical) noexcept:
+    """Copy one matrix behind ``start`` values; return its number of values, -1 if broken."""
+    cdef Py_ssize_t v
+    cdef integer j, previous
+    cdef bint ordered = True
+    if indptr[0] != 0:
+        return -1
+    for v in range(rows):
+        if indptr[v + 1] < indptr[v] or indptr[v + 1] > indptr[rows]:
+            return -1
+        pointers[v + 1] = <int32_t>(start + indptr[v + 1])
+        previous = -1
+        for j in range(indptr[v], indptr[v + 1]):
+            columns[j] = <int32_t>indices[j]
+            ordered &= indices[j] > previous
+            previous = indices[j]
+    if not ordered:
+        canonical[0] = False
+    return indptr[rows]
+
+
+def dense_to_csr(list rows not None, double density):
+    """Arrays of one CSR matrix with the rows of all; None unless most of their values are zero.
+
+    Parameters
+    ----------
+    rows : list of 2-D arrays of float32 or of float64, with the same number of columns
+        Other arrays, or arrays of several types, give None.
+    density : float
+        Largest share of values that may differ from zero.  The first few thousand values speak
+        for the rest: matrices that begin with too many are given up at once.
+
+    Returns
+    -------
+    data, indices, indptr : ndarray of float32 or float64, of int32, of int32
+        Or None.
+    """
+    cdef Py_ssize_t i, v, n_rows = 0, size = 0, n_columns = -1, limit, nnz = 0, seen = 0, row = 0
+    cdef cnp.ndarray x
+    cdef int kind = -1
+    cdef bint sampled = False
+    for i in range(len(rows)):
+        if type(rows[i]) is not np.ndarray:
+            return None
+        x = rows[i]
+        if i == 0:
+            kind = cnp.PyArray_TYPE(x)
+        if not (cnp.PyArray_TYPE(x) == kind and (kind == cnp.NPY_DOUBLE or kind == cnp.NPY_FLOAT)
+                and PyArray_ISCARRAY_RO(x) and x.ndim == 2):
+            return None
+        if i == 0:
+            n_columns = x.shape[1]
+        if x.shape[1] != n_columns:
+            return None
+        n_rows += x.shape[0]
+    size = n_rows * n_columns
+    limit = <Py_ssize_t>(density * size)
+    if size == 0 or limit > 0x7fffffff:
+        return None
+    # One more than the limit: what is stored is written before it is known to differ from zero.
+    data = np.empty(limit + 1, dtype=np.float64 if kind == cnp.NPY_DOUBLE else np.float32)
+    indices, indptr = np.empty(limit + 1, np.int32), np.zeros(n_rows + 1, np.int32)
+    cdef char* values = <char*>cnp.PyArray_DATA(data)
+    cdef int32_t* columns = <int32_t*>cnp.PyArray_DATA(indices)
+    cdef int32_t* pointers = <int32_t*>cnp.PyArray_DATA(indptr)
+    for i in range(len(rows)):
+        x = rows[i]
+        for v in range(x.shape[0]):
+            if kind == cnp.NPY_DOUBLE:
+                nnz = _compress(n_columns, <const double*>x.data + v * n_columns, nnz, limit,
+                                <double*>values, columns)
+            else:
+                nnz = _compress(n_columns, <const float*>x.data + v * n_columns, nnz, limit,
+                                <float*>values, columns)
+            row += 1
+            pointers[row] = <int32_t>nnz
+            seen += n_columns
+            if nnz < 0 or (not sampled and seen >= SAMPLE and nnz > density * seen):
+                return None
+            sampled = sampled or seen >= SAMPLE
+    data.resize(nnz, refcheck=False)
+    indices.resize(nnz, refcheck=False)
+    return data, indices, indptr
+
+
+cdef Py_ssize_t _compress(Py_ssize_t n, const real* x, Py_ssize_t nnz, Py_ssize_t limit,
+                          real* values, int32_t* columns) noexcept:
+    """Append what differs from zero; return the new number of values, -1 beyond the limit."""
+    cdef Py_ssize_t j
+    if nnz + n <= limit:
+        for j in range(n):      # no branch: nobody can foresee where the zeros are
+            values[nnz] = x[j]
+            columns[nnz] = <int32_t>j
+            nnz += x[j] != 0
+        return nnz
+    for j in range(n):
+        if x[j] != 0:
+            if nnz == limit:
+                return -1
+            values[nnz] = x[j]
+            columns[nnz] = <int32_t>j
+            nnz += 1
+    return nnz
+
+
+def pieces(cnp.ndarray flat not None, offsets):
+    """Views of rows ``offsets[i]`` to ``offsets[i + 1]`` of ``flat``, one per i.
+
+    What slicing in a loop gives, in less than half the time.
+
+    Parameters
+    ----------
+    flat : ndarray of at least one dimension
+    offsets : array of int of shape (n + 1,)
+        Non-decreasing, within the rows of ``flat``.
+
+    Returns
+    -------
+    list of ndarray
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve.examples.stacking import pieces
+    >>> pieces(np.arange(5), [0, 2, 2, 5])
+    [array([0, 1]), array([], dtype=int64), array([2, 3, 4])]
+    """
+    cdef const int64_t[::1] ends = np.ascontiguousarray(offsets, dtype=np.int64)
+    cdef Py_ssize_t i, n = ends.shape[0] - 1
+    cdef int k, ndim = flat.ndim, flags = cnp.PyArray_FLAGS(flat) & ~cnp.NPY_ARRAY_OWNDATA
+    cdef cnp.npy_intp[64] shape
+    cdef cnp.dtype descr = flat.dtype
+    cdef cnp.ndarray view
+    if type(flat) is not np.ndarray or not 0 < ndim <= 64:
+        raise TypeError(f"flat is a {type(flat).__name__} with {ndim} dimensions; expected a plain "
+                        "ndarray of at least one")
+    for k in range(ndim):
+        shape[k] = flat.shape[k]
+    for i in range(n):
+        if not 0 <= ends[i] <= ends[i + 1] <= flat.shape[0]:
+            raise ValueError(f"offsets {ends[i]} and {ends[i + 1]}: expected them non-decreasing, "
+                             f"0 to {flat.shape[0]}")
+    cdef list views = [None] * max(n, 0)
+    for i in range(n):
+        shape[0] = ends[i + 1] - ends[i]
+        Py_INCREF(descr)  # the new array takes this reference over
+        view = PyArray_NewFromDescr(<PyTypeObject*>cnp.ndarray, descr, ndim, shape, flat.strides,
+                                    flat.data + ends[i] * flat.strides[0], flags, None)
+        Py_INCREF(flat)  # and so does its base
+        PyArray_SetBaseObject(view, flat)
+        views[i] = view
+    return views

@@ -1,0 +1,125 @@
+"""Any scikit-learn transformer of rows, for lists of sequences: it sees all nodes stacked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from ..examples.packed import Sequences
+from ..examples.packing import stack_rows
+from .vectorizer import split_rows
+
+
+class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+    """Apply a transformer of rows to the nodes of every sequence or graph.
+
+    Explicit features of a kernel (`sklearn.kernel_approximation.Nystroem`, `RBFSampler`) take
+    kernels to data whose kernel matrix is too large; scaling and projections work as well.
+
+    Parameters
+    ----------
+    transformer : transformer
+        Of matrices of shape (n_nodes, n_features).
+
+    Attributes
+    ----------
+    transformer_ : transformer
+        The fitted one.
+
+    Notes
+    -----
+    X is a list of matrices, a :class:`~structsolve.Sequences`, or a list of tuples whose first
+    entry is the matrix of node features; the other entries stay as they are.  Structures with plain
+    2-D X need none of this: use the transformer itself.
+
+    Examples
+    --------
+    >>> from sklearn.kernel_approximation import Nystroem
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from structsolve import NodeTransformer, StructuredSVM
+    >>> X = [[[-1.0], [1.0], [0.1]], [[0.0], [-1.2]]]
+    >>> Y = [["far", "far", "near"], ["near", "far"]]
+    >>> features = NodeTransformer(Nystroem(gamma=1.0, n_components=5, random_state=0))
+    >>> model = make_pipeline(features, StructuredSVM("chain", alpha=0.01)).fit(X, Y)
+    >>> [y.tolist() for y in model.predict([[[1.1], [0.05]]])]
+    [['far', 'near']]
+    """
+
+    def __init__(self, transformer: Any) -> None:
+        self.transformer = transformer
+
+    def fit(self, X: Any, y: Any = None) -> NodeTransformer:
+        """Fit the transformer to all nodes of `X`, and their labels in `y` where it needs them."""
+        matrix, _ = self._stack(X)
+        self.transformer_ = clone(self.transformer)
+        self.transformer_.fit(matrix, *self._labels(y))
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Fit, and transform `X` in one go."""
+        matrix, offsets = self._stack(X)
+        self.transformer_ = clone(self.transformer)
+        rows = self.transformer_.fit_transform(matrix, *self._labels(y))
+        return self._unstack(rows, offsets, X)
+
+    def transform(self, X: Any) -> Any:
+        """Return `X` with transformed node features, in the form it has.
+
+        Parameters
+        ----------
+        X : list of matrices or of tuples, or Sequences
+
+        Returns
+        -------
+        list or Sequences
+        """
+        check_is_fitted(self)
+        matrix, offsets = self._stack(X)
+        return self._unstack(self.transformer_.transform(matrix), offsets, X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the columns, as the transformer gives them."""
+        check_is_fitted(self)
+        return self.transformer_.get_feature_names_out(input_features)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.no_validation = True
+        return tags
+
+    def _stack(self, X: Any) -> tuple[Any, np.ndarray]:
+        if not isinstance(X, (list, tuple, Sequences)):
+            raise ValueError(
+                f"X is a {type(X).__name__}, expected a list with one matrix per example; for a "
+                f"plain 2-D X use {self.transformer!r} itself"
+            )
+        if isinstance(X, (list, tuple)) and _tuples(X):
+            X = [x[0] if isinstance(x, tuple) and x else x for x in X]
+        return stack_rows(X)
+
+    def _unstack(self, rows: Any, offsets: np.ndarray, X: Any) -> Any:
+        if rows.shape[0] != offsets[-1]:
+            raise ValueError(
+                f"{type(self.transformer).__name__} made {rows.shape[0]} rows of {offsets[-1]}; "
+                "expected one row per node"
+            )
+        if isinstance(X, Sequences):
+            return Sequences(rows, np.diff(offsets))
+        blocks = split_rows(rows, offsets)
+        if _tuples(X):
+            return [(block, *x[1:]) for block, x in zip(blocks, X)]
+        return blocks
+
+    def _labels(self, y: Any) -> tuple[Any, ...]:
+        tags = getattr(self.transformer, "__sklearn_tags__", None)
+        if y is None or tags is None or not tags().target_tags.required:
+            return ()
+        return (np.concatenate([np.asarray(labels) for labels in y]),)
+
+
+def _tuples(X: Any) -> bool:
+    return isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], tuple)

@@ -1,0 +1,48 @@
+# Feature rows (dense or CSR) as the loops use them: scoring, its adjoint, inner products.
+from libc.stdint cimport int32_t, int64_t
+from ..simd.loops cimport ss_kernel_table
+
+cdef enum Storage:     # the order of the tables in kernels.h and columns.h
+    DENSE_F64
+    DENSE_F32
+    CSR_F64
+    CSR_F32
+    CSR_ONES
+
+cdef struct Row:
+    Py_ssize_t n
+    const int32_t* index    # NULL: dense
+    const void* values      # NULL: all one
+
+
+cdef class Design:
+    cdef readonly Py_ssize_t n_rows, n_cols
+    cdef readonly double intercept          # value of the appended constant feature; 0: none
+    cdef readonly Py_ssize_t max_row_nnz
+    cdef readonly bint finite
+    cdef Storage storage
+    cdef const int64_t* indptr
+    cdef const int32_t* indices
+    cdef const double* f64
+    cdef const float* f32
+    cdef const ss_kernel_table* kernels
+    cdef readonly Py_ssize_t stride         # width of a row of weights, fixed at construction
+    cdef object owners
+
+    # out = x_row W
+    cdef void score(self, Py_ssize_t row, const double* W, double* out) noexcept nogil
+    # W[:, cols[c]] += coefs[c] * x_row, for m columns
+    cdef void scatter(self, Py_ssize_t row, Py_ssize_t m, const int* cols, const double* coefs,
+                      double* W) noexcept nogil
+    # out[c] = <x_row, W[:, cols[c]]>
+    cdef void gather(self, Py_ssize_t row, Py_ssize_t m, const int* cols, const double* W,
+                     double* out) noexcept nogil
+    # W[:, col] = 0 where scatter() changes it
+    cdef void clear(self, Py_ssize_t row, Py_ssize_t col, double* W) noexcept nogil
+    # out[v] = <x_row, x_v> for the rows v in first..last; `dense` is n_cols zeros, left zero
+    cdef void gram_row(self, Py_ssize_t row, Py_ssize_t first, Py_ssize_t last, double* dense,
+                       double* out) noexcept nogil
+    # Multiplications that one row costs per state.
+    cdef Py_ssize_t row_cost(self, Py_ssize_t row) noexcept nogil
+    cdef Row _row(self, Py_ssize_t row) noexcept nogil
+    cdef double _stored(self, Py_ssize_t j) noexcept nogil

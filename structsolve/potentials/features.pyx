@@ -1,0 +1,328 @@
+"""Feature rows, dense or CSR, as the compiled loops read them."""
+
+import numpy as np
+
+from ..simd.loops cimport ss_kernels
+
+from ..utils.parallel import over_examples
+
+cdef extern from "structsolve/simd/columns.h" nogil:
+    ctypedef struct ss_column_kernels:
+        void scatter(Py_ssize_t n, const int32_t* index, const void* values, Py_ssize_t m,
+                     const int* cols, const double* coefs, double* W,
+                     Py_ssize_t stride) noexcept nogil
+        void gather(Py_ssize_t n, const int32_t* index, const void* values, Py_ssize_t m,
+                    const int* cols, const double* W, Py_ssize_t stride,
+                    double* out) noexcept nogil
+    const ss_column_kernels* ss_columns
+
+
+ctypedef fused real:
+    double
+    float
+
+cdef struct Seen:
+    bint finite, ones, inside
+
+cdef enum:
+    BLOCK = 4096
+
+
+cdef class Design:
+    """Rows of features: a dense array or a CSR matrix, checked once and read without the GIL.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_cols), or scipy.sparse CSR
+        float64 and float32 values are used as they are; other types become float64.  The
+        arrays of a CSR matrix must be sorted within each row and free of duplicates
+        (``structsolve.examples.packing`` sees to it).  A CSR matrix whose values are all one is stored
+        without them.
+    width : int, default=1
+        Padded width of the rows of weights it will be multiplied with.
+    intercept : float, default=0
+        Value of a constant feature appended to every row; 0 appends none.
+    n_jobs : int, default=1
+        Threads that look at the values.
+
+    Attributes
+    ----------
+    finite : bool
+        Neither NaN nor infinity is among the values.
+    """
+
+    def __init__(self, X, Py_ssize_t width=1, double intercept=0.0, n_jobs=1):
+        cdef const int64_t[::1] ptr
+        cdef const int32_t[::1] idx
+        self.n_rows, self.n_cols = X.shape
+        self.intercept = intercept
+        self.stride = width
+        self.kernels = ss_kernels(width)
+        if hasattr(X, "indptr"):
+            indptr = np.ascontiguousarray(X.indptr, dtype=np.int64)
+            indices = np.ascontiguousarray(X.indices, dtype=np.int32)
+            data = X.data if X.data.dtype == np.float32 else np.asarray(X.data, dtype=np.float64)
+            data = np.ascontiguousarray(data)
+            _check_pointers(indptr, indices, data, self.n_rows)
+            ptr, idx = indptr, indices
+            self.indptr = &ptr[0]
+            self.indices = &idx[0] if idx.shape[0] else NULL
+            self.max_row_nnz = int(np.diff(indptr).max()) if self.n_rows else 0
+            self.finite, ones, inside = _look(data, indices, self.n_cols, n_jobs)
+            if not inside:
+                raise ValueError(
+                    f"the CSR matrix has column indices from {indices.min()} to {indices.max()}, "
+                    f"expected 0 to {self.n_cols - 1}"
+                )
+            if ones:
+                self.storage = CSR_ONES
+                self.owners = (indptr, indices)
+                return
+            self.owners = (indptr, indices, data)
+            self.storage = CSR_F32 if data.dtype == np.float32 else CSR_F64
+        else:
+            X = np.ascontiguousarray(X, dtype=None if X.dtype == np.float32 else np.float64)
+            data = X.reshape(-1)
+            self.finite, _, _ = _look(data, None, 0, n_jobs)
+            self.owners = (X,)
+            self.max_row_nnz = self.n_cols
+            self.storage = DENSE_F32 if X.dtype == np.float32 else DENSE_F64
+        if data.size and data.dtype == np.float32:
+            self.f32 = _address32(data)
+        elif data.size:
+            self.f64 = _address64(data)
+
+    @property
+    def nbytes(self):
+        """Bytes of the arrays it reads."""
+        return sum(a.nbytes for a in self.owners)
+
+    @property
+    def nnz(self):
+        """Stored values."""
+        return self.n_rows * self.n_cols if self.storage < CSR_F64 else self.owners[1].size
+
+    @property
+    def implicit(self):
+        """Whether there are no weights of features, only inner products (a kernel)."""
+        return False
+
+    def gram_blocks(self, const int64_t[::1] offsets, const int64_t[::1] starts, double[::1] out):
+        """Inner products of the rows of each example, one square after the other.
+
+        Parameters
+        ----------
+        offsets : ndarray of shape (n + 1,)
+            First row of each example.
+        starts : ndarray of shape (n + 1,)
+            Where each example's square begins in ``out``.
+        out : ndarray
+        """
+        cdef Py_ssize_t i, v
+        cdef double[::1] dense = np.zeros(max(self.n_cols, 1))
+        with nogil:
+            for i in range(offsets.shape[0] - 1):
+                for v in range(offsets[i], offsets[i + 1]):
+                    self.gram_row(v, offsets[i], offsets[i + 1], &dense[0],
+                                  &out[starts[i]] + (v - offsets[i]) * (offsets[i + 1] - offsets[i]))
+
+    cdef void score(self, Py_ssize_t row, const double* W, double* out) noexcept nogil:
+        cdef Py_ssize_t t
+        cdef const double* last = W + self.n_cols * self.stride
+        cdef Row x = self._row(row)
+        if self.intercept != 0:
+            for t in range(self.stride):
+                out[t] = self.intercept * last[t]
+        else:
+            for t in range(self.stride):
+                out[t] = 0
+        self.kernels.score[<int>self.storage](x.n, x.index, x.values, W, self.stride, self.stride,
+                                              out)
+
+    cdef void scatter(self, Py_ssize_t row, Py_ssize_t m, const int* cols, const double* coefs,
+                      double* W) noexcept nogil:
+        cdef Py_ssize_t c
+        cdef double* last = W + self.n_cols * self.stride
+        cdef Row x = self._row(row)
+        ss_columns[<int>self.storage].scatter(x.n, x.index, x.values, m, cols, coefs, W,
+                                              self.stride)
+        if self.intercept != 0:
+            for c in range(m):
+                last[cols[c]] += coefs[c] * self.intercept
+
+    cdef void clear(self, Py_ssize_t row, Py_ssize_t col, double* W) noexcept nogil:
+        cdef Py_ssize_t j, stride = self.stride
+        cdef double* column = W + col
+        if self.storage <= DENSE_F32:
+            for j in range(self.n_cols):
+                column[j * stride] = 0
+        else:
+            for j in range(self.indptr[row], self.indptr[row + 1]):
+                column[self.indices[j] * stride] = 0
+        if self.intercept != 0:
+            column[self.n_cols * stride] = 0
+
+    cdef void gather(self, Py_ssize_t row, Py_ssize_t m, const int* cols, const double* W,
+                     double* out) noexcept nogil:
+        cdef Py_ssize_t c
+        cdef const double* last = W + self.n_cols * self.stride
+        cdef Row x = self._row(row)
+        for c in range(m):
+            out[c] = self.intercept * last[cols[c]] if self.intercept != 0 else 0
+        ss_columns[<int>self.storage].gather(x.n, x.index, x.values, m, cols, W, self.stride, out)
+
+    cdef void gram_row(self, Py_ssize_t row, Py_ssize_t first, Py_ssize_t last, double* dense,
+                       double* out) noexcept nogil:
+        cdef Py_ssize_t v, j, start, stop, other
+        cdef double total, bias = self.intercept * self.intercept
+        if self.storage <= DENSE_F32:
+            start = row * self.n_cols
+            for v in range(first, last):
+                other = v * self.n_cols
+                total = 0
+                if self.storage == DENSE_F64:
+                    for j in range(self.n_cols):
+                        total += self.f64[start + j] * self.f64[other + j]
+                else:
+                    for j in range(self.n_cols):
+                        total += <double>self.f32[start + j] * self.f32[other + j]
+                out[v - first] = total + bias
+            return
+        start = self.indptr[row]
+        stop = self.indptr[row + 1]
+        for j in range(start, stop):
+            dense[self.indices[j]] = self._stored(j)
+        for v in range(first, last):
+            total = 0
+            if self.storage == CSR_ONES:
+                for j in range(self.indptr[v], self.indptr[v + 1]):
+                    total += dense[self.indices[j]]
+            else:
+                for j in range(self.indptr[v], self.indptr[v + 1]):
+                    total += dense[self.indices[j]] * self._stored(j)
+            out[v - first] = total + bias
+        for j in range(start, stop):
+            dense[self.indices[j]] = 0
+
+    cdef inline Row _row(self, Py_ssize_t row) noexcept nogil:
+        cdef Row x
+        cdef Py_ssize_t start
+        if self.storage <= DENSE_F32:
+            start = row * self.n_cols
+            x.n = self.n_cols
+            x.index = NULL
+        else:
+            start = self.indptr[row]
+            x.n = self.indptr[row + 1] - start
+            x.index = self.indices + start
+        if self.storage == CSR_ONES:
+            x.values = NULL
+        elif self.storage == DENSE_F64 or self.storage == CSR_F64:
+            x.values = self.f64 + start
+        else:
+            x.values = self.f32 + start
+        return x
+
+    cdef inline double _stored(self, Py_ssize_t j) noexcept nogil:
+        if self.storage == CSR_ONES:
+            return 1
+        return self.f64[j] if self.storage == CSR_F64 else self.f32[j]
+
+    cdef Py_ssize_t row_cost(self, Py_ssize_t row) noexcept nogil:
+        if self.storage <= DENSE_F32:
+            return self.n_cols + 1
+        return self.indptr[row + 1] - self.indptr[row] + 1
+
+
+cdef const double* _address64(const double[::1] data):
+    return &data[0]
+
+
+cdef const float* _address32(const float[::1] data):
+    return &data[0]
+
+
+def _check_pointers(indptr, indices, data, Py_ssize_t n_rows):
+    """Refuse a CSR matrix whose arrays do not fit together."""
+    if indptr.shape != (n_rows + 1,) or indptr[0] != 0 or (np.diff(indptr) < 0).any():
+        raise ValueError(
+            f"the CSR matrix has a broken indptr: expected {n_rows + 1} non-decreasing values "
+            "that start at 0"
+        )
+    if indptr[n_rows] != indices.size or indices.size != data.size:
+        raise ValueError(
+            f"the CSR matrix has {indices.size} indices and {data.size} values, indptr ends at "
+            f"{indptr[n_rows]}; all three must agree"
+        )
+
+
+def _look(values, indices, Py_ssize_t n_cols, n_jobs):
+    """Whether all values are finite, all are one, and all indices (or None) are columns."""
+    cdef const double[::1] v64
+    cdef const float[::1] v32
+    cdef const int32_t[::1] idx
+    cdef bint has_indices = indices is not None, narrow = values.dtype == np.float32
+    if not values.size:
+        return True, True, True
+    if narrow:
+        v32 = values
+    else:
+        v64 = values
+    if has_indices:
+        idx = indices
+
+    def piece(Py_ssize_t first, Py_ssize_t last, scratch):
+        cdef Seen seen
+        cdef Py_ssize_t start = first * BLOCK, n = min(last * BLOCK, values.size) - first * BLOCK
+        with nogil:
+            if narrow:
+                seen = _seen(n, &v32[start])
+            else:
+                seen = _seen(n, &v64[start])
+            if has_indices:
+                seen.inside = _inside(n, &idx[start], <unsigned int>n_cols)
+        return seen.finite, seen.ones, seen.inside
+
+    blocks = np.append(np.arange(0, values.size, BLOCK), values.size)
+    seen = over_examples(piece, blocks, n_jobs, lambda: None)
+    return tuple(map(all, zip(*seen)))
+
+
+cdef Seen _seen(Py_ssize_t n, const real* x) noexcept nogil:
+    # Four sums each, so that additions do not wait for each other.  The first are zero only if
+    # all are one; in the others, 0 times what is not finite is NaN.
+    cdef double a = 0, b = 0, c = 0, d = 0
+    cdef Py_ssize_t j = 0, whole = n - n % 4
+    cdef Seen seen
+    while j < whole:
+        a += (<double>x[j] - 1) * (<double>x[j] - 1)
+        b += (<double>x[j + 1] - 1) * (<double>x[j + 1] - 1)
+        c += (<double>x[j + 2] - 1) * (<double>x[j + 2] - 1)
+        d += (<double>x[j + 3] - 1) * (<double>x[j + 3] - 1)
+        j += 4
+    for j in range(whole, n):
+        a += (<double>x[j] - 1) * (<double>x[j] - 1)
+    seen.inside = True
+    seen.ones = seen.finite = a + b + c + d == 0
+    if seen.ones:
+        return seen
+    a = b = c = d = 0
+    j = 0
+    while j < whole:
+        a += x[j] * <real>0
+        b += x[j + 1] * <real>0
+        c += x[j + 2] * <real>0
+        d += x[j + 3] * <real>0
+        j += 4
+    for j in range(whole, n):
+        a += x[j] * <real>0
+    seen.finite = a + b + c + d == 0
+    return seen
+
+
+cdef bint _inside(Py_ssize_t n, const int32_t* index, unsigned int columns) noexcept nogil:
+    cdef Py_ssize_t j
+    cdef unsigned int beyond = 0
+    for j in range(n):
+        beyond |= <unsigned int>index[j] >= columns   # negative ones are huge
+    return not beyond

@@ -1,0 +1,21 @@
+# Rows of a kernel matrix in place of rows of features.
+from libc.stdint cimport int64_t
+from .features cimport Design
+
+
+cdef class KernelDesign(Design):
+    cdef readonly object kernel, X, offsets
+    cdef double bias
+    cdef const double* matrix           # precomputed: all of it; else NULL
+    cdef Py_ssize_t column_stride       # doubles between two columns of the scores
+    cdef readonly Py_ssize_t block_rows, n_slots
+    cdef readonly long computed         # blocks computed so far
+    cdef double[::1] pool
+    cdef int64_t[::1] slot_of_block, block_of_slot, last_use
+    cdef int64_t clock
+    cdef object error
+    cdef bint interrupted
+
+    # K[row, :], without the constant feature; zeros after an error
+    cdef const double* kernel_row(self, Py_ssize_t row) noexcept nogil
+    cdef Py_ssize_t _compute(self, Py_ssize_t block) noexcept

@@ -1,0 +1,269 @@
+"""Node scores through a kernel: dual variables and all training scores stand where weights did.
+
+The node block of ``w`` holds ``A``, one row of part-space duals per training node, and behind it
+``F = (K + bias) A``, the scores of all training nodes, column by column.  Everything that solvers do
+with ``w`` is linear (steps, averages), so that F stays what it says; reading scores costs nothing, and
+a step costs one pass over the rows of K of the nodes it moves, contiguous in K and in F.
+"""
+
+import numpy as np
+
+from libc.math cimport fabs
+from libc.stdint cimport int64_t
+from .features cimport Design
+
+cdef extern from "structsolve/simd/mercer_columns.h" nogil:
+    void ss_add_kernel_row(Py_ssize_t n, const double* k, double bias, Py_ssize_t m,
+                           const int* cols, const double* coefs, double* F,
+                           Py_ssize_t stride) noexcept nogil
+
+from . import mercer as settings
+from .weight_layout import Layout
+from .mercer import node_name
+
+# Sums of that share of their terms' magnitudes are rounding.
+cdef double ROUNDING = 1e-12
+
+
+cdef class KernelDesign(Design):
+    """Rows of a kernel matrix over the training nodes, computed when needed, kept while room is.
+
+    The least recently used block of rows gives way to a new one.  Steps must come from one thread;
+    scores may be read from many.
+
+    Parameters
+    ----------
+    X : ndarray of float64 or CSR of shape (n_nodes, n_features)
+        What the kernel compares; "precomputed": the matrix itself.
+    kernel : Kernel
+    offsets : ndarray of int64
+        First node of each example.
+    width : int
+        Padded width of a row of parts.
+    bias : float, default=0
+        Added to every kernel value: the square of a constant feature.
+    """
+
+    def __init__(self, X, kernel, offsets, Py_ssize_t width, double bias=0.0):
+        cdef const double[:, ::1] given
+        cdef Py_ssize_t n = X.shape[0], n_blocks
+        kernel.check(X, offsets)
+        self.n_rows, self.n_cols, self.stride = n, 0, width
+        self.X, self.kernel, self.offsets, self.bias = X, kernel, offsets, bias
+        self.finite = True
+        self.column_stride = column_stride(n)
+        self.owners = ()
+        self.max_row_nnz = n
+        if kernel.precomputed:
+            given = X
+            self.matrix = &given[0, 0] if n else NULL
+            return
+        self.block_rows = max(1, min(n, settings.BLOCK_BYTES // (8 * max(n, 1))))
+        n_blocks = (n + self.block_rows - 1) // self.block_rows
+        block_bytes = 8 * self.block_rows * n
+        self.n_slots = max(1, min(n_blocks, kernel.cache_bytes // max(block_bytes, 1)))
+        self.pool = np.empty(max(1, self.n_slots * self.block_rows * n))
+        self.slot_of_block = np.full(max(n_blocks, 1), -1, dtype=np.int64)
+        self.block_of_slot = np.full(self.n_slots, -1, dtype=np.int64)
+        self.last_use = np.zeros(self.n_slots, dtype=np.int64)
+
+    @property
+    def nbytes(self):
+        """Bytes of the features, and of the kernel rows kept."""
+        X = self.X
+        total = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if hasattr(X, "indptr") else (
+            X.nbytes)
+        if self.matrix == NULL:
+            used = int((np.asarray(self.block_of_slot) >= 0).sum())
+            total += 8 * used * self.block_rows * self.n_rows
+        return total
+
+    @property
+    def implicit(self):
+        """True: there are no weights of features."""
+        return True
+
+    @property
+    def nnz(self):
+        """Kernel values."""
+        return self.n_rows * self.n_rows
+
+    def check(self):
+        """Raise what went wrong while kernel rows were computed inside a loop."""
+        if self.error is not None:
+            raise self.error
+        if self.interrupted:
+            self.interrupted = False
+            raise KeyboardInterrupt
+
+    def squared_norm(self, W):
+        """``trace A' (K + bias) A`` of the node block ``W``.
+
+        Raises
+        ------
+        ValueError
+            When it is negative: the kernel is not positive semi-definite.
+        """
+        self.check()
+        A, F = split_block(W, self.n_rows, self.stride)
+        value = float(np.einsum("vs,sv->", A, F))
+        if (value < 0 and value < -1e-6 * float(np.einsum("vs,sv->", np.abs(A), np.abs(F)))
+                and value < -ROUNDING * self._magnitude(A)):
+            raise ValueError(
+                f"kernel {self.kernel.name!r} is not positive semi-definite: training met weights "
+                f"with ||w||^2 = {value:g}; use another kernel, or clip the spectrum of its matrix"
+            )
+        return value
+
+    def _magnitude(self, const double[:, :] A):
+        """``sum |A| |K + bias| |A|``: what rounding is relative to where scores cancel."""
+        cdef Py_ssize_t v, u, s
+        cdef double total = 0, found
+        cdef const double* k
+        for v in range(self.n_rows):
+            found = 0
+            for s in range(self.stride):
+                found += fabs(A[v, s])
+            if found == 0:
+                continue
+            k = self.kernel_row(v)
+            for u in range(self.n_rows):
+                for s in range(self.stride):
+                    total += fabs(A[v, s] * (k[u] + self.bias) * A[u, s])
+        self.check()
+        return total
+
+    def gram_blocks(self, const int64_t[::1] offsets, const int64_t[::1] starts, double[::1] out):
+        """Kernel values within each example, bias included, one square after the other."""
+        cdef Py_ssize_t n = offsets.shape[0] - 1, first = 0, last, i, a, z
+        offsets_array, starts_array, flat = map(np.asarray, (offsets, starts, out))
+        while first < n:
+            last = first + 1
+            while last < n and offsets[last + 1] - offsets[first] <= settings.TOGETHER:
+                last += 1
+            a, z = offsets[first], offsets[last]
+            if self.matrix != NULL:
+                block = self.X[a:z, a:z]
+            else:
+                def name(v, start=a):
+                    return node_name(offsets_array, start + v)
+
+                block = self.kernel.matrix(self.X[a:z], self.X[a:z], name, name)
+            diagonal = block.diagonal()
+            if (diagonal < 0).any():
+                v = int(np.argmin(diagonal))
+                raise ValueError(
+                    f"kernel {self.kernel.name!r} gives {diagonal[v]:g} for "
+                    f"{node_name(offsets_array, a + v)} with itself, expected at least 0: it is "
+                    "not positive semi-definite"
+                )
+            if last - first == z - a:       # one node each
+                flat[starts[first]:starts[last]] = diagonal + self.bias
+            else:
+                for i in range(first, last):
+                    part = block[offsets[i] - a:offsets[i + 1] - a, offsets[i] - a:offsets[i + 1] - a]
+                    flat[starts[i]:starts[i + 1]] = part.ravel() + self.bias
+            first = last
+
+    cdef const double* kernel_row(self, Py_ssize_t row) noexcept nogil:
+        cdef Py_ssize_t block, slot
+        if self.matrix != NULL:
+            return self.matrix + row * self.n_rows
+        block = row // self.block_rows
+        slot = self.slot_of_block[block]
+        if slot < 0:
+            with gil:
+                slot = self._compute(block)
+        self.clock += 1
+        self.last_use[slot] = self.clock
+        return &self.pool[(slot * self.block_rows + row - block * self.block_rows) * self.n_rows]
+
+    cdef Py_ssize_t _compute(self, Py_ssize_t block) noexcept:
+        """Compute a block of rows into the slot least recently used; errors wait for check()."""
+        cdef Py_ssize_t slot = int(np.argmin(self.last_use)), size = self.block_rows * self.n_rows
+        first = block * self.block_rows
+        last = min(first + self.block_rows, self.n_rows)
+        target = np.asarray(self.pool)[slot * size:(slot + 1) * size]
+        target = target.reshape(self.block_rows, self.n_rows)
+        if self.block_of_slot[slot] >= 0:
+            self.slot_of_block[self.block_of_slot[slot]] = -1
+            self.block_of_slot[slot] = -1
+        while self.error is None:
+            try:
+                target[:last - first] = self.kernel.matrix(
+                    self.X[first:last], self.X,
+                    lambda v: node_name(self.offsets, first + v),
+                    lambda v: node_name(self.offsets, v))
+                self.computed += 1
+                self.slot_of_block[block], self.block_of_slot[slot] = slot, block
+                return slot
+            except KeyboardInterrupt as interrupt:
+                # The step must be finished, or scores would not be those of the duals.
+                if self.interrupted:
+                    self.error = interrupt
+                self.interrupted = True
+            except BaseException as error:
+                self.error = error
+        target[:] = 0
+        return slot
+
+    cdef void score(self, Py_ssize_t row, const double* W, double* out) noexcept nogil:
+        cdef Py_ssize_t t
+        cdef const double* F = W + self.n_rows * self.stride + row
+        for t in range(self.stride):
+            out[t] = F[t * self.column_stride]
+
+    cdef void gather(self, Py_ssize_t row, Py_ssize_t m, const int* cols, const double* W,
+                     double* out) noexcept nogil:
+        cdef Py_ssize_t c
+        cdef const double* F = W + self.n_rows * self.stride + row
+        for c in range(m):
+            out[c] = F[cols[c] * self.column_stride]
+
+    cdef void scatter(self, Py_ssize_t row, Py_ssize_t m, const int* cols, const double* coefs,
+                      double* W) noexcept nogil:
+        cdef const double* k = self.kernel_row(row)
+        cdef double* F = W + self.n_rows * self.stride
+        cdef Py_ssize_t c
+        for c in range(m):
+            W[row * self.stride + cols[c]] += coefs[c]
+        ss_add_kernel_row(self.n_rows, k, self.bias, m, cols, coefs, F, self.column_stride)
+
+    cdef void clear(self, Py_ssize_t row, Py_ssize_t col, double* W) noexcept nogil:
+        cdef Py_ssize_t v
+        cdef double* F = W + self.n_rows * self.stride + col * self.column_stride
+        W[row * self.stride + col] = 0
+        for v in range(self.n_rows):
+            F[v] = 0
+
+    cdef void gram_row(self, Py_ssize_t row, Py_ssize_t first, Py_ssize_t last, double* dense,
+                       double* out) noexcept nogil:
+        cdef const double* k = self.kernel_row(row)
+        cdef Py_ssize_t v
+        for v in range(first, last):
+            out[v - first] = k[v] + self.bias
+
+    cdef Py_ssize_t row_cost(self, Py_ssize_t row) noexcept nogil:
+        return self.n_rows
+
+
+def column_stride(Py_ssize_t n):
+    """Doubles between two columns of the scores of n nodes.
+
+    Whole cache lines, an odd number of them: the scores of one node then lie in different sets of
+    the cache.
+    """
+    lines = (n + 7) // 8
+    return 8 * (lines + 1 - lines % 2)
+
+
+def kernel_layout(layout, n_nodes):
+    """Blocks of the vector that stands for ``w``: those of ``layout``, duals and scores for nodes."""
+    return Layout(layout.blocks, n_nodes + column_stride(n_nodes), layout.n_edge_features, False)
+
+
+def split_block(W, n_nodes, stride):
+    """Split the node block into A of shape (n_nodes, stride) and F of shape (stride, n_nodes)."""
+    A = W[:n_nodes * stride].reshape(n_nodes, stride)
+    F = W[n_nodes * stride:].reshape(stride, column_stride(n_nodes))[:, :n_nodes]
+    return A, F

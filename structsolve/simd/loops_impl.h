@@ -1,0 +1,395 @@
+/* The vector kernels, written once and compiled for each instruction set by loops.h, which
+ * defines NAME(f), VEC, LANES, LOAD, STORE and the arithmetic before each inclusion.
+ *
+ * A tile is NV vectors of columns kept in registers while the rows stream by: the state axis
+ * is contiguous and innermost, so one broadcast of a feature or of a previous score serves all
+ * states. `width` is a multiple of LANES; loops.h sends other widths to the plain loops.
+ *
+ * Rows of WIDE columns and more are read whole, four at a time: they come from memory, which
+ * wants long runs.  The order of additions is the same. */
+
+#define SS_SCORE(SUFFIX, T, VALUE, ROW)                                                            \
+  static inline __attribute__((always_inline)) void NAME(score_tile_##SUFFIX)(                     \
+      const int NV, ptrdiff_t n, const int32_t *index, const T *value, const double *W,            \
+      ptrdiff_t stride, double *out) {                                                             \
+    VEC acc[MAX_TILE];                                                                             \
+    for (int k = 0; k < NV; k++) acc[k] = LOAD(out + k * LANES);                                   \
+    for (ptrdiff_t j = 0; j < n; j++) {                                                            \
+      const double *row = W + (ptrdiff_t)(ROW) * stride;                                           \
+      const VEC x = SET1((double)(VALUE));                                                         \
+      for (int k = 0; k < NV; k++) acc[k] = MULADD(x, LOAD(row + k * LANES), acc[k]);              \
+    }                                                                                              \
+    for (int k = 0; k < NV; k++) STORE(out + k * LANES, acc[k]);                                   \
+    (void)index;                                                                                   \
+    (void)value;                                                                                   \
+  }                                                                                                \
+  static inline __attribute__((always_inline)) void NAME(score_rows_##SUFFIX)(                     \
+      const int NR, ptrdiff_t first, const int32_t *index, const T *value, const double *W,        \
+      ptrdiff_t stride, ptrdiff_t width, double *out) {                                            \
+    const double *rows[4];                                                                         \
+    VEC x[4];                                                                                      \
+    for (int r = 0; r < NR; r++) {                                                                 \
+      const ptrdiff_t j = first + r;                                                               \
+      rows[r] = W + (ptrdiff_t)(ROW) * stride;                                                     \
+      x[r] = SET1((double)(VALUE));                                                                \
+    }                                                                                              \
+    for (ptrdiff_t c = 0; c < width; c += LANES) {                                                 \
+      VEC acc = LOAD(out + c);                                                                     \
+      for (int r = 0; r < NR; r++) acc = MULADD(x[r], LOAD(rows[r] + c), acc);                     \
+      STORE(out + c, acc);                                                                         \
+    }                                                                                              \
+    (void)index;                                                                                   \
+    (void)value;                                                                                   \
+  }                                                                                                \
+  static void NAME(score_##SUFFIX)(ptrdiff_t n, const int32_t *index, const void *values,          \
+                                   const double *W, ptrdiff_t stride, ptrdiff_t width,             \
+                                   double *out) {                                                  \
+    const T *value = (const T *)values;                                                            \
+    ptrdiff_t c = 0;                                                                               \
+    if (width >= WIDE) {                                                                           \
+      ptrdiff_t first = 0;                                                                         \
+      for (; first + 4 <= n; first += 4)                                                           \
+        NAME(score_rows_##SUFFIX)(4, first, index, value, W, stride, width, out);                  \
+      for (; first < n; first++)                                                                   \
+        NAME(score_rows_##SUFFIX)(1, first, index, value, W, stride, width, out);                  \
+      return;                                                                                      \
+    }                                                                                              \
+    for (; c + MAX_TILE * LANES <= width; c += MAX_TILE * LANES)                                   \
+      NAME(score_tile_##SUFFIX)(MAX_TILE, n, index, value, W + c, stride, out + c);                \
+    for (; c + 4 * LANES <= width; c += 4 * LANES)                                                 \
+      NAME(score_tile_##SUFFIX)(4, n, index, value, W + c, stride, out + c);                       \
+    for (; c + 2 * LANES <= width; c += 2 * LANES)                                                 \
+      NAME(score_tile_##SUFFIX)(2, n, index, value, W + c, stride, out + c);                       \
+    for (; c + LANES <= width; c += LANES)                                                         \
+      NAME(score_tile_##SUFFIX)(1, n, index, value, W + c, stride, out + c);                       \
+  }
+
+SS_SCORE(csr_f64, double, value[j], index[j])
+SS_SCORE(csr_f32, float, value[j], index[j])
+SS_SCORE(dense_f64, double, value[j], j)
+SS_SCORE(dense_f32, float, value[j], j)
+
+SS_SCORE(one, double, 1, index[j]) /* a product with one is exact: the same sums as below */
+
+/* All values are one: no multiplication. */
+static inline __attribute__((always_inline)) void NAME(score_tile_ones)(
+    const int NV, ptrdiff_t n, const int32_t *index, const double *W, ptrdiff_t stride,
+    double *out) {
+  VEC acc[MAX_TILE];
+  for (int k = 0; k < NV; k++) acc[k] = LOAD(out + k * LANES);
+  for (ptrdiff_t j = 0; j < n; j++) {
+    const double *row = W + (ptrdiff_t)index[j] * stride;
+    for (int k = 0; k < NV; k++) acc[k] = ADD(acc[k], LOAD(row + k * LANES));
+  }
+  for (int k = 0; k < NV; k++) STORE(out + k * LANES, acc[k]);
+}
+
+static void NAME(score_csr_ones)(ptrdiff_t n, const int32_t *index, const void *values,
+                                 const double *W, ptrdiff_t stride, ptrdiff_t width, double *out) {
+  ptrdiff_t c = 0;
+  if (width >= WIDE) {
+    NAME(score_one)(n, index, values, W, stride, width, out);
+    return;
+  }
+  for (; c + MAX_TILE * LANES <= width; c += MAX_TILE * LANES)
+    NAME(score_tile_ones)(MAX_TILE, n, index, W + c, stride, out + c);
+  for (; c + 4 * LANES <= width; c += 4 * LANES)
+    NAME(score_tile_ones)(4, n, index, W + c, stride, out + c);
+  for (; c + 2 * LANES <= width; c += 2 * LANES)
+    NAME(score_tile_ones)(2, n, index, W + c, stride, out + c);
+  for (; c + LANES <= width; c += LANES)
+    NAME(score_tile_ones)(1, n, index, W + c, stride, out + c);
+}
+
+/* Two accumulators a vector hide the latency of max and of the fused multiplication. */
+#define SS_STEP(FUNCTION, ADDEND, FIRST, COMBINE, REST, JOIN, LAST)                                \
+  static inline __attribute__((always_inline)) void NAME(FUNCTION##_tile)(                         \
+      const int NV, ptrdiff_t K, const double *previous, const double *T, ptrdiff_t stride,        \
+      const double *add, double *next) {                                                           \
+    VEC even[4], odd[4];                                                                           \
+    const VEC first = SET1(previous[0]);                                                           \
+    for (int k = 0; k < NV; k++) {                                                                 \
+      even[k] = FIRST(first, LOAD(T + k * LANES));                                                 \
+      odd[k] = REST;                                                                               \
+    }                                                                                              \
+    ptrdiff_t s = 1;                                                                               \
+    for (; s + 1 < K; s += 2) {                                                                    \
+      const double *row = T + s * stride;                                                          \
+      const VEC a = SET1(previous[s]), b = SET1(previous[s + 1]);                                  \
+      for (int k = 0; k < NV; k++) {                                                               \
+        odd[k] = COMBINE(a, LOAD(row + k * LANES), odd[k]);                                        \
+        even[k] = COMBINE(b, LOAD(row + stride + k * LANES), even[k]);                             \
+      }                                                                                            \
+    }                                                                                              \
+    if (s < K) {                                                                                   \
+      const double *row = T + s * stride;                                                          \
+      const VEC a = SET1(previous[s]);                                                             \
+      for (int k = 0; k < NV; k++) odd[k] = COMBINE(a, LOAD(row + k * LANES), odd[k]);             \
+    }                                                                                              \
+    for (int k = 0; k < NV; k++) {                                                                 \
+      const VEC x = JOIN(even[k], odd[k]);                                                         \
+      STORE(next + k * LANES, LAST);                                                               \
+    }                                                                                              \
+    (void)add;                                                                                     \
+  }
+
+#define SS_MAX_OF_SUM(a, b, c) MAXV(c, ADD(a, b))
+SS_STEP(maxplus, add, ADD, SS_MAX_OF_SUM, even[k], MAXV, ADD(x, LOAD(add + k * LANES)))
+SS_STEP(sumprod, NULL, MUL, MULADD, SET1(0), ADD, x)
+#undef SS_MAX_OF_SUM
+#undef SS_STEP
+
+static inline __attribute__((always_inline)) void NAME(maxplus_row)(
+    ptrdiff_t K, const double *previous, const double *T, ptrdiff_t stride, ptrdiff_t width,
+    const double *add, double *next) {
+  ptrdiff_t c = 0;
+  for (; c + 4 * LANES <= width; c += 4 * LANES)
+    NAME(maxplus_tile)(4, K, previous, T + c, stride, add + c, next + c);
+  for (; c + 2 * LANES <= width; c += 2 * LANES)
+    NAME(maxplus_tile)(2, K, previous, T + c, stride, add + c, next + c);
+  for (; c + LANES <= width; c += LANES)
+    NAME(maxplus_tile)(1, K, previous, T + c, stride, add + c, next + c);
+}
+
+static void NAME(maxplus)(ptrdiff_t K, const double *previous, const double *T, ptrdiff_t stride,
+                          ptrdiff_t width, const double *add, double *next) {
+  NAME(maxplus_row)(K, previous, T, stride, width, add, next);
+}
+
+static void NAME(viterbi)(ptrdiff_t L, ptrdiff_t K, const double *T, ptrdiff_t stride,
+                          const double *add, double *alpha) {
+  for (ptrdiff_t v = 1; v < L; v++) {
+    add += stride, alpha += stride;
+    NAME(maxplus_row)(K, alpha - stride, T, stride, stride, add, alpha);
+  }
+}
+
+static void NAME(sumprod)(ptrdiff_t K, const double *previous, const double *E, ptrdiff_t stride,
+                          ptrdiff_t width, double *next) {
+  ptrdiff_t c = 0;
+  for (; c + 4 * LANES <= width; c += 4 * LANES)
+    NAME(sumprod_tile)(4, K, previous, E + c, stride, NULL, next + c);
+  for (; c + 2 * LANES <= width; c += 2 * LANES)
+    NAME(sumprod_tile)(2, K, previous, E + c, stride, NULL, next + c);
+  for (; c + LANES <= width; c += LANES)
+    NAME(sumprod_tile)(1, K, previous, E + c, stride, NULL, next + c);
+}
+
+/* One number a row; four rows at a time share the loads of x and hide each other's latency. */
+#define SS_ROWS(FUNCTION, START, COMBINE, OP)                                                      \
+  static void NAME(FUNCTION)(ptrdiff_t rows, const double *T, ptrdiff_t stride, ptrdiff_t width,   \
+                             const double *x, double *out) {                                       \
+    ptrdiff_t s = 0;                                                                               \
+    for (; s + 4 <= rows; s += 4) {                                                                \
+      const double *row = T + s * stride;                                                          \
+      VEC a = SET1(START), b = a, c = a, d = a;                                                    \
+      for (ptrdiff_t t = 0; t < width; t += LANES) {                                               \
+        const VEC y = LOAD(x + t);                                                                 \
+        a = COMBINE(y, LOAD(row + t), a);                                                          \
+        b = COMBINE(y, LOAD(row + stride + t), b);                                                 \
+        c = COMBINE(y, LOAD(row + 2 * stride + t), c);                                             \
+        d = COMBINE(y, LOAD(row + 3 * stride + t), d);                                             \
+      }                                                                                            \
+      FOLD4(a, b, c, d, OP, out + s);                                                              \
+    }                                                                                              \
+    for (; s < rows; s++) {                                                                        \
+      VEC a = SET1(START);                                                                         \
+      for (ptrdiff_t t = 0; t < width; t += LANES)                                                 \
+        a = COMBINE(LOAD(x + t), LOAD(T + s * stride + t), a);                                     \
+      out[s] = FOLD(a, OP);                                                                        \
+    }                                                                                              \
+  }
+
+#define SS_MAX_OF_SUM(a, b, c) MAXV(c, ADD(a, b))
+SS_ROWS(maxdots, -INFINITY, SS_MAX_OF_SUM, SS_TOP)
+SS_ROWS(dots, 0, MULADD, SS_SUM)
+#undef SS_MAX_OF_SUM
+#undef SS_ROWS
+
+static inline __attribute__((always_inline)) void NAME(outer_tile)(
+    const int NV, ptrdiff_t n, const double *a, const double *b, const double *E,
+    ptrdiff_t stride, double *out) {
+  /* Two rows of the result at a time share the loads of b. */
+  VEC x[4], y[4];
+  for (int k = 0; k < NV; k++) x[k] = y[k] = SET1(0);
+  for (ptrdiff_t v = 0; v < n; v++) {
+    const VEC p = SET1(a[v * stride]), q = SET1(a[v * stride + 1]);
+    for (int k = 0; k < NV; k++) {
+      const VEC row = LOAD(b + v * stride + k * LANES);
+      x[k] = MULADD(p, row, x[k]);
+      y[k] = MULADD(q, row, y[k]);
+    }
+  }
+  for (int k = 0; k < NV; k++) {
+    STORE(out + k * LANES, MUL(x[k], LOAD(E + k * LANES)));
+    STORE(out + stride + k * LANES, MUL(y[k], LOAD(E + stride + k * LANES)));
+  }
+}
+
+static void NAME(outer)(ptrdiff_t n, ptrdiff_t K, const double *a, const double *b,
+                        const double *E, ptrdiff_t stride, ptrdiff_t width, double *out) {
+  for (ptrdiff_t s = 0; s < K; s += 2) {
+    ptrdiff_t c = 0;
+    if (s + 1 == K) {
+      for (; c < width; c += LANES) {
+        VEC x = SET1(0);
+        for (ptrdiff_t v = 0; v < n; v++)
+          x = MULADD(SET1(a[v * stride + s]), LOAD(b + v * stride + c), x);
+        STORE(out + s * stride + c, MUL(x, LOAD(E + s * stride + c)));
+      }
+      return;
+    }
+    for (; c + 4 * LANES <= width; c += 4 * LANES)
+      NAME(outer_tile)(4, n, a + s, b + c, E + s * stride + c, stride, out + s * stride + c);
+    for (; c + 2 * LANES <= width; c += 2 * LANES)
+      NAME(outer_tile)(2, n, a + s, b + c, E + s * stride + c, stride, out + s * stride + c);
+    for (; c + LANES <= width; c += LANES)
+      NAME(outer_tile)(1, n, a + s, b + c, E + s * stride + c, stride, out + s * stride + c);
+  }
+}
+
+/* exp(y) = 2^n exp(r), |r| <= log(2) / 2, by Taylor's series to r^13: right to one ulp, for y up
+ * to 709.  What comes out for y < -708, -inf included, is thrown away at the end. */
+static inline __attribute__((always_inline)) void NAME(exp_tile)(const int NV, const double *x,
+                                                                 double shift, double *out) {
+  static const double inverse_factorials[12] = {
+      1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0,
+      1.0 / 362880.0,     1.0 / 40320.0,     1.0 / 5040.0,     1.0 / 720.0,
+      1.0 / 120.0,        1.0 / 24.0,        1.0 / 6.0,        0.5,
+  };
+  const double magic = 6755399441055744.0; /* 1.5 * 2^52: adding it rounds to an integer */
+  VEC y[2], n[2], r[2], p[2];
+  for (int k = 0; k < NV; k++) {
+    y[k] = ADD(LOAD(x + k * LANES), SET1(-shift));
+    n[k] = ADD(MULADD(y[k], SET1(1.4426950408889634), SET1(magic)), SET1(-magic));
+    r[k] = MULADD(n[k], SET1(-0.693147180369123816490), y[k]);
+    r[k] = MULADD(n[k], SET1(-1.90821492927058770002e-10), r[k]);
+    p[k] = SET1(inverse_factorials[0]);
+  }
+  for (int j = 1; j < 12; j++)
+    for (int k = 0; k < NV; k++) p[k] = MULADD(p[k], r[k], SET1(inverse_factorials[j]));
+  for (int k = 0; k < NV; k++) {
+    p[k] = MULADD(MULADD(p[k], r[k], SET1(1)), r[k], SET1(1));
+    /* The low bits of n + 2^52 + 1023 are the exponent of 2^n. */
+    p[k] = MUL(p[k], HIGH_BITS(ADD(n[k], SET1(4503599627371519.0))));
+    STORE(out + k * LANES, ZERO_IF_LESS(y[k], SET1(-708), p[k]));
+  }
+}
+
+static void NAME(exp_rows)(ptrdiff_t rows, const double *x, ptrdiff_t stride, ptrdiff_t columns,
+                           double shift, double *out) {
+  for (ptrdiff_t r = 0; r < rows; r++, x += stride, out += stride) {
+    ptrdiff_t t = 0;
+    for (; t + LANES < columns; t += 2 * LANES) NAME(exp_tile)(2, x + t, shift, out + t);
+    for (; t < columns; t += LANES) NAME(exp_tile)(1, x + t, shift, out + t);
+    for (t = columns; t < stride; t++) out[t] = 0;
+  }
+}
+
+static void NAME(range)(ptrdiff_t rows, const double *x, ptrdiff_t stride, ptrdiff_t columns,
+                        double skip, double *low, double *top) {
+  const VEC none = SET1(INFINITY), mark = SET1(skip);
+  VEC bottom = none, most = SET1(-INFINITY);
+  if (columns < LANES) {
+    ss_plain_range(rows, x, stride, columns, skip, low, top);
+    return;
+  }
+  for (ptrdiff_t r = 0; r < rows; r++, x += stride)
+    for (ptrdiff_t t = 0; t < columns; t += LANES) {
+      /* The last vector of a row overlaps the one before it rather than reach the padding. */
+      const VEC v = LOAD(x + (t + LANES <= columns ? t : columns - LANES));
+      most = MAXV(v, most);
+      bottom = MINV(IF_EQUAL(v, mark, none, v), bottom);
+    }
+  *low = FOLD(bottom, SS_LOW);
+  *top = FOLD(most, SS_TOP);
+}
+
+static void NAME(mul_range)(ptrdiff_t width, const double *factor, double *row, double *low,
+                            double *top) {
+  const VEC none = SET1(INFINITY), zero = SET1(0);
+  VEC bottom = none, most = zero;
+  for (ptrdiff_t t = 0; t < width; t += LANES) {
+    const VEC v = MUL(LOAD(row + t), LOAD(factor + t));
+    STORE(row + t, v);
+    most = MAXV(v, most);
+    bottom = MINV(IF_EQUAL(v, zero, none, v), bottom);
+  }
+  *low = FOLD(bottom, SS_LOW);
+  *top = FOLD(most, SS_TOP);
+}
+
+/* 32 columns at a time without a branch: where the state is found, nobody can foresee. */
+static ptrdiff_t NAME(reach)(ptrdiff_t K, const double *previous, const double *row, double add,
+                             double target) {
+  const VEC own = SET1(add), wanted = SET1(target);
+  for (ptrdiff_t first = 0; first < K; first += 32) {
+    unsigned found = 0;
+    for (ptrdiff_t s = 0; s < 32 && first + s < K; s += LANES) {
+      const VEC sum = ADD(ADD(LOAD(previous + first + s), LOAD(row + first + s)), own);
+      found |= EQUAL_BITS(sum, wanted) << s;
+    }
+    if (K - first < 32) found &= (1u << (K - first)) - 1;
+    if (found) return first + __builtin_ctz(found);
+  }
+  return 0;
+}
+
+static ptrdiff_t NAME(first_best)(ptrdiff_t K, const double *row, double *top) {
+  VEC most = SET1(-INFINITY);
+  ptrdiff_t s = 0;
+  for (; s + LANES <= K; s += LANES) most = MAXV(LOAD(row + s), most); /* passes NaN over */
+  double best = FOLD(most, SS_TOP);
+  for (; s < K; s++) best = best < row[s] ? row[s] : best;
+  *top = best;
+  const VEC wanted = SET1(best);
+  for (ptrdiff_t first = 0; first < K; first += 32) {
+    unsigned found = 0;
+    for (s = 0; s < 32 && first + s < K; s += LANES)
+      found |= EQUAL_BITS(LOAD(row + first + s), wanted) << s;
+    if (K - first < 32) found &= (1u << (K - first)) - 1;
+    if (found) return first + __builtin_ctz(found);
+  }
+  return 0;
+}
+
+static double NAME(total)(ptrdiff_t n, const double *x) {
+  VEC a = SET1(0), b = a;
+  ptrdiff_t j = 0;
+  for (; j + 2 * LANES <= n; j += 2 * LANES) {
+    a = ADD(a, LOAD(x + j));
+    b = ADD(b, LOAD(x + j + LANES));
+  }
+  double total = FOLD(ADD(a, b), SS_SUM);
+  for (; j < n; j++) total += x[j];
+  return total;
+}
+
+static const ss_kernel_table NAME(table) = {
+    {NAME(score_dense_f64), NAME(score_dense_f32), NAME(score_csr_f64), NAME(score_csr_f32),
+     NAME(score_csr_ones)},
+    NAME(maxplus),   NAME(maxdots), NAME(sumprod), NAME(dots), NAME(outer), NAME(exp_rows),
+    NAME(range),     NAME(mul_range), NAME(reach), NAME(viterbi),
+    NAME(first_best), NAME(total), LABEL,
+};
+
+#undef SS_SCORE
+#undef NAME
+#undef LABEL
+#undef VEC
+#undef LANES
+#undef MAX_TILE
+#undef LOAD
+#undef STORE
+#undef SET1
+#undef ADD
+#undef MUL
+#undef MULADD
+#undef MAXV
+#undef MINV
+#undef IF_EQUAL
+#undef ZERO_IF_LESS
+#undef HIGH_BITS
+#undef EQUAL_BITS
+#undef FOLD4
+#undef FOLD

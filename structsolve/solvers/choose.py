@@ -1,0 +1,39 @@
+"""Which solver runs, where its settings leave that open."""
+
+from __future__ import annotations
+
+from .base import Solver
+from .bcfw import BCFW
+from .gbcfw import GBCFW, has_segments
+from .problem import Problem
+
+
+def settled(solver: Solver, problem: Problem) -> Solver:
+    """Return the solver that runs: ``BCFW(steps="auto")`` leaves smooth surrogates to GBCFW.
+
+    Parameters
+    ----------
+    solver : Solver
+    problem : Problem
+
+    Examples
+    --------
+    >>> import structsolve
+    >>> from structsolve.solvers import BCFW, settled
+    >>> X, y = [[0.0], [1.0]], ["a", "b"]
+    >>> space = structsolve.get_structure("multiclass").make_space(X, y)
+    >>> examples = space.pack(X, y)
+    >>> settled(BCFW(), structsolve.Problem(space, examples, surrogate="crf")).name
+    'gbcfw'
+    >>> settled(BCFW(), structsolve.Problem(space, examples)).name
+    'bcfw'
+    """
+    if not isinstance(solver, BCFW) or solver.steps != "auto":
+        return solver
+    surrogate = problem.surrogate
+    if not (has_segments(surrogate) and surrogate.projection.gibbs):
+        return solver
+    solver.check(problem)
+    return GBCFW(
+        sampling=solver.sampling, averaging=solver.averaging, certify_every=solver.certify_every
+    )

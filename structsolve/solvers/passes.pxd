@@ -1,0 +1,6 @@
+# Memory of one thread that goes over examples.
+
+cdef class Scratch:
+    cdef double[::1] theta, value
+    cdef int[::1] index
+    cdef char[::1] work

@@ -1,0 +1,158 @@
+"""Passes over the examples at fixed w: bounds of the surrogate and its subgradient; in threads."""
+
+import numpy as np
+
+from ..potentials.linear cimport LinearPotentials
+from ..surrogates._base cimport Cut, Surrogate
+
+from ..utils.arrays import aligned_zeros
+from ..utils.parallel import native_calls, over_examples, ranges
+
+
+cdef enum:
+    TOGETHER = 64
+
+
+cdef class Scratch:
+    """Memory of one thread."""
+
+    def __init__(self, LinearPotentials potentials, Py_ssize_t work_bytes,
+                 Py_ssize_t max_entries=1):
+        self.theta = aligned_zeros(potentials.max_theta + 8)
+        self.value = np.zeros(max(max_entries, 1))
+        self.index = np.zeros(max(max_entries, 1), dtype=np.int32)
+        self.work = aligned_zeros(work_bytes // 8 + 16).view(np.int8)
+
+
+def surrogate_bounds(problem, const double[::1] w, n_jobs=1):
+    """Upper bounds of every ``H_i`` at w.
+
+    Parameters
+    ----------
+    problem : Problem
+    w : ndarray of float64 of shape (dim,)
+    n_jobs : int
+
+    Returns
+    -------
+    bounds : ndarray of shape (n,)
+    calls : int
+        Oracle calls spent.
+    """
+    cdef LinearPotentials potentials = problem.potentials
+    cdef Surrogate surrogate = problem.surrogate
+    bounds = np.empty(problem.n)
+    cdef double[::1] out = bounds
+
+    def piece(Py_ssize_t first, Py_ssize_t last, Scratch scratch):
+        cdef Cut cut
+        cdef Py_ssize_t i
+        cdef long calls = 0
+        cut.index, cut.value = &scratch.index[0], &scratch.value[0]
+        with nogil:
+            for i in range(first, last):
+                potentials.score(i, &w[0], 1.0, &scratch.theta[0])
+                surrogate.cut(i, &scratch.theta[0], &cut, &scratch.work[0])
+                out[i] = cut.bound
+                calls += cut.calls
+        return calls
+
+    counts = over_examples(piece, problem.examples.offsets, n_jobs,
+                           lambda: Scratch(potentials, surrogate.work_bytes,
+                                           surrogate.max_entries))
+    return bounds, sum(counts)
+
+
+def summands(problem):
+    """Into how many partial sums a subgradient is split, one g each.
+
+    As many as keep adding them up below an eighth of the work of scoring, at most 16.  Whatever
+    the number of threads: the sums must not depend on it.
+    """
+    cdef LinearPotentials potentials = problem.potentials
+    work = sum(design.nnz * size for design, size in (
+        (potentials.nodes, potentials.node_size), (potentials.edges, potentials.edge_size))
+        if design is not None)
+    return int(min(max(work // (8 * max(potentials.dim, 1)), 1), 16, max(problem.n, 1)))
+
+
+def partial_sums(problem):
+    """Memory for the sums of ``subgradient()``, of shape (summands(problem), dim)."""
+    n, dim = summands(problem), problem.potentials.dim
+    return aligned_zeros(n * dim).reshape(n, dim)
+
+
+def subgradient(problem, const double[::1] w, n_jobs=1, sums=None):
+    """One cut of the whole mean surrogate at w: ``R(v) >= b - <g, v>`` for every v.
+
+    Threads decode and add up ranges of examples that are the same whatever their number, and the
+    ranges' sums are added in their order: g does not depend on ``n_jobs``, to the last bit.
+
+    Parameters
+    ----------
+    problem : Problem
+    w : ndarray of float64 of shape (dim,)
+    n_jobs : int
+    sums : ndarray of shape (summands(problem), dim), optional
+        Memory to work in, for those who come back: what is fresh has to be mapped in every time,
+        while all threads wait.
+
+    Returns
+    -------
+    g : ndarray of shape (dim,)
+        ``sum_i u_i Phi_i' p_i``.
+    b : float
+        ``sum_i u_i b_i``.
+    bounds : ndarray of shape (n,)
+        Upper bounds of every ``H_i`` at w.
+    calls : int
+    """
+    cdef LinearPotentials potentials = problem.potentials
+    cdef Surrogate surrogate = problem.surrogate
+    cdef const double[::1] weights = problem.weights
+    offsets = problem.examples.offsets
+    parts = ranges(offsets, summands(problem), taper=True)
+    bounds, b_all = np.empty(problem.n), np.empty(problem.n)
+    if sums is None:
+        sums = partial_sums(problem)
+    cdef double[::1] bound_view = bounds, b_view = b_all
+    cdef double[:, ::1] sum_view = sums
+    # w and g share the nearest cache badly: decode a few examples, then add them up.
+    cdef Py_ssize_t width = max(surrogate.max_entries, 1)
+    cdef Py_ssize_t together = max(1, min(TOGETHER, (1 << 20) // (12 * width)))
+
+    def add(Py_ssize_t first, Py_ssize_t last, double[::1] g, Scratch scratch):
+        cdef Cut cut
+        cdef Py_ssize_t i, k, begin, end
+        cdef Py_ssize_t[TOGETHER] nnz
+        cdef long spent = 0
+        with nogil:
+            begin = first
+            while begin < last:
+                end = min(begin + together, last)
+                for i in range(begin, end):
+                    k = i - begin
+                    cut.index = &scratch.index[k * width]
+                    cut.value = &scratch.value[k * width]
+                    potentials.score(i, &w[0], 1.0, &scratch.theta[0])
+                    surrogate.cut(i, &scratch.theta[0], &cut, &scratch.work[0])
+                    bound_view[i], b_view[i], nnz[k] = cut.bound, cut.b, cut.nnz
+                    spent += cut.calls
+                for i in range(begin, end):
+                    k = i - begin
+                    potentials.add(i, nnz[k], &scratch.index[k * width],
+                                   &scratch.value[k * width], weights[i], &g[0])
+                begin = end
+        return spent
+
+    def piece(Py_ssize_t first, Py_ssize_t last, Scratch scratch):
+        sum_view[first:last] = 0
+        return sum(add(a, z, sum_view[part], scratch)
+                   for part in range(first, last)
+                   for a, z in native_calls(offsets, *parts[part]))
+
+    starts = [a for a, _ in parts] + [problem.n]
+    calls = sum(over_examples(piece, offsets[starts], n_jobs,
+                              lambda: Scratch(potentials, surrogate.work_bytes,
+                                              together * width)))
+    return sums[:len(parts)].sum(axis=0), float(np.asarray(weights) @ b_all), bounds, calls

@@ -1,0 +1,156 @@
+"""A training problem put together: examples, potentials, structure operators, surrogate.
+
+Everything a plugin may decide is asked here, once; the loops never leave native code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .. import registry
+from ..examples.packed import Examples
+from ..examples.packing import sparsify
+from ..lp.ask import ask_oracle
+from ..potentials.make import kernel_potentials, linear_potentials
+from ..potentials.mercer import Kernel
+from ..structure.ask import ask_loss, ask_parts
+from ..structure.base import Space
+from .passes import surrogate_bounds
+
+
+class Problem:
+    """``alpha/2 ||w||^2 + sum_i u_i H_i(w)`` on packed examples, with ``sum u = 1``.
+
+    Parameters
+    ----------
+    space : Space
+    examples : Examples
+        With labels.
+    loss : str or loss object
+    surrogate : str or surrogate object
+    penalize_intercept : bool, default=True
+        False leaves the last row of the node block out of ``||w||^2``.
+    gram : bool, default=True
+        Let the potentials keep Gram matrices, up to the size of the packed features and of one
+        number per node and state.
+    kernel : Kernel, optional
+        Compares nodes in place of the inner product of their features; the vector that solvers
+        move then holds dual variables (:mod:`structsolve.potentials.mercer_features`).
+    dense : bool, default=False
+        Hand features to the kernel as a dense array, also where packing has made them sparse.
+    oracle : str or structsolve.lp.Backend, optional
+        A solver of linear programs over the structure's polytope, in place of its own oracle.
+    node_scale : array of the node block's shape, optional
+        Factors of the node parts' scores; w is penalised before they multiply it.
+
+    Attributes
+    ----------
+    potentials : LinearPotentials
+    surrogate : Surrogate
+        The native surrogate; :attr:`oracle`, :attr:`parts` and :attr:`loss` are what it is made of.
+    weights : ndarray of shape (n,)
+        ``u_i``.
+    dim : int
+        Length of w.
+    penalty : ndarray of shape (dim,) or None
+        0 for coordinates left unpenalised, else 1; None when all are penalised.
+
+    Examples
+    --------
+    >>> import structsolve
+    >>> from structsolve.solvers.problem import Problem
+    >>> structure = structsolve.get_structure("multiclass")
+    >>> X, y = [[0.0], [1.0]], ["a", "b"]
+    >>> space = structure.make_space(X, y)
+    >>> problem = Problem(space, space.pack(X, y), loss="hamming")
+    >>> problem.n, problem.weights.tolist()
+    (2, [0.5, 0.5])
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        examples: Examples,
+        loss: Any = "hamming",
+        surrogate: Any = "margin",
+        penalize_intercept: bool = True,
+        gram: bool = True,
+        kernel: Kernel | None = None,
+        dense: bool = False,
+        oracle: Any = None,
+        node_scale: Any = None,
+    ):
+        if kernel is None:
+            examples = replace(examples, nodes=sparsify(examples.nodes))
+        examples = replace(examples, edges=sparsify(examples.edges))
+        self.space, self.examples = space, examples
+        self.kernel = kernel
+        name = space.structure.name
+        self.potentials = (
+            linear_potentials(space.layout, examples, name, gram, node_scale)
+            if kernel is None
+            else kernel_potentials(
+                space.layout, examples, name, kernel, dense, penalize_intercept, node_scale
+            )
+        )
+        self.oracle = ask_oracle(space, examples, oracle)
+        self.parts = ask_parts(space, examples)
+        self.loss = ask_loss(space, examples, loss)
+        if isinstance(surrogate, str):
+            surrogate = registry.default().make("surrogates", surrogate)
+        elif not hasattr(surrogate, "bind"):
+            raise TypeError(
+                f"surrogate is {surrogate!r}, expected a name (known: "
+                f"{registry.default().names('surrogates')}) or an object with bind()"
+            )
+        self.surrogate_name = getattr(surrogate, "name", type(surrogate).__name__)
+        self.surrogate = surrogate.bind(self)
+        total = examples.sample_weight if examples.sample_weight is not None else None
+        weights = np.ones(examples.n) if total is None else np.asarray(total, dtype=np.float64)
+        self.weights = weights / weights.sum()
+        self.n, self.dim = examples.n, self.potentials.dim
+        self.penalty = None
+        layout = space.layout
+        if not penalize_intercept and layout.intercept and layout.node is not None:
+            self.penalty = np.ones(self.dim)
+            last = layout.node_start + (layout.node_rows - 1) * layout.node_size
+            self.penalty[last : last + layout.node_size] = 0
+
+    def model_weights(self, w: np.ndarray) -> np.ndarray:
+        """Return the weights that score new examples without ``node_scale``, from a solver's w."""
+        scale = self.potentials.node_scale
+        return w if scale is None else self._times(w, scale)
+
+    def solver_weights(self, w: np.ndarray) -> np.ndarray:
+        """Return what a solver moves where :meth:`model_weights` are w; 0 where the factor is."""
+        scale = self.potentials.node_scale
+        if scale is None:
+            return w
+        inverse = np.zeros_like(scale)
+        np.divide(1, scale, out=inverse, where=scale > 0)
+        return self._times(w, inverse)
+
+    def _times(self, w: np.ndarray, factors: np.ndarray) -> np.ndarray:
+        layout = self.potentials.layout
+        found = w.copy()
+        rows = found[layout.node_start :][: layout.node_rows * layout.node_size]
+        rows.reshape(layout.node_rows, layout.node_size)[...] *= factors
+        return found
+
+    def regulariser(self, w: np.ndarray, alpha: float) -> float:
+        """Return ``alpha/2 ||w||^2`` over the penalised coordinates."""
+        if self.penalty is None:
+            return 0.5 * alpha * self.potentials.squared_norm(w)
+        return 0.5 * alpha * float((w * self.penalty) @ w)
+
+    def bounds(self, w: np.ndarray, n_jobs: int = 1) -> tuple[np.ndarray, int]:
+        """Return upper bounds of every H_i at w, and the oracle calls spent."""
+        return surrogate_bounds(self, w, n_jobs)
+
+    def primal(self, w: np.ndarray, alpha: float, n_jobs: int = 1) -> tuple[float, int]:
+        """Return the objective at w (an upper bound where the surrogate is inexact), and calls."""
+        bounds, calls = self.bounds(w, n_jobs)
+        return self.regulariser(w, alpha) + float(self.weights @ bounds), calls

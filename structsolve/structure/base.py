@@ -1,0 +1,274 @@
+"""What a structure declares: parameters, the space it spans on some data, how data is packed."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..examples import labels, packing
+from ..potentials.weight_layout import Layout
+from ..examples.packed import Examples
+from ..utils.params import Params
+
+
+class ConePair(NamedTuple):
+    """What a constrained oracle in Python is asked: the labels with ``beta h < g <= alpha h``.
+
+    ``h(y) = <theta, mu(y)> + h0`` and ``g(y) = <cost, mu(y)> + g0``; with ``twin`` the sides are
+    ``beta h <= g < alpha h``.  ``alpha`` may be infinite: that side then asks for ``h >= 0`` alone.
+    The best is that of largest ``h + lam g``.
+
+    Parameters
+    ----------
+    h0, g0 : float
+    lam : float
+    alpha, beta : float
+    twin : bool
+    """
+
+    h0: float
+    g0: float
+    lam: float
+    alpha: float
+    beta: float
+    twin: bool
+
+
+class Structure(Params):
+    """A kind of output, described by parameters alone.
+
+    Subclasses give ``name``, store their constructor arguments unmodified, and build a
+    :class:`Space` from training data.  A structure is never changed by fitting.
+    """
+
+    name = "structure"
+    #: One node per example: plain 2-D X and 1-D y, a classifier to scikit-learn.
+    single_node = False
+    #: Plain 2-D X, and a matrix of 0 and 1 as y.
+    label_sets = False
+    #: One row of numbers per example as y, which the shell writes on one line.
+    label_rows = False
+    #: The format the shell reads for it whatever the ending, such as "conllu"; None: no such one.
+    file_format: str | None = None
+
+    def make_featurizer(self, **params: Any) -> Any:
+        """Return what turns the sentences of a CoNLL-U file into X, by fit() and transform()."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement make_featurizer()")
+
+    def make_space(self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True) -> Space:
+        """Learn classes and sizes from training data.
+
+        Parameters
+        ----------
+        X, Y : training data as users give it
+        classes : sequence, optional
+            All classes, where Y may lack some.
+        fit_intercept : bool
+            Append a constant feature to the node features.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement make_space()")
+
+    def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> Space:
+        """Rebuild a space from what its ``state()`` returned."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement space_from_state()")
+
+    def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
+        """Return n small random examples (X, Y) for ``check_structure``; size bounds a label."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement sample()")
+
+
+class Space:
+    """A structure on given data: classes, blocks of weights, and how to pack and unpack.
+
+    Parameters
+    ----------
+    structure : Structure
+    layout : Layout
+
+    Attributes
+    ----------
+    classes_ : ndarray, optional
+        Sorted classes, for structures whose labels are made of classes.
+    """
+
+    classes_: np.ndarray
+    structure: Any
+
+    def __init__(self, structure: Structure, layout: Layout):
+        self.structure = structure
+        self.layout = layout
+
+    def pack(
+        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
+    ) -> Examples:
+        """Check X and Y and pack them into contiguous arrays.
+
+        Parameters
+        ----------
+        X, Y : data as users give it; Y None at prediction
+        sample_weight : array of shape (n,), optional
+        unseen : {"error", "extra"}
+            Refuse labels that training did not see, or map them to one extra state (scoring).
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement pack()")
+
+    def unpack(self, flat: np.ndarray, examples: Examples) -> Any:
+        """Return encoded labels (one after the other) in the form users give Y."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement unpack()")
+
+    def unpack_one(self, label: np.ndarray) -> Any:
+        """Return one encoded label in the form users give it."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement unpack_one()")
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what ``space_from_state`` needs: JSON-able values, and arrays."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement state()")
+
+    def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
+        """Return every label of example ``i``, one per row (small cases; for tests)."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement enumerate_labels()")
+
+    def unpack_scores(self, flat: np.ndarray, examples: Examples) -> Any:
+        """Return node scores or marginals (rows of the node block) in a form like Y's."""
+        raise NotImplementedError(
+            f"{type(self).__name__} does not implement unpack_scores(), which gives node "
+            "scores and marginals a form like that of y"
+        )
+
+    def mask(
+        self, examples: Examples, allowed: Any = None, forbidden: Any = None
+    ) -> dict[str, Any]:
+        """Return additive score masks for hard constraints at prediction, by block name.
+
+        A shared block's mask has the block's shape; the node block's is stacked over nodes.
+        Masks hold 0 and -inf.
+        """
+        if allowed is None and forbidden is None:
+            return {}
+        raise ValueError(
+            f"structure {self.structure.name!r} takes neither allowed labels nor forbidden "
+            "transitions at prediction"
+        )
+
+
+class NodeSpace(Space):
+    """A space whose labels give every node one of ``classes_``; one node block ``(K,)``.
+
+    Chains, plain classes and graphs share it.  Subclasses say how X becomes nodes
+    (``stack``) and in which form users give labels (``flatten``, ``unpack``).
+
+    Parameters
+    ----------
+    structure : Structure
+    layout : Layout
+    classes : ndarray
+        Sorted.
+    """
+
+    def __init__(self, structure: Structure, layout: Layout, classes: np.ndarray):
+        super().__init__(structure, layout)
+        self.classes_ = classes
+
+    def stack(self, X: Any) -> Examples:
+        """Return packed examples without labels."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement stack()")
+
+    def flatten(self, Y: Any, offsets: np.ndarray) -> np.ndarray:
+        """Return all labels, one after the other, not encoded."""
+        return labels.flatten(Y, offsets)
+
+    def pack(
+        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
+    ) -> Examples:
+        examples = self.stack(X)
+        if Y is not None:
+            flat = self.flatten(Y, examples.offsets)
+            extra = None if unseen == "error" else len(self.classes_)
+            examples.labels = labels.encode(flat, self.classes_, examples.offsets, extra)
+        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
+        return examples
+
+    def unpack(self, flat: np.ndarray, examples: Examples) -> Any:
+        from ..examples.stacking import pieces
+
+        return pieces(self.classes_[flat], examples.offsets)
+
+    def unpack_one(self, label: np.ndarray) -> Any:
+        return self.classes_[label[0]] if self.structure.single_node else self.classes_[label]
+
+    def unpack_scores(self, flat: np.ndarray, examples: Examples) -> Any:
+        from ..examples.stacking import pieces
+
+        return pieces(flat, examples.offsets)
+
+    def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
+        length = int(examples.offsets[i + 1] - examples.offsets[i])
+        grid = np.indices((len(self.classes_),) * length, dtype=np.int32)
+        return np.ascontiguousarray(grid.reshape(length, -1).T)
+
+    def allowed_mask(self, allowed: Any, examples: Examples) -> np.ndarray:
+        """Mask of the node block from allowed labels: per node a list of labels, None for all."""
+        if len(allowed) != examples.n:
+            raise ValueError(f"allowed has {len(allowed)} entries, expected {examples.n}")
+        mask = np.full((int(examples.offsets[-1]), len(self.classes_)), -np.inf)
+        row = 0
+        for i, rows in enumerate(allowed):
+            size = int(examples.offsets[i + 1] - examples.offsets[i])
+            if rows is None:
+                rows = [None] * size
+            if len(rows) != size:
+                raise ValueError(
+                    f"example {i}: allowed has {len(rows)} entries for {size} nodes; expected one "
+                    "list of labels (or None for all) per node"
+                )
+            for v, names in enumerate(rows):
+                if names is None:
+                    mask[row] = 0
+                else:
+                    picked = np.isin(self.classes_, np.asarray(list(names)))
+                    if not picked.any():
+                        raise ValueError(
+                            f"example {i}, node {v}: allowed is {list(names)!r}, none of which is "
+                            "a known class; expected at least one"
+                        )
+                    mask[row, picked] = 0
+                row += 1
+        return mask
+
+    def transition_masks(
+        self, examples: Examples, allowed: Any, forbidden: Any, pair: str
+    ) -> dict[str, Any]:
+        """Masks of nodes, and of one ``"transition"`` table that all edges share.
+
+        Parameters
+        ----------
+        examples : Examples
+        allowed : list, optional
+            As for :meth:`allowed_mask`.
+        forbidden : list of pairs of labels, optional
+        pair : str
+            What messages call such a pair.
+        """
+        masks = {}
+        if allowed is not None:
+            masks["node"] = self.allowed_mask(allowed, examples)
+        if forbidden is not None:
+            if not self.structure.transitions:
+                raise ValueError(
+                    f"forbidden transitions need a {self.structure.name} with transitions=True, "
+                    "which this is not"
+                )
+            table = np.zeros((len(self.classes_),) * 2)
+            index = {c: k for k, c in enumerate(self.classes_.tolist())}
+            for found in forbidden:
+                try:
+                    first, second = found
+                    table[index[first], index[second]] = -np.inf
+                except (KeyError, TypeError, ValueError):
+                    raise ValueError(
+                        f"forbidden: found {found!r}, expected pairs {pair} of known classes "
+                        f"{self.classes_.tolist()[:12]}"
+                    ) from None
+            masks["transition"] = table
+        return masks

@@ -1,0 +1,136 @@
+"""Losses given by numbers: any cost matrix, and Hamming with a weight per class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..utils.params import Params
+
+
+class CostMatrix(Params):
+    """Cost of each predicted class for each true class, summed over the nodes of a label.
+
+    Parameters
+    ----------
+    matrix : array of shape (K, K)
+        ``matrix[a][b]`` is the loss of predicting class b where class a is true, in the order of
+        ``classes``; non-negative, zero on the diagonal.
+    classes : sequence, optional
+        Order of rows and columns; the sorted classes by default.
+    normalized : bool, default=False
+        Divide by the number of nodes.
+
+    Examples
+    --------
+    >>> from structsolve import CostMatrix, StructuredSVM
+    >>> loss = CostMatrix([[0, 1], [5, 0]], classes=["ok", "fault"])
+    >>> X, y = [[0.0], [1.0]], ["ok", "fault"]
+    >>> StructuredSVM("multiclass", loss=loss).fit(X, y).predict(X).tolist()
+    ['ok', 'fault']
+    """
+
+    def __init__(self, matrix: Any, classes: Any = None, normalized: bool = False):
+        self.matrix = matrix
+        self.classes = classes
+        self.normalized = normalized
+
+    def cost(self, classes: np.ndarray) -> np.ndarray:
+        """Return the matrix in the order of ``classes``, checked."""
+        K = len(classes)
+        matrix = np.asarray(self.matrix, dtype=np.float64)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise ValueError(f"CostMatrix: matrix has shape {matrix.shape}, expected a square")
+        if not np.isfinite(matrix).all() or (matrix < 0).any() or np.diag(matrix).any():
+            raise ValueError(
+                "CostMatrix: expected finite costs of at least 0, and 0 on the diagonal"
+            )
+        if self.classes is None:
+            if matrix.shape != (K, K):
+                raise ValueError(
+                    f"CostMatrix: matrix has shape {matrix.shape}, expected ({K}, {K}) for the "
+                    f"{K} classes of y; name its rows with classes= if y lacks some of them"
+                )
+            return matrix
+        order = {c: j for j, c in enumerate(np.asarray(self.classes).tolist())}
+        if len(order) != matrix.shape[0]:
+            raise ValueError(
+                f"CostMatrix: {len(order)} distinct classes for a matrix of {matrix.shape[0]} rows"
+            )
+        missing = [c for c in classes.tolist() if c not in order]
+        if missing:
+            raise ValueError(f"CostMatrix: no costs for the classes {missing} of y")
+        pick = [order[c] for c in classes.tolist()]
+        return matrix[np.ix_(pick, pick)]
+
+
+class ClassWeights(Params):
+    """Hamming loss in which an error on a node counts as much as its true class weighs.
+
+    Parameters
+    ----------
+    weights : dict
+        Weight per class; 1 for those left out.
+    normalized : bool, default=False
+        Divide by the number of nodes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve import ClassWeights
+    >>> ClassWeights({"rare": 3.0}).cost(np.array(["common", "rare"])).tolist()
+    [[0.0, 1.0], [3.0, 0.0]]
+    """
+
+    def __init__(self, weights: dict[Any, float], normalized: bool = False):
+        self.weights = weights
+        self.normalized = normalized
+
+    def cost(self, classes: np.ndarray) -> np.ndarray:
+        """Return the cost matrix in the order of ``classes``, checked."""
+        if not isinstance(self.weights, dict):
+            raise ValueError(
+                f"ClassWeights: weights is {self.weights!r}, expected a dict of class to weight"
+            )
+        known = classes.tolist()
+        strange = [c for c in self.weights if c not in known]
+        if strange:
+            raise ValueError(f"ClassWeights: unknown classes {strange}; known: {known}")
+        weights = np.array([float(self.weights.get(c, 1.0)) for c in known])
+        if not np.isfinite(weights).all() or (weights < 0).any():
+            raise ValueError("ClassWeights: expected finite weights of at least 0")
+        return weights[:, None] * (1 - np.eye(len(known)))
+
+
+class LabelCount(Params):
+    """Not a loss, but what the micro-F1 surrogate divides by: ``|y| + |y_i|``.
+
+    ``|y|`` is the number of nodes that are not background, or of labels in a set.
+
+    Parameters
+    ----------
+    background : str or int, optional
+        The class that does not count.  Structures of label sets need none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve.structure.losses import LabelCount
+    >>> LabelCount("O").cost(np.array(["B", "O"])).tolist()
+    [[2.0, 1.0], [1.0, 0.0]]
+    """
+
+    def __init__(self, background: Any = None):
+        self.background = background
+
+    def cost(self, classes: np.ndarray) -> np.ndarray:
+        """Return ``[a counts] + [b counts]`` for each pair of classes."""
+        known = classes.tolist()
+        if self.background not in known:
+            raise ValueError(
+                f"micro-f1: background is {self.background!r}, expected the class that does not "
+                f"count, one of {known[:12]}"
+            )
+        counts = np.array([float(c != self.background) for c in known])
+        return counts[:, None] + counts

@@ -1,0 +1,52 @@
+"""The loss of normalised hierarchical classification, as an object that estimators pass around."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..utils.params import Params
+from .hierarchy import Hierarchy
+
+
+class PathCost(Params):
+    """``sqrt(sum of weights over the nodes that only one of two leaves has above it or is)``.
+
+    Parameters
+    ----------
+    weights : array of shape (n_nodes,)
+        In the order of the nodes of the ``"dag"`` structure, whose labels must be single leaves.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> from structsolve import StructuredSVM
+    >>> from structsolve.estimators.hierarchy import PathCost
+    >>> from structsolve.plugins.dag import DagStructure
+    >>> tree = nx.DiGraph([("root", "a"), ("root", "b")])
+    >>> structure = DagStructure(tree, labels="single-leaf")
+    >>> model = StructuredSVM(structure, loss=PathCost([0.5, 0.5, 0.5]))
+    >>> model.fit([[-1.0], [1.0]], ["a", "b"]).predict([[2.0]]).tolist()
+    ['b']
+    """
+
+    def __init__(self, weights: Any):
+        self.weights = weights
+
+    def bind(self, space: Any, examples: Any) -> Any:
+        """Return the native loss against the labels of packed examples."""
+        from ._path_loss import PathLoss
+
+        if not getattr(space, "single", False):
+            raise ValueError(
+                f"PathCost is a loss between single leaves, which labels of the structure "
+                f"{space.structure.name!r} are not; use DagStructure(..., labels='single-leaf')"
+            )
+        return PathLoss(examples.labels, hierarchy_of(space), np.asarray(self.weights))
+
+
+def hierarchy_of(space: Any) -> Hierarchy:
+    """Return the hierarchy of a space of the ``"dag"`` structure, in the order of its nodes."""
+    given = space.hierarchy
+    return Hierarchy(len(given.nodes), given.edges, given.nodes.tolist())

@@ -1,0 +1,442 @@
+# cython: boundscheck=True, wraparound=True
+"""Structures written in plain Python, behind the native operators: slower, never different.
+
+A space may give the methods below instead of compiled operators.  ``theta`` is a dict of read-only
+arrays by block name, without padding: shared blocks have the block's shape, the node and edge
+blocks one row per node or edge.  Parts, marginals and costs are given back in the same form;
+blocks left out are zero, and a pair ``(flat indices, values)`` may stand for an array with few
+entries.  A label is an array of integers, ``label_offsets`` says how many.
+
+=========================================  =====================================================
+``argmax(examples, i, theta)``             the best label; ties broken in a fixed way
+``kbest(examples, i, theta, k)``           optional: the k best labels, best first
+``parts(examples, i, label)``              ``mu(label)``
+``loss(examples, i, label)``               ``L(label, truth)``
+``loss_costs(examples, i)``                optional: ``(costs, const)``, the loss as costs of parts
+``costs(examples, i, nu, transposed)``     optional: ``(costs, const)`` of predictions, where truths
+                                           have the marginals nu; transposed: of truths
+``argmax_augmented(examples, i, theta)``   optional: the most violated label, loss included
+``relax(examples, i, theta)``              optional: ``(mu, label or None)``, the maximiser over a
+                                           polytope around the labels; its label where it is one
+``argmax_constrained(examples, i, theta,   optional: ``(mu, label or None)`` with the largest
+cost, cone)``                              ``h + lam g`` in a :class:`~structsolve.ConePair`, or None
+``argmax_counts(examples, i, theta,        optional: for each count 0 .. most the best label with
+cost, most)``                              ``<cost, mu> = count``, None where there is none
+``polytopes(examples)``                    optional: :class:`structsolve.lp.Polytopes`, for
+                                           decoding by linear programs
+``project(examples, i, theta, name)``      optional: ``(mu, value)`` of the projection ``name``, see
+                                           :mod:`structsolve.structure.python_projection` for more
+=========================================  =====================================================
+
+A space whose ``argmax`` may miss the maximum gives ``argmax_bounded(examples, i, theta)`` as well,
+which returns ``(label, bound)``.
+A space with its own ``loss`` says in ``loss_names`` what it may be called (default
+``("hamming",)``), one with ``project`` the ``projections`` it knows (default ``("entropy",)``).
+A :class:`~structsolve.NodeSpace` needs neither: the node losses are there already.
+A space whose labels are single numbers y with ``mu(y) = e_y`` may say ``indicator = True``: solvers
+then take exact steps.  ``structsolve.testing`` holds an example of a whole structure, and checks yours.
+"""
+
+import reprlib
+
+import numpy as np
+
+from libc.string cimport memcpy
+from ..operators cimport Cone, Loss, Oracle, Parts
+
+from .base import ConePair, NodeSpace
+
+
+cdef class Face:
+    """Flat theta to named arrays, named arrays back to sparse parts, and named errors."""
+
+    def __init__(self, space, examples):
+        self.space, self.examples, self.layout = space, examples, space.layout
+        self.n_states = len(space.classes_) if isinstance(space, NodeSpace) else None
+
+    cdef tuple sizes(self, Py_ssize_t i):
+        offsets, edges = self.examples.offsets, self.examples.edge_offsets
+        n_edges = 0 if edges is None else int(edges[i + 1] - edges[i])
+        return int(offsets[i + 1] - offsets[i]), n_edges
+
+    cdef object flat(self, Py_ssize_t i, const double* theta):
+        # A copy: the plugin may keep it, and may not change the caller's.
+        cdef Py_ssize_t size = self.layout.theta_size(*self.sizes(i))
+        copy = np.empty(size)
+        cdef double[::1] view = copy
+        if size:
+            memcpy(&view[0], theta, size * sizeof(double))
+        copy.flags.writeable = False
+        return copy
+
+    cdef object named(self, Py_ssize_t i, flat):
+        n_nodes, n_edges = self.sizes(i)
+        return self.layout.theta_views(flat, n_nodes, n_edges)
+
+    def limits(self, Py_ssize_t i):
+        """Doubles in theta, integers in a label, and states of a node (None where unknown)."""
+        if not 0 <= i < self.examples.n:
+            raise ValueError(f"example {i} of {self.examples.n}: no such example")
+        offsets = self.examples.label_offsets
+        size = int(offsets[i + 1] - offsets[i])
+        return self.layout.theta_size(*self.sizes(i)), size, self.n_states
+
+    def ask(self, str method, Py_ssize_t i, *arguments):
+        """Call the space's method; what it raises becomes a ValueError that names the example."""
+        try:
+            return getattr(self.space, method)(self.examples, i, *arguments)
+        except Exception as error:
+            if isinstance(error, ValueError) and str(error).startswith(f"example {i}:"):
+                raise
+            raise ValueError(
+                f"example {i}: {method}() of structure {self.space.structure.name!r} raised "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    def refuse(self, str method, Py_ssize_t i, found, expected):
+        """Raise the ValueError for an answer of the wrong kind."""
+        raise ValueError(
+            f"example {i}: {method}() of structure {self.space.structure.name!r} returned "
+            f"{found}, expected {expected}"
+        )
+
+    def pair(self, str method, Py_ssize_t i, answer, expected):
+        """Unpack an answer of two, the second a number."""
+        try:
+            first, second = answer
+        except (TypeError, ValueError):
+            self.refuse(method, i, reprlib.repr(answer), expected)
+        return first, self.number(method, i, second)
+
+    def number(self, str method, Py_ssize_t i, answer):
+        """Check a number."""
+        try:
+            value = float(answer)
+        except (TypeError, ValueError):
+            self.refuse(method, i, reprlib.repr(answer), "a number")
+        if not np.isfinite(value):
+            self.refuse(method, i, value, "a finite number")
+        return value
+
+    def label(self, str method, Py_ssize_t i, answer):
+        """Check a label; return it as int32."""
+        offsets = self.examples.label_offsets
+        cdef Py_ssize_t size = int(offsets[i + 1] - offsets[i])
+        try:
+            array = np.asarray(answer).ravel()
+        except ValueError:
+            array = np.asarray(None)
+        if array.dtype.kind not in "iub" and array.size or array.size != size:
+            self.refuse(method, i, reprlib.repr(answer), f"a label of {size} integers")
+        label = np.ascontiguousarray(array, dtype=np.int32)
+        if self.n_states is not None and size and not 0 <= array.min() <= array.max() < self.n_states:
+            self.refuse(method, i, reprlib.repr(answer), f"states 0 .. {self.n_states - 1}")
+        if not np.array_equal(label, array):
+            self.refuse(method, i, reprlib.repr(answer), "integers that fit 32 bits")
+        return label
+
+    def entries(self, str method, Py_ssize_t i, parts):
+        """Return named parts as positions in theta and values; zeros are left out."""
+        n_nodes, n_edges = self.sizes(i)
+        rows = {"node": n_nodes, "edge": n_edges}
+        starts = {"node": self.layout.shared_size,
+                  "edge": self.layout.shared_size + n_nodes * self.layout.node_size}
+        blocks = {block.name: block for block in self.layout.blocks}
+        if not isinstance(parts, dict):
+            self.refuse(method, i, type(parts).__name__,
+                        f"a dict of arrays by block name {sorted(blocks)}")
+        indices, values = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
+        for name, given in parts.items():
+            if name not in blocks:
+                self.refuse(method, i, f"the block {name!r}", f"blocks of {sorted(blocks)}")
+            block = blocks[name]
+            shape = block.shape if block.kind == "shared" else (rows[block.kind], *block.shape)
+            index, value = self.nonzero(method, i, name, given, shape)
+            start = starts.get(block.kind, self.layout.starts[name])
+            indices.append(start + index // shape[-1] * block.stride + index % shape[-1])
+            values.append(value)
+        return np.concatenate(indices), np.concatenate(values)
+
+    def nonzero(self, str method, Py_ssize_t i, name, given, shape):
+        """Return one block's flat positions and values that are not zero."""
+        pair = isinstance(given, tuple) and len(given) == 2
+        try:
+            index = np.asarray(given[0] if pair else [])
+            array = np.asarray(given[1] if pair else given, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            self.refuse(method, i, f"block {name!r} that is not numeric ({error})", "numbers")
+        if not pair:
+            if array.shape != shape:
+                self.refuse(method, i, f"block {name!r} of shape {array.shape}", shape)
+            index = np.flatnonzero(array)
+            value = array.ravel()[index]
+        else:
+            value = array
+            index = index if index.size else index.astype(np.int64)
+            if index.ndim != 1 or index.shape != value.shape or index.dtype.kind not in "iu" or (
+                index.size and not 0 <= index.min() <= index.max() < int(np.prod(shape))
+            ):
+                self.refuse(method, i, f"block {name!r} as the pair {reprlib.repr(given)}",
+                            f"equally long 1-D indices below {int(np.prod(shape))} and values")
+        if not np.isfinite(value).all():
+            self.refuse(method, i, f"block {name!r} with NaN or infinity", "finite numbers")
+        return index.astype(np.int64), value
+
+    def dense(self, str method, Py_ssize_t i, parts):
+        """Return named parts as a flat vector in theta's layout."""
+        positions, values = self.entries(method, i, parts)
+        mu = np.zeros(self.layout.theta_size(*self.sizes(i)))
+        np.add.at(mu, positions, values)
+        return mu
+
+    def score(self, Py_ssize_t i, flat, label):
+        """Return ``<theta, mu(label)>``; parts that a label lacks may score -inf."""
+        index, value = self.entries("parts", i, self.ask("parts", i, label))
+        return float(flat[index] @ value)
+
+
+cdef int copy_label(object label, int* out) except -1:
+    cdef const int[::1] view = label
+    if view.shape[0]:
+        memcpy(out, &view[0], view.shape[0] * sizeof(int))
+    return 0
+
+
+cdef object label_array(Face face, Py_ssize_t i, const int* label):
+    offsets = face.examples.label_offsets
+    array = np.empty(int(offsets[i + 1] - offsets[i]), dtype=np.int32)
+    cdef int[::1] view = array
+    if view.shape[0]:
+        memcpy(&view[0], label, view.shape[0] * sizeof(int))
+    return array
+
+
+cdef class PythonOracle(Oracle):
+    """An oracle that calls the space's ``argmax``, ``kbest`` and ``argmax_augmented``."""
+
+    cdef Face face
+
+    def __init__(self, space, examples):
+        self.face = Face(space, examples)
+        self.has_kbest = hasattr(space, "kbest")
+        self.has_augmented = hasattr(space, "argmax_augmented") and examples.labels is not None
+        self.exact = not hasattr(space, "argmax_bounded")
+        self.has_relaxed = hasattr(space, "relax")
+        self.has_constrained = hasattr(space, "argmax_constrained")
+        self.has_counts = hasattr(space, "argmax_counts")
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example i, for the checks of :mod:`structsolve.structure.calls`."""
+        return self.face.limits(i)
+
+    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                    char* work) except -1 nogil:
+        with gil:
+            flat = self.face.flat(i, theta)
+            answer = self.face.ask("argmax", i, self.face.named(i, flat))
+            answer = self.face.label("argmax", i, answer)
+            copy_label(answer, label)
+            value[0] = self.face.score(i, flat, answer)
+        return 0
+
+    cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
+                          double* values, char* work) except -1 nogil:
+        cdef Py_ssize_t found = 0
+        with gil:
+            flat = self.face.flat(i, theta)
+            answers = self.face.ask("kbest", i, self.face.named(i, flat), k)
+            if not hasattr(answers, "__len__"):
+                self.face.refuse("kbest", i, repr(answers), "a list of labels")
+            for answer in answers[:k]:
+                answer = self.face.label("kbest", i, answer)
+                copy_label(answer, labels + found * <Py_ssize_t>len(answer))
+                values[found] = self.face.score(i, flat, answer)
+                found += 1
+        return found
+
+    cdef int argmax_augmented(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                              double* loss, char* work) except -1 nogil:
+        with gil:
+            flat = self.face.flat(i, theta)
+            answer = self.face.ask("argmax_augmented", i, self.face.named(i, flat))
+            answer = self.face.label("argmax_augmented", i, answer)
+            copy_label(answer, label)
+            loss[0] = self.face.number("loss", i, self.face.ask("loss", i, answer))
+            value[0] = self.face.score(i, flat, answer) + loss[0]
+        return 0
+
+
+    cdef int argmax_bounded(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                            double* bound, char* work) except -1 nogil:
+        if self.exact:
+            self.argmax(i, theta, label, value, work)
+            bound[0] = value[0]
+            return 0
+        with gil:
+            flat = self.face.flat(i, theta)
+            answer = self.face.ask("argmax_bounded", i, self.face.named(i, flat))
+            answer, upper = self.face.pair("argmax_bounded", i, answer, "a pair (label, bound)")
+            answer = self.face.label("argmax_bounded", i, answer)
+            copy_label(answer, label)
+            value[0] = self.face.score(i, flat, answer)
+            bound[0] = max(upper, value[0])
+        return 0
+
+    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
+                   double* value, char* work) except -1 nogil:
+        with gil:
+            flat = self.face.flat(i, theta)
+            answer = self.face.ask("relax", i, self.face.named(i, flat))
+            return self.vertex("relax", i, flat, answer, mu, label, value)
+
+    cdef int argmax_constrained(self, Py_ssize_t i, const double* theta, const double* cost,
+                                const Cone* cone, double* mu, int* label, double* value,
+                                char* work) except -1 nogil:
+        with gil:
+            flat, flat_cost = self.face.flat(i, theta), self.face.flat(i, cost)
+            pair = ConePair(cone.h0, cone.g0, cone.lam, cone.alpha, cone.beta, bool(cone.twin))
+            answer = self.face.ask("argmax_constrained", i, self.face.named(i, flat),
+                                   self.face.named(i, flat_cost), pair)
+            if answer is None:
+                return 0
+            found = self.vertex("argmax_constrained", i, flat + cone.lam * flat_cost, answer, mu,
+                                label, value)
+            value[0] += cone.h0 + cone.lam * cone.g0
+            return 1 if found else 2
+
+    cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
+                           Py_ssize_t most, int* labels, double* values,
+                           char* work) except -1 nogil:
+        cdef Py_ssize_t c = 0, size
+        with gil:
+            flat, flat_cost = self.face.flat(i, theta), self.face.flat(i, cost)
+            answers = self.face.ask("argmax_counts", i, self.face.named(i, flat),
+                                    self.face.named(i, flat_cost), most)
+            if not hasattr(answers, "__len__") or len(answers) != most + 1:
+                self.face.refuse("argmax_counts", i, reprlib.repr(answers),
+                                 f"a list of {most + 1} labels or None")
+            offsets = self.face.examples.label_offsets
+            size = int(offsets[i + 1] - offsets[i])
+            for answer in answers:
+                values[c] = -np.inf
+                if answer is not None:
+                    answer = self.face.label("argmax_counts", i, answer)
+                    copy_label(answer, labels + c * size)
+                    values[c] = self.face.score(i, flat, answer)
+                c += 1
+        return 0
+
+    cdef int vertex(self, str method, Py_ssize_t i, object flat, object answer, double* mu,
+                    int* label, double* value) except -1:
+        """Write down an answer (mu, label or None); tell whether there is a label."""
+        cdef const double[::1] view
+        expected = "a pair (mu, label or None)"
+        try:
+            parts, integral = answer
+        except (TypeError, ValueError):
+            self.face.refuse(method, i, reprlib.repr(answer), expected)
+        view = dense = self.face.dense(method, i, parts)
+        if view.shape[0]:
+            memcpy(mu, &view[0], view.shape[0] * sizeof(double))
+        value[0] = float(dense[dense != 0] @ flat[dense != 0])
+        if integral is None:
+            return 0
+        copy_label(self.face.label(method, i, integral), label)
+        return 1
+
+
+cdef class PythonParts(Parts):
+    """Parts from the space's ``parts``."""
+
+    cdef Face face
+
+    def __init__(self, space, examples):
+        self.face = Face(space, examples)
+        layout = space.layout
+        largest = max((layout.theta_size(*self.face.sizes(i)) for i in range(examples.n)),
+                      default=layout.shared_size)
+        self.max_entries = max(largest, 1)
+        self.indicator = bool(getattr(space, "indicator", False))
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example i, for the checks of :mod:`structsolve.structure.calls`."""
+        return self.face.limits(i)
+
+    cdef tuple vector(self, Py_ssize_t i, const int* label):
+        parts = self.face.ask("parts", i, label_array(self.face, i, label))
+        return self.face.entries("parts", i, parts)
+
+    cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
+                           double* value) except -1 nogil:
+        with gil:
+            positions, values = self.vector(i, label)
+            return _sparse(positions, values, index, value)
+
+    cdef Py_ssize_t difference(self, Py_ssize_t i, const int* truth, const int* label, int* index,
+                               double* value) except -1 nogil:
+        with gil:
+            away, away_values = self.vector(i, label)
+            home, home_values = self.vector(i, truth)
+            return _sparse(np.concatenate([home, away]),
+                           np.concatenate([home_values, -away_values]), index, value)
+
+
+cdef Py_ssize_t _sparse(object positions, object values, int* index, double* value) except -1:
+    # Sums what is given twice, leaves zeros out.
+    positions, inverse = np.unique(positions, return_inverse=True)
+    totals = np.zeros(len(positions))
+    np.add.at(totals, inverse, values)
+    cdef const double[::1] total = totals
+    cdef const long long[::1] position = positions.astype(np.longlong)
+    cdef Py_ssize_t n = 0, j
+    for j in range(total.shape[0]):
+        if total[j] != 0:
+            index[n] = <int>position[j]
+            value[n] = total[j]
+            n += 1
+    return n
+
+
+cdef class PythonLoss(Loss):
+    """The loss that a space computes itself."""
+
+    cdef Face face
+
+    def __init__(self, space, examples):
+        self.face = Face(space, examples)
+        self.decomposes = hasattr(space, "loss_costs")
+        self.has_costs = hasattr(space, "costs")
+        self.averaged = bool(getattr(space, "loss_averaged", False))
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example i, for the checks of :mod:`structsolve.structure.calls`."""
+        return self.face.limits(i)
+
+    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
+        with gil:
+            answer = self.face.ask("loss", i, label_array(self.face, i, label))
+            return self.face.number("loss", i, answer)
+
+    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
+        with gil:
+            return self.add("loss_costs", i, self.face.ask("loss_costs", i), scale, theta)
+
+    cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,
+                      double* theta) except? -1 nogil:
+        with gil:
+            named = self.face.named(i, self.face.flat(i, nu))
+            answer = self.face.ask("costs", i, named, bool(transposed))
+            return self.add("costs", i, answer, scale, theta)
+
+    cdef double add(self, str method, Py_ssize_t i, object answer, double scale,
+                    double* theta) except? -1:
+        """Add an answer (costs, const) to scores; return the constant."""
+        cdef const double[::1] cost
+        cdef const long long[::1] position
+        cdef Py_ssize_t j
+        parts, const = self.face.pair(method, i, answer, "a pair (costs, const)")
+        positions, values = self.face.entries(method, i, parts)
+        cost, position = values, positions.astype(np.longlong)
+        for j in range(cost.shape[0]):
+            theta[position[j]] += scale * cost[j]
+        return scale * const

@@ -1,0 +1,181 @@
+# cython: boundscheck=True, wraparound=True
+"""Projections written in plain Python, behind the native operator.
+
+A space that gives ``project`` may give more, as :mod:`structsolve.structure.python_operators` says for other
+operators.  ``name`` is that of the projection; a *state* is a dict of arrays by block name like
+marginals, unless the space has ``state_of``: then it is a flat array of the space's own, linear in
+the distribution of labels.
+
+=================================================  ==================================================
+``project(examples, i, theta, name)``              ``(mu, value)``, or ``(mu, value, bound)`` where
+                                                   the maximum may be missed: the space then says
+                                                   ``exact_projections = False``
+``draw(examples, i, theta, uniforms)``             labels drawn from ``p(y) ~ exp <theta, mu(y)>``,
+                                                   one per row of ``uniforms``
+``term(examples, i, state, name)``                 G at a state
+``slope(examples, i, a, b, gamma, name)``          its derivative at ``(1 - gamma) a + gamma b``
+                                                   towards ``b``; needed with ``term``
+``state_of(examples, i, label, name)``             the state of a label
+``project_state(examples, i, theta, name)``        ``(state, value)``, or with the bound
+``pool(examples, i, state, name)``                 the marginals of a state
+=================================================  ==================================================
+
+"entropy" is taken for the entropy of the distribution of labels unless the space says
+``gibbs = False``.
+"""
+
+import reprlib
+
+import numpy as np
+
+from libc.string cimport memcpy
+from .python_operators cimport Face, copy_label, label_array
+from ..operators cimport Projection
+
+
+cdef object _array(const double* x, Py_ssize_t size):
+    copy = np.empty(size)
+    cdef double[::1] view = copy
+    if size:
+        memcpy(&view[0], x, size * sizeof(double))
+    copy.flags.writeable = False
+    return copy
+
+
+cdef int _write(object array, double* out) except -1:
+    cdef const double[::1] view = array
+    if view.shape[0]:
+        memcpy(out, &view[0], view.shape[0] * sizeof(double))
+    return 0
+
+
+cdef class PythonProjection(Projection):
+    """A projection from the space's ``project``, and what else it gives."""
+
+    cdef Face face
+    cdef str name
+    cdef object sizes
+    cdef const long long* size
+
+    def __cinit__(self, space, *args):
+        self.exact = getattr(space, "exact_projections", True)
+
+    def __init__(self, space, examples, str name):
+        cdef const long long[::1] view
+        self.face = Face(space, examples)
+        self.name = name
+        self.gibbs = name == "entropy" and getattr(space, "gibbs", True)
+        self.has_state = hasattr(space, "state_of")
+        self.has_term = hasattr(space, "term") and hasattr(space, "slope")
+        self.has_samples = name == "entropy" and hasattr(space, "draw")
+        sizes = [space.layout.theta_size(*self.face.sizes(i)) for i in range(examples.n)]
+        if self.has_state:
+            sizes = [self.own_size(i) for i in range(examples.n)]
+        self.sizes = view = np.array([*sizes, 0], dtype=np.longlong)
+        self.size = &view[0]
+
+    def own_size(self, i):
+        """Doubles in a state of example i: those of a label's state."""
+        offsets = self.face.examples.label_offsets
+        label = np.zeros(int(offsets[i + 1] - offsets[i]), dtype=np.int32)
+        if self.face.examples.labels is not None:
+            label = np.array(self.face.examples.label(i), dtype=np.int32)
+        return np.size(self.face.ask("state_of", i, label, self.name))
+
+    def limits(self, Py_ssize_t i):
+        """Sizes of example i, for the checks of :mod:`structsolve.structure.calls`."""
+        return self.face.limits(i)
+
+    cdef tuple solution(self, str method, Py_ssize_t i, const double* theta):
+        # (marginals or state, value, bound)
+        answer = self.face.ask(method, i, self.face.named(i, self.face.flat(i, theta)), self.name)
+        expected = "a pair (marginals, value)" if self.exact else "(marginals, value, bound)"
+        if not isinstance(answer, (tuple, list)) or len(answer) != (2 if self.exact else 3):
+            self.face.refuse(method, i, reprlib.repr(answer), expected)
+        value = self.face.number(method, i, answer[1])
+        bound = value if self.exact else self.face.number(method, i, answer[2])
+        return answer[0], value, max(value, bound)
+
+    def flat_state(self, str method, Py_ssize_t i, answer):
+        """Check a state of the space's own."""
+        try:
+            state = np.ascontiguousarray(answer, dtype=np.float64)
+        except (TypeError, ValueError):
+            self.face.refuse(method, i, reprlib.repr(answer), "an array of numbers")
+        if state.shape != (self.sizes[i],) or not np.isfinite(state).all():
+            self.face.refuse(method, i, f"a state of shape {state.shape}",
+                             f"{self.sizes[i]} finite numbers")
+        return state
+
+    cdef object given(self, Py_ssize_t i, const double* state):
+        flat = _array(state, self.state_size(i))
+        return flat if self.has_state else self.face.named(i, flat)
+
+    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
+                     char* work) except -1 nogil:
+        cdef double bound
+        return self.project_bounded(i, theta, marginals, value, &bound, work)
+
+    cdef int project_bounded(self, Py_ssize_t i, const double* theta, double* marginals,
+                             double* value, double* bound, char* work) except -1 nogil:
+        with gil:
+            parts, value[0], bound[0] = self.solution("project", i, theta)
+            _write(self.face.dense("project", i, parts), marginals)
+        return 0
+
+    cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
+        return <Py_ssize_t>self.size[i]
+
+    cdef int project_state(self, Py_ssize_t i, const double* theta, double* state, double* value,
+                           double* bound, char* work) except -1 nogil:
+        if not self.has_state:
+            return self.project_bounded(i, theta, state, value, bound, work)
+        with gil:
+            found, value[0], bound[0] = self.solution("project_state", i, theta)
+            _write(self.flat_state("project_state", i, found), state)
+        return 0
+
+    cdef int state_of(self, Py_ssize_t i, const int* label, double* state) except -1 nogil:
+        with gil:
+            found = self.face.ask("state_of", i, label_array(self.face, i, label), self.name)
+            _write(self.flat_state("state_of", i, found), state)
+        return 0
+
+    cdef int pool(self, Py_ssize_t i, const double* state, double* marginals) except -1 nogil:
+        with gil:
+            parts = self.face.ask("pool", i, self.given(i, state), self.name)
+            _write(self.face.dense("pool", i, parts), marginals)
+        return 0
+
+    cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
+        with gil:
+            answer = self.face.ask("term", i, self.given(i, state), self.name)
+            return self.face.number("term", i, answer)
+
+    cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
+                      char* work) except? -1 nogil:
+        cdef double value
+        with gil:
+            answer = self.face.ask("slope", i, self.given(i, a), self.given(i, b), gamma, self.name)
+            try:
+                value = float(answer)
+            except (TypeError, ValueError):
+                self.face.refuse("slope", i, reprlib.repr(answer), "a number")
+            if value != value:
+                self.face.refuse("slope", i, value, "a number, infinite at gamma 0 and 1 alone")
+            return value
+
+    cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
+                    int* labels, char* work) except -1 nogil:
+        cdef Py_ssize_t j, size
+        with gil:
+            offsets = self.face.examples.label_offsets
+            size = int(offsets[i + 1] - offsets[i])
+            numbers = _array(uniforms, n * size).reshape(n, size)
+            named = self.face.named(i, self.face.flat(i, theta))
+            answers = self.face.ask("draw", i, named, numbers)
+            if not hasattr(answers, "__len__") or len(answers) != n:
+                self.face.refuse("draw", i, reprlib.repr(answers), f"{n} labels")
+            for j, answer in enumerate(answers):
+                copy_label(self.face.label("draw", i, answer), labels + j * size)
+        return 0

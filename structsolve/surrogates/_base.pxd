@@ -1,0 +1,28 @@
+# What a surrogate gives a solver: cuts (p, b) with H_i(w) >= b - <theta_i(w), p> for every w.
+from libc.stdint cimport uint64_t
+from ..operators cimport Operator
+
+cdef struct Cut:
+    # Capacity of index and value: Surrogate.max_entries, the caller's memory.
+    Py_ssize_t nnz
+    int* index
+    double* value
+    double b
+    double bound        # upper bound of H_i at the theta the cut was asked for
+    uint64_t key        # identifies the vertex: equal labels have equal keys
+    int calls           # oracle calls spent
+
+
+cdef class Surrogate(Operator):
+    cdef readonly Py_ssize_t max_entries
+    cdef readonly bint exact        # bound == b - <theta, p>: the search misses nothing
+    # True (as before __init__): every cut is below H_i everywhere, and H_i the largest of its
+    # cuts.  BCFW needs it.
+    cdef readonly bint affine
+    # True (as before __init__): every cut is below H_i everywhere.  Cutting planes need it.
+    cdef readonly bint convex
+    # True: the cut of label y is (e_truth - e_y, b_y) with b free of w, as simplex() says.
+    cdef readonly bint has_simplex
+    cdef int cut(self, Py_ssize_t i, const double* theta, Cut* cut, char* work) except -1 nogil
+    # b[y] <- b_y, for as many entries as theta has; truth <- the true label.
+    cdef int simplex(self, Py_ssize_t i, double* b, int* truth) except -1 nogil

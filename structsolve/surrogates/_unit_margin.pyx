@@ -1,0 +1,94 @@
+"""Margins of 1 in units of the loss: H_i(w) = max(0, max_y 1 + h(y) / g(y))."""
+
+from libc.math cimport isfinite
+from libc.string cimport memcpy
+from ..utils.alignment cimport align
+from ..operators cimport Loss, Oracle, Parts
+from ..potentials.linear cimport LinearPotentials
+from ._base cimport Cut
+from ..structure.label_key cimport label_key
+from ._one_label cimport OneLabel
+
+
+cdef int _unbounded(Py_ssize_t i) except -1 with gil:
+    raise ValueError(
+        f"example {i}: a label other than the truth has the loss 0, by which its margin cannot be "
+        "divided; use a loss that is positive for every wrong label, or surrogate='margin'"
+    )
+
+
+cdef class UnitMarginRescaling(OneLabel):
+    """Dinkelbach's method: the oracle is asked for ``h - t g`` while the best ratio t rises.
+
+    The first t is -1, that is margin rescaling: where it has no label above 0, no ratio is above -1.
+    Every further label has a larger ratio; there are finitely many, and few are seen.
+
+    Parameters
+    ----------
+    potentials, oracle, parts, loss, labels, label_offsets
+        As of OneLabel.
+
+    Raises
+    ------
+    ValueError
+        When the oracle may miss the best label, or the loss does not decompose.
+    """
+
+    cdef Py_ssize_t label_bytes
+
+    def __init__(self, LinearPotentials potentials, Oracle oracle, Parts parts, Loss loss, labels,
+                 label_offsets):
+        if not loss.decomposes:
+            raise ValueError(
+                f"surrogate 'unit-margin' needs a loss that decomposes over the parts, which "
+                f"{type(loss).__name__} does not; use surrogate='margin'"
+            )
+        if not oracle.exact:
+            raise ValueError(
+                f"surrogate 'unit-margin' needs an oracle that finds the best label, and "
+                f"{type(oracle).__name__} may miss it; use surrogate='margin'"
+            )
+        super().__init__(potentials, oracle, parts, loss, labels, label_offsets)
+        self.label_bytes = 8 * (self.longest + 16) + 64
+        self.work_bytes = self.theta_bytes + self.label_bytes + oracle.work_bytes + 192
+
+    cdef int cut(self, Py_ssize_t i, const double* theta, Cut* cut, char* work) except -1 nogil:
+        cdef double* augmented = <double*>align(work)
+        cdef int* label = <int*>align(work + self.theta_bytes)
+        cdef const int* truth = self.labels + self.label_offsets[i]
+        cdef Py_ssize_t size = self.label_offsets[i + 1] - self.label_offsets[i], j
+        cdef int* best = label + size
+        cdef char* scratch = align(work + self.theta_bytes + self.label_bytes)
+        cdef double value, h, g, ratio = -1
+        # Until there is a better one, the cut is that of the truth: 0.
+        memcpy(best, truth, size * sizeof(int))
+        cut.calls = 0
+        while True:
+            memcpy(augmented, theta, self.potentials.theta_size(i) * sizeof(double))
+            self.loss.augment(i, -ratio, augmented)
+            self.oracle.argmax(i, augmented, label, &value, scratch)
+            cut.calls += 1
+            g = self.loss.value(i, label)
+            h = self.point_to(i, theta, label, cut)
+            if not g > 0:
+                # Rounding may hide how small a ratio is; a margin that is there is another matter.
+                if h > 0:
+                    return _unbounded(i)
+                break
+            if not h / g > ratio:
+                break
+            if not isfinite(h / g):
+                return _unbounded(i)
+            ratio = h / g
+            memcpy(best, label, size * sizeof(int))
+        cut.b = cut.bound = 0
+        cut.nnz = 0
+        if ratio > -1:
+            h = self.point_to(i, theta, best, cut)
+            g = self.loss.value(i, best)
+            for j in range(cut.nnz):
+                cut.value[j] /= g
+            cut.b = 1
+            cut.bound = 1 + h / g
+        cut.key = label_key(best, size)
+        return 0

@@ -1,0 +1,174 @@
+"""BiCriteria: a psi, a search and their settings, bound to the examples of a problem."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..utils.params import Params
+from .checks import refuse_wrong_truths, use_relaxation
+
+
+class BiCriteria(Params):
+    """``max_y psi(h(y), g(y))`` with the margin error h and the loss g (FORMULAS.md section 2).
+
+    ``h(y) = <theta_i, mu(y) - mu(y_i)>`` and ``g(y) = L(y, y_i)``.  It is found with the oracle of
+    margin rescaling alone, asked for ``argmax h + lam g`` a few times per example.
+
+    Parameters
+    ----------
+    psi : object
+        With ``value(h, g)`` and ``partials(h, g)``, which returns both partial derivatives; a
+        compiled :class:`structsolve.search.psi.Psi` is called without Python.  Where it is
+        positive it must grow with h and g and be quasi-concave, which is checked.  ``affine``
+        and ``convex`` say what it is in h (False where missing): affine ones have a dual and
+        train with every solver, convex ones with cutting planes and SGD, others with SGD.
+    search : str or Search, default="auto"
+        "convex-hull" (any psi), "exact" (structures that count, such as chains), and for slack
+        rescaling "angular", "bisecting", "binary" and "sarawagi".  "auto" is "convex-hull", and
+        with ``relaxed=False`` "exact" where structure and loss can count.
+    relaxed : bool, optional
+        True: the maximum over the convex hull of the labels' points (h, g), which a mixture of
+        two labels may attain.  False: the maximum over labels.  The first is larger, and the
+        convex hull search finds it exactly; it is its default, labels are that of the others.
+    warm_start : bool, default=True
+        Begin each search of an example at the labels where its last one ended.
+    max_calls : int, default=50
+        Oracle calls per search at most.
+    max_kbest : int, default=32
+        With ``relaxed=False``, where the convex hull leaves it open which label is best: ask for
+        up to so many of the best labels, of an oracle with k-best.
+    tol : float, optional
+        Relative accuracy of a search; what it may have missed is part of every gap.
+
+    Examples
+    --------
+    A psi of one's own:
+
+    >>> from structsolve import StructuredSVM
+    >>> from structsolve.surrogates import BiCriteria
+    >>> class Half:
+    ...     affine = True
+    ...     def value(self, h, g):
+    ...         return (h / 2 + 1) * g
+    ...     def partials(self, h, g):
+    ...         return g / 2, h / 2 + 1
+    >>> model = StructuredSVM("multiclass", surrogate=BiCriteria(Half()))
+    >>> model.fit([[-1.0], [1.0]], ["a", "b"]).predict([[2.0]]).tolist()
+    ['b']
+    """
+
+    name = "bi-criteria"
+
+    def __init__(
+        self,
+        psi: Any,
+        search: Any = "auto",
+        relaxed: bool | None = None,
+        warm_start: bool = True,
+        max_calls: int = 50,
+        max_kbest: int = 32,
+        tol: float | None = None,
+    ):
+        self.psi = psi
+        self._settings(search, relaxed, warm_start, max_calls, max_kbest, tol)
+
+    def _settings(self, search, relaxed, warm_start, max_calls, max_kbest, tol) -> None:
+        self.search = search
+        self.relaxed = relaxed
+        self.warm_start = warm_start
+        self.max_calls = max_calls
+        self.max_kbest = max_kbest
+        self.tol = tol
+
+    def make_psi(self) -> Any:
+        """Return the native psi, checked where it is not one of ours."""
+        from ..search import check, psi
+
+        if type(self.psi) in (psi.Generalized, psi.Beta, psi.Log, psi.ProbLoss):
+            return self.psi
+        if isinstance(self.psi, psi.Ratio):
+            raise ValueError(
+                "psi 'micro-f1' is a ratio of counts and 0 for every loss; use surrogate='micro-f1'"
+            )
+        native = self.psi if isinstance(self.psi, psi.Psi) else psi.PythonPsi(self.psi)
+        check.check_psi(native)
+        return native
+
+    def axes(self, problem: Any) -> dict[str, Any]:
+        """Return what h and g are made of: ``g_loss``, and ``h_loss`` and ``sign`` if need be."""
+        return {"g_loss": problem.loss}
+
+    def bind(self, problem: Any) -> Any:
+        """Return the native surrogate on a problem's examples."""
+        from ..search import check_search, make_search
+        from ._bicriteria import BiCriteriaSurrogate
+
+        structure = problem.space.structure.name
+        psi = self.make_psi()
+        axes = self.axes(problem)
+        name = self.search
+        if isinstance(name, str) and name == "auto":
+            exact = self.relaxed is not None and not self.relaxed and _counts(problem, axes)
+            name = "exact" if exact else "convex-hull"
+        search = make_search(name, self.max_calls, self.tol)
+        losses = [axes["g_loss"], axes.get("h_loss")]
+        decomposes = all(loss is None or loss.decomposes for loss in losses)
+        oracle = problem.oracle
+        if search.constrained:
+            if not decomposes:
+                raise ValueError(
+                    f"search {search.name!r} needs a loss that decomposes over the parts, which "
+                    f"{type(axes['g_loss']).__name__} does not; use search='convex-hull'"
+                )
+            from ..lp import constrained_oracle
+
+            oracle = constrained_oracle(problem.space, problem.examples, oracle, problem.parts)
+        check_search(search, psi, oracle, structure)
+        relaxed = search.fractional if self.relaxed is None else bool(self.relaxed)
+        if relaxed and not search.fractional:
+            raise ValueError(
+                f"surrogate {self.name!r}: search {search.name!r} maximises over labels, not over "
+                "their hull; use relaxed=False, or search='convex-hull'"
+            )
+        refuse_wrong_truths(problem)
+        use = (
+            relaxed and decomposes and use_relaxation(None, problem.oracle, problem.loss, structure)
+        )
+        return BiCriteriaSurrogate(
+            _plane(problem, axes, use, oracle),
+            psi,
+            search,
+            relaxed,
+            problem.examples.label_offsets,
+            bool(self.warm_start),
+            0 if relaxed else int(self.max_kbest),
+        )
+
+
+def _plane(problem: Any, axes: dict[str, Any], relaxed: bool, oracle: Any) -> Any:
+    from ..search.plane import LabelPlane
+
+    return LabelPlane(
+        problem.potentials,
+        oracle,
+        problem.parts,
+        labels=problem.examples.labels,
+        label_offsets=problem.examples.label_offsets,
+        relaxed=relaxed,
+        **axes,
+    )
+
+
+def _counts(problem: Any, axes: dict[str, Any]) -> bool:
+    """Tell whether the oracle answers for every count, and the loss is one."""
+    from ..search.exact import Counting
+
+    if not problem.oracle.has_counts or not axes["g_loss"].decomposes:
+        return False
+    try:
+        Counting().extra_bytes(_plane(problem, axes, False, problem.oracle))
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,204 @@
+"""CRF, SparseMAP and the max-min margin, as users name them: surrogates made of a projection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..utils.params import Params
+
+
+class Projected(Params):
+    """``max_mu G(mu) + <theta_i, mu - mu(y_i)>`` with the G of a projection (FORMULAS.md 2).
+
+    Subclasses say which projection.
+    """
+
+    name = "projected"
+    #: Distance in which G is strongly concave, for solvers that use it.
+    concave = ""
+
+    def ask(self, problem: Any) -> Any:
+        """Return the projection on a problem's examples."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement ask()")
+
+    def offsets(self, problem: Any, projection: Any) -> np.ndarray | None:
+        """Return ``-G(mu(y_i))`` of every example, None where G is 0 at labels."""
+        return None
+
+    def bind(self, problem: Any) -> Any:
+        """Return the native surrogate on a problem's examples."""
+        from ._fenchel_young import FenchelYoung
+
+        examples, projection = problem.examples, self.ask(problem)
+        return FenchelYoung(
+            problem.potentials,
+            projection,
+            problem.parts,
+            examples.labels,
+            examples.label_offsets,
+            self.offsets(problem, projection),
+            self.concave,
+            getattr(problem.space, "state_rows", 0) if projection.has_state else 0,
+        )
+
+
+def check_accuracy(surrogate: Any) -> None:
+    """Refuse ``max_iter`` and ``tol`` that are none, also where a closed form needs neither."""
+    number = (int, float, np.integer, np.floating)
+    name, most, tol = surrogate.name, surrogate.max_iter, surrogate.tol
+    if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1:
+        raise ValueError(f"surrogate {name!r}: max_iter is {most!r}, expected an integer >= 1")
+    if isinstance(tol, bool) or not isinstance(tol, number) or not 0 <= tol < 1:
+        raise ValueError(
+            f"surrogate {name!r}: tol is {tol!r}, expected a number of at least 0 and below 1"
+        )
+
+
+class CRF(Projected):
+    """Conditional random field: ``log sum_y exp <theta, mu(y)> - <theta, mu(y_i)>``.
+
+    The loss has no part in it.  G is the entropy of the distribution of labels, so the structure
+    must know its exact marginals; that of permutations does not (they are #P-hard).
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM
+    >>> X, y = [[-1.0], [1.0], [2.0]], ["a", "b", "b"]
+    >>> model = StructuredSVM("multiclass", surrogate="crf", alpha=0.01).fit(X, y)
+    >>> model.predict_marginals([[3.0]]).round(2).tolist()
+    [[0.0, 1.0]]
+    """
+
+    name = "crf"
+    concave = "entropy"
+
+    def ask(self, problem: Any) -> Any:
+        from ..structure.ask import ask_projection
+
+        try:
+            found = ask_projection(problem.space, problem.examples, "entropy")
+        except ValueError as error:
+            raise ValueError(
+                f"surrogate 'crf' needs exact marginals: {error}; use surrogate='sparsemap', "
+                "'max-min' or 'margin'"
+            ) from None
+        if not found.gibbs:
+            raise ValueError(
+                f"surrogate 'crf' needs exact marginals, and those of structure "
+                f"{problem.space.structure.name!r} are not to be had (its entropy is that of the "
+                "marginals, not of labels); use surrogate='sparsemap', 'max-min' or 'margin'"
+            )
+        return found
+
+
+class SparseMAP(Projected):
+    """SparseMAP: ``max_mu <theta, mu - mu(y_i)> - (||mu||^2 - ||mu(y_i)||^2) / 2`` (Niculae 2018).
+
+    The squares are those of the node parts; of ordered classes on thresholds those of the classes'
+    probabilities, which the parts are sums of.  Its marginals are sparse: most labels have
+    probability zero.  The loss has no part in it.
+
+    Parameters
+    ----------
+    max_iter : int, default=100
+        Oracle calls per answer at most, of structures without a projection of their own.
+    tol : float, default=1e-9
+        Accuracy of such an answer, relative to the square.
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM
+    >>> X, y = [[-1.0], [1.0], [2.0]], ["a", "b", "b"]
+    >>> model = StructuredSVM("multiclass", surrogate="sparsemap", alpha=0.01).fit(X, y)
+    >>> model.predict_marginals([[3.0]], projection="euclidean").tolist()
+    [[0.0, 1.0]]
+    """
+
+    name = "sparsemap"
+    concave = "euclidean"
+
+    def __init__(self, max_iter: int = 100, tol: float = 1e-9):
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def ask(self, problem: Any) -> Any:
+        from ..projections.choose import euclidean_projection
+
+        check_accuracy(self)
+        return euclidean_projection(
+            problem.space,
+            problem.examples,
+            problem.potentials,
+            problem.oracle,
+            problem.parts,
+            int(self.max_iter),
+            float(self.tol),
+        )
+
+    def offsets(self, problem: Any, projection: Any) -> np.ndarray | None:
+        from ._fenchel_young import node_squares, truth_terms
+
+        if projection.has_state and projection.has_term:
+            return -truth_terms(problem.potentials, projection, problem.examples)
+        return 0.5 * node_squares(problem.potentials, problem.parts, problem.examples)
+
+
+class MaxMin(Projected):
+    """Max-min margin: ``max_mu min_nu nu' A mu + <theta, mu - mu(y_i)>`` (Nowak-Vila et al. 2020).
+
+    The loss is ``L(y, y') = mu(y)' A mu(y')``, both mu and nu are in the marginal polytope.  Unlike
+    the margin it is consistent: with enough data the minimiser predicts as well as can be.
+
+    Closed forms are taken where there are some: 0-1 loss on classes, the absolute loss on ordered
+    classes, the Hamming loss on nodes without pairs.  Else the saddle point is sought, among
+    mixtures of labels that the structure's oracle finds, or by mirror prox over its projection;
+    what it misses is in every gap.
+
+    Parameters
+    ----------
+    geometry : {"auto", "labels", "entropy", "euclidean"}
+        How it is sought.  "auto" is "labels": the game between the labels found so far is solved,
+        and asks the oracle for better ones, until there are none.  The others are the geometries
+        of mirror prox, where every iteration projects mu and nu twice.
+    max_iter : int, default=10
+        Answers of the oracle, or iterations of mirror prox, per answer.
+    tol : float, default=1e-4
+        Stop an answer when its certificate is below this share of the surrogate's value; inside
+        training it may be coarser, where the example's dual variable is far from it.
+    warm_start : bool, default=True
+        Begin each answer where the example's last one ended.
+    closed_form : bool, default=True
+        False: seek it everywhere.
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM
+    >>> X, y = [[-1.0], [1.0], [2.0]], ["a", "b", "b"]
+    >>> model = StructuredSVM("multiclass", surrogate="max-min", alpha=0.01).fit(X, y)
+    >>> model.predict([[3.0]]).tolist()
+    ['b']
+    """
+
+    name = "max-min"
+
+    def __init__(
+        self,
+        geometry: str = "auto",
+        max_iter: int = 10,
+        tol: float = 1e-4,
+        warm_start: bool = True,
+        closed_form: bool = True,
+    ):
+        self.geometry = geometry
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.closed_form = closed_form
+
+    def ask(self, problem: Any) -> Any:
+        from ..projections.choose import max_min_projection
+
+        check_accuracy(self)
+        return max_min_projection(problem, self)

@@ -1,0 +1,122 @@
+"""Margin rescaling, as users name it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..utils.params import Params
+from .checks import refuse_wrong_truths, use_relaxation
+
+
+class Margin(Params):
+    """Margin rescaling: ``max_y L(y, y_i) + <theta_i, mu(y) - mu(y_i)>``.
+
+    Parameters
+    ----------
+    relaxed : bool, optional
+        Maximise over the relaxation that the structure's oracle solves, whose answers may be
+        fractional, instead of over labels.  By default so where the oracle is exact over the
+        relaxation alone.
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM
+    >>> from structsolve.surrogates import Margin
+    >>> StructuredSVM("multiclass", surrogate=Margin()).get_params()["surrogate"]
+    Margin(relaxed=None)
+    """
+
+    name = "margin"
+
+    def __init__(self, relaxed: bool | None = None):
+        self.relaxed = relaxed
+
+    def bind(self, problem: Any) -> Any:
+        """Return the native surrogate on a problem's examples."""
+        from ._margin import MarginRescaling
+
+        examples, oracle, loss = problem.examples, problem.oracle, problem.loss
+        if use_relaxation(self.relaxed, oracle, loss, problem.space.structure.name):
+            from ..search.hull import ConvexHull
+            from ..search.plane import LabelPlane
+            from ..search.psi import Generalized as Psi
+            from ._bicriteria import BiCriteriaSurrogate
+
+            plane = LabelPlane(
+                problem.potentials,
+                oracle,
+                problem.parts,
+                loss,
+                examples.labels,
+                examples.label_offsets,
+                relaxed=True,
+            )
+            # h + g: the tangent has lam = 1 everywhere, so that one call is a search.
+            search = ConvexHull(max_calls=1)
+            return BiCriteriaSurrogate(
+                plane, Psi(1, 0), search, True, examples.label_offsets, warm_start=False
+            )
+        return MarginRescaling(
+            problem.potentials, oracle, problem.parts, loss, examples.labels, examples.label_offsets
+        )
+
+
+class LP(Margin):
+    """Margin rescaling over the linear relaxation: labels by linear programs, as in [003].
+
+    The loss-augmented scores are maximised over the polytope that the structure's oracle solves
+    (``oracle="lp"`` for any structure that declares one), fractional answers and all, so that the
+    objective is an upper bound of that of "margin" and its minimum is found however hard the labels
+    are.  Where vertices are labels it is "margin".
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM
+    >>> Y = [[1, 0, 1], [0, 1, 1], [1, 1, 0]]
+    >>> model = StructuredSVM("multilabel", surrogate="lp", oracle="lp", alpha=0.1)
+    >>> model.fit([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], Y).stop_reason_
+    'converged'
+    """
+
+    name = "lp"
+
+    def __init__(self) -> None:
+        super().__init__(relaxed=True)
+
+
+class UnitMargin(Params):
+    """A margin of 1 in units of the loss: ``max(0, max_y 1 + h(y) / L(y, y_i))``.
+
+    ``h(y)`` is the score of y less that of the truth.  With the loss of
+    :class:`~structsolve.HierarchicalSVM` for single leaves, which is the length of the difference
+    of two labels, it is the variant of that machine whose features are divided by their length.
+
+    Any structure with an exact oracle and a loss that decomposes; the loss must be positive for
+    every wrong label.  A cut costs a few oracle calls.
+
+    Examples
+    --------
+    >>> from structsolve import HierarchicalSVM
+    >>> animals = {"bird": ["owl", "duck"], "mammal": ["cat"]}
+    >>> model = HierarchicalSVM(animals, surrogate="unit-margin", alpha=0.01)
+    >>> X = [[1.0, 0.0], [1.0, 1.0], [-1.0, 0.0]]
+    >>> model.fit(X, ["owl", "duck", "cat"]).stop_reason_
+    'converged'
+    """
+
+    name = "unit-margin"
+
+    def bind(self, problem: Any) -> Any:
+        """Return the native surrogate on a problem's examples."""
+        from ._unit_margin import UnitMarginRescaling
+
+        refuse_wrong_truths(problem)
+        examples = problem.examples
+        return UnitMarginRescaling(
+            problem.potentials,
+            problem.oracle,
+            problem.parts,
+            problem.loss,
+            examples.labels,
+            examples.label_offsets,
+        )

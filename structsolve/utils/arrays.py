@@ -1,0 +1,48 @@
+"""Arrays as compiled loops want them: aligned, padded, checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def padded(width: int) -> int:
+    """Return the storage width of a row of ``width`` states.
+
+    Rows of more than four states are padded to whole cache lines (8 doubles), so that the
+    vector kernels never meet a remainder.
+
+    Examples
+    --------
+    >>> [padded(k) for k in (1, 2, 3, 5, 26)]
+    [1, 2, 4, 8, 32]
+    """
+    if width <= 2:
+        return width
+    return 4 if width <= 4 else -(-width // 8) * 8
+
+
+def aligned_zeros(size: int) -> np.ndarray:
+    """Return ``size`` zeros of float64 that start on a cache line (64 bytes)."""
+    buffer = np.zeros(size + 8)
+    start = (-buffer.ctypes.data % 64) // 8
+    return buffer[start : start + size]
+
+
+def checked_array(
+    x: Any, dtype: Any, what: str, size: int | None = None, writable: bool = False
+) -> np.ndarray:
+    """Return x; refuse what is not a flat contiguous array of ``dtype`` (and of ``size`` entries)."""
+    name = np.dtype(dtype).name
+    if not isinstance(x, np.ndarray) or x.dtype != dtype or x.ndim != 1:
+        found = f"{x.dtype}, {x.ndim}-D" if isinstance(x, np.ndarray) else type(x).__name__
+        raise ValueError(f"{what}: found {found}, expected a 1-D array of {name}")
+    if not x.flags.c_contiguous or not x.flags.aligned:
+        raise ValueError(f"{what}: not contiguous; pass np.ascontiguousarray({what})")
+    if writable and not x.flags.writeable:
+        raise ValueError(f"{what}: read-only, expected an array that can be written to")
+    if size is not None and x.size != size:
+        raise ValueError(f"{what}: found {x.size} entries, expected {size}")
+    # One spare entry, so that an empty array has an address too.
+    return x if x.size else np.zeros(1, dtype)

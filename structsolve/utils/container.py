@@ -1,0 +1,310 @@
+"""The file that models and checkpoints are saved in: JSON and plain arrays in a zip, no pickle.
+
+`write` replaces the file in one step, so that a crash at any moment leaves the old content or the
+new.  `read` trusts nothing: whatever is wrong with a file ends in one ``ValueError`` that says so.
+
+Layout: a zip whose members are stored uncompressed (a reader can then never be made to allocate
+more than the file's own size): ``arrays/<i>.npy`` in the format of numpy, version 1.0, and last
+``structsolve.json`` with format and library version, kind, meta, and for each array its name,
+shape, dtype and CRC-32.  The bytes depend on the content only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import secrets
+import stat
+import zipfile
+from collections.abc import Mapping
+from typing import IO, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .version import __version__
+
+__all__ = ["FORMAT_VERSION", "read", "write"]
+
+FORMAT_VERSION = 1
+_MANIFEST = "structsolve.json"
+_KINDS = ("model", "checkpoint")
+# Without 'O' (needs pickle) and 'V' (structured: no use here, and many ways to be malformed).
+_DTYPE_KINDS = "biufcSUmM"
+Kind = Literal["model", "checkpoint"]
+
+
+def write(
+    path: str | os.PathLike[str], kind: Kind, meta: Any, arrays: Mapping[str, ArrayLike]
+) -> None:
+    """
+    Write a file atomically, replacing one that is there.
+
+    Parameters
+    ----------
+    path : path-like
+        Where to write.  A symbolic link is followed; an existing file's permissions are kept.
+    kind : {"model", "checkpoint"}
+        What the file is; `read` must ask for the same.
+    meta : JSON-like
+        None, bool, int of any size, float (nan and inf too), str, and lists, tuples (read back as
+        lists) and dicts with string keys of these.  NumPy scalars become Python ones.
+    arrays : mapping of str to array-like
+        Numbers, booleans, bytes, unicode or dates; no objects and no structured types.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If something cannot be stored; it names the entry.  The file is then untouched.
+    OSError
+        If the disk refuses; the file is then untouched.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from structsolve.utils import container
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "m.structsolve")
+    ...     container.write(path, "model", {"alpha": 0.1}, {"w": [1.0, 2.0]})
+    ...     container.read(path, "model")
+    ({'alpha': 0.1}, {'w': array([1., 2.])})
+    """
+    if kind not in _KINDS:
+        raise ValueError(f"kind is {kind!r}; choose one of {', '.join(_KINDS)}")
+    meta = _plain(meta, "meta")
+    checked = {name: _storable(name, array) for name, array in arrays.items()}
+    target = os.path.realpath(path)
+    folder = os.path.dirname(target)
+    with contextlib.suppress(FileNotFoundError):
+        _check_regular(target, os.stat(target))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(f"cannot write {os.fspath(path)!r}: there is no folder {folder!r}")
+    # In the same folder, since a rename across file systems is not atomic.  os.open and not
+    # tempfile, whose files are private whatever the umask says.
+    temporary = os.path.join(folder, f".structsolve-{secrets.token_hex(8)}.tmp")
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        with open(os.open(temporary, flags, 0o666), "wb") as file:
+            _write_zip(file, kind, meta, checked)
+            file.flush()
+            with contextlib.suppress(FileNotFoundError):
+                os.chmod(temporary, os.stat(target).st_mode & 0o777)
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    _sync_folder(folder)
+
+
+def read(path: str | os.PathLike[str], kind: Kind) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """
+    Read a file that `write` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    kind : {"model", "checkpoint"}
+        What it must be.
+
+    Returns
+    -------
+    meta : JSON-like
+        As written; tuples come back as lists.
+    arrays : dict of str to ndarray
+        As written, writable, in the same memory order.
+
+    Raises
+    ------
+    ValueError
+        If it is a folder, empty, cut short, damaged, of another program, of another kind, or
+        written by a newer structsolve; it names the file and says what to do.
+    OSError
+        If it cannot be opened, ``FileNotFoundError`` among others.
+    """
+    shown = repr(os.fspath(path))
+    # Before the open, which would wait for ever for the other end of a pipe.
+    _check_regular(path, os.stat(path))
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        head = file.read(4)
+        if not head:
+            raise ValueError(f"{shown} is empty; it was never written, or cut short")
+        if head[:2] != b"PK"[: len(head)]:
+            guess = " (a Python pickle, it seems, which is not opened)" if head[0] == 0x80 else ""
+            raise ValueError(f"{shown} is not a structsolve file{guess}")
+        try:
+            return _read_zip(file, size, kind, shown)
+        except _Refused as error:
+            raise ValueError(str(error)) from None
+        except Exception as error:
+            raise ValueError(
+                f"{shown} is cut short or damaged ({type(error).__name__}: {error}); copy it again "
+                "from where it came, or use an older file"
+            ) from error
+
+
+class _Refused(Exception):
+    """The file is whole, as far as seen, and still not what was asked for."""
+
+
+def _write_zip(file: IO[bytes], kind: str, meta: Any, arrays: dict[str, NDArray[Any]]) -> None:
+    manifest = {
+        "format": "structsolve",
+        "format_version": FORMAT_VERSION,
+        "structsolve_version": __version__,
+        "kind": kind,
+        "meta": meta,
+        "arrays": [],
+    }
+    # ZipInfo made by hand has a fixed date: the same content gives the same bytes.
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for i, (name, array) in enumerate(arrays.items()):
+            member = zipfile.ZipInfo(_member(i))
+            with archive.open(member, "w", force_zip64=array.nbytes > 2**30) as out:
+                np.lib.format.write_array(out, array, version=(1, 0), allow_pickle=False)
+            manifest["arrays"].append(
+                {
+                    "name": name,
+                    "shape": list(array.shape),
+                    "dtype": array.dtype.str,
+                    "crc32": member.CRC,
+                }
+            )
+        archive.writestr(zipfile.ZipInfo(_MANIFEST), json.dumps(manifest))
+
+
+def _read_zip(
+    file: IO[bytes], size: int, kind: str, shown: str
+) -> tuple[Any, dict[str, NDArray[Any]]]:
+    with zipfile.ZipFile(file) as archive:
+        members = {member.filename: member for member in archive.infolist()}
+        if _MANIFEST not in members:
+            raise _Refused(
+                f"{shown} is a zip archive (an .npz file, perhaps), but not a structsolve file"
+            )
+        for member in members.values():
+            if member.compress_type != zipfile.ZIP_STORED or not (
+                member.file_size == member.compress_size <= size
+            ):
+                raise ValueError(f"member {member.filename!r} is compressed or too large")
+        manifest = json.loads(archive.read(_MANIFEST))
+        if not isinstance(manifest, dict) or manifest.get("format") != "structsolve":
+            raise _Refused(f"{shown} is a zip archive, but not a structsolve file")
+        version = manifest["format_version"]
+        if type(version) is not int or version < 1:
+            raise ValueError(f"format version is {version!r}")
+        if version > FORMAT_VERSION:
+            raise _Refused(
+                f"{shown} was written by structsolve {manifest.get('structsolve_version')} in file "
+                f"format {version}; this is structsolve {__version__}, which reads formats "
+                f"up to {FORMAT_VERSION}: upgrade (pip install -U structsolve-learn) to read it"
+            )
+        if manifest["kind"] != kind:
+            raise _Refused(f"{shown} is a {manifest['kind']}, expected a {kind}")
+        entries = manifest["arrays"]
+        # The offset unmasks a cut file that ends in a whole one, stored in one of its arrays.
+        if set(members) != {_MANIFEST, *map(_member, range(len(entries)))} or min(
+            member.header_offset for member in members.values()
+        ):
+            raise ValueError("its parts do not match its contents list")
+        arrays = {
+            entry["name"]: _read_array(archive, members[_member(i)], entry)
+            for i, entry in enumerate(entries)
+        }
+        if len(arrays) != len(entries):
+            raise ValueError("two arrays have the same name")
+        return manifest["meta"], arrays
+
+
+def _read_array(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, entry: dict[str, Any]
+) -> NDArray[Any]:
+    with archive.open(member) as stream:
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise ValueError(f"{member.filename} is not in the npy format 1.0")
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+        # Sizes first: a header may declare any shape, the member's size cannot lie.
+        if dtype.kind not in _DTYPE_KINDS or (
+            stream.tell() + math.prod(shape) * dtype.itemsize != member.file_size
+        ):
+            raise ValueError(f"{member.filename} does not hold the {dtype} {shape} it declares")
+        if [list(shape), dtype.str, member.CRC] != [entry["shape"], entry["dtype"], entry["crc32"]]:
+            raise ValueError(f"{member.filename} is not the array of the contents list")
+        data = np.empty(math.prod(shape) * dtype.itemsize, dtype=np.uint8)
+        done = 0
+        while done < data.size:
+            piece = stream.read(min(2**20, data.size - done))
+            if not piece:
+                raise ValueError(f"{member.filename} ends early")
+            data[done : done + len(piece)] = np.frombuffer(piece, dtype=np.uint8)
+            done += len(piece)
+        # The end must be seen: that is where zipfile compares the checksum.
+        if stream.read(1):
+            raise ValueError(f"{member.filename} is too long")
+    return np.ndarray(shape, dtype, buffer=data, order="F" if fortran else "C")
+
+
+def _storable(name: str, array: ArrayLike) -> NDArray[Any]:
+    if not isinstance(name, str):
+        raise TypeError(f"array name {name!r} is a {type(name).__name__}; expected a str")
+    if np.ma.isMaskedArray(array):
+        raise ValueError(f"arrays[{name!r}] is a masked array; store its data and mask apart")
+    try:
+        plain = np.asarray(array)
+    except ValueError as error:
+        raise ValueError(f"arrays[{name!r}] is not an array: {error}") from None
+    if plain.dtype.kind not in _DTYPE_KINDS:
+        raise ValueError(
+            f"arrays[{name!r}] is a {type(array).__name__} of dtype {plain.dtype}; expected "
+            "numbers, booleans, bytes, unicode or dates (convert objects with .astype(str), and "
+            "store the parts of a sparse matrix one by one)"
+        )
+    return plain
+
+
+def _plain(value: Any, where: str) -> Any:
+    """A copy that JSON gives back unchanged, or an error that says where it would not."""
+    if isinstance(value, np.generic) and not isinstance(value, (np.longdouble, np.complexfloating)):
+        value = value.item()
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, f"{where}[{i}]") for i, item in enumerate(value)]
+    if isinstance(value, dict):
+        for key in value:
+            if not isinstance(key, str):
+                raise TypeError(
+                    f"{where} has the key {key!r}, a {type(key).__name__}; expected "
+                    "str keys only, since JSON has no others"
+                )
+        return {str(key): _plain(item, f"{where}[{key!r}]") for key, item in value.items()}
+    hint = "; put it in arrays" if isinstance(value, np.ndarray) else ""
+    raise TypeError(
+        f"{where} is a {type(value).__name__}; expected None, bool, int, float, str, "
+        f"or lists and dicts of them{hint}"
+    )
+
+
+def _check_regular(path: str | os.PathLike[str], status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        what = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+        raise ValueError(f"{os.fspath(path)!r} is {what}; expected the path of a file")
+
+
+def _sync_folder(folder: str) -> None:
+    """Make the rename itself last through a power cut, where the system can do that."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _member(index: int) -> str:
+    return f"arrays/{index}.npy"

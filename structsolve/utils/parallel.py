@@ -1,0 +1,102 @@
+"""Native threads over examples: how work is split, so that n_jobs never changes an answer."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+# Nodes per call into native code: small enough for Ctrl-C to be heard, large enough to forget.
+NODES_PER_CALL = 20_000
+# With several threads: enough for them to end at about the same time.
+CALLS_PER_THREAD = 8
+
+
+def effective_jobs(n_jobs: int | None) -> int:
+    """Return the number of threads that ``n_jobs`` means: None is 1, -1 all cores, -2 all but one.
+
+    Examples
+    --------
+    >>> from structsolve.utils.parallel import effective_jobs
+    >>> effective_jobs(None), effective_jobs(3)
+    (1, 3)
+    """
+    if n_jobs is None:
+        return 1
+    if not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
+        raise ValueError(f"n_jobs is {n_jobs!r}, expected a non-zero integer or None")
+    if n_jobs < 0:
+        return max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
+    return int(n_jobs)
+
+
+def ranges(offsets: np.ndarray, pieces: int, taper: bool = False) -> list[tuple[int, int]]:
+    """Split examples into at most ``pieces`` contiguous ranges of about equal numbers of nodes.
+
+    With ``taper`` later ones are smaller, the last about a quarter: threads that take them in
+    turn end at about the same time.
+    """
+    n = len(offsets) - 1
+    share = np.linspace(0, 1, pieces + 1)[1:-1]
+    targets = offsets[-1] * (1 - (1 - share) ** 1.5 if taper else share)
+    cuts = np.unique(np.concatenate([[0], np.searchsorted(offsets, targets), [n]]))
+    return [(int(a), int(b)) for a, b in zip(cuts[:-1], cuts[1:]) if b > a]
+
+
+def native_calls(offsets: np.ndarray, first: int, last: int) -> list[tuple[int, int]]:
+    """Split the examples first .. last - 1 into ranges short enough for one native call each."""
+    if offsets[last] - offsets[first] <= NODES_PER_CALL:
+        return [(first, last)]
+    part = offsets[first : last + 1] - offsets[first]
+    pieces = ranges(part, -(-int(part[-1]) // NODES_PER_CALL))
+    return [(first + a, first + z) for a, z in pieces]
+
+
+def over_examples(
+    work: Callable[[int, int, Any], Any],
+    offsets: np.ndarray,
+    n_jobs: int | None,
+    make_space: Callable[[], Any],
+) -> list[Any]:
+    """Run ``work(first, last, scratch)`` over all examples; return its results in order.
+
+    ``offsets`` are the first nodes of the examples, or of whatever else is numbered here.
+
+    Each thread makes its own scratch with ``make_space`` and takes the next range of examples
+    when it is done with one.  The first exception is raised.
+    """
+    jobs = effective_jobs(n_jobs)
+    calls = max(1, -(-int(offsets[-1]) // NODES_PER_CALL))
+    if jobs > 1:
+        calls = max(calls, CALLS_PER_THREAD * jobs)
+    pieces = ranges(offsets, calls, taper=jobs > 1)
+    results: list[Any] = [None] * len(pieces)
+    waiting = deque(enumerate(pieces))
+
+    def run() -> None:
+        scratch = make_space()
+        try:
+            while waiting:
+                try:
+                    k, (first, last) = waiting.popleft()
+                except IndexError:  # another thread was faster
+                    return
+                results[k] = work(first, last, scratch)
+        except BaseException:
+            waiting.clear()  # the other threads stop
+            raise
+
+    helpers = min(jobs, len(pieces)) - 1
+    if helpers < 1:
+        run()
+        return results
+    with ThreadPoolExecutor(helpers) as pool:
+        others = [pool.submit(run) for _ in range(helpers)]
+        run()
+        for other in others:
+            other.result()
+    return results
