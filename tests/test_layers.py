@@ -1,0 +1,152 @@
+"""No import goes round or upwards: files, folders and plugins, cimports and late imports included."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+try:
+    import tomllib
+except ImportError:  # Python 3.10
+    tomllib = None
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = {"structsolve": ROOT / "structsolve", "structsolve.plugins": ROOT / "plugins"}
+pytestmark = pytest.mark.skipif(not FOLDERS["structsolve"].exists(), reason="not in a checkout")
+
+STATEMENT = re.compile(
+    r"^([ \t]*)(?:from[ ]+(\.*[\w.]*)[ ]+c?import[ ]+(\([^)]*\)|[^\n#]*)|c?import[ ]+([\w., ]+))", re.M
+)
+
+
+def read(path):
+    """Source without docstrings, comments and what only type checkers see."""
+    text = re.sub(r'"""[\s\S]*?"""', "", path.read_text(encoding="utf-8"))
+    text = re.sub(r"(?m)^if TYPE_CHECKING:\n(?:[ \t]+.*\n|\n)*", "", text)
+    return re.sub(r"(?m)#.*$", "", text)
+
+
+def modules():
+    """Every module's files by its dotted name."""
+    files = {}
+    for package, folder in FOLDERS.items():
+        for path in sorted(folder.rglob("*.p*")):
+            if path.suffix in (".py", ".pyx", ".pxd"):
+                name = ".".join([package, *path.relative_to(folder).with_suffix("").parts])
+                files.setdefault(name.removesuffix(".__init__"), []).append(path)
+    return files
+
+
+FILES = modules()
+
+
+def imports(module):
+    """What a module imports of ours: (module, name, is it inside of a function)."""
+    for path in FILES[module]:
+        package = module if path.stem == "__init__" else module.rpartition(".")[0]
+        for match in STATEMENT.finditer(read(path)):
+            inside, base, names, plain = match.groups()
+            if plain:
+                for name in plain.split(","):
+                    yield name.split(" as ")[0].strip(), "", bool(inside)
+                continue
+            if base.startswith("."):
+                up = len(base) - len(base.lstrip("."))
+                above = package.split(".")[: len(package.split(".")) - up + 1]
+                base = ".".join([*above, *filter(None, [base.lstrip(".")])])
+            for name in names.strip("() \n").split(","):
+                name = name.split(" as ")[0].strip()
+                if name:
+                    whole = f"{base}.{name}"
+                    yield (whole, "", bool(inside)) if whole in FILES else (base, name, bool(inside))
+
+
+def edges():
+    graph = {}
+    for module in FILES:
+        graph[module] = {
+            base
+            for base, _, _ in imports(module)
+            if base in FILES and base != module and base != "structsolve"
+        }
+    return graph
+
+
+def circles(graph):
+    """Strongly connected components of more than one node (Tarjan)."""
+    number, low, stack, rounds = {}, {}, [], []
+
+    def visit(node):
+        number[node] = low[node] = len(number)
+        stack.append(node)
+        for other in sorted(graph.get(node, ())):
+            if other not in number:
+                visit(other)
+            if other in stack:
+                low[node] = min(low[node], low[other])
+        if low[node] == number[node]:
+            part = stack[stack.index(node) :]
+            del stack[stack.index(node) :]
+            if len(part) > 1:
+                rounds.append(sorted(part))
+
+    for node in sorted(graph):
+        if node not in number:
+            visit(node)
+    return rounds
+
+
+def test_circles_are_recognised():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
+    assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+def test_no_circle_of_files():
+    assert circles(edges()) == []
+
+
+def ranks():
+    if tomllib is None:
+        pytest.skip("tomllib comes with Python 3.11")
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    layers = tomllib.loads(text)["tool"]["importlinter"]["contracts"][0]["layers"]
+    return {
+        name.strip(" ()"): rank
+        for rank, layer in enumerate(reversed(layers))
+        for name in layer.split("|")
+    }
+
+
+def test_no_folder_imports_a_higher_one():
+    rank = ranks()
+    wrong = []
+    for module, targets in edges().items():
+        if module.startswith("structsolve.plugins") or module == "structsolve":
+            continue
+        own = module.split(".")[1]
+        for target in targets:
+            other = target.split(".")[1]
+            if own != other and not rank[other] < rank[own]:
+                wrong.append(f"{module} imports {target}")
+    assert wrong == []
+
+
+def test_every_folder_has_a_rank_and_says_what_it_is_for():
+    rank = ranks()
+    for path in sorted(FOLDERS["structsolve"].iterdir()):
+        if path.is_dir() and path.name != "__pycache__":
+            assert path.name in rank
+            assert '"""' in (path / "__init__.py").read_text(encoding="utf-8"), path.name
+        elif path.suffix in (".py", ".pyx") and path.stem != "__init__":
+            assert path.stem in rank, "the contract and its host lie here; all else in a folder"
+
+
+def test_the_core_imports_no_plugin():
+    wrong = [
+        f"{module} imports {base}"
+        for module in FILES
+        if not module.startswith("structsolve.plugins")
+        for base, _, _ in imports(module)
+        if base.startswith("structsolve.plugins")
+    ]
+    assert wrong == []
