@@ -6,14 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.chains import Chain, labelings
 
-from structsolve.structure import calls
-from structsolve.potentials.weight_layout import Block, Layout
-from structsolve.structure.kbest import kbest as kbest_with_bans
 from structsolve.plugins.chain import (
-    ChainStructure, structsolve_oracle, structsolve_parts, structsolve_projection,
+    ChainStructure,
+    structsolve_oracle,
+    structsolve_parts,
+    structsolve_projection,
 )
-from structsolve.plugins.chain._shape import ChainShape
 from structsolve.plugins.chain._oracle import ChainOracle
+from structsolve.plugins.chain._shape import ChainShape
+from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.structure import calls
 
 VARIANTS = [(t, s, e) for t in (True, False) for s in (True, False) for e in (True, False)]
 SIZES = [
@@ -196,7 +198,7 @@ def test_against_the_reference(seed):
     views = case.views(theta)
     chain = Chain(views["node"], views["transition"], views["start"], views["end"], views["edge"])
     banned = [case.labels[j] for j in rng.integers(len(case.labels), size=3)]
-    labels, values = kbest_with_bans(case.oracle, 0, theta, 5, case.length, banned)
+    labels, values = calls.kbest(case.oracle, 0, theta, 5, case.length, banned)
     expected, scores = chain.k_best(5, banned)
     np.testing.assert_allclose(values, scores, atol=1e-12)
     np.testing.assert_array_equal(labels, expected)
@@ -228,12 +230,12 @@ def test_bans():
     case = Case(2, 2)
     theta = np.zeros(case.size)
     with pytest.raises(ValueError, match="banned: found .* expected labels of 2 encoded states"):
-        kbest_with_bans(case.oracle, 0, theta, 1, 2, banned=[[0]])
+        calls.kbest(case.oracle, 0, theta, 1, 2, banned=[[0]])
     with pytest.raises(ValueError, match="k is 0"):
-        kbest_with_bans(case.oracle, 0, theta, 0, 2)
-    labels, values = kbest_with_bans(case.oracle, 0, theta, 9, 2, banned=case.labels)
+        calls.kbest(case.oracle, 0, theta, 0, 2)
+    labels, values = calls.kbest(case.oracle, 0, theta, 9, 2, banned=case.labels)
     assert labels.shape == (0, 2) and values.shape == (0,)
-    labels, _ = kbest_with_bans(case.oracle, 0, theta, 9, 2, banned=[*case.labels[:3], [5, 5]])
+    labels, _ = calls.kbest(case.oracle, 0, theta, 9, 2, banned=[*case.labels[:3], [5, 5]])
     np.testing.assert_array_equal(labels, case.labels[3:])
 
 

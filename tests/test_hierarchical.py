@@ -13,7 +13,6 @@ from test_hierarchy_weights import brute_paths
 import structsolve
 from structsolve import HierarchicalSVM
 from structsolve.estimators.hierarchy import Hierarchy, PathCost, node_weights
-from structsolve.plugins.dag import Hierarchy as Labels
 
 TREE = nx.DiGraph([("r", "a"), ("r", "b"), ("b", "c"), ("b", "d"), ("d", "e"), ("d", "f")])
 GRAPH = nx.DiGraph([("r", "a"), ("r", "b"), ("s", "b"), ("s", "c"), ("b", "d"), ("b", "e")])
@@ -35,9 +34,9 @@ def leaf_data(graph, n=24, n_features=3, seed=0):
 
 def written_out(graph, X, y, alpha, loss):
     """The single-leaf problem as difference vectors (in U) and losses; rows nodes x features."""
-    hierarchy = Hierarchy.of(graph)
+    hierarchy = Hierarchy(graph)
     paths = brute_paths(hierarchy)
-    names = np.array(hierarchy.names)[hierarchy.leaves]
+    names = hierarchy.nodes[hierarchy.leaves]
     found = []
     for x, truth in zip(np.c_[X, np.ones(len(X))], y):
         t = int(np.flatnonzero(names == truth)[0])
@@ -70,14 +69,14 @@ def test_single_leaves_reach_the_optimum(kind, normalization):
     np.testing.assert_allclose(
         np.r_[model.coef_["node"], model.coef_["intercept"][None]], expected, atol=5e-3
     )
-    assert (model.nodes_ == Hierarchy.of(graph).names).all()
+    assert (model.nodes_ == Hierarchy(graph).nodes).all()
     assert model.score(X, y) == pytest.approx(np.mean(model.predict(X) == y))
 
 
 def joint_optimum(graph, written, alpha, n_rows):
     """The Shared SVM by one convex program over U and the weights."""
-    hierarchy = Hierarchy.of(graph)
-    M = hierarchy.n_nodes
+    hierarchy = Hierarchy(graph)
+    M = len(hierarchy)
     U, a, cost = cp.Variable((M, n_rows)), cp.Variable(M, nonneg=True), cp.Variable(M)
     xi = cp.Variable(len(written))
     u = cp.vec(U.T, order="F")
@@ -94,7 +93,7 @@ def joint_optimum(graph, written, alpha, n_rows):
 def test_learned_weights_reach_the_joint_optimum(kind, seed):
     graph = GRAPHS[kind]
     X, y = leaf_data(graph, seed=seed)
-    hierarchy = Hierarchy.of(graph)
+    hierarchy = Hierarchy(graph)
     loss = ["auto", "zero-one"][seed % 2]
     weights = node_weights(graph, "rho:2").values
     written = written_out(graph, X, y, weights, "path" if loss == "auto" else loss)
@@ -292,7 +291,8 @@ def test_more_refusals():
 def test_saved_with_any_form_of_hierarchy_and_a_loss_of_paths(tmp_path):
     graph = nx.DiGraph([("root", "a"), ("root", "b")])
     X, y = np.eye(2), ["a", "b"]
-    for number, hierarchy in enumerate((graph, {"root": {"a": 1, "b": 2}.keys()}, Labels(graph))):
+    forms = graph, {"root": {"a": 1, "b": 2}.keys()}, Hierarchy(graph)
+    for number, hierarchy in enumerate(forms):
         model = HierarchicalSVM(hierarchy, loss=PathCost([0.5, 0.5, 0.5])).fit(X, y)
         model.save(tmp_path / f"{number}")
         assert structsolve.load(tmp_path / f"{number}").predict(X).tolist() == y

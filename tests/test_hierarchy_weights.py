@@ -10,9 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from structsolve.estimators.hierarchy import (
-    Hierarchy, NodeWeights, node_weights, shared_norm, shared_weights,
+    Hierarchy,
+    NodeWeights,
+    node_weights,
+    shared_norm,
+    shared_weights,
 )
 from structsolve.estimators.hierarchy.shared import penalty
+
+
+def numbered(n, edges):
+    """The hierarchy of nodes 0 .. n - 1."""
+    children = {v: [] for v in range(n)}
+    for p, c in edges:
+        children[int(p)].append(int(c))
+    return Hierarchy(children)
 
 
 def random_tree(rng, n, forest=False):
@@ -22,7 +34,7 @@ def random_tree(rng, n, forest=False):
     edges = [
         (order[p], order[k + 1]) for k, p in enumerate(parents) if not forest or rng.random() < 0.8
     ]
-    return Hierarchy(n, np.array(edges, dtype=int).reshape(-1, 2))
+    return numbered(n, edges)
 
 
 def random_dag(rng, n):
@@ -30,15 +42,15 @@ def random_dag(rng, n):
     edges = [
         (order[a], order[b]) for a in range(n) for b in range(a + 1, n) if rng.random() < 2.5 / n
     ]
-    return Hierarchy(n, np.array(edges, dtype=int).reshape(-1, 2))
+    return numbered(n, edges)
 
 
 def brute_paths(hierarchy):
     graph = nx.DiGraph()
-    graph.add_nodes_from(range(hierarchy.n_nodes))
+    graph.add_nodes_from(range(len(hierarchy)))
     graph.add_edges_from(hierarchy.edges.tolist())
-    leaves = [n for n in range(hierarchy.n_nodes) if graph.out_degree(n) == 0]
-    rows = np.zeros((len(leaves), hierarchy.n_nodes))
+    leaves = [n for n in range(len(hierarchy)) if graph.out_degree(n) == 0]
+    rows = np.zeros((len(leaves), len(hierarchy)))
     for row, leaf in zip(rows, leaves):
         row[[leaf, *nx.ancestors(graph, leaf)]] = 1
     return rows
@@ -46,7 +58,7 @@ def brute_paths(hierarchy):
 
 def program(hierarchy, goal, low=1.0, top=1.0, directional=False):
     """The weights by the definition."""
-    alpha = cp.Variable(hierarchy.n_nodes, nonneg=True)
+    alpha = cp.Variable(len(hierarchy), nonneg=True)
     sums = brute_paths(hierarchy) @ alpha
     constraints = [sums >= low, sums <= top]
     if directional:
@@ -62,10 +74,10 @@ def test_arrays_of_a_hierarchy(seed):
     for make in (random_tree, random_dag):
         hierarchy = make(rng, int(rng.integers(1, 15)))
         assert np.array_equal(hierarchy.paths.toarray(), brute_paths(hierarchy))
-        depth = np.empty(hierarchy.n_nodes, int)
+        depth = np.empty(len(hierarchy), int)
         for d, level in enumerate(hierarchy.levels):
             depth[level] = d
-        assert sum(map(len, hierarchy.levels)) == hierarchy.n_nodes
+        assert sum(map(len, hierarchy.levels)) == len(hierarchy)
         assert all(depth[p] < depth[c] for p, c in hierarchy.edges)
 
 
@@ -98,7 +110,7 @@ def test_rho_on_trees_is_stationary_in_log_space(seed, n, e):
 
 
 def test_weights_near_one_underflow_but_not_their_logarithms():
-    tree = Hierarchy.of(nx.balanced_tree(2, 3, create_using=nx.DiGraph))
+    tree = Hierarchy(nx.balanced_tree(2, 3, create_using=nx.DiGraph))
     weights = node_weights(tree, "rho:1.01")
     assert weights.values.min() == pytest.approx(5e-91, rel=0.1)
     closer = node_weights(tree, "rho:1.0001")
@@ -177,22 +189,22 @@ def test_shared_weights_of_graphs_and_of_vanishing_vectors():
 
 def test_deep_and_wide_trees_take_linear_time():
     n = 200_000
-    star = Hierarchy(n, np.c_[np.zeros(n - 1, int), np.arange(1, n)])
+    star = numbered(n, np.c_[np.zeros(n - 1, int), np.arange(1, n)])
     rng = np.random.default_rng(0)
-    bushy = Hierarchy(n, np.c_[[int(rng.integers(k)) for k in range(1, n)], np.arange(1, n)])
-    path = Hierarchy(5000, np.c_[np.arange(4999), np.arange(1, 5000)])
+    bushy = numbered(n, np.c_[[int(rng.integers(k)) for k in range(1, n)], np.arange(1, n)])
+    path = numbered(5000, np.c_[np.arange(4999), np.arange(1, 5000)])
     for tree in (star, bushy, path):
         for rule in ("rho:2", "rho:1.001", "maxmin"):
             assert np.isfinite(node_weights(tree, rule).log).all()
-        assert np.isfinite(shared_weights(tree, np.ones(tree.n_nodes))).all()
+        assert np.isfinite(shared_weights(tree, np.ones(len(tree)))).all()
     np.testing.assert_allclose(node_weights(path, "rho:2").values, 1 / 5000)
     np.testing.assert_allclose(node_weights(path, "maxmin").values, 1 / 5000)
 
 
 # -- the shared Frobenius norm ------------------------------------------------------------------
 
-ROOTED = Hierarchy(4, [[0, 1], [0, 2], [0, 3]])
-APART = Hierarchy(3, np.empty((0, 2), int))
+ROOTED = numbered(4, [[0, 1], [0, 2], [0, 3]])
+APART = numbered(3, np.empty((0, 2), int))
 
 
 def test_full_sharing():
@@ -234,7 +246,7 @@ def test_order_of_the_norms(seed):
     assert free <= along * slack and along <= np.linalg.norm(U) * slack
     assert np.linalg.norm(U, "nuc") <= np.sqrt(len(U)) * free * slack
     # Along a hierarchy it is as well min tr U' K^-1 U over K = sum alpha_n z_n z_n'.
-    paths, alpha = brute_paths(tree), cp.Variable(tree.n_nodes, nonneg=True)
+    paths, alpha = brute_paths(tree), cp.Variable(len(tree), nonneg=True)
     K = sum(alpha[n] * np.outer(z, z) for n, z in enumerate(paths.T))
     unit = U / np.abs(U).max()
     task = cp.Problem(cp.Minimize(cp.matrix_frac(unit, K)), [cp.diag(K) <= 1])
@@ -247,24 +259,6 @@ def test_norm_of_the_zero_matrix():
 
 
 # -- refusals -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ((0, []), "n_nodes is 0"),
-        ((2, [[0, 1], [1, 0]]), "cycle through"),
-        ((3, [[0, 1], [1, 2], [2, 1]]), "cycle through [12]"),
-        ((2, [[0, 0]]), "cycle through 0"),
-        ((2, [[0, 2]]), "edge 0 is"),
-        ((3, [[0, 1], [0, 2], [0, 1]]), "from 0 to 1 occurs twice"),
-        ((2, [[0.5, 1.0]]), "expected integer pairs"),
-        ((2, [0, 1]), "expected integer pairs"),
-    ],
-)
-def test_bad_hierarchies_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        Hierarchy(*arguments)
 
 
 def test_bad_arguments_are_refused():
@@ -281,7 +275,7 @@ def test_bad_arguments_are_refused():
         node_weights(nx.Graph([(0, 1)]), "rho:2")
     with pytest.raises(ValueError, match="no nodes"):
         node_weights(nx.DiGraph(), "rho:2")
-    with pytest.raises(ValueError, match="cycle through 'a'"):
+    with pytest.raises(ValueError, match="the cycle 'a' -> 'a'"):
         node_weights(nx.DiGraph([("a", "a")]), "rho:2")
     with pytest.raises(ValueError, match=r"shape \(2,\), expected \(3,\)"):
         shared_weights(tree, [1.0, 2.0])
@@ -292,13 +286,13 @@ def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match="finite"):
         shared_norm([[np.nan]])
     # Equal sums over all paths force node 1 to weigh nothing: allowed, and its logarithm says so.
-    dag = Hierarchy(3, [[0, 2], [1, 2], [0, 1]])
+    dag = numbered(3, [[0, 2], [1, 2], [0, 1]])
     assert node_weights(dag, "rho:2", slack=1).values.sum() == pytest.approx(1, abs=1e-6)
     assert NodeWeights.of([0.0, 1.0]).sqrt.tolist() == [0.0, 1.0]
 
 
 def test_learned_weights_of_vectors_that_all_but_vanish():
-    tree = Hierarchy(3, [[0, 1], [0, 2]])
+    tree = numbered(3, [[0, 1], [0, 2]])
     for small in (1e-10, 1e-30, 1e-34, 1e-60):
         squares = np.array([1.0, small, small])
         alpha = shared_weights(tree, squares)

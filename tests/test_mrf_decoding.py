@@ -8,11 +8,11 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from structsolve import ConePair, StructuredSVM
-from structsolve.structure import calls
 from structsolve.lp.base import cone_rows
 from structsolve.lp.polytope import bound_of
 from structsolve.plugins.mrf import MRFStructure, structsolve_oracle, structsolve_parts
 from structsolve.plugins.mrf.programs import LocalPolytope
+from structsolve.structure import calls
 
 KINDS = ["normal", "ties", "zero", "huge", "negative", "forbidden"]
 NONE = -np.inf
@@ -193,6 +193,25 @@ def test_kbest_of_many_two_state_nodes(n):
     for kind in KINDS:
         for k in (1, 7, 100, 600):
             check_kbest(graph, graph.theta(kind, rng), k)
+
+
+@pytest.mark.parametrize("shape", ["path", "star"])
+def test_max_marginals_where_a_node_of_a_forest_is_forbidden(shape):
+    n = 2000
+    parents = np.arange(n - 1) if shape == "path" else np.zeros(n - 1, int)
+    structure = MRFStructure(
+        edges=np.column_stack([parents, np.arange(1, n)]), n_states=[2] * n, oracle="exact"
+    )
+    X, Y = [np.zeros((n, 1))], [np.zeros(n, int)]
+    space = structure.make_space(X, Y)
+    oracle = structsolve_oracle(space, space.pack(X, Y))
+    theta = np.zeros(space.layout.theta_size(n, n - 1))
+    node = space.layout.theta_views(theta, n, n - 1)["node"]
+    node[:, 1] = NONE
+    marginals = calls.max_marginals(oracle, 0, theta, n, 2)
+    assert (marginals[:, 0] == 0).all() and (marginals[:, 1] == NONE).all()
+    node[-1] = NONE
+    assert (calls.max_marginals(oracle, 0, theta, n, 2) == NONE).all()
 
 
 def test_kbest_of_long_paths_and_of_large_graphs():

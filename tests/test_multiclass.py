@@ -9,11 +9,13 @@ from scipy.special import logsumexp, softmax
 from sklearn.exceptions import DataConversionWarning
 
 from structsolve import ConePair
-from structsolve.structure import calls
-from structsolve.structure.kbest import kbest as kbest_with_bans
 from structsolve.plugins.multiclass import (
-    MulticlassStructure, structsolve_oracle, structsolve_parts, structsolve_projection,
+    MulticlassStructure,
+    structsolve_oracle,
+    structsolve_parts,
+    structsolve_projection,
 )
+from structsolve.structure import calls
 
 KINDS = ["normal", "ties", "equal", "huge", "forbidden", "one left"]
 WIDTHS = [*range(1, 35), 64, 100, 1000]
@@ -155,7 +157,7 @@ def test_the_relaxation_is_the_simplex(kind):
 def test_bans():
     _, oracle, _, _ = operators(4)
     theta = np.array([1.0, 3.0, -np.inf, 2.0])
-    labels, values = kbest_with_bans(oracle, 0, theta, 3, 1, banned=[[1], [1]])
+    labels, values = calls.kbest(oracle, 0, theta, 3, 1, banned=[[1], [1]])
     assert labels.ravel().tolist() == [3, 0] and values.tolist() == [2, 1]
 
 

@@ -7,10 +7,10 @@ from test_hierarchy_weights import brute_paths, random_dag, random_tree
 
 import structsolve
 from structsolve import StructuredSVM
-from structsolve.structure import calls
 from structsolve.estimators.hierarchy import Hierarchy, PathCost, node_weights
-from structsolve.structure._path_loss import PathLoss
 from structsolve.plugins.dag import DagStructure
+from structsolve.structure import calls
+from structsolve.structure._path_loss import PathLoss
 from structsolve.testing import check_structure
 
 
@@ -40,7 +40,7 @@ def test_values_and_augmented_scores(seed):
 
 
 def test_unit_sums_differ_by_what_is_below_the_common_ancestor():
-    tree = Hierarchy.of(nx.balanced_tree(2, 3, create_using=nx.DiGraph))
+    tree = Hierarchy(nx.balanced_tree(2, 3, create_using=nx.DiGraph))
     alpha = node_weights(tree, "rho:2").values
     loss = PathLoss(tree.leaves, tree, alpha)
     below = 1 - alpha[0]
@@ -69,7 +69,7 @@ def test_slack_rescaling_takes_it():
 
 
 def test_refusals():
-    tree = Hierarchy.of(TREE)
+    tree = Hierarchy(TREE)
     with pytest.raises(ValueError, match="weights has shape"):
         PathLoss([1], tree, [1.0])
     with pytest.raises(ValueError, match="finite"):

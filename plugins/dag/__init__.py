@@ -1,9 +1,8 @@
 """The dag structure as a plugin: what it declares, and its hook implementations."""
 
 from structsolve.hookspecs import Named, hookimpl
-
-from structsolve.plugins.dag.hierarchy import Hierarchy
 from structsolve.plugins.dag.space import DagSpace, DagStructure
+from structsolve.structure.hierarchy import Hierarchy
 
 __all__ = ["DagSpace", "DagStructure", "Hierarchy"]
 

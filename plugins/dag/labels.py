@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.algorithms.topological_order import first_barren, first_open
 from structsolve.examples.packing import is_sparse
-
-from structsolve.plugins.dag.hierarchy import Hierarchy
+from structsolve.structure.hierarchy import Hierarchy
 
 
 def encode_sets(Y: Any, n: int, hierarchy: Hierarchy, close: bool, union: bool) -> np.ndarray:
@@ -25,8 +25,6 @@ def encode_sets(Y: Any, n: int, hierarchy: Hierarchy, close: bool, union: bool) 
     union : bool
         Each set must be a union of paths from roots to leaves, not empty.
     """
-    from structsolve.algorithms.topological_order import first_barren, first_open
-
     matrix = _indicators(Y, n, hierarchy)
     if close:
         hierarchy.close(matrix)

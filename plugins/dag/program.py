@@ -8,9 +8,8 @@ import numpy as np
 
 from structsolve.lp import Highs, Polytope
 from structsolve.lp.base import Kept
-
-from structsolve.plugins.dag.hierarchy import Hierarchy
 from structsolve.plugins.dag.polytope import union_rows
+from structsolve.structure.hierarchy import Hierarchy
 
 # What simplex solvers leave of 0 and 1.
 NEAR = 1e-9

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples import packing
-from structsolve.potentials.weight_layout import Block, Layout
 from structsolve.examples.packed import Examples
-from structsolve.structure.base import Space, Structure
-
-from structsolve.plugins.dag.hierarchy import Hierarchy, as_mapping
 from structsolve.plugins.dag.labels import encode_leaves, encode_sets
+from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.structure.base import Space, Structure
+from structsolve.structure.hierarchy import Hierarchy, as_mapping
 
 LABELS = ("closed", "leaf-union", "single-leaf")
 

@@ -1,143 +1,155 @@
-"""Max-product on graphs without cycles: best labeling and max-marginals, exact."""
+"""Max-product on graphs without cycles, exact: best labeling, max-marginals, the k best.
+
+And the best labeling of an induced forest of any graph, given its other nodes (Hamze, de Freitas
+2004).  The tables are the model's own: nodes of one graph may have two states and a thousand.
+"""
 
 from libc.math cimport INFINITY
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
+from structsolve.algorithms.lawler_heap cimport Candidate, pop, push, runner_up
 
-from structsolve.plugins.mrf._model cimport Model
+from structsolve.plugins.mrf._model cimport Model, score
 
 
 cdef Py_ssize_t forest_bytes(Py_ssize_t max_unary) noexcept nogil:
-    return 2 * max_unary * sizeof(double)
+    return 3 * max_unary * sizeof(double)
 
 
-cdef inline double _pair(const Model* model, Py_ssize_t e, Py_ssize_t v, Py_ssize_t s,
-                         Py_ssize_t t) noexcept nogil:
-    # Score of edge e where its end v has state s and the other end t.
-    cdef Py_ssize_t columns = model.states[model.ends[2 * e + 1]]
+cdef inline int _other(const Model* model, int e, Py_ssize_t v) noexcept nogil:
+    return model.ends[2 * e] + model.ends[2 * e + 1] - <int>v
+
+
+cdef inline const double* _row(const Model* model, int e, Py_ssize_t v, Py_ssize_t state,
+                               Py_ssize_t* step) noexcept nogil:
+    # Scores of edge e for all states of v, `step` apart, given the state of its other end.
     if model.ends[2 * e] == v:
-        return model.pair[model.pair_at[e] + s * columns + t]
-    return model.pair[model.pair_at[e] + t * columns + s]
+        step[0] = model.states[model.ends[2 * e + 1]]
+        return model.pair + model.pair_at[e] + state
+    step[0] = 1
+    return model.pair + model.pair_at[e] + state * model.states[v]
 
 
-cdef inline double _message(const Model* model, Py_ssize_t e, Py_ssize_t v, const double* belief,
+cdef inline double _message(const Model* model, int e, Py_ssize_t v, const double* belief,
                             Py_ssize_t t) noexcept nogil:
     # Best of v's beliefs and edge e where the other end has state t.
-    cdef double best = -INFINITY, found
-    cdef Py_ssize_t s
+    cdef double best = -INFINITY, x
+    cdef Py_ssize_t s, step = 0
+    cdef const double* row = _row(model, e, v, t, &step)
     for s in range(model.states[v]):
-        found = belief[s] + _pair(model, e, v, s, t)
-        if found > best:
-            best = found
+        x = belief[s] + row[s * step]
+        best = x if x > best else best
     return best
 
 
-cdef void _upward(const Model* model, const int* order, const int* up,
+cdef void _upward(const Model* model, const int* order, Py_ssize_t count, const int* up,
                   double* belief) noexcept nogil:
-    # belief <- best score of the subtree of each node per state, its own included.
+    # belief, scores of the nodes in `order` -> best score of the subtree of each, per state.
     cdef Py_ssize_t k, v, parent, t
     cdef int e
-    memcpy(belief, model.unary, model.unary_at[model.n] * sizeof(double))
-    for k in range(model.n - 1, -1, -1):
+    for k in range(count - 1, -1, -1):
         v = order[k]
         e = up[v]
         if e < 0:
             continue
-        parent = model.ends[2 * e] + model.ends[2 * e + 1] - v
+        parent = _other(model, e, v)
         for t in range(model.states[parent]):
             belief[model.unary_at[parent] + t] += _message(
                 model, e, v, belief + model.unary_at[v], t)
 
 
+cdef inline int _best_state(const Model* model, const int* up, Py_ssize_t v, const double* belief,
+                            const int* label) noexcept nogil:
+    # The first of the best states of v, given its parent's; where none is possible, its own.
+    cdef const double* own = belief + model.unary_at[v]
+    cdef const double* row = NULL
+    cdef double x, top = -INFINITY
+    cdef Py_ssize_t s, step = 0
+    cdef int best = label[v]
+    if up[v] >= 0:
+        row = _row(model, up[v], v, label[_other(model, up[v], v)], &step)
+    for s in range(model.states[v]):
+        x = own[s] + row[s * step] if row != NULL else own[s]
+        if x > top:
+            best, top = <int>s, x
+    return best
+
+
+cdef void _downward(const Model* model, const int* order, Py_ssize_t count, const int* up,
+                    const double* belief, int* label) noexcept nogil:
+    cdef Py_ssize_t k
+    for k in range(count):
+        label[order[k]] = _best_state(model, up, order[k], belief, label)
+
+
 cdef void forest_argmax(const Model* model, const int* order, const int* up, int* label,
                         char* work) noexcept nogil:
-    # Of equal states the first, given the parent's.
     cdef double* belief = <double*>work
-    cdef const double* own
-    cdef double best, found
-    cdef Py_ssize_t k, v, s, t = 0
-    cdef int e
-    _upward(model, order, up, belief)
-    for k in range(model.n):
-        v = order[k]
-        e = up[v]
-        own = belief + model.unary_at[v]
-        if e >= 0:
-            t = label[model.ends[2 * e] + model.ends[2 * e + 1] - v]
-        label[v] = 0
-        best = -INFINITY
-        for s in range(model.states[v]):
-            found = own[s] + (_pair(model, e, v, s, t) if e >= 0 else 0.0)
-            if found > best:
-                best = found
-                label[v] = <int>s
+    memcpy(belief, model.unary, model.unary_at[model.n] * sizeof(double))
+    memset(label, 0, model.n * sizeof(int))
+    _upward(model, order, model.n, up, belief)
+    _downward(model, order, model.n, up, belief, label)
 
 
 cdef void forest_marginals(const Model* model, const int* order, const int* up, double* out,
                            char* work) noexcept nogil:
-    # With a root's belief goes all that is not in its subtree, its parent's message included.
+    # out gathers, for every state, its score, the messages of all children, and what comes from
+    # the parent: finite ones as a sum, others by their number.  So one can be taken out again.
+    cdef Py_ssize_t width = model.unary_at[model.n], k, v, parent, s, t, j, step = 0
     cdef double* belief = <double*>work
-    cdef double* rest = belief + model.unary_at[model.n]     # of the parent, without v's subtree
-    cdef Py_ssize_t k, j, v, parent, s, t, d, child
+    cdef double* rest = belief + width                      # of the parent, without v's subtree
+    cdef int* never = <int*>(rest + width)                  # how many are -inf
+    cdef double message, best, total = 0
+    cdef const double* row
     cdef int e
-    cdef double found, best, total
-    _upward(model, order, up, belief)
-    # Trees are independent: to each, the best of the others is added.
-    total = 0
-    for k in range(model.n):
+    for j in range(width):
+        belief[j], never[j] = model.unary[j], model.unary[j] == -INFINITY
+        out[j] = 0 if never[j] else belief[j]
+    for k in range(model.n - 1, -1, -1):
         v = order[k]
-        if up[v] < 0:
+        e = up[v]
+        if e < 0:
+            # Trees are independent: to each, the best of the others is added.
             best = -INFINITY
             for s in range(model.states[v]):
                 best = max(best, belief[model.unary_at[v] + s])
             total += best
-    memcpy(out, belief, model.unary_at[model.n] * sizeof(double))
+            continue
+        parent = _other(model, e, v)
+        for t in range(model.states[parent]):
+            j = model.unary_at[parent] + t
+            message = _message(model, e, v, belief + model.unary_at[v], t)
+            belief[j] += message
+            _gather(message, out + j, never + j)
     for k in range(model.n):
         v = order[k]
         e = up[v]
         if e < 0:
             continue
-        parent = model.ends[2 * e] + model.ends[2 * e + 1] - v
+        parent = _other(model, e, v)
         for t in range(model.states[parent]):
-            # Without v's message; by subtraction, unless infinities forbid it.
-            found = _message(model, e, v, belief + model.unary_at[v], t)
-            if found > -INFINITY:
-                rest[t] = out[model.unary_at[parent] + t] - found
+            j = model.unary_at[parent] + t
+            message = _message(model, e, v, belief + model.unary_at[v], t)
+            if message > -INFINITY:
+                rest[t] = -INFINITY if never[j] else out[j] - message
             else:
-                rest[t] = _without(model, up, belief, out, parent, v, t)
+                rest[t] = -INFINITY if never[j] > 1 else out[j]
         for s in range(model.states[v]):
-            best = -INFINITY
+            row, best = _row(model, e, parent, s, &step), -INFINITY
             for t in range(model.states[parent]):
-                best = max(best, rest[t] + _pair(model, e, v, s, t))
-            out[model.unary_at[v] + s] = belief[model.unary_at[v] + s] + best
+                best = max(best, rest[t] + row[t * step])
+            j = model.unary_at[v] + s
+            _gather(best, out + j, never + j)
+    for j in range(width):
+        if never[j]:
+            out[j] = -INFINITY
     _add_other_trees(model, order, up, belief, total, out)
 
 
-cdef double _without(const Model* model, const int* up, const double* belief, const double* out,
-                     Py_ssize_t v, Py_ssize_t skipped, Py_ssize_t s) noexcept nogil:
-    # Best of all but the subtree of one child, with v in state s: its score, the other children's
-    # messages, and what comes from above.
-    cdef double total = model.unary[model.unary_at[v] + s], above
-    cdef Py_ssize_t k, w
-    cdef int e
-    for k in range(model.near_at[v], model.near_at[v + 1]):
-        e = model.near[k]
-        w = model.ends[2 * e] + model.ends[2 * e + 1] - v
-        if w != skipped and up[w] == e:
-            total += _message(model, e, w, belief + model.unary_at[w], s)
-    if up[v] >= 0:
-        # out = belief + above; where the belief is -inf by the skipped child alone, `above` is
-        # lost, so it is made again.
-        above = belief[model.unary_at[v] + s]
-        if above > -INFINITY:
-            total += out[model.unary_at[v] + s] - above
-        else:
-            w = model.ends[2 * up[v]] + model.ends[2 * up[v] + 1] - v
-            above = -INFINITY
-            for k in range(model.states[w]):
-                above = max(above, _without(model, up, belief, out, w, v, k)
-                            + _pair(model, up[v], v, s, k))
-            total += above
-    return total
+cdef inline void _gather(double x, double* total, int* never) noexcept nogil:
+    if x > -INFINITY:
+        total[0] += x
+    else:
+        never[0] += 1
 
 
 cdef void _add_other_trees(const Model* model, const int* order, const int* up,
@@ -162,3 +174,168 @@ cdef void _add_other_trees(const Model* model, const int* order, const int* up,
             for s in range(model.states[v]):
                 out[model.unary_at[v] + s] += others
         k = j
+
+
+# -- the k best ----------------------------------------------------------------------------------
+
+cdef Py_ssize_t forest_kbest_bytes(Py_ssize_t max_nodes, Py_ssize_t max_unary,
+                                   Py_ssize_t k) noexcept nogil:
+    return forest_bytes(max_unary) + k * max_nodes * sizeof(Candidate) + 64
+
+
+cdef Py_ssize_t forest_kbest(const Model* model, const int* order, const int* up, Py_ssize_t k,
+                             int* labels, double* values, char* work) noexcept nogil:
+    # Lawler's partition, as in structsolve.algorithms.max_product: all labelings but the answers
+    # so far fall into disjoint sets, each made of those that agree with answer `path` before
+    # position v and have state s there, or one that comes after s; a heap holds the best of every
+    # set.
+    cdef Py_ssize_t n = model.n, size = 0, count, j, v, step, state
+    cdef double* belief = <double*>work
+    cdef Candidate* heap = <Candidate*>(work + forest_bytes(model.unary_at[n]))
+    cdef const double* row
+    cdef const int* path
+    cdef int* label = labels
+    cdef double top, now
+    cdef Candidate item
+    forest_argmax(model, order, up, label, work)
+    values[0] = score(model, label)
+    if values[0] == -INFINITY:
+        return 1
+    item.v, item.value = 0, values[0]
+    for count in range(1, k):
+        # What comes after a position is the best given what comes before: the state there alone
+        # makes a difference.
+        for j in range(item.v, n):
+            v, row, step = order[j], NULL, 1
+            if up[v] >= 0:
+                row = _row(model, up[v], v, label[_other(model, up[v], v)], &step)
+            state = runner_up(model.states[v], belief + model.unary_at[v], row, NULL, step, 0,
+                              label[v], &top, &now)
+            if top > -INFINITY:
+                _add(heap, &size, values[count - 1] + (top - now), count - 1, j, state)
+        if size == 0:
+            return count
+        item = pop(heap, &size)
+        label += n
+        path = labels + item.path * n
+        memcpy(label, path, n * sizeof(int))
+        label[order[item.v]] = item.s
+        # A choice depends on the parent's state alone: what is below an equal one stays.
+        for j in range(item.v + 1, n):
+            v = order[j]
+            if up[v] >= 0 and label[_other(model, up[v], v)] != path[_other(model, up[v], v)]:
+                label[v] = _best_state(model, up, v, belief, label)
+        # Sums of the same scores in another order may differ in the last bit.
+        values[count] = min(score(model, label), values[count - 1])
+    return k
+
+
+cdef inline void _add(Candidate* heap, Py_ssize_t* size, double value, Py_ssize_t path,
+                      Py_ssize_t v, Py_ssize_t s) noexcept nogil:
+    cdef Candidate item
+    item.value, item.path, item.v, item.s = value, <int>path, <int>v, <int>s
+    push(heap, size, item)
+
+
+# -- an induced forest ---------------------------------------------------------------------------
+
+cdef struct Induced:
+    double* own                 # of the states of each node: with the best of its subtree
+    int* group                  # union-find, to tell trees apart
+    int* seen                   # by group: the last node that had a neighbour in it
+    int* order                  # parents before children
+    int* up                     # edge to the parent, -1 at roots, -2 outside of the forest
+    Py_ssize_t size
+
+
+cdef Py_ssize_t move_bytes(const Model* model) noexcept nogil:
+    return model.unary_at[model.n] * sizeof(double) + 4 * model.n * sizeof(int)
+
+
+cdef inline int _find(int* group, int v) noexcept nogil:
+    while group[v] != v:
+        group[v] = group[group[v]]
+        v = group[v]
+    return v
+
+
+cdef void _choose(const Model* model, Induced* forest, Py_ssize_t start,
+                  bint backwards) noexcept nogil:
+    # A node joins unless two of its neighbours are in one tree: group -1 stays outside.
+    cdef Py_ssize_t i, j
+    cdef int v, w, root
+    cdef bint free
+    for i in range(model.n):
+        forest.group[i] = forest.seen[i] = -1
+    for i in range(model.n):
+        v = <int>((start + (model.n - i if backwards else i)) % model.n)
+        free = True
+        for j in range(model.near_at[v], model.near_at[v + 1]):
+            w = _other(model, model.near[j], v)
+            if forest.group[w] >= 0:
+                root = _find(forest.group, w)
+                if forest.seen[root] == v:
+                    free = False
+                    break
+                forest.seen[root] = v
+        if not free:
+            continue
+        forest.group[v] = v
+        for j in range(model.near_at[v], model.near_at[v + 1]):
+            w = _other(model, model.near[j], v)
+            if forest.group[w] >= 0:
+                forest.group[_find(forest.group, w)] = v
+
+
+cdef void _arrange(const Model* model, Induced* forest) noexcept nogil:
+    cdef Py_ssize_t root, begin = 0, j
+    cdef int v, w, e
+    forest.size = 0
+    for root in range(model.n):
+        forest.up[root] = -2
+    for root in range(model.n):
+        if forest.group[root] < 0 or forest.up[root] != -2:
+            continue
+        forest.up[root] = -1
+        forest.order[forest.size] = <int>root
+        forest.size += 1
+        while begin < forest.size:
+            v = forest.order[begin]
+            begin += 1
+            for j in range(model.near_at[v], model.near_at[v + 1]):
+                e = model.near[j]
+                w = _other(model, e, v)
+                if forest.group[w] >= 0 and forest.up[w] == -2:
+                    forest.up[w] = e
+                    forest.order[forest.size] = w
+                    forest.size += 1
+
+
+cdef void forest_move(const Model* model, Py_ssize_t start, bint backwards, int* label,
+                      char* work) noexcept nogil:
+    cdef Induced forest
+    cdef Py_ssize_t i, j, step = 0
+    cdef int v, w, s, k
+    cdef double* own
+    cdef const double* row
+    forest.own = <double*>work
+    forest.group = <int*>(forest.own + model.unary_at[model.n])
+    forest.seen = forest.group + model.n
+    forest.order = forest.seen + model.n
+    forest.up = forest.order + model.n
+    _choose(model, &forest, start, backwards)
+    _arrange(model, &forest)
+    for i in range(forest.size):
+        v = forest.order[i]
+        k = model.states[v]
+        own = forest.own + model.unary_at[v]
+        for s in range(k):
+            own[s] = model.unary[model.unary_at[v] + s]
+        for j in range(model.near_at[v], model.near_at[v + 1]):
+            w = _other(model, model.near[j], v)
+            if forest.group[w] < 0:
+                row = _row(model, model.near[j], v, label[w], &step)
+                for s in range(k):
+                    own[s] += row[s * step]
+    _upward(model, forest.order, forest.size, forest.up, forest.own)
+    _downward(model, forest.order, forest.size, forest.up, forest.own, label)

@@ -9,7 +9,7 @@ import numpy as np
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
 
-from structsolve.plugins.mrf._forest_move cimport forest_bytes, forest_move
+from structsolve.plugins.mrf._forest cimport forest_move, move_bytes
 from structsolve.plugins.mrf._model cimport GraphModel, Model, score
 
 # Gains below this, in units of the scores, may be rounding and are left alone.
@@ -33,7 +33,7 @@ cdef struct Search:
 
 
 cdef Py_ssize_t climb_bytes(const Model* model) noexcept nogil:
-    return (3 * model.unary_at[model.n] * sizeof(double) + (forest_bytes(model) + 7) / 8 * 8
+    return (3 * model.unary_at[model.n] * sizeof(double) + (move_bytes(model) + 7) / 8 * 8
             + (3 * model.n + 2 * LONGEST) * sizeof(int))
 
 
@@ -216,7 +216,7 @@ cdef double climb(const Model* model, int* label, char* work) noexcept nogil:
     search.one = search.field + width
     search.two = search.one + width
     search.forest = <char*>(search.two + width)
-    search.before = <int*>(search.forest + (forest_bytes(model) + 7) / 8 * 8)
+    search.before = <int*>(search.forest + (move_bytes(model) + 7) / 8 * 8)
     search.held = search.before + model.n
     search.node = search.held + model.n
     search.state = search.node + LONGEST

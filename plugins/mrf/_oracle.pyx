@@ -8,18 +8,18 @@ from structsolve.lp.cones cimport in_cone, rounding
 from structsolve.operators cimport Cone, Oracle
 
 from structsolve.plugins.mrf._constrained cimport argmax_constrained, constrained_bytes
-from structsolve.plugins.mrf._cube cimport (
-    cube_argmax, cube_bytes, cube_fits, cube_kbest, cube_kbest_bytes, cube_marginals,
-)
 from structsolve.plugins.mrf._trws cimport trws, trws_bytes
 from structsolve.plugins.mrf._branch_and_bound cimport exact, exact_bytes
-from structsolve.plugins.mrf._forest cimport forest_argmax, forest_bytes, forest_marginals
-from structsolve.plugins.mrf._forest_kbest cimport forest_kbest, forest_kbest_bytes
+from structsolve.plugins.mrf._forest cimport (
+    forest_argmax, forest_bytes, forest_kbest, forest_kbest_bytes, forest_marginals,
+)
+from structsolve.plugins.mrf._gray_code cimport (
+    cube_argmax, cube_fits, gray_bytes, gray_kbest, gray_kbest_bytes, gray_marginals,
+)
 from structsolve.plugins.mrf._local cimport climb, climb_bytes
 from structsolve.plugins.mrf._model cimport Model, magnitude, score
 from structsolve.plugins.mrf._roof cimport half_integral_score, roof_bytes, roof_dual
 from structsolve.plugins.mrf._shape cimport GraphShape
-from structsolve.plugins.mrf._walk cimport walk_bytes, walk_kbest, walk_kbest_bytes, walk_marginals
 
 DECODERS = {None: NONE, "forest": FOREST, "exact": EXACT, "roof-duality": ROOF, "trws": TRWS,
             "program": PROGRAM}
@@ -74,12 +74,9 @@ cdef class GraphOracle(Oracle):
         if FOREST in asked:
             self.decoder_bytes = max(self.decoder_bytes, 8 * shape.max_unary
                                      + forest_bytes(shape.max_unary))
-        if self.marginals == EXACT:
+        if self.search == EXACT:     # one example may be small and of two states, others not
             self.decoder_bytes = max(self.decoder_bytes, 8 * shape.max_unary
-                                     + walk_bytes(shape.max_nodes, shape.max_unary))
-            if shape.binary:
-                self.decoder_bytes = max(self.decoder_bytes, 8 * shape.max_unary
-                                         + cube_bytes(shape.max_nodes))
+                                     + gray_bytes(shape.max_nodes, shape.max_unary))
         if ROOF in asked:
             self.decoder_bytes = max(self.decoder_bytes, self._half_bytes()
                                      + roof_bytes(shape.max_nodes, shape.max_edges))
@@ -226,10 +223,8 @@ cdef class GraphOracle(Oracle):
         if self.marginals == FOREST:
             forest_marginals(model, self.shape.order_p + first, self.shape.up_p + first, out[0],
                              rest)
-        elif cube_fits(model):
-            cube_marginals(model, out[0], rest)
         else:
-            walk_marginals(model, out[0], rest)
+            gray_marginals(model, out[0], rest)
         return 0
 
     cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
@@ -247,11 +242,9 @@ cdef class GraphOracle(Oracle):
     cpdef Py_ssize_t kbest_bytes(self, Py_ssize_t k) except -1:
         cdef Py_ssize_t nodes = self.shape.max_nodes, unary = self.shape.max_unary, needed
         if self.marginals == FOREST:
-            needed = forest_kbest_bytes(unary, k)
+            needed = forest_kbest_bytes(nodes, unary, k)
         else:
-            needed = walk_kbest_bytes(nodes, unary, k)
-            if self.shape.binary:
-                needed = max(needed, cube_kbest_bytes(nodes, k))
+            needed = gray_kbest_bytes(nodes, unary, k)
         return 2 * self.scores_bytes + 256 + needed
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
@@ -263,9 +256,7 @@ cdef class GraphOracle(Oracle):
         if self.marginals == FOREST:
             return forest_kbest(&model, self.shape.order_p + first, self.shape.up_p + first, k,
                                 labels, values, rest)
-        if cube_fits(&model):
-            return cube_kbest(&model, k, labels, values, rest)
-        count = walk_kbest(&model, k, labels, values, rest)
+        count = gray_kbest(&model, k, labels, values, rest)
         if count:
             return count
         memset(labels, 0, model.n * sizeof(int))        # nothing is possible, as argmax says

@@ -9,15 +9,15 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .. import registry
+from ..potentials.mercer import Kernel
+from ..solvers.base import Start
+from ..solvers.choose import settled
+from ..solvers.driver import Outcome
+from ..solvers.problem import Problem
+from ..structure.path_cost import PathCost
 from .hierarchy.alternation import alternate
-from ..structure.path_cost import PathCost, hierarchy_of
 from .hierarchy.sparse_fit import SparseFitting
 from .hierarchy.weights import NodeWeights, node_weights, parse
-from ..potentials.mercer import Kernel
-from ..solvers.problem import Problem
-from ..solvers.choose import settled
-from ..solvers.base import Start
-from ..solvers.driver import Outcome
 
 
 class HierarchicalSVM(SparseFitting):
@@ -262,7 +262,7 @@ class HierarchicalSVM(SparseFitting):
             raise ValueError("sparse=True needs all examples at once; use fit")
         if parse(self.normalization)[0] == "learned":
             raise ValueError("normalization='learned' needs all examples at once; use fit")
-        found = node_weights(hierarchy_of(space), self.normalization, self.directional, self.slack)
+        found = node_weights(space.hierarchy, self.normalization, self.directional, self.slack)
         self.log_node_weights_ = found.log
         scale = None if self.normalization == "none" else found.sqrt
         return self._scaled(space, examples, scale, found.values, kernel, dense, gram)
@@ -300,7 +300,7 @@ class HierarchicalSVM(SparseFitting):
             return "leaf"
         if kind == "learned":
             # The margins asked for stay what they are while the weights are learned.
-            weights = node_weights(hierarchy_of(space), "rho:2").values
+            weights = node_weights(space.hierarchy, "rho:2").values
         return PathCost(weights)
 
     def _scored_loss(self, space: Any) -> Any:
@@ -334,7 +334,7 @@ class HierarchicalSVM(SparseFitting):
         rng = self._generator()
         space = self._make_space(X, y)
         examples = space.pack(X, y, sample_weight)
-        hierarchy, solver = hierarchy_of(space), self._solver()
+        hierarchy, solver = space.hierarchy, self._solver()
 
         def make(scale: np.ndarray) -> Problem:
             return self._scaled(space, examples, scale, scale**2)

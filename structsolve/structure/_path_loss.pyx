@@ -25,7 +25,7 @@ cdef class PathLoss(Loss):
     ----------
     labels : ndarray of int32 of shape (n,)
         The node number of each true leaf.
-    hierarchy : structsolve.estimators.hierarchy.Hierarchy
+    hierarchy : structsolve.structure.hierarchy.Hierarchy
     weights : ndarray of shape (n_nodes,)
         ``alpha``.
     """
@@ -37,22 +37,22 @@ cdef class PathLoss(Loss):
 
     def __init__(self, labels, hierarchy, weights):
         given = np.ascontiguousarray(weights, dtype=np.float64)
-        if given.shape != (hierarchy.n_nodes,):
+        if given.shape != (len(hierarchy),):
             raise ValueError(
-                f"weights has shape {given.shape}, expected ({hierarchy.n_nodes},), one per node"
+                f"weights has shape {given.shape}, expected ({len(hierarchy)},), one per node"
             )
         if not (np.isfinite(given) & (given >= 0)).all():
             raise ValueError("weights: expected finite numbers >= 0")
         truths = np.ascontiguousarray(labels, dtype=np.int32)
-        known = np.zeros(hierarchy.n_nodes, dtype=bool)
+        known = np.zeros(len(hierarchy), dtype=bool)
         known[hierarchy.leaves] = True
         if truths.ndim != 1 or truths.size and (
-                truths.min() < 0 or truths.max() >= hierarchy.n_nodes or not known[truths].all()):
+                truths.min() < 0 or truths.max() >= len(hierarchy) or not known[truths].all()):
             raise ValueError("labels: expected the number of one leaf for each example")
         self.labels, self.alpha = truths, given
-        self.n, self.n_nodes = truths.shape[0], hierarchy.n_nodes
+        self.n, self.n_nodes = truths.shape[0], len(hierarchy)
         self.n_leaves = len(hierarchy.leaves)
-        self.tree = hierarchy.is_tree
+        self.tree = hierarchy.forest
         self.decomposes = self.averaged = True
         if self.tree:
             first, last, leaf, down = intervals(hierarchy, given)
@@ -63,7 +63,7 @@ cdef class PathLoss(Loss):
             self.leaf = np.ascontiguousarray(hierarchy.leaves, dtype=np.int32)
             self.line_first = np.ascontiguousarray(paths.indptr, dtype=np.int32)
             self.line = np.ascontiguousarray(paths.indices, dtype=np.int32)
-            place = np.zeros(hierarchy.n_nodes, dtype=np.int32)
+            place = np.zeros(len(hierarchy), dtype=np.int32)
             place[hierarchy.leaves] = np.arange(self.n_leaves)
             self.first = place
 

@@ -86,17 +86,62 @@ def argmax(Oracle oracle not None, Py_ssize_t i, theta, label_size):
     return label, value
 
 
-def kbest(Oracle oracle not None, Py_ssize_t i, theta, Py_ssize_t k, label_size):
+def _banned(banned, label_size):
+    """The set of banned labels, as tuples."""
+    left_out = set()
+    for label in banned:
+        array = np.asarray(label)
+        if array.shape != (label_size,) or array.dtype.kind not in "iu":
+            raise ValueError(
+                f"banned: found {label!r}, expected labels of {label_size} encoded states"
+            )
+        left_out.add(tuple(array.tolist()))
+    return left_out
+
+
+def kbest(Oracle oracle not None, Py_ssize_t i, theta, Py_ssize_t k, label_size, banned=()):
     """Best ``k`` labels of example ``i``, best first.
+
+    Parameters
+    ----------
+    oracle : Oracle
+        With k-best power.
+    i : int
+    theta : ndarray of float64
+        Part scores; -inf forbids a part.
+    k : int
+        Fewer labels are returned where fewer exist.
+    label_size : int
+        Nodes of a label.
+    banned : iterable of label
+        Encoded labels to leave out; labels of value -inf are then left out too.  Every one of them
+        may be among the best, so ``k`` plus their number are asked for: meant for lists, not for
+        thousands.
 
     Returns
     -------
-    labels : ndarray of int32 of shape (found, label_size)
-    values : ndarray of shape (found,)
+    labels : ndarray of int32 of shape (count, label_size)
+    values : ndarray of float64 of shape (count,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import structsolve
+    >>> from structsolve.structure.calls import kbest
+    >>> from structsolve.lp.ask import ask_oracle
+    >>> space = structsolve.get_structure("multiclass").make_space([[0.0]] * 3, ["a", "b", "c"])
+    >>> oracle = ask_oracle(space, space.pack([[0.0]]))
+    >>> theta = np.array([1.0, 3.0, 2.0, 0.0])      # rows of three are padded to four
+    >>> kbest(oracle, 0, theta, 2, 1, banned=[[1]])[0].tolist()
+    [[2], [0]]
     """
     cdef const double[::1] scores = scores_of(oracle, i, theta)
+    if not oracle.has_kbest:
+        raise ValueError(f"{type(oracle).__name__} has no k-best power (has_kbest is False)")
     if k < 1:
         raise ValueError(f"k is {k}, expected at least 1")
+    left_out = _banned(banned, label_size)
+    wanted, k = k, k + len(left_out)
     labels = np.zeros((k, _label_size(oracle, i, label_size)), dtype=np.int32)
     values = np.zeros(k)
     cdef int[:, ::1] out = labels
@@ -104,7 +149,14 @@ def kbest(Oracle oracle not None, Py_ssize_t i, theta, Py_ssize_t k, label_size)
     cdef Py_ssize_t found
     with nogil:
         found = oracle.kbest(i, &scores[0], k, &out[0, 0], &value_view[0], <char*>&work[0])
-    return labels[:found], values[:found]
+    if not left_out:
+        return labels[:found], values[:found]
+    keep = [
+        row
+        for row in range(found)
+        if values[row] > -np.inf and tuple(labels[row].tolist()) not in left_out
+    ][:wanted]
+    return labels[keep], values[keep]
 
 
 def max_marginals(Oracle oracle not None, Py_ssize_t i, theta, n_nodes, n_states):

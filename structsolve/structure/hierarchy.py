@@ -1,163 +1,208 @@
-"""A hierarchy of nodes as arrays: what the rules for node weights ask of it."""
+"""Hierarchies of labels: what users give, checked, as arrays that the compiled loops read."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from ..algorithms.topological_order import (
+    add_ancestors,
+    compressed,
+    leaf_lines,
+    share_out,
+    topological_order,
+)
+
+STRINGS = "strings, as the first node is one"
+EITHER = "all nodes to be strings, or all to be integers"
+
 
 class Hierarchy:
-    """A tree, forest or directed acyclic graph of nodes ``0 .. n_nodes - 1``.
+    """A forest or directed acyclic graph of labels, edges from parents to children.
 
     Parameters
     ----------
-    n_nodes : int
-    edges : array of shape (n_edges, 2)
-        Pairs (parent, child).
-    names : sequence, optional
-        What messages call the nodes; their numbers by default.
+    given : networkx.DiGraph, mapping, array of shape (m, 2) or Hierarchy
+        A graph; ``{node: list of children}``; or an array of edges (parent, child). Nodes are all
+        strings or all integers.
 
     Attributes
     ----------
-    is_tree : bool
-        No node has two parents (a forest counts).
-    levels : list of ndarray
-        Nodes by the length of their longest path from a root: parents come in earlier levels.
-    leaves : ndarray of int
-        Nodes without children.
-    parent : ndarray of int
-        On trees, the parent of each node, -1 for roots.
+    nodes : ndarray of shape (M,)
+        Names in the order of columns: that of the graph or of the mapping (children that are no
+        keys come last), sorted where edges are given.
+    edges : ndarray of int32 of shape (m, 2)
+        Columns of parent and child.
+    order : ndarray of int32 of shape (M,)
+        Columns such that parents come before their children.
+    leaves, roots : ndarray of int32
+        Columns of nodes without children and of nodes without parents.
+    forest : bool
+        No node has more than one parent.
+    levels : list of ndarray of int32
+        Columns by the length of the longest path from a root: parents come in earlier levels.
+    paths : scipy.sparse.csr_matrix of shape (number of leaves, M)
+        Which nodes are each leaf (rows as in ``leaves``) or its ancestors.
 
     Raises
     ------
     ValueError
-        Naming a node on a cycle, an edge to an unknown node, or a repeated edge.
+        For anything that is none of these, an empty hierarchy, or a cycle; a node is named.
 
     Examples
     --------
-    >>> tree = Hierarchy(4, [[0, 1], [0, 2], [2, 3]])
-    >>> tree.is_tree, tree.leaves.tolist(), tree.parent.tolist()
-    (True, [1, 3], [-1, 0, 0, 2])
+    >>> from structsolve.estimators.hierarchy import Hierarchy
+    >>> animals = Hierarchy({"animal": ["dog", "cat"], "pet": ["dog"]})
+    >>> animals.nodes.tolist()
+    ['animal', 'pet', 'dog', 'cat']
+    >>> animals.forest, animals.roots.tolist(), animals.leaves.tolist()
+    (False, [0, 1], [2, 3])
     """
 
-    def __init__(self, n_nodes: int, edges: Any, names: Sequence[Hashable] | None = None):
-        if not isinstance(n_nodes, (int, np.integer)) or n_nodes < 1:
-            raise ValueError(f"n_nodes is {n_nodes!r}, expected an integer >= 1")
-        found = np.asarray(edges)
-        if found.size == 0:
-            found = np.empty((0, 2), dtype=np.int64)
-        if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
-            raise ValueError(
-                f"edges has shape {found.shape} and type {found.dtype}, expected integer pairs "
-                "(parent, child), one per row"
-            )
-        self.n_nodes, self.names = int(n_nodes), names
-        self.edges = found.astype(np.int64)
-        outside = (self.edges < 0) | (self.edges >= self.n_nodes)
-        if outside.any():
-            row = int(outside.any(axis=1).argmax())
-            raise ValueError(
-                f"edge {row} is {self.edges[row].tolist()}, expected nodes from 0 to "
-                f"{self.n_nodes - 1}"
-            )
-        keys = np.sort(self.edges[:, 0] * self.n_nodes + self.edges[:, 1])
-        twice = np.flatnonzero(keys[1:] == keys[:-1])
-        if twice.size:
-            pair = divmod(int(keys[twice[0]]), self.n_nodes)
-            raise ValueError(
-                f"the edge from {self.name(pair[0])!r} to {self.name(pair[1])!r} occurs twice"
-            )
-        n_parents = np.bincount(self.edges[:, 1], minlength=self.n_nodes)
-        self.is_tree = bool((n_parents <= 1).all())
-        self.leaves = np.flatnonzero(np.bincount(self.edges[:, 0], minlength=self.n_nodes) == 0)
-        self.levels = self._levels(n_parents)
-
-    @classmethod
-    def of(cls, graph: Any) -> Hierarchy:
-        """Return that of a networkx DiGraph (edges parent to child), nodes in the graph's order.
-
-        Examples
-        --------
-        >>> import networkx as nx
-        >>> Hierarchy.of(nx.DiGraph([("animal", "cat"), ("animal", "dog")])).n_nodes
-        3
-        """
-        if isinstance(graph, cls):
-            return graph
-        if not hasattr(graph, "is_directed") or not graph.is_directed():
-            raise ValueError(
-                f"hierarchy is a {type(graph).__name__}, expected a networkx DiGraph whose edges "
-                "go from parent to child"
-            )
-        names = list(graph.nodes)
+    def __init__(self, given: Any):
+        names, edges = _read(given)
         if not names:
-            raise ValueError("hierarchy has no nodes, expected at least one")
-        number = {name: k for k, name in enumerate(names)}
-        return cls(len(names), [(number[a], number[b]) for a, b in graph.edges()], names)
+            raise ValueError("hierarchy: found no nodes, expected at least one")
+        self.nodes = _as_names(names)
+        self.column: dict[Any, int] = {name: v for v, name in enumerate(self.nodes.tolist())}
+        if len(self.column) < len(names):
+            raise ValueError(f"hierarchy: found the node {_repeated(names)!r} twice")
+        flat = [self.column[name] for edge in edges for name in edge]
+        self.edges = np.array(flat, dtype=np.int32).reshape(-1, 2)
+        keys = self.edges[:, 0].astype(np.int64) * len(names) + self.edges[:, 1]
+        unique, first = np.unique(keys, return_index=True)
+        if len(unique) < len(keys):
+            again = np.setdiff1d(np.arange(len(keys)), first)[0]
+            p, c = self.nodes[self.edges[again]].tolist()
+            raise ValueError(f"hierarchy: found the edge from {p!r} to {c!r} twice; drop one")
+        self._sort()
 
-    def name(self, node: int) -> Hashable:
-        """Return what messages call a node."""
-        return node if self.names is None else self.names[node]
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def _sort(self) -> None:
+        M = len(self)
+        parent, child = self.edges.T
+        self.child_first, self.child = compressed(M, parent, child)
+        self.up_first, self.up = compressed(M, child, parent)
+        self.order = topological_order(self.child_first, self.child, np.diff(self.up_first))
+        if len(self.order) < M:
+            cycle = " -> ".join(repr(self.nodes[v].item()) for v in self._cycle())
+            raise ValueError(f"hierarchy: found the cycle {cycle}; remove one of its edges")
+        n_parents = np.diff(self.up_first)
+        self.forest = bool((n_parents <= 1).all())
+        self.roots = np.flatnonzero(n_parents == 0).astype(np.int32)
+        self.leaves = np.flatnonzero(np.diff(self.child_first) == 0).astype(np.int32)
+
+    def _cycle(self) -> list[int]:
+        # Nodes that are left have a parent that is left: upwards one comes round.
+        left = np.ones(len(self), dtype=bool)
+        left[self.order] = False
+        v = int(np.flatnonzero(left)[0])
+        seen: dict[int, int] = {}
+        path: list[int] = []
+        while v not in seen:
+            seen[v] = len(path)
+            path.append(v)
+            v = next(int(p) for p in self.parents(v) if left[p])
+        return [*path[seen[v] :], v][::-1]
+
+    def parents(self, v: int) -> np.ndarray:
+        """Return the columns of the parents of column ``v``."""
+        return self.up[self.up_first[v] : self.up_first[v + 1]]
+
+    def children(self, v: int) -> np.ndarray:
+        """Return the columns of the children of column ``v``."""
+        return self.child[self.child_first[v] : self.child_first[v + 1]]
 
     @cached_property
     def parent(self) -> np.ndarray:
-        """On trees: the parent of each node, -1 for roots."""
-        if not self.is_tree:
-            raise ValueError("the hierarchy is not a tree: a node has more than one parent")
-        parent = np.full(self.n_nodes, -1)
-        parent[self.edges[:, 1]] = self.edges[:, 0]
+        """The one parent of every node, -1 for roots and -2 for nodes with several parents."""
+        parent = np.full(len(self), -1, dtype=np.int32)
+        counts = np.diff(self.up_first)
+        parent[counts == 1] = self.up[self.up_first[:-1][counts == 1]]
+        parent[counts > 1] = -2
         return parent
+
+    @cached_property
+    def rank(self) -> np.ndarray:
+        """Place of every node in ``order``."""
+        rank = np.empty(len(self), dtype=np.int32)
+        rank[self.order] = np.arange(len(self), dtype=np.int32)
+        return rank
+
+    @cached_property
+    def lines(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of every leaf itself and its ancestors, children first, in compressed rows.
+
+        Its size is the sum of the numbers of ancestors: for leaves of graphs, as single labels.
+        """
+        return leaf_lines(self.up_first, self.up, self.rank, self.leaves)
+
+    @cached_property
+    def levels(self) -> list[np.ndarray]:
+        """Columns by the length of their longest path from a root."""
+        waiting = np.diff(self.up_first)
+        level, levels = self.roots, []
+        while level.size:
+            levels.append(level)
+            first = self.child_first[level]
+            counts = self.child_first[level + 1] - first
+            # The children of all nodes of the level, one after the other.
+            offsets = np.repeat(first - np.cumsum(counts) + counts, counts)
+            below = self.child[offsets + np.arange(counts.sum())]
+            np.subtract.at(waiting, below, 1)
+            level = np.unique(below[waiting[below] == 0])
+        return levels
 
     @cached_property
     def paths(self) -> sp.csr_matrix:
         """Which nodes (columns) are each leaf (rows, as in ``leaves``) or its ancestors."""
-        shape = (self.n_nodes, self.n_nodes)
-        ones = np.ones(len(self.edges))
-        up = sp.csr_matrix((ones, (self.edges[:, 1], self.edges[:, 0])), shape=shape)
-        total = front = sp.identity(self.n_nodes, format="csr")[self.leaves]
-        while front.nnz:
-            front = front @ up
-            front.data[:] = 1  # a node counts once, however many ways lead to it
-            total = total + front
-        total = sp.csr_matrix(total)
-        total.data[:] = 1
-        total.sort_indices()
-        return total
+        first, line = self.lines
+        ones, shape = np.ones(len(line)), (len(self.leaves), len(self))
+        paths = sp.csr_matrix((ones, line, first), shape, copy=True)
+        paths.sort_indices()
+        return paths
 
-    def _levels(self, n_parents: np.ndarray) -> list[np.ndarray]:
-        order = np.argsort(self.edges[:, 0], kind="stable")
-        children = self.edges[order, 1]
-        starts = np.searchsorted(self.edges[order, 0], np.arange(self.n_nodes + 1))
-        waiting = n_parents.copy()
-        level, levels = np.flatnonzero(waiting == 0), []
-        while level.size:
-            levels.append(level)
-            counts = starts[level + 1] - starts[level]
-            # The children of all nodes of the level, one after the other.
-            offsets = np.repeat(starts[level] - np.cumsum(counts) + counts, counts)
-            below = children[offsets + np.arange(counts.sum())]
-            np.subtract.at(waiting, below, 1)
-            level = np.unique(below[waiting[below] == 0])
-        if (waiting > 0).any():
-            raise ValueError(
-                f"the hierarchy has a cycle through {self.name(self._on_cycle(waiting))!r}; "
-                "expected a tree or a directed acyclic graph"
-            )
-        return levels
+    def close(self, Y: np.ndarray) -> np.ndarray:
+        """Add all ancestors to indicators of shape (n, M), in place, and return them."""
+        add_ancestors(Y, self.order, self.up_first, self.up)
+        return Y
 
-    def _on_cycle(self, waiting: np.ndarray) -> int:
-        """Return a node of a cycle: every node left has a parent that is left as well."""
-        left = waiting > 0
-        above = {int(c): int(p) for p, c in self.edges if left[p] and left[c]}
-        node, seen = next(iter(above)), set()
-        while node not in seen:
-            seen.add(node)
-            node = above[node]
-        return node
+    def sibling_weights(self) -> np.ndarray:
+        """Return what the hierarchical loss charges per node: 1 shared among the roots, and what a
+        node has shared among its children (added up over several parents).
+
+        Examples
+        --------
+        >>> from structsolve.estimators.hierarchy import Hierarchy
+        >>> Hierarchy({"a": ["b", "c"], "c": ["d", "e"]}).sibling_weights().tolist()
+        [1.0, 0.5, 0.5, 0.25, 0.25]
+        """
+        return share_out(self.order, self.up_first, self.up, self.child_first)
+
+
+def as_hierarchy(given: Any) -> Hierarchy:
+    """Return a hierarchy as it is, and that of anything a :class:`Hierarchy` is made of."""
+    return given if isinstance(given, Hierarchy) else Hierarchy(given)
+
+
+def as_mapping(given: Any) -> Any:
+    """Return ``{node: list of children}`` of a graph, anything else as it is; for saving."""
+    if hasattr(given, "successors"):
+        return {node: list(given.successors(node)) for node in given}
+    if isinstance(given, Hierarchy):
+        return {
+            name: given.nodes[given.children(v)].tolist()
+            for v, name in enumerate(given.nodes.tolist())
+        }
+    if isinstance(given, Mapping):
+        return {node: list(children) for node, children in given.items()}
+    return given
 
 
 def intervals(
@@ -175,11 +220,11 @@ def intervals(
         Sum of ``alpha`` from the root to each node.
     """
     parent = hierarchy.parent
-    counts = np.zeros(hierarchy.n_nodes, dtype=np.int64)
+    counts = np.zeros(len(hierarchy), dtype=np.int64)
     counts[hierarchy.leaves] = 1
     for level in hierarchy.levels[:0:-1]:
         np.add.at(counts, parent[level], counts[level])
-    first = np.zeros(hierarchy.n_nodes, dtype=np.int64)
+    first = np.zeros(len(hierarchy), dtype=np.int64)
     down = np.array(alpha, dtype=np.float64)
     roots = hierarchy.levels[0]
     first[roots] = np.cumsum(counts[roots]) - counts[roots]
@@ -194,3 +239,70 @@ def intervals(
     leaf = np.empty(len(hierarchy.leaves), dtype=np.int32)
     leaf[first[hierarchy.leaves]] = hierarchy.leaves
     return first.astype(np.int32), (first + counts).astype(np.int32), leaf, down
+
+
+def _read(given: Any) -> tuple[list[Any], list[tuple[Any, Any]]]:
+    """Return names and edges as they are given."""
+    if isinstance(given, Hierarchy):
+        return given.nodes.tolist(), [(p, c) for p, c in given.nodes[given.edges].tolist()]
+    if hasattr(given, "successors") and hasattr(given, "is_multigraph"):
+        if given.is_multigraph():
+            raise ValueError(
+                f"hierarchy is a {type(given).__name__}, expected a networkx.DiGraph, which has no "
+                "parallel edges; use networkx.DiGraph(hierarchy)"
+            )
+        return list(given.nodes), list(given.edges)
+    if isinstance(given, Mapping):
+        edges = []
+        for parent, children in given.items():
+            if isinstance(children, (str, bytes)) or not hasattr(children, "__iter__"):
+                raise ValueError(
+                    f"hierarchy: the children of {parent!r} are {children!r}, expected a list"
+                )
+            edges += [(parent, child) for child in children]
+        return list(dict.fromkeys([*given, *(child for _, child in edges)])), edges
+    if given is None or isinstance(given, (str, bytes)) or hasattr(given, "adj"):
+        raise ValueError(
+            f"hierarchy is {_kind(given)}, expected a networkx.DiGraph with edges from parents to "
+            "children, a dict of lists of children, or an array of edges (parent, child)"
+        )
+    try:
+        pairs = np.asarray(given)
+    except ValueError as error:
+        raise ValueError(f"hierarchy: not an array of edges ({error})") from None
+    if pairs.size == 0:
+        return [], []
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iuUS":
+        raise ValueError(
+            f"hierarchy: found an array of shape {pairs.shape} and dtype {pairs.dtype}, expected "
+            "edges (parent, child) of shape (m, 2), all names or all integers"
+        )
+    return np.unique(pairs).tolist(), [(p, c) for p, c in pairs.tolist()]
+
+
+def _kind(given: Any) -> str:
+    return "None" if given is None else f"a {type(given).__name__}"
+
+
+def _as_names(names: list[Any]) -> np.ndarray:
+    kind = str if isinstance(names[0], str) else (int, np.integer)
+    for name in names:
+        if isinstance(name, bool) or not isinstance(name, kind):
+            raise ValueError(
+                f"hierarchy: found the node {name!r} of type {type(name).__name__}, expected "
+                f"{STRINGS if kind is str else EITHER}"
+            )
+    try:
+        return np.array(names, dtype=str if kind is str else np.int64)
+    except OverflowError:
+        big = max(names, key=abs)
+        raise ValueError(f"hierarchy: the node {big!r} is no 64-bit integer; use names") from None
+
+
+def _repeated(names: list[Any]) -> Any:
+    seen: set[Any] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ..utils.params import Params
-from .hierarchy import Hierarchy
 
 
 class PathCost(Params):
@@ -43,10 +42,4 @@ class PathCost(Params):
                 f"PathCost is a loss between single leaves, which labels of the structure "
                 f"{space.structure.name!r} are not; use DagStructure(..., labels='single-leaf')"
             )
-        return PathLoss(examples.labels, hierarchy_of(space), np.asarray(self.weights))
-
-
-def hierarchy_of(space: Any) -> Hierarchy:
-    """Return the hierarchy of a space of the ``"dag"`` structure, in the order of its nodes."""
-    given = space.hierarchy
-    return Hierarchy(len(given.nodes), given.edges, given.nodes.tolist())
+        return PathLoss(examples.labels, space.hierarchy, np.asarray(self.weights))

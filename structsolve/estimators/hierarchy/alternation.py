@@ -139,9 +139,9 @@ def first_weights(hierarchy: Hierarchy) -> np.ndarray:
     """Return positive weights whose sums over leaves and their ancestors are at most 1."""
     from .weights import rho_tree
 
-    if hierarchy.is_tree:
+    if hierarchy.forest:
         return np.maximum(rho_tree(hierarchy, 2.0).values, 1e-12)
-    return np.full(hierarchy.n_nodes, 1 / np.diff(hierarchy.paths.indptr).max())
+    return np.full(len(hierarchy), 1 / np.diff(hierarchy.paths.indptr).max())
 
 
 def node_squares(problem: Problem, U: np.ndarray) -> np.ndarray:
@@ -169,9 +169,9 @@ def joint_bound(hierarchy: Hierarchy, run: Any, weights: np.ndarray, alpha: floa
 
 def heaviest(hierarchy: Hierarchy, values: np.ndarray) -> float:
     """Return the largest ``sum a_n values_n`` over weights whose sums are at most 1."""
-    if hierarchy.is_tree:
+    if hierarchy.forest:
         best = values.copy()
-        below = np.zeros(hierarchy.n_nodes)
+        below = np.zeros(len(hierarchy))
         for level in reversed(hierarchy.levels):
             best[level] = np.maximum(values[level], below[level])
             inner = level[hierarchy.parent[level] >= 0]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...structure.hierarchy import Hierarchy
+from ...structure.hierarchy import Hierarchy, as_hierarchy
 
 
 def shared_norm(U: Any, hierarchy: Any = None) -> float:
@@ -19,7 +19,7 @@ def shared_norm(U: Any, hierarchy: Any = None) -> float:
     Parameters
     ----------
     U : array of shape (n_rows, n_columns)
-        With a hierarchy: one row per leaf, in the order of ``Hierarchy.of(hierarchy).leaves``.
+        With a hierarchy: one row per leaf, in the order of ``as_hierarchy(hierarchy).leaves``.
     hierarchy : Hierarchy or networkx DiGraph, optional
         Only factorisations along it: a row of V for each node, and ``A[leaf, node] = a_node`` where
         the node is the leaf or an ancestor, else 0.
@@ -40,7 +40,7 @@ def shared_norm(U: Any, hierarchy: Any = None) -> float:
     if U.ndim != 2 or not np.isfinite(U).all():
         raise ValueError(f"U has shape {U.shape}, expected a matrix of finite numbers")
     if hierarchy is not None:
-        hierarchy = Hierarchy.of(hierarchy)
+        hierarchy = as_hierarchy(hierarchy)
         if U.shape[0] != len(hierarchy.leaves):
             raise ValueError(
                 f"U has {U.shape[0]} rows, expected {len(hierarchy.leaves)}, one per leaf"
@@ -68,11 +68,11 @@ def _along(U: np.ndarray, hierarchy: Hierarchy) -> float:
     """The square as ``min sum ||W_n||^2 / alpha_n`` over node vectors W that add up to the rows."""
     import cvxpy as cp
 
-    W = cp.Variable((hierarchy.n_nodes, U.shape[1]))
-    alpha = cp.Variable(hierarchy.n_nodes, nonneg=True)
+    W = cp.Variable((len(hierarchy), U.shape[1]))
+    alpha = cp.Variable(len(hierarchy), nonneg=True)
     # Epigraph variables: evaluated at the solver's alpha, 0 / 0 would be infinite.
-    cost = cp.Variable(hierarchy.n_nodes)
+    cost = cp.Variable(len(hierarchy))
     paths = hierarchy.paths
-    rows = [cp.quad_over_lin(W[n], alpha[n]) <= cost[n] for n in range(hierarchy.n_nodes)]
+    rows = [cp.quad_over_lin(W[n], alpha[n]) <= cost[n] for n in range(len(hierarchy))]
     problem = cp.Problem(cp.Minimize(cp.sum(cost)), [*rows, paths @ W == U, paths @ alpha <= 1])
     return float(problem.solve(solver=cp.CLARABEL))

@@ -23,7 +23,7 @@ def maxmin(hierarchy: Hierarchy, directional: bool, top: float) -> np.ndarray:
     """
     from scipy.optimize import linprog
 
-    M, paths = hierarchy.n_nodes, hierarchy.paths
+    M, paths = len(hierarchy), hierarchy.paths
     n_leaves, edges = paths.shape[0], hierarchy.edges if directional else np.empty((0, 2), int)
     none = sp.csr_matrix((n_leaves, 1))
     least = sp.hstack([-sp.identity(M), np.ones((M, 1))])  # t <= alpha_n
@@ -44,12 +44,12 @@ def power(hierarchy: Hierarchy, rho: float, directional: bool, top: float) -> np
     """Return weights of least ``sum alpha^rho``; parameters as for :func:`maxmin`."""
     import cvxpy as cp
 
-    alpha = cp.Variable(hierarchy.n_nodes, nonneg=True)
+    alpha = cp.Variable(len(hierarchy), nonneg=True)
     constraints = _constraints(hierarchy, alpha, directional, top)
     if rho == 2:
         return _solve(cp.Minimize(cp.sum_squares(alpha)), alpha, constraints, top)
-    powers = cp.Variable(hierarchy.n_nodes)
-    cone = cp.PowCone3D(powers, np.ones(hierarchy.n_nodes), alpha, 1 / rho)
+    powers = cp.Variable(len(hierarchy))
+    cone = cp.PowCone3D(powers, np.ones(len(hierarchy)), alpha, 1 / rho)
     return _solve(cp.Minimize(cp.sum(powers)), alpha, [*constraints, cone], top)
 
 
@@ -57,7 +57,7 @@ def _constraints(hierarchy: Hierarchy, alpha: Any, directional: bool, top: float
     sums = hierarchy.paths @ alpha
     found = [sums == 1] if top == 1 else [sums >= 1, sums <= top]
     if directional and len(hierarchy.edges):
-        found.append(_differences(hierarchy.edges, hierarchy.n_nodes) @ alpha <= 0)
+        found.append(_differences(hierarchy.edges, len(hierarchy)) @ alpha <= 0)
     return found
 
 

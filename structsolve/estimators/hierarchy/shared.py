@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...structure.hierarchy import Hierarchy
+from ...structure.hierarchy import Hierarchy, as_hierarchy
 
 # Newton steps, and the relative gap that ends them, where the hierarchy is no tree.
 STEPS = 200
@@ -39,20 +39,20 @@ def shared_weights(hierarchy: Any, squares: Any) -> np.ndarray:
     >>> shared_weights(tree, [2.0, 1.0, 1.0]).round(6).tolist()
     [0.5, 0.5, 0.5]
     """
-    hierarchy = Hierarchy.of(hierarchy)
+    hierarchy = as_hierarchy(hierarchy)
     squares = np.asarray(squares, dtype=np.float64)
-    if squares.shape != (hierarchy.n_nodes,):
+    if squares.shape != (len(hierarchy),):
         raise ValueError(
-            f"squares has shape {squares.shape}, expected ({hierarchy.n_nodes},), one per node"
+            f"squares has shape {squares.shape}, expected ({len(hierarchy)},), one per node"
         )
     bad = ~(np.isfinite(squares) & (squares >= 0))
     if bad.any():
         node = int(bad.argmax())
         raise ValueError(
-            f"squares of node {hierarchy.name(node)!r} is {squares[node]}, expected a finite "
-            "number >= 0"
+            f"squares of node {hierarchy.nodes[node].item()!r} is {squares[node]}, expected a "
+            "finite number >= 0"
         )
-    if hierarchy.is_tree:
+    if hierarchy.forest:
         return _tree(hierarchy, np.sqrt(squares))
     return _graph(hierarchy, squares)
 
@@ -65,17 +65,17 @@ def _tree(hierarchy: Hierarchy, norms: np.ndarray) -> np.ndarray:
     """
     parent = hierarchy.parent
     norms = norms / max(norms.max(), 1e-300)  # squares neither overflow nor, all of them, vanish
-    below = np.zeros(hierarchy.n_nodes)  # S
-    total = np.zeros(hierarchy.n_nodes)  # N
+    below = np.zeros(len(hierarchy))  # S
+    total = np.zeros(len(hierarchy))  # N
     for level in reversed(hierarchy.levels):
         total[level] = norms[level] + np.sqrt(below[level])
         inner = level[parent[level] >= 0]
         np.add.at(below, parent[inner], total[inner] ** 2)
-    share, rest = np.ones(hierarchy.n_nodes), np.zeros(hierarchy.n_nodes)
+    share, rest = np.ones(len(hierarchy)), np.zeros(len(hierarchy))
     some = total > 0
     share[some] = norms[some] / total[some]
     rest[some] = np.sqrt(below[some]) / total[some]  # 1 - share, where that would round to 0
-    alpha, left = share.copy(), np.ones(hierarchy.n_nodes)
+    alpha, left = share.copy(), np.ones(len(hierarchy))
     for level in hierarchy.levels:
         inner = level[parent[level] >= 0]
         above = parent[inner]

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..structured_svm import StructuredSVM
 from ...examples.packed import Examples
 from ...examples.packing import refuse_infinite
 from ...utils.parallel import effective_jobs
-from ...structure.path_cost import hierarchy_of
+from ..structured_svm import StructuredSVM
 from .sparse_model import SparseModel, packed_bytes, train
 from .weights import node_weights, parse
 
@@ -32,9 +31,7 @@ class SparseFitting(StructuredSVM):
             found = "a node with several parents" if space.single else "label sets"
             raise ValueError(f"sparse=True: found {found}, expected one leaf per example of a tree")
         examples = _finite(space.pack(X, y, sample_weight))
-        weights = node_weights(
-            hierarchy_of(space), self.normalization, self.directional, self.slack
-        )
+        weights = node_weights(space.hierarchy, self.normalization, self.directional, self.slack)
         stopped: list[bool] = []
 
         def after(record: dict[str, Any]) -> bool:

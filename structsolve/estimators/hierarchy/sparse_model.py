@@ -15,7 +15,7 @@ class SparseModel:
 
     Parameters
     ----------
-    hierarchy : structsolve.plugins.dag.Hierarchy
+    hierarchy : structsolve.structure.hierarchy.Hierarchy
     weights : scipy.sparse.csr_matrix of shape (n_features, n_nodes)
         Columns in the order of the hierarchy's nodes; the last row is the intercept's, where there
         is one.
@@ -114,7 +114,7 @@ def train(
 
     Parameters
     ----------
-    hierarchy : structsolve.plugins.dag.Hierarchy
+    hierarchy : structsolve.structure.hierarchy.Hierarchy
         A forest.
     X : CSR matrix of shape (n, n_features)
     labels : ndarray of int32 of shape (n,)

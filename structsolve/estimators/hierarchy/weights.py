@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ...structure.hierarchy import Hierarchy, as_hierarchy
 from . import programs
-from ...structure.hierarchy import Hierarchy
 
 #: What the sums over a leaf and its ancestors may reach on a directed acyclic graph.
 DAG_SLACK = 1.5
@@ -90,14 +90,14 @@ def node_weights(
     >>> node_weights(tree, "rho:2").values.round(3).tolist()
     [0.625, 0.375, 0.25, 0.125, 0.125]
     """
-    hierarchy = Hierarchy.of(hierarchy)
+    hierarchy = as_hierarchy(hierarchy)
     kind, rho = parse(normalization)
     if kind == "learned":
         raise ValueError("normalization='learned' needs data: use HierarchicalSVM")
-    top = check_slack(slack, hierarchy.is_tree)
+    top = check_slack(slack, hierarchy.forest)
     if kind == "none":
-        return NodeWeights(np.zeros(hierarchy.n_nodes))
-    closed = hierarchy.is_tree and top == 1
+        return NodeWeights(np.zeros(len(hierarchy)))
+    closed = hierarchy.forest and top == 1
     if kind == "maxmin":
         # The closed form is directional of itself.
         if closed:
@@ -144,12 +144,12 @@ def rho_tree(hierarchy: Hierarchy, rho: float) -> NodeWeights:
     ``rho = 1`` it stays of moderate size where C tends to 1 and the weights to 0.
     """
     parent, e = hierarchy.parent, rho - 1
-    D = np.zeros(hierarchy.n_nodes)  # log share of the root of each subtree; leaves take all
-    rest = np.zeros(hierarchy.n_nodes)  # log share it leaves to its children
-    is_leaf = np.zeros(hierarchy.n_nodes, dtype=bool)
+    D = np.zeros(len(hierarchy))  # log share of the root of each subtree; leaves take all
+    rest = np.zeros(len(hierarchy))  # log share it leaves to its children
+    is_leaf = np.zeros(len(hierarchy), dtype=bool)
     is_leaf[hierarchy.leaves] = True
-    largest = np.full(hierarchy.n_nodes, -np.inf)
-    total = np.zeros(hierarchy.n_nodes)
+    largest = np.full(len(hierarchy), -np.inf)
+    total = np.zeros(len(hierarchy))
     for level in reversed(hierarchy.levels):
         inner = level[~is_leaf[level]]
         log_t = largest[inner] + np.log(total[inner]) / e
@@ -169,7 +169,7 @@ def maxmin_tree(hierarchy: Hierarchy) -> NodeWeights:
     program leaves those off that path free.  No child weighs less than its parent.
     """
     parent = hierarchy.parent
-    height = np.ones(hierarchy.n_nodes)
+    height = np.ones(len(hierarchy))
     for level in reversed(hierarchy.levels):
         below = level[parent[level] >= 0]
         np.maximum.at(height, parent[below], height[below] + 1)
@@ -180,7 +180,7 @@ def maxmin_tree(hierarchy: Hierarchy) -> NodeWeights:
 
 def _spend(hierarchy: Hierarchy, share: np.ndarray, rest: np.ndarray) -> np.ndarray:
     """Log weights, top down: a node takes its log share of what its ancestors left."""
-    left = np.zeros(hierarchy.n_nodes)
+    left = np.zeros(len(hierarchy))
     for level in hierarchy.levels:
         below = level[hierarchy.parent[level] >= 0]
         above = hierarchy.parent[below]
