@@ -32,4 +32,6 @@ cdef extern from "structsolve/simd/loops.h" nogil:
         ptrdiff_t first_best(ptrdiff_t K, const double* row, double* top) noexcept nogil
         double total(ptrdiff_t n, const double* x) noexcept nogil
         const char* name
-    const ss_kernel_table* ss_kernels(ptrdiff_t width)
+
+# The table for rows of `width` doubles.
+cdef const ss_kernel_table* ss_kernels(ptrdiff_t width) noexcept nogil

@@ -1,9 +1,9 @@
-/* The vector kernels, written once and compiled for each instruction set by loops.h, which
- * defines NAME(f), VEC, LANES, LOAD, STORE and the arithmetic before each inclusion.
+/* The vector kernels, written once and compiled for each instruction set by loops_tables.h,
+ * which defines NAME(f), VEC, LANES, LOAD, STORE and the arithmetic before each inclusion.
  *
  * A tile is NV vectors of columns kept in registers while the rows stream by: the state axis
  * is contiguous and innermost, so one broadcast of a feature or of a previous score serves all
- * states. `width` is a multiple of LANES; loops.h sends other widths to the plain loops.
+ * states. `width` is a multiple of LANES; loops_tables.h sends other widths to the plain loops.
  *
  * Rows of WIDE columns and more are read whole, four at a time: they come from memory, which
  * wants long runs.  The order of additions is the same. */
