@@ -29,13 +29,18 @@ GLUE = {
     "structsolve.structure._path_loss",
     *(f"structsolve.lp.{name}" for name in ("cones", "oracle")),
     *(f"structsolve.search.{name}" for name in ("base", "psi", "scalar", "exact")),
-    *(f"structsolve.surrogates.{name}" for name in ("_base", "_bicriteria", "_unit_margin", "calls")),
+    *(
+        f"structsolve.surrogates.{name}"
+        for name in ("_base", "_bicriteria", "_unit_margin", "calls")
+    ),
     "structsolve.solvers._loop",
-    "structsolve.testing._calls",
     *(f"structsolve.plugins.flow.{name}" for name in ("_absolute", "_descent", "_oracle")),
     *(f"structsolve.plugins.{name}._losses" for name in ("dag", "permutation", "dependency")),
     "structsolve.algorithms.topological_order",
-    *(f"structsolve.plugins.{name}._oracle" for name in ("mrf", "tree")),
+    *(f"structsolve.plugins.mrf.{name}" for name in ("_oracle", "_powers", "_relaxation")),
+    "structsolve.plugins.tree._oracle",
+    "structsolve.plugins.ordinal._losses",
+    "structsolve.part_layout",
     "structsolve.plugins.dag._program",
     "structsolve.plugins.tree._topology",
 }

@@ -60,16 +60,17 @@ def ours(space: Any, examples: Any, n: int) -> tuple[Any, Any, Any]:
     """Values, seconds a call from Python, seconds of the native call alone."""
     from structsolve.structure import calls
     from structsolve.lp.ask import ask_oracle
+    from structsolve.structure.ask import make_layout
 
-    oracle, M = ask_oracle(space, examples), len(space.hierarchy)
+    oracle, M = ask_oracle(space)(make_layout(space, examples)), len(space.hierarchy)
     values, seconds, native = [], [], []
     for theta in thetas(space, n):
         begun = process_time()
-        values.append(calls.argmax(oracle, 0, theta, M)[1])
+        values.append(calls.argmax(oracle, 0, theta)[1])
         seconds.append(process_time() - begun)
         repeat = max(3, 100_000 // M)
         begun = process_time()
-        calls.seconds_per_call(oracle, 0, theta, M, repeat=repeat)
+        calls.seconds_per_call(oracle, 0, theta, repeat=repeat)
         native.append((process_time() - begun) / repeat)
     return np.array(values), np.array(seconds), np.array(native)
 
@@ -78,9 +79,9 @@ def with_highs(space: Any, examples: Any, n: int) -> tuple[Any, Any]:
     """Values and seconds of changing the costs and running, warm."""
     import highspy
 
-    from structsolve.plugins.dag import structsolve_polytope
+    from structsolve.lp.ask import ask_polytopes
 
-    polytope = structsolve_polytope(space, examples).build(0)
+    polytope = ask_polytopes(space, examples).build(0)
     highs = highspy.Highs()
     highs.silent()
     highs.setOptionValue("threads", 1)
@@ -112,9 +113,9 @@ def with_cvxpy(solver: str, space: Any, examples: Any, n: int) -> tuple[Any, Any
     """Values and seconds a call of ``solve`` on a problem that is compiled once."""
     import cvxpy as cp
 
-    from structsolve.plugins.dag import structsolve_polytope
+    from structsolve.lp.ask import ask_polytopes
 
-    polytope = structsolve_polytope(space, examples).build(0)
+    polytope = ask_polytopes(space, examples).build(0)
     M = len(space.hierarchy)
     x, costs = cp.Variable(M), cp.Parameter(M)
     problem = cp.Problem(cp.Maximize(costs @ x), [polytope.A @ x >= 0, x >= 0, x <= 1])

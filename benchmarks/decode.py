@@ -29,23 +29,22 @@ def our_kernel_times(structsolve: Any, length: int, states: int) -> dict[str, fl
     from structsolve.structure import calls
     from structsolve.potentials.weight_layout import Block, Layout
     from structsolve.utils.arrays import aligned_zeros
-    from structsolve.plugins.chain._shape import ChainShape
+    from structsolve.part_layout import PartLayout
     from structsolve.plugins.chain._oracle import ChainOracle
     from structsolve.plugins.chain._sum_product import ChainSumProduct
 
     blocks = [Block("transition", "shared", (states, states)), Block("node", "node", (states,))]
     layout = Layout(blocks, 1)
-    shape = ChainShape(layout, np.array([0, length], dtype=np.int64))
+    offsets = np.array([0, length], dtype=np.int64)
+    bound_to = PartLayout(layout, structsolve.Examples(offsets))
     theta = aligned_zeros(layout.theta_size(length, length - 1))
     rng = np.random.default_rng(0)
     for view in layout.theta_views(theta, length, length - 1).values():
         view[...] = rng.normal(size=view.shape)
     cells = (length - 1) * states**2
     repeat = max(10, 20_000_000 // cells)
-    viterbi = min(
-        calls.seconds_per_call(ChainOracle(shape), 0, theta, length, repeat) for _ in range(5)
-    )
-    projection = ChainSumProduct(shape)
+    viterbi = min(calls.seconds_per_call(ChainOracle(bound_to), 0, theta, repeat) for _ in range(5))
+    projection = ChainSumProduct(bound_to)
     forward = []
     for _ in range(5):
         begun = time.process_time()

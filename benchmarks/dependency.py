@@ -44,7 +44,7 @@ def decoders(sizes: np.ndarray, sentences: int = 400) -> list[tuple[Any, ...]]:
     from structsolve import get_structure
     from structsolve.plugins.dependency import Arcs, DependencyStructure
     from structsolve.lp.ask import ask_oracle
-    from structsolve.structure.ask import ask_projection
+    from structsolve.structure.ask import ask_projection, make_layout
 
     assert get_structure("dependency")
     rows = []
@@ -55,12 +55,12 @@ def decoders(sizes: np.ndarray, sentences: int = 400) -> list[tuple[Any, ...]]:
     for projective in (False, True):
         for single in (False, True):
             space = DependencyStructure(projective, single).make_space(arcs, None)
-            examples = space.pack(arcs)
-            oracle = ask_oracle(space, examples)
-            projection = ask_projection(space, examples, "entropy")
+            layout = make_layout(space, space.pack(arcs))
+            oracle = ask_oracle(space)(layout)
+            projection = ask_projection(space, "entropy")(layout)
             row: list[Any] = ["projective" if projective else "all", "one" if single else "any"]
             for call in (
-                lambda i, theta, o=oracle: calls.argmax(o, i, theta, int(picked[i])),
+                lambda i, theta, o=oracle: calls.argmax(o, i, theta),
                 lambda i, theta, p=projection: calls.project(p, i, theta),
             ):
                 with Clock() as clock:

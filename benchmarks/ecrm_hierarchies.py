@@ -80,13 +80,14 @@ def unit(X: np.ndarray) -> np.ndarray:
 def measured(graph: Any, loss: str, truth: np.ndarray, found: np.ndarray) -> float:
     """Mean loss per row, by the structure's own loss."""
     from structsolve.plugins.dag import DagStructure
-    from structsolve.structure.ask import ask_loss
+    from structsolve.structure.ask import ask_loss, make_layout
     from structsolve.structure.loss_values import losses
 
     space = DagStructure(graph).make_space(np.zeros((len(truth), 1)), truth)
     examples = space.pack(np.zeros((len(truth), 1)), truth)
     flat = np.ascontiguousarray(found, dtype=np.int32).ravel()
-    return float(losses(ask_loss(space, examples, loss), flat, examples.label_offsets).mean())
+    native = ask_loss(space, loss)(make_layout(space, examples))
+    return float(losses(native, examples.labels, flat).mean())
 
 
 def ecrm(graph: Any, loss: str, name: str, how: str, X: Any, Y: Any, x: Any) -> Any:

@@ -43,15 +43,14 @@ def seconds(call: Any, items: list[Any]) -> float:
 
 
 def measure(name: str, backend: str, n: int) -> list[Any]:
+    from structsolve.lp import LinearDecoder, ask_oracle, ask_polytopes, make_backend
     from structsolve.structure import calls
-    from structsolve.lp import LinearDecoder, ask_polytopes, make_backend
-    from structsolve.lp.ask import ask_oracle
+    from structsolve.structure.ask import make_layout
 
     rng = np.random.default_rng(0)
     space, examples = space_of(name, rng, n)
-    polytopes, own = ask_polytopes(space, examples), ask_oracle(space, examples)
-    size = ask_oracle(space, examples, "lp").limits(0)[0]
-    labels = int(examples.label_offsets[1])
+    polytopes, layout = ask_polytopes(space, examples), make_layout(space, examples)
+    own, size = ask_oracle(space)(layout), layout.sizes(0)[0]
     polytope = polytopes.build(0)
     used = np.zeros(size, dtype=bool)
     used[polytope.parts[polytope.parts >= 0]] = True
@@ -59,7 +58,7 @@ def measure(name: str, backend: str, n: int) -> list[Any]:
     used = np.where(np.arange(size) < space.layout.shared_size, 0.2, 1.0) * used
     thetas = [used * rng.normal(size=size) for _ in range(n)]
     moved = [theta + 0.1 * used * rng.normal(size=size) for theta in thetas]
-    native = np.mean([calls.seconds_per_call(own, 0, theta, labels, 200) for theta in thetas[:20]])
+    native = np.mean([calls.seconds_per_call(own, 0, theta, 200) for theta in thetas[:20]])
     decoder = LinearDecoder(polytopes, make_backend(backend))
     warm = LinearDecoder(polytopes, make_backend(backend), warm=True)
     decoder.decode(0, thetas[0])

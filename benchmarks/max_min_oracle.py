@@ -52,8 +52,8 @@ def errors(
 ) -> list[tuple[float, float, float]]:
     """Mean error, mean surrogate (its bound) and CPU seconds a word at every weight vector."""
     from structsolve.potentials import calls as potential_calls
-    from structsolve.structure import projection_calls
     from structsolve.solvers.problem import Problem
+    from structsolve.structure import calls
     from structsolve.surrogates import MaxMin
 
     x, y = words.x_list("packed"), words.y_list()
@@ -66,7 +66,7 @@ def errors(
         open_, whole = 0.0, 0.0
         with Clock() as clock:
             for i, theta in enumerate(thetas):
-                _, value, bound = projection_calls.project_bounded(projection, i, theta)
+                _, value, bound = calls.project(projection, i, theta)
                 open_ += bound - value
                 whole += bound
         correct = sum(score_of_truth(problem, i, theta) for i, theta in enumerate(thetas))

@@ -37,8 +37,8 @@ WORSE = 1e-6
 
 def all_products(problem: Any, i: int, w: np.ndarray, n_labels: int) -> float:
     """The largest (1 + h) g over all label sets, by looking at every one."""
-    from structsolve.structure.calls import encode
     from structsolve.potentials.calls import score
+    from structsolve.structure.calls import encode
 
     theta = score(problem.potentials, i, w)
     sets = ((np.arange(2**n_labels)[:, None] >> np.arange(n_labels)) & 1).astype(np.int32)
@@ -68,7 +68,6 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=80)
     args = parser.parse_args()
     structsolve = structsolve_or_none()
-    from structsolve.search import trace
     from structsolve.surrogates import Slack
 
     header("Searches of slack rescaling on label sets")
@@ -94,7 +93,7 @@ def main() -> None:
             surrogate = Slack(search=search, relaxed=False, warm_start=False)
             problem = structsolve.Problem(model.space_, examples, surrogate=surrogate)
             begun = process_time()
-            found[search] = [trace(problem, i, w) for i in range(args.examples)]
+            found[search] = [problem.trace(i, w) for i in range(args.examples)]
             seconds[search] = (process_time() - begun) / args.examples
         values = {s: np.array([max(r.value, 0) for r in rs]) for s, rs in found.items()}
         best = np.max(list(values.values()), axis=0)

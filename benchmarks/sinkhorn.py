@@ -83,15 +83,17 @@ def pot_time(ot: Any, theta: np.ndarray, method: str, best: float) -> tuple[floa
 
 def ours(projection: Any, theta: np.ndarray) -> tuple[float, float, float]:
     """CPU seconds of a call, the relative gap it proves, and the value."""
+    from structsolve.structure import calls
+
     flat = theta.ravel()
     repeat = max(1, 400 // len(theta))
 
-    def calls() -> None:
+    def solve() -> None:
         for _ in range(repeat):
-            projection.solve(0, flat)
+            calls.project(projection, 0, flat)
 
-    _, value, bound = projection.solve(0, flat)
-    return least(calls) / repeat, (bound - value) / max(1, abs(value)), value
+    _, value, bound = calls.project(projection, 0, flat)
+    return least(solve) / repeat, (bound - value) / max(1, abs(value)), value
 
 
 def main() -> None:
@@ -107,15 +109,19 @@ def main() -> None:
     except ImportError:
         print("(POT skipped: the package `pot` is not installed)\n", flush=True)
         ot = None
+    from structsolve import Block, Examples
+    from structsolve.part_layout import PartLayout
     from structsolve.plugins.permutation._birkhoff import AssignmentProjection
-    from structsolve.plugins.permutation._shape import PairShape
 
     rng = np.random.default_rng(0)
     rows = []
     for n in args.sizes:
-        shape = PairShape([n], [n])
-        entropy = AssignmentProjection(shape, "entropy")
-        euclidean = AssignmentProjection(shape, "euclidean")
+        # A matching of n points with n: one row of theta per pair.
+        pairs, points = np.array([0, n * n]), np.array([0, n])
+        examples = Examples(pairs, label_offsets=points, topology={"cols": np.array([n])})
+        layout = PartLayout([Block("pair", "node", (1,))], examples)
+        entropy = AssignmentProjection("entropy", layout)
+        euclidean = AssignmentProjection("euclidean", layout)
         for scale in args.scales:
             theta = scale * rng.normal(size=(n, n))
             seconds, gap, best = ours(entropy, theta)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from .utils.version import __version__
 
-
 # Where each public name lives; modules are imported when a name is first used.
 _HOMES = {
     "StructuredSVM": "estimators.structured_svm",

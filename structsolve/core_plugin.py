@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 from .hookspecs import Named, hookimpl
-from .structure.base import NodeSpace
 
 NODE_LOSSES = ["hamming", "normalized-hamming", "zero-one"]
 
@@ -17,58 +16,85 @@ def structsolve_structures():
     return [Named("functions", FunctionStructure, "features, oracle, loss as three callables")]
 
 
+# Spaces make their own operators; those in plain Python give methods, which adapters call.
+
+
 @hookimpl(trylast=True)
-def structsolve_oracle(space, examples):
+def structsolve_oracle(space):
     if hasattr(space, "argmax"):
         from .structure.python_operators import PythonOracle
 
-        return PythonOracle(space, examples)
+        return partial(PythonOracle, space)
+    return space.make_oracle()
 
 
 @hookimpl(trylast=True)
-def structsolve_parts(space, examples):
+def structsolve_power(space, power):
+    if hasattr(space, "argmax"):
+        from .structure.python_operators import POWERS
+
+        method, operator = POWERS.get(power, ("", None))
+        return partial(operator, space) if method and hasattr(space, method) else None
+    return space.make_power(power)
+
+
+@hookimpl(trylast=True)
+def structsolve_parts(space):
     if hasattr(space, "parts"):
         from .structure.python_operators import PythonParts
 
-        return PythonParts(space, examples)
+        return partial(PythonParts, space)
+    return space.make_parts()
 
 
 @hookimpl(trylast=True)
-def structsolve_projection(space, examples, regularizer):
+def structsolve_projection(space, regularizer):
     if hasattr(space, "project") and regularizer in getattr(space, "projections", ("entropy",)):
         from .structure.python_projection import PythonProjection
 
-        return PythonProjection(space, examples, regularizer)
+        return partial(PythonProjection, space, regularizer)
+    return space.make_projection(regularizer)
 
 
 @hookimpl(trylast=True)
 def structsolve_polytope(space, examples):
     if hasattr(space, "polytopes"):
         return space.polytopes(examples)
+    return space.make_polytopes(examples)
 
 
 @hookimpl(trylast=True)
-def structsolve_max_min(space, loss, potentials):
+def structsolve_max_min(space, loss, layout):
     from .projections.choose import node_closed_form
 
-    return node_closed_form(space, loss, potentials)
+    made = space.make_max_min(loss, layout)
+    return node_closed_form(space, loss, layout) if made is None else made
 
 
 @hookimpl(trylast=True)
-def structsolve_loss(space, examples, loss):
+def structsolve_loss(space, loss):
     if hasattr(space, "loss") and loss in getattr(space, "loss_names", ("hamming",)):
         from .structure.python_operators import PythonLoss
 
-        return PythonLoss(space, examples)
-    if isinstance(space, NodeSpace):
-        from .structure.node_losses import make_node_loss
-
-        return make_node_loss(space, examples, loss)
+        return partial(PythonLoss, space)
+    return space.make_loss(loss)
 
 
 @hookimpl
 def structsolve_loss_names():
     return NODE_LOSSES
+
+
+@hookimpl
+def structsolve_losses():
+    from .structure.losses import ClassWeights, CostMatrix
+    from .structure.path_cost import PathCost
+
+    return [
+        Named("CostMatrix", CostMatrix, "what each class costs where another is true"),
+        Named("ClassWeights", ClassWeights, "errors weighed by the true class"),
+        Named("PathCost", PathCost, "root of the weights between two leaves of a hierarchy"),
+    ]
 
 
 @hookimpl
@@ -88,6 +114,23 @@ def structsolve_surrogates():
         Named("sparsemap", surrogates.SparseMAP, "squared norm of the node marginals"),
         Named("max-min", surrogates.MaxMin, "max-min margin (M4N)"),
         Named("micro-f1", surrogates.MicroF1, "micro-f1 or micro-f1:BACKGROUND, 1 - F1"),
+    ]
+
+
+@hookimpl
+def structsolve_searches():
+    from .search.angular import Angular
+    from .search.exact import Counting
+    from .search.hull import ConvexHull
+    from .search.scalar import Binary, Bisecting, SarawagiGupta
+
+    return [
+        Named("convex-hull", ConvexHull, "the hull of the label plane, by any oracle"),
+        Named("angular", Angular, "within cones of the label plane, by an oracle of these"),
+        Named("bisecting", Bisecting, "bisects bounds of psi"),
+        Named("binary", Binary, "binary search of the multiplier"),
+        Named("sarawagi", SarawagiGupta, "line search of the multiplier, slack rescaling alone"),
+        Named("exact", Counting, "the best label for every value of the loss"),
     ]
 
 

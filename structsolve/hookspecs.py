@@ -55,60 +55,82 @@ def structsolve_structures() -> Sequence[Named]:
     return []
 
 
+# Hooks for operators give a callable that takes a structsolve.part_layout.PartLayout and returns the
+# operator for its examples: the operator's class itself, or a functools.partial of it.  They are
+# asked once per space.  A structure of your own needs none of them: its space has methods
+# (make_oracle() and so on); hooks are for serving other people's structures.
+
+
 @hookspec(firstresult=True)
-def structsolve_oracle(space: Any, examples: Any) -> Any:
-    """Return the oracle of ``space`` on ``examples``, or None to let others answer.
+def structsolve_oracle(space: Any) -> Any:
+    """Return what binds an oracle of ``space``, or None to let others answer.
 
     Example: a faster decoder for chains, in a package of its own::
 
         from structsolve import hookimpl
 
         @hookimpl
-        def structsolve_oracle(space, examples):
+        def structsolve_oracle(space):
             if space.structure.name == "chain":
-                return MyViterbi(space, examples)     # a cdef subclass of Oracle
+                return MyViterbi     # a cdef subclass of Oracle; MyViterbi(layout) binds it
     """
 
 
 @hookspec(firstresult=True)
-def structsolve_parts(space: Any, examples: Any) -> Any:
-    """Return the Parts operator of ``space`` on ``examples``, or None.
+def structsolve_power(space: Any, power: str) -> Any:
+    """Return what binds the operator of a power of ``space``, or None.
+
+    Powers are ``"kbest"``, ``"max-marginals"``, ``"augmented"``, ``"relaxation"``, ``"cones"`` and
+    ``"counts"``; their classes are in ``structsolve/operators.pxd``.
 
     Example::
 
         @hookimpl
-        def structsolve_parts(space, examples):
-            if isinstance(space, RingSpace):
-                return RingParts(space, examples)     # a cdef subclass of Parts
+        def structsolve_power(space, power):
+            if space.structure.name == "ring" and power == "kbest":
+                return RingKBest     # a cdef subclass of KBest
     """
 
 
 @hookspec(firstresult=True)
-def structsolve_projection(space: Any, examples: Any, regularizer: str) -> Any:
-    """Return the projection named ``regularizer`` ("entropy", "euclidean", ...), or None.
+def structsolve_parts(space: Any) -> Any:
+    """Return what binds the Parts operator of ``space``, or None.
 
     Example::
 
         @hookimpl
-        def structsolve_projection(space, examples, regularizer):
-            if isinstance(space, RingSpace) and regularizer == "entropy":
-                return RingSumProduct(space, examples)     # a cdef subclass of Projection
+        def structsolve_parts(space):
+            if space.structure.name == "ring":
+                return RingParts     # a cdef subclass of Parts
     """
 
 
 @hookspec(firstresult=True)
-def structsolve_max_min(space: Any, examples: Any, loss: Any, potentials: Any) -> Any:
+def structsolve_projection(space: Any, regularizer: str) -> Any:
+    """Return what binds the projection named ``regularizer`` ("entropy", "euclidean", ...), or None.
+
+    Example::
+
+        @hookimpl
+        def structsolve_projection(space, regularizer):
+            if space.structure.name == "ring" and regularizer == "entropy":
+                return RingSumProduct     # a cdef subclass of Projection
+    """
+
+
+@hookspec(firstresult=True)
+def structsolve_max_min(space: Any, loss: Any, layout: Any) -> Any:
     """Return ``argmax_mu min_nu nu' A mu + <theta, mu>`` for a native loss in closed form, or None.
 
-    It is a ``Projection`` whose G is the minimum over nu.  Without an answer the max-min margin is
-    sought among mixtures of labels, or by mirror prox.
+    It is a ``Projection`` whose G is the minimum over nu, for the examples of ``layout``.  Without
+    an answer the max-min margin is sought among mixtures of labels, or by mirror prox.
 
     Example::
 
         @hookimpl
-        def structsolve_max_min(space, examples, loss, potentials):
-            if isinstance(space, RingSpace) and isinstance(loss, RingLoss):
-                return RingMaxMin(space, examples, loss)     # a cdef subclass of Projection
+        def structsolve_max_min(space, loss, layout):
+            if isinstance(loss, RingLoss):
+                return RingMaxMin(loss, layout)     # a cdef subclass of Projection
     """
 
 
@@ -120,21 +142,21 @@ def structsolve_polytope(space: Any, examples: Any) -> Any:
 
         @hookimpl
         def structsolve_polytope(space, examples):
-            if isinstance(space, RingSpace):
+            if space.structure.name == "ring":
                 return RingPolytopes(space, examples)     # a structsolve.lp.Polytopes
     """
 
 
 @hookspec(firstresult=True)
-def structsolve_loss(space: Any, examples: Any, loss: Any) -> Any:
-    """Return the loss ``loss`` (a name or an object) against the labels of ``examples``, or None.
+def structsolve_loss(space: Any, loss: Any) -> Any:
+    """Return what binds the task loss ``loss`` (a name or an object) of ``space``, or None.
 
     Example: one more loss for every structure with node labels::
 
         @hookimpl
-        def structsolve_loss(space, examples, loss):
+        def structsolve_loss(space, loss):
             if loss == "ends-only" and space.structure.name == "chain":
-                return EndsOnly(examples)     # a cdef subclass of Loss
+                return EndsOnly     # a cdef subclass of Loss
     """
 
 
@@ -147,6 +169,24 @@ def structsolve_loss_names() -> Sequence[str]:
         @hookimpl
         def structsolve_loss_names():
             return ["ends-only"]
+    """
+    return []
+
+
+@hookspec
+def structsolve_losses() -> Sequence[Named]:
+    """Return classes of loss objects, so that models trained with them can be saved.
+
+    A loss object is what users give as ``loss`` where a name does not say enough.  It is a
+    ``structsolve.utils.params.Params``, and has ``bind(space)``, which returns what binds the
+    native loss to a layout; or ``structsolve_loss`` knows it.  Model files hold its parameters,
+    under the name that is declared here.
+
+    Example::
+
+        @hookimpl
+        def structsolve_losses():
+            return [Named("EndsOnly", EndsOnly, "errors at the ends of sequences")]
     """
     return []
 
@@ -173,6 +213,22 @@ def structsolve_solvers() -> Sequence[Named]:
         @hookimpl
         def structsolve_solvers():
             return [Named("my-solver", MySolver, "what it does")]
+    """
+    return []
+
+
+@hookspec
+def structsolve_searches() -> Sequence[Named]:
+    """Return searches for the most violated label, by name.
+
+    A factory takes the most oracle calls of one search, and, where users give it, a tolerance.  It
+    makes a native ``structsolve.search.base.Search``.
+
+    Example::
+
+        @hookimpl
+        def structsolve_searches():
+            return [Named("golden", GoldenSection, "golden sections of the label plane")]
     """
     return []
 

@@ -10,12 +10,18 @@
 # during a call lives in `work`, of which the caller gives `work_bytes` bytes, 64-byte aligned,
 # one per thread).  Status methods return 0, or -1 with a Python exception set.
 #
-# This file is a C ABI.  Any edit needs a new number below (tests/test_abi.py says so): every
-# module that cimports it carries the number in its binary, and the registry refuses others.
+# Operators are bound to packed examples through a PartLayout and to nothing else: what the truth
+# of an example is, its methods are told.  A structure gives a callable for each operator
+# (layout -> operator: the class itself, or a partial of it), made once per space; calling it binds.
+#
+# This file is a C ABI, and so is part_layout.pxd.  Any edit needs a new number below
+# (tests/test_abi.py says so): every module that cimports it carries the number in its binary, and
+# the registry refuses others.
+from structsolve.part_layout cimport PartLayout
 
 cdef extern from *:
     """
-    #define STRUCTSOLVE_ABI_NUMBER "3"
+    #define STRUCTSOLVE_ABI_NUMBER "4"
     #if defined(__GNUC__)
     __attribute__((used))
     #endif
@@ -25,11 +31,62 @@ cdef extern from *:
 
 
 cdef class Operator:
+    # The examples that it answers for; Operator.__init__(layout) sets it.
+    cdef readonly PartLayout layout
     # Bytes of scratch memory one call needs.
     cdef readonly Py_ssize_t work_bytes
+    # Integers of a label are from 0 to n_states - 1; 0 where it does not tell.
+    cdef readonly Py_ssize_t n_states
 
 
-# What a constrained oracle is asked: argmax of h + lam g over the labels in a cone of the plane,
+cdef class Oracle(Operator):
+    # True (as it is set before __init__): the value of argmax() is the maximum, and its bound the
+    # value.  False: the label may be another, and the bound is above the maximum.
+    cdef readonly bint exact
+
+    # label <- argmax_y <theta, mu(y)>, ties broken deterministically; value <- what it scores;
+    # bound <- an upper bound of the maximum.
+    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                    double* bound, char* work) except -1 nogil
+
+
+# Powers of a structure: operators of their own, each asked for by its name (in quotes).
+
+# "kbest"
+cdef class KBest(Operator):
+    # The k best labels, best first, one after the other in `labels`; returns how many exist.
+    # bytes_for(k) is the scratch memory it needs (asked once, with the GIL).
+    cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
+                          double* values, char* work) except -1 nogil
+    cpdef Py_ssize_t bytes_for(self, Py_ssize_t k) except -1
+
+
+# "max-marginals"
+cdef class MaxMarginals(Operator):
+    # out[v * stride + s] <- the best value of a label in which node v takes state s.
+    cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
+                           char* work) except -1 nogil
+
+
+# "augmented"
+cdef class AugmentedOracle(Operator):
+    # The most violated label, loss included, by an oracle that knows the loss itself:
+    # label <- argmax_y <theta, mu(y)> + L(y, truth); value <- the maximum; loss <- L(label, truth).
+    cdef int argmax(self, Py_ssize_t i, const double* theta, const int* truth, int* label,
+                    double* value, double* loss, char* work) except -1 nogil
+
+
+# "relaxation"
+cdef class Relaxation(Operator):
+    # mu <- argmax <theta, mu> over a polytope that contains every mu(y) and no other integral
+    # point, dense, in theta's layout, padding 0; value <- what it scores; bound <- an upper bound
+    # of the maximum.  Returns 1 where mu is the mu(y) of a label, which is then written to
+    # `label`, else 0.
+    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
+                   double* value, double* bound, char* work) except -1 nogil
+
+
+# What a cone oracle is asked: argmax of h + lam g over the labels in a cone of the plane,
 # h(y) = <theta, mu(y)> + h0, g(y) = <cost, mu(y)> + g0.
 cdef struct Cone:
     double h0, g0
@@ -38,54 +95,25 @@ cdef struct Cone:
     bint twin           # beta h <= g < alpha h instead
 
 
-cdef class Oracle(Operator):
-    # Can it answer kbest() / max_marginals() / argmax_augmented() / relax() /
-    # argmax_constrained() / argmax_counts()?
-    cdef readonly bint has_kbest
-    cdef readonly bint has_max_marginals
-    cdef readonly bint has_augmented
-    cdef readonly bint has_relaxed
-    cdef readonly bint has_constrained
-    cdef readonly bint has_counts
-    # True (as it is set before __init__): the value of argmax() is the maximum.  False: it may
-    # miss it, and argmax_bounded() says by how much at most.
-    cdef readonly bint exact
-
-    # label <- argmax_y <theta, mu(y)>, ties broken deterministically; value <- the maximum.
-    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                    char* work) except -1 nogil
-    # As argmax(), and bound <- an upper bound of the maximum (the value, where exact).
-    cdef int argmax_bounded(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                            double* bound, char* work) except -1 nogil
-    # The k best labels, best first, one after the other in `labels`; returns how many exist.
-    # kbest_bytes(k) is the scratch memory it needs (asked once, with the GIL).
-    cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
-                          double* values, char* work) except -1 nogil
-    cpdef Py_ssize_t kbest_bytes(self, Py_ssize_t k) except -1
-    # out[v * stride + s] <- the best value of a label in which node v takes state s.
-    cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
-                           char* work) except -1 nogil
-    # The most violated label, loss included, by an oracle that knows the loss itself.
-    cdef int argmax_augmented(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                              double* loss, char* work) except -1 nogil
-    # mu <- argmax <theta, mu> over a polytope that contains every mu(y) and no other integral
-    # point, dense, in theta's layout, padding 0; value <- the maximum.  Returns 1 where mu is
-    # the mu(y) of a label, which is then written to `label`, else 0.
-    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, char* work) except -1 nogil
+# "cones"
+cdef class ConeOracle(Operator):
     # argmax of h + lam g over the labels in a cone (strict and closed sides as Cone says), or
     # over a relaxation of them with closed sides; value <- the maximum.  Returns 0 where the
     # cone holds nothing, 1 with a label, 2 with a fractional mu (dense, theta's layout).
-    cdef int argmax_constrained(self, Py_ssize_t i, const double* theta, const double* cost,
-                                const Cone* cone, double* mu, int* label, double* value,
-                                char* work) except -1 nogil
+    cdef int argmax_in_cone(self, Py_ssize_t i, const double* theta, const double* cost,
+                            const Cone* cone, double* mu, int* label, double* value,
+                            char* work) except -1 nogil
+
+
+# "counts"
+cdef class CountOracle(Operator):
     # For each count c = 0 .. most the best label with <cost, mu(y)> = c, one after the other in
     # `labels`, and its value, -inf where there is none.  `cost` has theta's layout, integer
-    # values on node parts and 0 elsewhere.  counts_bytes(most) as kbest_bytes(k).
+    # values on node parts and 0 elsewhere.  bytes_for(most) as of KBest.
     cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
                            Py_ssize_t most, int* labels, double* values,
                            char* work) except -1 nogil
-    cpdef Py_ssize_t counts_bytes(self, Py_ssize_t most) except -1
+    cpdef Py_ssize_t bytes_for(self, Py_ssize_t most) except -1
 
 
 cdef class Parts(Operator):
@@ -102,15 +130,18 @@ cdef class Parts(Operator):
 
 
 cdef class Loss(Operator):
-    # True: L(y, y_i) = <c_i, mu(y)> + const_i, and augment() adds it to the scores.
+    # True: L(y, truth) = <c, mu(y)> + const, and augment() adds it to the scores.
     cdef readonly bint decomposes
     # True: the loss is 1 for every label but the truth.
     cdef readonly bint zero_one
     # True: value() is a mean or a verdict for the whole example; False: a sum over its parts.
     cdef readonly bint averaged
-    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil
-    # theta += scale * c_i; returns scale * const_i.
-    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil
+    # True: an integer of a truth may be n_states, a label that training did not see.
+    cdef readonly bint takes_unseen
+    cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil
+    # theta += scale * c; returns scale * const.
+    cdef double augment(self, Py_ssize_t i, const int* truth, double scale,
+                        double* theta) except? -1 nogil
     # True: L(y, y') = <mu(y), A mu(y')> + const of a prediction y and any truth y'; costs() applies A.
     cdef readonly bint has_costs
     # theta += scale * A nu: what each prediction costs on average where truths have marginals nu.
@@ -126,21 +157,18 @@ cdef class Projection(Operator):
     # True: the mean of mu(y) under p(y) ~ exp <theta, mu(y)>; G is its entropy and the value the
     # log-partition.
     cdef readonly bint gibbs
-    # True (as it is set before __init__): the value is the maximum.  False: project_bounded() says
-    # by how much it may be missed.
+    # True (as it is set before __init__): the value is the maximum, and the bound is the value.
     cdef readonly bint exact
-    # marginals <- the maximiser, dense, in theta's layout, padding 0; value <- G + <theta, mu> there.
+    # marginals <- the maximiser, dense, in theta's layout, padding 0; value <- G + <theta, mu>
+    # there; bound <- an upper bound of the maximum.
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     char* work) except -1 nogil
-    # As project(), and bound <- an upper bound of the maximum (the value, where exact).
-    cdef int project_bounded(self, Py_ssize_t i, const double* theta, double* marginals,
-                             double* value, double* bound, char* work) except -1 nogil
+                     double* bound, char* work) except -1 nogil
     # Where marginals pool parts (a transition table sums over positions), G is a function of more:
     # of a *state* of state_size(i) doubles, linear in the distribution of labels.  False: the state
     # is the marginals, state_size() the size of theta.
     cdef readonly bint has_state
     cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil
-    # project_bounded() with a state in place of the marginals.
+    # project() with a state in place of the marginals.
     cdef int project_state(self, Py_ssize_t i, const double* theta, double* state, double* value,
                            double* bound, char* work) except -1 nogil
     # state <- that of a label alone.

@@ -1,5 +1,7 @@
 """Base classes of the native operators: what a structure declares, as the loops call it."""
 
+from structsolve.part_layout cimport PartLayout
+
 ABI = structsolve_abi_marker.decode().split("=")[1].rstrip(";")
 
 
@@ -10,77 +12,103 @@ cdef int _missing(object operator, str method) except -1 with gil:
 
 
 cdef class Operator:
-    """What oracles, parts, losses and projections share: the size of their scratch memory.
+    """What all operators share: the examples they answer for, and the size of their scratch memory.
+
+    Parameters
+    ----------
+    layout : PartLayout
+        Sizes of the examples, and how the structure packed them.
 
     Attributes
     ----------
+    layout : PartLayout
     work_bytes : int
         Bytes of scratch memory that one call needs; the caller allocates it once per thread.
+    n_states : int
+        Integers of a label lie below it; 0 where the operator does not tell.
     """
+
+    def __init__(self, PartLayout layout not None):
+        self.layout = layout
 
 
 cdef class Oracle(Operator):
     """Maximises ``<theta, mu(y)>`` over the labels of one example.
 
     Compiled plugins subclass it (``from structsolve.operators cimport Oracle``) and override
-    ``argmax``; all else is an optional power, announced by its ``has_...`` flag.  The contract is
-    in ``operators.pxd``.
+    ``argmax``, which gives the label, its value, and a bound of what any label scores.  The
+    contract is in ``operators.pxd``.
 
     Attributes
     ----------
     exact : bool
-        ``argmax`` finds the maximum.  Where it may not, ``argmax_bounded`` must be there too.
-    has_kbest, has_max_marginals, has_augmented, has_relaxed, has_constrained, has_counts : bool
-        Is there ``kbest``, ``max_marginals``, ``argmax_augmented``, ``relax``,
-        ``argmax_constrained``, ``argmax_counts``?
+        ``argmax`` finds the maximum: its bound is the value.
     """
 
     def __cinit__(self, *args, **kwargs):
         self.exact = True
 
-    cdef int argmax_bounded(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                            double* bound, char* work) except -1 nogil:
-        if not self.exact:
-            return _missing(self, "argmax_bounded")
-        self.argmax(i, theta, label, value, work)
-        bound[0] = value[0]
-        return 0
+    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                    double* bound, char* work) except -1 nogil:
+        return _missing(self, "argmax")
+
+
+cdef class KBest(Operator):
+    """The k best labels of one example: the power ``"kbest"``."""
+
+    cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
+                          double* values, char* work) except -1 nogil:
+        return _missing(self, "kbest")
+
+    cpdef Py_ssize_t bytes_for(self, Py_ssize_t k) except -1:
+        """Return the bytes of scratch memory that ``k`` labels take."""
+        return self.work_bytes
+
+
+cdef class MaxMarginals(Operator):
+    """Best values with one node held fixed: the power ``"max-marginals"``."""
+
+    cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
+                           char* work) except -1 nogil:
+        return _missing(self, "max_marginals")
+
+
+cdef class AugmentedOracle(Operator):
+    """The most violated label, by an oracle that knows the loss: the power ``"augmented"``."""
+
+    cdef int argmax(self, Py_ssize_t i, const double* theta, const int* truth, int* label,
+                    double* value, double* loss, char* work) except -1 nogil:
+        return _missing(self, "argmax")
+
+
+cdef class Relaxation(Operator):
+    """Maximiser over a polytope around the labels: the power ``"relaxation"``."""
 
     cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, char* work) except -1 nogil:
+                   double* value, double* bound, char* work) except -1 nogil:
         return _missing(self, "relax")
 
-    cdef int argmax_constrained(self, Py_ssize_t i, const double* theta, const double* cost,
-                                const Cone* cone, double* mu, int* label, double* value,
-                                char* work) except -1 nogil:
-        return _missing(self, "argmax_constrained")
+
+cdef class ConeOracle(Operator):
+    """The best label in a cone of the label plane: the power ``"cones"``."""
+
+    cdef int argmax_in_cone(self, Py_ssize_t i, const double* theta, const double* cost,
+                            const Cone* cone, double* mu, int* label, double* value,
+                            char* work) except -1 nogil:
+        return _missing(self, "argmax_in_cone")
+
+
+cdef class CountOracle(Operator):
+    """The best label for each value of an integer cost: the power ``"counts"``."""
 
     cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
                            Py_ssize_t most, int* labels, double* values,
                            char* work) except -1 nogil:
         return _missing(self, "argmax_counts")
 
-    cpdef Py_ssize_t counts_bytes(self, Py_ssize_t most) except -1:
+    cpdef Py_ssize_t bytes_for(self, Py_ssize_t most) except -1:
+        """Return the bytes of scratch memory that counts up to ``most`` take."""
         return self.work_bytes
-
-    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                    char* work) except -1 nogil:
-        return _missing(self, "argmax")
-
-    cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
-                          double* values, char* work) except -1 nogil:
-        return _missing(self, "kbest")
-
-    cpdef Py_ssize_t kbest_bytes(self, Py_ssize_t k) except -1:
-        return self.work_bytes
-
-    cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
-                           char* work) except -1 nogil:
-        return _missing(self, "max_marginals")
-
-    cdef int argmax_augmented(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                              double* loss, char* work) except -1 nogil:
-        return _missing(self, "argmax_augmented")
 
 
 cdef class Parts(Operator):
@@ -109,32 +137,49 @@ cdef class Parts(Operator):
 
 
 cdef class Loss(Operator):
-    """``L(y, y_i)`` against the true labels of the examples it is bound to.
+    """``L(y, truth)``: what it costs to predict y where another label is true.
 
     Attributes
     ----------
     decomposes : bool
-        ``L(y, y_i) = <c_i, mu(y)> + const_i``: it can be added to the part scores.
+        ``L(y, truth) = <c, mu(y)> + const``: it can be added to the part scores.
     zero_one : bool
         It is 1 for every label but the truth.
     averaged : bool
         It is a mean or a verdict for the whole example, not a sum over its parts.
+    takes_unseen : bool
+        An integer of a truth may be ``n_states``: a label that training did not see.
     has_costs : bool
         ``L(y, y') = <mu(y), A mu(y')> + const`` for any prediction y and truth y', and ``costs``
         applies A.
     """
 
-    cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,
-                      double* theta) except? -1 nogil:
-        _missing(self, "costs")
-        return -1
+    def check_truths(self, labels):
+        """Refuse true labels that this loss has no value for; called once, before any other method.
 
-    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
+        Parameters
+        ----------
+        labels : ndarray of int32
+            Encoded labels of all examples, one after the other.
+
+        Raises
+        ------
+        ValueError
+            Naming the example.
+        """
+
+    cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil:
         _missing(self, "value")
         return -1
 
-    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
+    cdef double augment(self, Py_ssize_t i, const int* truth, double scale,
+                        double* theta) except? -1 nogil:
         _missing(self, "augment")
+        return -1
+
+    cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,
+                      double* theta) except? -1 nogil:
+        _missing(self, "costs")
         return -1
 
 
@@ -150,7 +195,7 @@ cdef class Projection(Operator):
         G is the entropy of the distribution of labels: marginals are exact expectations, and the
         value is the log-partition.
     exact : bool
-        ``project`` finds the maximum.  Where it may not, ``project_bounded`` must be there too.
+        ``project`` finds the maximum: its bound is the value.
     has_state : bool
         G is a function of more than the marginals: ``state_size``, ``project_state``, ``state_of``
         and ``pool`` are there.
@@ -164,25 +209,17 @@ cdef class Projection(Operator):
         self.exact = True
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     char* work) except -1 nogil:
+                     double* bound, char* work) except -1 nogil:
         return _missing(self, "project")
 
-    cdef int project_bounded(self, Py_ssize_t i, const double* theta, double* marginals,
-                             double* value, double* bound, char* work) except -1 nogil:
-        if not self.exact:
-            return _missing(self, "project_bounded")
-        self.project(i, theta, marginals, value, work)
-        bound[0] = value[0]
-        return 0
-
     cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
-        return 0
+        return 0 if self.has_state else self.layout.theta_size(i)
 
     cdef int project_state(self, Py_ssize_t i, const double* theta, double* state, double* value,
                            double* bound, char* work) except -1 nogil:
         if self.has_state:
             return _missing(self, "project_state")
-        return self.project_bounded(i, theta, state, value, bound, work)
+        return self.project(i, theta, state, value, bound, work)
 
     cdef int state_of(self, Py_ssize_t i, const int* label, double* state) except -1 nogil:
         return _missing(self, "state_of")

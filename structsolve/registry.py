@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import importlib.metadata
 import logging
 import re
 import threading
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from . import abi, hookspecs
 from .hookspecs import Named
 
 GROUP = "structsolve"
-LISTS = ("structures", "surrogates", "solvers", "lp_backends")
+LISTS = ("structures", "surrogates", "solvers", "lp_backends", "losses", "searches")
 logger = logging.getLogger("structsolve.plugins")
 
 
@@ -151,13 +152,37 @@ class Registry:
         found = [(p, d) for p in self.plugins for d in p.declares.get(kind, ()) if d.name == name]
         if len(found) > 1:
             labels = " and ".join(p.label for p, _ in found)
-            raise ValueError(f"{kind[:-1]} {name!r} is declared by {labels}; uninstall one of them")
+            raise ValueError(
+                f"{_one(kind)} {name!r} is declared by {labels}; uninstall one of them"
+            )
         if not found:
             raise ValueError(
-                f"unknown {kind[:-1].replace('_', ' ')} {name!r}; known: {self.names(kind)}"
-                f"{self.broken_note()}"
+                f"unknown {_one(kind)} {name!r}; known: {self.names(kind)}{self.broken_note()}"
             )
         return found[0][1]
+
+    def name_of(self, kind: str, value: Any) -> str | None:
+        """Return the name under which the class of an object is declared, None where it is not."""
+        declared = [d for p in self.plugins for d in p.declares.get(kind, ())]
+        own = getattr(value, "name", None)
+        for one in declared:
+            # A factory that is no class tells by the name that its objects have.
+            fits = not isinstance(one.factory, type) or isinstance(value, one.factory)
+            if one.name == own and fits:
+                return one.name
+        return next((one.name for one in declared if one.factory is type(value)), None)
+
+    def first_with(self, file_param: str) -> str | None:
+        """Return the first structure that declares such a ``file_params``, ours before others."""
+        return next(
+            (
+                d.name
+                for p in self.plugins
+                for d in p.declares.get("structures", ())
+                if file_param in getattr(d.factory, "file_params", ())
+            ),
+            None,
+        )
 
     def make(self, kind: str, text: str) -> Any:
         """Return a new object of what ``text`` names: ``name``, or ``name:argument,argument``.
@@ -177,7 +202,7 @@ class Registry:
         broken = [f"{p.label}: {p.error}" for p in self.plugins if p.error]
         return f". Not loaded: {'; '.join(broken)}" if broken else ""
 
-    def ask(self, hook: str, expected: type, **arguments: Any) -> Any:
+    def ask(self, hook: str, expected: Any, **arguments: Any) -> Any:
         """Call a ``firstresult`` hook; check what comes back.
 
         Raises
@@ -190,8 +215,17 @@ class Registry:
             What the plugin raised, with its name in front: a ValueError or TypeError (of ours
             without the name) stays one, anything else becomes a RuntimeError.
         """
-        try:
+        with self.blame(hook):
             answer = getattr(self.manager.hook, hook)(**arguments)
+        if answer is not None:
+            self.check_answer(hook, answer, expected)
+        return answer
+
+    @contextlib.contextmanager
+    def blame(self, hook: str) -> Iterator[None]:
+        """Put the name of the plugin that raised in front of its error."""
+        try:
+            yield
         except Exception as error:
             owner = self._owner_of_traceback(error)
             kind = next((k for k in (ValueError, TypeError) if isinstance(error, k)), RuntimeError)
@@ -200,18 +234,20 @@ class Registry:
             raise kind(
                 f"{_label(owner)} failed in {hook}: {type(error).__name__}: {error}"
             ) from error
-        if answer is None:
-            return None
+
+    def check_answer(self, hook: str, answer: Any, expected: Any) -> None:
+        """Refuse what is not an ``expected``, or was compiled against another C API."""
         stale = abi.stale_object(answer)
         if stale or not isinstance(answer, expected):
-            label = _label(self._owner_of_module(type(answer).__module__))
+            module = getattr(answer, "__module__", None) or type(answer).__module__
+            label = _label(self._owner_of_module(module))
             if stale:
                 raise ImportError(f"{label}: {stale}")
+            name = getattr(expected, "__qualname__", str(expected))
             raise TypeError(
                 f"{label} returned {type(answer).__name__} from {hook}, expected "
-                f"{expected.__module__}.{expected.__name__}"
+                f"{expected.__module__}.{name}"
             )
-        return answer
 
     def _owner_of_traceback(self, error: BaseException) -> Plugin | None:
         modules = []
@@ -272,6 +308,11 @@ def _files(distribution: importlib.metadata.Distribution) -> list[Path]:
     return [Path(str(distribution.locate_file(file))) for file in distribution.files or ()]
 
 
+def _one(kind: str) -> str:
+    """One of a kind, as messages call it."""
+    return {"losses": "loss", "searches": "search"}.get(kind, kind[:-1]).replace("_", " ")
+
+
 def _checked(declared: Any, hook: str, kind: str) -> list[Any]:
     expected = str if kind == "loss_names" else Named
     if isinstance(declared, (str, bytes)) or not isinstance(declared, Iterable):
@@ -308,7 +349,7 @@ def default() -> Registry:
 
 def create(kind: str, text: str, factory: Any, /, *arguments: Any, **params: Any) -> Any:
     """Return what a plugin's factory makes; its errors name what was to be made."""
-    what = f"{kind[:-1].replace('_', ' ')} {text!r}"
+    what = f"{_one(kind)} {text!r}"
     try:
         made = factory(*arguments, **params)
     except ValueError:
@@ -349,6 +390,22 @@ def get_structure(structure: Any = "chain", **params: Any) -> Any:
     return copy.copy(structure).set_params(**params) if params else structure
 
 
+def is_single_node(structure: Any) -> bool:
+    """Tell whether labels of a structure, or of that of a name, are those of one node: classes.
+
+    Parameters
+    ----------
+    structure : str or Structure
+        Unknown names are not refused here.
+    """
+    if isinstance(structure, str):
+        try:
+            structure = get_structure(structure)
+        except (ValueError, TypeError, RuntimeError):
+            return False
+    return bool(getattr(structure, "single_node", False))
+
+
 def list_plugins() -> list[dict[str, Any]]:
     """Return one dict per plugin: name, distribution, version, what it declares, status.
 
@@ -369,9 +426,9 @@ def list_plugins() -> list[dict[str, Any]]:
         }
         for kind in LISTS:
             row[kind] = [d.name for d in plugin.declares.get(kind, ())]
-        row["losses"] = list(plugin.declares.get("loss_names", ()))
+        row["losses"] = [*plugin.declares.get("loss_names", ()), *row["losses"]]
         hooks = plugin.declares.get("hooks", [])
-        for kind in ("oracle", "parts", "projection", "loss", "max_min", "polytope"):
+        for kind in ("oracle", "power", "parts", "projection", "loss", "max_min", "polytope"):
             row[f"gives_{kind}"] = f"structsolve_{kind}" in hooks
         row["hooks"] = hooks
         rows.append(row)

@@ -7,11 +7,11 @@ from reference.searches import integral_maximum, points, relaxed_maximum
 
 import structsolve
 from structsolve import CostMatrix
-from structsolve.structure import calls
-from structsolve.surrogates import calls as surrogate_calls
 from structsolve.potentials.calls import score
+from structsolve.structure import calls
 from structsolve.structure.ask import ask_loss
 from structsolve.surrogates import Beta, Generalized, Log, ProbLoss, Slack
+from structsolve.surrogates import calls as surrogate_calls
 
 # Native surrogate and its psi in the reference.
 SURROGATES = {
@@ -86,7 +86,7 @@ def classes_problem(costs, surrogate):
 
 def padded(problem, i, scores):
     """Scores of the classes as theta."""
-    theta = np.zeros(problem.surrogate.limits(i)[0])
+    theta = np.zeros(problem.task.layout.sizes(i)[0])
     theta[: len(scores)] = scores
     return theta
 
@@ -170,16 +170,16 @@ def check_problem(
         surrogate, psi = make_surrogate(surrogate, **settings)
     problem = structsolve.Problem(space, examples, loss, surrogate)
     cones = settings.get("search") == "angular"
-    hamming = ask_loss(space, examples, "hamming")
+    hamming = ask_loss(space, "hamming")(problem.task.layout)
     for step in range(5):
         w = rng.normal(size=problem.dim) if step % 2 else rng.integers(-2, 3, problem.dim) * 1.0
         w *= 10.0 ** rng.integers(-1, 2)
         for i in range(problem.n):
-            theta = score(problem.potentials, i, w)
-            told = problem.surrogate.trace(i, theta)
+            theta, truth = score(problem.potentials, i, w), examples.label(i)
+            told = problem.surrogate.trace(i, theta, truth)
             labels, h, g = points(space, examples, i, theta, loss if count is None else count)
             if count is not None:
-                h, g = h + [calls.loss_value(hamming, i, label) for label in labels], -g
+                h, g = h + [calls.loss_value(hamming, i, truth, label) for label in labels], -g
             if outer:
                 assert integral_maximum(h, g, psi)[1] <= told["found"]["label_bound"] + 1e-9
                 assert relaxed_maximum(h, g, psi)[1] <= told["found"]["bound"] * (1 + 1e-9) + 1e-9
@@ -189,4 +189,4 @@ def check_problem(
                 check_found(told, h, g, labels, psi, exact, hull, cones, tol)
             # What the search remembers makes the next one a warm one.
             if step % 2:
-                surrogate_calls.cut(problem.surrogate, i, theta)
+                surrogate_calls.cut(problem.surrogate, i, theta, truth)

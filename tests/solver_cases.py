@@ -7,9 +7,9 @@ from reference.chains import enumerate_examples
 from reference.objectives import optimum
 
 import structsolve
-from structsolve.utils import container
-from structsolve.solvers.problem import Problem
 from structsolve.solvers.base import Start, relative_gap
+from structsolve.solvers.problem import Problem
+from structsolve.utils import container
 
 K = 3
 COSTS = np.array([[0, 1, 4], [2, 0, 0.5], [1, 3, 0]])

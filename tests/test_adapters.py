@@ -5,9 +5,10 @@ import pytest
 from python_structures import PyChainSpace, PyChainStructure
 
 from structsolve import StructuredSVM, get_structure
-from structsolve.solvers.problem import Problem
-from structsolve.structure.ask import ask_loss, ask_parts, ask_projection
 from structsolve.lp.ask import ask_oracle
+from structsolve.solvers.problem import Problem
+from structsolve.structure import calls
+from structsolve.structure.ask import ask_loss, ask_parts, ask_projection, make_layout
 
 
 @pytest.fixture(params=["plain", "edges", "bare"])
@@ -47,18 +48,23 @@ def test_operators_are_named_in_errors(setting):
     structure, _, X, Y = setting
     space = structure.make_space(X, Y)
     examples = space.pack(X, Y)
-    for operator in (
-        ask_oracle(space, examples),
-        ask_parts(space, examples),
-        ask_projection(space, examples, "entropy"),
+    layout, theta = make_layout(space, examples), np.zeros(1000)
+    size = space.layout.theta_size(len(Y[2]), examples.edges is not None and len(Y[2]) - 1)
+    assert layout.sizes(2) == (size, len(Y[2]))
+    label = np.zeros(len(Y[2]), np.int32)
+    oracle, parts = ask_oracle(space)(layout), ask_parts(space)(layout)
+    projection = ask_projection(space, "entropy")(layout)
+    assert oracle.n_states == parts.n_states == len(space.classes_)
+    for call in (
+        lambda i: calls.argmax(oracle, i, theta[:size]),
+        lambda i: calls.encode(parts, i, label),
+        lambda i: calls.project(projection, i, theta[:size]),
     ):
-        size, label_size, states = operator.limits(2)
-        assert (label_size, states) == (len(Y[2]), len(space.classes_))
-        assert size == space.layout.theta_size(
-            len(Y[2]), examples.edges is not None and len(Y[2]) - 1
-        )
+        call(2)
         with pytest.raises(ValueError, match="example 6 of 6"):
-            operator.limits(6)
+            call(6)
+    with pytest.raises(ValueError, match="states from 0 to 3, expected 0 to 3 - 1"):
+        calls.encode(parts, 2, np.maximum(label, 3 * (np.arange(len(label)) == 0)).astype(np.int32))
 
 
 def space_with(**methods):
@@ -163,12 +169,12 @@ class TestOwnLoss:
     """A space with its own loss, with and without costs."""
 
     @staticmethod
-    def loss(self, examples, i, label):
-        return 2.0 * np.sum(label != examples.label(i))
+    def loss(self, examples, i, truth, label):
+        return 2.0 * np.sum(label != truth)
 
     @staticmethod
-    def loss_costs(self, examples, i):
-        return {"node": 2.0 - 2.0 * np.eye(len(self.classes_))[examples.label(i)]}, 0.0
+    def loss_costs(self, examples, i, truth):
+        return {"node": 2.0 - 2.0 * np.eye(len(self.classes_))[truth]}, 0.0
 
     def test_trains_as_the_native_loss(self):
         X, Y = PyChainStructure().sample(1, n=6, size=3)
@@ -214,5 +220,6 @@ def test_native_objects_come_from_the_hooks():
     examples = space.pack(X, Y)
     problem = Problem(space, examples)
     assert type(problem.oracle).__name__ == "PythonOracle"
-    assert problem.oracle.has_kbest and not problem.oracle.has_augmented
-    assert type(ask_loss(space, examples, "hamming")).__name__ == "NodeLoss"
+    assert type(problem.task.power("kbest")).__name__ == "PythonKBest"
+    assert problem.task.power("augmented") is None
+    assert type(ask_loss(space, "hamming")(problem.task.layout)).__name__ == "NodeLoss"

@@ -18,10 +18,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.optimize import linear_sum_assignment
 
-from structsolve.structure.calls import argmax
+from structsolve import Block, Examples
+from structsolve.part_layout import PartLayout
 from structsolve.plugins.permutation import assign
 from structsolve.plugins.permutation._batch import repeat_solve
-from structsolve.plugins.permutation._shape import AssignmentOracle, PairShape
+from structsolve.plugins.permutation._shape import AssignmentOracle
+from structsolve.structure.calls import argmax
 
 
 def scores_of(rng, kind, rows, cols):
@@ -140,13 +142,18 @@ def test_scores_beyond_all_bounds(cols):
     """What the oracle may be given: no crash, and columns that exist."""
     rng = np.random.default_rng(cols)
     odd = [np.inf, -np.inf, np.nan, 1e308, -1e308, 5e-324, -0.0, 1.0]
-    oracle = AssignmentOracle(PairShape(np.full(40, cols), np.full(40, cols)))
+    tables = Examples(
+        cols * cols * np.arange(41),
+        label_offsets=cols * np.arange(41),
+        topology={"cols": np.full(40, cols), "forbidden": None},
+    )
+    oracle = AssignmentOracle(PartLayout([Block("pair", "node", (1,))], tables))
     for i in range(40):
         theta = rng.normal(size=(cols, cols))
         spoilt = rng.random(theta.shape) < rng.choice([0.02, 0.2, 1])
         theta[spoilt] = rng.choice(odd, spoilt.sum())
         try:
-            label = argmax(oracle, i, theta.ravel(), cols)[0]
+            label = argmax(oracle, i, theta.ravel())[0]
         except ValueError as error:
             assert "no assignment is possible" in str(error)
         else:

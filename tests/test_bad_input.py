@@ -7,7 +7,13 @@ from data import chains, classes
 
 import structsolve
 from structsolve import (
-    ClassWeights, CostMatrix, NodeSpace, Sequences, StructuredSVM, from_padded, hookimpl,
+    ClassWeights,
+    CostMatrix,
+    NodeSpace,
+    Sequences,
+    StructuredSVM,
+    from_padded,
+    hookimpl,
     registry,
 )
 
@@ -200,7 +206,7 @@ def test_a_plugin_that_raises_inside_an_oracle_names_the_example():
 def test_a_plugin_that_breaks_its_promise_is_named():
     class Wrong:
         @hookimpl(tryfirst=True)
-        def structsolve_oracle(self, space, examples):
+        def structsolve_oracle(self, space):
             return "not an oracle"
 
     plugin = Wrong()

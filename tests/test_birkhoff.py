@@ -4,20 +4,38 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
+from structsolve import Block, Examples
+from structsolve.part_layout import PartLayout
 from structsolve.plugins.permutation._birkhoff import AssignmentProjection
-from structsolve.plugins.permutation._shape import PairShape
+from structsolve.structure import calls
 
 NAMES = ["entropy", "euclidean"]
 
 
-def project(theta, name, forbidden=None, stride=0):
+def table_layout(rows, cols, forbidden=None):
+    """One table of pairs, as matchings have them."""
+    examples = Examples(
+        np.array([0, rows * cols]),
+        label_offsets=np.array([0, rows]),
+        topology={"cols": np.array([cols]), "forbidden": forbidden},
+    )
+    return PartLayout([Block("pair", "node", (1,))], examples)
+
+
+def ranking_layout(size):
+    """One square whose rows are padded, as rankings have it."""
+    examples = Examples(np.array([0, 1]), label_offsets=np.array([0, size]))
+    return PartLayout([Block("node", "node", (size, size))], examples)
+
+
+def project(theta, name, forbidden=None, ranking=False):
     """Marginals, value and bound of one table of scores."""
     rows, cols = theta.shape
     mask = None if forbidden is None else forbidden.ravel().astype(np.uint8)
-    projection = AssignmentProjection(PairShape([rows], [cols], mask, stride), name)
-    padded = np.zeros((rows, stride or cols))
+    layout = ranking_layout(rows) if ranking else table_layout(rows, cols, mask)
+    padded = np.zeros(layout.sizes(0)[0]).reshape(rows, -1)
     padded[:, :cols] = theta
-    mu, value, bound = projection.solve(0, padded.ravel())
+    mu, value, bound = calls.project(AssignmentProjection(name, layout), 0, padded.ravel())
     mu = mu.reshape(padded.shape)
     assert (mu[:, cols:] == 0).all()
     return mu[:, :cols], value, bound
@@ -157,20 +175,19 @@ def test_larger(name):
 def test_padding_changes_nothing():
     theta = np.random.default_rng(5).normal(size=(5, 5))
     for name in NAMES:
-        a, b = project(theta, name), project(theta, name, stride=8)
+        a, b = project(theta, name), project(theta, name, ranking=True)
         assert (a[0] == b[0]).all() and a[1:] == b[1:]
 
 
 def test_refused():
-    shape = PairShape([2], [2])
-    projection = AssignmentProjection(shape, "entropy")
+    projection = AssignmentProjection("entropy", table_layout(2, 2))
     with pytest.raises(ValueError, match="example 0: no assignment is possible"):
-        projection.solve(0, np.full(4, -np.inf))
+        calls.project(projection, 0, np.full(4, -np.inf))
     with pytest.raises(ValueError, match="example 0: no assignment is possible"):
-        projection.solve(0, np.full(4, np.nan))
-    with pytest.raises(ValueError, match="theta has 3 scores, expected 4"):
-        projection.solve(0, np.zeros(3))
+        calls.project(projection, 0, np.full(4, np.nan))
+    with pytest.raises(ValueError, match="theta: found 3 entries, expected 4"):
+        calls.project(projection, 0, np.zeros(3))
     with pytest.raises(ValueError, match="example 1 of 1"):
-        projection.solve(1, np.zeros(4))
+        calls.project(projection, 1, np.zeros(4))
     with pytest.raises(ValueError, match="regularizer is 'tsallis'"):
-        AssignmentProjection(shape, "tsallis")
+        AssignmentProjection("tsallis", table_layout(2, 2))

@@ -6,16 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.chains import Chain, labelings
 
-from structsolve.plugins.chain import (
-    ChainStructure,
-    structsolve_oracle,
-    structsolve_parts,
-    structsolve_projection,
-)
-from structsolve.plugins.chain._oracle import ChainOracle
-from structsolve.plugins.chain._shape import ChainShape
+from structsolve import Examples
+from structsolve.part_layout import PartLayout
+from structsolve.plugins.chain import ChainStructure
+from structsolve.plugins.chain._oracle import ChainKBest, ChainOracle
 from structsolve.potentials.weight_layout import Block, Layout
 from structsolve.structure import calls
+from structsolve.structure.ask import make_layout
 
 VARIANTS = [(t, s, e) for t in (True, False) for s in (True, False) for e in (True, False)]
 SIZES = [
@@ -52,9 +49,12 @@ class Case:
             X, [np.zeros(n, int) for n in (length, 1, length + 1)], classes=range(k)
         )
         self.examples = self.space.pack(X)
-        self.oracle = structsolve_oracle(self.space, self.examples)
-        self.parts = structsolve_parts(self.space, self.examples)
-        self.projection = structsolve_projection(self.space, self.examples, "entropy")
+        layout = make_layout(self.space, self.examples)
+        self.oracle = self.space.make_oracle()(layout)
+        self.kbest = self.space.make_power("kbest")(layout)
+        self.max_marginals = self.space.make_power("max-marginals")(layout)
+        self.parts = self.space.make_parts()(layout)
+        self.projection = self.space.make_projection("entropy")(layout)
         self.labels = labelings(length, k).astype(np.int32)
         self.size = self.space.layout.theta_size(length, length - 1)
         self.matrix = np.array([self._indicator(label) for label in self.labels])
@@ -111,7 +111,8 @@ class Case:
                 calls.project(self.projection, 0, theta)
 
     def check_best(self, theta, scores, close):
-        label, value = calls.argmax(self.oracle, 0, theta, self.length)
+        label, value, bound = calls.argmax(self.oracle, 0, theta)
+        assert bound == value
         row = int(np.flatnonzero((self.labels == label).all(axis=1))[0])
         np.testing.assert_allclose([value, scores[row]], scores.max(), **close)
         expected = np.array(
@@ -120,14 +121,14 @@ class Case:
                 for v in range(self.length)
             ]
         )
-        found = calls.max_marginals(self.oracle, 0, theta, self.length, self.k)
+        found = calls.max_marginals(self.max_marginals, 0, theta, self.k)
         np.testing.assert_allclose(found, expected, **close)
         return label, value
 
     def check_kbest(self, theta, scores, label, value, close):
         ranked = -np.sort(-scores[scores > NONE])
         for k in (1, 2, 7, len(scores) + 3):
-            labels, values = calls.kbest(self.oracle, 0, theta, k, self.length)
+            labels, values = calls.kbest(self.kbest, 0, theta, k)
             assert values[0] == value and (labels[0] == label).all()
             if len(ranked) == 0:
                 assert len(values) == 1 and value == NONE
@@ -139,7 +140,8 @@ class Case:
             np.testing.assert_allclose(scores[rows], values, **close)
 
     def check_marginals(self, theta, scores, scale):
-        marginals, value = calls.project(self.projection, 0, theta)
+        marginals, value, bound = calls.project(self.projection, 0, theta)
+        assert bound == value
         top = scores.max()
         weights = np.exp(scores - top)
         expected = weights @ self.matrix / weights.sum()
@@ -198,11 +200,11 @@ def test_against_the_reference(seed):
     views = case.views(theta)
     chain = Chain(views["node"], views["transition"], views["start"], views["end"], views["edge"])
     banned = [case.labels[j] for j in rng.integers(len(case.labels), size=3)]
-    labels, values = calls.kbest(case.oracle, 0, theta, 5, case.length, banned)
+    labels, values = calls.kbest(case.kbest, 0, theta, 5, banned)
     expected, scores = chain.k_best(5, banned)
     np.testing.assert_allclose(values, scores, atol=1e-12)
     np.testing.assert_array_equal(labels, expected)
-    marginals, value = calls.project(case.projection, 0, theta)
+    marginals, value, _ = calls.project(case.projection, 0, theta)
     found = case.views(marginals)
     assert value == pytest.approx(chain.log_partition())
     np.testing.assert_allclose(found["node"], chain.node_marginals(), atol=1e-12)
@@ -223,19 +225,19 @@ def test_ties_go_to_the_smallest_state_last_position_first(variant):
             scores = case.scores(theta)
             best = case.labels[scores == scores.max()]
             first = best[np.lexsort(best.T)[0]]
-            np.testing.assert_array_equal(calls.argmax(case.oracle, 0, theta, length)[0], first)
+            np.testing.assert_array_equal(calls.argmax(case.oracle, 0, theta)[0], first)
 
 
 def test_bans():
     case = Case(2, 2)
     theta = np.zeros(case.size)
-    with pytest.raises(ValueError, match="banned: found .* expected labels of 2 encoded states"):
-        calls.kbest(case.oracle, 0, theta, 1, 2, banned=[[0]])
+    with pytest.raises(ValueError, match="banned: found .* expected a label of 2 integers"):
+        calls.kbest(case.kbest, 0, theta, 1, banned=[[0]])
     with pytest.raises(ValueError, match="k is 0"):
-        calls.kbest(case.oracle, 0, theta, 0, 2)
-    labels, values = calls.kbest(case.oracle, 0, theta, 9, 2, banned=case.labels)
+        calls.kbest(case.kbest, 0, theta, 0)
+    labels, values = calls.kbest(case.kbest, 0, theta, 9, banned=case.labels)
     assert labels.shape == (0, 2) and values.shape == (0,)
-    labels, _ = calls.kbest(case.oracle, 0, theta, 9, 2, banned=[*case.labels[:3], [5, 5]])
+    labels, _ = calls.kbest(case.kbest, 0, theta, 9, banned=[*case.labels[:3], [5, 5]])
     np.testing.assert_array_equal(labels, case.labels[3:])
 
 
@@ -261,12 +263,12 @@ def long_chain(k, length, scale, rng):
         Block("node", "node", (k,)),
     ]
     layout = Layout(blocks, 1)
-    shape = ChainShape(layout, np.array([0, length]))
+    bound_to = PartLayout(layout, Examples(np.array([0, length])))
     theta = np.zeros(layout.theta_size(length, length - 1))
     views = layout.theta_views(theta, length, length - 1)
     for view in views.values():
         view[...] = scale * rng.normal(size=view.shape)
-    return layout, shape, theta, views
+    return layout, bound_to, theta, views
 
 
 @pytest.mark.parametrize("scale", [0.1, 3, 30, 200])
@@ -274,9 +276,9 @@ def long_chain(k, length, scale, rng):
 def test_long_chains_in_both_forms(k, length, scale):
     from structsolve.plugins.chain._sum_product import ChainSumProduct
 
-    layout, shape, theta, views = long_chain(k, length, scale, np.random.default_rng(k))
+    layout, bound_to, theta, views = long_chain(k, length, scale, np.random.default_rng(k))
     expected, total = forward_backward(views, k)
-    marginals, value = calls.project(ChainSumProduct(shape), 0, theta)
+    marginals, value, _ = calls.project(ChainSumProduct(bound_to), 0, theta)
     found = layout.theta_views(marginals, length, length - 1)
     assert value == pytest.approx(total, rel=1e-12)
     np.testing.assert_allclose(found["node"], expected, atol=1e-9)
@@ -289,12 +291,12 @@ def test_paths_that_only_pay_in_the_end():
     from structsolve.plugins.chain._sum_product import ChainSumProduct
 
     k, length = 4, 400
-    layout, shape, theta, views = long_chain(k, length, 0.05, np.random.default_rng(0))
+    layout, bound_to, theta, views = long_chain(k, length, 0.05, np.random.default_rng(0))
     views["transition"][:2, 2:] = views["transition"][2:, :2] = NONE
     views["node"][: length // 2, :2] -= 20
     views["node"][length // 2 :, :2] += 20
     expected, total = forward_backward(views, k)
-    marginals, value = calls.project(ChainSumProduct(shape), 0, theta)
+    marginals, value, _ = calls.project(ChainSumProduct(bound_to), 0, theta)
     found = layout.theta_views(marginals, length, length - 1)
     assert value == pytest.approx(total, rel=1e-12)
     np.testing.assert_allclose(found["node"], expected, atol=1e-9)
@@ -307,13 +309,12 @@ def test_paths_that_only_pay_in_the_end():
 def test_wrong_numbers_still_give_labels(k, bad):
     rng = np.random.default_rng(k)
     for length in (1, 2, 8, 90):
-        _, shape, theta, views = long_chain(k, length, 1.0, rng)
+        _, bound_to, theta, views = long_chain(k, length, 1.0, rng)
         for view in views.values():
             view[rng.random(view.shape) < 0.2] = bad
-        oracle = ChainOracle(shape)
-        label, _ = calls.argmax(oracle, 0, theta, length)
+        label, *_ = calls.argmax(ChainOracle(bound_to), 0, theta)
         assert label.shape == (length,) and label.min() >= 0 and label.max() < k
-        labels, _ = calls.kbest(oracle, 0, theta, 3, length)
+        labels, _ = calls.kbest(ChainKBest(bound_to), 0, theta, 3)
         assert labels.min() >= 0 and labels.max() < k
 
 
@@ -326,10 +327,10 @@ def test_states_that_no_one_can_reach_change_nothing():
         target = large.views(wide)[name]
         target[...] = rng.normal(size=target.shape)
         target[tuple(slice(n) for n in view.shape)] = view
-    marginals, value = calls.project(small.projection, 0, theta)
+    marginals, value, _ = calls.project(small.projection, 0, theta)
     for never in (NONE, -1e4, -300.0):
         large.views(wide)["node"][:, 3:] = never
-        found, same = calls.project(large.projection, 0, wide)
+        found, same, _ = calls.project(large.projection, 0, wide)
         assert same == pytest.approx(value)
         for name, view in small.views(marginals).items():
             inner = large.views(found)[name][tuple(slice(n) for n in view.shape)]
@@ -352,8 +353,8 @@ def test_kept_exponentials_are_never_trusted():
             work[at : at + rng.integers(1, 30)] = rng.choice([0.0, 1.0, np.nan, 1e300, -7.5])
         if case.scores(theta).max() == NONE:
             continue
-        expected, value = calls.project(case.projection, 0, theta)
-        found, same = calls.project(case.projection, 0, theta, work)
+        expected, value, _ = calls.project(case.projection, 0, theta)
+        found, same, _ = calls.project(case.projection, 0, theta, work)
         assert same == value
         np.testing.assert_array_equal(found, expected)
 
@@ -366,9 +367,9 @@ def test_nan_and_infinity_do_not_pass_for_marginals(name, bad):
     case.views(theta)[name].flat[0] = bad
     with pytest.raises(ValueError, match=r"example 0: every labeling is forbidden .*NaN"):
         calls.project(case.projection, 0, theta)
-    label, _ = calls.argmax(case.oracle, 0, theta, 3)
+    label, *_ = calls.argmax(case.oracle, 0, theta)
     assert label.min() >= 0 and label.max() < 3
-    labels, _ = calls.kbest(case.oracle, 0, theta, 5, 3)
+    labels, _ = calls.kbest(case.kbest, 0, theta, 5)
     assert labels.min() >= 0 and labels.max() < 3
 
 
@@ -379,7 +380,7 @@ def test_marginals_are_the_gradient_of_the_log_partition(variant, length, k, see
     case = Case(length, k, *VARIANTS[variant])
     theta = case.theta("normal", rng)
     direction = case.theta("normal", rng)
-    marginals, _ = calls.project(case.projection, 0, theta)
+    marginals, *_ = calls.project(case.projection, 0, theta)
     step = 1e-4
     ahead, behind = (
         case.projection.log_partition(0, theta + sign * step * direction) for sign in (1, -1)
@@ -398,8 +399,8 @@ def test_marginals_are_the_gradient_of_the_log_partition(variant, length, k, see
 def test_kbest_begins_with_a_shorter_kbest(length, k, n, seed, kind):
     case = Case(length, k)
     theta = case.theta(kind, np.random.default_rng(seed))
-    labels, values = calls.kbest(case.oracle, 0, theta, n, length)
-    fewer, first = calls.kbest(case.oracle, 0, theta, max(n // 2, 1), length)
+    labels, values = calls.kbest(case.kbest, 0, theta, n)
+    fewer, first = calls.kbest(case.kbest, 0, theta, max(n // 2, 1))
     np.testing.assert_array_equal(labels[: len(fewer)], fewer)
     np.testing.assert_array_equal(values[: len(fewer)], first)
 
@@ -407,7 +408,7 @@ def test_kbest_begins_with_a_shorter_kbest(length, k, n, seed, kind):
 def test_bad_arguments_are_refused():
     case = Case(2, 3)
     good, label = np.zeros(case.size), np.zeros(2, np.int32)
-    assert calls.argmax(case.oracle, 2, np.zeros(case.size + 4), 3)[0].shape == (3,)
+    assert calls.argmax(case.oracle, 2, np.zeros(case.size + 4))[0].shape == (3,)
     thetas = [
         None,
         [0.0],
@@ -419,11 +420,11 @@ def test_bad_arguments_are_refused():
         np.zeros(0),
     ]
     with_theta = [
-        lambda theta: calls.argmax(case.oracle, 0, theta, 2),
-        lambda theta: calls.kbest(case.oracle, 0, theta, 3, 2),
-        lambda theta: calls.max_marginals(case.oracle, 0, theta, 2, 3),
+        lambda theta: calls.argmax(case.oracle, 0, theta),
+        lambda theta: calls.kbest(case.kbest, 0, theta, 3),
+        lambda theta: calls.max_marginals(case.max_marginals, 0, theta, 3),
         lambda theta: calls.project(case.projection, 0, theta),
-        lambda theta: calls.seconds_per_call(case.oracle, 0, theta, 2, 1),
+        lambda theta: calls.seconds_per_call(case.oracle, 0, theta, 1),
     ]
     for call in with_theta:
         call(good)
@@ -440,23 +441,25 @@ def test_bad_arguments_are_refused():
                 call(bad)
     for i in (-1, 3, 10**9):
         with pytest.raises(ValueError, match=f"example {i}"):
-            calls.argmax(case.oracle, i, good, 2)
+            calls.argmax(case.oracle, i, good)
         with pytest.raises(ValueError, match=f"example {i}"):
             calls.encode(case.parts, i, label)
-    for size in (-1, 0, 1, 3):
-        with pytest.raises(ValueError, match="label_size"):
-            calls.argmax(case.oracle, 0, good, size)
     with pytest.raises(ValueError, match="k is 0"):
-        calls.kbest(case.oracle, 0, good, 0, 2)
-    with pytest.raises(ValueError, match="n_nodes and n_states"):
-        calls.max_marginals(case.oracle, 0, good, 2, 4)
+        calls.kbest(case.kbest, 0, good, 0)
+    with pytest.raises(ValueError, match="n_states is 4, expected 3"):
+        calls.max_marginals(case.max_marginals, 0, good, 4)
     with pytest.raises(ValueError, match="work"):
         calls.project(case.projection, 0, good, np.zeros(3))
     with pytest.raises(TypeError):
-        calls.argmax(None, 0, good, 2)
+        calls.argmax(None, 0, good)
     with pytest.raises(TypeError):
-        calls.argmax(case.parts, 0, good, 2)
+        calls.argmax(case.parts, 0, good)
     with pytest.raises(ValueError, match="expected 36"):
         case.projection.log_partition(2, good)
     with pytest.raises(ValueError, match="example 1: a chain of 0 nodes"):
-        ChainShape(case.space.layout, np.array([0, 2, 2, 3]))
+        ChainOracle(PartLayout(case.space.layout, Examples(np.array([0, 2, 2, 3]))))
+    with_edges = Case(2, 3, edges=True).space.layout
+    for edge_offsets, rows in ((None, 0), (np.array([0, 2]), 2)):
+        packed = Examples(np.array([0, 2]), edge_offsets=edge_offsets)
+        with pytest.raises(ValueError, match=f"example 0: {rows} rows of edges, expected 1"):
+            ChainOracle(PartLayout(with_edges, packed))

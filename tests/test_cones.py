@@ -10,13 +10,12 @@ from test_lp import WithPolytopes
 
 import structsolve
 from structsolve import ConePair, StructuredSVM
-from structsolve.structure import calls
-from structsolve.lp import constrained_oracle
+from structsolve.lp import ask_cones, ask_oracle
 from structsolve.plugins.dag import DagStructure
 from structsolve.plugins.dependency import DependencyStructure
 from structsolve.plugins.flow import FlowStructure
-from structsolve.lp.ask import ask_oracle
-from structsolve.structure.ask import ask_parts
+from structsolve.structure import calls
+from structsolve.structure.ask import ask_parts, ask_power, make_layout
 from structsolve.surrogates import Slack
 from structsolve.testing import _relaxed, check_structure
 from structsolve.testing._case import Case
@@ -59,6 +58,16 @@ STRUCTURES = {
 }
 
 
+def power(case, name):
+    """A power of the structure itself, None where it has none."""
+    bind = ask_power(case.space, name)
+    return None if bind is None else bind(case.oracle.layout)
+
+
+def cones_of(case, k):
+    return ask_cones(case.space, case.oracle, case.parts, power(case, "kbest"), k)
+
+
 @pytest.mark.parametrize("k", [0, 4, 64])
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_best_in_a_cone_by_enumeration(name, k):
@@ -66,14 +75,15 @@ def test_best_in_a_cone_by_enumeration(name, k):
     for seed in range(3):
         case = Case(STRUCTURES[name](), seed, seed, 3)
         case.enumerate()
-        if case.oracle.has_constrained:
-            assert name.startswith("leaves") and case.coned is case.oracle
+        own = power(case, "cones")
+        coned = case._powers["cones"] = cones_of(case, k)
+        if own is not None:
+            assert name.startswith("leaves") and type(coned) is type(own)
         else:
-            case.coned = constrained_oracle(case.space, case.examples, case.oracle, case.parts, k)
-            assert case.coned.k == (k if case.oracle.has_kbest else 0)
+            assert coned.k == (k if power(case, "kbest") is not None else 0)
         _relaxed.check_constrained(case, "hamming")
-        if k == 0 and not case.oracle.has_constrained:
-            assert case.coned.programs > 0
+        if k == 0 and own is None:
+            assert coned.programs > 0
 
 
 def random_dag(given):
@@ -185,9 +195,7 @@ def test_forbidden_parts(name, k):
     rng = np.random.default_rng(8)
     case = Case(STRUCTURES[name](), 0, 5, 3)
     case.enumerate()
-    oracle = case.oracle
-    if not oracle.has_constrained:
-        oracle = constrained_oracle(case.space, case.examples, oracle, case.parts, k)
+    cones = cones_of(case, k)
     answers = set()
     for i in range(case.n):
         for _ in range(20):
@@ -201,7 +209,7 @@ def test_forbidden_parts(name, k):
             high = h >= 0 if np.isinf(cone.alpha) else g <= 2 * h
             inside = left & high & (g > 0.25 * h)
             given = np.where(barred, -np.inf, theta)
-            found = calls.argmax_constrained(oracle, i, given, cost, cone, case.label_size(i))
+            found = calls.argmax_in_cone(cones, i, given, cost, cone)
             answers.add(None if found is None else found[1] is None)
             if inside.any():
                 best = (h + 0.5 * g)[inside].max()
@@ -229,7 +237,8 @@ def test_few_labels_where_memory_is_dear():
     """The k best of a long chain would take much: fewer are asked for."""
     space = structsolve.get_structure("chain").make_space([np.zeros((2, 1))], [[0, 1]])
     examples = space.pack([np.zeros((50_000, 1))])
-    oracle, parts = ask_oracle(space, examples), ask_parts(space, examples)
-    found = constrained_oracle(space, examples, oracle, parts)
-    assert found.k < 64
-    assert found.work_bytes < 2**27
+    layout = make_layout(space, examples)
+    oracle, parts = ask_oracle(space)(layout), ask_parts(space)(layout)
+    cones = ask_cones(space, oracle, parts, ask_power(space, "kbest")(layout))
+    assert cones.k < 64
+    assert cones.work_bytes < 2**27

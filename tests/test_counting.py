@@ -7,20 +7,23 @@ from hypothesis import strategies as st
 from reference.chains import Chain
 from wrong_structures import Counting, CountingStructure
 
-from structsolve.structure import calls
-from structsolve import get_structure
-from structsolve.potentials.weight_layout import Block, Layout
+from structsolve import Examples, get_structure
+from structsolve.part_layout import PartLayout
 from structsolve.plugins.chain import ChainStructure
-from structsolve.plugins.chain._shape import ChainShape
-from structsolve.plugins.chain._oracle import ChainOracle
-from structsolve.structure.ask import ask_loss
-from structsolve.lp.ask import ask_oracle
+from structsolve.plugins.chain._oracle import ChainCounts, ChainOracle
+from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.structure import calls
+from structsolve.structure.ask import ask_loss, ask_power, make_layout
 
 VARIANTS = [(t, s, e) for t in (True, False) for s in (True, False) for e in (True, False)]
 SIZES = [(1, 1), (1, 4), (2, 1), (2, 2), (2, 9), (3, 3), (4, 2), (4, 5), (5, 1), (5, 3), (7, 2)]
 KINDS = ["normal", "ties", "equal", "negative", "huge", "forbidden", "all forbidden"]
 COSTS = ["errors", "agreements", "integers", "zeros", "fives", "far"]
 NONE = -np.inf
+
+
+def counts_of(space, layout):
+    return ask_power(space, "counts")(layout)
 
 
 class Case:
@@ -34,7 +37,8 @@ class Case:
         structure = ChainStructure(start_end=start_end, transitions=transitions)
         Y = [np.zeros(len(x[0] if edges else x), int) for x in X]
         self.space = structure.make_space(X, Y, classes=range(k))
-        self.oracle = ask_oracle(self.space, self.space.pack(X))
+        layout = make_layout(self.space, self.space.pack(X))
+        self.oracle, self.counts = self.space.make_oracle()(layout), counts_of(self.space, layout)
         self.size = self.space.layout.theta_size(length, length - 1)
 
     def views(self, flat):
@@ -75,7 +79,7 @@ class Case:
         views, costs = self.views(theta), self.views(cost)["node"]
         chain = Chain(*(views.get(b) for b in ("node", "transition", "start", "end", "edge")))
         counts = costs[np.arange(self.length), chain.labels].sum(axis=1)
-        labels, values = calls.argmax_counts(self.oracle, 1, theta, cost, most, self.length)
+        labels, values = calls.argmax_counts(self.counts, 1, theta, cost, most)
         finite = np.abs(theta[np.isfinite(theta)]).max(initial=1)
         for c in range(most + 1):
             best = chain.scores[counts == c].max(initial=NONE)
@@ -89,7 +93,7 @@ class Case:
                 chain.score(labels[c]), best, rtol=1e-13, atol=1e-13 * finite
             )
         if most >= counts.max():
-            label, value = calls.argmax(self.oracle, 1, theta, self.length)
+            value = calls.argmax(self.oracle, 1, theta)[1]
             assert values.max() == value  # bit by bit: the same sums in the same order
         return chain, counts, labels, values
 
@@ -144,15 +148,16 @@ def test_long_chains(k, length):
         Block("node", "node", (k,)),
     ]
     layout = Layout(blocks, 1)
-    oracle = ChainOracle(ChainShape(layout, np.array([0, length])))
+    bound_to = PartLayout(layout, Examples(np.array([0, length])))
+    oracle, counts = ChainOracle(bound_to), ChainCounts(bound_to)
     theta, cost = (np.zeros(layout.theta_size(length, length - 1)) for _ in range(2))
     views = layout.theta_views(theta, length, length - 1)
     for view in views.values():
         view[...] = rng.normal(size=view.shape)
     costs = layout.theta_views(cost, length, length - 1)["node"]
     costs[...] = rng.random(costs.shape) < 0.5
-    labels, values = calls.argmax_counts(oracle, 0, theta, cost, length, length)
-    assert values.max() == calls.argmax(oracle, 0, theta, length)[1]
+    labels, values = calls.argmax_counts(counts, 0, theta, cost, length)
+    assert values.max() == calls.argmax(oracle, 0, theta)[1]
     best = np.full((length + 1, k), NONE)
     best[costs[0].astype(int), np.arange(k)] = views["start"] + views["node"][0]
     for v in range(1, length):
@@ -176,12 +181,13 @@ def test_agreements_are_the_hamming_loss_turned_round():
     theta = np.random.default_rng(0).normal(size=space.layout.theta_size(3, 2))
     theta = np.where(np.arange(theta.size) % 4 == 3, 0, theta)
     cost = np.zeros_like(theta)
-    const = calls.augment(ask_loss(space, examples, "hamming"), 0, 1.0, cost)
-    oracle = ask_oracle(space, examples)
-    labels, values = calls.argmax_counts(oracle, 0, theta, -cost, int(const), 3)
+    layout = make_layout(space, examples)
+    loss, oracle = ask_loss(space, "hamming")(layout), space.make_oracle()(layout)
+    const = calls.augment(loss, 0, examples.label(0), 1.0, cost)
+    labels, values = calls.argmax_counts(counts_of(space, layout), 0, theta, -cost, int(const))
     assert labels[-1].tolist() == Y[0]
     assert [(y != Y[0]).sum() for y in labels] == [3, 2, 1, 0]
-    assert values.max() == calls.argmax(oracle, 0, theta, 3)[1]
+    assert values.max() == calls.argmax(oracle, 0, theta)[1]
 
 
 # ---- a structure in Python -----------------------------------------------------------------------
@@ -192,8 +198,9 @@ def test_a_python_structure_answers_the_same():
     X, Y = [rng.normal(size=(n, 2)) for n in (1, 3)], [[0], [1, 2, 0]]
     native = get_structure("chain").make_space(X, Y)
     other = CountingStructure().make_space(X, Y)
-    oracles = [ask_oracle(space, space.pack(X, Y)) for space in (native, other)]
-    assert oracles[1].has_counts
+    operators = [
+        counts_of(space, make_layout(space, space.pack(X, Y))) for space in (native, other)
+    ]
     for i, length in enumerate((1, 3)):
         size = native.layout.theta_size(length, length - 1)
         for _ in range(30):
@@ -204,8 +211,7 @@ def test_a_python_structure_answers_the_same():
             node = native.layout.theta_views(cost, length, length - 1)["node"]
             node[...] = rng.integers(0, 3, node.shape)
             (labels, values), (same, again) = (
-                calls.argmax_counts(oracle, i, theta, cost, 2 * length + 1, length)
-                for oracle in oracles
+                calls.argmax_counts(counts, i, theta, cost, 2 * length + 1) for counts in operators
             )
             np.testing.assert_allclose(values, again)
             np.testing.assert_array_equal(labels[values > NONE], same[values > NONE])
@@ -219,7 +225,9 @@ def test_a_python_answer_of_the_wrong_length_is_refused():
     space = Short().make_space(X, Y)
     theta = np.zeros(space.layout.theta_size(2, 1))
     with pytest.raises(ValueError, match="argmax_counts.* expected a list of 4 labels or None"):
-        calls.argmax_counts(ask_oracle(space, space.pack(X, Y)), 0, theta, theta, 3, 2)
+        calls.argmax_counts(
+            counts_of(space, make_layout(space, space.pack(X, Y))), 0, theta, theta, 3
+        )
 
 
 # ---- multiclass ----------------------------------------------------------------------------------
@@ -230,13 +238,13 @@ def test_a_python_answer_of_the_wrong_length_is_refused():
 def test_multiclass(k, most, kind, seed):
     rng = np.random.default_rng(seed)
     space = get_structure("multiclass").make_space(np.zeros((k, 1)), np.arange(k) % max(k, 1))
-    oracle = ask_oracle(space, space.pack(np.zeros((2, 1))))
+    counts = counts_of(space, make_layout(space, space.pack(np.zeros((2, 1)))))
     theta, cost = np.zeros((2, space.layout.theta_size(1, 0)))
     theta[:k] = rng.integers(-1, 2, k) if kind == "ties" else rng.normal(size=k)
     if "forbidden" in kind:
         theta[:k][rng.random(k) < (1 if kind == "all forbidden" else 0.4)] = NONE
     cost[:k] = rng.integers(0, 5, k)
-    labels, values = calls.argmax_counts(oracle, 1, theta, cost, most, 1)
+    labels, values = calls.argmax_counts(counts, 1, theta, cost, most)
     for c in range(most + 1):
         inside = np.flatnonzero(cost[:k] == c)
         best = theta[inside].max(initial=NONE)
@@ -251,8 +259,8 @@ def test_bad_arguments_are_refused():
     case = Case(3, 2, edges=True)
     theta, cost = np.zeros(case.size), np.zeros(case.size)
 
-    def ask(cost=cost, most=3, theta=theta, size=3):
-        return calls.argmax_counts(case.oracle, 1, theta, cost, most, size)
+    def ask(cost=cost, most=3, theta=theta):
+        return calls.argmax_counts(case.counts, 1, theta, cost, most)
 
     ask()
     for name in ("transition", "start", "end", "edge"):
@@ -269,11 +277,9 @@ def test_bad_arguments_are_refused():
         ask(most=-1)
     for most in (2**31, 2**62):
         with pytest.raises(ValueError, match=f"most is {most}, .* fits into memory"):
-            case.oracle.counts_bytes(most)
+            case.counts.bytes_for(most)
     with pytest.raises(ValueError, match="theta"):
         ask(theta=theta[:-1])
-    with pytest.raises(ValueError, match="label_size"):
-        ask(size=2)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -285,5 +291,5 @@ def test_nan_and_infinity_stay_in_memory(name, bad):
         theta = case.theta("forbidden", rng)
         view = case.views(theta)[name]
         view[rng.random(view.shape) < 0.3] = bad
-        labels, _ = calls.argmax_counts(case.oracle, 1, theta, case.cost("integers", rng), 9, 4)
+        labels, _ = calls.argmax_counts(case.counts, 1, theta, case.cost("integers", rng), 9)
         assert labels.min() >= 0 and labels.max() < 5

@@ -9,8 +9,8 @@ from reference.objectives import primal
 from solver_cases import LOSSES, K, begin, follow, make_case
 
 from structsolve.solvers import CuttingPlane, LinearConstraint, WeightBounds, qp
-from structsolve.solvers.weight_constraints import assemble
 from structsolve.solvers.passes import subgradient
+from structsolve.solvers.weight_constraints import assemble
 
 BOTH = pytest.mark.parametrize("slack", ["one", "n"])
 

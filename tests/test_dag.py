@@ -12,17 +12,19 @@ from reference.hierarchies import (
     ancestors,
     as_dict,
     dag_setting,
+    oracle_of,
+    power_of,
     random_edges,
 )
 from scipy import sparse
 from scipy.optimize import linprog
 
+from structsolve.lp import ask_polytopes
+from structsolve.plugins.dag import DagSpace, DagStructure, Hierarchy
 from structsolve.structure import calls
-from structsolve.plugins.dag import (
-    DagSpace, DagStructure, Hierarchy, structsolve_oracle, structsolve_parts,
-    structsolve_polytope, structsolve_projection,
-)
-from structsolve.testing import _calls, check_structure
+from structsolve.structure.ask import ask_parts, ask_projection, make_layout
+from structsolve.testing import check_structure
+from structsolve.testing._case import Room
 
 TREE = {"a": ["b", "c"], "b": ["d", "e"], "f": ["g"]}
 GRAPH = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("c", "e"), ("f", "e"), ("f", "g")]
@@ -77,7 +79,9 @@ def test_best_sets_by_enumeration(kind, roots, forest, n):
         edges = random_edges(rng, M, forest)
         space, examples = dag_setting(as_dict(M, edges), labels=kind, roots=roots)
         assert space.hierarchy.forest or not forest
-        oracle = structsolve_oracle(space, examples)
+        oracle = oracle_of(space, examples)
+        best = power_of(space, examples, "kbest")
+        marginals = power_of(space, examples, "max-marginals")
         labels = all_labels(M, edges, kind, roots == "on")
         rows = {tuple(row): j for j, row in enumerate(labels.tolist())}
         single = kind == "single-leaf"
@@ -85,19 +89,20 @@ def test_best_sets_by_enumeration(kind, roots, forest, n):
         for _ in range(4):
             theta = scores(rng, space.layout.node_size, M)
             values = values_of(labels, theta)
-            label, value = calls.argmax(oracle, 0, theta, 1 if single else M)
+            label, value, bound = calls.argmax(oracle, 0, theta)
+            assert oracle.exact and bound == value
             as_set = label if not single else [int(v in above[label[0]]) for v in range(M)]
             assert values[rows[tuple(as_set)]] == pytest.approx(values.max(), rel=1e-12)
             assert value == pytest.approx(values.max(), rel=1e-12)
-            check_worths(oracle, theta, labels, values, single)
-            check_kbest(oracle, theta, rows, values, above if single else None)
+            check_worths(marginals, theta, labels, values, single)
+            check_kbest(best, theta, rows, values, above if single else None)
 
 
-def check_worths(oracle, theta, labels, values, single):
+def check_worths(operator, theta, labels, values, single):
     M = labels.shape[1]
     if values.max() == -np.inf:
         return
-    found = marginals(oracle, theta)
+    found = marginals_of(operator, theta, M)
     for v in range(M):
         on = values[labels[:, v] == 1].max(initial=-np.inf)
         if single:
@@ -111,16 +116,15 @@ def check_worths(oracle, theta, labels, values, single):
             assert found[v] == expected
 
 
-def marginals(oracle, theta):
-    out = np.full(len(theta), np.nan)
-    _calls.max_marginals(oracle, 0, theta, out, np.zeros(oracle.work_bytes + 64, np.int8))
-    return out
+def marginals_of(operator, theta, M):
+    # Into memory full of NaN: every entry has to be written.
+    return calls.max_marginals(operator, 0, theta, M, room=Room(0x55))[0]
 
 
-def check_kbest(oracle, theta, rows, values, above):
+def check_kbest(operator, theta, rows, values, above):
     M = len(next(iter(rows)))
     k = min(len(values), 12) + 2
-    found, top = calls.kbest(oracle, 0, theta, k, 1 if above else M)
+    found, top = calls.kbest(operator, 0, theta, k)
     if above:
         found = [[int(v in above[leaf[0]]) for v in range(M)] for leaf in found]
     seen = [rows[tuple(row)] for row in np.asarray(found).tolist()]
@@ -141,23 +145,26 @@ def test_unions_of_paths_in_graphs():
         labels = all_labels(M, edges, "leaf-union")
         asked = {"hierarchy": as_dict(M, edges), "labels": "leaf-union"}
         space, examples = dag_setting(**asked)
-        training = structsolve_oracle(space, examples)
-        predicting = structsolve_oracle(*dag_setting(**asked, with_labels=False))
+        training = oracle_of(space, examples)
+        predicting = oracle_of(*dag_setting(**asked, with_labels=False))
+        relaxation = power_of(space, examples, "relaxation")
         for _ in range(3):
             theta = scores(rng, space.layout.node_size, M)
             values = values_of(labels, theta)
             if space.hierarchy.forest or values.max() == -np.inf:
                 continue
             assert predicting.exact and not training.exact
-            label, value = calls.argmax(predicting, 0, theta, M)
+            label, value, bound = calls.argmax(predicting, 0, theta)
+            assert bound == value
             assert value == pytest.approx(values.max(), rel=1e-9, abs=1e-6)
             assert (labels == label).all(axis=1).any()
-            label, value, bound = calls.argmax_bounded(training, 0, theta, M)
+            label, value, bound = calls.argmax(training, 0, theta)
             assert (labels == label).all(axis=1).any()
             assert value == values_of(label[None], theta)[0]
             assert bound >= values.max() - 1e-6 * (1 + abs(values.max()))
             inexact += value < values.max() - 1e-6
-            mu, label, value = calls.relax(training, 0, theta, M)
+            mu, label, value, bound = calls.relax(relaxation, 0, theta)
+            assert bound >= value >= values.max() - 1e-6 * (1 + abs(values.max()))
             fractional += label is None
     assert inexact and fractional
 
@@ -170,12 +177,11 @@ def test_a_union_that_only_the_integer_program_finds():
     theta = np.zeros(space.layout.node_size)
     for name, value in {"xy": 4.0, "yz": 4.0, "xz": 4.0, "x": -3.0, "y": -3.0, "z": -3.0}.items():
         theta[space.hierarchy.column[name]] = value
-    relaxed = structsolve_oracle(space, examples)
-    mu, label, value = calls.relax(relaxed, 0, theta, 7)
-    assert label is None and value == pytest.approx(7.5)
-    assert calls.argmax_bounded(relaxed, 0, theta, 7)[2] == pytest.approx(7.5)
+    mu, label, value, bound = calls.relax(power_of(space, examples, "relaxation"), 0, theta)
+    assert label is None and value == pytest.approx(7.5) and bound == pytest.approx(7.5)
+    assert calls.argmax(oracle_of(space, examples), 0, theta)[2] == pytest.approx(7.5)
     examples.labels = None
-    assert calls.argmax(structsolve_oracle(space, examples), 0, theta, 7)[1] == 6
+    assert calls.argmax(oracle_of(space, examples), 0, theta)[1] == 6
 
 
 # -- polytopes ------------------------------------------------------------------------------------
@@ -187,15 +193,14 @@ def test_polytopes_by_linear_programs(kind, roots, forest):
     for M in (1, 2, 5, 9, 30, 60):
         edges = random_edges(rng, M, forest, 1.5)
         space, examples = dag_setting(as_dict(M, edges), labels=kind, roots=roots)
-        polytopes = structsolve_polytope(space, examples)
+        polytopes = ask_polytopes(space, examples)
         assert polytopes.exact and polytopes.key(0) == polytopes.key(1)
         polytope = polytopes.build(0)
-        oracle = structsolve_oracle(space, examples)
-        size = 1 if kind == "single-leaf" else M
+        oracle = oracle_of(space, examples)
         for _ in range(3):
             theta = rng.normal(size=space.layout.node_size) * rng.integers(0, 3)
             theta[M:] = 0
-            _, value = calls.argmax(oracle, 0, theta, size)
+            _, value, _ = calls.argmax(oracle, 0, theta)
             x = solve(polytope, theta)
             assert polytope.scores(theta) @ x == pytest.approx(value, rel=1e-7, abs=1e-7)
             label = polytope.decode(x)
@@ -204,7 +209,7 @@ def test_polytopes_by_linear_programs(kind, roots, forest):
 
 
 def space_parts(space, examples, label):
-    index, value = calls.encode(structsolve_parts(space, examples), 0, label)
+    index, value = calls.encode(ask_parts(space)(make_layout(space, examples)), 0, label)
     return np.bincount(index, weights=value, minlength=space.layout.node_size)
 
 
@@ -227,7 +232,7 @@ def test_every_label_is_in_the_relaxation_of_unions():
         M = int(rng.integers(1, 8))
         edges = random_edges(rng, M, False, 1.0)
         space, examples = dag_setting(as_dict(M, edges), labels="leaf-union")
-        polytopes = structsolve_polytope(space, examples)
+        polytopes = ask_polytopes(space, examples)
         assert polytopes.exact == space.hierarchy.forest
         polytope = polytopes.build(0)
         labels = all_labels(M, edges, "leaf-union")
@@ -278,9 +283,10 @@ def test_distributions_by_enumeration(kind, roots, forest):
         edges = random_edges(rng, M, forest)
         space, examples = dag_setting(as_dict(M, edges), labels=kind, roots=roots)
         if not space.hierarchy.forest and kind != "single-leaf":
-            assert structsolve_projection(space, examples, "entropy") is None
+            with pytest.raises(ValueError, match="exponential time"):
+                ask_projection(space, "entropy")
             continue
-        projection = structsolve_projection(space, examples, "entropy")
+        projection = ask_projection(space, "entropy")(make_layout(space, examples))
         labels = all_labels(M, edges, kind, roots == "on")
         theta = scores(rng, space.layout.node_size, M)
         values = values_of(labels, theta)
@@ -289,7 +295,8 @@ def test_distributions_by_enumeration(kind, roots, forest):
                 calls.project(projection, 0, theta)
             continue
         weights = np.exp(values - values.max())
-        mu, value = calls.project(projection, 0, theta)[:2]
+        mu, value, bound = calls.project(projection, 0, theta)
+        assert bound == value
         expected = weights @ labels / weights.sum()
         assert np.allclose(mu[:M], expected, atol=1e-9)
         assert value == pytest.approx(values.max() + np.log(weights.sum()), rel=1e-12, abs=1e-9)
@@ -310,7 +317,7 @@ def test_the_order_of_nodes_does_not_matter(seed, M, forest):
         space, examples = dag_setting(as_dict(M, names[edges]))
         scores = np.zeros(space.layout.node_size)
         scores[names] = theta
-        label, value = calls.argmax(structsolve_oracle(space, examples), 0, scores, M)
+        label, value, _ = calls.argmax(oracle_of(space, examples), 0, scores)
         sets.append(label[names])
         values.append(value)
         assert (label[names[edges[:, 1]]] <= label[names[edges[:, 0]]]).all()
@@ -345,12 +352,12 @@ def test_large_hierarchies(kind, labels):
     structure = DagStructure(h, labels=labels)
     space = DagSpace(structure, h, 1, True)
     examples = space.pack(np.zeros((1, 1)))
-    oracle = structsolve_oracle(space, examples)
+    oracle = oracle_of(space, examples)
     assert oracle.work_bytes < 400 * M
     theta = rng.normal(size=space.layout.node_size)
     theta[M:] = 0
     begun = perf_counter()
-    label, value = calls.argmax(oracle, 0, theta, 1 if labels == "single-leaf" else M)
+    label, value, _ = calls.argmax(oracle, 0, theta)
     assert perf_counter() - begun < 1
     if labels != "single-leaf":
         assert (label[h.edges[:, 1]] <= label[h.edges[:, 0]]).all()

@@ -11,6 +11,7 @@ from reference.hierarchies import (
     as_dict,
     dag_setting,
     hierarchical_loss,
+    oracle_of,
     random_edges,
 )
 from reference.objectives import optimum
@@ -20,8 +21,9 @@ from sklearn.model_selection import GridSearchCV
 
 import structsolve
 from structsolve import ClassWeights, StructuredSVM
+from structsolve.plugins.dag import DagStructure, Hierarchy
 from structsolve.structure import calls
-from structsolve.plugins.dag import DagStructure, Hierarchy, structsolve_loss, structsolve_oracle
+from structsolve.structure.ask import ask_loss, make_layout
 
 TREE = {"a": ["b", "c"], "b": ["d", "e"], "f": ["g"]}
 GRAPH = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("c", "e"), ("f", "e"), ("f", "g")]
@@ -59,9 +61,9 @@ def test_losses_by_their_definitions(kind, forest):
                     (given, weights[wrong].sum()),
                     ("hierarchical", hierarchical_loss(M, edges, truth, label)),
                 ):
-                    native = structsolve_loss(space, examples, loss)
-                    found = calls.loss_value(native, i, coded)
-                    assert found == pytest.approx(expected, abs=1e-12), loss
+                    native = ask_loss(space, loss)(make_layout(space, examples))
+                    value = calls.loss_value(native, i, examples.label(i), coded)
+                    assert value == pytest.approx(expected, abs=1e-12), loss
 
 
 def test_hierarchical_loss_on_trees_is_that_of_the_paper():
@@ -100,7 +102,7 @@ def test_hierarchical_loss_trains_on_trees_and_scores_on_graphs():
 )
 def test_weights_are_checked(weights, message):
     with pytest.raises(ValueError, match=message):
-        structsolve_loss(*dag_setting(TREE), weights)
+        ask_loss(dag_setting(TREE)[0], weights)
 
 
 @pytest.mark.parametrize("kind", ["closed", "leaf-union", "single-leaf"])
@@ -276,15 +278,17 @@ def test_data_frames_must_have_the_nodes_as_columns():
 
 def test_native_calls_are_checked():
     space, examples = dag_setting(nx.DiGraph(GRAPH), labels="single-leaf")
-    oracle = structsolve_oracle(space, examples)
+    oracle = oracle_of(space, examples)
     with pytest.raises(ValueError, match="example 7 of 1"):
-        calls.argmax(oracle, 7, np.zeros(8), 1)
+        calls.argmax(oracle, 7, np.zeros(8))
     # An inner node is no label, but does no harm either.
-    loss = structsolve_loss(space, examples, "hamming")
+    loss = ask_loss(space, "hamming")(make_layout(space, examples))
     inner = np.array([space.hierarchy.column["c"]], dtype=np.int32)
-    assert calls.loss_value(loss, 0, inner) >= 0
+    assert calls.loss_value(loss, 0, examples.label(0), inner) >= 0
+    with pytest.raises(ValueError, match="example 0: found the label 7, expected 0 to 6"):
+        loss.check_truths(np.array([7], dtype=np.int32))
     scores = np.full(8, np.nan)
-    calls.argmax(structsolve_oracle(*dag_setting(nx.DiGraph(GRAPH))), 0, scores, 7)
+    calls.argmax(oracle_of(*dag_setting(nx.DiGraph(GRAPH))), 0, scores)
 
 
 # -- models ---------------------------------------------------------------------------------------

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from structsolve import StructuredSVM
-from structsolve.structure import calls, projection_calls
+from structsolve.lp.ask import ask_oracle
 from structsolve.plugins.dependency import Arcs, DependencyStructure, projectivize
 from structsolve.plugins.dependency._trees import first_fault
 from structsolve.plugins.dependency.space import all_trees
-from structsolve.structure.ask import ask_loss, ask_projection
-from structsolve.lp.ask import ask_oracle
+from structsolve.structure import calls, projection_calls
+from structsolve.structure.ask import ask_loss, ask_parts, ask_power, ask_projection, make_layout
 from structsolve.testing import check_structure
 
 KINDS = [(False, False), (False, True), (True, False), (True, True)]
@@ -21,10 +21,11 @@ TREES = {(n, *kind): all_trees(n, *kind) for n in range(1, 5) for kind in KINDS}
 
 
 def operators(n, projective, single):
-    """Return oracle and projection of one sentence of n words, all arcs candidates."""
+    """Return oracle, projection and k best of a sentence of n words, all arcs candidates."""
     space = DependencyStructure(projective, single).make_space(Arcs(np.zeros((n * n, 1)), n), None)
-    examples = space.pack(Arcs(np.zeros((n * n, 1)), n))
-    return ask_oracle(space, examples), ask_projection(space, examples, "entropy")
+    layout = make_layout(space, space.pack(Arcs(np.zeros((n * n, 1)), n)))
+    binds = ask_oracle(space), ask_projection(space, "entropy"), ask_power(space, "kbest")
+    return tuple(bind(layout) for bind in binds)
 
 
 def in_order(table):
@@ -94,10 +95,10 @@ def test_best_trees_are_those_of_the_enumeration(projective, single, kind):
         scores = totals(trees, table)
         if scores.max() == -np.inf:
             with pytest.raises(ValueError, match="example 0: no tree is possible"):
-                calls.argmax(oracle, 0, in_order(table), n)
+                calls.argmax(oracle, 0, in_order(table))
             continue
-        label, value = calls.argmax(oracle, 0, in_order(table), n)
-        assert (trees == label).all(axis=1).any()
+        label, value, bound = calls.argmax(oracle, 0, in_order(table))
+        assert (trees == label).all(axis=1).any() and bound == value
         assert value == pytest.approx(scores.max(), rel=1e-12, abs=1e-12)
         assert totals(label[None], table)[0] == pytest.approx(value, rel=1e-12, abs=1e-12)
 
@@ -106,7 +107,7 @@ def test_best_trees_are_those_of_the_enumeration(projective, single, kind):
 @pytest.mark.parametrize("kind", ["random", "tied", "wide", "barred"])
 def test_k_best_trees_are_those_of_the_enumeration(projective, single, kind):
     rng = np.random.default_rng(1 + SCORES.index(kind))
-    given = {n: operators(n, projective, single)[0] for n in range(1, 5)}
+    given = {n: operators(n, projective, single)[2] for n in range(1, 5)}
     for case in range(60):
         n, k = 1 + case % 4, int(rng.choice([1, 2, 5, 12, 200]))
         trees = TREES[n, projective, single]
@@ -115,7 +116,7 @@ def test_k_best_trees_are_those_of_the_enumeration(projective, single, kind):
         scores = scores[scores > -np.inf][:k]
         if not scores.size:
             continue
-        labels, values = calls.kbest(given[n], 0, in_order(table), k, n)
+        labels, values = calls.kbest(given[n], 0, in_order(table), k)
         assert len(labels) == len(scores) == len(np.unique(labels, axis=0))
         assert values == pytest.approx(scores, rel=1e-12, abs=1e-12)
         assert totals(labels, table) == pytest.approx(values, rel=1e-12, abs=1e-12)
@@ -132,30 +133,31 @@ def test_best_trees_of_any_scores(data):
     )
     table = np.array(data.draw(st.lists(number, min_size=n * (n + 1), max_size=n * (n + 1))))
     table = table.reshape(n, n + 1)
-    oracle, projection = operators(n, *kind)
+    oracle, projection, best = operators(n, *kind)
     scores = totals(TREES[(n, *kind)], table)
     if scores.max() == -np.inf:
-        for call in (calls.argmax, calls.kbest):
-            with pytest.raises(ValueError, match="no tree"):
-                call(oracle, 0, in_order(table), *([3] if call is calls.kbest else []), n)
+        with pytest.raises(ValueError, match="no tree"):
+            calls.argmax(oracle, 0, in_order(table))
+        with pytest.raises(ValueError, match="no tree"):
+            calls.kbest(best, 0, in_order(table), 3)
         with pytest.raises(ValueError, match="no tree"):
             calls.project(projection, 0, in_order(table))
         return
     size = np.abs(table[np.isfinite(table)]).max()
-    label, value = calls.argmax(oracle, 0, in_order(table), n)
+    label, value, _ = calls.argmax(oracle, 0, in_order(table))
     assert value == pytest.approx(scores.max(), rel=1e-12, abs=1e-14 * size)
-    marginals, value = calls.project(projection, 0, in_order(table))
+    marginals, value, _ = calls.project(projection, 0, in_order(table))
     assert np.isfinite(marginals).all() and np.isfinite(value)
     assert tables(marginals, n).sum(axis=1) == pytest.approx(np.ones(n))
 
 
 @each_kind
 def test_other_scores_are_refused(projective, single):
-    oracle, projection = operators(2, projective, single)
+    oracle, projection, _ = operators(2, projective, single)
     for number in (np.nan, np.inf, 1e301):
         theta = np.array([0.0, number, 0.0, 0.0])
         with pytest.raises(ValueError, match="example 0: an arc has the score"):
-            calls.argmax(oracle, 0, theta, 2)
+            calls.argmax(oracle, 0, theta)
         with pytest.raises(ValueError, match="example 0: an arc has the score"):
             calls.project(projection, 0, theta)
 
@@ -188,8 +190,8 @@ def test_networkx_finds_trees_of_the_same_value(single):
         if case % 3 == 0:
             table[rng.random(table.shape) < 0.3] = -np.inf
             table[np.arange(n), np.arange(n)] = 0  # a path is left
-        oracle, _ = operators(n, False, single)
-        label, value = calls.argmax(oracle, 0, in_order(table), n)
+        oracle, *_ = operators(n, False, single)
+        label, value, _ = calls.argmax(oracle, 0, in_order(table))
         assert value == best_by_networkx(table, single)
 
 
@@ -203,8 +205,8 @@ def test_deeply_nested_cycles():
         ]
     )
     table[5, 0] = -90
-    oracle, _ = operators(n, False, True)
-    label, value = calls.argmax(oracle, 0, in_order(table), n)
+    oracle, *_ = operators(n, False, True)
+    label, value, _ = calls.argmax(oracle, 0, in_order(table))
     assert value == -90 - sum(n // 2**level * level for level in range(1, 9))
     check = np.zeros(n, dtype=bool)
     for m in range(n):
@@ -234,7 +236,8 @@ def test_marginals_are_those_of_the_enumeration(projective, single, kind):
         expected = np.zeros((n, n + 1))
         for tree, weight in zip(trees, p / p.sum()):
             expected[np.arange(n), tree] += weight
-        marginals, value = calls.project(given[n], 0, in_order(table))
+        marginals, value, bound = calls.project(given[n], 0, in_order(table))
+        assert bound == value
         assert tables(marginals, n) == pytest.approx(expected, abs=1e-9)
         assert value == pytest.approx(scores.max() + np.log(p.sum()), rel=1e-12, abs=1e-12)
 
@@ -245,7 +248,7 @@ def test_matrix_tree_theorem(single, n):
     rng = np.random.default_rng(n)
     table = rng.normal(size=(n, n + 1)) * 2
     table[np.arange(n), np.arange(1, n + 1)] = -np.inf
-    marginals, value = calls.project(operators(n, False, single)[1], 0, in_order(table))
+    marginals, value, _ = calls.project(operators(n, False, single)[1], 0, in_order(table))
     weights = np.exp(table)
     laplacian = np.diag(weights[:, 1:].sum(axis=1)) - weights[:, 1:]
     if single:
@@ -259,7 +262,7 @@ def test_matrix_tree_theorem(single, n):
     # Scores of words may be shifted, and the largest range of scores changes the way of computing.
     table[0] += 5
     table[1, 5] = -2000
-    again, shifted = calls.project(operators(n, False, single)[1], 0, in_order(table))
+    again, shifted, _ = calls.project(operators(n, False, single)[1], 0, in_order(table))
     weights[1, 5] = 0
     laplacian = np.diag(weights[:, 1:].sum(axis=1)) - weights[:, 1:]
     if single:
@@ -278,7 +281,7 @@ def test_marginals_are_the_gradient_of_the_value(projective, single, spread):
     table = rng.normal(size=(n, n + 1))
     table[2, 7] -= spread
     theta = in_order(table)
-    marginals, _ = calls.project(projection, 0, theta)
+    marginals, *_ = calls.project(projection, 0, theta)
     for _ in range(5):
         towards = rng.normal(size=theta.size)
         up, down = (
@@ -294,11 +297,11 @@ def test_long_sentences_use_logs(single):
     rng = np.random.default_rng(5)
     n = 219
     table = rng.normal(size=(n, n + 1))
-    marginals, value = calls.project(operators(n, True, single)[1], 0, in_order(table))
+    marginals, value, _ = calls.project(operators(n, True, single)[1], 0, in_order(table))
     wider = np.full((n + 2, n + 3), -800.0)
     wider[:n, : n + 1] = table
     wider[n:, n] = 0
-    found, same = calls.project(operators(n + 2, True, single)[1], 0, in_order(wider))
+    found, same, _ = calls.project(operators(n + 2, True, single)[1], 0, in_order(wider))
     assert same == pytest.approx(value + np.log(1), rel=1e-9)
     assert tables(found, n + 2)[:n, : n + 1] == pytest.approx(tables(marginals, n), abs=1e-9)
 
@@ -331,7 +334,7 @@ def test_samples_have_the_marginals(projective, single, spread):
     table = rng.normal(size=(n, n + 1))
     table[3, 9] -= spread
     projection = operators(n, projective, single)[1]
-    marginals, _ = calls.project(projection, 0, in_order(table))
+    marginals, *_ = calls.project(projection, 0, in_order(table))
     drawn = projection_calls.sample(projection, 0, in_order(table), rng.random((1500, n)))
     offsets = np.arange(len(drawn) + 1) * n
     assert first_fault(drawn.ravel(), offsets, single, projective) is None
@@ -347,8 +350,8 @@ def sentences(n=30, seed=0, size=7, projective=False, single=True):
     for _ in range(n):
         words = int(rng.integers(1, size + 1))
         table = rng.normal(size=(words, words + 1))
-        oracle, _ = operators(words, projective, single)
-        y, _ = calls.argmax(oracle, 0, in_order(table), words)
+        oracle, *_ = operators(words, projective, single)
+        y, *_ = calls.argmax(oracle, 0, in_order(table))
         x = rng.normal(size=(words + 1, words, 3))
         x[..., 0] = table.T + 0.1 * rng.normal(size=table.T.shape)
         X.append(x)
@@ -427,8 +430,16 @@ def test_losses():
     guess = np.roll(Y[0], 1)
     wrong = (guess != Y[0]).sum()
     for name, expected in (("hamming", wrong), ("normalized-hamming", wrong / len(guess))):
-        native = ask_loss(space, examples, name)
-        assert calls.loss_value(native, 0, guess.astype(np.int32)) == pytest.approx(expected)
+        native = ask_loss(space, name)(make_layout(space, examples))
+        native.check_truths(examples.labels)
+        value = calls.loss_value(native, 0, examples.label(0), guess.astype(np.int32))
+        assert value == pytest.approx(expected)
+        strange = examples.labels.copy()
+        strange[-1] = 99
+        with pytest.raises(ValueError, match="example 2, word .: the true head is 99, expected 0"):
+            native.check_truths(strange)
+        with pytest.raises(ValueError, match="found 1 heads, expected"):
+            native.check_truths(strange[:1])
 
 
 def test_saved_models(tmp_path):
@@ -506,6 +517,28 @@ def test_arcs_that_do_not_fit_are_refused(make, message):
         DependencyStructure().make_space(make(), None)
 
 
+def test_arcs_and_words_must_fit():
+    space = DependencyStructure().make_space(Arcs(np.zeros((4, 1)), 2), None)
+    examples = space.pack(Arcs(np.zeros((4, 1)), 2))
+    examples.offsets = np.array([0, 3])
+    examples.nodes = examples.nodes[:3]
+    with pytest.raises(ValueError, match="example 0: 3 arcs, expected 2 for each of 2 words"):
+        ask_parts(space)(make_layout(space, examples))
+    for name, value in (
+        ("_heads", np.array([0, 3], np.int32)),
+        ("_heads", np.array([0, -1], np.int32)),
+        ("_heads", np.array([0], np.int32)),
+        ("starts", np.array([0, 1, 3])),
+        ("starts", np.array([0, 3, 2])),
+        ("starts", np.array([1, 1, 2])),
+        ("starts", np.array([0, 2])),
+    ):
+        examples = space.pack(Arcs(np.ones((2, 1)), 2, heads=[0, 1], modifiers=[1, 2]))
+        setattr(examples.topology["arcs"], name, value)
+        with pytest.raises(ValueError, match="starts and heads do not fit words and arcs"):
+            ask_parts(space)(make_layout(space, examples))
+
+
 def test_true_heads_must_be_candidates():
     arcs = Arcs(np.ones((2, 1)), 2, heads=[0, 1], modifiers=[1, 2])
     with pytest.raises(ValueError, match="example 0, word 1: its true head 2 is no candidate"):
@@ -539,7 +572,7 @@ def test_polytopes_have_trees_as_corners(projective, single):
         polytope = polytopes.build(0)
         assert polytopes.exact and polytopes.key(0) == 0
         theta = rng.normal(size=len(arcs.heads)) * (case % 3) + rng.integers(-2, 3, int(kept.sum()))
-        label, value = calls.argmax(ask_oracle(space, examples), 0, theta, n)
+        label, value, _ = calls.argmax(ask_oracle(space)(make_layout(space, examples)), 0, theta)
         equal = polytope.low == polytope.high
         found = linprog(
             -polytope.scores(theta),
@@ -560,26 +593,21 @@ def test_polytopes_have_trees_as_corners(projective, single):
 
 @each_kind
 def test_operators_keep_to_their_memory(projective, single):
-    from structsolve.testing import _calls
-    from structsolve.testing._case import Guarded
+    from structsolve.testing._case import Guarded, Room
 
     rng = np.random.default_rng(0)
     for n in (1, 2, 3, 5, 13, 30):
-        oracle, projection = operators(n, projective, single)
+        oracle, projection, best = operators(n, projective, single)
         theta = Guarded(n * n, np.float64, rng.normal(size=n * n) * 10 ** rng.uniform(0, 3))
-        calls = [("argmax", oracle, oracle.work_bytes, n, 1, ())]
-        calls += [("kbest", oracle, oracle.kbest_bytes(k), n * k, k, (k,)) for k in (1, 3, 20)]
-        calls.append(("sample", projection, projection.work_bytes, 4 * n, None, (4,)))
-        calls.append(("project", projection, projection.work_bytes, None, n * n, ()))
-        for name, operator, n_bytes, n_labels, n_numbers, first in calls:
-            others = (*first, rng.random(4 * n)) if name == "sample" else first
-            out = [Guarded(n_labels, np.int32)] if n_labels else []
-            out += [Guarded(n_numbers, np.float64)] if n_numbers else []
-            out += [Guarded(1, np.float64)] if name == "project" else []
-            work = Guarded(n_bytes, np.int8, -91)
-            arrays = [g.memory for g in (*out, work)]
-            getattr(_calls, name)(operator, 0, theta.memory, *others, *arrays)
-            assert not any(g.damage() for g in (theta, *out, work)), (name, n)
+        uniforms = rng.random((4, n))
+        given = [(calls.argmax, oracle), *((calls.kbest, best, k) for k in (1, 3, 20))]
+        given += [(projection_calls.sample, projection, uniforms), (calls.project, projection)]
+        for function, operator, *others in given:
+            room = Room(-91)
+            function(operator, 0, theta.array, *others, room=room)
+            assert "work" in room.given
+            for name, guarded in (("theta", theta), *room.given.items()):
+                assert not guarded.damage(), (function.__name__, n, name)
 
 
 def test_features_in_any_sparse_format_and_features_that_are_none():

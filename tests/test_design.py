@@ -6,12 +6,12 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from structsolve.examples.packed import Examples
 from structsolve.potentials import calls as faces
+from structsolve.potentials.features import Design
+from structsolve.potentials.linear import LinearPotentials
 from structsolve.potentials.weight_layout import Block, Layout
 from structsolve.utils.arrays import padded
-from structsolve.potentials.features import Design
-from structsolve.examples.packed import Examples
-from structsolve.potentials.linear import LinearPotentials
 
 STORAGE = ["dense f64", "dense f32", "csr f64", "csr f32", "csr ones"]
 LENGTHS = [3, 1, 4, 2]

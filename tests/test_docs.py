@@ -182,9 +182,13 @@ def test_every_public_name_is_in_the_reference():
     names = documented()
     assert len(set(names)) == len(names)
     public = [f"structsolve.{name}" for name in structsolve.__all__ if name != "__version__"]
-    public += [f"structsolve.evaluation.metrics.{name}" for name in structsolve.evaluation.metrics.__all__]
+    public += [
+        f"structsolve.evaluation.metrics.{name}" for name in structsolve.evaluation.metrics.__all__
+    ]
     # Constants, and helpers of the metrics that are there for other modules.
-    helpers = {f"structsolve.evaluation.metrics.{n}" for n in ("SCHEMES", "spans", "tags_from_spans")}
+    helpers = {
+        f"structsolve.evaluation.metrics.{n}" for n in ("SCHEMES", "spans", "tags_from_spans")
+    }
     assert set(public) - helpers <= set(names)
     for plugin in structsolve.list_plugins():
         if plugin["distribution"] == "structsolve-learn":

@@ -7,12 +7,12 @@ from solver_cases import begin
 from test_fenchel_young import Case
 
 from structsolve import get_structure
-from structsolve.structure import projection_calls
 from structsolve.potentials.calls import score
-from structsolve.solvers.problem import Problem
 from structsolve.projections.double_oracle import DoubleOracle
 from structsolve.projections.matrix_game import play
 from structsolve.solvers import GBCFW
+from structsolve.solvers.problem import Problem
+from structsolve.structure import calls, projection_calls
 from structsolve.surrogates import MaxMin
 
 
@@ -67,7 +67,7 @@ def test_certificates_hold_and_close(name, most, warm):
     for i in range(case.problem.n):
         for theta in case.thetas(i, rng):
             value = case.value(i, theta) + theta @ case.mu[i][case.truths[i]]
-            mu, low, high = projection_calls.project_bounded(projection, i, theta)
+            mu, low, high = calls.project(projection, i, theta)
             slack = 1e-7 * (1 + abs(value))
             assert low - slack <= value <= high + slack
             # The value is that of mu, which is in the polytope.
@@ -88,7 +88,7 @@ def test_labels_are_kept_within_limits():
     surrogate = problem.surrogate
     for scale in (0, 0.01, 0.1, 1, 10, 1e3, 1e-3, 1e6, 0):
         theta = score(problem.potentials, 0, scale * rng.normal(size=problem.dim))
-        _, low, high = projection_calls.project_bounded(surrogate.projection, 0, theta)
+        _, low, high = calls.project(surrogate.projection, 0, theta)
         assert np.isfinite([low, high]).all() and low <= high
         sizes = surrogate.memory_of_examples()["sizes"][0]
         assert (sizes >= 1).all() and (sizes <= 64 - 6).all()
@@ -104,7 +104,7 @@ def test_full_tables_do_not_end_an_answer(warm):
     problem = Problem(space, space.pack(X, Y), "hamming", surrogate)
     for _ in range(30):
         theta = score(problem.potentials, 0, 0.5 * rng.normal(size=problem.dim))
-        _, low, high = projection_calls.project_bounded(problem.surrogate.projection, 0, theta)
+        _, low, high = calls.project(problem.surrogate.projection, 0, theta)
         assert high - low <= 1e-9 * (1 + abs(low))
 
 
@@ -114,12 +114,12 @@ def test_scores_that_are_no_numbers():
     for bad in (np.nan, np.inf, -np.inf):
         theta = np.full(case.size(2), bad)
         try:
-            projection_calls.project_bounded(projection, 2, theta)
+            calls.project(projection, 2, theta)
         except ValueError:
             continue
     # And afterwards all is well again.
     theta = np.zeros(case.size(2))
-    _, low, high = projection_calls.project_bounded(projection, 2, theta)
+    _, low, high = calls.project(projection, 2, theta)
     assert low <= case.value(2, theta) + 1e-9 and high >= case.value(2, theta) - 1e-9
 
 

@@ -1,5 +1,6 @@
 """StructuredSVM as users call it: fit, predict, scikit-learn conventions, constraints, paths."""
 
+import copy
 import logging
 import pickle
 import warnings
@@ -387,8 +388,38 @@ def test_not_fitted():
 def test_fitted_models_pickle():
     X, Y = chains(10)
     model = fitted(X, Y)
-    again = pickle.loads(pickle.dumps(model))
-    assert [a.tolist() for a in again.predict(X)] == [a.tolist() for a in model.predict(X)]
+    # Also when they hold what binds their operators, which pickles go without.
+    expected = [a.tolist() for a in model.predict(X)]
+    for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert [a.tolist() for a in again.predict(X)] == expected
+
+
+def test_operators_are_asked_for_once(monkeypatch):
+    from structsolve import registry
+
+    X, Y = chains(10)
+    model, asked, plugins = fitted(X, Y), [], registry.default()
+    ask = plugins.ask
+
+    def counted(hook, *arguments, **named):
+        asked.append(hook)
+        return ask(hook, *arguments, **named)
+
+    monkeypatch.setattr(plugins, "ask", counted)
+    for _ in range(3):
+        model.predict(X[:2])
+        model.predict_kbest(X[:2], 2)
+        model.predict_marginals(X[:2])
+        model.decision_function(X[:2])
+        model.score(X, Y)
+    assert asked.count("structsolve_oracle") == asked.count("structsolve_loss") == 1
+    assert asked.count("structsolve_projection") == 1 and asked.count("structsolve_power") == 2
+    # Under another oracle there are other operators, and then those of before.
+    model.set_params(oracle="lp").predict(X[:2])
+    with pytest.raises(ValueError, match="oracle='lp' has no k-best power"):
+        model.predict_kbest(X[:2], 2)
+    model.set_params(oracle=None).predict_kbest(X[:2], 2)
+    assert asked.count("structsolve_power") == 2
 
 
 @needs_data

@@ -7,14 +7,14 @@ from solver_cases import begin
 
 import structsolve
 from structsolve import CostMatrix, StructuredSVM
-from structsolve.structure import calls
-from structsolve.surrogates import calls as surrogate_calls
 from structsolve.plugins.ordinal import OrdinalStructure
 from structsolve.plugins.permutation import PermutationStructure
 from structsolve.potentials.calls import score
-from structsolve.solvers.problem import Problem
 from structsolve.solvers import BCFW, GBCFW, SDCA, SGD, CuttingPlane
+from structsolve.solvers.problem import Problem
+from structsolve.structure import calls
 from structsolve.surrogates import CRF, MaxMin, SparseMAP
+from structsolve.surrogates import calls as surrogate_calls
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -141,7 +141,11 @@ class Case:
             self.losses.append(reference.loss_matrix(self.problem, i, labels))
 
     def size(self, i):
-        return self.problem.surrogate.limits(i)[0]
+        return self.problem.surrogate.layout.sizes(i)[0]
+
+    def truth(self, i):
+        """The true label, as operators take it."""
+        return self.problem.examples.label(i)
 
     def value(self, i, theta):
         """H_i by enumeration."""
@@ -196,7 +200,7 @@ def test_values_and_cuts(kind, name):
         thetas = list(case.thetas(i, rng))
         values = [case.value(i, theta) for theta in thetas]
         for theta, value in zip(thetas, values):
-            cut = surrogate_calls.cut(surrogate, i, theta)
+            cut = surrogate_calls.cut(surrogate, i, theta, case.truth(i))
             # Mirror prox converges as 1/T; its bounds hold at any time.
             slack = 1e-6 * (1 + abs(value))
             error = slack if kind != "max-min" or surrogate.exact else 1000 * slack
@@ -206,6 +210,40 @@ def test_values_and_cuts(kind, name):
             assert value - error <= touches <= value + slack
             for other, above in zip(thetas, values):
                 assert cut.b - other[cut.index] @ cut.value <= above + 1e-6 * (1 + abs(above))
+
+
+@pytest.mark.parametrize(
+    "kind, name",
+    [("crf", "chain"), ("sparsemap", "classes"), ("sparsemap", "chain"), ("sparsemap", "pairs"),
+     ("sparsemap", "thresholds"), ("max-min", "loose_chain")],
+)  # fmt: skip
+def test_cuts_of_any_truth(kind, name):
+    """Whatever label is called true: values, and offsets that are its own."""
+    rng = np.random.default_rng(3)
+    case = Case(kind, name)
+    for i in range(3):
+        for theta in case.thetas(i, rng):
+            case.truths[i] = int(rng.integers(len(case.labels[i])))
+            truth = np.ascontiguousarray(case.labels[i][case.truths[i]], dtype=np.int32)
+            cut = surrogate_calls.cut(case.problem.surrogate, i, theta, truth)
+            value = case.value(i, theta)
+            assert cut.bound == pytest.approx(value, abs=1e-6 * (1 + abs(value)))
+
+
+def test_max_min_without_labels_needs_a_closed_form():
+    from dataclasses import replace
+
+    from structsolve.surrogates.task import Task
+
+    for maker, refused in ((classes, False), (chain, True)):
+        structure, X, Y, loss = maker(np.random.default_rng(0))
+        space = structsolve.get_structure(structure).make_space(X, Y)
+        task = Task(space, replace(space.pack(X, Y), labels=None), loss)
+        if refused:
+            with pytest.raises(ValueError, match="needs true labels"):
+                MaxMin().bind(task)
+        else:
+            assert MaxMin().bind(task).exact
 
 
 @pytest.mark.parametrize("geometry", ["labels", "euclidean"])
@@ -220,8 +258,8 @@ def test_closed_forms_are_chosen_and_agree_with_searches(name, geometry):
     for i in range(closed.n):
         for theta in case.thetas(i, rng):
             exact, found = (
-                surrogate_calls.cut(closed.surrogate, i, theta),
-                surrogate_calls.cut(other.surrogate, i, theta),
+                surrogate_calls.cut(closed.surrogate, i, theta, case.truth(i)),
+                surrogate_calls.cut(other.surrogate, i, theta, case.truth(i)),
             )
             assert found.bound >= exact.bound - 1e-9
             assert found.bound == pytest.approx(exact.bound, abs=1e-3)
@@ -333,7 +371,7 @@ def test_steps_of_mirror_prox_over_an_inexact_projection_stay_long():
     surrogate = case.problem.surrogate
     for i in range(case.problem.n):
         for theta in case.thetas(i, rng):
-            surrogate_calls.cut(surrogate, i, theta)
+            surrogate_calls.cut(surrogate, i, theta, case.truth(i))
             assert surrogate.memory_of_examples()["steps"][i, 0] > 0.05
 
 
@@ -353,8 +391,8 @@ def test_the_unit_of_a_loss_does_not_matter(unit, geometry):
         del MAKERS["changed"]
     for i in range(3):
         for theta in one.thetas(i, rng):
-            expected = surrogate_calls.cut(one.problem.surrogate, i, theta)
-            found = surrogate_calls.cut(other.problem.surrogate, i, unit * theta)
+            expected = surrogate_calls.cut(one.problem.surrogate, i, theta, one.truth(i))
+            found = surrogate_calls.cut(other.problem.surrogate, i, unit * theta, one.truth(i))
             assert found.bound == pytest.approx(unit * expected.bound, rel=1e-12)
             assert found.b == pytest.approx(unit * expected.b, rel=1e-12)
 

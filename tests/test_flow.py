@@ -11,13 +11,14 @@ from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
 import structsolve
-from structsolve import ConditionalRiskMinimizer, registry, StructuredSVM
-from structsolve.structure import calls
+from structsolve import ConditionalRiskMinimizer, StructuredSVM, registry
 from structsolve.lp import Polytopes
+from structsolve.lp.ask import ask_oracle
 from structsolve.plugins.flow import FlowStructure
 from structsolve.plugins.flow.continuous import FlowTargets
 from structsolve.plugins.flow.network import Network
-from structsolve.lp.ask import ask_oracle
+from structsolve.structure import calls
+from structsolve.structure.ask import ask_loss, ask_power, make_layout
 from structsolve.testing import check_structure
 
 
@@ -68,7 +69,7 @@ def oracle_of(graph):
     X, Y = np.zeros((1, 1)), None
     space = structure.make_space(X, Y)
     examples = space.pack(X)
-    return space, examples, ask_oracle(space, examples)
+    return space, examples, ask_oracle(space)(make_layout(space, examples))
 
 
 def best_by_program(polytope, theta):
@@ -91,13 +92,38 @@ def test_oracle_against_linear_programs(cases):
         theta = np.zeros(space.layout.node_size)
         kinds = (rng.normal(size=m), rng.integers(-1, 2, m), 1e6 * rng.normal(size=m), np.zeros(m))
         theta[:m] = kinds[number % 4]
-        label, value = calls.argmax(oracle, 0, theta, m)
+        label, value, bound = calls.argmax(oracle, 0, theta)
+        assert bound == value
         assert value == theta[:m] @ label or value == pytest.approx(theta[:m] @ label)
         space.network.check_flows(label[None].astype(float), 1)
         best = best_by_program(polytope, theta)
         assert value == pytest.approx(best, abs=1e-7 * (1 + np.abs(theta).max()))
         assert (polytope.decode(label.astype(float)) == label).all()
     assert polytopes.exact and "unimodular" in polytopes.note
+
+
+def test_relaxation_has_the_oracles_flow():
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        space, examples, oracle = oracle_of(random_network(rng, int(rng.integers(3, 7))))
+        relaxation = ask_power(space, "relaxation")(oracle.layout)
+        theta = np.zeros(space.layout.node_size)
+        theta[: space.network.m] = rng.normal(size=space.network.m)
+        mu, label, value, bound = calls.relax(relaxation, 0, theta)
+        assert label.tolist() == calls.argmax(oracle, 0, theta)[0].tolist()
+        assert mu[: space.network.m].tolist() == label.tolist()
+        assert not mu[space.network.m :].any()
+        assert value == bound == pytest.approx(theta @ mu)
+
+
+def test_true_flows_of_losses_are_checked():
+    space, examples, _ = oracle_of(paths_network())
+    loss, m = ask_loss(space, "hamming")(make_layout(space, examples)), space.network.m
+    loss.check_truths(np.zeros(m, np.int32))
+    with pytest.raises(ValueError, match="example 0: arc 1 carries 2, expected 0 or 1"):
+        loss.check_truths(np.array([0, 2] + [0] * (m - 2), np.int32))
+    with pytest.raises(ValueError, match=f"found flows on 1 arcs, expected 1 x {m}"):
+        loss.check_truths(np.zeros(1, np.int32))
 
 
 def test_longest_paths_against_networkx():
@@ -116,7 +142,7 @@ def test_longest_paths_against_networkx():
         theta[: space.network.m] = rng.integers(-3, 4, space.network.m)
         for (u, v), t in zip(graph.edges, theta.tolist()):
             graph[u][v]["weight"] = -t
-        label, value = calls.argmax(oracle, 0, theta, space.network.m)
+        label, value, _ = calls.argmax(oracle, 0, theta)
         assert value == -amount * nx.bellman_ford_path_length(graph, 0, 5)
         assert set(label.tolist()) <= {0, amount}
 

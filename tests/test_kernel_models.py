@@ -12,8 +12,8 @@ from sklearn.model_selection import GridSearchCV
 
 import structsolve
 from structsolve import Sequences, StructuredSVM
-from structsolve.potentials import mercer as kernel
 from structsolve.plugins.multilabel import MultilabelStructure
+from structsolve.potentials import mercer as kernel
 from structsolve.solvers import BCFW
 
 TIGHT = {"alpha": 0.05, "tol": 1e-9, "max_iter": 3000}

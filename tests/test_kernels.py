@@ -40,14 +40,15 @@ def designs(dense, sparse):
 
 def compute():
     """All results by name, for all widths."""
-    from structsolve.structure import calls
-    from structsolve.potentials import calls as potential_calls
-    from structsolve.potentials.weight_layout import Block, Layout
-    from structsolve.utils.arrays import padded
-    from structsolve.potentials.features import Design
-    from structsolve.plugins.chain._shape import ChainShape
-    from structsolve.plugins.chain._oracle import ChainOracle
+    from structsolve import Examples
+    from structsolve.part_layout import PartLayout
+    from structsolve.plugins.chain._oracle import ChainKBest, ChainMaxMarginals, ChainOracle
     from structsolve.plugins.chain._sum_product import ChainSumProduct
+    from structsolve.potentials import calls as potential_calls
+    from structsolve.potentials.features import Design
+    from structsolve.potentials.weight_layout import Block, Layout
+    from structsolve.structure import calls
+    from structsolve.utils.arrays import padded
 
     results = {}
     for k in WIDTHS:
@@ -72,13 +73,14 @@ def compute():
         theta = np.zeros(layout.theta_size(length, length - 1))
         for name, view in layout.theta_views(theta, length, length - 1).items():
             view[...] = scores[name]
-        shape = ChainShape(layout, np.array([0, length]))
-        oracle = ChainOracle(shape)
-        label, value = calls.argmax(oracle, 0, theta, length)
+        bound_to = PartLayout(layout, Examples(np.array([0, length])))
+        label, value, _ = calls.argmax(ChainOracle(bound_to), 0, theta)
         results[f"{k} label"], results[f"{k} value"] = label, value
-        results[f"{k} max-marginals"] = calls.max_marginals(oracle, 0, theta, length, k)
-        results[f"{k} kbest"] = calls.kbest(oracle, 0, theta, 4, length)[0]
-        marginals, total = calls.project(ChainSumProduct(shape), 0, theta)
+        results[f"{k} max-marginals"] = calls.max_marginals(
+            ChainMaxMarginals(bound_to), 0, theta, k
+        )
+        results[f"{k} kbest"] = calls.kbest(ChainKBest(bound_to), 0, theta, 4)[0]
+        marginals, total, _ = calls.project(ChainSumProduct(bound_to), 0, theta)
         results[f"{k} log-partition"] = total
         for name, view in layout.theta_views(marginals, length, length - 1).items():
             results[f"{k} {name} marginals"] = view
@@ -149,20 +151,19 @@ def test_versions_agree(results, version):
 @pytest.mark.parametrize("shift", [0.0, -3.25, 700.0])
 def test_exponentials_to_the_last_bits(shift):
     """Softmax of pairs is the exponential kernel in a thin coat."""
+    from structsolve.plugins.multiclass import MulticlassStructure
     from structsolve.structure import calls
-    from structsolve.plugins.multiclass import (
-        MulticlassStructure, structsolve_oracle, structsolve_projection,
-    )
+    from structsolve.structure.ask import make_layout
 
     k = 4096
     space = MulticlassStructure().make_space(np.zeros((1, 1)), [0], classes=range(k))
-    examples = space.pack(np.zeros((1, 1)))
+    layout = make_layout(space, space.pack(np.zeros((1, 1))))
     theta = shift - np.linspace(0, 707, k) ** 1.1 / 2
-    marginals, value = calls.project(structsolve_projection(space, examples, "entropy"), 0, theta)
+    marginals, value, _ = calls.project(space.make_projection("entropy")(layout), 0, theta)
     total = np.exp(theta - theta.max()).sum()
     np.testing.assert_allclose(marginals * total, np.exp(theta - theta.max()), rtol=2e-15)
     assert value == pytest.approx(shift + np.log(total), rel=1e-15)
-    assert calls.argmax(structsolve_oracle(space, examples), 0, theta, 1)[0] == [0]
+    assert calls.argmax(space.make_oracle()(layout), 0, theta)[0] == [0]
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ FOLDERS = {"structsolve": ROOT / "structsolve", "structsolve.plugins": ROOT / "p
 pytestmark = pytest.mark.skipif(not FOLDERS["structsolve"].exists(), reason="not in a checkout")
 
 STATEMENT = re.compile(
-    r"^([ \t]*)(?:from[ ]+(\.*[\w.]*)[ ]+c?import[ ]+(\([^)]*\)|[^\n#]*)|c?import[ ]+([\w., ]+))", re.M
+    r"^([ \t]*)(?:from[ ]+(\.*[\w.]*)[ ]+c?import[ ]+(\([^)]*\)|[^\n#]*)|c?import[ ]+([\w., ]+))",
+    re.M,
 )
 
 
@@ -58,7 +59,9 @@ def imports(module):
                 name = name.split(" as ")[0].strip()
                 if name:
                     whole = f"{base}.{name}"
-                    yield (whole, "", bool(inside)) if whole in FILES else (base, name, bool(inside))
+                    yield (
+                        (whole, "", bool(inside)) if whole in FILES else (base, name, bool(inside))
+                    )
 
 
 def edges():

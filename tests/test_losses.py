@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from reference.chains import labelings
 
-from structsolve.structure import calls
-
-from structsolve.surrogates import calls as surrogate_calls
-from structsolve.structure.losses import ClassWeights, CostMatrix
-from structsolve.structure.node_losses import make_node_loss
-from structsolve.plugins.chain import ChainStructure, structsolve_oracle, structsolve_parts
+from structsolve.plugins.chain import ChainStructure
 from structsolve.plugins.multiclass import MulticlassStructure
-from structsolve.potentials.linear import LinearPotentials
+from structsolve.structure import calls
+from structsolve.structure.ask import make_layout
+from structsolve.structure.loss_values import losses
+from structsolve.structure.losses import ClassWeights, CostMatrix
+from structsolve.structure.node_losses import NodeCosts, make_node_loss
+from structsolve.surrogates import calls as surrogate_calls
 from structsolve.surrogates._margin import MarginRescaling
 
 K = 3
@@ -34,31 +34,36 @@ LOSSES = {
 def chains(truths=TRUTHS, **params):
     X = [np.zeros((len(y), 2)) for y in truths]
     space = ChainStructure(**params).make_space(X, truths, classes=range(K))
-    return space, space.pack(X, truths)
+    return space, make_layout(space, space.pack(X, truths))
+
+
+def as_label(label):
+    return np.array(label, np.int32)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize("start_end", [True, False])
 def test_value_and_augmented_scores(loss, start_end):
     rng = np.random.default_rng(0)
-    space, examples = chains(start_end=start_end)
-    native = make_node_loss(space, examples, loss)
-    parts = structsolve_parts(space, examples)
+    space, layout = chains(start_end=start_end)
+    native = make_node_loss(space, loss)(layout)
+    native.check_truths(layout.examples.labels)
+    parts = space.make_parts()(layout)
     assert native.zero_one == (loss == "zero-one")
     assert native.averaged == (
         loss == "zero-one" or "normalized" in str(loss).replace("normalized=False", "")
     )
-    for i, truth in enumerate(TRUTHS):
+    for i, truth in enumerate(map(as_label, TRUTHS)):
         theta = rng.normal(size=space.layout.theta_size(len(truth), len(truth) - 1))
         changed = theta.copy()
         if native.decomposes:
-            constant = calls.augment(native, i, 0.7, changed)
+            constant = calls.augment(native, i, truth, 0.7, changed)
         else:
             with pytest.raises(ValueError, match="does not decompose"):
-                calls.augment(native, i, 0.7, changed)
+                calls.augment(native, i, truth, 0.7, changed)
         for label in labelings(len(truth), K).astype(np.int32):
             expected = LOSSES[loss](truth, label)
-            assert calls.loss_value(native, i, label) == pytest.approx(expected)
+            assert calls.loss_value(native, i, truth, label) == pytest.approx(expected)
             if native.decomposes:
                 index, value = calls.encode(parts, i, label)
                 gain = (changed - theta)[index] @ value + constant
@@ -73,26 +78,26 @@ def test_value_and_augmented_scores(loss, start_end):
 def test_single_nodes(loss):
     y = [0, 2, 1, 2]
     space = MulticlassStructure().make_space(np.zeros((4, 1)), y, classes=range(K))
-    native = make_node_loss(space, space.pack(np.zeros((4, 1)), y), loss)
+    layout = make_layout(space, space.pack(np.zeros((4, 1)), y))
+    native = make_node_loss(space, loss)(layout)
     for i, truth in enumerate(y):
         for s in range(K):
-            found = calls.loss_value(native, i, np.array([s], np.int32))
-            assert found == pytest.approx(LOSSES[loss]([truth], [s]))
+            value = calls.loss_value(native, i, as_label([truth]), as_label([s]))
+            assert value == pytest.approx(LOSSES[loss]([truth], [s]))
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 @pytest.mark.parametrize("scale", [0.1, 1.0, 10.0])
 def test_margin_rescaling_finds_the_most_violated_label(loss, scale):
     rng = np.random.default_rng(0)
-    space, examples = chains()
-    parts = structsolve_parts(space, examples)
+    space, layout = chains()
+    parts = space.make_parts()(layout)
     surrogate = MarginRescaling(
-        LinearPotentials(examples, space.layout),
-        structsolve_oracle(space, examples),
+        layout,
+        space.make_oracle()(layout),
         parts,
-        make_node_loss(space, examples, loss),
-        examples.labels,
-        examples.label_offsets,
+        make_node_loss(space, loss)(layout),
+        space.make_power("kbest")(layout),
     )
     keys = set()
     for _ in range(20):
@@ -104,7 +109,7 @@ def test_margin_rescaling_finds_the_most_violated_label(loss, scale):
                 index, value = calls.difference(parts, i, truth, label)
                 return LOSSES[loss](truth, label) - theta[index] @ value
 
-            cut = surrogate_calls.cut(surrogate, i, theta)
+            cut = surrogate_calls.cut(surrogate, i, theta, truth)
             best = max(margin(y) for y in labelings(len(truth), K).astype(np.int32))
             assert cut.bound == pytest.approx(best, abs=1e-12)
             assert cut.b - theta[cut.index] @ cut.value == pytest.approx(best, abs=1e-12)
@@ -117,15 +122,16 @@ def test_labels_not_seen_in_training_always_count_as_errors(loss):
     space, _ = chains()
     X = [np.zeros((2, 2)), np.zeros((1, 2))]
     examples = space.pack(X, [[1, 7], [8]], unseen="extra")
-    native = make_node_loss(space, examples, loss)
+    native = make_node_loss(space, loss)(make_layout(space, examples))
+    native.check_truths(examples.labels)
     for label in labelings(2, K).astype(np.int32):
         expected = LOSSES[loss]([1, -1], label)
-        assert calls.loss_value(native, 0, label) == pytest.approx(expected)
+        assert calls.loss_value(native, 0, examples.label(0), label) == pytest.approx(expected)
     for s in range(K):
-        assert calls.loss_value(native, 1, np.array([s], np.int32)) == 1
+        assert calls.loss_value(native, 1, examples.label(1), as_label([s])) == 1
         if native.decomposes:
             theta = np.zeros(space.layout.theta_size(1, 0))
-            constant = calls.augment(native, 1, 1.0, theta)
+            constant = calls.augment(native, 1, examples.label(1), 1.0, theta)
             node = space.layout.theta_views(theta, 1, 0)["node"][0]
             np.testing.assert_allclose(node + constant, 1)
 
@@ -134,13 +140,50 @@ def test_named_costs_do_not_apply_to_unseen_labels():
     space, _ = chains()
     examples = space.pack([np.zeros((1, 2))], [[7]], unseen="extra")
     for loss in (CostMatrix(COST), ClassWeights({0: 2.0})):
-        with pytest.raises(ValueError, match="no costs for a label that was not seen"):
-            make_node_loss(space, examples, loss)
+        native = make_node_loss(space, loss)(make_layout(space, examples))
+        message = "example 0: loss .* has no costs for a label that was not seen"
+        with pytest.raises(ValueError, match=message):
+            native.check_truths(examples.labels)
+        with pytest.raises(ValueError, match=message):
+            losses(native, examples.labels, as_label([0]))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_losses_of_all_examples(loss):
+    space, layout = chains()
+    rng = np.random.default_rng(0)
+    native, examples = make_node_loss(space, loss)(layout), layout.examples
+    truths = examples.labels
+    assert (losses(native, truths, truths) == 0).all()
+    labels = as_label(rng.integers(0, K, len(truths)))
+    ends = examples.label_offsets[1:-1]
+    expected = [LOSSES[loss](t, y) for t, y in zip(np.split(truths, ends), np.split(labels, ends))]
+    values = losses(native, truths, labels)
+    np.testing.assert_allclose(values, expected)
+    with pytest.raises(ValueError, match="truths and labels have 5 and 6 entries, expected 6"):
+        losses(native, truths[1:], labels)
+
+
+def test_truths_that_are_no_states_are_refused():
+    space, layout = chains()
+    native = make_node_loss(space, "hamming")(layout)
+    good = layout.examples.labels
+    for bad, message in (
+        (None, "labels: found None"),
+        (good[:-1], "labels: found 5 states, expected 6"),
+        (np.where(np.arange(6) == 3, -1, good).astype(np.int32), "example 1: found the state -1"),
+        (np.where(np.arange(6) == 4, 4, good).astype(np.int32), "example 2: found the state 4"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            native.check_truths(bad)
+    with pytest.raises(ValueError, match="at least as many rows as columns"):
+        NodeCosts(np.zeros((2, 3)))
 
 
 def test_other_names_are_left_to_others():
-    assert make_node_loss(*chains(), "span-f1") is None
-    assert make_node_loss(*chains(), object()) is None
+    space, _ = chains()
+    assert make_node_loss(space, "span-f1") is None
+    assert make_node_loss(space, object()) is None
 
 
 def test_order_of_classes():
@@ -171,27 +214,25 @@ def test_order_of_classes():
 )
 def test_bad_costs(loss, message):
     with pytest.raises(ValueError, match=message):
-        make_node_loss(*chains(), loss)
+        make_node_loss(chains()[0], loss)
 
 
 def test_bad_arguments_are_refused():
-    space, examples = chains()
-    native = make_node_loss(space, examples, "hamming")
+    space, layout = chains()
+    native, truth = make_node_loss(space, "hamming")(layout), layout.examples.label(0)
     for label in (None, [0, 0, 0], np.zeros(3), -np.ones(3, np.int32), np.zeros((1, 3), np.int32)):
         with pytest.raises(ValueError, match="label: "):
-            calls.loss_value(native, 0, label)
+            calls.loss_value(native, 0, truth, label)
     with pytest.raises(ValueError, match="example -1"):
-        calls.loss_value(native, -1, np.zeros(3, np.int32))
+        calls.loss_value(native, -1, truth, np.zeros(3, np.int32))
     theta = np.zeros(space.layout.theta_size(3, 2))
     theta.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):
-        calls.augment(native, 0, 1.0, theta)
-    if not hasattr(native, "limits"):
-        return
+        calls.augment(native, 0, truth, 1.0, theta)
     for size, states in ((2, 0), (4, 0), (3, K)):
         with pytest.raises(ValueError, match="label: "):
-            calls.loss_value(native, 0, np.full(size, states, np.int32))
+            calls.loss_value(native, 0, truth, np.full(size, states, np.int32))
     with pytest.raises(ValueError, match="example 3"):
-        calls.loss_value(native, 3, np.zeros(2, np.int32))
+        calls.loss_value(native, 3, truth, np.zeros(2, np.int32))
     with pytest.raises(ValueError, match="theta: "):
-        calls.augment(native, 0, 1.0, np.zeros(theta.size - 1))
+        calls.augment(native, 0, truth, 1.0, np.zeros(theta.size - 1))

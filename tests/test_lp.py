@@ -12,16 +12,23 @@ from scipy import sparse
 from sklearn.base import clone
 
 import structsolve
-from structsolve import registry, StructuredSVM
-from structsolve.structure import calls
+from structsolve import StructuredSVM, registry
 from structsolve.hookspecs import Named, hookimpl
 from structsolve.lp import (
-    Backend, Cvxpy, Highs, LinearDecoder, Polytope, Polytopes, ask_polytopes, make_backend,
+    Backend,
+    Cvxpy,
+    Highs,
+    LinearDecoder,
+    Polytope,
+    Polytopes,
+    ask_polytopes,
+    make_backend,
 )
+from structsolve.lp.ask import ask_oracle, ask_program_power
 from structsolve.lp.polytope import block_diagonal, bound_of
 from structsolve.plugins.chain.polytope import ChainPolytopes
-from structsolve.lp.ask import ask_oracle
-from structsolve.structure.ask import ask_parts
+from structsolve.structure import calls
+from structsolve.structure.ask import ask_parts, ask_power, make_layout
 from structsolve.structure.base import ConePair
 from structsolve.testing import BrokenPromise, check_structure
 
@@ -59,15 +66,10 @@ def packed(name, params, seed=0, n=5, size=3):
     return space, space.pack(X, Y)
 
 
-def label_size(examples, i):
-    return int(examples.label_offsets[i + 1] - examples.label_offsets[i])
-
-
-def vectors(space, examples, i):
+def vectors(space, layout, i):
     """Return mu of every label, densely, and which entries of theta any label uses."""
-    parts, labels = ask_parts(space, examples), space.enumerate_labels(examples, i)
-    size = ask_oracle(space, examples, "lp").limits(i)[0]
-    mu = np.zeros((len(labels), size))
+    parts, labels = ask_parts(space)(layout), space.enumerate_labels(layout.examples, i)
+    mu = np.zeros((len(labels), layout.sizes(i)[0]))
     for row, label in zip(mu, labels):
         index, value = calls.encode(parts, i, label)
         np.add.at(row, index, value)
@@ -79,50 +81,61 @@ def vectors(space, examples, i):
 def test_backends_agree_with_enumeration_and_the_native_oracle(name, params, backend):
     rng = np.random.default_rng(1)
     space, examples = packed(name, params)
-    native, oracle = ask_oracle(space, examples), ask_oracle(space, examples, backend)
+    layout = make_layout(space, examples)
+    native, oracle = ask_oracle(space)(layout), ask_oracle(space, backend)(layout)
+    relaxation, other_relaxation = (
+        None if bind is None else bind(layout)
+        for bind in (
+            ask_program_power(space, backend, "relaxation"),
+            ask_power(space, "relaxation"),
+        )
+    )
+    assert (relaxation is None) == (backend == "ilp")
     for i in range(examples.n):
-        labels, mu, used = vectors(space, examples, i)
+        labels, mu, used = vectors(space, layout, i)
         for scale in (0, 1, 3, 100):
             theta = np.where(used, rng.integers(-scale, scale + 1, used.size), 0.0)
-            best, size = (mu @ theta).max(), label_size(examples, i)
-            label, value, bound = calls.argmax_bounded(oracle, i, theta, size)
+            best = (mu @ theta).max()
+            label, value, bound = calls.argmax(oracle, i, theta)
             row = np.flatnonzero((labels == label).all(axis=1))
             assert row.size == 1
             assert value == pytest.approx(mu[row[0]] @ theta, abs=1e-9)
             assert value == pytest.approx(best, abs=1e-6 * (1 + scale))
             assert bound >= best - 1e-9
             if native.exact:
-                assert value == pytest.approx(calls.argmax(native, i, theta, size)[1], abs=1e-6)
-            if not oracle.has_relaxed:
+                assert value == pytest.approx(calls.argmax(native, i, theta)[1], abs=1e-6)
+            if relaxation is None:
                 continue
-            point, label, value = calls.relax(oracle, i, theta, size)
+            point, label, value, bound = calls.relax(relaxation, i, theta)
+            assert bound >= value
             assert value == pytest.approx(point @ theta, abs=1e-5 * (1 + scale))
             assert value >= best - 1e-6 * (1 + scale)
             if oracle.exact:
                 assert value == pytest.approx(best, abs=1e-5 * (1 + scale))
-            if native.has_relaxed and not native.exact:
-                other = calls.relax(native, i, theta, size)[2]
+            if other_relaxation is not None and not native.exact:
+                other = calls.relax(other_relaxation, i, theta)[2]
                 assert value == pytest.approx(other, abs=1e-5 * (1 + scale))
 
 
 def test_forbidden_parts():
     rng = np.random.default_rng(2)
     space, examples = packed("chain", {})
-    oracles = [ask_oracle(space, examples, name) for name in ("lp", "ilp", "cvxpy:CLARABEL")]
+    layout = make_layout(space, examples)
+    oracles = [ask_oracle(space, name)(layout) for name in ("lp", "ilp", "cvxpy:CLARABEL")]
     for i in range(examples.n):
-        _, mu, used = vectors(space, examples, i)
+        _, mu, used = vectors(space, layout, i)
         for _ in range(10):
             theta = np.where(used, rng.normal(size=used.size), 0.0)
             theta[used & (rng.random(used.size) < 0.2)] = -np.inf
             with np.errstate(invalid="ignore"):
                 scores = np.where(mu > 0, mu * theta, 0).sum(axis=1)
             for oracle in oracles:
-                _, value = calls.argmax(oracle, i, theta, label_size(examples, i))
+                _, value, _ = calls.argmax(oracle, i, theta)
                 assert value == pytest.approx(scores.max(), abs=1e-6)
     theta[0] = np.nan
     with pytest.raises(ValueError, match="example 0: found scores that are NaN"):
         LinearDecoder(ask_polytopes(space, examples), Highs()).relax(
-            0, np.full(oracles[0].limits(0)[0], np.nan)
+            0, np.full(layout.sizes(0)[0], np.nan)
         )
 
 
@@ -131,10 +144,11 @@ def test_forbidden_parts():
 def test_constrained_programs_are_at_least_the_best_label_in_the_cone(name, backend):
     rng = np.random.default_rng(3)
     space, examples = packed(name, {}, n=3)
-    oracle = ask_oracle(space, examples, backend)
+    layout = make_layout(space, examples)
+    cones = ask_program_power(space, backend, "cones")(layout)
     seen = set()
     for i in range(examples.n):
-        _, mu, used = vectors(space, examples, i)
+        _, mu, used = vectors(space, layout, i)
         for _ in range(15):
             theta = np.where(used, rng.integers(-3, 4, used.size), 0.0)
             cost = np.where(used, rng.integers(0, 3, used.size), 0.0)
@@ -143,7 +157,7 @@ def test_constrained_programs_are_at_least_the_best_label_in_the_cone(name, back
             h, g = mu @ theta + cone.h0, mu @ cost + cone.g0
             upper = np.where(h >= 0, np.inf if np.isinf(cone.alpha) else cone.alpha * h, -1)
             inside = (cone.beta * h <= g) & (g <= upper)
-            found = calls.argmax_constrained(oracle, i, theta, cost, cone, label_size(examples, i))
+            found = calls.argmax_in_cone(cones, i, theta, cost, cone)
             seen.add(None if found is None else found[1] is None)
             if inside.any():
                 assert found is not None
@@ -332,7 +346,7 @@ def test_sizes_that_do_not_fit_are_refused():
 def test_threads_share_a_decoder():
     space, examples = packed("permutation", {}, n=4, size=4)
     decoder = LinearDecoder(ask_polytopes(space, examples), Highs(), warm=True)
-    size = ask_oracle(space, examples, "lp").limits(0)[0]
+    size = make_layout(space, examples).sizes(0)[0]
     thetas = np.random.default_rng(6).normal(size=(40, size))
     alone = [decoder.decode(0, theta)[1] for theta in thetas]
     found = {}

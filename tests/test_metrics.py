@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 
 from structsolve.evaluation import metrics
 from structsolve.evaluation.metrics import (
-    hamming_loss, make_span_scorer, make_token_scorer, sequence_error, span_f1, spans,
-    tags_from_spans, token_report,
+    hamming_loss,
+    make_span_scorer,
+    make_token_scorer,
+    sequence_error,
+    span_f1,
+    spans,
+    tags_from_spans,
+    token_report,
 )
 
 # ---- conlleval, rule by rule as in the Perl script, with its later rules for S ---------------

@@ -11,8 +11,10 @@ from sklearn.base import clone
 
 import structsolve
 from structsolve import CostMatrix, StructuredSVM
+from structsolve.lp import ask_oracle
+from structsolve.plugins.mrf import MRFStructure, decode, grid_edges
 from structsolve.structure import calls
-from structsolve.plugins.mrf import MRFStructure, decode, grid_edges, structsolve_oracle
+from structsolve.structure.ask import make_layout
 from structsolve.testing import check_structure
 
 TRIANGLE = [[0, 1], [1, 2], [2, 0]]
@@ -273,7 +275,7 @@ def test_auto_is_exact_where_that_is_cheap():
         structure = MRFStructure(edges, n_states=K)
         X, Y = [np.zeros((V, 1))], [np.zeros(V, int)]
         space = structure.make_space(X, Y)
-        return structsolve_oracle(space, space.pack(X, Y))
+        return ask_oracle(space)(make_layout(space, space.pack(X, Y)))
 
     ring = [(v, (v + 1) % 30) for v in range(30)]
     assert oracle(30, ring[:-1], 5).exact
@@ -295,15 +297,15 @@ def test_topologies_of_many_examples(data):
         X.append((np.arange(V, dtype=float)[:, None], np.array(edges, int).reshape(-1, 2)))
         Y.append([v % 2 for v in range(V)])
     space = MRFStructure(directed=True, n_states=2, oracle="exact").make_space(X, Y)
-    together = space.pack(X, Y)
-    oracle = structsolve_oracle(space, together)
+    bind = ask_oracle(space)
+    oracle = bind(make_layout(space, space.pack(X, Y)))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     for i in range(len(X)):
         V = len(Y[i])
         theta = rng.normal(size=space.layout.theta_size(V, len(X[i][1])))
-        alone = structsolve_oracle(space, space.pack([X[i]], [Y[i]]))
-        a, b = calls.argmax(oracle, i, theta, V), calls.argmax(alone, 0, theta, V)
-        assert a[0].tolist() == b[0].tolist() and a[1] == b[1]
+        alone = bind(make_layout(space, space.pack([X[i]], [Y[i]])))
+        a, b = calls.argmax(oracle, i, theta), calls.argmax(alone, 0, theta)
+        assert a[0].tolist() == b[0].tolist() and a[1] == a[2] == b[1]
 
 
 # -- bad input ----------------------------------------------------------------------------------

@@ -22,14 +22,23 @@ from reference.graphs import (
 
 from structsolve.algorithms import max_flow
 from structsolve.plugins.mrf import (
-    _constrained, _trws as _dual, _branch_and_bound as _exact, _local, _model, _roof,
+    _branch_and_bound as _exact,
 )
-from structsolve.plugins.mrf._constrained import constrained_argmax
-from structsolve.plugins.mrf._trws import tree_reweighted
+from structsolve.plugins.mrf import (
+    _constrained,
+    _local,
+    _model,
+    _roof,
+)
+from structsolve.plugins.mrf import (
+    _trws as _dual,
+)
 from structsolve.plugins.mrf._branch_and_bound import branch_and_bound
+from structsolve.plugins.mrf._constrained import constrained_argmax
 from structsolve.plugins.mrf._local import local_search
 from structsolve.plugins.mrf._model import GraphModel
 from structsolve.plugins.mrf._roof import roof_duality
+from structsolve.plugins.mrf._trws import tree_reweighted
 from structsolve.plugins.mrf.elimination import eliminate
 
 

@@ -8,11 +8,13 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from structsolve import ConePair, StructuredSVM
+from structsolve.lp import ask_oracle
 from structsolve.lp.base import cone_rows
 from structsolve.lp.polytope import bound_of
-from structsolve.plugins.mrf import MRFStructure, structsolve_oracle, structsolve_parts
+from structsolve.plugins.mrf import MRFStructure
 from structsolve.plugins.mrf.programs import LocalPolytope
 from structsolve.structure import calls
+from structsolve.structure.ask import ask_parts, ask_power, make_layout
 
 KINDS = ["normal", "ties", "zero", "huge", "negative", "forbidden"]
 NONE = -np.inf
@@ -34,8 +36,9 @@ class Graph:
         X, Y = [(np.zeros((n, 1)), np.zeros((m, 1)))], [np.zeros(n, int)]
         self.space = structure.make_space(X, Y)
         self.examples = self.space.pack(X, Y)
-        self.oracle = structsolve_oracle(self.space, self.examples)
-        self.parts = structsolve_parts(self.space, self.examples)
+        self.bound = make_layout(self.space, self.examples)
+        self.oracle = ask_oracle(self.space)(self.bound)
+        self.parts = ask_parts(self.space)(self.bound)
         self.layout = self.space.layout
         self.labels = self.space.enumerate_labels(self.examples, 0)
         self.size = self.layout.theta_size(n, m)
@@ -48,6 +51,9 @@ class Graph:
                 views["pair"][e, label[u], label[v]] = 1
         used = self.mu.any(axis=0)
         self.unused = ~used
+
+    def power(self, name):
+        return ask_power(self.space, name)(self.bound)
 
     def views(self, theta):
         return self.layout.theta_views(theta, self.n, self.m)
@@ -123,17 +129,18 @@ def test_exact_decoders_and_max_marginals(states, forest):
     rng = np.random.default_rng(len(states) + 10 * forest)
     for _ in range(80):
         graph = Graph(*random_graph(rng, 5, states, forest), "exact")
-        assert graph.oracle.exact and graph.oracle.has_max_marginals
+        assert graph.oracle.exact
+        best = graph.power("max-marginals")
         for kind in KINDS:
             theta = graph.theta(kind, rng)
             scores = graph.scores(theta)
             scale = 1 + np.abs(theta[np.isfinite(theta)]).sum()
-            label, value = calls.argmax(graph.oracle, 0, theta, graph.n)
+            label, value, bound = calls.argmax(graph.oracle, 0, theta)
             row = int(np.flatnonzero((graph.labels == label).all(axis=1))[0])
             assert near(scores[row], scores.max(), scale)
-            assert near(value, scores[row], scale)
+            assert near(value, scores[row], scale) and value == bound
             K = len(graph.space.classes_)
-            found = calls.max_marginals(graph.oracle, 0, theta, graph.n, K)
+            found = calls.max_marginals(best, 0, theta, K)
             for v, s in np.ndindex(found.shape):
                 having = scores[graph.labels[:, v] == s]
                 assert near(found[v, s], having.max(initial=NONE), scale)
@@ -144,14 +151,15 @@ def test_tables_of_many_two_state_nodes(n):
     rng = np.random.default_rng(n)
     edges = np.column_stack(np.triu_indices(n, 1))
     graph = Graph([2] * n, edges[rng.random(len(edges)) < 0.8], "exact")
+    best = graph.power("max-marginals")
     for kind in KINDS:
         theta = graph.theta(kind, rng)
         scores = graph.scores(theta)
         scale = 1 + np.abs(theta[np.isfinite(theta)]).sum()
-        label, value = calls.argmax(graph.oracle, 0, theta, n)
+        label, value, _ = calls.argmax(graph.oracle, 0, theta)
         row = int(np.flatnonzero((graph.labels == label).all(axis=1))[0])
         assert near(scores[row], scores.max(), scale) and near(value, scores[row], scale)
-        found = calls.max_marginals(graph.oracle, 0, theta, n, 2)
+        found = calls.max_marginals(best, 0, theta, 2)
         for v, s in np.ndindex(found.shape):
             assert near(found[v, s], scores[graph.labels[:, v] == s].max(), scale)
 
@@ -160,7 +168,7 @@ def check_kbest(graph, theta, k):
     """The k best values of the enumeration on labels that differ, and the best first."""
     scores = graph.scores(theta)
     scale = 1 + np.abs(theta[np.isfinite(theta)]).sum()
-    labels, values = calls.kbest(graph.oracle, 0, theta, k, graph.n)
+    labels, values = calls.kbest(graph.power("kbest"), 0, theta, k)
     rows = [int(np.flatnonzero((graph.labels == label).all(axis=1))[0]) for label in labels]
     possible = np.sort(scores[scores > NONE])[::-1]
     assert len(rows) == max(min(k, len(possible)), 1) and len(set(rows)) == len(rows)
@@ -176,12 +184,12 @@ def test_kbest(states, forest):
     rng = np.random.default_rng(len(states) + 10 * forest)
     for _ in range(60):
         graph = Graph(*random_graph(rng, 5, states, forest), "exact")
-        assert graph.oracle.has_kbest
+        best = graph.power("kbest")
         for kind in KINDS:
             theta = graph.theta(kind, rng)
             n = len(graph.labels)
             labels, values = check_kbest(graph, theta, int(rng.integers(1, n + 3)))
-            fewer, first = calls.kbest(graph.oracle, 0, theta, max(len(labels) // 2, 1), graph.n)
+            fewer, first = calls.kbest(best, 0, theta, max(len(labels) // 2, 1))
             assert (fewer == labels[: len(fewer)]).all() and (first == values[: len(first)]).all()
 
 
@@ -204,14 +212,14 @@ def test_max_marginals_where_a_node_of_a_forest_is_forbidden(shape):
     )
     X, Y = [np.zeros((n, 1))], [np.zeros(n, int)]
     space = structure.make_space(X, Y)
-    oracle = structsolve_oracle(space, space.pack(X, Y))
+    best = ask_power(space, "max-marginals")(make_layout(space, space.pack(X, Y)))
     theta = np.zeros(space.layout.theta_size(n, n - 1))
     node = space.layout.theta_views(theta, n, n - 1)["node"]
     node[:, 1] = NONE
-    marginals = calls.max_marginals(oracle, 0, theta, n, 2)
+    marginals = calls.max_marginals(best, 0, theta, 2)
     assert (marginals[:, 0] == 0).all() and (marginals[:, 1] == NONE).all()
     node[-1] = NONE
-    assert (calls.max_marginals(oracle, 0, theta, n, 2) == NONE).all()
+    assert (calls.max_marginals(best, 0, theta, 2) == NONE).all()
 
 
 def test_kbest_of_long_paths_and_of_large_graphs():
@@ -248,7 +256,7 @@ def test_bounds(oracle):
             theta = graph.theta(kind, rng)
             scores = graph.scores(theta)
             scale = 1 + np.abs(theta[np.isfinite(theta)]).sum()
-            label, value, bound = calls.argmax_bounded(graph.oracle, 0, theta, graph.n)
+            label, value, bound = calls.argmax(graph.oracle, 0, theta)
             row = int(np.flatnonzero((graph.labels == label).all(axis=1))[0])
             assert near(value, scores[row], scale)
             assert bound >= scores.max() - 1e-12 * scale
@@ -267,17 +275,19 @@ def test_relaxation_is_the_local_polytope(oracle):
     for k in range(10 if slow else 60):
         states = (1, 2) if k % 2 else (1, 2, 3)
         graph = Graph(*random_graph(rng, 4, states), oracle)
-        assert graph.oracle.has_relaxed
+        relaxation = graph.power("relaxation")
         for kind in ["normal", "ties", "forbidden"]:
             theta = graph.theta(kind, rng)
             graph.views(theta)["node"][...] *= 0.1  # edges decide: the relaxation is loose
             expected = graph.local_polytope(theta)
-            mu, label, value = calls.relax(graph.oracle, 0, theta, graph.n)
+            mu, label, value, bound = calls.relax(relaxation, 0, theta)
+            assert bound >= value
             if expected == NONE:
                 assert value == NONE
                 continue
             tolerance = 1e-5 if slow else 1e-7
             assert abs(value - expected) < tolerance * (1 + abs(expected))
+            assert bound > expected - tolerance * (1 + abs(expected))
             assert (mu[graph.unused] == 0).all()
             used = mu != 0
             assert value == pytest.approx(mu[used] @ theta[used], abs=1e-9)
@@ -299,8 +309,8 @@ def test_two_states_three_ways():
     for _ in range(20):
         theta = graphs[0].theta("normal", rng)
         graphs[0].views(theta)["node"][...] *= 0.3
-        answers = [calls.relax(g.oracle, 0, theta, 6) for g in graphs]
-        values = [value for _, _, value in answers]
+        answers = [calls.relax(g.power("relaxation"), 0, theta) for g in graphs]
+        values = [value for _, _, value, _ in answers]
         assert np.ptp(values) < 1e-5
         assert abs(values[0] - values[1]) < 1e-9 * (1 + abs(values[0]))
         halves += answers[0][1] is None
@@ -334,6 +344,7 @@ def test_constrained_by_enumeration(states):
     empty = found = 0
     for k in range(150):
         graph = Graph(*random_graph(rng, 5 if k % 10 else 10, states if k % 10 else (2,)), "auto")
+        own = graph.power("cones")
         theta, cost = (np.zeros(graph.size) for _ in range(2))
         for view in graph.views(theta).values():
             view[...] = rng.integers(-2, 3, view.shape)
@@ -354,7 +365,7 @@ def test_constrained_by_enumeration(states):
             inside = np.array(
                 [np.isfinite(a) and in_cone(cone, a, b) for a, b in zip(h, g)], dtype=bool
             )
-            answer = calls.argmax_constrained(graph.oracle, 0, theta, cost, cone, graph.n)
+            answer = calls.argmax_in_cone(own, 0, theta, cost, cone)
             if not inside.any():
                 assert answer is None
                 empty += 1
@@ -373,6 +384,7 @@ def test_constrained_programs(oracle):
     kinds = set()
     for k in range(6 if oracle != "lp" else 40):
         graph = Graph(*random_graph(rng, 4, (2,) if k % 2 else (1, 2, 3)), oracle)
+        own = graph.power("cones")
         for _ in range(5):
             theta, cost = graph.theta("normal", rng), np.zeros(graph.size)
             graph.views(cost)["node"][...] = rng.integers(0, 2, graph.views(cost)["node"].shape)
@@ -382,7 +394,7 @@ def test_constrained_programs(oracle):
             cone = ConePair(h0, 0.0, 1.5, alpha, beta, False)
             inside = np.array([in_cone(cone, a, b) for a, b in zip(h, g)])
             best = (h + 1.5 * g)[inside].max(initial=NONE)
-            answer = calls.argmax_constrained(graph.oracle, 0, theta, cost, cone, graph.n)
+            answer = calls.argmax_in_cone(own, 0, theta, cost, cone)
             if answer is None:
                 assert not inside.any()
                 kinds.add(0)
@@ -418,7 +430,7 @@ def test_any_theta(data):
         )
     scores = graph.scores(theta)
     scale = 1 + np.abs(theta[np.isfinite(theta)]).sum()
-    label, value, bound = calls.argmax_bounded(graph.oracle, 0, theta, n)
+    label, value, bound = calls.argmax(graph.oracle, 0, theta)
     row = int(np.flatnonzero((graph.labels == label).all(axis=1))[0])
     assert near(value, scores[row], scale)
     assert bound >= scores.max() - 1e-9 * scale
@@ -448,10 +460,10 @@ def test_integer_program_where_enumeration_gives_up():
     structure = MRFStructure(edges=edges, tables="per-edge", n_states=2, oracle="exact")
     X, Y = [np.zeros((n, 1))], [np.zeros(n, int)]
     space = structure.make_space(X, Y)
-    oracle = structsolve_oracle(space, space.pack(X, Y))
+    oracle = ask_oracle(space)(make_layout(space, space.pack(X, Y)))
     assert oracle.exact
     theta = rng.normal(size=space.layout.theta_size(n, len(edges)))
-    label, value = calls.argmax(oracle, 0, theta, n)
+    label, value, _ = calls.argmax(oracle, 0, theta)
     views = space.layout.theta_views(theta, n, len(edges))
     # Dynamic programming over the states of two neighbours.
     best = {}

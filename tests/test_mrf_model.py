@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from reference.graphs import KINDS, enumerate_labels, random_model
 
-from structsolve.plugins.mrf._constrained import constrained_argmax
-from structsolve.plugins.mrf._trws import tree_reweighted
 from structsolve.plugins.mrf._branch_and_bound import branch_and_bound
+from structsolve.plugins.mrf._constrained import constrained_argmax
 from structsolve.plugins.mrf._local import local_search
 from structsolve.plugins.mrf._model import GraphModel
 from structsolve.plugins.mrf._roof import roof_duality
+from structsolve.plugins.mrf._trws import tree_reweighted
 from structsolve.plugins.mrf.elimination import eliminate
 
 

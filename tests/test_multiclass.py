@@ -9,13 +9,9 @@ from scipy.special import logsumexp, softmax
 from sklearn.exceptions import DataConversionWarning
 
 from structsolve import ConePair
-from structsolve.plugins.multiclass import (
-    MulticlassStructure,
-    structsolve_oracle,
-    structsolve_parts,
-    structsolve_projection,
-)
+from structsolve.plugins.multiclass import MulticlassStructure
 from structsolve.structure import calls
+from structsolve.structure.ask import make_layout
 
 KINDS = ["normal", "ties", "equal", "huge", "forbidden", "one left"]
 WIDTHS = [*range(1, 35), 64, 100, 1000]
@@ -23,13 +19,17 @@ WIDTHS = [*range(1, 35), 64, 100, 1000]
 
 def operators(k):
     space = MulticlassStructure().make_space(np.zeros((1, 2)), [0], classes=range(k))
-    examples = space.pack(np.zeros((3, 2)))
+    layout = make_layout(space, space.pack(np.zeros((3, 2))))
     return (
         space,
-        structsolve_oracle(space, examples),
-        structsolve_parts(space, examples),
-        structsolve_projection(space, examples, "entropy"),
+        space.make_oracle()(layout),
+        space.make_parts()(layout),
+        space.make_projection("entropy")(layout),
     )
+
+
+def power(oracle, space, name):
+    return space.make_power(name)(oracle.layout)
 
 
 def draw(k, kind, rng):
@@ -53,20 +53,22 @@ def test_operators(kind):
     rng = np.random.default_rng(0)
     for k in WIDTHS:
         space, oracle, parts, projection = operators(k)
+        best, some = (power(oracle, space, name) for name in ("max-marginals", "kbest"))
         for i in range(3):
             scores = draw(k, kind, rng)
             theta = np.zeros(space.layout.node_size)
             theta[:k] = scores
-            label, value = calls.argmax(oracle, i, theta, 1)
-            assert (label[0], value) == (np.argmax(scores), scores.max())
-            np.testing.assert_array_equal(calls.max_marginals(oracle, i, theta, 1, k), scores[None])
+            label, value, bound = calls.argmax(oracle, i, theta)
+            assert (label[0], value, bound) == (np.argmax(scores), scores.max(), scores.max())
+            np.testing.assert_array_equal(calls.max_marginals(best, i, theta, k), scores[None])
             ranked = np.argsort(-scores, kind="stable")
             ranked = ranked[scores[ranked] > -np.inf]
             for n in (1, 2, 5, k, k + 3):
-                labels, values = calls.kbest(oracle, i, theta, n, 1)
+                labels, values = calls.kbest(some, i, theta, n)
                 np.testing.assert_array_equal(labels[:, 0], ranked[:n])
                 np.testing.assert_array_equal(values, scores[ranked[:n]])
-            marginals, total = calls.project(projection, i, theta)
+            marginals, total, bound = calls.project(projection, i, theta)
+            assert bound == total
             np.testing.assert_allclose(marginals[:k], softmax(scores), rtol=1e-13, atol=1e-300)
             assert total == pytest.approx(logsumexp(scores), rel=1e-14, abs=1e-14)
             assert not marginals[k:].any() and not marginals[:k][np.isneginf(scores)].any()
@@ -95,6 +97,7 @@ def test_best_class_in_a_cone(kind):
     found = 0
     for k in [*range(1, 12), 64]:
         space, oracle, *_ = operators(k)
+        cones = power(oracle, space, "cones")
         for _ in range(120):
             theta, cost = np.zeros((2, space.layout.node_size))
             theta[:k], cost[:k] = draw(k, kind, rng), rng.integers(0, 4, k)
@@ -106,7 +109,7 @@ def test_best_class_in_a_cone(kind):
             cone = ConePair(h0, g0, lam, alpha, beta, bool(rng.random() < 0.5))
             h, g = theta[:k] + h0, cost[:k] + g0
             inside = np.flatnonzero(in_cone(h, g, cone))
-            answer = calls.argmax_constrained(oracle, 0, theta, cost, cone, 1)
+            answer = calls.argmax_in_cone(cones, 0, theta, cost, cone)
             if inside.size == 0:
                 assert answer is None
                 continue
@@ -123,14 +126,15 @@ def test_the_angular_search_is_exact_over_the_native_oracle():
     for seed in range(300):
         k = int(rng.integers(2, 12))
         space, oracle, *_ = operators(k)
+        cones = power(oracle, space, "cones")
         theta, cost = np.zeros((2, space.layout.node_size))
         theta[:k], cost[:k] = rng.normal(size=k), rng.integers(0, 5, k)
         theta[0], cost[0] = 0.0, 0.0
 
         class Native(Plane):
-            def ask_cone(self, lam, alpha, beta, twin, native=(oracle, theta, cost)):
+            def ask_cone(self, lam, alpha, beta, twin, native=(cones, theta, cost)):
                 cone = ConePair(1.0, 0.0, lam, alpha, beta, twin)
-                answer = calls.argmax_constrained(native[0], 0, *native[1:], cone, 1)
+                answer = calls.argmax_in_cone(native[0], 0, *native[1:], cone)
                 self.calls += 1
                 return None if answer is None else int(answer[1][0])
 
@@ -148,26 +152,28 @@ def test_the_relaxation_is_the_simplex(kind):
         space, oracle, *_ = operators(k)
         theta = np.zeros(space.layout.node_size)
         theta[:k] = draw(k, kind, rng)
-        mu, label, value = calls.relax(oracle, 0, theta, 1)
+        mu, label, value, bound = calls.relax(power(oracle, space, "relaxation"), 0, theta)
         assert (label[0], value) == (np.argmax(theta[:k]), theta[:k].max())
+        assert bound == value
         np.testing.assert_array_equal(mu, np.arange(len(theta)) == label[0])
-        assert calls.argmax_bounded(oracle, 0, theta, 1) == (label, value, value)
+        assert calls.argmax(oracle, 0, theta) == (label, value, value)
 
 
 def test_bans():
-    _, oracle, _, _ = operators(4)
+    space, oracle, _, _ = operators(4)
     theta = np.array([1.0, 3.0, -np.inf, 2.0])
-    labels, values = calls.kbest(oracle, 0, theta, 3, 1, banned=[[1], [1]])
+    kbest = power(oracle, space, "kbest")
+    labels, values = calls.kbest(kbest, 0, theta, 3, banned=[[1], [1]])
     assert labels.ravel().tolist() == [3, 0] and values.tolist() == [2, 1]
 
 
 @pytest.mark.parametrize("bad", [-np.inf, np.nan, np.inf])
 def test_no_class_left(bad):
-    _, oracle, _, projection = operators(3)
+    space, oracle, _, projection = operators(3)
     theta = np.array([bad] * 3 + [0.0])
     with pytest.raises(ValueError, match="example 2: every class is forbidden"):
         calls.project(projection, 2, theta)
-    labels, _ = calls.kbest(oracle, 0, theta, 3, 1)
+    labels, _ = calls.kbest(power(oracle, space, "kbest"), 0, theta, 3)
     assert labels.min() >= 0 and labels.max() < 3
 
 
@@ -176,7 +182,7 @@ def test_bad_arguments_are_refused():
     theta = np.zeros(4)
     for i in (-1, 3):
         with pytest.raises(ValueError, match=f"example {i}"):
-            calls.argmax(oracle, i, theta, 1)
+            calls.argmax(oracle, i, theta)
     for wrong in (np.zeros(3), np.zeros(5), np.zeros(4, np.float32)):
         with pytest.raises(ValueError, match="theta"):
             calls.project(projection, 0, wrong)

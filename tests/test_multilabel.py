@@ -14,10 +14,11 @@ from sklearn.model_selection import GridSearchCV
 
 import structsolve
 from structsolve import StructuredSVM
-from structsolve.structure import calls
-from structsolve.plugins.multilabel import MultilabelStructure, structsolve_oracle
+from structsolve.lp import ask_oracle
+from structsolve.plugins.multilabel import MultilabelStructure
 from structsolve.plugins.multilabel.indicators import chow_liu, mutual_information
-from structsolve.structure.ask import ask_loss
+from structsolve.structure import calls
+from structsolve.structure.ask import ask_loss, ask_power, make_layout
 from structsolve.testing import check_structure
 
 
@@ -189,8 +190,9 @@ def test_another_oracle_predicts():
     X, Y = label_sets()
     structure = MultilabelStructure(oracle="roof-duality", predict_oracle="exact")
     space = structure.make_space(X, Y)
-    assert not structsolve_oracle(space, space.pack(X, Y)).exact
-    assert structsolve_oracle(space, space.pack(X)).exact
+    bind = ask_oracle(space)
+    assert not bind(make_layout(space, space.pack(X, Y))).exact
+    assert bind(make_layout(space, space.pack(X))).exact
     model = StructuredSVM(structure, tol=0.1, max_iter=5).fit(X, Y)
     assert model.score(X, Y) == pytest.approx((model.predict(X) == Y).mean())
 
@@ -199,12 +201,15 @@ def test_many_labels_are_decoded_with_a_bound():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(6, 3)), rng.integers(0, 2, (6, 30))
     space = MultilabelStructure().make_space(X, Y)
-    examples = space.pack(X, Y)
-    oracle = structsolve_oracle(space, examples)
-    assert not oracle.exact and oracle.has_relaxed and oracle.has_constrained
+    layout = make_layout(space, space.pack(X, Y))
+    oracle = ask_oracle(space)(layout)
+    assert not oracle.exact
     theta = rng.normal(size=space.layout.theta_size(1, 0))
-    _, value, bound = calls.argmax_bounded(oracle, 0, theta, 30)
+    _, value, bound = calls.argmax(oracle, 0, theta)
     assert value <= bound
+    mu, _, relaxed, _ = calls.relax(ask_power(space, "relaxation")(layout), 0, theta)
+    assert relaxed == pytest.approx(mu @ theta) and relaxed >= value - 1e-9
+    assert ask_power(space, "cones")(layout) is not None
     model = StructuredSVM("multilabel", max_iter=3, tol=0.1).fit(X, Y)
     scores = model.decision_function(X)
     assert ((scores > 0) == (model.predict(X) == 1)).all()
@@ -316,11 +321,11 @@ def test_losses_count_wrong_labels():
     space = MultilabelStructure().make_space(X, Y)
     examples = space.pack(X, Y)
     for name, scale in (("hamming", 1), ("normalized-hamming", 0.25)):
-        loss = ask_loss(space, examples, name)
+        loss = ask_loss(space, name)(make_layout(space, examples))
         for i in range(5):
             for label in space.enumerate_labels(examples, i):
-                found = calls.loss_value(loss, i, label)
-                assert found == scale * (label != Y[i]).sum()
+                value = calls.loss_value(loss, i, Y[i].astype(np.int32), label)
+                assert value == scale * (label != Y[i]).sum()
 
 
 @needs_data

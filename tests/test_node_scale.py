@@ -7,12 +7,12 @@ from scipy import sparse
 
 import structsolve
 from structsolve import StructuredSVM
-from structsolve.potentials.mercer import Kernel
 from structsolve.potentials.calls import add, add_kernel, dot, score
 from structsolve.potentials.linear import LinearPotentials
-from structsolve.solvers.problem import Problem
+from structsolve.potentials.mercer import Kernel
 from structsolve.solvers.base import Start
 from structsolve.solvers.driver import drive
+from structsolve.solvers.problem import Problem
 
 
 def chain(K, seed=0, as_sparse=False):

@@ -7,19 +7,16 @@ from sklearn.model_selection import GridSearchCV
 
 import structsolve
 from structsolve import ConePair, CostMatrix, StructuredSVM
-from structsolve.structure import calls, projection_calls
-from structsolve.plugins.ordinal import (
-    OrdinalSpace, OrdinalStructure, ThresholdSpace, structsolve_oracle, structsolve_parts,
-    structsolve_projection,
-)
-from structsolve.structure.ask import ask_loss
 from structsolve.algorithms.simplex_projection import project_simplex
+from structsolve.plugins.ordinal import OrdinalSpace, OrdinalStructure, ThresholdSpace
+from structsolve.structure import calls, projection_calls
+from structsolve.structure.ask import ask_loss, ask_parts, make_layout
 from structsolve.testing import check_structure
 
 
 def with_thresholds(k, n=3):
     space = OrdinalStructure(thresholds=True).make_space(np.zeros((n, 2)), [0] * n, range(k))
-    return space, space.pack(np.zeros((n, 2)), np.arange(n) % k)
+    return space, make_layout(space, space.pack(np.zeros((n, 2)), np.arange(n) % k))
 
 
 def class_scores(space, theta):
@@ -48,16 +45,18 @@ def test_conformance(thresholds, loss):
 def test_operators_on_thresholds(kind):
     rng = np.random.default_rng(0)
     for k in [*range(1, 12), 33]:
-        space, examples = with_thresholds(k)
-        oracle, parts = structsolve_oracle(space, examples), structsolve_parts(space, examples)
-        soft, hard = (structsolve_projection(space, examples, n) for n in ("entropy", "euclidean"))
+        space, layout = with_thresholds(k)
+        oracle, parts = space.make_oracle()(layout), space.make_parts()(layout)
+        powers = {n: space.make_power(n)(layout) for n in ("kbest", "relaxation", "cones")}
+        assert space.make_power("max-marginals") is None
+        soft, hard = (space.make_projection(n)(layout) for n in ("entropy", "euclidean"))
         assert soft.gibbs and soft.has_state and not hard.gibbs
         for _ in range(10):
             theta = draw(space, rng, kind)
             s = class_scores(space, theta)
-            label, value = calls.argmax(oracle, 1, theta, 1)
-            assert s[label[0]] == pytest.approx(s.max(), rel=1e-12) == value
-            labels, values = calls.kbest(oracle, 0, theta, k + 2, 1)
+            label, value, bound = calls.argmax(oracle, 1, theta)
+            assert s[label[0]] == pytest.approx(s.max(), rel=1e-12) == value == bound
+            labels, values = calls.kbest(powers["kbest"], 0, theta, k + 2)
             assert sorted(labels.ravel()) == list(range(k))
             np.testing.assert_allclose(values, np.sort(s)[::-1], rtol=1e-12, atol=1e-9)
             mus = [np.zeros(len(theta)) for _ in range(k)]
@@ -65,16 +64,18 @@ def test_operators_on_thresholds(kind):
                 index, entries = calls.encode(parts, 2, np.array([y], np.int32))
                 np.add.at(mu, index, entries)
                 assert mu @ theta == pytest.approx(s[y], rel=1e-12, abs=1e-9)
-            mu, label, _ = calls.relax(oracle, 0, theta, 1)
+            mu, label, value, bound = calls.relax(powers["relaxation"], 0, theta)
+            assert s[label[0]] == pytest.approx(value, rel=1e-12) and bound == value
             np.testing.assert_array_equal(mu, mus[label[0]])
             cone = ConePair(0.0, 1.0, 0.5, np.inf, 0.0, False)
             inside = np.flatnonzero(s >= 0)  # class 0 scores 0
-            answer = calls.argmax_constrained(oracle, 0, theta, np.zeros(len(theta)), cone, 1)
+            answer = calls.argmax_in_cone(powers["cones"], 0, theta, np.zeros(len(theta)), cone)
             assert answer[1][0] in inside and answer[2] == pytest.approx(s.max() + 0.5)
             p, value, _ = projection_calls.project_state(soft, 0, theta)
             np.testing.assert_allclose(p[:k], softmax(s), atol=1e-9)
             assert value == pytest.approx(logsumexp(s), rel=1e-12, abs=1e-12)
-            mu, _ = calls.project(soft, 0, theta)
+            mu, value, bound = calls.project(soft, 0, theta)
+            assert value == pytest.approx(logsumexp(s), rel=1e-12, abs=1e-12) == bound
             np.testing.assert_allclose(mu, softmax(s) @ np.array(mus), atol=1e-7)
             p, value, _ = projection_calls.project_state(hard, 0, theta)
             np.testing.assert_allclose(p[:k], project_simplex(s), atol=1e-9)
@@ -83,8 +84,8 @@ def test_operators_on_thresholds(kind):
 
 def test_probabilities_that_are_tiny_stay_apart():
     """States hold them one by one: differences of what thresholds pool would be 0."""
-    space, examples = with_thresholds(4)
-    soft = structsolve_projection(space, examples, "entropy")
+    space, layout = with_thresholds(4)
+    soft = space.make_projection("entropy")(layout)
     theta = np.zeros(9)
     theta[8] = -60.0
     p, value, _ = projection_calls.project_state(soft, 0, theta)
@@ -108,19 +109,24 @@ def test_losses(loss):
         for thresholds in (False, True):
             X, y = np.zeros((5, 2)), rng.integers(0, k, 5)
             space = OrdinalStructure(thresholds).make_space(X, y, range(k))
-            examples = space.pack(X, y)
-            native = ask_loss(space, examples, CostMatrix(cost) if loss == "any" else loss)
-            parts = structsolve.structure.ask.ask_parts(space, examples)
+            layout = make_layout(space, space.pack(X, y))
+            native = ask_loss(space, CostMatrix(cost) if loss == "any" else loss)(layout)
+            native.check_truths(layout.examples.labels)
+            parts = ask_parts(space)(layout)
             assert native.decomposes and native.has_costs
             assert native.zero_one == (loss == "zero-one")
             mus = np.zeros((k, space.layout.theta_size(1, 0)))
             for j in range(k):
                 np.add.at(mus[j], *calls.encode(parts, 0, np.array([j], np.int32)))
             for i, truth in enumerate(y):
-                values = [calls.loss_value(native, i, np.array([j], np.int32)) for j in range(k)]
+                true_label = np.array([truth], np.int32)
+                values = [
+                    calls.loss_value(native, i, true_label, np.array([j], np.int32))
+                    for j in range(k)
+                ]
                 np.testing.assert_allclose(values, cost[truth])
                 theta = np.zeros(mus.shape[1])
-                const = calls.augment(native, i, 2.0, theta)
+                const = calls.augment(native, i, true_label, 2.0, theta)
                 np.testing.assert_allclose(mus @ theta + const, 2 * cost[truth], atol=1e-12)
             p = rng.dirichlet(np.ones(k))
             costs, const = projection_calls.costs(native, 0, p @ mus)
@@ -199,12 +205,18 @@ class TestLabels:
             with pytest.raises(ValueError, match="example 3: label 4 was not seen in training"):
                 space.pack(self.X, [1, 2, 3, 4])
             examples = space.pack(self.X, [1, 2, 3, 4], unseen="extra")
-            assert calls.loss_value(
-                ask_loss(space, examples, "hamming"), 3, np.zeros(1, np.int32)
-            ) == 1  # fmt: skip
+            layout = make_layout(space, examples)
+            hamming = ask_loss(space, "hamming")(layout)
+            hamming.check_truths(examples.labels)
+            value = calls.loss_value(hamming, 3, examples.label(3), np.zeros(1, np.int32))
+            assert value == 1
+            theta = np.zeros(layout.sizes(3)[0])
+            assert calls.augment(hamming, 3, examples.label(3), 2.0, theta) == 2
+            assert not theta.any()
             for loss in ("absolute", "normalized-absolute", CostMatrix(1 - np.eye(3))):
+                native = ask_loss(space, loss)(layout)
                 with pytest.raises(ValueError, match="example 3: loss .* not seen in training"):
-                    ask_loss(space, examples, loss)
+                    native.check_truths(examples.labels)
 
     def test_masks(self):
         space = OrdinalStructure().make_space(self.X, [0, 1, 2, 0])

@@ -6,12 +6,23 @@ import pytest
 from test_hierarchy_weights import brute_paths, random_dag, random_tree
 
 import structsolve
-from structsolve import StructuredSVM
+from structsolve import Block, Examples, StructuredSVM
 from structsolve.estimators.hierarchy import Hierarchy, PathCost, node_weights
+from structsolve.part_layout import PartLayout
 from structsolve.plugins.dag import DagStructure
 from structsolve.structure import calls
-from structsolve.structure._path_loss import PathLoss
+from structsolve.structure._path_loss import PathCosts, PathLoss
 from structsolve.testing import check_structure
+
+
+def path_loss(hierarchy, alpha, n=1):
+    """The loss of n examples."""
+    layout = PartLayout([Block("node", "node", (len(hierarchy),))], Examples(np.arange(n + 1)))
+    return PathLoss(PathCosts(hierarchy, alpha), layout)
+
+
+def leaf_label(leaf):
+    return np.array([leaf], dtype=np.int32)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -22,19 +33,21 @@ def test_values_and_augmented_scores(seed):
     alpha = rng.exponential(size=n) * 10.0 ** rng.integers(-6, 6) * (rng.random(n) < 0.8)
     paths, leaves = brute_paths(hierarchy), hierarchy.leaves
     costs = np.sqrt(np.abs(paths[:, None] - paths[None]) @ alpha)
-    loss = PathLoss(leaves, hierarchy, alpha)
+    loss = path_loss(hierarchy, alpha, len(leaves))
+    loss.check_truths(leaves.astype(np.int32))
     assert loss.decomposes and loss.averaged and not loss.zero_one
-    theta = rng.normal(size=n)
+    theta = np.zeros(loss.layout.sizes(0)[0])
+    theta[:n] = rng.normal(size=n)
     # The root of a difference of sums: half of the digits.
     atol = 1e-7 * np.sqrt(alpha.sum())
     for i, truth in enumerate(leaves):
-        found = [calls.loss_value(loss, i, np.array([leaf], np.int32)) for leaf in leaves]
+        found = [calls.loss_value(loss, i, leaf_label(truth), leaf_label(leaf)) for leaf in leaves]
         np.testing.assert_allclose(found, costs[i], rtol=1e-9, atol=atol)
         assert found[i] == 0
         out = theta.copy()
-        assert calls.augment(loss, i, 2.0, out) == 0
+        assert calls.augment(loss, i, leaf_label(truth), 2.0, out) == 0
         assert (out - theta)[leaves] == pytest.approx(2 * np.array(found), rel=1e-9, abs=1e-12)
-        inner = np.setdiff1d(np.arange(n), leaves)
+        inner = np.setdiff1d(np.arange(len(theta)), leaves)
         assert out[inner].tolist() == theta[inner].tolist()
         assert out[truth] == theta[truth]
 
@@ -42,9 +55,10 @@ def test_values_and_augmented_scores(seed):
 def test_unit_sums_differ_by_what_is_below_the_common_ancestor():
     tree = Hierarchy(nx.balanced_tree(2, 3, create_using=nx.DiGraph))
     alpha = node_weights(tree, "rho:2").values
-    loss = PathLoss(tree.leaves, tree, alpha)
     below = 1 - alpha[0]
-    found = calls.loss_value(loss, 0, tree.leaves[-1:].astype(np.int32))
+    found = calls.loss_value(
+        path_loss(tree, alpha), 0, leaf_label(tree.leaves[0]), leaf_label(tree.leaves[-1])
+    )
     assert found == pytest.approx(np.sqrt(2 * below))
 
 
@@ -71,12 +85,12 @@ def test_slack_rescaling_takes_it():
 def test_refusals():
     tree = Hierarchy(TREE)
     with pytest.raises(ValueError, match="weights has shape"):
-        PathLoss([1], tree, [1.0])
+        PathCosts(tree, [1.0])
     with pytest.raises(ValueError, match="finite"):
-        PathLoss([1], tree, np.full(7, -1.0))
+        PathCosts(tree, np.full(7, -1.0))
     for labels in ([0], [7], [-1], [[1]]):
         with pytest.raises(ValueError, match="one leaf for each example"):
-            PathLoss(labels, tree, np.ones(7))
+            path_loss(tree, np.ones(7)).check_truths(np.array(labels, dtype=np.int32))
     model = StructuredSVM(DagStructure(TREE), loss=PathCost(np.ones(7)))
     with pytest.raises(ValueError, match="single-leaf"):
         model.fit([[1.0]], [["r", "a"]])

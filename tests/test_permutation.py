@@ -8,10 +8,10 @@ from sklearn.model_selection import GridSearchCV
 
 import structsolve
 from structsolve import ClassWeights, CostMatrix, StructuredSVM
-from structsolve.structure import calls
-from structsolve.plugins.permutation import PermutationStructure, assign
-from structsolve.structure.ask import ask_loss
 from structsolve.lp.ask import ask_oracle
+from structsolve.plugins.permutation import PermutationStructure, assign
+from structsolve.structure import calls
+from structsolve.structure.ask import ask_loss, ask_parts, make_layout
 from structsolve.testing import check_structure
 
 
@@ -151,6 +151,7 @@ def test_costs_of_ranks():
     X, ranks = rankings(n=8, K=3)
     space = PermutationStructure().make_space(X, ranks)
     examples = space.pack(X, ranks)
+    layout = make_layout(space, examples)
     table = np.array([[0, 1, 4], [2, 0, 1], [5, 3, 0.5]])
     table[2, 2] = 0
     losses = {
@@ -161,26 +162,54 @@ def test_costs_of_ranks():
         "table": lambda y, t: table[t, y].sum(),
     }
     for name, expected in losses.items():
-        loss = ask_loss(space, examples, CostMatrix(table) if name == "table" else name)
+        loss = ask_loss(space, CostMatrix(table) if name == "table" else name)(layout)
         for i in range(8):
             for label in space.enumerate_labels(examples, i):
-                found = calls.loss_value(loss, i, label)
+                found = calls.loss_value(loss, i, examples.label(i), label)
                 assert found == pytest.approx(expected(label, ranks[i]))
 
 
 def test_oracle_of_masked_scores():
     X, ranks = rankings(n=4, K=4)
     space = PermutationStructure().make_space(X, ranks)
-    oracle = ask_oracle(space, space.pack(X))
+    oracle = ask_oracle(space)(make_layout(space, space.pack(X)))
     theta = np.random.default_rng(0).normal(size=16)
     theta.reshape(4, 4)[0, 1:] = -np.inf
-    label, value = calls.argmax(oracle, 0, theta, 4)
-    assert label[0] == 0 and np.isfinite(value)
+    label, value, bound = calls.argmax(oracle, 0, theta)
+    assert label[0] == 0 and np.isfinite(value) and bound == value
     theta.reshape(4, 4)[1, 1:] = -np.inf
     with pytest.raises(ValueError, match="example 0: no assignment is possible"):
-        calls.argmax(oracle, 0, theta, 4)
+        calls.argmax(oracle, 0, theta)
     with pytest.raises(ValueError, match="example 0: no assignment is possible"):
-        calls.argmax(oracle, 0, np.full(16, np.nan), 4)
+        calls.argmax(oracle, 0, np.full(16, np.nan))
+
+
+def test_sizes_that_do_not_fit_are_refused():
+    structure = PermutationStructure("matching")
+    X = [np.ones((2, 3, 1)), np.ones((1, 2, 1))]
+    space = structure.make_space(X, None)
+    for name, value, message in (
+        ("cols", np.array([3, 3]), "example 1: found 2 pairs, expected 1 x 3"),
+        ("cols", np.array([1, 2]), "example 0: found 2 rows and 1 columns"),
+        ("cols", np.array([3]), "cols: found 1, expected 2"),
+        ("forbidden", np.zeros(7, np.uint8), "forbidden has 7 entries, expected 8"),
+    ):
+        examples = space.pack(X)
+        examples.topology[name] = value
+        with pytest.raises(ValueError, match=message):
+            ask_parts(space)(make_layout(space, examples))
+
+
+def test_true_columns_are_checked_once():
+    X = [np.ones((2, 3, 1)), np.ones((1, 2, 1))]
+    space = PermutationStructure("matching").make_space(X, None)
+    for name in ("hamming", "spearman"):
+        loss = ask_loss(space, name)(make_layout(space, space.pack(X)))
+        loss.check_truths(np.array([2, 0, 1], np.int32))
+        with pytest.raises(ValueError, match="example 1, row 0: the true column is 2, expected 0"):
+            loss.check_truths(np.array([2, 0, 2], np.int32))
+        with pytest.raises(ValueError, match="found 2 labels, expected 3"):
+            loss.check_truths(np.array([2, 0], np.int32))
 
 
 X2 = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])

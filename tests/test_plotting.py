@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from structsolve.evaluation.plotting import (
-    plot_convergence, plot_label_plane, plot_sequences, upper_hull,
+    plot_convergence,
+    plot_label_plane,
+    plot_sequences,
+    upper_hull,
 )
 
 pytest.importorskip("matplotlib")

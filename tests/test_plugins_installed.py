@@ -153,10 +153,12 @@ def test_a_surrogate_with_a_compiled_psi(full):
 def test_another_oracle_for_chain(full, plain):
     train = (
         "from structsolve import StructuredSVM, get_structure\n"
-        "from structsolve.solvers.problem import ask_oracle\n"
+        "from structsolve.lp import ask_oracle\n"
+        "from structsolve.structure.ask import make_layout\n"
         "X, Y = get_structure('chain').sample(0, n=40, size=6)\n"
         "model = StructuredSVM('chain', alpha=0.01, tol=1e-6, max_iter=300).fit(X, Y)\n"
-        "oracle = ask_oracle(model.space_, model.space_.pack(X))\n"
+        "space = model.space_\n"
+        "oracle = ask_oracle(space)(make_layout(space, space.pack(X)))\n"
         "print(type(oracle).__name__, round(model.history_[-1]['primal'], 7))\n"
         "print([y.tolist() for y in model.predict(X)])\n"
     )

@@ -12,10 +12,10 @@ from python_structures import PyChainStructure
 
 import structsolve
 from structsolve import Named, hookimpl, registry
-from structsolve.operators import ABI, Oracle, Parts
-from structsolve.structure.ask import ask_loss, ask_parts
 from structsolve.lp.ask import ask_oracle
+from structsolve.operators import ABI, Oracle, Parts
 from structsolve.registry import Registry
+from structsolve.structure.ask import ask_loss, ask_parts, make_layout
 
 
 @pytest.fixture
@@ -74,11 +74,11 @@ BROKEN = {
     "unmarked hook": (
         "from structsolve import hookimpl\n"
         "@hookimpl\ndef structsolve_loss_names(): return []\n"
-        "def structsolve_oracle(space, examples): pass",
+        "def structsolve_oracle(space): pass",
         "TypeError: structsolve_oracle is not marked; decorate it with structsolve.hookimpl",
     ),
     "unknown hook": (
-        HEADER + "def structsolve_orakle(space, examples): pass",
+        HEADER + "def structsolve_orakle(space): pass",
         "TypeError: implements the unknown hook 'structsolve_orakle'; known .*structsolve_oracle",
     ),
     "wrong argument": (
@@ -143,14 +143,13 @@ def test_a_partly_wrong_plugin_leaves_no_hook_behind(install):
     install(
         "half",
         "from structsolve import hookimpl\n"
-        "@hookimpl\ndef structsolve_loss(space, examples, loss): return 'not a loss'\n"
+        "@hookimpl\ndef structsolve_loss(space, loss): return 'not a loss'\n"
         "@hookimpl\ndef structsolve_oracle(space, wrong): pass\n",
     )
     found = load()
     assert "wrong" in plugin(found, "half").error
     space = PyChainStructure().make_space([np.eye(2)], [[0, 1]])
-    examples = space.pack([np.eye(2)], [[0, 1]])
-    assert found.manager.hook.structsolve_loss(space=space, examples=examples, loss="none") is None
+    assert found.manager.hook.structsolve_loss(space=space, loss="none") is None
 
 
 def test_names_taken_twice(install):
@@ -211,13 +210,13 @@ def test_outside_plugins_are_asked_first(install):
     install(
         "aaa",
         "from structsolve import hookimpl\n"
-        "@hookimpl\ndef structsolve_oracle(space, examples):\n"
+        "@hookimpl\ndef structsolve_oracle(space):\n"
         "    return 'mine' if space == 'chain' else None\n",
         distribution="aaa",
     )
     found = load()
     assert found.plugins[-1].name == "aaa"
-    assert found.manager.hook.structsolve_oracle(space="chain", examples=None) == "mine"
+    assert found.manager.hook.structsolve_oracle(space="chain") == "mine"
 
 
 @pytest.fixture
@@ -263,40 +262,43 @@ def test_register_and_unregister(registered):
 def packed():
     X, Y = PyChainStructure().sample(0)
     space = PyChainStructure().make_space(X, Y)
-    return space, space.pack(X, Y)
+    return space, make_layout(space, space.pack(X, Y))
 
 
 def test_a_replaced_oracle_is_used(registered, packed):
-    space, examples = packed
-    native = structsolve.get_structure("chain").make_space(*PyChainStructure().sample(0))
-    theirs = ask_oracle(native, native.pack(PyChainStructure().sample(0)[0]))
-    assert type(ask_oracle(space, examples)).__name__ == "PythonOracle"
-    registered(structsolve_oracle=lambda space, examples: theirs)
-    assert ask_oracle(space, examples) is theirs
+    space, layout = packed
+    X, Y = PyChainStructure().sample(0)
+    native = structsolve.get_structure("chain").make_space(X, Y)
+    theirs = ask_oracle(native)(make_layout(native, native.pack(X)))
+    assert type(ask_oracle(space)(layout)).__name__ == "PythonOracle"
+    registered(structsolve_oracle=lambda space: lambda layout: theirs)
+    assert ask_oracle(space)(layout) is theirs
 
 
 @pytest.mark.parametrize(
     "ask, hook, answer, expected",
     [
-        (ask_oracle, "structsolve_oracle", "text", r"str .*expected structsolve.operators.Oracle"),
-        (ask_parts, "structsolve_parts", Oracle(), r"Oracle .*expected .*operators.Parts"),
+        (ask_oracle, "structsolve_oracle", "text", r"str .*expected collections.abc.Callable"),
+        (ask_oracle, "structsolve_oracle", Parts, r"Parts .*expected structsolve.operators.Oracle"),
+        (ask_parts, "structsolve_parts", Oracle, r"Oracle .*expected .*operators.Parts"),
         (
-            lambda space, examples: ask_loss(space, examples, "hamming"),
+            lambda space: ask_loss(space, "hamming"),
             "structsolve_loss",
-            Parts(),
+            Parts,
             r"Parts .*expected .*operators.Loss",
         ),
     ],
 )
 def test_wrong_return_types(registered, packed, ask, hook, answer, expected):
     hooks = {
-        "structsolve_oracle": lambda space, examples: answer,
-        "structsolve_parts": lambda space, examples: answer,
-        "structsolve_loss": lambda space, examples, loss: answer,
+        "structsolve_oracle": lambda space: answer,
+        "structsolve_parts": lambda space: answer,
+        "structsolve_loss": lambda space, loss: answer,
     }
     registered(**{hook: hooks[hook]})
+    space, layout = packed
     with pytest.raises(TypeError, match=f"returned {expected}") as caught:
-        ask(*packed)
+        ask(space)(layout)
     assert hook in str(caught.value)
 
 
@@ -305,17 +307,18 @@ class Mine:
 
 
 def test_the_plugin_that_returned_it_is_named(registered, packed, monkeypatch):
-    module = registered("liar", structsolve_oracle=lambda space, examples: Mine())
+    space, layout = packed
+    module = registered("liar", structsolve_oracle=lambda space: lambda layout: Mine())
     monkeypatch.setattr(Mine, "__module__", f"{module.__name__}.deep.inside")
     with pytest.raises(TypeError, match="^plugin 'liar' returned Mine from structsolve_oracle"):
-        ask_oracle(*packed)
+        ask_oracle(space)(layout)
     # A sibling module of the plugin's package.
     registry.default().unregister(module)
-    module = registered("liar", structsolve_oracle=lambda space, examples: Mine())
+    module = registered("liar", structsolve_oracle=lambda space: lambda layout: Mine())
     module.__name__ = "a_package.plugin"
     monkeypatch.setattr(Mine, "__module__", "a_package.operators")
     with pytest.raises(TypeError, match="^plugin 'liar' returned Mine from structsolve_oracle"):
-        ask_oracle(*packed)
+        ask_oracle(space)(layout)
 
 
 @pytest.mark.parametrize(
@@ -327,15 +330,19 @@ def test_the_plugin_that_returned_it_is_named(registered, packed, monkeypatch):
         (TypeError("t"), TypeError),
     ],
 )
-def test_what_a_hook_raises_is_named(install, packed, raised, seen, monkeypatch):
+@pytest.mark.parametrize("when", ["asked", "bound"])
+def test_what_a_hook_raises_is_named(install, packed, raised, seen, when, monkeypatch):
+    code = f"    raise {raised!r}\n"
+    if when == "bound":
+        code = f"    def bind(layout):\n        raise {raised!r}\n    return bind\n"
     install(
         "raiser",
-        f"from structsolve import hookimpl\n@hookimpl\ndef structsolve_oracle(space, examples):\n"
-        f"    raise {raised!r}\n",
+        f"from structsolve import hookimpl\n@hookimpl\ndef structsolve_oracle(space):\n{code}",
     )
     monkeypatch.setattr(registry, "_registry", load())
+    space, layout = packed
     with pytest.raises(seen) as caught:
-        ask_oracle(*packed)
+        ask_oracle(space)(layout)
     text = str(caught.value)
     assert text == (
         "plugin 'raiser' (structsolve-raiser 1.0) failed in structsolve_oracle: "
@@ -348,22 +355,22 @@ def test_our_own_messages_stay_as_they_are(packed):
     from structsolve import CostMatrix
 
     with pytest.raises(ValueError, match="^CostMatrix: matrix has shape"):
-        ask_loss(*packed, CostMatrix([[0.0]]))
+        ask_loss(packed[0], CostMatrix([[0.0]]))
 
 
 def test_wrapper_plugins_may_count(registered, packed):
     seen = []
 
-    def structsolve_oracle(space, examples):
+    def structsolve_oracle(space):
         answer = yield
-        seen.append(type(answer).__name__)
+        seen.append(answer.func.__name__)
         return answer
 
     module = ModuleType("counting_plugin")
     module.structsolve_oracle = hookimpl(structsolve_oracle, wrapper=True)
     registry.default().register(module)
     try:
-        ask_oracle(*packed)
+        ask_oracle(packed[0])
     finally:
         registry.default().unregister(module)
     assert seen == ["PythonOracle"]

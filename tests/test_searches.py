@@ -20,14 +20,19 @@ from search_cases import (
 )
 
 import structsolve
-from structsolve.structure import calls
-from structsolve.surrogates import calls as surrogate_calls
-from structsolve.search import SEARCHES, make_search, trace
+from structsolve import registry
+from structsolve.search import make_search, trace
 from structsolve.surrogates import BiCriteria, Log, Slack
+from structsolve.surrogates import calls as surrogate_calls
 
 EXACT = ("bisecting", "binary", "sarawagi", "angular")
 names = pytest.mark.parametrize("name", NAMES)
 kinds = pytest.mark.parametrize("kind", KINDS)
+
+
+def told_of(problem, i, scores):
+    """What the search of example i tells at these scores of its classes."""
+    return problem.surrogate.trace(i, padded(problem, i, scores), problem.examples.label(i))
 
 
 def check_classes(kind, seed, name, exact, hull=False, **settings):
@@ -37,7 +42,7 @@ def check_classes(kind, seed, name, exact, hull=False, **settings):
     problem, calls = classes_problem(costs, surrogate), []
     cones = settings.get("search") == "angular"
     for i in range(len(costs)):
-        told = problem.surrogate.trace(i, padded(problem, i, scores))
+        told = told_of(problem, i, scores)
         calls.append(told["calls"])
         labels = np.arange(len(costs))[:, None]
         check_found(told, scores - scores[i], costs[i], labels, psi, exact, hull, cones,
@@ -113,9 +118,10 @@ def test_stale_memory_changes_no_value(search, name):
         for _ in range(2):
             for i in range(7):
                 old = rng.normal(size=7) * 10.0 ** rng.integers(-4, 5)
-                surrogate_calls.cut(problem.surrogate, i, padded(problem, i, old))
-                told = problem.surrogate.trace(i, padded(problem, i, scores))
-                again = problem.surrogate.trace(i, padded(problem, i, scores))
+                theta, truth = padded(problem, i, old), problem.examples.label(i)
+                surrogate_calls.cut(problem.surrogate, i, theta, truth)
+                told = told_of(problem, i, scores)
+                again = told_of(problem, i, scores)
                 assert told["found"] == again["found"]  # tracing leaves the memory alone
                 check_found(told, scores - scores[i], costs[i], labels, psi, exact, relaxed,
                             search == "angular", tol=1e-6)  # fmt: skip
@@ -141,7 +147,7 @@ def test_any_plane(name, scores, data):
         surrogate, psi = make_surrogate(name, search="convex-hull", relaxed=relaxed)
         problem = classes_problem(costs, surrogate)
         for i in range(K):
-            told = problem.surrogate.trace(i, padded(problem, i, scores))
+            told = told_of(problem, i, scores)
             check_found(told, scores - scores[i], costs[i], labels, psi,
                         ("hull",) if relaxed else ("label",), relaxed)  # fmt: skip
 
@@ -173,13 +179,13 @@ def test_one_search_object_for_two_problems():
         rng = np.random.default_rng(0)
         costs = rng.integers(0, 4, (5, 5)) * (1 - np.eye(5))
         first, scores = classes_problem(costs, surrogate), rng.normal(size=5)
-        before = first.surrogate.trace(0, padded(first, 0, scores))["found"]
+        before = told_of(first, 0, scores)["found"]
         for other in (np.ones((17, 17)) - np.eye(17), np.zeros((1, 1))):
             classes_problem(other, surrogate)
-            assert first.surrogate.trace(0, padded(first, 0, scores))["found"] == before
+            assert told_of(first, 0, scores)["found"] == before
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("name", registry.default().names("searches"))
 def test_copies(name):
     """clone() of scikit-learn copies parameters deeply; processes pickle them."""
     ours = make_search(name, 7, 1e-3)
@@ -193,13 +199,16 @@ def test_trace():
     structure, X, Y = random_chains(np.random.default_rng(0))
     space = structure.make_space(X, Y)
     problem = structsolve.Problem(space, space.pack(X, Y), surrogate="slack")
-    found = trace(problem, 0, np.zeros(problem.dim))
-    assert found.value <= found.bound and found.calls == len(found.path)
-    assert sum(share for _, share in found.mixture) == pytest.approx(1)
+    result = problem.trace(0, np.zeros(problem.dim))
+    assert result.value <= result.bound and result.calls == len(result.path)
+    assert sum(share for _, share in result.mixture) == pytest.approx(1)
     with pytest.raises(ValueError, match="makes one oracle call and no search"):
-        trace(structsolve.Problem(space, space.pack(X, Y)), 0, np.zeros(problem.dim))
-    surrogate = problem.surrogate
-    size = surrogate.limits(0)[0]
+        structsolve.Problem(space, space.pack(X, Y)).trace(0, np.zeros(problem.dim))
+    surrogate, truth = problem.surrogate, problem.examples.label(0)
+    size, length = surrogate.layout.sizes(0)
+    again = trace(surrogate, 0, np.zeros(size), truth)
+    np.testing.assert_array_equal(again.label, result.label)
+    assert (again.value, again.bound, again.calls) == (result.value, result.bound, result.calls)
     for bad in (
         np.zeros(size + 1),
         np.zeros((size, 1)),
@@ -207,10 +216,13 @@ def test_trace():
         np.full(size, np.inf),
     ):
         with pytest.raises(ValueError, match="theta: found"):
-            surrogate.trace(0, bad)
+            surrogate.trace(0, bad, truth)
+    for bad in (np.zeros(length + 1, np.int32), np.full(length, 3, np.int32), truth.tolist()):
+        with pytest.raises(ValueError, match="truth: "):
+            surrogate.trace(0, np.zeros(size), bad)
     for i in (-1, problem.n):
         with pytest.raises(ValueError, match=f"example {i} of {problem.n}"):
-            surrogate.trace(i, np.zeros(size))
+            surrogate.trace(i, np.zeros(size), truth)
 
 
 @pytest.mark.parametrize(
@@ -265,5 +277,6 @@ def test_python_psis_search_as_native_ones_do():
         native, python = (classes_problem(costs, s) for s in (Slack(), BiCriteria(Product())))
         for i in range(5):
             theta = padded(native, i, scores)
-            one, other = native.surrogate.trace(i, theta), python.surrogate.trace(i, theta)
+            truth = native.examples.label(i)
+            one, other = (p.surrogate.trace(i, theta, truth) for p in (native, python))
             assert one["found"] == pytest.approx(other["found"], rel=1e-12, abs=1e-300)

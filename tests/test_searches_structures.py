@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 from python_structures import PyChainSpace, PyChainStructure
 from reference import psi as reference
+from reference.searches import points
 from scipy.optimize import linprog
 from search_cases import NAMES, check_problem, random_chains
 
 import structsolve
 from structsolve import CostMatrix
-from structsolve.structure import calls
-from structsolve.surrogates import calls as surrogate_calls
-from structsolve.structure.losses import LabelCount
 from structsolve.plugins.chain.space import ChainStructure
 from structsolve.potentials.calls import score
+from structsolve.structure.losses import LabelCount
 from structsolve.surrogates import Beta, Log, Margin, MicroF1, Slack
+from structsolve.surrogates import calls as surrogate_calls
 
 names = pytest.mark.parametrize("name", NAMES)
 
@@ -53,10 +53,10 @@ def test_zero_one_loss_with_one_call():
     for calls in (1, 2, 3):
         surrogate = Log(relaxed=False, max_calls=calls)
         problem = structsolve.Problem(space, space.pack(X, Y), "zero-one", surrogate)
-        theta = np.zeros(problem.surrogate.limits(0)[0])
+        theta = np.zeros(problem.task.layout.sizes(0)[0])
         node = space.layout.theta_views(theta, 2, 0)["node"]
         node[0, 0] = node[1, 1] = 3.0
-        found = problem.surrogate.trace(0, theta)["found"]
+        found = problem.surrogate.trace(0, theta, problem.labels)["found"]
         assert found["label_bound"] >= np.log1p(np.exp(-3)) - 1e-12
 
 
@@ -125,7 +125,8 @@ def test_cuts_of_fractional_points():
             problem = structsolve.Problem(space, space.pack(X, Y), surrogate=surrogate)
             rng = np.random.default_rng(1)
             thetas = [score(problem.potentials, 0, rng.normal(size=problem.dim)) for _ in range(12)]
-            cuts = [surrogate_calls.cut(problem.surrogate, 0, theta) for theta in thetas]
+            truth = problem.examples.label(0)
+            cuts = [surrogate_calls.cut(problem.surrogate, 0, theta, truth) for theta in thetas]
             for cut, at in zip(cuts, thetas):
                 assert cut.b - at[cut.index] @ cut.value == pytest.approx(cut.bound, rel=1e-7)
                 fractional += bool(np.any(np.abs(cut.value - np.round(cut.value)) > 1e-6))
@@ -209,21 +210,47 @@ def test_python_structures(methods, exact, settings):
         check_problem(make, seed, "slack", "hamming", exact, hull=hull, **settings)
 
 
-def test_inexact_oracles_that_know_the_loss():
-    """argmax_augmented() has no bound to tell: an inexact oracle is asked with costs instead."""
+def of_truths():
+    """Methods of a space that knows its loss, and whose augmented oracle is of no use."""
 
-    def loss(space, examples, i, label):
-        return float((np.asarray(label) != examples.label(i)).sum())
+    def loss(space, examples, i, truth, label):
+        return float((np.asarray(label) != truth).sum())
 
-    def costs(space, examples, i):
-        return {"node": 1.0 - np.eye(len(space.classes_))[examples.label(i)]}, 0.0
+    def costs(space, examples, i, truth):
+        return {"node": 1.0 - np.eye(len(space.classes_))[truth]}, 0.0
 
-    methods = {
+    return {
         "argmax_bounded": second,
-        "argmax_augmented": lambda space, examples, i, theta: examples.label(i),
+        "argmax_augmented": lambda space, examples, i, theta, truth: truth,
         "loss": loss,
         "loss_costs": costs,
     }
-    make = python_chains(**methods)
+
+
+def test_inexact_oracles_that_know_the_loss():
+    """An augmented oracle has no bound to tell: an inexact one is asked with costs instead."""
+    make = python_chains(**of_truths())
     check_problem(make, 0, "slack", "hamming", (), hull=True)
     check_problem(make, 0, "slack", "hamming", (), relaxed=False)
+
+
+@pytest.mark.parametrize(
+    "methods", [{"argmax_bounded": second}, of_truths()], ids=["", "augmented"]
+)
+def test_margin_rescaling_of_inexact_oracles(methods):
+    """What the oracle may have missed is in the bound, and the cut is that of its label."""
+    rng = np.random.default_rng(0)
+    structure, X, Y = python_chains(**methods)(rng)
+    space = structure.make_space(X, Y)
+    examples = space.pack(X, Y)
+    problem = structsolve.Problem(space, examples, "hamming", Margin(relaxed=False))
+    assert not problem.oracle.exact and not problem.surrogate.exact
+    for i in range(problem.n):
+        for _ in range(4):
+            theta = score(problem.potentials, i, rng.normal(size=problem.dim))
+            _, h, g = points(space, examples, i, theta)
+            cut = surrogate_calls.cut(problem.surrogate, i, theta, examples.label(i))
+            # `second` knows the maximum, and gives the label after it.
+            assert cut.bound == pytest.approx((h + g).max(), abs=1e-9)
+            here = cut.b - theta[cut.index] @ cut.value
+            assert here == pytest.approx(np.sort(h + g)[-2], abs=1e-9)

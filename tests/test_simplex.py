@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from solver_cases import begin, follow, through_file
 
 import structsolve
-from structsolve.solvers.problem import Problem
 from structsolve.algorithms.simplex_projection import project_simplex
 from structsolve.solvers import BCFW
+from structsolve.solvers.problem import Problem
 
 
 def by_enumeration(q):

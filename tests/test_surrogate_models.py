@@ -267,11 +267,14 @@ def python_chain(**methods):
     return Made()
 
 
-def best(self, examples, i, theta):
+def best(self, examples, i, theta, truth):
     labels = self.enumerate_labels(examples, i)
     return labels[
         np.argmax(
-            [self.score(examples, i, theta, y) + abs(self.loss(examples, i, y)) for y in labels]
+            [
+                self.score(examples, i, theta, y) + abs(self.loss(examples, i, truth, y))
+                for y in labels
+            ]
         )
     ]
 
@@ -287,8 +290,8 @@ def best(self, examples, i, theta):
     ],
 )
 def test_wrong_losses(loss, message):
-    def method(self, examples, i, label):
-        return loss(float((np.asarray(label) != examples.label(i)).sum()))
+    def method(self, examples, i, truth, label):
+        return loss(float((np.asarray(label) != truth).sum()))
 
     for solver in ("bcfw", "sgd", "cutting-plane"):
         with pytest.raises(ValueError, match="example [0-9]+: .*" + message):
@@ -296,8 +299,8 @@ def test_wrong_losses(loss, message):
 
 
 def test_losses_that_the_searches_cannot_weigh():
-    def method(self, examples, i, label):
-        return float((np.asarray(label) != examples.label(i)).sum()) ** 2
+    def method(self, examples, i, truth, label):
+        return float((np.asarray(label) != truth).sum()) ** 2
 
     with pytest.raises(
         ValueError, match="need a loss that decomposes over the parts, or the 0-1 loss"

@@ -1,6 +1,7 @@
 """Bi-criteria surrogates: their cuts, and one optimum for all solvers."""
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,13 +14,14 @@ from solver_cases import begin, follow
 
 import structsolve
 from structsolve import CostMatrix, StructuredSVM
-from structsolve.structure import calls
-from structsolve.surrogates import calls as surrogate_calls
-from structsolve.solvers import problem
-from structsolve.structure.losses import LabelCount
 from structsolve.potentials.calls import score
 from structsolve.solvers import BCFW, SGD, CuttingPlane
-from structsolve.surrogates import Beta, Generalized, Margin, MicroF1
+from structsolve.structure import calls
+from structsolve.structure.ask import ask_loss
+from structsolve.structure.losses import LabelCount
+from structsolve.surrogates import Beta, Generalized, Log, Margin, MicroF1, Slack, UnitMargin
+from structsolve.surrogates import calls as surrogate_calls
+from structsolve.surrogates.task import Task
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -84,8 +86,10 @@ class Case:
         labels, rows, g = encodings(self.space, self.examples, i, size, loss)
         if self.count is None:
             return labels, rows, np.zeros(len(labels)), g
-        hamming = problem.ask_loss(self.space, self.examples, "hamming")
-        return labels, rows, np.array([calls.loss_value(hamming, i, y) for y in labels]), -g
+        hamming = ask_loss(self.space, "hamming")(self.problem.task.layout)
+        truth = self.examples.label(i)
+        h0 = np.array([calls.loss_value(hamming, i, truth, label) for label in labels])
+        return labels, rows, h0, -g
 
     def points(self, i, theta):
         labels, rows, offsets, g = self.encodings[i]
@@ -112,7 +116,7 @@ class Case:
 
 def check_cut(case, i, theta, others):
     """The cut touches the surrogate where it was asked for, and is below it elsewhere."""
-    cut = surrogate_calls.cut(case.problem.surrogate, i, theta)
+    cut = surrogate_calls.cut(case.problem.surrogate, i, theta, case.examples.label(i))
     here = cut.b - theta[cut.index] @ cut.value
     top = case.maximum(i, theta)
     size = 1e-8 * (1 + abs(top) + np.abs(theta).max() * np.abs(cut.value).sum())
@@ -147,7 +151,7 @@ def test_equal_vertices_have_equal_keys():
         rng, seen = np.random.default_rng(0), {}
         for _ in range(300):
             theta = score(case.problem.potentials, 0, rng.normal(size=case.problem.dim))
-            cut = surrogate_calls.cut(case.problem.surrogate, 0, theta)
+            cut = surrogate_calls.cut(case.problem.surrogate, 0, theta, case.examples.label(0))
             vertex = np.zeros(len(theta) + 1)
             np.add.at(vertex, cut.index, cut.value)
             vertex[-1] = cut.b
@@ -157,6 +161,59 @@ def test_equal_vertices_have_equal_keys():
         assert len(seen) > 5
         if not relaxed:
             assert len({tuple(np.round(v, 9)) for v in seen.values()}) == len(seen)
+
+
+# ---- truths --------------------------------------------------------------------------------------
+
+DESCRIPTIONS = {
+    "margin": Margin(),
+    "unit-margin": UnitMargin(),
+    "slack": Slack(),
+    "slack of labels": Slack(relaxed=False, search="convex-hull", max_kbest=81),
+    "angular": Slack(search="angular"),
+    "log": Log(relaxed=False, search="convex-hull", max_kbest=81),
+    "micro-f1": MicroF1(background=0),
+}
+
+
+@pytest.mark.parametrize("name", DESCRIPTIONS)
+@pytest.mark.parametrize("make", [multiclass, chain])
+def test_truths_are_given_with_the_scores(make, name):
+    """Neither labels nor features are needed, and what is remembered is of no other truth."""
+    rng = np.random.default_rng(3)
+    structure, X, Y = make(rng)
+    space = structure.make_space(X, Y)
+    examples = space.pack(X, Y)
+    bare = Task(space, replace(examples, labels=None, nodes=None))
+    surrogate = DESCRIPTIONS[name].bind(bare)
+    potentials = structsolve.Problem(space, examples).potentials
+    for i in range(2):
+        start, end = examples.label_offsets[i : i + 2]
+        labels = space.enumerate_labels(examples, i)
+        for row in rng.integers(0, len(labels), 12):
+            truth = np.ascontiguousarray(labels[row], dtype=np.int32)
+            given = examples.labels.copy()
+            given[start:end] = truth
+            bound = DESCRIPTIONS[name].bind(Task(space, replace(examples, labels=given)))
+            theta = score(potentials, i, rng.integers(-3, 4, potentials.dim) * 1.0)
+            one, other = (surrogate_calls.cut(s, i, theta, truth) for s in (surrogate, bound))
+            assert one.bound == pytest.approx(other.bound, rel=1e-6, abs=1e-9)
+            here = one.b - theta[one.index] @ one.value
+            assert here == pytest.approx(one.bound, rel=1e-5, abs=1e-8)
+
+
+def test_counting_is_made_for_its_labels():
+    space = structsolve.get_structure("multiclass").make_space(np.zeros((3, 1)), np.arange(3))
+    examples, loss = (
+        space.pack(np.zeros((1, 1)), [0]),
+        CostMatrix([[0, 1, 1], [1, 0, 5], [1, 1, 0]]),
+    )
+    with pytest.raises(ValueError, match="needs the true labels when it is made"):
+        Slack(search="exact").bind(Task(space, replace(examples, labels=None), loss))
+    surrogate, theta = Slack(search="exact").bind(Task(space, examples, loss)), np.zeros(4)
+    assert surrogate_calls.cut(surrogate, 0, theta, np.array([2], np.int32)).bound == 1
+    with pytest.raises(ValueError, match="example 0: the loss counts up to 5 against this truth"):
+        surrogate_calls.cut(surrogate, 0, theta, np.array([1], np.int32))
 
 
 # ---- one optimum ---------------------------------------------------------------------------------

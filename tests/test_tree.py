@@ -8,10 +8,12 @@ from scipy.optimize import linprog
 
 import structsolve
 from structsolve import StructuredSVM
-from structsolve.structure import calls
-from structsolve.plugins import chain, tree
+from structsolve.part_layout import PartLayout
+from structsolve.plugins import chain
 from structsolve.plugins.tree import TreeStructure, root_tree
 from structsolve.plugins.tree._topology import order_nodes
+from structsolve.structure import calls
+from structsolve.structure.ask import make_layout
 from structsolve.testing import check_structure
 
 VARIANTS = [(t, r, e) for t in (True, False) for r in (True, False) for e in (True, False)]
@@ -41,9 +43,13 @@ class Case:
         structure = TreeStructure(transitions=transitions, root=root)
         self.space = structure.make_space(X, [np.zeros(self.n, int)], classes=range(k))
         self.examples = self.space.pack(X)
-        self.oracle = tree.structsolve_oracle(self.space, self.examples)
-        self.parts = tree.structsolve_parts(self.space, self.examples)
-        self.projection = tree.structsolve_projection(self.space, self.examples, "entropy")
+        layout = make_layout(self.space, self.examples)
+        self.oracle = self.space.make_oracle()(layout)
+        self.kbest = self.space.make_power("kbest")(layout)
+        self.max_marginals = self.space.make_power("max-marginals")(layout)
+        self.counts = self.space.make_power("counts")(layout)
+        self.parts = self.space.make_parts()(layout)
+        self.projection = self.space.make_projection("entropy")(layout)
         self.size = self.space.layout.theta_size(self.n, self.m)
 
     def views(self, theta):
@@ -96,9 +102,10 @@ class Case:
         scores = self.scores(theta)
         scale = 1 + np.abs(theta[np.isfinite(theta)]).max(initial=0)
         close = {"rtol": 1e-13, "atol": 2e-14 * scale * (self.n + 1)}
-        label, value = calls.argmax(self.oracle, 0, theta, self.n)
+        label, value, bound = calls.argmax(self.oracle, 0, theta)
+        assert bound == value
         np.testing.assert_allclose([value, scores[self.row(label)]], scores.max(), **close)
-        found = calls.max_marginals(self.oracle, 0, theta, self.n, self.k)
+        found = calls.max_marginals(self.max_marginals, 0, theta, self.k)
         having = [[self.labels[:, v] == s for s in range(self.k)] for v in range(self.n)]
         expected = [[scores[rows].max() for rows in row] for row in having]
         np.testing.assert_allclose(found, expected, **close)
@@ -116,7 +123,7 @@ class Case:
     def check_kbest(self, theta, scores, label, value, close):
         ranked = -np.sort(-scores[scores > NONE])
         for k in (1, 7, len(scores) + 3) if len(scores) < 100 else (2, 9):
-            labels, values = calls.kbest(self.oracle, 0, theta, k, self.n)
+            labels, values = calls.kbest(self.kbest, 0, theta, k)
             assert values[0] == value and (labels[0] == label).all()
             if len(ranked) == 0:
                 assert len(values) == 1 and value == NONE
@@ -132,7 +139,7 @@ class Case:
         self.views(cost)["node"][...] = rng.integers(0, 3, (self.n, self.k))
         counts = self.matrix @ cost
         for most in (int(counts.max()) + 1, int(counts.max()) // 2):
-            labels, values = calls.argmax_counts(self.oracle, 0, theta, cost, most, self.n)
+            labels, values = calls.argmax_counts(self.counts, 0, theta, cost, most)
             for c in range(most + 1):
                 best = scores[counts == c].max(initial=NONE)
                 np.testing.assert_allclose(values[c], best, **close)
@@ -141,7 +148,8 @@ class Case:
                     np.testing.assert_allclose(scores[self.row(labels[c])], best, **close)
 
     def check_marginals(self, theta, scores, scale):
-        marginals, value = calls.project(self.projection, 0, theta)
+        marginals, value, bound = calls.project(self.projection, 0, theta)
+        assert bound == value
         top = scores.max()
         weights = np.exp(scores - top)
         expected = weights @ self.matrix / weights.sum()
@@ -204,7 +212,7 @@ def test_ties_go_to_the_smallest_state_parents_first():
             theta = case.theta(kind, rng)
             scores = case.scores(theta)
             first = case.labels[int(np.argmax(scores == scores.max()))]
-            np.testing.assert_array_equal(calls.argmax(case.oracle, 0, theta, n)[0], first)
+            np.testing.assert_array_equal(calls.argmax(case.oracle, 0, theta)[0], first)
 
 
 # -- other programs ------------------------------------------------------------------------------
@@ -234,13 +242,15 @@ def test_paths_are_chains(edges):
         theta = np.zeros(size)
         for view in a.layout.theta_views(theta, n, n - 1).values():
             view[...] = rng.normal(size=view.shape)
-        mine = tree.structsolve_oracle(b, second), tree.structsolve_projection(b, second, "entropy")
-        theirs = (
-            chain.structsolve_oracle(a, first),
-            chain.structsolve_projection(a, first, "entropy"),
+        mine, theirs = (
+            [
+                bind(make_layout(space, examples))
+                for bind in (space.make_power("kbest"), space.make_projection("entropy"))
+            ]
+            for space, examples in ((b, second), (a, first))
         )
         for found, expected in zip(
-            calls.kbest(mine[0], i, theta, 9, n), calls.kbest(theirs[0], i, theta, 9, n)
+            calls.kbest(mine[0], i, theta, 9), calls.kbest(theirs[0], i, theta, 9)
         ):
             np.testing.assert_allclose(found, expected, rtol=1e-12)
         for found, expected in zip(
@@ -267,12 +277,12 @@ def test_the_polytope_has_the_labelings_as_vertices(variant):
     rng = np.random.default_rng(VARIANTS.index(variant))
     for n, k in [(1, 3), (4, 2), (6, 3), (9, 2)]:
         case = Case(random_parents(n, rng), k, *variant)
-        polytopes = tree.structsolve_polytope(case.space, case.examples)
+        polytopes = case.space.make_polytopes(case.examples)
         assert polytopes.exact and "forest" in polytopes.note
         polytope = polytopes.build(0)
         for kind in ("normal", "ties", "huge"):
             theta = case.theta(kind, rng)
-            label, value = calls.argmax(case.oracle, 0, theta, n)
+            label, value, _ = calls.argmax(case.oracle, 0, theta)
             bounds = np.column_stack([polytope.lower, polytope.upper])
             found = linprog(
                 -polytope.scores(theta), A_eq=polytope.A, b_eq=polytope.low, bounds=bounds
@@ -323,16 +333,16 @@ def test_deep_and_broad_trees(shape):
     theta = np.zeros(case.size)
     for view in case.views(theta).values():
         view[...] = rng.normal(size=view.shape)
-    label, value = calls.argmax(case.oracle, 0, theta, n)
+    label, value, _ = calls.argmax(case.oracle, 0, theta)
     mu = np.zeros(case.size)
     np.add.at(mu, *calls.encode(case.parts, 0, label))
     assert theta @ mu == pytest.approx(value, rel=1e-10)
-    best = calls.max_marginals(case.oracle, 0, theta, n, 3)
+    best = calls.max_marginals(case.max_marginals, 0, theta, 3)
     np.testing.assert_allclose(best.max(axis=1), value, rtol=1e-10)
     np.testing.assert_array_equal(best.argmax(axis=1), label)
-    _, values = calls.kbest(case.oracle, 0, theta, 3, n)
+    _, values = calls.kbest(case.kbest, 0, theta, 3)
     np.testing.assert_allclose(values[1], np.partition(best, 1, axis=1)[:, 1].max(), rtol=1e-12)
-    marginals, log_partition = calls.project(case.projection, 0, theta)
+    marginals, log_partition, _ = calls.project(case.projection, 0, theta)
     nodes = case.views(marginals)["node"]
     np.testing.assert_allclose(nodes.sum(axis=1), 1, rtol=1e-12)
     assert case.views(marginals)["transition"].sum() == pytest.approx(case.m)
@@ -357,7 +367,7 @@ def test_children_that_pull_both_ways_do_not_vanish():
     views["transition"][...] = [[1.0, -1.0], [-1.0, 1.0]]
     views["node"][1:2001, 0] = views["node"][2001:, 1] = 5.0
     views["node"][0] = 0.25, 0.0
-    marginals, _ = calls.project(case.projection, 0, theta)
+    marginals, *_ = calls.project(case.projection, 0, theta)
     odds = case.views(marginals)["node"][0]
     assert np.log(odds[0] / odds[1]) == pytest.approx(0.25, abs=1e-8)
 
@@ -439,6 +449,30 @@ def test_bad_trees_are_refused(x, message):
     space = TreeStructure().make_space([fine], [[0, 1, 0]])
     with pytest.raises(ValueError, match=message):
         space.pack([fine, x])
+
+
+def test_operators_refuse_what_is_no_forest():
+    case = Case([-1, 0, 1], 2, edges=True)
+    layout, good = case.space.layout, case.examples
+    for topology, message in [
+        ({"parents": [-1, 0]}, r"parents: found int32 of shape \(2,\), expected int32 \(3,\)"),
+        ({"parents": [-1, 0, 3]}, "example 0: parents: found 3, a node that its tree has not"),
+        ({"parents": [-1, 0, -2]}, "example 0: parents: found -2"),
+        ({"parents": [-1, 2, 0]}, "example 0: order: expected every node of a tree once"),
+        ({"parents": [-1, 0, 1], "order": [0, 2, 1]}, "example 0: order: expected"),
+        ({"parents": [-1, 0, 1], "order": [0, 1, 1]}, "example 0: order: expected"),
+        ({"parents": [-1, 0, 1], "order": [0, 1, 3]}, "example 0: order: expected"),
+        ({"parents": [-1, 0, -1]}, "example 0: 2 rows of edges, expected 1"),
+    ]:
+        topology = {name: np.array(value, np.int32) for name, value in topology.items()}
+        packed = structsolve.Examples(
+            good.offsets, edge_offsets=good.edge_offsets, topology=topology
+        )
+        with pytest.raises(ValueError, match=message):
+            case.space.make_oracle()(PartLayout(layout, packed))
+    empty = structsolve.Examples(np.array([0, 0]), topology={"parents": np.zeros(0, np.int32)})
+    with pytest.raises(ValueError, match="example 0: a tree of 0 nodes, expected at least 1"):
+        case.space.make_oracle()(PartLayout(layout, empty))
 
 
 def test_bad_edge_features_and_graphs_are_refused():

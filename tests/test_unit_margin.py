@@ -6,12 +6,12 @@ from reference.hierarchies import ancestors, as_dict, random_edges
 
 import structsolve
 from structsolve import CostMatrix, HierarchicalSVM, StructuredSVM
-from structsolve.structure import calls
-from structsolve.surrogates import calls as surrogate_calls
 from structsolve.estimators.hierarchy import PathCost
 from structsolve.plugins.dag import DagStructure
 from structsolve.potentials.calls import score
+from structsolve.structure import calls
 from structsolve.structure.ask import ask_loss
+from structsolve.surrogates import calls as surrogate_calls
 from structsolve.testing._case import Case
 
 
@@ -19,10 +19,10 @@ def ratios(problem, space, examples, i, theta, loss):
     """1 + h / g of every wrong label, 0 for the truth, and the labels."""
     labels = space.enumerate_labels(examples, i)
     truth = examples.label(i)
-    native, found = ask_loss(space, examples, loss), []
+    native, found = ask_loss(space, loss)(problem.task.layout), []
     for label in labels:
         index, value = calls.difference(problem.parts, i, truth, np.ascontiguousarray(label))
-        g = calls.loss_value(native, i, np.ascontiguousarray(label))
+        g = calls.loss_value(native, i, truth, np.ascontiguousarray(label))
         found.append(1 - theta[index] @ value / g if g > 0 else 0.0)
     return labels, np.array(found)
 
@@ -59,7 +59,7 @@ def test_cuts_by_enumeration(seed):
                 theta = score(problem.potentials, i, w)
                 labels, values = ratios(problem, space, examples, i, theta, loss)
                 best = max(values.max(initial=0.0), 0.0)
-                cut = surrogate_calls.cut(problem.surrogate, i, theta)
+                cut = surrogate_calls.cut(problem.surrogate, i, theta, examples.label(i))
                 assert cut.bound == pytest.approx(best, rel=1e-12, abs=1e-12)
                 assert cut.b - theta[cut.index] @ cut.value == pytest.approx(best, abs=1e-10)
                 assert 1 <= cut.calls <= len(labels) + 1

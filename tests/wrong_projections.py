@@ -62,7 +62,7 @@ class BoundedStructure(WrongStructure):
     space_class = Bounded
 
 
-@wrong(r"Projection.project_bounded \(entropy\) .* returns an upper bound of the maximum")
+@wrong(r"Projection.project \(entropy\) .* returns an upper bound of the maximum")
 class ProjectionBoundTooLow(Bounded):
     def project(self, examples, i, theta, name):
         mu, value, _ = super().project(examples, i, theta, name)
@@ -208,11 +208,11 @@ class Matrix(PyChainSpace):
         K = len(self.classes_)
         return (1 - np.eye(K)) * (1 + 2 * np.arange(K))[:, None]
 
-    def loss(self, examples, i, label):
-        return float(self.table()[examples.label(i), label].sum())
+    def loss(self, examples, i, truth, label):
+        return float(self.table()[truth, label].sum())
 
-    def loss_costs(self, examples, i):
-        return {"node": self.table()[examples.label(i)]}, 0.0
+    def loss_costs(self, examples, i, truth):
+        return {"node": self.table()[truth]}, 0.0
 
     def costs(self, examples, i, nu, transposed):
         table = self.table()

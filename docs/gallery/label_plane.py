@@ -4,10 +4,9 @@ import numpy as np
 
 import structsolve
 from structsolve import StructuredSVM
-from structsolve.structure import calls
 from structsolve.evaluation.plotting import plot_label_plane
 from structsolve.potentials.calls import score
-from structsolve.search import trace
+from structsolve.structure import calls
 
 # Noisy sequences of three classes, and a model of them.
 rng = np.random.default_rng(5)
@@ -19,12 +18,12 @@ model = StructuredSVM("chain", surrogate="slack", alpha=0.1).fit(X, Y)
 i = 3
 examples = model.space_.pack(X, Y)
 problem = structsolve.Problem(model.space_, examples, surrogate="slack")
-found = trace(problem, i, model)
+result = problem.trace(i, model)
 theta = score(problem.potentials, i, model._w)
-labels = model.space_.enumerate_labels(examples, i)
+labels, truth = model.space_.enumerate_labels(examples, i), examples.label(i)
 points = []
 for label in labels:
-    index, value = calls.difference(problem.parts, i, examples.label(i), label)
-    points.append((-theta[index] @ value, calls.loss_value(problem.loss, i, label)))
+    index, value = calls.difference(problem.parts, i, truth, label)
+    points.append((-theta[index] @ value, calls.loss_value(problem.loss, i, truth, label)))
 
-figure = plot_label_plane(points, found.path, psi=lambda h, g: np.maximum(1 + h, 0) * g)
+figure = plot_label_plane(points, result.path, psi=lambda h, g: np.maximum(1 + h, 0) * g)

@@ -154,7 +154,7 @@ cdef void _read_back(const ss_kernel_table* kernels, ChainShape shape, Py_ssize_
 cdef int best_per_count(const ss_kernel_table* kernels, ChainShape shape, Py_ssize_t i,
                         const double* theta, const double* cost, Py_ssize_t most, int* labels,
                         double* values, char* work) except -1 nogil:
-    """`Oracle.argmax_counts` of a chain; of equal labelings the first as in `Oracle.argmax`.
+    """`CountOracle.argmax_counts` of a chain; of equal labelings the first as in `Oracle.argmax`.
 
     Where no labeling has a count, its value is -inf and its label all zeros.
     """

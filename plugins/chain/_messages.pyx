@@ -24,7 +24,7 @@ cdef struct Cache:
 
 
 cdef class ChainMessages:
-    """Forward and backward passes over the chains of one set of examples.
+    """Forward and backward passes over chains.
 
     In scaled form, on exponentials of the scores; with logarithms where scores span too much for
     it.  Both leave their forward messages in the work memory.

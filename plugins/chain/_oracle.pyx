@@ -5,10 +5,11 @@ from libc.math cimport INFINITY
 from structsolve.algorithms.lawler_heap cimport Candidate, pop, push, runner_up
 from structsolve.algorithms.pairs cimport Pairs, pair_score, pair_table
 from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
-from structsolve.operators cimport Oracle
+from structsolve.operators cimport CountOracle, KBest, MaxMarginals, Oracle
+from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.chain._counting cimport best_per_count, counting_bytes
-from structsolve.plugins.chain._shape cimport ChainShape, chain_pairs
+from structsolve.plugins.chain._shape cimport ChainShape, chain_pairs, chain_shape
 
 
 cdef inline Py_ssize_t _find(Py_ssize_t K, Py_ssize_t step, const double* before,
@@ -39,41 +40,28 @@ cdef inline Py_ssize_t _find(Py_ssize_t K, Py_ssize_t step, const double* before
 
 
 @cython.final
-cdef class ChainOracle(Oracle):
-    """Exact maximisation over the labelings of chains by dynamic programming.
-
-    The forward pass keeps scores only; the path is recovered by looking along it for the states
-    that reach them, which costs O(L K) and spares K back-pointers a position.  Of equal labelings
-    the one with the smallest last state wins, then the smallest last but one, and so on.
-
-    Scores of -inf forbid a state or a transition.  ``argmax`` answers with value -inf when no
-    labeling is left; ``kbest`` gives possible labelings only, apart from its first answer, which
-    is always that of ``argmax``.
+cdef class Viterbi:
+    """The forward pass and the way back that all programs below begin with.
 
     Parameters
     ----------
-    shape : ChainShape
-        Sizes of the chains and where their parts lie.
+    layout : PartLayout
+        Of a chain space.
     """
 
     cdef ChainShape shape
     cdef const ss_kernel_table* kernels
+    cdef Py_ssize_t work_bytes
 
-    def __init__(self, ChainShape shape):
-        self.shape = shape
-        self.kernels = ss_kernels(shape.stride)
-        self.has_kbest = True
-        self.has_max_marginals = True
-        self.has_counts = True
+    def __init__(self, PartLayout layout not None):
+        self.shape = chain_shape(layout)
+        self.kernels = ss_kernels(self.shape.stride)
         # Forward scores, the last row with end scores, two rows backward, one table.
-        self.work_bytes = 8 * shape.stride * (shape.max_length + 3 + shape.K) + 64
+        rows = self.shape.max_length + 3 + self.shape.K
+        self.work_bytes = 8 * self.shape.stride * rows + 64
 
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
-
-    cdef const double* _forward(self, Py_ssize_t i, const double* theta, Pairs pairs,
-                                double* alpha) noexcept nogil:
+    cdef const double* forward(self, Py_ssize_t i, const double* theta, Pairs pairs,
+                               double* alpha) noexcept nogil:
         # alpha[v, s]: best score of positions 0..v that ends in state s.  Returns the last row
         # with end scores added: row L of alpha, or row L - 1 where there are none.
         cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s
@@ -103,8 +91,8 @@ cdef class ChainOracle(Oracle):
             row[stride + s] = row[s] + extra[s]
         return row + stride
 
-    cdef void _backtrace(self, const double* theta, Pairs pairs, const double* alpha,
-                         Py_ssize_t v, int* label) noexcept nogil:
+    cdef void backtrace(self, const double* theta, Pairs pairs, const double* alpha,
+                        Py_ssize_t v, int* label) noexcept nogil:
         # Best states before position v, given label[v].
         cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, s, t = label[v]
         cdef const double* unary = theta + self.shape.shared_size
@@ -131,21 +119,71 @@ cdef class ChainOracle(Oracle):
                       unary[(v + 1) * stride + t], alpha[(v + 1) * stride + t])
             label[v] = <int>t
 
-    cdef double _best(self, Py_ssize_t i, const double* theta, Pairs pairs, double* alpha,
-                      int* label) noexcept nogil:
+    cdef double best(self, Py_ssize_t i, const double* theta, Pairs pairs, double* alpha,
+                     int* label) noexcept nogil:
         cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
-        cdef const double* last = self._forward(i, theta, pairs, alpha)
+        cdef const double* last = self.forward(i, theta, pairs, alpha)
         cdef double top
         label[L - 1] = <int>self.kernels.first_best(self.shape.K, last, &top)
-        self._backtrace(theta, pairs, alpha, L - 1, label)
+        self.backtrace(theta, pairs, alpha, L - 1, label)
         return top
 
+
+@cython.final
+cdef class ChainOracle(Oracle):
+    """Exact maximisation over the labelings of chains by dynamic programming.
+
+    The forward pass keeps scores only; the path is recovered by looking along it for the states
+    that reach them, which costs O(L K) and spares K back-pointers a position.  Of equal labelings
+    the one with the smallest last state wins, then the smallest last but one, and so on.
+
+    Scores of -inf forbid a state or a transition; the value is -inf when no labeling is left.
+
+    Parameters
+    ----------
+    layout : PartLayout
+        Of a chain space.
+    """
+
+    cdef Viterbi viterbi
+    cdef ChainShape shape
+
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.viterbi = Viterbi(layout)
+        self.shape = self.viterbi.shape
+        self.n_states = self.shape.K
+        self.work_bytes = self.viterbi.work_bytes
+
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                    char* work) except -1 nogil:
+                    double* bound, char* work) except -1 nogil:
         cdef double* alpha = <double*>work
         cdef double* buffer = alpha + (self.shape.max_length + 3) * self.shape.stride
-        value[0] = self._best(i, theta, chain_pairs(self.shape, i, theta, buffer), alpha, label)
+        cdef Pairs pairs = chain_pairs(self.shape, i, theta, buffer)
+        value[0] = self.viterbi.best(i, theta, pairs, alpha, label)
+        bound[0] = value[0]
         return 0
+
+
+@cython.final
+cdef class ChainMaxMarginals(MaxMarginals):
+    """The best value of a labeling for each state of each node, by a pass in either direction.
+
+    Parameters
+    ----------
+    layout : PartLayout
+    """
+
+    cdef Viterbi viterbi
+    cdef ChainShape shape
+    cdef const ss_kernel_table* kernels
+
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.viterbi = Viterbi(layout)
+        self.shape, self.kernels = self.viterbi.shape, self.viterbi.kernels
+        self.n_states = self.shape.K
+        self.work_bytes = self.viterbi.work_bytes
 
     cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
                            char* work) except -1 nogil:
@@ -156,7 +194,7 @@ cdef class ChainOracle(Oracle):
         cdef double* ahead = beta + stride
         cdef const double* unary = theta + self.shape.shared_size
         cdef Pairs pairs = chain_pairs(self.shape, i, theta, ahead + stride)
-        cdef const double* last = self._forward(i, theta, pairs, alpha)
+        cdef const double* last = self.viterbi.forward(i, theta, pairs, alpha)
         for s in range(stride):
             out[(L - 1) * stride + s] = last[s] if s < K else 0
             beta[s] = -INFINITY
@@ -171,7 +209,26 @@ cdef class ChainOracle(Oracle):
                 out[v * stride + s] = alpha[v * stride + s] + beta[s] if s < K else 0
         return 0
 
-    cpdef Py_ssize_t counts_bytes(self, Py_ssize_t most) except -1:
+
+@cython.final
+cdef class ChainCounts(CountOracle):
+    """The best labeling for each value of an integer cost.
+
+    Parameters
+    ----------
+    layout : PartLayout
+    """
+
+    cdef ChainShape shape
+    cdef const ss_kernel_table* kernels
+
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape = chain_shape(layout)
+        self.kernels = ss_kernels(self.shape.stride)
+        self.n_states = self.shape.K
+
+    cpdef Py_ssize_t bytes_for(self, Py_ssize_t most) except -1:
         return counting_bytes(self.shape, most)
 
     cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
@@ -179,7 +236,29 @@ cdef class ChainOracle(Oracle):
                            char* work) except -1 nogil:
         return best_per_count(self.kernels, self.shape, i, theta, cost, most, labels, values, work)
 
-    cpdef Py_ssize_t kbest_bytes(self, Py_ssize_t k) except -1:
+
+@cython.final
+cdef class ChainKBest(KBest):
+    """The k best labelings of chains; the first is always that of the oracle.
+
+    The others are possible labelings only: none of them scores -inf.
+
+    Parameters
+    ----------
+    layout : PartLayout
+    """
+
+    cdef Viterbi viterbi
+    cdef ChainShape shape
+
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.viterbi = Viterbi(layout)
+        self.shape = self.viterbi.shape
+        self.n_states = self.shape.K
+        self.work_bytes = self.viterbi.work_bytes
+
+    cpdef Py_ssize_t bytes_for(self, Py_ssize_t k) except -1:
         # Every answer adds at most one candidate a position.
         return self.work_bytes + (k * self.shape.max_length + 1) * sizeof(Candidate) + 64
 
@@ -189,7 +268,7 @@ cdef class ChainOracle(Oracle):
         # made of those that leave answer `path` at position v for state s or one that comes
         # after s in the order of candidates; a heap holds the best of every set.
         cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
-        cdef Py_ssize_t stride = self.shape.stride, size = 0, found, v
+        cdef Py_ssize_t stride = self.shape.stride, size = 0, count, v
         cdef double* alpha = <double*>work
         cdef double* buffer = alpha + (self.shape.max_length + 3) * stride
         cdef Candidate* heap = <Candidate*>(buffer + self.shape.K * stride)
@@ -197,21 +276,21 @@ cdef class ChainOracle(Oracle):
         cdef const double* last = alpha + (L if self.shape.end >= 0 else L - 1) * stride
         cdef Candidate item
         cdef int* label = labels
-        values[0] = self._best(i, theta, pairs, alpha, label)
+        values[0] = self.viterbi.best(i, theta, pairs, alpha, label)
         item.v = <int>(L - 1)
-        for found in range(1, k):
-            self._branch(theta, pairs, alpha, last, L, label, <int>(found - 1), item.v, heap,
+        for count in range(1, k):
+            self._branch(theta, pairs, alpha, last, L, label, <int>(count - 1), item.v, heap,
                          &size)
             if size == 0:
-                return found
+                return count
             item = pop(heap, &size)
             label += L
             for v in range(item.v + 1, L):
                 label[v] = labels[item.path * L + v]
             label[item.v] = item.s
-            self._backtrace(theta, pairs, alpha, item.v, label)
+            self.viterbi.backtrace(theta, pairs, alpha, item.v, label)
             # Sums of the same scores in another order may differ in the last bit.
-            values[found] = min(item.value, values[found - 1])
+            values[count] = min(item.value, values[count - 1])
         return k
 
     cdef void _branch(self, const double* theta, Pairs pairs, const double* alpha,
@@ -232,7 +311,7 @@ cdef class ChainOracle(Oracle):
                 rest += (pair_score(pairs, v + 1, t, label[v + 2], K, stride)
                          + unary[(v + 2) * stride + label[v + 2]])
             if v <= deviation:
-                # Best scores of positions 0..v + 1 with t behind v, rounded as in _forward(), so
+                # Best scores of positions 0..v + 1 with t behind v, rounded as in forward(), so
                 # that the best of them equals alpha[v + 1, t] bit by bit.
                 if v == L - 1:
                     best = runner_up(K, last, NULL, NULL, 0, 0, label[v], &top, &now)

@@ -1,15 +1,20 @@
-# Sizes of the chains of one set of examples, and where their parts lie in theta.
+# Where the parts of chains lie in theta.
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 from structsolve.algorithms.pairs cimport Pairs
+from structsolve.part_layout cimport PartLayout
 
 
 cdef class ChainShape:
-    cdef readonly Py_ssize_t n, K, stride, shared_size, edge_size, max_length
+    cdef readonly Py_ssize_t K, stride, shared_size, edge_size, max_length
     # First double of the block in theta, -1 where the space has no such block.
     cdef readonly Py_ssize_t transition, start, end
-    cdef const int64_t* offsets
-    cdef object owners
+    cdef const int64_t* offsets         # the layout's
+    cdef object owners                  # not the layout, which holds this shape
+
+
+# That of a layout, made at the first call.
+cdef ChainShape chain_shape(PartLayout layout)
 
 
 cdef inline Pairs chain_pairs(ChainShape shape, Py_ssize_t i, const double* theta,

@@ -1,65 +1,67 @@
-"""Sizes of chains, and the parts of their labels."""
+"""Where the parts of chains lie, and the parts of their labels."""
 
-import numpy as np
-
-from libc.stdint cimport int64_t
 from structsolve.operators cimport Parts
+from structsolve.part_layout cimport PartLayout
 
 
 cdef class ChainShape:
-    """Sizes of the chains of one set of examples, and where their parts lie in ``theta``.
+    """Where the parts of chains lie in ``theta``, with their sizes at hand for the loops.
 
     Parameters
     ----------
-    layout : structsolve.potentials.weight_layout.Layout
-        Layout of a chain space.
-    offsets : ndarray of int64 of shape (n + 1,)
-        First node of each chain; every chain has at least one.
+    layout : PartLayout
+        Of a chain space; every chain has at least one node, and one row less of edges where edges
+        have rows.
+
+    Raises
+    ------
+    ValueError
+        When a chain has no nodes, or another number of edges.
     """
 
-    def __init__(self, layout, offsets):
-        cdef const int64_t[::1] view = offsets
-        lengths = np.diff(offsets)
-        if lengths.size and lengths.min() < 1:
-            raise ValueError(
-                f"example {int(lengths.argmin())}: a chain of {lengths.min()} nodes, expected at "
-                "least 1"
-            )
-        self.owners = offsets
-        self.offsets = &view[0]
-        self.n = lengths.size
-        self.K = layout.node.shape[0]
+    def __init__(self, PartLayout layout not None):
+        cdef Py_ssize_t i, length
+        self.offsets, self.owners = layout.offsets, layout.owners
+        self.K = layout.shapes["node"][0]
         self.stride = layout.node_size
         self.shared_size = layout.shared_size
         self.edge_size = layout.edge_size
         self.transition = layout.starts.get("transition", -1)
         self.start = layout.starts.get("start", -1)
         self.end = layout.starts.get("end", -1)
-        self.max_length = int(lengths.max()) if lengths.size else 1
+        self.max_length = max(layout.max_nodes, 1)
+        for i in range(layout.n):
+            length = layout.nodes_of(i)
+            if length < 1:
+                raise ValueError(
+                    f"example {i}: a chain of {length} nodes, expected at least 1"
+                )
+            if self.edge_size and layout.edges_of(i) != length - 1:
+                raise ValueError(
+                    f"example {i}: {layout.edges_of(i)} rows of edges, expected {length - 1}, one "
+                    "less than nodes"
+                )
 
-    def limits(self, Py_ssize_t i):
-        """Sizes that belong to example ``i``: doubles in theta, nodes of a label, states a node.
 
-        ``structsolve.structure.calls`` checks its arguments against them.
-        """
-        if not 0 <= i < self.n:
-            raise ValueError(f"example {i} of {self.n}: expected 0 to {self.n - 1}")
-        cdef Py_ssize_t L = self.offsets[i + 1] - self.offsets[i]
-        return self.shared_size + L * self.stride + (L - 1) * self.edge_size, L, self.K
+cdef ChainShape chain_shape(PartLayout layout):
+    return layout.common(ChainShape, ChainShape)
 
 
 cdef class ChainParts(Parts):
-    """Node states, transitions, and the states of both ends."""
+    """Node states, transitions, and the states of both ends.
+
+    Parameters
+    ----------
+    layout : PartLayout
+    """
 
     cdef ChainShape shape
 
-    def __init__(self, ChainShape shape):
-        self.shape = shape
-        self.max_entries = 2 * (shape.max_length + 2 * (shape.max_length - 1) + 2)
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape = chain_shape(layout)
+        self.n_states = self.shape.K
+        self.max_entries = 2 * (self.shape.max_length + 2 * (self.shape.max_length - 1) + 2)
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
                            double* value) except -1 nogil:

@@ -6,8 +6,9 @@ from libc.string cimport memcpy, memset
 from structsolve.algorithms.messages cimport Marginals, draw
 from structsolve.algorithms.entropies cimport entropy, entropy_slope, slope_at
 from structsolve.operators cimport Projection
+from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.chain._shape cimport ChainShape
+from structsolve.plugins.chain._shape cimport ChainShape, chain_shape
 from structsolve.plugins.chain._messages cimport ChainMessages
 
 import numpy as np
@@ -26,27 +27,25 @@ cdef class ChainSumProduct(Projection):
 
     Parameters
     ----------
-    shape : ChainShape
-        Sizes of the chains and where their parts lie.
+    layout : PartLayout
+        Of a chain space.
     """
 
     cdef ChainShape shape
     cdef ChainMessages messages
     cdef bint pairs
 
-    def __init__(self, ChainShape shape):
-        self.shape = shape
-        self.messages = ChainMessages(shape)
-        self.pairs = shape.transition >= 0 or shape.edge_size > 0
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape = chain_shape(layout)
+        self.n_states = self.shape.K
+        self.messages = ChainMessages(self.shape)
+        self.pairs = self.shape.transition >= 0 or self.shape.edge_size > 0
         self.work_bytes = self.messages.work_bytes
         self.gibbs = True
         self.has_state = True
         self.has_term = True
         self.has_samples = True
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
 
     def log_partition(self, Py_ssize_t i, const double[::1] theta, Py_ssize_t repeat=1):
         """Log-partition of example ``i`` by the forward pass alone.
@@ -59,7 +58,7 @@ cdef class ChainSumProduct(Projection):
         repeat : int
             How many times to compute it (for timing).
         """
-        cdef Py_ssize_t size = self.limits(i)[0]
+        cdef Py_ssize_t size = self.layout.sizes(i)[0]
         if theta.shape[0] != size:
             raise ValueError(f"example {i}: theta has {theta.shape[0]} scores, expected {size}")
         cdef double[::1] work = np.zeros(self.work_bytes // 8 + 9)
@@ -85,7 +84,7 @@ cdef class ChainSumProduct(Projection):
             memcpy(marginals + self.shape.end, nodes + (L - 1) * self.shape.stride, bytes)
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     char* work) except -1 nogil:
+                     double* bound, char* work) except -1 nogil:
         cdef Py_ssize_t L = self.length(i)
         cdef Marginals out
         out.nodes = marginals + self.shape.shared_size
@@ -93,6 +92,7 @@ cdef class ChainSumProduct(Projection):
         out.transition = marginals + self.shape.transition if self.shape.transition >= 0 else NULL
         memset(marginals, 0, self.shape.shared_size * sizeof(double))
         self.messages.marginals(i, theta, &out, value, work)
+        bound[0] = value[0]
         self.ends(L, marginals)
         return 0
 
@@ -151,15 +151,15 @@ cdef class ChainSumProduct(Projection):
                       char* work) except? -1 nogil:
         cdef Py_ssize_t L = self.length(i), stride = self.shape.stride
         cdef int stuck = 0, ignored = 0
-        cdef double found
+        cdef double total
         if L == 1 or not self.pairs:
-            found = entropy_slope(L * stride, a, b, gamma, &stuck)
+            total = entropy_slope(L * stride, a, b, gamma, &stuck)
         else:
             # Where a node's state comes up or goes, so do those of its edges, and they outweigh it.
-            found = entropy_slope((L - 1) * self.shape.K * stride, a + L * stride, b + L * stride,
+            total = entropy_slope((L - 1) * self.shape.K * stride, a + L * stride, b + L * stride,
                                   gamma, &stuck)
-            found -= entropy_slope((L - 2) * stride, a + stride, b + stride, gamma, &ignored)
-        return slope_at(found, gamma, stuck)
+            total -= entropy_slope((L - 2) * stride, a + stride, b + stride, gamma, &ignored)
+        return slope_at(total, gamma, stuck)
 
     cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
                     int* labels, char* work) except -1 nogil:

@@ -1,4 +1,7 @@
-"""Chains: label sequences with node scores, transitions, start and end scores."""
+"""Chains: label sequences with node scores, transitions, start and end scores.
+
+Compiled modules are imported where operators are made: listing structures needs none of them.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples import labels, packing
-from structsolve.potentials.weight_layout import Block, Layout
 from structsolve.examples.packed import Examples
+from structsolve.potentials.weight_layout import Block, Layout
 from structsolve.structure.base import NodeSpace, Structure
 
 
@@ -111,6 +114,32 @@ class ChainSpace(NodeSpace):
         self, examples: Examples, allowed: Any = None, forbidden: Any = None
     ) -> dict[str, Any]:
         return self.transition_masks(examples, allowed, forbidden, "(label, next label)")
+
+    def make_oracle(self) -> Any:
+        from structsolve.plugins.chain._oracle import ChainOracle
+
+        return ChainOracle
+
+    def make_parts(self) -> Any:
+        from structsolve.plugins.chain._shape import ChainParts
+
+        return ChainParts
+
+    def make_power(self, name: str) -> Any:
+        from structsolve.plugins.chain._oracle import ChainCounts, ChainKBest, ChainMaxMarginals
+
+        powers = {"kbest": ChainKBest, "max-marginals": ChainMaxMarginals, "counts": ChainCounts}
+        return powers.get(name)
+
+    def make_projection(self, regularizer: str) -> Any:
+        from structsolve.plugins.chain._sum_product import ChainSumProduct
+
+        return ChainSumProduct if regularizer == "entropy" else None
+
+    def make_polytopes(self, examples: Examples) -> Any:
+        from structsolve.plugins.chain.polytope import ChainPolytopes
+
+        return ChainPolytopes(self.layout, examples.offsets)
 
 
 def stack_chains(

@@ -5,7 +5,8 @@ from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
 from structsolve.utils.alignment cimport align
 from structsolve.lp.cones cimport in_cone, rounding
-from structsolve.operators cimport Cone, Oracle
+from structsolve.operators cimport Cone, ConeOracle, KBest, MaxMarginals, Oracle, Relaxation
+from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.dag._shape cimport HierarchyShape
 
@@ -37,66 +38,109 @@ cdef double _rounding(HierarchyShape shape, const double* theta, double offset) 
     return rounding(shape.longest, shape.longest * most + fabs(offset))
 
 
+cdef int _best_leaf(HierarchyShape shape, const double* theta, double* score) noexcept nogil:
+    # The leaf of largest score, of equal ones the first column; score <- those of all leaves.
+    cdef Py_ssize_t j
+    cdef int best = shape.leaves[0], v
+    leaf_scores(shape, theta, score)
+    for j in range(1, shape.n_leaves):
+        v = shape.leaves[j]
+        if score[v] > score[best]:
+            best = v
+    return best
+
+
+cdef HierarchyShape _of_leaves(HierarchyShape shape):
+    if not shape.single:
+        raise ValueError("found labels that are sets, expected single leaves")
+    return shape
+
+
 @cython.final
 cdef class LeafOracle(Oracle):
     """The leaf of largest score, of equal ones the first column.
 
     Time and memory are linear in the nodes of a forest, and in the ancestors of all leaves of a
-    graph.  Leaves with a score of -inf on their way are left out of the k best, but for the first
-    answer.
+    graph.
 
     Parameters
     ----------
     shape : HierarchyShape
         With labels that are single leaves.
+    layout : PartLayout
     """
 
     cdef HierarchyShape shape
 
-    def __init__(self, HierarchyShape shape):
-        if not shape.single:
-            raise ValueError("found labels that are sets, expected single leaves")
-        self.shape = shape
-        self.has_kbest = True
-        self.has_max_marginals = True
-        self.has_relaxed = True
-        self.has_constrained = True
-        self.work_bytes = 16 * shape.M + 64
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
+    def __init__(self, HierarchyShape shape not None, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape = _of_leaves(shape)
+        self.n_states = shape.n_states
+        self.work_bytes = 8 * shape.M + 64
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                    char* work) except -1 nogil:
+                    double* bound, char* work) except -1 nogil:
         cdef double* score = <double*>align(work)
-        cdef Py_ssize_t j
-        cdef int v
-        leaf_scores(self.shape, theta, score)
-        label[0] = self.shape.leaves[0]
-        for j in range(1, self.shape.n_leaves):
-            v = self.shape.leaves[j]
-            if score[v] > score[label[0]]:
-                label[0] = v
-        value[0] = score[label[0]]
+        label[0] = _best_leaf(self.shape, theta, score)
+        value[0] = bound[0] = score[label[0]]
         return 0
 
+
+@cython.final
+cdef class LeafRelaxation(Relaxation):
+    """The best leaf: the hull of the leaves is a simplex.
+
+    Parameters
+    ----------
+    shape : HierarchyShape
+        With labels that are single leaves.
+    layout : PartLayout
+    """
+
+    cdef HierarchyShape shape
+
+    def __init__(self, HierarchyShape shape not None, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape = _of_leaves(shape)
+        self.n_states = shape.n_states
+        self.work_bytes = 8 * shape.M + 64
+
     cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, char* work) except -1 nogil:
-        # The hull of the leaves is a simplex.
-        cdef int at = 0, v
-        self.argmax(i, theta, label, value, work)
+                   double* value, double* bound, char* work) except -1 nogil:
+        cdef double* score = <double*>align(work)
+        cdef int cursor = 0, v
+        label[0] = _best_leaf(self.shape, theta, score)
+        value[0] = bound[0] = score[label[0]]
         memset(mu, 0, self.shape.size * sizeof(double))
-        v = self.shape.start(label[0], &at)
+        v = self.shape.start(label[0], &cursor)
         while v >= 0:
             mu[v] = 1
-            v = self.shape.next(v, &at)
+            v = self.shape.next(v, &cursor)
         return 1
 
-    cdef int argmax_constrained(self, Py_ssize_t i, const double* theta, const double* cost,
-                                const Cone* cone, double* mu, int* label, double* value,
-                                char* work) except -1 nogil:
-        # One leaf after the other: there are few labels.
+
+@cython.final
+cdef class LeafCones(ConeOracle):
+    """The best leaf in a cone, by looking at one after the other: there are few labels.
+
+    Parameters
+    ----------
+    shape : HierarchyShape
+        With labels that are single leaves.
+    layout : PartLayout
+    """
+
+    cdef HierarchyShape shape
+
+    def __init__(self, HierarchyShape shape not None, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape = _of_leaves(shape)
+        self.n_states = shape.n_states
+        self.work_bytes = 16 * shape.M + 64
+
+    cdef int argmax_in_cone(self, Py_ssize_t i, const double* theta, const double* cost,
+                            const Cone* cone, double* mu, int* label, double* value,
+                            char* work) except -1 nogil:
         cdef double* score = <double*>align(work)
         cdef double* costs = score + self.shape.M
         cdef double h, g, h_slack, g_slack
@@ -114,33 +158,73 @@ cdef class LeafOracle(Oracle):
                 label[0], value[0], kind = v, h + cone.lam * g, 1
         return kind
 
+
+@cython.final
+cdef class LeafKBest(KBest):
+    """The k best leaves; those with a score of -inf on their way only as the first answer.
+
+    Parameters
+    ----------
+    shape : HierarchyShape
+        With labels that are single leaves.
+    layout : PartLayout
+    """
+
+    cdef HierarchyShape shape
+
+    def __init__(self, HierarchyShape shape not None, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape = _of_leaves(shape)
+        self.n_states = shape.n_states
+        self.work_bytes = 8 * shape.M + 64
+
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
         # A sorted list of the best so far; most leaves fail at its last entry.
         cdef double* score = <double*>align(work)
-        cdef Py_ssize_t found = 1, j, t
+        cdef Py_ssize_t count = 1, j, t
         cdef int v
-        self.argmax(i, theta, labels, values, work)
+        labels[0] = _best_leaf(self.shape, theta, score)
+        values[0] = score[labels[0]]
         for j in range(self.shape.n_leaves):
             v = self.shape.leaves[j]
             if v == labels[0] or not score[v] > -INFINITY:
                 continue
-            if found == k and score[v] <= values[k - 1]:
+            if count == k and score[v] <= values[k - 1]:
                 continue
-            t = found if found < k else k - 1
-            found = t + 1
+            t = count if count < k else k - 1
+            count = t + 1
             while t > 1 and values[t - 1] < score[v]:
                 values[t], labels[t] = values[t - 1], labels[t - 1]
                 t -= 1
             values[t], labels[t] = score[v], v
-        return found
+        return count
+
+
+@cython.final
+cdef class LeafMaxMarginals(MaxMarginals):
+    """The best score of a leaf that is a node or below it, for each node.
+
+    Parameters
+    ----------
+    shape : HierarchyShape
+        With labels that are single leaves.
+    layout : PartLayout
+    """
+
+    cdef HierarchyShape shape
+
+    def __init__(self, HierarchyShape shape not None, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape = _of_leaves(shape)
+        self.n_states = shape.n_states
+        self.work_bytes = 8 * shape.M + 64
 
     cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
                            char* work) except -1 nogil:
-        # out[v] <- the best score of a leaf that is v or below it.
         cdef double* score = <double*>align(work)
         cdef Py_ssize_t j
-        cdef int v, leaf, at = 0
+        cdef int v, leaf, cursor = 0
         leaf_scores(self.shape, theta, score)
         for j in range(self.shape.M):
             out[j] = -INFINITY
@@ -150,10 +234,10 @@ cdef class LeafOracle(Oracle):
             out[leaf] = score[leaf]
             if self.shape.forest:
                 continue
-            v = self.shape.start(leaf, &at)
+            v = self.shape.start(leaf, &cursor)
             while v >= 0:
                 out[v] = max(out[v], score[leaf])
-                v = self.shape.next(v, &at)
+                v = self.shape.next(v, &cursor)
         if self.shape.forest:
             for j in range(self.shape.M - 1, -1, -1):
                 v = self.shape.order[j]

@@ -6,14 +6,15 @@ from libc.string cimport memset
 from structsolve.utils.alignment cimport align
 from structsolve.algorithms.entropies cimport slope_at
 from structsolve.operators cimport Projection
+from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.dag._leaf cimport leaf_scores
 from structsolve.plugins.dag._shape cimport HierarchyShape
 
 
-cdef int _undefined(Py_ssize_t i, double found) except -1 with gil:
+cdef int _undefined(Py_ssize_t i, double best) except -1 with gil:
     raise ValueError(
-        f"example {i}: the best score of a leaf is {found}, so there are no marginals; expected a "
+        f"example {i}: the best score of a leaf is {best}, so there are no marginals; expected a "
         "finite number; check that the weights are finite and that some leaf is allowed"
     )
 
@@ -26,23 +27,19 @@ cdef class LeafSoftmax(Projection):
     ----------
     shape : HierarchyShape
         With labels that are single leaves.
+    layout : PartLayout
     """
 
     cdef HierarchyShape shape
 
-    def __init__(self, HierarchyShape shape):
+    def __init__(self, HierarchyShape shape not None, PartLayout layout not None):
+        super().__init__(layout)
         if not shape.single:
             raise ValueError("found labels that are sets, expected single leaves")
         self.shape = shape
+        self.n_states = shape.n_states
         self.work_bytes = 8 * shape.M + 64
         self.gibbs = self.has_term = self.has_samples = True
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
-
-    cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
-        return self.shape.size
 
     cdef double _weigh(self, Py_ssize_t i, const double* theta, double* weight) except? -1 nogil:
         # weight[leaf] <- its probability; returns the log-partition.
@@ -64,21 +61,21 @@ cdef class LeafSoftmax(Projection):
         return top + log(total)
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     char* work) except -1 nogil:
+                     double* bound, char* work) except -1 nogil:
         cdef double* weight = <double*>align(work)
         cdef Py_ssize_t j
-        cdef int v, leaf, at = 0
-        value[0] = self._weigh(i, theta, weight)
+        cdef int v, leaf, cursor = 0
+        value[0] = bound[0] = self._weigh(i, theta, weight)
         memset(marginals, 0, self.shape.size * sizeof(double))
         for j in range(self.shape.n_leaves):
             leaf = self.shape.leaves[j]
             if self.shape.forest:
                 marginals[leaf] = weight[leaf]
                 continue
-            v = self.shape.start(leaf, &at)
+            v = self.shape.start(leaf, &cursor)
             while v >= 0:
                 marginals[v] += weight[leaf]
-                v = self.shape.next(v, &at)
+                v = self.shape.next(v, &cursor)
         if self.shape.forest:
             for j in range(self.shape.M - 1, -1, -1):
                 v = self.shape.order[j]

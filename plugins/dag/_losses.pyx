@@ -1,11 +1,12 @@
 """Losses between labels of a hierarchy: weighted Hamming, hierarchical, zero-one, counts.
 
-All are given the true labels, and the shape that says how labels are encoded.
+The shape says how labels are encoded.
 """
 
 import numpy as np
 
 from structsolve.operators cimport Loss
+from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.dag._shape cimport HierarchyShape
 
@@ -15,33 +16,35 @@ cdef class HierarchyLoss(Loss):
 
     Parameters
     ----------
-    labels : ndarray of int32
-        True labels of all examples, one after the other.
     shape : HierarchyShape
+    layout : PartLayout
     """
 
     cdef HierarchyShape shape
-    cdef const int* labels
     cdef Py_ssize_t width
-    cdef object owners
+    cdef object owner
 
-    def __init__(self, labels, HierarchyShape shape, *args):
-        cdef const int[::1] view = labels
+    def __init__(self, HierarchyShape shape not None, PartLayout layout not None):
+        super().__init__(layout)
         self.shape, self.width = shape, 1 if shape.single else shape.M
-        if view.shape[0] != shape.n * self.width:
-            raise ValueError(f"found {view.shape[0]} labels, expected {shape.n * self.width}")
-        self.labels = &view[0] if view.shape[0] else NULL
-        self.owners = [labels]
+        self.n_states = shape.n_states
 
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
+    def check_truths(self, labels):
+        size = self.layout.n * self.width
+        if labels.shape != (size,):
+            raise ValueError(f"found {len(labels)} labels, expected {size}")
+        if size and not 0 <= labels.min() <= labels.max() < self.n_states:
+            wrong = np.flatnonzero((labels < 0) | (labels >= self.n_states))
+            raise ValueError(
+                f"example {wrong[0] // self.width}: found the label {labels[wrong[0]]}, expected 0 "
+                f"to {self.n_states - 1}"
+            )
 
     cdef const double* _weights(self, weights) except NULL:
         cdef const double[::1] view = np.ascontiguousarray(weights, dtype=np.float64)
         if view.shape[0] != self.shape.M:
             raise ValueError(f"found {view.shape[0]} weights, expected {self.shape.M}")
-        self.owners.append(view)
+        self.owner = view
         return &view[0]
 
 
@@ -50,59 +53,58 @@ cdef class WeightedHamming(HierarchyLoss):
 
     Parameters
     ----------
-    labels, shape
-        As of HierarchyLoss.
-    weights : array of shape (M,)
+    shape : HierarchyShape
+    weights : ndarray of float64 of shape (M,)
         At least 0.
     averaged : bool
         They are to be read as a mean.
+    layout : PartLayout
     """
 
     cdef const double* weights
 
-    def __init__(self, labels, HierarchyShape shape, weights, bint averaged):
-        super().__init__(labels, shape)
+    def __init__(self, HierarchyShape shape, weights, bint averaged, PartLayout layout):
+        super().__init__(shape, layout)
         self.weights = self._weights(weights)
         self.decomposes = self.has_costs = True
         self.averaged = averaged
 
-    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
-        cdef const int* truth = self.labels + i * self.width
+    cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil:
         cdef Py_ssize_t v
         cdef double total = 0
-        cdef int a, b, at = 0, other_at = 0
+        cdef int a, b, cursor = 0, other = 0
         if not self.shape.single:
             for v in range(self.shape.M):
                 if truth[v] != label[v]:
                     total += self.weights[v]
             return total
         # Both lines rise towards the roots: what only one of them has is met first.
-        a, b = self.shape.start(truth[0], &at), self.shape.start(label[0], &other_at)
+        a, b = self.shape.start(truth[0], &cursor), self.shape.start(label[0], &other)
         while a != b or (a >= 0 and not self.shape.forest):
             if a == b:
-                a, b = self.shape.next(a, &at), self.shape.next(b, &other_at)
+                a, b = self.shape.next(a, &cursor), self.shape.next(b, &other)
             elif b < 0 or (a >= 0 and self.shape.rank[a] > self.shape.rank[b]):
                 total += self.weights[a]
-                a = self.shape.next(a, &at)
+                a = self.shape.next(a, &cursor)
             else:
                 total += self.weights[b]
-                b = self.shape.next(b, &other_at)
+                b = self.shape.next(b, &other)
         return total
 
-    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
+    cdef double augment(self, Py_ssize_t i, const int* truth, double scale,
+                        double* theta) except? -1 nogil:
         # A label that is off costs its weight when it is turned on; one that is on saves it.
-        cdef const int* truth = self.labels + i * self.width
         cdef Py_ssize_t v
         cdef double const = 0
-        cdef int node, at = 0
+        cdef int node, cursor = 0
         for v in range(self.shape.M):
             theta[v] += scale * self.weights[v]
         if self.shape.single:
-            node = self.shape.start(truth[0], &at)
+            node = self.shape.start(truth[0], &cursor)
             while node >= 0:
                 theta[node] -= 2 * scale * self.weights[node]
                 const += self.weights[node]
-                node = self.shape.next(node, &at)
+                node = self.shape.next(node, &cursor)
             return scale * const
         for v in range(self.shape.M):
             if truth[v]:
@@ -130,20 +132,19 @@ cdef class HierarchicalLoss(HierarchyLoss):
 
     Parameters
     ----------
-    labels, shape
-        As of HierarchyLoss.
-    weights : array of shape (M,)
+    shape : HierarchyShape
+    weights : ndarray of float64 of shape (M,)
+    layout : PartLayout
     """
 
     cdef const double* weights
 
-    def __init__(self, labels, HierarchyShape shape, weights):
-        super().__init__(labels, shape)
+    def __init__(self, HierarchyShape shape, weights, PartLayout layout):
+        super().__init__(shape, layout)
         self.weights = self._weights(weights)
         self.decomposes = self.has_costs = shape.forest
 
-    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
-        cdef const int* truth = self.labels + i * self.width
+    cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil:
         if self.shape.single:
             return self._value_of_leaves(truth[0], label[0])
         cdef Py_ssize_t v, k
@@ -160,43 +161,43 @@ cdef class HierarchicalLoss(HierarchyLoss):
         return total
 
     cdef double _value_of_leaves(self, int truth, int label) noexcept nogil:
-        cdef int a, b, at = 0, other_at = 0
+        cdef int a, b, cursor = 0, other = 0
         cdef double total = 0
-        a, b = self.shape.start(truth, &at), self.shape.start(label, &other_at)
+        a, b = self.shape.start(truth, &cursor), self.shape.start(label, &other)
         while a != b or (a >= 0 and not self.shape.forest):
             if a == b:
-                a, b = self.shape.next(a, &at), self.shape.next(b, &other_at)
+                a, b = self.shape.next(a, &cursor), self.shape.next(b, &other)
             elif b < 0 or (a >= 0 and self.shape.rank[a] > self.shape.rank[b]):
                 total += self._charge(a, label)
-                a = self.shape.next(a, &at)
+                a = self.shape.next(a, &cursor)
             else:
                 total += self._charge(b, truth)
-                b = self.shape.next(b, &other_at)
+                b = self.shape.next(b, &other)
         return total
 
     cdef double _charge(self, int v, int leaf) noexcept nogil:
         # What v costs, which is above one leaf only: its parents are right if all are above the
         # other one too.
         cdef Py_ssize_t k
-        cdef int u, at = 0
+        cdef int u, cursor = 0
         for k in range(self.shape.up_first[v], self.shape.up_first[v + 1]):
-            u = self.shape.start(leaf, &at)
+            u = self.shape.start(leaf, &cursor)
             while u >= 0 and u != self.shape.up[k]:
-                u = self.shape.next(u, &at)
+                u = self.shape.next(u, &cursor)
             if u < 0:
                 return 0
         return self.weights[v]
 
-    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
-        cdef const int* truth = self.labels + i * self.width
+    cdef double augment(self, Py_ssize_t i, const int* truth, double scale,
+                        double* theta) except? -1 nogil:
         cdef Py_ssize_t v
-        cdef int p, node, at = 0
+        cdef int p, node, cursor = 0
         cdef double c, const = 0
         if self.shape.single:
             for v in range(self.shape.M):
                 if self.shape.parent[v] < 0:
                     theta[v] += scale * self.weights[v]
-            node = self.shape.start(truth[0], &at)
+            node = self.shape.start(truth[0], &cursor)
             while node >= 0:
                 p = self.shape.parent[node]
                 c = self.weights[node]
@@ -207,7 +208,7 @@ cdef class HierarchicalLoss(HierarchyLoss):
                     const += c
                 for v in range(self.shape.child_first[node], self.shape.child_first[node + 1]):
                     theta[self.shape.child[v]] += scale * self.weights[self.shape.child[v]]
-                node = self.shape.next(node, &at)
+                node = self.shape.next(node, &cursor)
             return scale * const
         for v in range(self.shape.M):
             p = self.shape.parent[v]
@@ -241,12 +242,11 @@ cdef class HierarchicalLoss(HierarchyLoss):
 cdef class ZeroOneSet(HierarchyLoss):
     """1 for every set but the true one."""
 
-    def __init__(self, labels, HierarchyShape shape):
-        super().__init__(labels, shape)
+    def __init__(self, HierarchyShape shape, PartLayout layout):
+        super().__init__(shape, layout)
         self.zero_one = self.averaged = True
 
-    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
-        cdef const int* truth = self.labels + i * self.width
+    cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil:
         cdef Py_ssize_t v
         for v in range(self.width):
             if truth[v] != label[v]:
@@ -257,15 +257,16 @@ cdef class ZeroOneSet(HierarchyLoss):
 cdef class ZeroOneLeaf(HierarchyLoss):
     """1 for every leaf but the true one: linear in the parts that are leaves."""
 
-    def __init__(self, labels, HierarchyShape shape):
-        super().__init__(labels, shape)
+    def __init__(self, HierarchyShape shape, PartLayout layout):
+        super().__init__(shape, layout)
         self.zero_one = self.averaged = self.decomposes = self.has_costs = True
 
-    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
-        return self.labels[i] != label[0]
+    cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil:
+        return truth[0] != label[0]
 
-    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
-        theta[self.labels[i]] -= scale
+    cdef double augment(self, Py_ssize_t i, const int* truth, double scale,
+                        double* theta) except? -1 nogil:
+        theta[truth[0]] -= scale
         return scale
 
     cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,
@@ -279,28 +280,29 @@ cdef class ZeroOneLeaf(HierarchyLoss):
 cdef class CountLoss(HierarchyLoss):
     """Number of nodes in a set and in the true set: what micro-F1 divides by."""
 
-    def __init__(self, labels, HierarchyShape shape):
-        super().__init__(labels, shape)
+    def __init__(self, HierarchyShape shape, PartLayout layout):
+        super().__init__(shape, layout)
         self.decomposes = True
 
     cdef Py_ssize_t _count(self, const int* label) noexcept nogil:
         cdef Py_ssize_t v, on = 0
-        cdef int node, at = 0
+        cdef int node, cursor = 0
         if self.shape.single:
-            node = self.shape.start(label[0], &at)
+            node = self.shape.start(label[0], &cursor)
             while node >= 0:
                 on += 1
-                node = self.shape.next(node, &at)
+                node = self.shape.next(node, &cursor)
             return on
         for v in range(self.shape.M):
             on += label[v]
         return on
 
-    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
-        return self._count(self.labels + i * self.width) + self._count(label)
+    cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil:
+        return self._count(truth) + self._count(label)
 
-    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
+    cdef double augment(self, Py_ssize_t i, const int* truth, double scale,
+                        double* theta) except? -1 nogil:
         cdef Py_ssize_t v
         for v in range(self.shape.M):
             theta[v] += scale
-        return scale * self._count(self.labels + i * self.width)
+        return scale * self._count(truth)

@@ -3,7 +3,7 @@
 A node with one parent, all of whose descendants have one parent too, is folded into that parent:
 its gain is the best that it and what is below it can add when the parent is on.  In a forest
 everything is folded, in O(M).  What is left of a graph, its core, is a maximum closure: the
-source side of a minimum cut (``_core``).
+source side of a minimum cut (``_closure``).
 """
 
 import numpy as np
@@ -12,7 +12,8 @@ cimport cython
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
 from structsolve.utils.alignment cimport align
-from structsolve.operators cimport Oracle
+from structsolve.operators cimport KBest, MaxMarginals, Oracle, Relaxation
+from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.dag._closure cimport Core
 from structsolve.plugins.dag._shape cimport HierarchyShape
@@ -45,23 +46,22 @@ cdef struct Work:
 
 
 @cython.final
-cdef class SetOracle(Oracle):
-    """The best set of a hierarchy: closed, or in a forest also a union of paths to leaves.
+cdef class FoldedSets:
+    """A hierarchy folded once, and the best of its sets at any scores.
 
-    Of equal sets it returns the smallest closed one.  Scores of -inf forbid a label and what is
-    below it; k-best leaves such sets out, but for its first answer.
+    It returns the smallest closed one of equal sets.
 
     Parameters
     ----------
     shape : HierarchyShape
-        With labels that are sets.
+        With labels that are sets: closed, or in a forest also unions of paths to leaves.
     """
 
     cdef HierarchyShape shape
     cdef const int* column          # (M,) of the nodes in their new order
     cdef const int* above           # (n_fringe,) parents in the fringe's numbers
     cdef const int* root            # (n_roots,) roots
-    cdef Py_ssize_t n_fringe, n_core, solve_bytes
+    cdef Py_ssize_t n_fringe, n_core, work_bytes
     cdef Core core
     cdef object owners
 
@@ -70,11 +70,7 @@ cdef class SetOracle(Oracle):
             raise ValueError("found labels of another kind, expected sets that are closed")
         self.shape = shape
         self._fold()
-        self.has_kbest = True
-        self.has_max_marginals = True
-        self.has_relaxed = True
-        self.solve_bytes = (4 * 8 + 4 + 1) * (shape.M + 1) + 64 * 4 + self.core.work_bytes
-        self.work_bytes = self.solve_bytes + 4 * shape.M + 64
+        self.work_bytes = (4 * 8 + 4 + 1) * (shape.M + 1) + 64 * 4 + self.core.work_bytes
 
     def _fold(self):
         cdef HierarchyShape shape = self.shape
@@ -114,20 +110,6 @@ cdef class SetOracle(Oracle):
                 children.append(j)
         self.core = Core(self.n_core, np.array(children, np.int32), np.array(parents, np.int32))
 
-    @property
-    def core_size(self):
-        """Number of nodes that a minimum cut decides; 0 for forests."""
-        return self.n_core
-
-    @property
-    def kbest_worth(self):
-        """How many of the k best cost less than a linear program: each one costs two cuts a node."""
-        return 64 if self.n_core <= 12 else 0
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
-
     cdef Work _place(self, char* memory) noexcept nogil:
         cdef Work work
         cdef Py_ssize_t M = self.shape.M
@@ -142,7 +124,7 @@ cdef class SetOracle(Oracle):
 
     # -- one solution ----------------------------------------------------------------------------
 
-    cdef void _solve(self, const double* score, int* label, double* worth,
+    cdef void solve(self, const double* score, int* label, double* worth,
                      char* memory) noexcept nogil:
         """label <- the best set; worth (unless NULL) <- best with a node on less best without.
 
@@ -201,50 +183,135 @@ cdef class SetOracle(Oracle):
             elif g > work.second[p]:
                 work.second[p] = g
 
-    cdef double _value(self, const double* theta, const int* label) noexcept nogil:
+    cdef double value(self, const double* theta, const int* label) noexcept nogil:
         cdef Py_ssize_t v
         cdef double total = 0
         for v in range(self.shape.M):
             total += kept(theta[v], label[v])
         return total
 
-    # -- the oracle's methods --------------------------------------------------------------------
+
+@cython.final
+cdef class SetOracle(Oracle):
+    """The best set of a hierarchy: closed, or in a forest also a union of paths to leaves.
+
+    Of equal sets it returns the smallest closed one.  Scores of -inf forbid a label and what is
+    below it.
+
+    Parameters
+    ----------
+    sets : FoldedSets
+    layout : PartLayout
+    """
+
+    cdef FoldedSets sets
+
+    def __init__(self, FoldedSets sets not None, PartLayout layout not None):
+        super().__init__(layout)
+        self.sets = sets
+        self.n_states = 2
+        self.work_bytes = sets.work_bytes
+
+    @property
+    def core_size(self):
+        """Number of nodes that a minimum cut decides; 0 for forests."""
+        return self.sets.n_core
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                    char* work) except -1 nogil:
-        self._solve(theta, label, NULL, work)
-        value[0] = self._value(theta, label)
+                    double* bound, char* work) except -1 nogil:
+        self.sets.solve(theta, label, NULL, work)
+        value[0] = bound[0] = self.sets.value(theta, label)
         return 0
 
+
+@cython.final
+cdef class SetRelaxation(Relaxation):
+    """The best set: the polytope is integral, its vertices are the labels.
+
+    Parameters
+    ----------
+    sets : FoldedSets
+    layout : PartLayout
+    """
+
+    cdef FoldedSets sets
+
+    def __init__(self, FoldedSets sets not None, PartLayout layout not None):
+        super().__init__(layout)
+        self.sets = sets
+        self.n_states = 2
+        self.work_bytes = sets.work_bytes
+
     cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, char* work) except -1 nogil:
-        # The polytope is integral: its vertices are the labels.
+                   double* value, double* bound, char* work) except -1 nogil:
         cdef Py_ssize_t v
-        self.argmax(i, theta, label, value, work)
-        memset(mu, 0, self.shape.size * sizeof(double))
-        for v in range(self.shape.M):
+        self.sets.solve(theta, label, NULL, work)
+        value[0] = bound[0] = self.sets.value(theta, label)
+        memset(mu, 0, self.sets.shape.size * sizeof(double))
+        for v in range(self.sets.shape.M):
             mu[v] = label[v]
         return 1
 
+
+@cython.final
+cdef class SetMaxMarginals(MaxMarginals):
+    """What each label adds: the best score with it on, less the best with it off.
+
+    Parameters
+    ----------
+    sets : FoldedSets
+    layout : PartLayout
+    """
+
+    cdef FoldedSets sets
+
+    def __init__(self, FoldedSets sets not None, PartLayout layout not None):
+        super().__init__(layout)
+        self.sets = sets
+        self.work_bytes = sets.work_bytes + 4 * sets.shape.M + 64
+
     cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
                            char* work) except -1 nogil:
-        # out[v] <- the best score with label v on, less the best with it off.
-        memset(out, 0, self.shape.size * sizeof(double))
-        self._solve(theta, <int*>align(work + self.solve_bytes), out, work)
+        memset(out, 0, self.sets.shape.size * sizeof(double))
+        self.sets.solve(theta, <int*>align(work + self.sets.work_bytes), out, work)
         return 0
 
-    cpdef Py_ssize_t kbest_bytes(self, Py_ssize_t k) except -1:
-        return self.solve_bytes + 16 * self.shape.M + k * (self.shape.M + 24) + 128
+
+@cython.final
+cdef class SetKBest(KBest):
+    """The k best sets by halving (Hamacher and Queyranne 1985): each is the best of its part.
+
+    The worths tell the next best label of a part, and a node in which it differs.  The part is
+    split there: one half keeps the label, the next best one is the best of the other half.  Sets
+    that a score of -inf forbids are left out, but for the first answer.
+
+    Parameters
+    ----------
+    sets : FoldedSets
+    layout : PartLayout
+    """
+
+    cdef FoldedSets sets
+
+    def __init__(self, FoldedSets sets not None, PartLayout layout not None):
+        super().__init__(layout)
+        self.sets = sets
+        self.n_states = 2
+        self.work_bytes = sets.work_bytes
+
+    @property
+    def worth(self):
+        """How many cost less than a linear program: each one costs two cuts a node."""
+        return 64 if self.sets.n_core <= 12 else 0
+
+    cpdef Py_ssize_t bytes_for(self, Py_ssize_t k) except -1:
+        cdef Py_ssize_t M = self.sets.shape.M
+        return self.work_bytes + 16 * M + k * (M + 24) + 128
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
-        """By halving (Hamacher and Queyranne 1985): each label found is the best of its part.
-
-        The worths tell the next best label of a part, and a node in which it differs.  The part is
-        split there: one half keeps the label, the next best one is the best of the other half.
-        """
-        cdef Py_ssize_t M = self.shape.M, found = 1, j, t, v
-        cdef double* score = <double*>align(work + self.solve_bytes)
+        cdef Py_ssize_t M = self.sets.shape.M, count = 1, j, t, v
+        cdef double* score = <double*>align(work + self.sets.work_bytes)
         cdef double* worth = score + M
         cdef double* next_value = worth + M
         cdef Py_ssize_t* flip = <Py_ssize_t*>(next_value + k)
@@ -252,24 +319,24 @@ cdef class SetOracle(Oracle):
         cdef int* label = labels
         memset(fixed, 0, M)
         self._look(theta, fixed, labels, score, worth, values, next_value, flip, work)
-        while found < k:
+        while count < k:
             j = 0
-            for t in range(1, found):
+            for t in range(1, count):
                 if next_value[t] > next_value[j]:
                     j = t
             if next_value[j] == -INFINITY:
                 break
             v = flip[j]
             label = labels + j * M
-            memcpy(fixed + found * M, fixed + j * M, M)
-            fixed[found * M + v] = -1 if label[v] else 1
+            memcpy(fixed + count * M, fixed + j * M, M)
+            fixed[count * M + v] = -1 if label[v] else 1
             fixed[j * M + v] = 1 if label[v] else -1
             self._look(theta, fixed + j * M, label, score, worth, values + j, next_value + j,
                        flip + j, work)
-            self._look(theta, fixed + found * M, labels + found * M, score, worth, values + found,
-                       next_value + found, flip + found, work)
-            found += 1
-        return found
+            self._look(theta, fixed + count * M, labels + count * M, score, worth, values + count,
+                       next_value + count, flip + count, work)
+            count += 1
+        return count
 
     cdef void _look(self, const double* theta, const signed char* fixed, int* label,
                     double* score, double* worth, double* value, double* next_value,
@@ -277,12 +344,12 @@ cdef class SetOracle(Oracle):
         """The best label of a part, the value of the next best, and where that differs."""
         cdef Py_ssize_t v
         cdef double least = INFINITY
-        for v in range(self.shape.M):
+        for v in range(self.sets.shape.M):
             score[v] = theta[v] if fixed[v] == 0 else fixed[v] * INFINITY
-        self._solve(score, label, worth, work)
-        value[0] = self._value(theta, label)
+        self.sets.solve(score, label, worth, work)
+        value[0] = self.sets.value(theta, label)
         flip[0] = -1
-        for v in range(self.shape.M):
+        for v in range(self.sets.shape.M):
             if fixed[v] == 0 and fabs(worth[v]) < least:
                 least, flip[0] = fabs(worth[v]), v
         next_value[0] = value[0] - least if flip[0] >= 0 else -INFINITY
@@ -297,8 +364,8 @@ cdef inline double _others(const Work* work, Py_ssize_t p, Py_ssize_t v) noexcep
 cdef inline double _worth(double gain, double others, double above) noexcept nogil:
     """Best with a node on less best with it off.
 
-    `others` is what its siblings have to bear (-inf where it is the only one), `above` the worth of its parent (inf where it is on
-    anyway).
+    `others` is what its siblings have to bear (-inf where it is the only one), `above` the worth of
+    its parent (inf where it is on anyway).
     """
     cdef double own
     if others == -INFINITY:

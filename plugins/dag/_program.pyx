@@ -8,48 +8,45 @@ import numpy as np
 
 cimport cython
 from libc.string cimport memcpy, memset
-from structsolve.operators cimport Oracle
+from structsolve.operators cimport Oracle, Relaxation
+from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.dag._shape cimport HierarchyShape
+
+
+cdef object _scores(HierarchyShape shape, const double* theta):
+    scores = np.empty(shape.M)
+    cdef double[::1] view = scores
+    memcpy(&view[0], theta, shape.M * sizeof(double))
+    return scores
 
 
 @cython.final
 cdef class UnionOracle(Oracle):
     """Asks a program in Python, with the GIL.
 
+    Without true labels it finds the best label, and is exact; with them one by rounding, with the
+    relaxation's value as its bound.
+
     Parameters
     ----------
     shape : HierarchyShape
     program : UnionProgram
-    integer : bool
-        Find the best label; else one by rounding, with the relaxation's value as its bound.
+    layout : PartLayout
     """
 
     cdef HierarchyShape shape
     cdef object program
     cdef readonly bint integer
 
-    def __init__(self, HierarchyShape shape, program, bint integer):
-        self.shape, self.program, self.integer = shape, program, integer
-        self.exact = integer
-        self.has_relaxed = True
-        self.work_bytes = 8
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
+    def __init__(self, HierarchyShape shape not None, program, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape, self.program = shape, program
+        self.integer = self.exact = layout.examples.labels is None
+        self.n_states = shape.n_states
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                    char* work) except -1 nogil:
-        cdef double bound
-        return self._decode(theta, label, value, &bound)
-
-    cdef int argmax_bounded(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                            double* bound, char* work) except -1 nogil:
-        return self._decode(theta, label, value, bound)
-
-    cdef int _decode(self, const double* theta, int* label, double* value,
-                     double* bound) except -1 nogil:
+                    double* bound, char* work) except -1 nogil:
         cdef Py_ssize_t v
         with gil:
             self._ask(theta, label, bound)
@@ -63,35 +60,52 @@ cdef class UnionOracle(Oracle):
     cdef int _ask(self, const double* theta, int* label, double* bound) except -1:
         cdef const int[::1] view
         if self.integer:
-            found = self.program.best(self._scores(theta))
+            answer = self.program.best(_scores(self.shape, theta))
         else:
-            found, bound[0] = self.program.rounded(self._scores(theta))
-        view = np.ascontiguousarray(found, dtype=np.int32)
+            answer, bound[0] = self.program.rounded(_scores(self.shape, theta))
+        view = np.ascontiguousarray(answer, dtype=np.int32)
         memcpy(label, &view[0], self.shape.M * sizeof(int))
         return 0
 
-    cdef object _scores(self, const double* theta):
-        scores = np.empty(self.shape.M)
-        cdef double[::1] view = scores
-        memcpy(&view[0], theta, self.shape.M * sizeof(double))
-        return scores
+
+@cython.final
+cdef class UnionRelaxation(Relaxation):
+    """The linear relaxation of unions of paths, by a program in Python, with the GIL.
+
+    Parameters
+    ----------
+    shape : HierarchyShape
+    program : UnionProgram
+    layout : PartLayout
+    """
+
+    cdef HierarchyShape shape
+    cdef object program
+
+    def __init__(self, HierarchyShape shape not None, program, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape, self.program = shape, program
+        self.n_states = shape.n_states
 
     cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, char* work) except -1 nogil:
+                   double* value, double* bound, char* work) except -1 nogil:
         cdef Py_ssize_t v
         cdef bint whole = True
         memset(mu, 0, self.shape.size * sizeof(double))
         with gil:
-            self._relax(theta, mu)
+            self._relax(theta, mu, bound)
         value[0] = 0
         for v in range(self.shape.M):
             whole = whole and (mu[v] == 0 or mu[v] == 1)
             label[v] = mu[v] == 1
             if mu[v] > 0:
                 value[0] += theta[v] * mu[v]
+        bound[0] = bound[0] if bound[0] > value[0] else value[0]
         return whole
 
-    cdef int _relax(self, const double* theta, double* mu) except -1:
-        cdef const double[::1] found = self.program.relax(self._scores(theta))
-        memcpy(mu, &found[0], self.shape.M * sizeof(double))
+    cdef int _relax(self, const double* theta, double* mu, double* bound) except -1:
+        cdef const double[::1] point
+        answer, bound[0] = self.program.relax(_scores(self.shape, theta))
+        point = answer
+        memcpy(mu, &point[0], self.shape.M * sizeof(double))
         return 0

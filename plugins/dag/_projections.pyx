@@ -15,14 +15,15 @@ from libc.string cimport memcpy, memset
 from structsolve.utils.alignment cimport align
 from structsolve.algorithms.entropies cimport slope_at
 from structsolve.operators cimport Projection
+from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.dag._shape cimport HierarchyShape
 
 
-cdef int _undefined(Py_ssize_t i, Py_ssize_t v, double found) except -1 with gil:
+cdef int _undefined(Py_ssize_t i, Py_ssize_t v, double score) except -1 with gil:
     where = f"label {v}: its score" if v >= 0 else "the score of every label set"
     raise ValueError(
-        f"example {i}, {where} is {found}, so there are no marginals; expected a finite number, or "
+        f"example {i}, {where} is {score}, so there are no marginals; expected a finite number, or "
         "-inf for a label that must be off; check that the weights are finite"
     )
 
@@ -69,22 +70,21 @@ cdef class ForestSumProduct(Projection):
     ----------
     shape : HierarchyShape
         A forest, with labels that are sets.
+    layout : PartLayout
     """
 
     cdef HierarchyShape shape
 
-    def __init__(self, HierarchyShape shape):
+    def __init__(self, HierarchyShape shape not None, PartLayout layout not None):
+        super().__init__(layout)
         if shape.single or not shape.forest:
             raise ValueError("found another structure, expected label sets of a forest")
         self.shape = shape
+        self.n_states = shape.n_states
         # Log-odds, log-odds of what is left of the siblings, and a state.
         self.work_bytes = 8 * (3 * shape.M + shape.size + 1) + 64
         self.gibbs = self.has_term = self.has_samples = True
         self.has_state = shape.union
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
 
     cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
         return self.shape.size + (self.shape.M if self.shape.union else 0)
@@ -155,19 +155,14 @@ cdef class ForestSumProduct(Projection):
                     state[v] = above * _sigmoid(odds[v])
         return 0
 
-    cdef int project_bounded(self, Py_ssize_t i, const double* theta, double* marginals,
-                             double* value, double* bound, char* work) except -1 nogil:
+    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
+                     double* bound, char* work) except -1 nogil:
         cdef double* state = <double*>align(work) + 2 * self.shape.M
         if not self.shape.union:
             return self.project_state(i, theta, marginals, value, bound, work)
         self.project_state(i, theta, state, value, bound, work)
         memcpy(marginals, state, self.shape.size * sizeof(double))
         return 0
-
-    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     char* work) except -1 nogil:
-        cdef double bound
-        return self.project_bounded(i, theta, marginals, value, &bound, work)
 
     cdef int pool(self, Py_ssize_t i, const double* state, double* marginals) except -1 nogil:
         memcpy(marginals, state, self.shape.size * sizeof(double))

@@ -3,7 +3,7 @@ from structsolve.operators cimport Parts
 
 
 cdef class HierarchyShape:
-    cdef readonly Py_ssize_t M, n, size         # nodes, examples, doubles in theta
+    cdef readonly Py_ssize_t M, size            # nodes, doubles in theta
     cdef readonly bint forest, single, union, roots_on
     cdef const int* order                       # parents before children
     cdef const int* rank
@@ -17,14 +17,14 @@ cdef class HierarchyShape:
     cdef const int* leaves
     cdef const int* line_first                  # rows of leaf_lines(), by place in `leaves`
     cdef const int* line
-    cdef const int* leaf_at                     # place in `leaves` of every leaf, else -1
+    cdef const int* leaf_place                  # place in `leaves` of every leaf, else -1
     cdef readonly Py_ssize_t longest            # most nodes of one line
+    cdef readonly Py_ssize_t n_states           # integers of a label are below it
     cdef object owners
 
     # Of a single leaf's line: its first node (itself), then the next one; -1 after the last.
-    # `at` is a cursor.
-    cdef int start(self, int leaf, int* at) noexcept nogil
-    cdef int next(self, int v, int* at) noexcept nogil
+    cdef int start(self, int leaf, int* cursor) noexcept nogil
+    cdef int next(self, int v, int* cursor) noexcept nogil
 
 
 cdef class HierarchyParts(Parts):

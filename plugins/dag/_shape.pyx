@@ -6,6 +6,7 @@ A set of labels is M numbers 0 or 1; a single leaf is one number, the column of 
 import numpy as np
 
 from structsolve.operators cimport Parts
+from structsolve.part_layout cimport PartLayout
 
 
 cdef const int* _entries(array, list owners) except? NULL:
@@ -22,8 +23,6 @@ cdef class HierarchyShape:
     Parameters
     ----------
     hierarchy : Hierarchy
-    n : int
-        Number of examples.
     size : int
         Doubles in theta: the padded number of nodes.
     single : bool
@@ -34,11 +33,11 @@ cdef class HierarchyShape:
         All roots are on in every label.
     """
 
-    def __init__(self, hierarchy, Py_ssize_t n, Py_ssize_t size, bint single, bint union,
-                 bint roots_on):
+    def __init__(self, hierarchy, Py_ssize_t size, bint single, bint union, bint roots_on):
         owners = []
-        self.M, self.n, self.size = len(hierarchy), n, size
+        self.M, self.size = len(hierarchy), size
         self.single, self.union, self.roots_on = single, union, roots_on
+        self.n_states = self.M if single else 2
         self.forest = hierarchy.forest
         self.order = _entries(hierarchy.order, owners)
         self.rank = _entries(hierarchy.rank, owners)
@@ -53,9 +52,9 @@ cdef class HierarchyShape:
         self.n_roots = len(hierarchy.roots)
         self.longest = self.M
         if single:
-            at = np.full(self.M, -1)
-            at[hierarchy.leaves] = np.arange(self.n_leaves)
-            self.leaf_at = _entries(at, owners)
+            places = np.full(self.M, -1)
+            places[hierarchy.leaves] = np.arange(self.n_leaves)
+            self.leaf_place = _entries(places, owners)
             if not self.forest:
                 first, line = hierarchy.lines
                 self.line_first, self.line = _entries(first, owners), _entries(line, owners)
@@ -64,29 +63,23 @@ cdef class HierarchyShape:
                 self.longest = _depth(self)
         self.owners = owners
 
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        if not 0 <= i < self.n:
-            raise ValueError(f"example {i} of {self.n}: expected 0 to {self.n - 1}")
-        if self.single:
-            return self.size, 1, self.M
-        return self.size, self.M, 2
-
-    cdef int start(self, int leaf, int* at) noexcept nogil:
+    cdef int start(self, int leaf, int* cursor) noexcept nogil:
         if not self.forest:
             # What is no leaf has no line but itself: the cursor is at the end of the last one.
-            at[0] = (self.line_first[self.leaf_at[leaf]] if self.leaf_at[leaf] >= 0
-                     else self.line_first[self.n_leaves] - 1)
+            cursor[0] = (self.line_first[self.leaf_place[leaf]] if self.leaf_place[leaf] >= 0
+                         else self.line_first[self.n_leaves] - 1)
         return leaf
 
-    cdef int next(self, int v, int* at) noexcept nogil:
+    cdef int next(self, int v, int* cursor) noexcept nogil:
+        cdef int place
         if self.forest:
             return self.parent[v]
-        at[0] += 1
+        cursor[0] += 1
+        place = cursor[0]
         # The line of the next leaf begins with a leaf, which is no ancestor of anything.
-        if at[0] == self.line_first[self.n_leaves] or self.leaf_at[self.line[at[0]]] >= 0:
+        if place == self.line_first[self.n_leaves] or self.leaf_place[self.line[place]] >= 0:
             return -1
-        return self.line[at[0]]
+        return self.line[place]
 
 
 def _depth(HierarchyShape shape):
@@ -103,26 +96,30 @@ def _depth(HierarchyShape shape):
 
 
 cdef class HierarchyParts(Parts):
-    """One part per node."""
+    """One part per node.
 
-    def __init__(self, HierarchyShape shape):
+    Parameters
+    ----------
+    shape : HierarchyShape
+    layout : PartLayout
+    """
+
+    def __init__(self, HierarchyShape shape not None, PartLayout layout not None):
+        super().__init__(layout)
         self.shape = shape
+        self.n_states = shape.n_states
         self.max_entries = min(2 * shape.longest, shape.M) if shape.single else shape.M
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
                            double* value) except -1 nogil:
         cdef Py_ssize_t v, n = 0
-        cdef int at = 0, node
+        cdef int cursor = 0, node
         if self.shape.single:
-            node = self.shape.start(label[0], &at)
+            node = self.shape.start(label[0], &cursor)
             while node >= 0:
                 index[n], value[n] = node, 1
                 n += 1
-                node = self.shape.next(node, &at)
+                node = self.shape.next(node, &cursor)
             return n
         for v in range(self.shape.M):
             if label[v]:
@@ -133,23 +130,23 @@ cdef class HierarchyParts(Parts):
     cdef Py_ssize_t difference(self, Py_ssize_t i, const int* truth, const int* label, int* index,
                                double* value) except -1 nogil:
         cdef Py_ssize_t v, n = 0
-        cdef int at = 0, other_at = 0, a, b
+        cdef int cursor = 0, other = 0, a, b
         if self.shape.single:
             # Both lines rise towards the roots: what only one of them has is met first.
-            a, b = self.shape.start(truth[0], &at), self.shape.start(label[0], &other_at)
+            a, b = self.shape.start(truth[0], &cursor), self.shape.start(label[0], &other)
             while a >= 0 or b >= 0:
                 if a == b:
                     if self.shape.forest:
                         break
-                    a, b = self.shape.next(a, &at), self.shape.next(b, &other_at)
+                    a, b = self.shape.next(a, &cursor), self.shape.next(b, &other)
                 elif b < 0 or (a >= 0 and self.shape.rank[a] > self.shape.rank[b]):
                     index[n], value[n] = a, 1
                     n += 1
-                    a = self.shape.next(a, &at)
+                    a = self.shape.next(a, &cursor)
                 else:
                     index[n], value[n] = b, -1
                     n += 1
-                    b = self.shape.next(b, &other_at)
+                    b = self.shape.next(b, &other)
             return n
         for v in range(self.shape.M):
             if truth[v] != label[v]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,45 +12,50 @@ from structsolve.structure.losses import ClassWeights, LabelCount
 LOSSES = ("hamming", "normalized-hamming", "leaf", "hierarchical", "zero-one")
 
 
-def make_loss(space: Any, examples: Any, loss: Any) -> Any:
-    """Return the native loss called ``loss``, None where it is none of ours.
+def make_loss(space: Any, loss: Any) -> Any:
+    """Return what binds the loss called ``loss`` to a layout, None where it is none of ours.
 
     "hamming" counts nodes that are wrongly on or off, "leaf" leaves; ClassWeights weigh nodes.
     "hierarchical" charges a node only where its parents are right, and less the further down it is.
     "zero-one" is 1 for every set but the true one.
     """
+    # Compiled; put off, so that structures can be listed without it.
     from structsolve.plugins.dag._losses import (
-        CountLoss, HierarchicalLoss, WeightedHamming, ZeroOneLeaf, ZeroOneSet,
+        CountLoss,
+        HierarchicalLoss,
+        WeightedHamming,
+        ZeroOneLeaf,
+        ZeroOneSet,
     )
 
-    hierarchy, shape = space.hierarchy, space.shape(examples)
+    hierarchy, shape = space.hierarchy, space.shape
     M = len(hierarchy)
     if isinstance(loss, ClassWeights):
         weights = _class_weights(loss, hierarchy)
         if loss.normalized:
             weights = weights / M
-        return WeightedHamming(examples.labels, shape, weights, bool(loss.normalized))
+        return partial(WeightedHamming, shape, weights, bool(loss.normalized))
     if isinstance(loss, LabelCount):
         if loss.background is not None:
             raise ValueError(
                 f"micro-f1: background is {loss.background!r}, expected None: a label set counts "
                 "the labels that are on"
             )
-        return CountLoss(examples.labels, shape)
+        return partial(CountLoss, shape)
     if not isinstance(loss, str):
         return None
     if loss == "hamming":
-        return WeightedHamming(examples.labels, shape, np.ones(M), False)
+        return partial(WeightedHamming, shape, np.ones(M), False)
     if loss == "normalized-hamming":
-        return WeightedHamming(examples.labels, shape, np.full(M, 1 / M), True)
+        return partial(WeightedHamming, shape, np.full(M, 1 / M), True)
     if loss == "leaf":
         weights = np.zeros(M)
         weights[hierarchy.leaves] = 1
-        return WeightedHamming(examples.labels, shape, weights, False)
+        return partial(WeightedHamming, shape, weights, False)
     if loss == "hierarchical":
-        return HierarchicalLoss(examples.labels, shape, hierarchy.sibling_weights())
+        return partial(HierarchicalLoss, shape, hierarchy.sibling_weights())
     if loss == "zero-one":
-        return (ZeroOneLeaf if space.single else ZeroOneSet)(examples.labels, shape)
+        return partial(ZeroOneLeaf if space.single else ZeroOneSet, shape)
     return None
 
 

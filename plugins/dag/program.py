@@ -31,24 +31,24 @@ class UnionProgram:
         self.hierarchy = hierarchy
         self._programs = Kept()
 
-    def relax(self, scores: np.ndarray) -> np.ndarray:
-        """Return the maximiser over the linear relaxation, in [0, 1]."""
-        return self._snap(self._solve(scores, integer=False))
+    def relax(self, scores: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the maximiser over the linear relaxation, in [0, 1], and an upper bound."""
+        x = self._snap(self._solve(scores, integer=False))
+        on = x > 0
+        bound = float(scores[on] @ x[on])
+        # Rounding of the program must not make the bound too low.
+        return x, bound + NEAR * (1 + float(np.abs(scores[on]).sum()))
 
     def best(self, scores: np.ndarray) -> np.ndarray:
         """Return the best label; where all are forbidden, one that is not allowed."""
-        x = self.relax(scores)
+        x, _ = self.relax(scores)
         if np.isin(x, (0.0, 1.0)).all():
             return x.astype(np.int32)
         return np.rint(self._solve(scores, integer=True)).astype(np.int32)
 
     def rounded(self, scores: np.ndarray) -> tuple[np.ndarray, float]:
         """Return a label near the relaxation's answer, and an upper bound of all labels."""
-        x = self.relax(scores)
-        on = x > 0
-        bound = float(scores[on] @ x[on])
-        # Rounding of the program must not make the bound too low.
-        bound += NEAR * (1 + float(np.abs(scores[on]).sum()))
+        x, bound = self.relax(scores)
         if np.isin(x, (0.0, 1.0)).all():
             return x.astype(np.int32), bound
         leaves = self.hierarchy.leaves
@@ -85,10 +85,10 @@ class UnionProgram:
 
         program, barred = self._programs.get(integer, make), np.isneginf(scores)
         costs = np.where(barred, 0.0, scores)
-        found = program.solve(costs, np.where(barred, 0.0, 1.0) if barred.any() else None)
-        if found is None:
-            found = program.solve(costs)
-        return found.x
+        answer = program.solve(costs, np.where(barred, 0.0, 1.0) if barred.any() else None)
+        if answer is None:
+            answer = program.solve(costs)
+        return answer.x
 
 
 def _levels(x: np.ndarray) -> np.ndarray:

@@ -1,7 +1,11 @@
-"""Label sets under a hierarchy: what users declare, and the space it spans on some data."""
+"""Label sets under a hierarchy: what users declare, and the space it spans on some data.
+
+Compiled modules are imported where operators are made: listing structures needs none of them.
+"""
 
 from __future__ import annotations
 
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -62,6 +66,7 @@ class DagStructure(Structure):
     """
 
     name = "dag"
+    file_params = ("hierarchy",)
 
     def __init__(
         self,
@@ -255,15 +260,110 @@ class DagSpace(Space):
                 mask[i, [_column(name, i, self.hierarchy) for name in names]] = 0
         return {"node": mask}
 
-    def shape(self, examples: Examples) -> Any:
-        """Return the native description of the hierarchy."""
+    # -- operators ------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is below is made anew where it is needed.
+        return {
+            k: v for k, v in self.__dict__.items() if k not in ("shape", "_sets", "_union_program")
+        }
+
+    @cached_property
+    def shape(self) -> Any:
+        """The native description of the hierarchy."""
         from structsolve.plugins.dag._shape import HierarchyShape
 
         return HierarchyShape(
             self.hierarchy,
-            examples.n,
             self.layout.node_size,
             self.single,
             self.structure.labels == "leaf-union",
             self.structure.roots == "on",
         )
+
+    @cached_property
+    def _sets(self) -> Any:
+        from structsolve.plugins.dag._oracle import FoldedSets
+
+        return FoldedSets(self.shape)
+
+    @cached_property
+    def _union_program(self) -> Any:
+        from structsolve.plugins.dag.program import UnionProgram
+
+        return UnionProgram(self.hierarchy)
+
+    @property
+    def _unions_are_hard(self) -> bool:
+        return self.structure.labels == "leaf-union" and not self.hierarchy.forest
+
+    def make_oracle(self) -> Any:
+        if self.single:
+            from structsolve.plugins.dag._leaf import LeafOracle
+
+            return partial(LeafOracle, self.shape)
+        if self._unions_are_hard:
+            from structsolve.plugins.dag._program import UnionOracle
+
+            return partial(UnionOracle, self.shape, self._union_program)
+        from structsolve.plugins.dag._oracle import SetOracle
+
+        return partial(SetOracle, self._sets)
+
+    def make_power(self, name: str) -> Any:
+        if self.single:
+            return self._leaf_power(name)
+        if self._unions_are_hard:
+            from structsolve.plugins.dag._program import UnionRelaxation
+
+            program = self._union_program
+            return partial(UnionRelaxation, self.shape, program) if name == "relaxation" else None
+        from structsolve.plugins.dag._oracle import SetKBest, SetMaxMarginals, SetRelaxation
+
+        powers = {"kbest": SetKBest, "max-marginals": SetMaxMarginals, "relaxation": SetRelaxation}
+        return partial(powers[name], self._sets) if name in powers else None
+
+    def _leaf_power(self, name: str) -> Any:
+        from structsolve.plugins.dag._leaf import (
+            LeafCones,
+            LeafKBest,
+            LeafMaxMarginals,
+            LeafRelaxation,
+        )
+
+        powers = {
+            "kbest": LeafKBest,
+            "max-marginals": LeafMaxMarginals,
+            "relaxation": LeafRelaxation,
+            "cones": LeafCones,
+        }
+        return partial(powers[name], self.shape) if name in powers else None
+
+    def make_parts(self) -> Any:
+        from structsolve.plugins.dag._shape import HierarchyParts
+
+        return partial(HierarchyParts, self.shape)
+
+    def make_projection(self, regularizer: str) -> Any:
+        # To count the closed sets of a graph is #P-hard: there is no entropy of them.
+        if regularizer != "entropy":
+            return None
+        if self.single:
+            from structsolve.plugins.dag._leaf_projection import LeafSoftmax
+
+            return partial(LeafSoftmax, self.shape)
+        if self.hierarchy.forest:
+            from structsolve.plugins.dag._projections import ForestSumProduct
+
+            return partial(ForestSumProduct, self.shape)
+        return None
+
+    def make_loss(self, loss: Any) -> Any:
+        from structsolve.plugins.dag.losses import make_loss
+
+        return make_loss(self, loss)
+
+    def make_polytopes(self, examples: Examples) -> Any:
+        from structsolve.plugins.dag.polytope import HierarchyPolytopes
+
+        return HierarchyPolytopes(self)

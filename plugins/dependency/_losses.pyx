@@ -1,8 +1,10 @@
 """Attachment: the number or the share of words with the wrong head."""
 
+from libc.stdint cimport int64_t
 from structsolve.operators cimport Loss
+from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.dependency._shape cimport ArcShape
+from structsolve.plugins.dependency._shape cimport ArcShape, arc_shape
 
 
 cdef class AttachmentLoss(Loss):
@@ -10,42 +12,47 @@ cdef class AttachmentLoss(Loss):
 
     Parameters
     ----------
-    labels : ndarray of int32
-        True heads of all words, from 0, the root.
-    shape : ArcShape
-    normalised : bool, default=False
+    normalised : bool
         Divide by the number of words.
+    layout : PartLayout
+        Of a dependency space.
     """
 
-    cdef const int* labels
     cdef ArcShape shape
-    cdef object owners
 
-    def __init__(self, labels, ArcShape shape, bint normalised=False):
-        cdef const int[::1] view = labels
-        if view.shape[0] != shape.words[shape.n]:
-            raise ValueError(f"found {view.shape[0]} heads, expected {shape.words[shape.n]}")
-        self.owners, self.shape, self.labels = labels, shape, &view[0]
+    def __init__(self, bint normalised, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape = arc_shape(layout)
+        self.n_states = self.shape.max_words + 1
         self.averaged = normalised
         self.decomposes = True
         self.has_costs = True
 
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
+    def check_truths(self, const int[::1] labels not None):
+        """Refuse true heads that their sentences have not; any of them may be no candidate."""
+        cdef const int64_t* first = self.shape.words
+        cdef Py_ssize_t i, j
+        if labels.shape[0] != first[self.shape.n]:
+            raise ValueError(f"found {labels.shape[0]} heads, expected {first[self.shape.n]}")
+        for i in range(self.shape.n):
+            for j in range(first[i], first[i + 1]):
+                if not 0 <= labels[j] <= self.shape.n_words(i):
+                    raise ValueError(
+                        f"example {i}, word {j - first[i] + 1}: the true head is {labels[j]}, "
+                        f"expected 0 (the root) to {self.shape.n_words(i)}"
+                    )
 
-    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
+    cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil:
         cdef Py_ssize_t m, n = self.shape.n_words(i)
-        cdef const int* truth = self.labels + self.shape.words[i]
         cdef double total = 0
         for m in range(n):
             total += truth[m] != label[m]
         return total / n if self.averaged else total
 
-    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
+    cdef double augment(self, Py_ssize_t i, const int* truth, double scale,
+                        double* theta) except? -1 nogil:
         # Taking it from the true arc costs one operation a word.
         cdef Py_ssize_t m, part, n = self.shape.n_words(i)
-        cdef const int* truth = self.labels + self.shape.words[i]
         if self.averaged:
             scale /= n
         for m in range(n):

@@ -1,22 +1,22 @@
-"""The best trees of a sentence: the oracle."""
+"""The best trees of a sentence: the oracle, the relaxation and the k best."""
 
 cimport cython
 from libc.math cimport INFINITY
 from libc.string cimport memcpy, memset
-from structsolve.operators cimport Oracle
+from structsolve.operators cimport KBest, Oracle, Relaxation
+from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.dependency._arborescence cimport arborescence_bytes, best_arborescence
 from structsolve.plugins.dependency._eisner cimport Chart, chart_bytes, chart_in, fill, trace
 from structsolve.plugins.dependency._semiring cimport BEST
-from structsolve.plugins.dependency._shape cimport ArcShape
+from structsolve.plugins.dependency._shape cimport ArcShape, arc_shape
 
 
 @cython.final
-cdef class DependencyOracle(Oracle):
+cdef class BestTree:
     """The tree over the words of a sentence, rooted at an artificial root, of largest score.
 
     Projective trees by Eisner's algorithm, O(n^3); all trees by Edmonds' in Tarjan's form, O(n^2).
-    The k best by Lawler's partition, O(k n) calls of these.  Scores of -inf forbid an arc.
 
     Parameters
     ----------
@@ -29,21 +29,15 @@ cdef class DependencyOracle(Oracle):
 
     cdef ArcShape shape
     cdef bint projective, single
-    cdef Py_ssize_t table_bytes, tree_bytes
+    cdef Py_ssize_t table_bytes, tree_bytes, work_bytes
 
-    def __init__(self, ArcShape shape, bint projective, bint single_root):
+    def __init__(self, ArcShape shape not None, bint projective, bint single_root):
         cdef Py_ssize_t n = shape.max_words
         self.shape, self.projective, self.single = shape, projective, single_root
-        self.has_kbest = True
-        self.has_relaxed = True
         self.table_bytes = n * (n + 1) * sizeof(double) + 64
         self.tree_bytes = (chart_bytes(n) if projective else arborescence_bytes(n)) + 64
         self.tree_bytes -= self.tree_bytes % 64
         self.work_bytes = self.table_bytes + self.tree_bytes
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
 
     cdef bint solve(self, Py_ssize_t n, const double* table, int* heads,
                     char* work) noexcept nogil:
@@ -64,8 +58,8 @@ cdef class DependencyOracle(Oracle):
             total += table[m * (n + 1) + heads[m]]
         return total
 
-    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                    char* work) except -1 nogil:
+    cdef int best(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                  char* work) except -1 nogil:
         cdef Py_ssize_t n = self.shape.n_words(i)
         cdef double* table = <double*>(work + self.tree_bytes)
         self.shape.load(i, theta, table)
@@ -74,25 +68,94 @@ cdef class DependencyOracle(Oracle):
         value[0] = self.score(n, table, label)
         return 0
 
+
+@cython.final
+cdef class DependencyOracle(Oracle):
+    """The tree of largest score; scores of -inf forbid an arc.
+
+    Parameters
+    ----------
+    projective, single_root : bool
+        Which trees there are.
+    layout : PartLayout
+        Of a dependency space.
+    """
+
+    cdef BestTree trees
+
+    def __init__(self, bint projective, bint single_root, PartLayout layout not None):
+        super().__init__(layout)
+        self.trees = BestTree(arc_shape(layout), projective, single_root)
+        self.n_states = self.trees.shape.max_words + 1
+        self.work_bytes = self.trees.work_bytes
+
+    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                    double* bound, char* work) except -1 nogil:
+        self.trees.best(i, theta, label, value, work)
+        bound[0] = value[0]
+        return 0
+
+
+@cython.final
+cdef class DependencyRelaxation(Relaxation):
+    """The hull of the trees, whose corners are trees.
+
+    Parameters
+    ----------
+    projective, single_root : bool
+    layout : PartLayout
+    """
+
+    cdef BestTree trees
+    cdef ArcShape shape
+
+    def __init__(self, bint projective, bint single_root, PartLayout layout not None):
+        super().__init__(layout)
+        self.trees = BestTree(arc_shape(layout), projective, single_root)
+        self.shape = self.trees.shape
+        self.n_states = self.shape.max_words + 1
+        self.work_bytes = self.trees.work_bytes
+
     cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, char* work) except -1 nogil:
-        # The corners of the hull of the trees are trees.
+                   double* value, double* bound, char* work) except -1 nogil:
         cdef Py_ssize_t m, a
-        self.argmax(i, theta, label, value, work)
+        self.trees.best(i, theta, label, value, work)
+        bound[0] = value[0]
         for a in range(self.shape.arcs[i + 1] - self.shape.arcs[i]):
             mu[a] = 0
         for m in range(self.shape.n_words(i)):
             mu[self.shape.part(i, m, label[m])] = 1
         return 1
 
+
+@cython.final
+cdef class DependencyKBest(KBest):
+    """The k best trees by Lawler's partition, O(k n) searches of the best one.
+
+    Parameters
+    ----------
+    projective, single_root : bool
+    layout : PartLayout
+    """
+
+    cdef BestTree trees
+    cdef ArcShape shape
+
+    def __init__(self, bint projective, bint single_root, PartLayout layout not None):
+        super().__init__(layout)
+        self.trees = BestTree(arc_shape(layout), projective, single_root)
+        self.shape = self.trees.shape
+        self.n_states = self.shape.max_words + 1
+        self.work_bytes = self.trees.work_bytes
+
     cdef Py_ssize_t candidate_bytes(self, Py_ssize_t n) noexcept nogil:
         # Value, position, heads, and which heads are barred at that position.
         cdef Py_ssize_t size = sizeof(double) + (n + 2) * sizeof(int) + n + 1
         return size + 7 - (size + 7) % 8
 
-    cpdef Py_ssize_t kbest_bytes(self, Py_ssize_t k) except -1:
+    cpdef Py_ssize_t bytes_for(self, Py_ssize_t k) except -1:
         cdef Py_ssize_t candidates = (k + 2) * self.candidate_bytes(self.shape.max_words)
-        return self.work_bytes + self.table_bytes + candidates + 64
+        return self.work_bytes + self.trees.table_bytes + candidates + 64
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
@@ -100,14 +163,14 @@ cdef class DependencyOracle(Oracle):
         # those that share the heads of all words before `position` with an answer and have, at it,
         # none of the barred heads.  The pool holds the best tree of every set, or of those sets
         # that may still give an answer.
-        cdef Py_ssize_t n = self.shape.n_words(i), size, found = 0, pool = 0, best, j, m, h, first
+        cdef Py_ssize_t n = self.shape.n_words(i), size, count = 0, pool = 0, best, j, m, h, first
         cdef Py_ssize_t width = n + 1, position, room = self.candidate_bytes(n)
-        cdef double* table = <double*>(work + self.tree_bytes)
+        cdef double* table = <double*>(work + self.trees.tree_bytes)
         cdef double* left = <double*>(work + self.work_bytes)
         cdef char* spare
-        cdef char* at
+        cdef char* top
         cdef char* own
-        cdef char* candidates = work + self.work_bytes + self.table_bytes
+        cdef char* candidates = work + self.work_bytes + self.trees.table_bytes
         cdef int* label
         cdef bint possible
         self.shape.load(i, theta, table)
@@ -115,29 +178,29 @@ cdef class DependencyOracle(Oracle):
         own = candidates + room
         candidates = own + room
         label = self.label_in(spare)
-        if not self.solve(n, table, label, work):
+        if not self.trees.solve(n, table, label, work):
             return self.shape.impossible(i)
-        (<double*>spare)[0] = self.score(n, table, label)
+        (<double*>spare)[0] = self.trees.score(n, table, label)
         self.position_in(spare)[0] = 0
         memset(self.barred_in(spare, n), 0, width)
         memcpy(candidates, spare, room)
         pool = 1
-        while found < k and pool:
+        while count < k and pool:
             best = 0
             for j in range(1, pool):
                 if (<double*>(candidates + j * room))[0] > (<double*>(candidates + best * room))[0]:
                     best = j
-            at = candidates + best * room
-            memcpy(own, at, room)
+            top = candidates + best * room
+            memcpy(own, top, room)
             pool -= 1
             if best < pool:
-                memcpy(at, candidates + pool * room, room)
-            memcpy(labels + found * n, self.label_in(own), n * sizeof(int))
-            values[found] = (<double*>own)[0]
-            if found and values[found] > values[found - 1]:
-                values[found] = values[found - 1]      # the same sums, but for their last bits
-            found += 1
-            if found == k:
+                memcpy(top, candidates + pool * room, room)
+            memcpy(labels + count * n, self.label_in(own), n * sizeof(int))
+            values[count] = (<double*>own)[0]
+            if count and values[count] > values[count - 1]:
+                values[count] = values[count - 1]      # the same sums, but for their last bits
+            count += 1
+            if count == k:
                 break
             # Sets of the trees that leave this answer at `position`.
             label = self.label_in(own)
@@ -155,16 +218,16 @@ cdef class DependencyOracle(Oracle):
                     if self.barred_in(own, n)[h]:
                         left[position * width + h] = -INFINITY
                     possible |= left[position * width + h] > -INFINITY
-                if not possible or not self.solve(n, left, self.label_in(spare), work):
+                if not possible or not self.trees.solve(n, left, self.label_in(spare), work):
                     memcpy(left + position * width, table + position * width,
                            width * sizeof(double))
                     continue
-                (<double*>spare)[0] = self.score(n, table, self.label_in(spare))
+                (<double*>spare)[0] = self.trees.score(n, table, self.label_in(spare))
                 self.position_in(spare)[0] = <int>position
                 memcpy(self.barred_in(spare, n), self.barred_in(own, n), width)
                 memcpy(left + position * width, table + position * width, width * sizeof(double))
-                self.keep(candidates, room, &pool, k - found, spare)
-        return found
+                self.keep(candidates, room, &pool, k - count, spare)
+        return count
 
     cdef int* position_in(self, char* candidate) noexcept nogil:
         return <int*>(candidate + sizeof(double))

@@ -4,13 +4,14 @@ cimport cython
 from libc.math cimport INFINITY, exp, log
 from libc.string cimport memcpy
 from structsolve.operators cimport Projection
+from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.dependency._eisner cimport (
     Chart, chart_bytes, chart_in, fill, spread, trace,
 )
 from structsolve.plugins.dependency._matrix_tree cimport arc_marginals, draw_tree, elimination_bytes
 from structsolve.plugins.dependency._semiring cimport LOGS, WEIGHTS
-from structsolve.plugins.dependency._shape cimport ArcShape
+from structsolve.plugins.dependency._shape cimport ArcShape, arc_shape
 
 # Weights serve where the sum of at most 6.75^n trees of weight up to 1 is so large that spans which
 # underflow, 1e-308 times 6.75^n, do not matter.
@@ -29,18 +30,21 @@ cdef class DependencyProjection(Projection):
 
     Parameters
     ----------
-    shape : ArcShape
     projective, single_root : bool
         Which trees there are.
+    layout : PartLayout
+        Of a dependency space.
     """
 
     cdef ArcShape shape
     cdef bint projective, single
     cdef Py_ssize_t table_bytes, main_bytes
 
-    def __init__(self, ArcShape shape, bint projective, bint single_root):
-        cdef Py_ssize_t n = shape.max_words
-        self.shape, self.projective, self.single = shape, projective, single_root
+    def __init__(self, bint projective, bint single_root, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape, self.projective, self.single = arc_shape(layout), projective, single_root
+        cdef Py_ssize_t n = self.shape.max_words
+        self.n_states = n + 1
         self.gibbs = True
         self.has_samples = True
         self.table_bytes = n * (n + 1) * sizeof(double)
@@ -48,10 +52,6 @@ cdef class DependencyProjection(Projection):
             elimination_bytes(n) + (n + 1) * sizeof(double))
         self.main_bytes += 63 - (self.main_bytes + 63) % 64
         self.work_bytes = self.main_bytes + 2 * self.table_bytes + 64
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
 
     cdef double chart(self, Py_ssize_t n, const double* table, double* scaled, Chart* chart,
                       double* total, char* work) noexcept nogil:
@@ -77,22 +77,23 @@ cdef class DependencyProjection(Projection):
         return total[0]
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     char* work) except -1 nogil:
+                     double* bound, char* work) except -1 nogil:
         cdef Py_ssize_t n = self.shape.n_words(i)
         cdef double* table = <double*>(work + self.main_bytes)
-        cdef double* found = <double*>(work + self.main_bytes + self.table_bytes)
+        cdef double* arcs = <double*>(work + self.main_bytes + self.table_bytes)
         cdef double total = 0
         cdef Chart chart
         self.shape.load(i, theta, table)
         if self.projective:
-            value[0] = self.chart(n, table, found, &chart, &total, work)
+            value[0] = self.chart(n, table, arcs, &chart, &total, work)
         else:
-            value[0] = arc_marginals(n, table, self.single, found, work)
+            value[0] = arc_marginals(n, table, self.single, arcs, work)
         if value[0] == -INFINITY:
             return self.shape.impossible(i)
         if self.projective:
-            spread(&chart, total, found, work + chart_bytes(n))
-        self.shape.store(i, found, marginals)
+            spread(&chart, total, arcs, work + chart_bytes(n))
+        self.shape.store(i, arcs, marginals)
+        bound[0] = value[0]
         return 0
 
     cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,

@@ -1,5 +1,6 @@
-# Words and candidate arcs of the sentences of one set: where the score of each arc is.
+# Words and candidate arcs of sentences: where the score of each arc is.
 from libc.stdint cimport int32_t, int64_t
+from structsolve.part_layout cimport PartLayout
 
 
 cdef class ArcShape:
@@ -9,7 +10,8 @@ cdef class ArcShape:
     cdef const int64_t* arcs            # first arc of each example
     cdef const int64_t* starts          # first arc of each word, where not complete
     cdef const int32_t* heads           # of each arc, rising within a word
-    cdef object owners
+    cdef object owners                  # not the layout, which holds this shape
+    cdef int read_candidates(self, object starts, object heads) except -1
     cdef Py_ssize_t n_words(self, Py_ssize_t i) noexcept nogil
     # Where in theta_i the arc from word `head` (0: the root) to word m (0: the first) is, or -1.
     cdef Py_ssize_t part(self, Py_ssize_t i, Py_ssize_t m, Py_ssize_t head) noexcept nogil
@@ -18,3 +20,7 @@ cdef class ArcShape:
     # theta <- table[m, head] of each arc.
     cdef void store(self, Py_ssize_t i, const double* table, double* theta) noexcept nogil
     cdef int impossible(self, Py_ssize_t i) except -1 nogil
+
+
+# That of a layout, made at the first call.
+cdef ArcShape arc_shape(PartLayout layout)

@@ -6,6 +6,7 @@ cimport cython
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
 from structsolve.operators cimport Parts
+from structsolve.part_layout cimport PartLayout
 
 
 cdef int _refuse(Py_ssize_t i, double found) except -1 with gil:
@@ -29,56 +30,62 @@ cdef class ArcShape:
 
     Parameters
     ----------
-    words : ndarray of int64 of shape (n + 1,)
-        First word of each sentence.
-    arcs : ndarray of int64 of shape (n + 1,)
-        First arc of each sentence.
-    starts : ndarray of int64, optional
-        First arc of each word of all sentences, and the end.  By default all arcs but those from a
-        word to itself are candidates, n of them for each word of a sentence of n.
-    heads : ndarray of int32, optional
-        Head of each arc, with ``starts``: 0 is the root, 1 the first word.
+    layout : PartLayout
+        Of a dependency space: a row of scores for each arc, a label for each word.  The topology of
+        its examples has "arcs", a :class:`structsolve.plugins.dependency.Arcs`; where it is missing,
+        or complete, all arcs but those from a word to itself are candidates, n of them for each
+        word of a sentence of n.
+
+    Raises
+    ------
+    ValueError
+        When words and arcs do not fit each other.
     """
 
-    def __init__(self, words, arcs, starts=None, heads=None):
-        cdef const int64_t[::1] word_view = np.ascontiguousarray(words, dtype=np.int64)
-        cdef const int64_t[::1] arc_view = np.ascontiguousarray(arcs, dtype=np.int64)
-        cdef const int64_t[::1] start_view
-        cdef const int32_t[::1] head_view
-        sizes, counts = np.diff(word_view), np.diff(arc_view)
-        self.n = sizes.size
-        if self.n < 1 or counts.size != self.n or sizes.min() < 1:
-            raise ValueError("words and arcs: expected the offsets of sentences of at least a word")
-        self.words, self.arcs = &word_view[0], &arc_view[0]
-        self.max_words, self.max_arcs = int(sizes.max()), int(counts.max())
-        self.complete = heads is None
-        self.owners = word_view, arc_view
-        if self.complete:
-            if (counts != sizes * sizes).any():
-                raise ValueError("arcs: expected n * n of them for a sentence of n words")
-            return
-        start_view = np.ascontiguousarray(starts, dtype=np.int64)
-        head_view = np.ascontiguousarray(heads, dtype=np.int32)
-        self.owners += start_view, head_view
-        limit = np.repeat(np.repeat(sizes, sizes), np.diff(start_view))
-        first = np.asarray(start_view)[np.asarray(word_view)]
-        found = np.asarray(head_view)
-        if (
-            start_view.shape[0] != word_view[self.n] + 1
-            or (np.diff(start_view) < 0).any()
-            or (first != np.asarray(arc_view)).any()
-            or found.size != arc_view[self.n]
-            or found.size < 1
-            or ((found < 0) | (found > limit)).any()
-        ):
-            raise ValueError("starts and heads do not fit words and arcs")
-        self.starts, self.heads = &start_view[0], &head_view[0]
+    def __init__(self, PartLayout layout not None):
+        cdef Py_ssize_t i, words
+        arcs = layout.examples.topology.get("arcs")
+        self.n, self.words, self.arcs = layout.n, layout.label_offsets, layout.offsets
+        self.max_words, self.max_arcs = layout.max_label, layout.max_nodes
+        self.owners = layout.owners
+        self.complete = arcs is None or arcs.complete
+        for i in range(layout.n):
+            words = layout.label_size(i)
+            if words < 1:
+                raise ValueError(f"example {i}: a sentence of {words} words, expected at least 1")
+            if self.complete and layout.nodes_of(i) != words * words:
+                raise ValueError(
+                    f"example {i}: {layout.nodes_of(i)} arcs, expected {words} for each of {words} "
+                    "words"
+                )
+        if not self.complete:
+            self.read_candidates(arcs.starts, arcs.heads)
 
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``: a state is a head."""
-        if not 0 <= i < self.n:
-            raise ValueError(f"example {i} of {self.n}: expected 0 to {self.n - 1}")
-        return self.arcs[i + 1] - self.arcs[i], self.n_words(i), self.n_words(i) + 1
+    cdef int read_candidates(self, object starts, object heads) except -1:
+        # First arc of each word of all sentences and the end; the head of each arc, 0 the root.
+        cdef const int64_t[::1] start_view = np.ascontiguousarray(starts, dtype=np.int64)
+        cdef const int32_t[::1] head_view = np.ascontiguousarray(heads, dtype=np.int32)
+        cdef Py_ssize_t i, m, a
+        cdef bint fits = (start_view.shape[0] == self.words[self.n] + 1
+                          and head_view.shape[0] == self.arcs[self.n])
+        if fits:
+            fits = start_view[self.words[self.n]] == self.arcs[self.n]
+        for i in range(self.n):
+            if not fits:
+                break
+            fits = start_view[self.words[i]] == self.arcs[i]
+            for m in range(self.words[i], self.words[i + 1]):
+                fits = fits and start_view[m] <= start_view[m + 1] <= self.arcs[i + 1]
+                if not fits:
+                    break
+                for a in range(start_view[m], start_view[m + 1]):
+                    fits = fits and 0 <= head_view[a] <= self.n_words(i)
+        if not fits:
+            raise ValueError("starts and heads do not fit words and arcs")
+        self.starts = &start_view[0]
+        self.heads = &head_view[0] if head_view.shape[0] else NULL
+        self.owners += (start_view, head_view)
+        return 0
 
     cdef Py_ssize_t n_words(self, Py_ssize_t i) noexcept nogil:
         return self.words[i + 1] - self.words[i]
@@ -86,7 +93,7 @@ cdef class ArcShape:
     cdef Py_ssize_t part(self, Py_ssize_t i, Py_ssize_t m, Py_ssize_t head) noexcept nogil:
         cdef Py_ssize_t low, high, middle
         if self.complete:
-            if head == m + 1:
+            if head == m + 1 or head > self.n_words(i):
                 return -1
             return m * self.n_words(i) + (head if head <= m else head - 1)
         low, high = self.starts[self.words[i] + m], self.starts[self.words[i] + m + 1]
@@ -142,47 +149,50 @@ cdef class ArcShape:
         return _no_tree(i)
 
 
+cdef ArcShape arc_shape(PartLayout layout):
+    return layout.common(ArcShape, ArcShape)
+
+
 @cython.final
 cdef class DependencyParts(Parts):
     """One part per candidate arc; arcs that are no candidates have none.
 
     Parameters
     ----------
-    shape : ArcShape
+    layout : PartLayout
+        Of a dependency space.
     """
 
     cdef ArcShape shape
 
-    def __init__(self, ArcShape shape):
-        self.shape = shape
-        self.max_entries = 2 * shape.max_words
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape = arc_shape(layout)
+        self.n_states = self.shape.max_words + 1
+        self.max_entries = 2 * self.shape.max_words
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
                            double* value) except -1 nogil:
-        cdef Py_ssize_t m, part, found = 0
+        cdef Py_ssize_t m, part, k = 0
         for m in range(self.shape.n_words(i)):
             part = self.shape.part(i, m, label[m])
             if part >= 0:
-                index[found], value[found] = <int>part, 1
-                found += 1
-        return found
+                index[k], value[k] = <int>part, 1
+                k += 1
+        return k
 
     cdef Py_ssize_t difference(self, Py_ssize_t i, const int* truth, const int* label, int* index,
                                double* value) except -1 nogil:
-        cdef Py_ssize_t m, part, found = 0
+        cdef Py_ssize_t m, part, k = 0
         for m in range(self.shape.n_words(i)):
             if truth[m] == label[m]:
                 continue
             part = self.shape.part(i, m, truth[m])
             if part >= 0:
-                index[found], value[found] = <int>part, 1
-                found += 1
+                index[k], value[k] = <int>part, 1
+                k += 1
             part = self.shape.part(i, m, label[m])
             if part >= 0:
-                index[found], value[found] = <int>part, -1
-                found += 1
-        return found
+                index[k], value[k] = <int>part, -1
+                k += 1
+        return k

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples import labels, packing
+from structsolve.examples.packed import Examples
+from structsolve.potentials.weight_layout import Block
 
 
 class Arcs:
@@ -327,10 +329,9 @@ def projectivize(heads: Any, single_root: bool = False) -> np.ndarray:
     >>> projectivize([3, 4, 0, 3]).tolist()      # the arcs of words 1 and 2 cross
     [3, 3, 0, 3]
     """
-    from structsolve.structure.calls import argmax
-
+    from structsolve.part_layout import PartLayout
     from structsolve.plugins.dependency._oracle import DependencyOracle
-    from structsolve.plugins.dependency._shape import ArcShape
+    from structsolve.structure.calls import argmax
 
     n = len(heads)
     offsets = np.array([0, n], dtype=np.int64)
@@ -345,5 +346,6 @@ def projectivize(heads: Any, single_root: bool = False) -> np.ndarray:
             worth /= 2
             scores[m, head] = max(scores[m, head], worth)
     theta = scores[~np.eye(n + 1, dtype=bool)[1:]]
-    oracle = DependencyOracle(ArcShape(offsets, np.array([0, n * n])), True, single_root)
-    return argmax(oracle, 0, theta, n)[0]
+    every_arc = Examples(np.array([0, n * n], dtype=np.int64), label_offsets=offsets)
+    layout = PartLayout([Block("arc", "node", (1,))], every_arc)
+    return argmax(DependencyOracle(True, single_root, layout), 0, theta)[0]

@@ -1,18 +1,21 @@
-"""Dependency trees: arborescences over the words of a sentence below an artificial root."""
+"""Dependency trees: arborescences over the words of a sentence below an artificial root.
+
+Compiled modules are imported where operators are made: listing structures needs none of them.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from structsolve.examples import packing
-from structsolve.potentials.weight_layout import Block, Layout
 from structsolve.examples.packed import Examples
-from structsolve.structure.base import Space, Structure
-
 from structsolve.plugins.dependency.arcs import Arcs, check_heads, stack_arcs
+from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.structure.base import Space, Structure
 
 
 class DependencyStructure(Structure):
@@ -202,11 +205,44 @@ class DependencySpace(Space):
         trees = all_trees(n, self.structure.projective, self.structure.single_root)
         return trees[allowed[trees, np.arange(n)].all(axis=1)]
 
-    def shape(self, examples: Examples) -> Any:
-        """Return the native description of the examples."""
-        from structsolve.plugins.dependency._shape import ArcShape
+    # -- operators ------------------------------------------------------------------------------
 
-        arcs: Arcs = examples.topology["arcs"]
-        if arcs.complete:
-            return ArcShape(examples.label_offsets, examples.offsets)
-        return ArcShape(examples.label_offsets, examples.offsets, arcs.starts, arcs.heads)
+    def make_oracle(self) -> Any:
+        from structsolve.plugins.dependency._oracle import DependencyOracle
+
+        return self._of_kind(DependencyOracle)
+
+    def make_parts(self) -> Any:
+        from structsolve.plugins.dependency._shape import DependencyParts
+
+        return DependencyParts
+
+    def make_power(self, name: str) -> Any:
+        from structsolve.plugins.dependency._oracle import DependencyKBest, DependencyRelaxation
+
+        made = {"kbest": DependencyKBest, "relaxation": DependencyRelaxation}.get(name)
+        return None if made is None else self._of_kind(made)
+
+    def make_projection(self, regularizer: str) -> Any:
+        from structsolve.plugins.dependency._projection import DependencyProjection
+
+        return self._of_kind(DependencyProjection) if regularizer == "entropy" else None
+
+    def make_loss(self, loss: Any) -> Any:
+        if loss == "zero-one":
+            from structsolve.structure.node_losses import ZeroOneLoss
+
+            return ZeroOneLoss
+        if loss in ("hamming", "normalized-hamming"):
+            from structsolve.plugins.dependency._losses import AttachmentLoss
+
+            return partial(AttachmentLoss, loss != "hamming")
+        return None
+
+    def make_polytopes(self, examples: Examples) -> Any:
+        from structsolve.plugins.dependency.polytope import TreePolytopes
+
+        return TreePolytopes(self, examples)
+
+    def _of_kind(self, operator: Any) -> Any:
+        return partial(operator, self.structure.projective, self.structure.single_root)

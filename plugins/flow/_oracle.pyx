@@ -5,17 +5,12 @@ import numpy as np
 cimport cython
 from libc.math cimport INFINITY
 from libc.string cimport memset
-from structsolve.operators cimport Loss, Oracle, Parts
+from structsolve.operators cimport Loss, Oracle, Parts, Relaxation
+from structsolve.part_layout cimport PartLayout
 
 
 cdef int _stuck(Py_ssize_t i) except -1 with gil:
     raise ValueError(f"example {i}: no flow meets the demands, or scores are not finite")
-
-
-def _limits(network, Py_ssize_t i, Py_ssize_t n, Py_ssize_t stride):
-    if not 0 <= i < n:
-        raise ValueError(f"example {i} of {n}: expected 0 to {n - 1}")
-    return stride, network.m, int(network.upper.max()) + 1
 
 
 cdef struct Entry:
@@ -57,24 +52,21 @@ cdef inline Entry _pop(Entry* heap, Py_ssize_t* size) noexcept nogil:
 
 
 @cython.final
-cdef class FlowOracle(Oracle):
+cdef class FlowSolver:
     """The flow of largest ``sum_a theta_a y_a`` within capacities that meets the demands.
 
     Arcs of positive score start full, the others empty; what is then left over at nodes goes along
     shortest residual paths to where it lacks (Dijkstra with potentials). In an acyclic network
-    with one source, one sink and no capacity that binds, all goes along one longest path. Either
-    way the relaxation, flows that need not be whole, has a whole optimum: this one.
+    with one source, one sink and no capacity that binds, all goes along one longest path.
 
     Parameters
     ----------
     network : structsolve.plugins.flow.network.Network
         Of whole demands and capacities.
-    stride : int
-        Size of theta.
-    n_examples : int
     """
 
-    cdef Py_ssize_t n, m, n_examples, stride
+    cdef Py_ssize_t n, m, work_bytes
+    cdef readonly Py_ssize_t n_states   # one more than the most that an arc can carry
     cdef const int* ends
     cdef const int* first           # (n + 1,) where the residual arcs of each node start
     cdef const int* residual        # (2 m,) 2 a: along arc a; 2 a + 1: against it
@@ -83,11 +75,11 @@ cdef class FlowOracle(Oracle):
     cdef const int* order           # (m,) arcs by the topological order of their tails
     cdef bint path
     cdef int source, sink, amount
-    cdef object owners, network
+    cdef object owners
 
-    def __init__(self, network, Py_ssize_t stride, Py_ssize_t n_examples):
-        self.network, self.stride, self.n_examples = network, stride, n_examples
+    def __init__(self, network):
         self.n, self.m = network.n, network.m
+        self.n_states = int(network.upper.max()) + 1
         ends = network.ends
         tails = np.column_stack([ends[:, 0], ends[:, 1]]).ravel()     # of residual arcs
         order = np.argsort(tails, kind="stable").astype(np.int32)
@@ -109,17 +101,12 @@ cdef class FlowOracle(Oracle):
         self.owners = (end_view, first, residual, upper, supply, arc_view)
         self.ends, self.first, self.residual = &end_view[0], &first[0], &residual[0]
         self.upper, self.supply, self.order = &upper[0], &supply[0], &arc_view[0]
-        self.has_relaxed = True
         # Distances and potentials, parents and excesses, the heap.
         self.work_bytes = (16 * self.n + 8 * self.n + sizeof(Entry) * (2 * self.m + self.n + 1)
                            + 64)
 
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return _limits(self.network, i, self.n_examples, self.stride)
-
-    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                    char* work) except -1 nogil:
+    cdef int solve(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                   char* work) except -1 nogil:
         cdef Py_ssize_t a
         cdef double total = 0
         if self.path:
@@ -130,15 +117,6 @@ cdef class FlowOracle(Oracle):
             total += theta[a] * label[a]
         value[0] = total
         return 0
-
-    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, char* work) except -1 nogil:
-        cdef Py_ssize_t a
-        self.argmax(i, theta, label, value, work)
-        memset(mu, 0, self.stride * sizeof(double))
-        for a in range(self.m):
-            mu[a] = label[a]
-        return 1
 
     cdef int longest_path(self, Py_ssize_t i, const double* theta, int* label,
                           char* work) except -1 nogil:
@@ -263,37 +241,95 @@ def _topological(ends, n):
 
 
 @cython.final
+cdef class FlowOracle(Oracle):
+    """The whole flow of largest score.
+
+    Parameters
+    ----------
+    solver : FlowSolver
+        Of the network that all examples share.
+    layout : PartLayout
+        Of a flow space.
+    """
+
+    cdef FlowSolver solver
+
+    def __init__(self, FlowSolver solver not None, PartLayout layout not None):
+        super().__init__(layout)
+        self.solver, self.n_states = solver, solver.n_states
+        self.work_bytes = solver.work_bytes
+
+    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                    double* bound, char* work) except -1 nogil:
+        self.solver.solve(i, theta, label, value, work)
+        bound[0] = value[0]
+        return 0
+
+
+@cython.final
+cdef class FlowRelaxation(Relaxation):
+    """Flows that need not be whole: of these, too, a whole one has the largest score.
+
+    Parameters
+    ----------
+    solver : FlowSolver
+    layout : PartLayout
+    """
+
+    cdef FlowSolver solver
+
+    def __init__(self, FlowSolver solver not None, PartLayout layout not None):
+        super().__init__(layout)
+        self.solver, self.n_states = solver, solver.n_states
+        self.work_bytes = solver.work_bytes
+
+    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
+                   double* value, double* bound, char* work) except -1 nogil:
+        cdef Py_ssize_t a
+        self.solver.solve(i, theta, label, value, work)
+        bound[0] = value[0]
+        memset(mu, 0, self.layout.node_size * sizeof(double))
+        for a in range(self.solver.m):
+            mu[a] = label[a]
+        return 1
+
+
+@cython.final
 cdef class FlowParts(Parts):
-    """One part per arc: the flow that it carries."""
+    """One part per arc: the flow that it carries.
 
-    cdef Py_ssize_t m, n_examples, stride
-    cdef object network
+    Parameters
+    ----------
+    most : int
+        What an arc can carry at most.
+    layout : PartLayout
+        Of a flow space.
+    """
 
-    def __init__(self, network, Py_ssize_t stride, Py_ssize_t n_examples):
-        self.network, self.stride, self.n_examples = network, stride, n_examples
-        self.m = self.max_entries = network.m
+    cdef Py_ssize_t m
 
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return _limits(self.network, i, self.n_examples, self.stride)
+    def __init__(self, Py_ssize_t most, PartLayout layout not None):
+        super().__init__(layout)
+        self.m = self.max_entries = layout.shapes["node"][0]
+        self.n_states = most + 1
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
                            double* value) except -1 nogil:
-        cdef Py_ssize_t a, found = 0
+        cdef Py_ssize_t a, k = 0
         for a in range(self.m):
             if label[a] != 0:
-                index[found], value[found] = <int>a, label[a]
-                found += 1
-        return found
+                index[k], value[k] = <int>a, label[a]
+                k += 1
+        return k
 
     cdef Py_ssize_t difference(self, Py_ssize_t i, const int* truth, const int* label, int* index,
                                double* value) except -1 nogil:
-        cdef Py_ssize_t a, found = 0
+        cdef Py_ssize_t a, k = 0
         for a in range(self.m):
             if label[a] != truth[a]:
-                index[found], value[found] = <int>a, truth[a] - label[a]
-                found += 1
-        return found
+                index[k], value[k] = <int>a, truth[a] - label[a]
+                k += 1
+        return k
 
 
 @cython.final
@@ -302,40 +338,45 @@ cdef class ArcLoss(Loss):
 
     Parameters
     ----------
-    network : structsolve.plugins.flow.network.Network
-    labels : ndarray of int32 of shape (n * m,)
-    stride : int
-    normalised : bool, default=False
+    normalised : bool
+        Divide by the number of arcs.
+    layout : PartLayout
+        Of a flow space.
     """
 
-    cdef Py_ssize_t m, n_examples, stride
-    cdef const int* labels
+    cdef Py_ssize_t m
     cdef double weight
-    cdef object owners, network
 
-    def __init__(self, network, labels, Py_ssize_t stride, bint normalised=False):
-        cdef const int[::1] view = labels
-        self.network, self.owners, self.m, self.stride = network, view, network.m, stride
-        self.labels = &view[0]
-        self.n_examples = view.shape[0] // self.m
+    def __init__(self, bint normalised, PartLayout layout not None):
+        super().__init__(layout)
+        self.m = layout.shapes["node"][0]
+        self.n_states = 2
         self.weight = 1.0 / self.m if normalised else 1.0
         self.averaged = normalised
         self.decomposes = self.has_costs = True
 
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return _limits(self.network, i, self.n_examples, self.stride)
+    def check_truths(self, const int[::1] labels not None):
+        """Refuse true flows of another size, and of more than 1 on an arc."""
+        cdef Py_ssize_t k
+        if labels.shape[0] != self.layout.n * self.m:
+            raise ValueError(
+                f"found flows on {labels.shape[0]} arcs, expected {self.layout.n} x {self.m}"
+            )
+        for k in range(labels.shape[0]):
+            if not 0 <= labels[k] <= 1:
+                raise ValueError(
+                    f"example {k // self.m}: arc {k % self.m} carries {labels[k]}, expected 0 or 1"
+                )
 
-    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
+    cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil:
         cdef Py_ssize_t a, wrong = 0
-        cdef const int* truth = self.labels + i * self.m
         for a in range(self.m):
             wrong += truth[a] != label[a]
         return self.weight * wrong
 
-    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
+    cdef double augment(self, Py_ssize_t i, const int* truth, double scale,
+                        double* theta) except? -1 nogil:
         cdef Py_ssize_t a, used = 0
-        cdef const int* truth = self.labels + i * self.m
         scale *= self.weight
         for a in range(self.m):
             theta[a] += scale * (1 - 2 * truth[a])

@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from structsolve.examples.packed import Examples
-
 from structsolve.plugins.flow.network import Network
 
 # Bounds that an unconstrained optimum may miss by rounding.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from structsolve.lp import Polytope, Polytopes
-
 from structsolve.plugins.flow.network import Network
 
 

@@ -1,17 +1,20 @@
-"""Flows in a network: one flow per row of features, whole for training by margins."""
+"""Flows in a network: one flow per row of features, whole for training by margins.
+
+Compiled modules are imported where operators are made: listing structures needs none of them.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from structsolve.examples import packing
-from structsolve.potentials.weight_layout import Block, Layout
 from structsolve.examples.packed import Examples
-from structsolve.structure.base import Space, Structure
-
 from structsolve.plugins.flow.network import Network
+from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.structure.base import Space, Structure
 
 CONTINUOUS = ("absolute", "squared")
 
@@ -54,6 +57,8 @@ class FlowStructure(Structure):
 
     name = "flow"
     label_rows = True
+    file_params = ("network",)
+    continuous_losses = CONTINUOUS
 
     def __init__(self, network: Any = None):
         self.network = network
@@ -135,6 +140,42 @@ class FlowSpace(Space):
         every = np.indices(sizes, dtype=np.int32).reshape(network.m, -1).T
         kept = (every @ network.incidence().T == network.demand).all(axis=1)
         return np.ascontiguousarray(every[kept])
+
+    # -- operators ------------------------------------------------------------------------------
+
+    def make_oracle(self) -> Any:
+        from structsolve.plugins.flow._oracle import FlowOracle, FlowSolver
+
+        return partial(FlowOracle, FlowSolver(self.network.integral()))
+
+    def make_parts(self) -> Any:
+        from structsolve.plugins.flow._oracle import FlowParts
+
+        return partial(FlowParts, int(self.network.integral().upper.max()))
+
+    def make_power(self, name: str) -> Any:
+        if name != "relaxation":
+            return None
+        from structsolve.plugins.flow._oracle import FlowRelaxation, FlowSolver
+
+        return partial(FlowRelaxation, FlowSolver(self.network.integral()))
+
+    def make_loss(self, loss: Any) -> Any:
+        if loss in ("hamming", "absolute", "normalized-hamming"):
+            from structsolve.plugins.flow._oracle import ArcLoss
+
+            self.network.integral().check_unit(loss)
+            return partial(ArcLoss, loss == "normalized-hamming")
+        if loss == "zero-one":
+            from structsolve.structure.node_losses import ZeroOneLoss
+
+            return ZeroOneLoss
+        return None
+
+    def make_polytopes(self, examples: Examples) -> Any:
+        from structsolve.plugins.flow.polytope import FlowPolytopes
+
+        return FlowPolytopes(self.network.integral())
 
     # -- conditional risk minimisation ----------------------------------------------------------
 

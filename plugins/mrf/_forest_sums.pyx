@@ -14,6 +14,7 @@ from structsolve.algorithms.sum_product cimport (
 from structsolve.algorithms.messages cimport Marginals
 from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
 from structsolve.operators cimport Projection
+from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.mrf._model cimport Model
 from structsolve.plugins.mrf._shape cimport GraphShape
@@ -32,6 +33,7 @@ cdef class ForestSumProduct(Projection):
     ----------
     shape : GraphShape
         Of graphs without cycles.
+    layout : PartLayout
     """
 
     cdef GraphShape shape
@@ -39,24 +41,21 @@ cdef class ForestSumProduct(Projection):
     cdef Py_ssize_t K, stride, scores_bytes
     cdef bint one_table
     cdef object owners
-    cdef const int* parents     # of nodes, -1 at roots
-    cdef const int* degrees
-    cdef const int* below       # of edges: their lower end
+    cdef int* parents           # of nodes, -1 at roots
+    cdef int* degrees
+    cdef int* below             # of edges: their lower end
 
-    def __init__(self, GraphShape shape):
-        cdef const int[::1] parent_view, degree_view, below_view
+    def __init__(self, GraphShape shape not None, PartLayout layout not None):
+        super().__init__(layout)
         if not shape.forest:
             raise ValueError("found a graph with a cycle, expected forests")
         self.shape, self.K = shape, shape.max_states
+        self.n_states = shape.n_states
         self.stride = padded(self.K)
         self.kernels = ss_kernels(self.stride)
         self.one_table = (shape.symmetric and shape.edge_step == 0 and not shape.edge_rows
                           and bool((shape.states == self.K).all()))
-        parents, degrees, below = self._index()
-        self.owners = parents, degrees, below
-        parent_view, degree_view, below_view = parents, degrees, below
-        self.parents, self.degrees = &parent_view[0], &degree_view[0]
-        self.below = &below_view[0]
+        self._index()
         # Scores as the model has them; padded rows of nodes, padded tables; a state.
         size = self.K * self.stride
         self.scores_bytes = 64 * (1 + (8 * (
@@ -70,31 +69,23 @@ cdef class ForestSumProduct(Projection):
 
     def _index(self):
         """Parents of nodes, their degrees, the lower ends of edges."""
-        shape = self.shape
-        n, m = len(shape.states), len(shape.ends)
-        graphs = 1 if shape.one_graph else shape.n
-        nodes = np.array([0, n]) if shape.one_graph else shape.offsets
-        edges = np.array([0, m]) if shape.one_graph else shape.edge_offsets
-        first_edge = np.repeat(edges[:graphs], np.diff(nodes))
-        up = shape.up[:n]
-        has = np.flatnonzero(up >= 0)
-        stacked = up[has] + first_edge[has]
-        local = np.arange(n) - np.repeat(nodes[:graphs], np.diff(nodes))
-        parents = np.full(max(n, 1), -1, dtype=np.int32)
-        parents[has] = shape.ends[stacked].sum(axis=1) - local[has]
-        below = np.zeros(max(m, 1), dtype=np.int32)
-        below[stacked] = local[has]
-        degrees = np.zeros(max(n, 1), dtype=np.int32)
-        first_node = np.repeat(nodes[:graphs], np.diff(edges))
-        degrees[:n] = np.bincount((shape.ends + first_node[:, None]).ravel(), minlength=n)
-        return parents, degrees, below
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
-
-    cdef Py_ssize_t first_edge(self, Py_ssize_t i) noexcept nogil:
-        return 0 if self.shape.one_graph else self.shape.edge_offset[i]
+        cdef GraphShape shape = self.shape
+        cdef Py_ssize_t n = len(shape.states), m = len(shape.ends), g, v, first, first_edge
+        cdef int[::1] parents = np.full(n + 1, -1, dtype=np.int32)
+        cdef int[::1] degrees = np.zeros(n + 1, dtype=np.int32)
+        cdef int[::1] below = np.zeros(m + 1, dtype=np.int32)
+        cdef Model model
+        cdef int e
+        for g in range(shape.n_graphs):
+            model, first, first_edge = shape.graph(g), shape.first_node(g), shape.first_edge(g)
+            for v in range(model.n):
+                degrees[first + v] = <int>(model.near_at[v + 1] - model.near_at[v])
+                e = shape.up_p[first + v]
+                if e >= 0:
+                    parents[first + v] = model.ends[2 * e] + model.ends[2 * e + 1] - <int>v
+                    below[first_edge + e] = <int>v
+        self.owners = parents, degrees, below
+        self.parents, self.degrees, self.below = &parents[0], &degrees[0], &below[0]
 
     cdef Forest sizes(self, Py_ssize_t i) noexcept nogil:
         # The forest of example i without scores.
@@ -113,13 +104,13 @@ cdef class ForestSumProduct(Projection):
         # With scores, all in `work`; `state` <- room for one.
         cdef Forest forest = self.sizes(i)
         cdef Py_ssize_t v, e, s, t, step, K = self.K, stride = self.stride, size = K * stride
-        cdef Py_ssize_t below_at = self.first_edge(i), columns
+        cdef Py_ssize_t below_at = self.shape.first_edge(i), columns
         cdef double* unary = <double*>work
         cdef double* nodes = unary + self.shape.max_unary + self.shape.max_pair
         cdef double* tables = nodes + self.shape.max_nodes * stride
         cdef double* table = tables
         cdef const double* pair
-        cdef Model model = self.shape.gather(i, theta, unary, unary + self.shape.max_unary)
+        cdef Model model = self.shape.gather(i, theta, unary)
         cdef int child, parent
         state[0] = tables + (self.shape.max_edges + 1) * size
         for v in range(forest.n):
@@ -151,7 +142,8 @@ cdef class ForestSumProduct(Projection):
     cdef void scatter(self, Py_ssize_t i, const double* state, double* mu) noexcept nogil:
         # mu <- the marginals of a state, pooled where parts are shared.
         cdef Model model = self.shape.graph(i)
-        cdef Py_ssize_t v, e, s, t, a, b, skip = self.shape.skip, below_at = self.first_edge(i)
+        cdef Py_ssize_t v, e, s, t, a, b, skip = self.shape.skip
+        cdef Py_ssize_t below_at = self.shape.first_edge(i)
         cdef const double* edge = state + model.n * self.stride
         cdef double* row = mu + self.shape.node_start
         cdef double* table = mu + self.shape.pairs_of(i)
@@ -176,10 +168,11 @@ cdef class ForestSumProduct(Projection):
             table += self.shape.edge_step
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     char* work) except -1 nogil:
+                     double* bound, char* work) except -1 nogil:
         cdef double* state
         cdef Forest forest = self.gather(i, theta, &state, work)
         self.solve(i, &forest, state, value, work)
+        bound[0] = value[0]
         self.scatter(i, state, marginals)
         return 0
 
@@ -205,7 +198,7 @@ cdef class ForestSumProduct(Projection):
 
     cdef int state_of(self, Py_ssize_t i, const int* label, double* state) except -1 nogil:
         cdef Model model = self.shape.graph(i)
-        cdef Py_ssize_t v, e, below_at = self.first_edge(i)
+        cdef Py_ssize_t v, e, below_at = self.shape.first_edge(i)
         cdef double* edge = state + model.n * self.stride
         cdef int child, parent
         memset(state, 0, self.state_size(i) * sizeof(double))

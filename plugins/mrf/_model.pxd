@@ -17,6 +17,8 @@ cdef struct Model:
 cdef double score(const Model* model, const int* label) noexcept nogil
 # Sum over nodes and edges of the largest finite magnitude: what rounding is measured by.
 cdef double magnitude(const Model* model) noexcept nogil
+# Scores of nodes and of edges as arrays that Python may keep.
+cdef tuple scores_of(const Model* model)
 
 
 cdef class GraphModel:

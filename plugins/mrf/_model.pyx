@@ -3,6 +3,7 @@
 import numpy as np
 
 from libc.math cimport INFINITY, fabs
+from libc.string cimport memcpy
 
 
 cdef double score(const Model* model, const int* label) noexcept nogil:
@@ -35,6 +36,17 @@ cdef double magnitude(const Model* model) noexcept nogil:
                 most = fabs(model.pair[j])
         total += most
     return total
+
+
+cdef tuple scores_of(const Model* model):
+    unary = np.empty(model.unary_at[model.n])
+    pair = np.empty(model.pair_at[model.m])
+    cdef double[::1] view = unary
+    memcpy(&view[0], model.unary, unary.nbytes)
+    if pair.size:
+        view = pair
+        memcpy(&view[0], model.pair, pair.nbytes)
+    return unary, pair
 
 
 def _integers(name, values, shape=None):

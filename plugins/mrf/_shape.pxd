@@ -1,4 +1,4 @@
-# Graphs of one set of examples, and where the parts of their labelings lie in theta.
+# Graphs of packed examples, and where the parts of their labelings lie in theta.
 from libc.stdint cimport int64_t
 
 from structsolve.plugins.mrf._model cimport Model
@@ -6,14 +6,17 @@ from structsolve.plugins.mrf._model cimport Model
 
 cdef class GraphShape:
     cdef readonly Py_ssize_t n                  # examples
-    cdef readonly Py_ssize_t max_nodes, max_edges, max_states
-    cdef readonly Py_ssize_t max_unary, max_pair, max_theta
+    cdef readonly Py_ssize_t n_graphs           # one per example, or one for all
+    cdef readonly Py_ssize_t n_states           # of a node, at most, as the space has it
+    cdef readonly Py_ssize_t max_nodes, max_edges, max_states, max_unary, max_pair
+    cdef readonly Py_ssize_t cyclic             # the first graph with a cycle, -1 on forests
     cdef readonly bint one_graph                # all examples have the same graph
-    cdef readonly bint forest                   # no graph has a cycle
     cdef readonly bint binary                   # no node has more than two states
     cdef readonly double labelings              # of the example that has the most
-    cdef readonly object ends                   # (m, 2), all examples' one after the other
-    cdef readonly object states, offsets, edge_offsets, unary_at, pair_at, near_at, near, order, up
+    cdef readonly object ends                   # (m, 2), all graphs' one after the other
+    cdef readonly object states                 # of all nodes
+    # Bytes that gather() needs for scores, a multiple of 64.
+    cdef Py_ssize_t scores_bytes
     # Part of node v's state s: node_start + v * node_step + s - skip, none where s < skip.
     cdef Py_ssize_t node_start, node_step, skip
     # Part of states s, t at both ends of edge e: e * edge_step + s * row + t behind the edges'
@@ -21,9 +24,10 @@ cdef class GraphShape:
     cdef Py_ssize_t pair_start, edge_step, row
     cdef bint edge_rows                         # one row of theta per edge
     cdef bint symmetric                         # s and t are exchanged where s > t
-    cdef Py_ssize_t shared_size, row_size, edge_size
-    cdef const int64_t* offset
-    cdef const int64_t* edge_offset
+    cdef Py_ssize_t row_size, edge_size
+    cdef const int64_t* rows                    # the layout's: rows of nodes in theta
+    cdef const int64_t* offset                  # the layout's: nodes of graphs
+    cdef const int64_t* edge_offset             # NULL where there is one graph
     cdef const int* states_p
     cdef const int* ends_p
     cdef const int* near_p
@@ -32,15 +36,16 @@ cdef class GraphShape:
     cdef const Py_ssize_t* unary_p
     cdef const Py_ssize_t* pair_p
     cdef const Py_ssize_t* near_at_p
+    cdef object owners                          # not the layout, which holds this shape
 
     cdef Py_ssize_t first_node(self, Py_ssize_t i) noexcept nogil
+    cdef Py_ssize_t first_edge(self, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t theta_size(self, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t pairs_of(self, Py_ssize_t i) noexcept nogil
     # Model of example i, without scores.
     cdef Model graph(self, Py_ssize_t i) noexcept nogil
-    # ... with scores from theta, copied to unary (max_unary) and pair (max_pair).
-    cdef Model gather(self, Py_ssize_t i, const double* theta, double* unary,
-                      double* pair) noexcept nogil
+    # ... with scores from theta, copied to `scores`: of nodes, and max_unary behind, of edges.
+    cdef Model gather(self, Py_ssize_t i, const double* theta, double* scores) noexcept nogil
     # mu <- node and pair marginals in the model's layout, added up into theta's.
     cdef void scatter(self, Py_ssize_t i, const double* unary, const double* pair,
                       double* mu) noexcept nogil

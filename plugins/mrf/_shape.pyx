@@ -1,154 +1,202 @@
-"""Graphs of one set of examples, where the parts of their labelings lie in theta, the parts."""
+"""Graphs of packed examples, where the parts of their labelings lie in theta, the parts."""
 
 import numpy as np
+
+from structsolve.utils.arrays import padded
 
 cimport cython
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 from structsolve.operators cimport Parts
+from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.mrf._model cimport Model
 
 
 @cython.final
 cdef class GraphShape:
-    """Graphs of one set of examples, and where the parts of their labelings lie in ``theta``.
+    """Graphs of packed examples, and where the parts of their labelings lie in ``theta``.
+
+    A label has one entry per node of its graph.
 
     Parameters
     ----------
-    offsets : ndarray of int64 of shape (n + 1,)
-        First node of each example's graph.
+    layout : PartLayout
+        With a block ``"node"``, and where pairs of states have scores, a block ``"pair"``: one
+        shared table, shared tables by edge, or rows of edges.
     ends : ndarray of int32 of shape (m, 2)
-        Edges, checked: nodes count from 0 in every graph.
-    edge_offsets : ndarray of int64 of shape (n + 1,) or None
-        First edge of each example; None: one graph for all, and ``ends`` are its edges.
-    states : ndarray of int32
-        Number of states of each node (of the one graph, or of all).
-    shared_size, row_size, edge_size : int
-        Doubles of theta before the node rows, and in a row of nodes and edges.
-    node_step, skip : int
-        Node v's state s is part ``v * node_step + s - skip`` of the node rows; states before
-        ``skip`` have none.
-    pair_start : int or None
-        Where pair tables start in theta; None: in the edge rows.
-    edge_step, row : int
-        States s and t of edge e are part ``e * edge_step + s * row + t`` of them.
+        Edges, checked: nodes count from 0 in every graph.  Those of all examples, one after the
+        other, as the ``edge_offsets`` of the examples say; or of the one graph.
+    states : int or array of int
+        Number of states of every node, or of each node of the one graph.
+    one_graph : bool
+        All examples have the same graph.
     symmetric : bool, default=False
         (t, s) is the same part as (s, t); the one with the smaller state first counts.
+    skip : bool, default=False
+        State 0 of a node has no part, state 1 the v-th of the one row of theta, for all nodes v.
+
+    Raises
+    ------
+    ValueError
+        When graphs and layout do not fit together.
     """
 
-    def __init__(self, offsets, ends, edge_offsets, states, *, shared_size, row_size, edge_size=0,
-                 node_step, skip=0, pair_start, edge_step, row, symmetric=False):
-        cdef const int64_t[::1] offset_view = offsets, edge_view
-        cdef const int[::1] states_view, ends_view, near_view, order_view, up_view
-        cdef const Py_ssize_t[::1] unary_view, pair_view, near_at_view
-        sizes = np.diff(offsets)
-        self.n = len(sizes)
-        self.one_graph = edge_offsets is None
-        self.offsets, self.edge_offsets = offsets, edge_offsets
-        self.ends = ends = np.ascontiguousarray(ends, dtype=np.int32).reshape(-1, 2)
-        self.states = states = np.ascontiguousarray(states, dtype=np.int32)
-        if self.one_graph:
-            node_bounds = np.array([0, len(states)], dtype=np.int64)
-            edge_bounds = np.array([0, len(ends)], dtype=np.int64)
-            if self.n and (sizes != len(states)).any():
-                raise ValueError(f"offsets: expected {len(states)} nodes in every example")
-        else:
-            node_bounds, edge_bounds = offsets, edge_offsets
-        self._index(node_bounds, edge_bounds)
-        offset_view = offsets
-        self.offset = &offset_view[0]
-        if not self.one_graph:
-            edge_view = edge_offsets
+    def __init__(self, PartLayout layout not None, ends, states, bint one_graph,
+                 bint symmetric=False, bint skip=False):
+        cdef Py_ssize_t i, nodes, edges
+        cdef const int64_t[::1] edge_view
+        self.one_graph, self.symmetric, self.skip = one_graph, symmetric, skip
+        self.n = layout.n
+        self.n_graphs = min(layout.n, 1) if one_graph else layout.n
+        self.offset, self.rows = layout.label_offsets, layout.offsets
+        self.owners = (layout.owners,)
+        nodes = layout.label_offsets[self.n_graphs]
+        self.ends = np.ascontiguousarray(ends, dtype=np.int32).reshape(-1, 2)
+        edges = len(self.ends)
+        if not one_graph:
+            edge_view = layout.examples.edge_offsets
             self.edge_offset = &edge_view[0]
-        states_view, ends_view, near_view = states, _spare(ends.ravel()), _spare(self.near)
-        order_view, up_view = self.order, self.up
-        unary_view, pair_view, near_at_view = self.unary_at, self.pair_at, self.near_at
-        self.states_p, self.ends_p, self.near_p = &states_view[0], &ends_view[0], &near_view[0]
-        self.order_p, self.up_p = &order_view[0], &up_view[0]
-        self.unary_p, self.pair_p = &unary_view[0], &pair_view[0]
-        self.near_at_p = &near_at_view[0]
-        self.shared_size, self.row_size, self.edge_size = shared_size, row_size, edge_size
-        self.node_start, self.node_step, self.skip = shared_size, node_step, skip
-        self.edge_rows = pair_start is None
-        self.pair_start = 0 if pair_start is None else pair_start
-        self.edge_step, self.row, self.symmetric = edge_step, row, symmetric
-        self.max_theta = max((self.theta_size(i) for i in range(min(self.n, 1) if self.one_graph else self.n)),
-                             default=shared_size)
+            self.owners += (edge_view,)
+            edges = edge_view[layout.n]
+        if edges != len(self.ends):
+            raise ValueError(f"ends: found {len(self.ends)} edges, expected {edges}")
+        self._place(layout)
+        # One spare entry, so that arrays have an address.
+        self.states = np.ones(nodes + 1, dtype=np.int32)[:nodes]
+        if nodes:
+            self.states[...] = states
+        self._index(nodes, edges)
+        for i in range(layout.n):
+            if one_graph and layout.label_size(i) != nodes:
+                raise ValueError(
+                    f"example {i}: found {layout.label_size(i)} nodes, expected {nodes} as in all "
+                    "examples"
+                )
+            if self.edge_rows and layout.edges_of(i) != self.graph(i).m:
+                raise ValueError(
+                    f"example {i}: found {layout.edges_of(i)} rows of edges, expected "
+                    f"{self.graph(i).m}, one per edge"
+                )
+        self.scores_bytes = (8 * (self.max_unary + self.max_pair) + 127) // 64 * 64
 
-    def _index(self, nodes, edges):
+    def _place(self, PartLayout layout):
+        """Where the parts lie, as the blocks say."""
+        K = 2 if self.skip else layout.shapes["node"][0]
+        pair = layout.shapes.get("pair", (K, K))
+        self.n_states = K
+        self.row_size, self.edge_size = layout.node_size, layout.edge_size
+        self.node_start = layout.shared_size
+        self.node_step = 1 if self.skip else layout.node_size
+        self.pair_start = layout.starts.get("pair", 0)
+        self.edge_rows = self.pair_start < 0
+        self.row = padded(pair[len(pair) - 1])
+        # One table for all edges, or one for each.
+        each = self.edge_rows or len(pair) == 3
+        self.edge_step = pair[len(pair) - 2] * self.row if each else 0
+
+    def _index(self, Py_ssize_t nodes, Py_ssize_t edges):
         """Per graph: where scores start, edges by node, an order from roots to leaves."""
-        states, ends = self.states, self.ends
-        n_nodes, n_edges = np.diff(nodes), np.diff(edges)
-        graphs = len(n_nodes)
-        self.max_nodes, self.max_edges = int(n_nodes.max(initial=1)), int(n_edges.max(initial=0))
-        self.max_states = int(states.max(initial=1))
+        cdef Py_ssize_t g, v, e, n, m, first, first_edge, G = self.n_graphs
+        cdef const int* ends
+        cdef double count
+        # Where scores start there is one entry more than nodes or edges in each graph.
+        cdef Py_ssize_t[::1] unary_at = np.zeros(nodes + G + 1, dtype=np.intp)
+        cdef Py_ssize_t[::1] near_at = np.zeros(nodes + G + 1, dtype=np.intp)
+        cdef Py_ssize_t[::1] pair_at = np.zeros(edges + G + 1, dtype=np.intp)
+        cdef int[::1] near = np.empty(2 * edges + 1, dtype=np.int32)
+        cdef int[::1] order = np.empty(nodes + 1, dtype=np.int32)
+        cdef int[::1] up = np.empty(nodes + 1, dtype=np.int32)
+        cdef const int[::1] ends_view = self.ends.ravel() if edges else np.zeros(1, np.int32)
+        cdef const int[::1] states = self.states if nodes else np.zeros(1, np.int32)
+        self.owners += (unary_at, near_at, pair_at, near, order, up, ends_view, states)
+        self.unary_p, self.near_at_p, self.pair_p = &unary_at[0], &near_at[0], &pair_at[0]
+        self.near_p, self.order_p, self.up_p = &near[0], &order[0], &up[0]
+        self.ends_p, self.states_p = &ends_view[0], &states[0]
+        self.max_nodes = self.max_states = self.max_unary = 1
+        self.cyclic = -1
+        self.labelings = 1
+        for g in range(G):
+            first, first_edge = self.first_node(g), self.first_edge(g)
+            n = self.offset[g + 1] - self.offset[g]
+            m = edges if self.one_graph else self.edge_offset[g + 1] - first_edge
+            ends = &ends_view[0] + 2 * first_edge
+            if n < 1:
+                raise ValueError(f"example {g}: a graph of {n} nodes, expected at least 1")
+            count = 1
+            for v in range(n):
+                if not 1 <= states[first + v] <= self.n_states:
+                    raise ValueError(
+                        f"states: found {states[first + v]}, expected 1 to {self.n_states}"
+                    )
+                unary_at[first + g + v + 1] = unary_at[first + g + v] + states[first + v]
+                self.max_states = max(self.max_states, states[first + v])
+                count = min(count * states[first + v], 1e300)
+            for e in range(2 * m):
+                if not 0 <= ends[e] < n:
+                    raise ValueError(
+                        "ends: found a node that its graph has not; check_edges() tells which"
+                    )
+            for e in range(m):
+                pair_at[first_edge + g + e + 1] = pair_at[first_edge + g + e] + (
+                    <Py_ssize_t>states[first + ends[2 * e]] * states[first + ends[2 * e + 1]])
+            _sort_edges(n, m, ends, &near_at[first + g], &near[2 * first_edge])
+            self.max_nodes, self.max_edges = max(self.max_nodes, n), max(self.max_edges, m)
+            self.max_unary = max(self.max_unary, unary_at[first + g + n])
+            self.max_pair = max(self.max_pair, pair_at[first_edge + g + m])
+            self.labelings = max(self.labelings, count)
+            if not _search_breadth_first(n, ends, &near_at[first + g], &near[2 * first_edge],
+                                         &order[first], &up[first]) and self.cyclic < 0:
+                self.cyclic = g
         self.binary = self.max_states <= 2
-        graph_of_edge = np.repeat(np.arange(graphs), n_edges)
-        if (n_nodes < 1).any() or (n_edges < 0).any() or nodes[len(nodes) - 1] != len(states) or (
-                edges[len(edges) - 1] != len(ends)) or states.min(initial=1) < 1:
-            raise ValueError("graphs: sizes, states and edges do not fit together")
-        if (ends < 0).any() or (ends >= n_nodes[graph_of_edge][:, None]).any():
-            raise ValueError("ends: found a node that its graph has not; check_edges() tells which")
-        stacked = ends + nodes[graph_of_edge][:, None]
-        shapes = states[stacked]
-        self.unary_at = _restarted(states, nodes)
-        self.pair_at = _restarted(shapes.prod(axis=1), edges)
-        order = np.argsort(stacked.ravel(), kind="stable")
-        self.near = (order // 2 - np.repeat(edges[graph_of_edge], 2)).astype(np.int32)
-        self.near_at = _restarted(np.bincount(stacked.ravel(), minlength=int(nodes[len(nodes) - 1])), nodes)
-        last = nodes[1:] + np.arange(graphs)
-        self.max_unary = int(self.unary_at[last].max(initial=1))
-        self.max_pair = int(self.pair_at[edges[1:] + np.arange(graphs)].max(initial=0))
-        logs = np.add.reduceat(np.log2(states), nodes[:graphs]) if graphs else np.zeros(1)
-        self.labelings = float(2.0 ** np.minimum(logs.max(), 1000.0))
-        self.order = np.zeros(max(len(states), 1), dtype=np.int32)
-        self.up = np.full(max(len(states), 1), -1, dtype=np.int32)
-        self.forest = _search_breadth_first(nodes, edges, _spare(ends.ravel()), self.near_at,
-                                            _spare(self.near), self.order, self.up)
 
-    def limits(self, Py_ssize_t i):
-        """Sizes that belong to example ``i``, for ``structsolve.structure.calls``."""
+    @property
+    def forest(self):
+        """No graph has a cycle."""
+        return self.cyclic < 0
+
+    def _check(self, Py_ssize_t i):
         if not 0 <= i < self.n:
             raise ValueError(f"example {i} of {self.n}: expected 0 to {self.n - 1}")
-        size = self.offset[i + 1] - self.offset[i]
-        return self.theta_size(i), size, self.max_states
 
     def model(self, Py_ssize_t i, theta):
         """Return ``(states, ends, unary, pair)`` of example ``i`` at ``theta``, as arrays."""
-        if not 0 <= i < self.n or len(theta) != self.theta_size(i):
-            raise ValueError(f"example {i} of {self.n}: found {len(theta)} scores, expected "
-                             f"{self.theta_size(i) if 0 <= i < self.n else 'an example'}")
         cdef const double[::1] view = theta
         cdef Model model
-        unary, pair = np.zeros(self.max_unary), np.zeros(self.max_pair + 1)
-        cdef double[::1] unary_view = unary, pair_view = pair
-        model = self.gather(i, &view[0], &unary_view[0], &pair_view[0])
+        self._check(i)
+        if len(theta) != self.theta_size(i):
+            raise ValueError(f"theta: found {len(theta)} scores, expected {self.theta_size(i)}")
+        scores = np.zeros(self.max_unary + self.max_pair + 1)
+        cdef double[::1] room = scores
+        model = self.gather(i, &view[0], &room[0])
         unary_size, pair_size = model.unary_at[model.n], model.pair_at[model.m]
         pairs = np.array([model.pair[k] for k in range(pair_size)])
-        return (*self.graph_of(i), unary[:unary_size], pairs)
+        return (*self.graph_of(i), scores[:unary_size].copy(), pairs)
 
     def graph_of(self, Py_ssize_t i):
         """Return ``(states, ends)`` of example ``i``, as views."""
-        first = 0 if self.one_graph else self.offsets[i]
-        bounds = (0, len(self.ends)) if self.one_graph else self.edge_offsets[i:i + 2]
-        n = self.offsets[i + 1] - self.offsets[i]
-        return self.states[first:first + n], self.ends[bounds[0]:bounds[1]]
+        cdef Py_ssize_t first, first_edge
+        cdef Model model
+        self._check(i)
+        first, first_edge, model = self.first_node(i), self.first_edge(i), self.graph(i)
+        return (self.states[first:first + model.n],
+                self.ends[first_edge:first_edge + model.m])
 
     cdef Py_ssize_t first_node(self, Py_ssize_t i) noexcept nogil:
         return 0 if self.one_graph else self.offset[i]
+
+    cdef Py_ssize_t first_edge(self, Py_ssize_t i) noexcept nogil:
+        return 0 if self.one_graph else self.edge_offset[i]
 
     cdef Py_ssize_t pairs_of(self, Py_ssize_t i) noexcept nogil:
         # Where the pair tables of example i start in theta.
         if not self.edge_rows:
             return self.pair_start
-        return self.shared_size + (self.offset[i + 1] - self.offset[i]) * self.row_size
+        return self.node_start + (self.rows[i + 1] - self.rows[i]) * self.row_size
 
     cdef Py_ssize_t theta_size(self, Py_ssize_t i) noexcept nogil:
-        cdef Model model = self.graph(i)
-        # `row_size` doubles a node, or (label sets) one row of them for all nodes.
-        cdef Py_ssize_t rows = 1 if self.skip else model.n
-        return self.shared_size + rows * self.row_size + model.m * self.edge_size
+        cdef Py_ssize_t rows = self.rows[i + 1] - self.rows[i]
+        return self.node_start + rows * self.row_size + self.graph(i).m * self.edge_size
 
     cdef Model graph(self, Py_ssize_t i) noexcept nogil:
         cdef Model model
@@ -169,9 +217,10 @@ cdef class GraphShape:
         model.unary, model.pair = NULL, NULL
         return model
 
-    cdef Model gather(self, Py_ssize_t i, const double* theta, double* unary,
-                      double* pair) noexcept nogil:
+    cdef Model gather(self, Py_ssize_t i, const double* theta, double* scores) noexcept nogil:
         cdef Model model = self.graph(i)
+        cdef double* unary = scores
+        cdef double* pair = scores + self.max_unary
         cdef const double* row = theta + self.node_start
         cdef const double* table = theta + self.pairs_of(i)
         cdef Py_ssize_t v, e, at
@@ -248,77 +297,75 @@ cdef class GraphShape:
             mu[table + e * self.edge_step + self.cell(label, model.ends + 2 * e)] += 1
 
 
-def _spare(array):
-    # One entry at least, so that it has an address.
-    return array if array.size else np.zeros(1, array.dtype)
+cdef void _sort_edges(Py_ssize_t n, Py_ssize_t m, const int* ends, Py_ssize_t* near_at,
+                      int* near) noexcept nogil:
+    # Edges by node, in rising order; near_at has n + 1 zeros.
+    cdef Py_ssize_t v, e
+    for e in range(2 * m):
+        near_at[ends[e]] += 1
+    for v in range(n):
+        near_at[v + 1] += near_at[v]
+    # Now near_at[v] is where the edges of v end; filled from behind, it becomes where they start.
+    for e in range(2 * m - 1, -1, -1):
+        near_at[ends[e]] -= 1
+        near[near_at[ends[e]]] = <int>(e // 2)
 
 
-def _restarted(sizes, bounds):
-    """Running sums that begin anew, with a 0, in every graph; one entry more than items each."""
-    graphs = len(bounds) - 1
-    total = np.concatenate([[0], np.cumsum(sizes)])
-    items = np.diff(bounds)
-    first = np.repeat(np.arange(graphs), items + 1)
-    position = np.arange(int(bounds[len(bounds) - 1]) + graphs) - first
-    starts = total[position] - total[bounds[:graphs]][first]
-    return _spare(starts.astype(np.intp))
-
-
-def _search_breadth_first(const int64_t[::1] nodes, const int64_t[::1] edges, const int[::1] ends,
-                          const Py_ssize_t[::1] near_at, const int[::1] near, int[::1] order,
-                          int[::1] up):
-    """Order every graph's nodes from roots to leaves, note edges to parents; tell if all are forests."""
-    cdef Py_ssize_t g, root, head, tail, v, w, k, n, first, start
+cdef bint _search_breadth_first(Py_ssize_t n, const int* ends, const Py_ssize_t* near_at,
+                                const int* near, int* order, int* up) noexcept nogil:
+    # Order nodes from roots to leaves, note edges to parents; tell whether it is a forest.
+    cdef Py_ssize_t root, head = 0, tail = 0, v, w, k
     cdef int e
     cdef bint forest = True
-    seen_array = np.zeros(order.shape[0], dtype=np.int8)
-    cdef signed char[::1] seen = seen_array
-    for g in range(nodes.shape[0] - 1):
-        first, n, start = nodes[g], nodes[g + 1] - nodes[g], 2 * edges[g]
-        tail = head = 0
-        for root in range(n):
-            if seen[first + root]:
-                continue
-            seen[first + root] = 1
-            order[first + tail] = <int>root
-            tail += 1
-            while head < tail:
-                v = order[first + head]
-                head += 1
-                for k in range(near_at[first + g + v], near_at[first + g + v + 1]):
-                    e = near[start + k]
-                    w = ends[start + 2 * e] + ends[start + 2 * e + 1] - v
-                    if not seen[first + w]:
-                        seen[first + w] = 1
-                        order[first + tail] = <int>w
-                        up[first + w] = e
-                        tail += 1
-                    elif up[first + v] != e and up[first + w] != e:
-                        forest = False
+    for v in range(n):
+        up[v] = -2                  # not seen
+    for root in range(n):
+        if up[root] != -2:
+            continue
+        up[root] = -1
+        order[tail] = <int>root
+        tail += 1
+        while head < tail:
+            v = order[head]
+            head += 1
+            for k in range(near_at[v], near_at[v + 1]):
+                e = near[k]
+                w = ends[2 * e] + ends[2 * e + 1] - v
+                if up[w] == -2:
+                    up[w] = e
+                    order[tail] = <int>w
+                    tail += 1
+                elif up[v] != e and up[w] != e:
+                    forest = False
     return forest
 
 
 @cython.final
 cdef class GraphParts(Parts):
-    """States of nodes, and pairs of states of the ends of edges."""
+    """States of nodes, and pairs of states of the ends of edges.
+
+    Parameters
+    ----------
+    shape : GraphShape
+    layout : PartLayout
+    """
 
     cdef GraphShape shape
 
-    def __init__(self, GraphShape shape):
+    def __init__(self, GraphShape shape not None, PartLayout layout not None):
+        super().__init__(layout)
         self.shape = shape
+        self.n_states = shape.n_states
         self.max_entries = 2 * (shape.max_nodes + shape.max_edges)
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
                            double* value) except -1 nogil:
         cdef Model model = self.shape.graph(i)
         cdef Py_ssize_t v, e, n = 0, table = self.shape.pairs_of(i)
+        cdef Py_ssize_t row = self.shape.node_start - self.shape.skip
         for v in range(model.n):
             if label[v] >= self.shape.skip:
-                index[n] = <int>(self.shape.node_start + v * self.shape.node_step + label[v] - self.shape.skip)
+                index[n] = <int>(row + v * self.shape.node_step + label[v])
                 n += 1
         for e in range(model.m):
             index[n] = <int>(table + e * self.shape.edge_step

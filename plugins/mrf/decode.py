@@ -6,8 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.decoders import make_oracle
+from structsolve.plugins.mrf.graph_operators import common_graphs
 from structsolve.plugins.mrf.graphs import check_edges
+from structsolve.potentials.weight_layout import Block, Layout
 
 
 class Decoding(NamedTuple):
@@ -64,9 +67,8 @@ def decode(
     >>> found.label.tolist(), found.value, found.bound
     ([1, 1, 1], 4.0, 4.0)
     """
-    from structsolve.structure.calls import argmax_bounded
-
-    from structsolve.plugins.mrf._shape import GraphShape
+    from structsolve.part_layout import PartLayout
+    from structsolve.structure.calls import argmax
 
     nodes = [_table(row, 1, f"unary of node {v}") for v, row in enumerate(unary)]
     if not nodes:
@@ -77,26 +79,20 @@ def decode(
     if not isinstance(max_iter, (int, np.integer)) or max_iter < 1:
         raise ValueError(f"max_iter is {max_iter!r}, expected an integer of at least 1")
     K = int(states.max())
-    theta = np.zeros((len(nodes) * K + len(ends) * K * K,))
-    for row, scores in zip(theta[: len(nodes) * K].reshape(-1, K), nodes):
-        row[: len(scores)] = scores
-    for cell, table in zip(theta[len(nodes) * K :].reshape(-1, K, K), tables):
-        cell[: table.shape[0], : table.shape[1]] = table
-    shape = GraphShape(
+    blocks = Layout([Block("node", "node", (K,)), Block("pair", "edge", (K, K))], 1, 1)
+    examples = Examples(
         np.array([0, len(nodes)], dtype=np.int64),
-        ends,
-        None,
-        states,
-        shared_size=0,
-        row_size=K,
-        edge_size=K * K,
-        node_step=K,
-        pair_start=None,
-        edge_step=K * K,
-        row=K,
+        edge_offsets=np.array([0, len(ends)], dtype=np.int64),
     )
-    made = make_oracle(shape, oracle, max_iter=int(max_iter))
-    return Decoding(*argmax_bounded(made, 0, theta, len(nodes)))
+    theta = np.zeros(blocks.theta_size(len(nodes), len(ends)))
+    views = blocks.theta_views(theta, len(nodes), len(ends))
+    for row, scores in zip(views["node"], nodes):
+        row[: len(scores)] = scores
+    for cell, table in zip(views["pair"], tables):
+        cell[: table.shape[0], : table.shape[1]] = table
+    layout = PartLayout(blocks, examples)
+    shape = common_graphs(layout, ends, states, one_graph=True)
+    return Decoding(*argmax(make_oracle(shape, oracle, int(max_iter), layout), 0, theta))
 
 
 def _table(values: Any, ndim: int, where: str) -> np.ndarray:

@@ -15,21 +15,24 @@ class GraphPolytopes(LocalPolytopes):
     Parameters
     ----------
     shape : GraphShape
+    layout : PartLayout
+        Of the same examples.
     """
 
-    def __init__(self, shape: Any):
+    def __init__(self, shape: Any, layout: Any):
         super().__init__(exact=bool(shape.forest))
-        self.shape = shape
+        self.shape, self.layout = shape, layout
 
     def key(self, i: int) -> Any:
         states, ends = self.shape.graph_of(i)
         return states.tobytes(), ends.tobytes()
 
     def graph(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        return self.shape.graph_of(i)
+        graph: tuple[np.ndarray, np.ndarray] = self.shape.graph_of(i)
+        return graph
 
     def parts(self, i: int) -> np.ndarray:
         # Where scores lie shows where each comes from; a state without a part scores 0.
-        size = self.shape.limits(i)[0]
+        size = self.layout.sizes(i)[0]
         _, _, unary, pair = self.shape.model(i, np.arange(1.0, size + 1))
         return np.concatenate([unary, pair]).astype(np.int64) - 1

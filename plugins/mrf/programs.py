@@ -176,9 +176,15 @@ class Programs:
         return polytope.round(polytope.marginals(x)[0])
 
     def relax(self, shape: Any, i: int, unary: np.ndarray, pair: np.ndarray) -> Any:
-        """Return node and edge marginals of the relaxation, None where nothing is possible."""
-        found = self._ask(shape, i, unary, pair, warm=True)
-        return None if found is None else found[0].marginals(found[1])
+        """Return node and edge marginals of the relaxation and an upper bound of the best score.
+
+        None where nothing is possible.
+        """
+        answer = self._ask(shape, i, unary, pair, warm=True)
+        if answer is None:
+            return None
+        polytope, x, bound = answer
+        return *polytope.marginals(x), bound
 
     def constrained(
         self,

@@ -1,18 +1,30 @@
-"""Labelings of graphs: one state per node, tables of scores for pairs of neighbouring states."""
+"""Labelings of graphs: one state per node, tables of scores for pairs of neighbouring states.
+
+Compiled modules are imported where operators are made: listing structures needs none of them.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from structsolve.examples import labels
-from structsolve.potentials.weight_layout import Block, Layout
 from structsolve.examples.packed import Examples
-from structsolve.structure.base import NodeSpace, Structure
-
 from structsolve.plugins.mrf.decoders import check_name
+from structsolve.plugins.mrf.graph_operators import (
+    POWERS,
+    bind_entropy,
+    bind_oracle,
+    bind_parts,
+    bind_power,
+    common_graphs,
+    make_polytopes,
+)
 from structsolve.plugins.mrf.graphs import check_edges, check_states, stack_graphs
+from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.structure.base import NodeSpace, Structure
 
 TABLES = ("shared", "per-edge", "features")
 
@@ -276,32 +288,30 @@ class MRFSpace(NodeSpace):
             masks["pair"] = table
         return masks
 
-    def shape(self, examples: Examples) -> Any:
-        """Return the native description of the graphs of ``examples``."""
-        from structsolve.plugins.mrf._shape import GraphShape
+    def make_oracle(self) -> Any:
+        return partial(bind_oracle, self)
 
-        layout = self.layout
-        K, stride = len(self.classes_), layout.node_size
-        tables = self.structure.tables
-        if self.edges_ is None:
-            edges, bounds = examples.topology["ends"], examples.edge_offsets
-            n_nodes = int(examples.offsets[-1])
-        else:
-            edges, bounds, n_nodes = self.edges_, None, int(examples.offsets[1])
-        states = np.broadcast_to(K if self.states_ is None else self.states_, n_nodes)
-        return GraphShape(
-            examples.offsets,
-            edges,
-            bounds,
-            states.astype(np.int32),
-            shared_size=layout.shared_size,
-            row_size=stride,
-            edge_size=layout.edge_size,
-            node_step=stride,
-            pair_start=None if tables == "features" else layout.starts.get("pair", 0),
-            edge_step=0 if tables == "shared" else K * stride,
-            row=stride,
-            symmetric=not self.structure.directed and tables != "per-edge",
+    def make_parts(self) -> Any:
+        return partial(bind_parts, self)
+
+    def make_power(self, name: str) -> Any:
+        return partial(bind_power, self, name) if name in POWERS else None
+
+    def make_projection(self, regularizer: str) -> Any:
+        return partial(bind_entropy, self) if regularizer == "entropy" else None
+
+    def make_polytopes(self, examples: Examples) -> Any:
+        return make_polytopes(self, examples)
+
+    def graphs(self, layout: Any) -> Any:
+        """Return the native description of the graphs of packed examples, made once per layout."""
+        one = self.edges_ is not None
+        return common_graphs(
+            layout,
+            self.edges_ if one else layout.examples.topology["ends"],
+            len(self.classes_) if self.states_ is None else self.states_,
+            one_graph=one,
+            symmetric=not self.structure.directed and self.structure.tables != "per-edge",
         )
 
     def oracle_for(self, examples: Examples) -> str:

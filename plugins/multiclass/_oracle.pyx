@@ -1,100 +1,92 @@
 """Multiclass operators: the best of K classes, also in a cone or for each count; parts."""
 
 cimport cython
-from libc.math cimport INFINITY, floor, isinf
+from libc.math cimport INFINITY, floor
 from libc.string cimport memcpy, memset
+from structsolve.algorithms.classes cimport best_class, best_class_in_cone, best_classes
 from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
-from structsolve.operators cimport Cone, Oracle, Parts
+from structsolve.operators cimport (
+    Cone, ConeOracle, CountOracle, KBest, MaxMarginals, Oracle, Parts, Relaxation,
+)
+from structsolve.part_layout cimport PartLayout
 
 
-def _limits(Py_ssize_t i, Py_ssize_t n, Py_ssize_t stride, Py_ssize_t K):
-    if not 0 <= i < n:
-        raise ValueError(f"example {i} of {n}: expected 0 to {n - 1}")
-    return stride, 1, K
-
-
-cdef int _no_count(Py_ssize_t i, Py_ssize_t s, double found) except -1 with gil:
+cdef int _no_count(Py_ssize_t i, Py_ssize_t s, double cost) except -1 with gil:
     raise ValueError(
-        f"example {i}, class {s}: the cost is {found}, which is no count; expected an integer of at "
+        f"example {i}, class {s}: the cost is {cost}, which is no count; expected an integer of at "
         "least 0"
     )
 
 
-cdef inline bint _inside(const Cone* cone, double h, double g) noexcept nogil:
-    # False for h = -inf, a class that is forbidden, whatever the cone.
-    if isinf(cone.alpha):
-        if not h >= 0:
-            return False
-    elif not (g < cone.alpha * h if cone.twin else g <= cone.alpha * h):
-        return False
-    return g >= cone.beta * h if cone.twin else g > cone.beta * h
-
-
 @cython.final
 cdef class MulticlassOracle(Oracle):
-    """Largest of K scores, of all classes, of those in a cone or of those of one cost.
+    """Largest of K scores; of equal ones the first.
 
-    Of equal ones the first.  The relaxation is the simplex, whose corners are the classes.
-    Scores of -inf forbid a class: ``kbest`` leaves it out, but for its first answer, which is
-    always that of ``argmax``.
+    Scores of -inf forbid a class; the value is -inf when none is left.
 
     Parameters
     ----------
-    layout : structsolve.potentials.weight_layout.Layout
-        With one node block of shape (K,) and no other.
-    n : int
-        Number of examples.
+    layout : PartLayout
+        With one node block of shape (K,), one node in each example, and no other block.
     """
 
-    cdef Py_ssize_t n, K, stride
+    cdef Py_ssize_t K, stride
     cdef const ss_kernel_table* kernels
 
-    def __init__(self, layout, Py_ssize_t n):
-        self.n, self.K, self.stride = n, layout.node.shape[0], layout.node_size
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.K, self.stride = layout.shapes["node"][0], layout.node_size
+        self.n_states = self.K
         self.kernels = ss_kernels(self.stride)
-        self.has_kbest = True
-        self.has_max_marginals = True
-        self.has_relaxed = True
-        self.has_constrained = True
-        self.has_counts = True
         self.work_bytes = 8
 
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return _limits(i, self.n, self.stride, self.K)
-
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                    char* work) except -1 nogil:
-        cdef double low
-        cdef Py_ssize_t s
-        self.kernels.range(1, theta, self.stride, self.K, 0, &low, value)
-        label[0] = 0
-        for s in range(self.K):
-            if theta[s] == value[0]:
-                label[0] = <int>s
-                break
+                    double* bound, char* work) except -1 nogil:
+        label[0] = best_class(self.kernels, self.K, self.stride, theta, value)
+        bound[0] = value[0]
         return 0
+
+
+@cython.final
+cdef class MulticlassKBest(KBest):
+    """The k best classes; forbidden ones are left out, but for the first, that of the oracle.
+
+    Parameters
+    ----------
+    layout : PartLayout
+    """
+
+    cdef Py_ssize_t K, stride
+    cdef const ss_kernel_table* kernels
+
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.K, self.stride = layout.shapes["node"][0], layout.node_size
+        self.n_states = self.K
+        self.kernels = ss_kernels(self.stride)
+        self.work_bytes = 8
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
-        # A sorted list of the best so far; most scores fail at its last entry.
-        cdef Py_ssize_t found, s, j
-        self.argmax(i, theta, labels, values, work)
-        found = 1
-        for s in range(self.K):
-            if s == labels[0] or not theta[s] > -INFINITY:
-                continue
-            if found == k and theta[s] <= values[k - 1]:
-                continue
-            j = found if found < k else k - 1
-            found = j + 1
-            while j > 1 and values[j - 1] < theta[s]:
-                values[j] = values[j - 1]
-                labels[j] = labels[j - 1]
-                j -= 1
-            values[j] = theta[s]
-            labels[j] = <int>s
-        return found
+        return best_classes(self.kernels, self.K, self.stride, theta, k, labels, values)
+
+
+@cython.final
+cdef class MulticlassMaxMarginals(MaxMarginals):
+    """The scores of the classes themselves.
+
+    Parameters
+    ----------
+    layout : PartLayout
+    """
+
+    cdef Py_ssize_t K, stride
+
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.K, self.stride = layout.shapes["node"][0], layout.node_size
+        self.n_states = self.K
+        self.work_bytes = 8
 
     cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
                            char* work) except -1 nogil:
@@ -102,25 +94,74 @@ cdef class MulticlassOracle(Oracle):
         memcpy(out, theta, self.K * sizeof(double))
         return 0
 
+
+@cython.final
+cdef class MulticlassRelaxation(Relaxation):
+    """The simplex, whose corners are the classes: nothing is ever fractional.
+
+    Parameters
+    ----------
+    layout : PartLayout
+    """
+
+    cdef Py_ssize_t K, stride
+    cdef const ss_kernel_table* kernels
+
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.K, self.stride = layout.shapes["node"][0], layout.node_size
+        self.n_states = self.K
+        self.kernels = ss_kernels(self.stride)
+        self.work_bytes = 8
+
     cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, char* work) except -1 nogil:
-        # The corners of the simplex are the classes: nothing is ever fractional.
-        self.argmax(i, theta, label, value, work)
+                   double* value, double* bound, char* work) except -1 nogil:
+        label[0] = best_class(self.kernels, self.K, self.stride, theta, value)
+        bound[0] = value[0]
         memset(mu, 0, self.stride * sizeof(double))
         mu[label[0]] = 1
         return 1
 
-    cdef int argmax_constrained(self, Py_ssize_t i, const double* theta, const double* cost,
-                                const Cone* cone, double* mu, int* label, double* value,
-                                char* work) except -1 nogil:
-        cdef Py_ssize_t s
-        cdef double h, g
-        cdef int kind = 0
-        for s in range(self.K):
-            h, g = theta[s] + cone.h0, cost[s] + cone.g0
-            if _inside(cone, h, g) and (kind == 0 or h + cone.lam * g > value[0]):
-                label[0], value[0], kind = <int>s, h + cone.lam * g, 1
-        return kind
+
+@cython.final
+cdef class MulticlassCones(ConeOracle):
+    """The best class in a cone: each is looked at.
+
+    Parameters
+    ----------
+    layout : PartLayout
+    """
+
+    cdef Py_ssize_t K, stride
+
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.K, self.stride = layout.shapes["node"][0], layout.node_size
+        self.n_states = self.K
+        self.work_bytes = 8
+
+    cdef int argmax_in_cone(self, Py_ssize_t i, const double* theta, const double* cost,
+                            const Cone* cone, double* mu, int* label, double* value,
+                            char* work) except -1 nogil:
+        return best_class_in_cone(self.K, theta, cost, cone, label, value)
+
+
+@cython.final
+cdef class MulticlassCounts(CountOracle):
+    """The best class of each cost; of equal ones the first.
+
+    Parameters
+    ----------
+    layout : PartLayout
+    """
+
+    cdef Py_ssize_t K, stride
+
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.K, self.stride = layout.shapes["node"][0], layout.node_size
+        self.n_states = self.K
+        self.work_bytes = 8
 
     cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
                            Py_ssize_t most, int* labels, double* values,
@@ -140,18 +181,18 @@ cdef class MulticlassOracle(Oracle):
 
 @cython.final
 cdef class MulticlassParts(Parts):
-    """One part per class."""
+    """One part per class.
 
-    cdef Py_ssize_t n, K, stride
+    Parameters
+    ----------
+    layout : PartLayout
+    """
 
-    def __init__(self, layout, Py_ssize_t n):
-        self.n, self.K, self.stride = n, layout.node.shape[0], layout.node_size
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.n_states = layout.shapes["node"][0]
         self.max_entries = 2
         self.indicator = True
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return _limits(i, self.n, self.stride, self.K)
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
                            double* value) except -1 nogil:

@@ -1,4 +1,7 @@
-"""Multiclass: one of K classes for every row of features."""
+"""Multiclass: one of K classes for every row of features.
+
+Compiled modules are imported where operators are made: listing structures needs none of them.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples import labels, packing
-from structsolve.potentials.weight_layout import Block, Layout
 from structsolve.examples.packed import Examples
+from structsolve.potentials.weight_layout import Block, Layout
 from structsolve.structure.base import NodeSpace, Structure
 
 
@@ -34,7 +37,7 @@ class MulticlassStructure(Structure):
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
     ) -> MulticlassSpace:
         nodes, _ = packing.single_rows(X)
-        found = labels.learn_classes(flatten(Y, nodes.shape[0]), classes)
+        found = labels.learn_classes(labels.flatten_rows(Y, nodes.shape[0]), classes)
         return MulticlassSpace(self, found, nodes.shape[1], fit_intercept)
 
     def space_from_state(
@@ -59,7 +62,7 @@ class MulticlassSpace(NodeSpace):
         return Examples(offsets, nodes)
 
     def flatten(self, Y: Any, offsets: np.ndarray) -> np.ndarray:
-        return flatten(Y, len(offsets) - 1)
+        return labels.flatten_rows(Y, len(offsets) - 1)
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
         return self.classes_[flat]
@@ -82,29 +85,34 @@ class MulticlassSpace(NodeSpace):
         rows = [None if names is None else [names] for names in allowed]
         return {"node": self.allowed_mask(rows, examples)}
 
+    def make_oracle(self) -> Any:
+        from structsolve.plugins.multiclass._oracle import MulticlassOracle
 
-def flatten(Y: Any, n: int) -> np.ndarray:
-    """Return y as an array of n strings or numbers, checked as scikit-learn does."""
-    from sklearn.utils import column_or_1d
-    from sklearn.utils.multiclass import check_classification_targets
+        return MulticlassOracle
 
-    if Y is None:
-        raise ValueError(
-            "This StructuredSVM estimator requires y to be passed, but the target y is None"
-        )
-    y = column_or_1d(Y, warn=True)
-    if y.dtype == object:
-        kinds = {isinstance(label, str) for label in y}
-        y = np.asarray(y.tolist()) if len(kinds) == 1 else y
-    if y.dtype.kind not in "biufUS":
-        types = sorted({type(label).__name__ for label in y.tolist()})
-        raise ValueError(
-            f"y: Unknown label type: found {types}, expected all strings or all integers"
-        )
-    check_classification_targets(y)
-    if len(y) != n:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: {n} rows of X, {len(y)} "
-            "labels in y"
-        )
-    return y
+    def make_parts(self) -> Any:
+        from structsolve.plugins.multiclass._oracle import MulticlassParts
+
+        return MulticlassParts
+
+    def make_power(self, name: str) -> Any:
+        from structsolve.plugins.multiclass import _oracle
+
+        powers = {
+            "kbest": _oracle.MulticlassKBest,
+            "max-marginals": _oracle.MulticlassMaxMarginals,
+            "relaxation": _oracle.MulticlassRelaxation,
+            "cones": _oracle.MulticlassCones,
+            "counts": _oracle.MulticlassCounts,
+        }
+        return powers.get(name)
+
+    def make_projection(self, regularizer: str) -> Any:
+        from structsolve.plugins.multiclass._projections import Softmax, Sparsemax
+
+        return {"entropy": Softmax, "euclidean": Sparsemax}.get(regularizer)
+
+    def make_polytopes(self, examples: Examples) -> Any:
+        from structsolve.plugins.multiclass.polytope import Simplex
+
+        return Simplex(self.layout)

@@ -1,79 +1,75 @@
-"""Label sets: graphs with one node per label, losses, and how much each label is worth."""
+"""Label sets: how much each label is worth, and losses."""
 
 import numpy as np
 
-from structsolve.operators cimport Loss
-
-from structsolve.plugins.mrf._model cimport Model
-from structsolve.plugins.mrf._oracle cimport Decoder, GraphOracle
-from structsolve.plugins.mrf._shape cimport GraphShape
+from structsolve.operators cimport Loss, MaxMarginals, Oracle
+from structsolve.part_layout cimport PartLayout
 
 
-def label_set_shape(layout, label_offsets, edges):
-    """Return the GraphShape of label sets: one graph, two states, states 0 without scores.
+cdef class LabelSetWorths(MaxMarginals):
+    """What each label adds: the best score with it on, less the best with it off.
+
+    There is one number per label, in the one row of nodes.  Without max-marginals of the graph of
+    labels, the others are as the oracle has them.
 
     Parameters
     ----------
-    layout : structsolve.potentials.weight_layout.Layout
-        Of a space of label sets.
-    label_offsets : ndarray of int64
-    edges : ndarray of shape (m, 2)
+    best : MaxMarginals or None
+        Of the graph: a row for each label, off and on.
+    oracle : Oracle or None
+        Where there are no max-marginals.
+    edges : ndarray of int32 of shape (m, 2)
+        Pairs of labels that have scores.
+    layout : PartLayout
     """
-    L = layout.node.shape[0]
-    return GraphShape(
-        label_offsets, edges, None, np.full(L, 2, np.int32), shared_size=layout.shared_size,
-        row_size=layout.node_size, node_step=1, skip=1,
-        pair_start=layout.starts.get("pair", 0), edge_step=4, row=2)
 
+    cdef MaxMarginals best
+    cdef Oracle oracle
+    cdef const int[:, ::1] edges
+    cdef Py_ssize_t L, stride, node, pair
 
-cdef class LabelSetOracle(GraphOracle):
-    """The oracle of graphs; its max-marginals say what each label adds."""
+    def __init__(self, MaxMarginals best, Oracle oracle, edges, PartLayout layout not None):
+        super().__init__(layout)
+        self.best, self.oracle = best, oracle
+        self.edges = np.ascontiguousarray(edges, dtype=np.int32).reshape(-1, 2)
+        self.L, self.stride = layout.shapes["node"][0], layout.node_size
+        self.node, self.pair = layout.shared_size, layout.starts.get("pair", 0)
+        # Rows of the graph, or a label; then what is asked for them.
+        below = oracle if best is None else best
+        self.work_bytes = self.own_bytes() + below.work_bytes
 
-    def __init__(self, GraphShape shape, *args):
-        super().__init__(shape, *args)
-        # Its own decoders give them, or the neighbours of what they find.
-        self.has_max_marginals = True
+    cdef Py_ssize_t own_bytes(self) noexcept nogil:
+        return (2 * self.L * sizeof(double) + 63) // 64 * 64
 
     cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
                            char* work) except -1 nogil:
-        # out[l] <- the best score with label l on, less the best with it off; by decoders without
-        # max-marginals, with the other labels as predicted.
-        cdef Model model
-        cdef double* found
-        cdef int* label
+        cdef double* rows = <double*>work
+        cdef int* label = <int*>work
+        cdef char* rest = work + self.own_bytes()
         cdef double value, bound
         cdef Py_ssize_t v
-        if self.marginals != Decoder.NONE:
-            self.node_marginals(i, theta, &found, &model, work)
-            for v in range(model.n):
-                out[v] = found[2 * v + 1] - found[2 * v]
-        else:
-            # Behind the scores is room for a second set of them.
-            label = <int*>(work + self.scores_bytes)
-            self.decode(i, theta, label, &value, &bound, work)
-            model = self.shape.gather(i, theta, <double*>work,
-                                      <double*>work + self.shape.max_unary)
-            for v in range(model.n):
-                out[v] = _worth(&model, label, v)
-        for v in range(model.n, self.shape.row_size):
+        for v in range(self.L, self.stride):
             out[v] = 0
+        if self.best is not None:
+            self.best.max_marginals(i, theta, rows, rest)
+            for v in range(self.L):
+                out[v] = rows[2 * v + 1] - rows[2 * v]
+        else:
+            self.oracle.argmax(i, theta, label, &value, &bound, rest)
+            self.beside(theta, label, out)
         return 0
 
-
-cdef double _worth(const Model* model, const int* label, Py_ssize_t v) noexcept nogil:
-    # Score with v on less the score with v off, all else as labelled.
-    cdef Py_ssize_t k, e, w
-    cdef const double* table
-    cdef double total = model.unary[2 * v + 1] - model.unary[2 * v]
-    for k in range(model.near_at[v], model.near_at[v + 1]):
-        e = model.near[k]
-        w = model.ends[2 * e] + model.ends[2 * e + 1] - v
-        table = model.pair + 4 * e
-        if model.ends[2 * e] == v:
-            total += table[2 + label[w]] - table[label[w]]
-        else:
-            total += table[2 * label[w] + 1] - table[2 * label[w]]
-    return total
+    cdef void beside(self, const double* theta, const int* label, double* out) noexcept nogil:
+        # Score with a label on less the score with it off, all else as labelled.
+        cdef const double* table = theta + self.pair
+        cdef Py_ssize_t v, w, e
+        for v in range(self.L):
+            out[v] = theta[self.node + v]
+        for e in range(self.edges.shape[0]):
+            v, w = self.edges[e, 0], self.edges[e, 1]
+            out[v] += table[2 + label[w]] - table[label[w]]
+            out[w] += table[2 * label[v] + 1] - table[2 * label[v]]
+            table += 4
 
 
 cdef class LabelSetLoss(Loss):
@@ -81,26 +77,15 @@ cdef class LabelSetLoss(Loss):
 
     Parameters
     ----------
-    labels : ndarray of int32 of shape (n * L,)
-        Which labels are on, row by row.
-    shape : GraphShape
+    layout : PartLayout
     """
 
-    cdef const int* labels
     cdef Py_ssize_t L, start
-    cdef GraphShape shape
-    cdef object owners
 
-    def __init__(self, labels, GraphShape shape):
-        cdef const int[::1] view = labels
-        self.owners = labels
-        self.labels = &view[0]
-        self.shape, self.L, self.start = shape, shape.max_nodes, shape.node_start
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.L, self.start, self.n_states = layout.shapes["node"][0], layout.shared_size, 2
         self.decomposes = True
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
 
 
 cdef class LabelSetHamming(LabelSetLoss):
@@ -108,31 +93,29 @@ cdef class LabelSetHamming(LabelSetLoss):
 
     Parameters
     ----------
-    labels, shape
-        As of LabelSetLoss.
     normalised : bool
         Divide by L.
+    layout : PartLayout
     """
 
     cdef readonly double weight
 
-    def __init__(self, labels, GraphShape shape, bint normalised=False):
-        super().__init__(labels, shape)
+    def __init__(self, bint normalised, PartLayout layout):
+        super().__init__(layout)
         self.weight = 1.0 / self.L if normalised else 1.0
         self.averaged = normalised
         self.has_costs = True
 
-    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
+    cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil:
         cdef Py_ssize_t v, wrong = 0
-        cdef const int* truth = self.labels + i * self.L
         for v in range(self.L):
             wrong += truth[v] != label[v]
         return self.weight * wrong
 
-    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
+    cdef double augment(self, Py_ssize_t i, const int* truth, double scale,
+                        double* theta) except? -1 nogil:
         # A label that is off costs 1 when it is turned on; one that is on saves 1.
         cdef Py_ssize_t v, on = 0
-        cdef const int* truth = self.labels + i * self.L
         cdef double* row = theta + self.start
         scale *= self.weight
         for v in range(self.L):
@@ -156,18 +139,22 @@ cdef class LabelSetHamming(LabelSetLoss):
 
 
 cdef class LabelSetCount(LabelSetLoss):
-    """Number of labels in a set and in the true set: what micro-F1 divides by."""
+    """Number of labels in a set and in the true set: what micro-F1 divides by.
 
-    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
+    Parameters
+    ----------
+    layout : PartLayout
+    """
+
+    cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil:
         cdef Py_ssize_t v, on = 0
-        cdef const int* truth = self.labels + i * self.L
         for v in range(self.L):
             on += truth[v] + label[v]
         return on
 
-    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
+    cdef double augment(self, Py_ssize_t i, const int* truth, double scale,
+                        double* theta) except? -1 nogil:
         cdef Py_ssize_t v, on = 0
-        cdef const int* truth = self.labels + i * self.L
         cdef double* row = theta + self.start
         for v in range(self.L):
             row[v] += scale

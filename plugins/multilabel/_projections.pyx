@@ -5,14 +5,13 @@ from libc.math cimport INFINITY, exp, log1p
 from libc.string cimport memset
 from structsolve.algorithms.entropies cimport entropy, entropy_slope, slope_at
 from structsolve.operators cimport Projection
-
-from structsolve.plugins.mrf._shape cimport GraphShape
+from structsolve.part_layout cimport PartLayout
 
 
 cdef int _undefined(Py_ssize_t i, Py_ssize_t v, double found) except -1 with gil:
     raise ValueError(
-        f"example {i}, label {v}: its score is {found}, so there are no marginals; expected a finite "
-        "number, or -inf for a label that must be off; check that the weights are finite"
+        f"example {i}, label {v}: its score is {found}, so there are no marginals; expected a "
+        "finite number, or -inf for a label that must be off; check that the weights are finite"
     )
 
 
@@ -21,27 +20,23 @@ cdef class LabelSetProjection(Projection):
 
     Parameters
     ----------
-    shape : GraphShape
+    layout : PartLayout
         Of label sets without pairs.
     """
 
-    cdef GraphShape shape
     cdef Py_ssize_t L, start, size
 
-    def __init__(self, GraphShape shape):
-        if shape.max_edges:
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        if "pair" in layout.shapes:
             raise ValueError(
-                f"found {shape.max_edges} pairs of labels, expected none: these projections take "
-                "labels one by one"
+                f"found scores of {layout.shapes['pair'][0]} pairs of labels, expected none: these "
+                "projections take labels one by one"
             )
-        self.shape, self.L, self.start = shape, shape.max_nodes, shape.node_start
-        self.size = self.start + shape.row_size
+        self.L, self.start, self.n_states = layout.shapes["node"][0], layout.shared_size, 2
+        self.size = self.start + layout.node_size
         self.work_bytes = 16 * self.L
         self.has_term = True
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
 
     cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
         return self.size
@@ -52,15 +47,19 @@ cdef class LabelSetSigmoids(LabelSetProjection):
     """Entropy: every label on its own, ``1 / (1 + exp(-theta))``.
 
     Scores of -inf forbid a label; its marginal is exactly 0.
+
+    Parameters
+    ----------
+    layout : PartLayout
     """
 
-    def __init__(self, GraphShape shape):
-        super().__init__(shape)
+    def __init__(self, PartLayout layout):
+        super().__init__(layout)
         self.gibbs = True
         self.has_samples = True
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     char* work) except -1 nogil:
+                     double* bound, char* work) except -1 nogil:
         cdef Py_ssize_t v
         cdef double x, e
         memset(marginals, 0, self.size * sizeof(double))
@@ -73,6 +72,7 @@ cdef class LabelSetSigmoids(LabelSetProjection):
             e = exp(-x if x > 0 else x)
             marginals[self.start + v] = 1 / (1 + e) if x > 0 else e / (1 + e)
             value[0] += log1p(e) + (x if x > 0 else 0.0)
+        bound[0] = value[0]
         return 0
 
     cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
@@ -88,12 +88,12 @@ cdef class LabelSetSigmoids(LabelSetProjection):
         cdef double* off_b = off_a + self.L
         cdef Py_ssize_t v
         cdef int stuck = 0
-        cdef double found
+        cdef double total
         for v in range(self.L):
             off_a[v], off_b[v] = 1 - a[self.start + v], 1 - b[self.start + v]
-        found = entropy_slope(self.L, a + self.start, b + self.start, gamma, &stuck)
-        found += entropy_slope(self.L, off_a, off_b, gamma, &stuck)
-        return slope_at(found, gamma, stuck)
+        total = entropy_slope(self.L, a + self.start, b + self.start, gamma, &stuck)
+        total += entropy_slope(self.L, off_a, off_b, gamma, &stuck)
+        return slope_at(total, gamma, stuck)
 
     cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
                     int* labels, char* work) except -1 nogil:
@@ -116,10 +116,14 @@ cdef class LabelSetClip(LabelSetProjection):
     """Euclidean: the point of the cube nearest to ``theta``.
 
     Scores of -inf forbid a label; its part is exactly 0.
+
+    Parameters
+    ----------
+    layout : PartLayout
     """
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     char* work) except -1 nogil:
+                     double* bound, char* work) except -1 nogil:
         cdef Py_ssize_t v
         cdef double x, on
         memset(marginals, 0, self.size * sizeof(double))
@@ -132,6 +136,7 @@ cdef class LabelSetClip(LabelSetProjection):
             marginals[self.start + v] = on
             if on > 0:                          # -inf times 0 is no number
                 value[0] += on * (x - on / 2)
+        bound[0] = value[0]
         return 0
 
     cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
@@ -159,20 +164,19 @@ cdef class LabelSetMaxMin(LabelSetProjection):
 
     Parameters
     ----------
-    shape : GraphShape
-        Of label sets without pairs.
     cost : float
         Of one wrong label.
+    layout : PartLayout
     """
 
     cdef double cost
 
-    def __init__(self, GraphShape shape, double cost):
-        super().__init__(shape)
+    def __init__(self, double cost, PartLayout layout):
+        super().__init__(layout)
         self.cost = cost
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     char* work) except -1 nogil:
+                     double* bound, char* work) except -1 nogil:
         cdef Py_ssize_t v
         cdef double x
         memset(marginals, 0, self.size * sizeof(double))
@@ -187,6 +191,7 @@ cdef class LabelSetMaxMin(LabelSetProjection):
             elif x > -self.cost:
                 marginals[self.start + v] = 0.5
                 value[0] += (x + self.cost) / 2
+        bound[0] = value[0]
         return 0
 
     cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:

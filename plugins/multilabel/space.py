@@ -1,18 +1,31 @@
-"""Label sets: any number of L labels for every row of features, with scores of pairs."""
+"""Label sets: any number of L labels for every row of features, with scores of pairs.
+
+Compiled modules are imported where operators are made: listing structures needs none of them.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from structsolve.examples import packing
-from structsolve.potentials.weight_layout import Block, Layout
 from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.decoders import check_name
-from structsolve.structure.base import Space, Structure
-
+from structsolve.plugins.mrf.graph_operators import (
+    POWERS,
+    bind_entropy,
+    bind_oracle,
+    bind_parts,
+    bind_power,
+    common_graphs,
+    make_polytopes,
+)
 from structsolve.plugins.multilabel.indicators import column_names, indicators, label_pairs
+from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.structure.base import Space, Structure
+from structsolve.structure.losses import LabelCount
 
 
 class MultilabelStructure(Structure):
@@ -160,11 +173,54 @@ class MultilabelSpace(Space):
         L = len(self.classes_)
         return np.ascontiguousarray(np.indices((2,) * L, dtype=np.int32).reshape(L, -1).T)
 
-    def shape(self, examples: Examples) -> Any:
-        """Return the native description of the graphs of ``examples``."""
-        from structsolve.plugins.multilabel._oracle import label_set_shape
+    def make_oracle(self) -> Any:
+        return partial(bind_oracle, self)
 
-        return label_set_shape(self.layout, examples.label_offsets, self.edges_)
+    def make_parts(self) -> Any:
+        return partial(bind_parts, self)
+
+    def make_power(self, name: str) -> Any:
+        if name == "max-marginals":
+            return partial(bind_worths, self)
+        return partial(bind_power, self, name) if name in POWERS else None
+
+    def make_projection(self, regularizer: str) -> Any:
+        # With pairs of labels the marginals are those of a graph: there are some without cycles.
+        if len(self.edges_):
+            return partial(bind_entropy, self) if regularizer == "entropy" else None
+        from structsolve.plugins.multilabel._projections import LabelSetClip, LabelSetSigmoids
+
+        return {"entropy": LabelSetSigmoids, "euclidean": LabelSetClip}.get(regularizer)
+
+    def make_loss(self, loss: Any) -> Any:
+        from structsolve.plugins.multilabel._oracle import LabelSetCount, LabelSetHamming
+        from structsolve.structure.node_losses import ZeroOneLoss
+
+        if isinstance(loss, LabelCount):
+            if loss.background is not None:
+                raise ValueError(
+                    f"micro-f1: background is {loss.background!r}, expected None: a label set "
+                    "counts the labels that are on"
+                )
+            return LabelSetCount
+        if loss in ("hamming", "normalized-hamming"):
+            return partial(LabelSetHamming, loss != "hamming")
+        return ZeroOneLoss if loss == "zero-one" else None
+
+    def make_max_min(self, loss: Any, layout: Any) -> Any:
+        from structsolve.plugins.multilabel._oracle import LabelSetHamming
+        from structsolve.plugins.multilabel._projections import LabelSetMaxMin
+
+        if len(self.edges_) or not isinstance(loss, LabelSetHamming):
+            return None
+        return LabelSetMaxMin(loss.weight, layout)
+
+    def make_polytopes(self, examples: Examples) -> Any:
+        return make_polytopes(self, examples)
+
+    def graphs(self, layout: Any) -> Any:
+        """Return the native description of the graph of labels, made once per layout."""
+        return common_graphs(layout, self.edges_, 2, one_graph=True, skip=True)
 
     def oracle_for(self, examples: Examples) -> str:
         """Return the oracle's name: examples without labels are to be predicted."""
@@ -172,3 +228,12 @@ class MultilabelSpace(Space):
         if examples.labels is None and structure.predict_oracle is not None:
             return structure.predict_oracle
         return structure.oracle
+
+
+def bind_worths(space: MultilabelSpace, layout: Any) -> Any:
+    """Return what each label adds to the score of a set, as max-marginals."""
+    from structsolve.plugins.multilabel._oracle import LabelSetWorths
+
+    best = bind_power(space, "max-marginals", layout)
+    oracle = bind_oracle(space, layout) if best is None else None
+    return LabelSetWorths(best, oracle, space.edges_, layout)

@@ -2,13 +2,16 @@
 
 cimport cython
 from libc.string cimport memset
+from structsolve.algorithms.classes cimport draw_class
+from structsolve.algorithms.entropies cimport entropy, entropy_slope, slope_at
+from structsolve.algorithms.simplex_projection cimport (
+    softmax, sparsemax, square_slope, square_term,
+)
+from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
 from structsolve.operators cimport Projection
+from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.ordinal._oracle cimport Steps, class_scores, pool_classes
-
-from structsolve.utils.arrays import padded
-from structsolve.plugins.multiclass._projections import Softmax, Sparsemax
-from structsolve.plugins.ordinal._oracle import flat_layout, limits_of
+from structsolve.plugins.ordinal._oracle cimport Steps, class_scores, pool_classes, steps_of
 
 
 @cython.final
@@ -20,61 +23,50 @@ cdef class ThresholdProjection(Projection):
 
     Parameters
     ----------
-    layout : structsolve.potentials.weight_layout.Layout
-        Thresholds in a shared block, one node block of shape (1,).
-    K, n : int
-        Classes and examples.
     entropy : bool
         Softmax, else sparsemax.
+    layout : PartLayout
+        Thresholds in a shared block, one node block of shape (1,), one node in each example.
     """
 
     cdef Steps steps
-    cdef Projection classes
-    cdef Py_ssize_t n, stride, offset
-    cdef object layout
+    cdef const ss_kernel_table* kernels
 
-    def __init__(self, layout, Py_ssize_t K, Py_ssize_t n, bint entropy):
-        self.layout, self.n = layout, n
-        self.steps.K, self.steps.node = K, layout.shared_size
-        self.stride = padded(K)
-        self.classes = (Softmax if entropy else Sparsemax)(flat_layout(K), n)
-        self.gibbs = self.classes.gibbs
+    def __init__(self, bint entropy, PartLayout layout not None):
+        super().__init__(layout)
+        self.steps = steps_of(layout)
+        self.kernels = ss_kernels(self.steps.stride)
+        self.n_states = self.steps.K
+        self.gibbs = entropy
         self.has_state = True
         self.has_term = True
-        self.has_samples = self.classes.has_samples
-        # Scores, probabilities, each on whole cache lines, and what the projection needs.
-        self.offset = (self.stride + 7) // 8 * 8
-        self.work_bytes = 16 * self.offset + self.classes.work_bytes
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return limits_of(self.layout, self.steps.K, self.n, i)
+        self.has_samples = entropy
+        # Scores and probabilities, each on whole cache lines.
+        self.work_bytes = 16 * self.steps.room
 
     cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
-        return self.stride
-
-    cdef inline double* prepare(self, const double* theta, char* work) noexcept nogil:
-        memset(work, 0, 16 * self.offset)
-        class_scores(&self.steps, theta, <double*>work)
-        return <double*>work
+        return self.steps.stride
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     char* work) except -1 nogil:
-        cdef double* p = <double*>work + self.offset
-        cdef double bound
-        self.project_state(i, theta, p, value, &bound, work)
+                     double* bound, char* work) except -1 nogil:
+        cdef double* p = <double*>work + self.steps.room
+        self.project_state(i, theta, p, value, bound, work)
         pool_classes(&self.steps, p, marginals)
         return 0
 
     cdef int project_state(self, Py_ssize_t i, const double* theta, double* state, double* value,
                            double* bound, char* work) except -1 nogil:
-        cdef double* scores = self.prepare(theta, work)
-        self.classes.project(i, scores, state, value, work + 16 * self.offset)
+        cdef double* scores = <double*>work
+        class_scores(&self.steps, theta, scores)
+        if self.gibbs:
+            softmax(i, self.steps.K, self.steps.stride, self.kernels, scores, state, value)
+        else:
+            sparsemax(i, self.steps.K, self.steps.stride, scores, state, value)
         bound[0] = value[0]
         return 0
 
     cdef int state_of(self, Py_ssize_t i, const int* label, double* state) except -1 nogil:
-        memset(state, 0, self.stride * sizeof(double))
+        memset(state, 0, self.steps.stride * sizeof(double))
         state[label[0]] = 1
         return 0
 
@@ -83,13 +75,23 @@ cdef class ThresholdProjection(Projection):
         return 0
 
     cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
-        return self.classes.term(i, state, work)
+        return entropy(self.steps.K, state) if self.gibbs else square_term(self.steps.K, state)
 
     cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
                       char* work) except? -1 nogil:
-        return self.classes.slope(i, a, b, gamma, work)
+        cdef int stuck = 0
+        cdef double inner
+        if not self.gibbs:
+            return square_slope(self.steps.K, a, b, gamma)
+        inner = entropy_slope(self.steps.K, a, b, gamma, &stuck)
+        return slope_at(inner, gamma, stuck)
 
     cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
                     int* labels, char* work) except -1 nogil:
-        cdef double* scores = self.prepare(theta, work)
-        return self.classes.sample(i, scores, n, uniforms, labels, work + 16 * self.offset)
+        cdef double* p = <double*>work + self.steps.room
+        cdef double value, bound
+        cdef Py_ssize_t j
+        self.project_state(i, theta, p, &value, &bound, work)
+        for j in range(n):
+            labels[j] = draw_class(self.steps.K, p, uniforms[j])
+        return 0

@@ -6,60 +6,39 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.examples.packed import Examples
 from structsolve.structure.losses import ClassWeights, CostMatrix, LabelCount
 
 #: Names that other structures do not know.
 LOSSES = ("absolute", "normalized-absolute")
 
+ADVICE = "name all classes with OrdinalStructure(classes=[...]), or score with loss='hamming'"
 
-def cost_matrix(space: Any, examples: Examples, loss: Any) -> np.ndarray | None:
+
+def cost_matrix(space: Any, loss: Any) -> np.ndarray | None:
     """Return the costs ``[true, predicted]`` of classes, None for a loss that is not known.
 
     Costs by the kind of error alone have one more row, for labels that training did not see.
     """
     K = len(space.classes_)
-    if isinstance(loss, str) and loss in ("hamming", "normalized-hamming", "zero-one"):
-        return np.vstack([1 - np.eye(K), np.ones((1, K))])
-    if isinstance(loss, str) and loss in LOSSES:
-        ranks = np.arange(float(K))
-        cost = np.abs(ranks[:, None] - ranks)
-        if loss != "absolute":
-            cost /= max(K - 1, 1)
-    elif isinstance(loss, (CostMatrix, ClassWeights, LabelCount)):
-        cost = loss.cost(space.classes_)
-    else:
+    if isinstance(loss, (CostMatrix, ClassWeights, LabelCount)):
+        return loss.cost(space.classes_)
+    if not isinstance(loss, str):
         return None
-    unseen = np.flatnonzero(examples.labels == K)
-    if unseen.size:
-        name = loss if isinstance(loss, str) else type(loss).__name__
-        raise ValueError(
-            f"example {unseen[0]}: loss {name} has no costs for a label that was not seen in "
-            "training; name all classes with OrdinalStructure(classes=[...]), or score with "
-            "loss='hamming'"
-        )
-    return cost
+    if loss in ("hamming", "normalized-hamming", "zero-one"):
+        return np.vstack([1 - np.eye(K), np.ones((1, K))])
+    if loss not in LOSSES:
+        return None
+    ranks = np.arange(float(K))
+    cost = np.abs(ranks[:, None] - ranks)
+    return cost if loss == "absolute" else cost / max(K - 1, 1)
 
 
-def make_loss(space: Any, examples: Examples, loss: Any) -> Any:
-    """Return the native loss called ``loss``, or None."""
-    from structsolve.structure.node_losses import NodeLoss
+def node_costs(space: Any, loss: Any) -> Any:
+    """Return the costs of the loss called ``loss`` as losses take them, or None."""
+    from structsolve.structure.node_losses import NodeCosts
 
-    from structsolve.plugins.ordinal._oracle import ThresholdLoss
-    from structsolve.plugins.ordinal.space import ThresholdSpace
-
-    cost = cost_matrix(space, examples, loss)
+    cost = cost_matrix(space, loss)
     if cost is None:
         return None
-    zero_one = isinstance(loss, str) and loss == "zero-one"
-    if isinstance(space, ThresholdSpace):
-        return ThresholdLoss(space.layout, examples.labels, cost, zero_one)
-    layout = space.layout
-    return NodeLoss(
-        examples.labels,
-        examples.label_offsets,
-        cost,
-        layout.shared_size,
-        layout.node_size,
-        zero_one=zero_one,
-    )
+    name = loss if isinstance(loss, str) else type(loss).__name__
+    return NodeCosts(cost, zero_one=name == "zero-one", name=name, advice=ADVICE)

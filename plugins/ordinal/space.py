@@ -1,16 +1,21 @@
-"""Ordinal: one of K ordered classes for every row of features."""
+"""Ordinal: one of K ordered classes for every row of features.
+
+With one score per class it is structsolve.plugins.multiclass in everything but losses and labels,
+whose operators it gets as a subclass of its space.  Compiled modules are imported where operators
+are made: listing structures needs none of them.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from structsolve.examples import labels, packing
-from structsolve.potentials.weight_layout import Block, Layout
 from structsolve.examples.packed import Examples
 from structsolve.plugins.multiclass import MulticlassSpace
-from structsolve.plugins.multiclass.space import flatten
+from structsolve.potentials.weight_layout import Block, Layout
 from structsolve.structure.base import NodeSpace, Structure
 
 
@@ -61,7 +66,7 @@ class OrdinalStructure(Structure):
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
     ) -> OrdinalSpace | ThresholdSpace:
         nodes, _ = packing.single_rows(X)
-        flat = flatten(Y, nodes.shape[0])
+        flat = labels.flatten_rows(Y, nodes.shape[0])
         if self.classes is None and classes is not None:
             # Those of partial_fit() tell which there are, in any order.
             found = learn_order(labels.learn_classes(flat, classes), None, gaps=True)
@@ -93,7 +98,7 @@ class OrderedLabels(NodeSpace):
         return Examples(offsets, nodes)
 
     def flatten(self, Y: Any, offsets: np.ndarray) -> np.ndarray:
-        return flatten(Y, len(offsets) - 1)
+        return labels.flatten_rows(Y, len(offsets) - 1)
 
     def pack(
         self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
@@ -113,6 +118,13 @@ class OrderedLabels(NodeSpace):
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
         return flat
+
+    def make_loss(self, loss: Any) -> Any:
+        from structsolve.plugins.ordinal.losses import node_costs
+        from structsolve.structure.node_losses import NodeLoss
+
+        costs = node_costs(self, loss)
+        return None if costs is None else partial(NodeLoss, costs)
 
 
 class OrdinalSpace(OrderedLabels, MulticlassSpace):
@@ -145,6 +157,40 @@ class ThresholdSpace(OrderedLabels):
                 "forbidden; use OrdinalStructure(thresholds=False)"
             )
         return super().mask(examples, allowed, forbidden)
+
+    def make_oracle(self) -> Any:
+        from structsolve.plugins.ordinal._oracle import ThresholdOracle
+
+        return ThresholdOracle
+
+    def make_parts(self) -> Any:
+        from structsolve.plugins.ordinal._oracle import ThresholdParts
+
+        return ThresholdParts
+
+    def make_power(self, name: str) -> Any:
+        from structsolve.plugins.ordinal import _oracle
+
+        powers = {
+            "kbest": _oracle.ThresholdKBest,
+            "relaxation": _oracle.ThresholdRelaxation,
+            "cones": _oracle.ThresholdCones,
+        }
+        return powers.get(name)
+
+    def make_projection(self, regularizer: str) -> Any:
+        from structsolve.plugins.ordinal._projections import ThresholdProjection
+
+        if regularizer not in ("entropy", "euclidean"):
+            return None
+        return partial(ThresholdProjection, regularizer == "entropy")
+
+    def make_loss(self, loss: Any) -> Any:
+        from structsolve.plugins.ordinal._losses import ThresholdCosts, ThresholdLoss
+        from structsolve.plugins.ordinal.losses import node_costs
+
+        costs = node_costs(self, loss)
+        return None if costs is None else partial(ThresholdLoss, ThresholdCosts(costs))
 
 
 def learn_order(flat: np.ndarray, given: Any = None, gaps: bool = False) -> np.ndarray:

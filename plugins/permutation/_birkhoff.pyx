@@ -13,15 +13,12 @@ searched.  phi is an upper bound at any prices; a point of the polytope comes fr
 scaling down the columns that take too much and giving the rest to those that take too little.
 """
 
-import numpy as np
-
-from structsolve.utils.arrays import aligned_zeros
-
 cimport cython
 from libc.math cimport INFINITY, exp, fabs, log
 from libc.string cimport memcpy, memset
 from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
 from structsolve.operators cimport Projection
+from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.permutation._assignment cimport (
     Assignment, assignment_bytes, assignment_in, load_scores, solve_assignment,
@@ -30,7 +27,7 @@ from structsolve.plugins.permutation._prices cimport (
     Search, answer_rows, distance, newton_step, sinkhorn,
 )
 from structsolve.plugins.permutation._rounding cimport round_answers, rounded_value
-from structsolve.plugins.permutation._shape cimport PairShape
+from structsolve.plugins.permutation._shape cimport PairShape, pair_shape
 
 cdef enum:
     NEWTON_STEPS = 200
@@ -53,10 +50,11 @@ cdef class AssignmentProjection(Projection):
 
     Parameters
     ----------
-    shape : PairShape
     regularizer : {"entropy", "euclidean"}
         ``G = -sum mu log mu``, the entropy of the entries (not of the distribution of assignments,
         whose marginals are #P-hard), or ``-|mu|^2 / 2``.
+    layout : PartLayout
+        Of rankings or matchings.
     """
 
     cdef PairShape shape
@@ -64,10 +62,13 @@ cdef class AssignmentProjection(Projection):
     cdef Py_ssize_t start
     cdef const ss_kernel_table* kernels
 
-    def __init__(self, PairShape shape, regularizer):
+    def __init__(self, str regularizer, PartLayout layout not None):
+        super().__init__(layout)
         if regularizer not in ("entropy", "euclidean"):
             raise ValueError(f"regularizer is {regularizer!r}, expected 'entropy' or 'euclidean'")
+        cdef PairShape shape = pair_shape(layout)
         self.shape, self.euclidean = shape, regularizer == "euclidean"
+        self.n_states = shape.max_cols
         self.kernels = ss_kernels(8)
         self.exact = False
         self.has_term = True
@@ -76,49 +77,13 @@ cdef class AssignmentProjection(Projection):
         doubles = (2 * shape.max_rows + 2 * shape.max_cols + 6) * ld + shape.max_rows
         self.work_bytes = self.start + 8 * doubles + 12 * ld + 64
 
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
-
-    def solve(self, Py_ssize_t i, theta):
-        """Marginals of example ``i``, their value, and an upper bound of the largest.
-
-        Parameters
-        ----------
-        i : int
-        theta : ndarray of float64
-            Part scores, in the layout of the space.
-
-        Returns
-        -------
-        marginals : ndarray
-            In the layout of theta.
-        value, bound : float
-        """
-        cdef Py_ssize_t size = self.limits(i)[0]
-        cdef const double[::1] scores = np.ascontiguousarray(theta, dtype=np.float64)
-        cdef double[::1] memory = aligned_zeros(self.work_bytes // 8 + 8)
-        marginals = np.zeros(size)
-        cdef double[::1] out = marginals
-        cdef double value = 0, bound = 0
-        if scores.shape[0] != size:
-            raise ValueError(f"example {i}: theta has {scores.shape[0]} scores, expected {size}")
-        with nogil:
-            self.project_bounded(i, &scores[0], &out[0], &value, &bound, <char*>&memory[0])
-        return marginals, value, bound
-
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     char* work) except -1 nogil:
-        cdef double bound
-        return self.project_bounded(i, theta, marginals, value, &bound, work)
-
-    cdef int project_bounded(self, Py_ssize_t i, const double* theta, double* marginals,
-                             double* value, double* bound, char* work) except -1 nogil:
-        cdef Py_ssize_t rows = self.shape.rows[i], cols = self.shape.cols[i], r, c
+                     double* bound, char* work) except -1 nogil:
+        cdef Py_ssize_t rows = self.shape.n_rows(i), cols = self.shape.n_cols(i), r, c
         cdef Py_ssize_t stride = self.shape.stride(i)
         cdef Assignment task = assignment_in(rows, cols, work)
         cdef Search s
-        cdef double phi, size, target = 1e-9, gap, found, scale, low
+        cdef double phi, size, target = 1e-9, gap, rounded, scale, low
         cdef double ridge = 1e-13
         cdef int step, idle = 0
         cdef bint done
@@ -149,9 +114,9 @@ cdef class AssignmentProjection(Projection):
             size = distance(&s, s.p, s.g)
             if size <= target * cols or idle >= IDLE or step == NEWTON_STEPS - 1:
                 round_answers(&s)
-                found = rounded_value(&s)
-                if found > value[0]:
-                    value[0] = found
+                rounded = rounded_value(&s)
+                if rounded > value[0]:
+                    value[0] = rounded
                     for r in range(rows):
                         memcpy(marginals + r * stride, s.trial + r * s.ld, cols * sizeof(double))
                         memset(marginals + r * stride + cols, 0, (stride - cols) * sizeof(double))
@@ -199,24 +164,22 @@ cdef class AssignmentProjection(Projection):
 
     # -- G along a segment ----------------------------------------------------------------------
 
-    cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
-        return self.shape.rows[i] * self.shape.stride(i)
-
     cdef int state_of(self, Py_ssize_t i, const int* label, double* state) except -1 nogil:
-        cdef Py_ssize_t r, stride = self.shape.stride(i)
-        memset(state, 0, self.shape.rows[i] * stride * sizeof(double))
-        for r in range(self.shape.rows[i]):
-            state[r * stride + label[r]] = 1
+        cdef Py_ssize_t r, stride = self.shape.stride(i), cols = self.shape.n_cols(i)
+        memset(state, 0, self.layout.theta_size(i) * sizeof(double))
+        for r in range(self.shape.n_rows(i)):
+            if label[r] < cols:     # examples may have fewer than n_states
+                state[r * stride + label[r]] = 1
         return 0
 
     cdef int pool(self, Py_ssize_t i, const double* state, double* marginals) except -1 nogil:
-        memcpy(marginals, state, self.state_size(i) * sizeof(double))
+        memcpy(marginals, state, self.layout.theta_size(i) * sizeof(double))
         return 0
 
     cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
         cdef Py_ssize_t j
         cdef double total = 0
-        for j in range(self.state_size(i)):
+        for j in range(self.layout.theta_size(i)):
             if state[j] > 0:
                 total -= state[j] * state[j] / 2 if self.euclidean else state[j] * log(state[j])
         return total
@@ -226,7 +189,7 @@ cdef class AssignmentProjection(Projection):
         # Of the entropy, d (log m + 1) has infinite limits where m is 0.
         cdef Py_ssize_t j
         cdef double total = 0, m, d
-        for j in range(self.state_size(i)):
+        for j in range(self.layout.theta_size(i)):
             d = b[j] - a[j]
             if d != 0:
                 m = (1 - gamma) * a[j] + gamma * b[j]

@@ -2,9 +2,11 @@
 
 import numpy as np
 
+from libc.stdint cimport int64_t
 from structsolve.operators cimport Loss
+from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.permutation._shape cimport PairShape
+from structsolve.plugins.permutation._shape cimport PairShape, pair_shape
 
 cdef enum Kind:
     HAMMING
@@ -17,30 +19,26 @@ cdef class AssignmentLoss(Loss):
 
     Parameters
     ----------
-    labels : ndarray of int32
-        True columns of all rows.
-    shape : PairShape
     cost : {"hamming", "footrule"} or array of shape (columns, columns)
         Hamming counts wrong rows, the footrule sums ``|y_r - y_ir|``; of an array entry [a, b] is the
         cost of column b where a is true, non-negative and zero on the diagonal.
-    normalised : bool, default=False
+    normalised : bool
         Divide by the number of rows.
+    layout : PartLayout
+        Of rankings or matchings.
     """
 
-    cdef const int* labels
     cdef const double* cost
     cdef Py_ssize_t width
     cdef Kind kind
     cdef PairShape shape
     cdef object owners
 
-    def __init__(self, labels, PairShape shape, cost="hamming", bint normalised=False):
-        cdef const int[::1] view = labels
+    def __init__(self, cost, bint normalised, PartLayout layout not None):
         cdef const double[:, ::1] table
-        self.owners, self.shape = labels, shape
-        if view.shape[0] != shape.offsets[shape.n]:
-            raise ValueError(f"found {view.shape[0]} labels, expected {shape.offsets[shape.n]}")
-        self.labels = &view[0]
+        cdef PairShape shape = pair_shape(layout)
+        super().__init__(layout)
+        self.shape, self.n_states = shape, shape.max_cols
         if isinstance(cost, str):
             self.kind = FOOTRULE if cost == "footrule" else HAMMING
         else:
@@ -51,18 +49,27 @@ cdef class AssignmentLoss(Loss):
                     f"{shape.max_cols}"
                 )
             self.kind, self.cost, self.width = TABLE, &table[0, 0], table.shape[1]
-            self.owners = labels, table
+            self.owners = table
         self.averaged = normalised
         self.decomposes = True
         self.has_costs = True
 
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
+    def check_truths(self, const int[::1] labels not None):
+        """Refuse true columns that their examples have not."""
+        cdef const int64_t* first = self.shape.labels
+        cdef Py_ssize_t i, j
+        if labels.shape[0] != first[self.shape.n]:
+            raise ValueError(f"found {labels.shape[0]} labels, expected {first[self.shape.n]}")
+        for i in range(self.shape.n):
+            for j in range(first[i], first[i + 1]):
+                if not 0 <= labels[j] < self.shape.n_cols(i):
+                    raise ValueError(
+                        f"example {i}, row {j - first[i]}: the true column is {labels[j]}, expected "
+                        f"0 to {self.shape.n_cols(i) - 1}"
+                    )
 
-    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
-        cdef Py_ssize_t r, rows = self.shape.rows[i]
-        cdef const int* truth = self.labels + self.shape.offsets[i]
+    cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil:
+        cdef Py_ssize_t r, rows = self.shape.n_rows(i)
         cdef double total = 0
         for r in range(rows):
             if self.kind == HAMMING:
@@ -73,17 +80,18 @@ cdef class AssignmentLoss(Loss):
                 total += self.cost[truth[r] * self.width + label[r]]
         return total / rows if self.averaged else total
 
-    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
-        cdef Py_ssize_t r, c, rows = self.shape.rows[i], cols = self.shape.cols[i]
+    cdef double augment(self, Py_ssize_t i, const int* truth, double scale,
+                        double* theta) except? -1 nogil:
+        cdef Py_ssize_t r, c, rows = self.shape.n_rows(i), cols = self.shape.n_cols(i)
         cdef Py_ssize_t stride = self.shape.stride(i)
-        cdef const int* truth = self.labels + self.shape.offsets[i]
         cdef const double* cost
         if self.averaged:
             scale /= rows
         for r in range(rows):
             if self.kind == HAMMING:
                 # Taking it from the true column costs one operation a row.
-                theta[truth[r]] -= scale
+                if truth[r] < cols:     # examples may have fewer than n_states
+                    theta[truth[r]] -= scale
             elif self.kind == FOOTRULE:
                 for c in range(cols):
                     theta[c] += scale * (truth[r] - c if truth[r] > c else c - truth[r])
@@ -96,7 +104,7 @@ cdef class AssignmentLoss(Loss):
 
     cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,
                       double* theta) except? -1 nogil:
-        cdef Py_ssize_t r, c, k, rows = self.shape.rows[i], cols = self.shape.cols[i]
+        cdef Py_ssize_t r, c, k, rows = self.shape.n_rows(i), cols = self.shape.n_cols(i)
         cdef Py_ssize_t stride = self.shape.stride(i)
         cdef double mass, moment, total
         if self.averaged:

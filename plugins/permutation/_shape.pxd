@@ -1,16 +1,23 @@
-# Sizes of the examples of one set, and which pairs are forbidden.
+# Sizes of assignment problems, and which pairs are forbidden.
 from libc.stdint cimport int64_t
+from structsolve.part_layout cimport PartLayout
 
 
 cdef class PairShape:
-    cdef readonly Py_ssize_t n, max_rows, max_cols, max_theta
-    cdef readonly bint any_forbidden
-    cdef const int64_t* rows
-    cdef const int64_t* cols
-    cdef const int64_t* offsets         # first label of each example
-    cdef const int64_t* pairs           # first pair of each example, in `forbidden`
+    cdef readonly Py_ssize_t n, max_rows, max_cols
+    cdef const int64_t* labels          # first label of each example: one per row
+    cdef const int64_t* pairs           # first pair of each example; of matchings only
+    cdef const int64_t* cols            # NULL: all examples have `max_cols`
     cdef const unsigned char* mask      # NULL: nothing is forbidden
     cdef Py_ssize_t padded              # doubles in a row of theta; 0: as many as there are columns
-    cdef object owners
+    cdef object owners                  # not the layout, which holds this shape
+    cdef int read_ranks(self, PartLayout layout) except -1
+    cdef int read_tables(self, PartLayout layout) except -1
+    cdef Py_ssize_t n_rows(self, Py_ssize_t i) noexcept nogil
+    cdef Py_ssize_t n_cols(self, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t stride(self, Py_ssize_t i) noexcept nogil
     cdef const unsigned char* forbidden(self, Py_ssize_t i) noexcept nogil
+
+
+# That of a layout, made at the first call.
+cdef PairShape pair_shape(PartLayout layout)

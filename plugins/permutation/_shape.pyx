@@ -1,10 +1,11 @@
-"""Sizes of assignment problems, the parts of their labels, and the oracle."""
+"""Sizes of assignment problems, the parts of their labels, the oracle and the relaxation."""
 
 import numpy as np
 
 cimport cython
 from libc.stdint cimport int64_t
-from structsolve.operators cimport Oracle, Parts
+from structsolve.operators cimport Oracle, Parts, Relaxation
+from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.permutation._assignment cimport (
     Assignment, assignment_bytes, assignment_in, load_scores, solve_assignment, solve_tiny,
@@ -16,63 +17,85 @@ cdef class PairShape:
 
     Parameters
     ----------
-    rows, cols : ndarray of int64 of shape (n,)
-        Rows are at most columns, and at least 1.
-    forbidden : ndarray of uint8, or None
-        Of all pairs of all examples, row by row: non-zero where a pair is forbidden.
-    padded : int, default=0
-        Doubles in a row of theta, where they are more than columns.
+    layout : PartLayout
+        Of rankings (a block "node" of labels and ranks), or of matchings (a block "pair"), whose
+        topology has "cols", the columns of each example, and "forbidden", None or uint8 of all
+        pairs of all examples, row by row: non-zero where a pair is forbidden.
+
+    Raises
+    ------
+    ValueError
+        When sizes do not fit each other.
     """
 
-    def __init__(self, rows, cols, forbidden=None, Py_ssize_t padded=0):
-        cdef const int64_t[::1] row_view = np.ascontiguousarray(rows, dtype=np.int64)
-        cdef const int64_t[::1] col_view = np.ascontiguousarray(cols, dtype=np.int64)
-        cdef const int64_t[::1] offset_view, pair_view
+    def __init__(self, PartLayout layout not None):
+        self.n, self.labels, self.owners = layout.n, layout.label_offsets, layout.owners
+        self.max_rows = layout.max_label
+        if "pair" in layout.shapes:
+            self.read_tables(layout)
+        else:
+            self.read_ranks(layout)
+
+    cdef int read_ranks(self, PartLayout layout) except -1:
+        # Every example is a square, and one row of theta in which rows are padded.
+        cdef Py_ssize_t K = layout.shapes["node"][0], i
+        self.max_cols, self.padded = K, layout.node_size // K
+        for i in range(layout.n):
+            if layout.nodes_of(i) != 1 or layout.label_size(i) != K:
+                raise ValueError(
+                    f"example {i}: found {layout.nodes_of(i)} rows of scores and "
+                    f"{layout.label_size(i)} ranks, expected 1 and {K}"
+                )
+
+    cdef int read_tables(self, PartLayout layout) except -1:
+        # Every example is a table of pairs, each of which is a row of theta.
+        cdef Py_ssize_t i, rows, cols
+        cdef const int64_t[::1] col_view
         cdef const unsigned char[::1] mask_view
-        self.n = row_view.shape[0]
-        counts, widths = np.asarray(row_view), np.asarray(col_view)
-        if self.n == 0 or widths.shape != counts.shape:
-            raise ValueError(f"found {self.n} rows and {widths.size} cols, expected one per example")
-        wrong = np.flatnonzero((counts < 1) | (counts > widths))
-        if wrong.size:
-            i = int(wrong[0])
-            raise ValueError(
-                f"example {i}: found {counts[i]} rows and {widths[i]} columns, expected at least "
-                "one row and no more rows than columns"
-            )
-        offset_view = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        pair_view = np.concatenate([[0], np.cumsum(counts * widths)]).astype(np.int64)
-        self.rows, self.cols = &row_view[0], &col_view[0]
-        self.offsets, self.pairs = &offset_view[0], &pair_view[0]
-        self.padded = padded
-        self.max_rows, self.max_cols = int(counts.max()), int(widths.max())
-        self.max_theta = int((counts * (padded or widths)).max())
-        if padded and padded < self.max_cols:
-            raise ValueError(f"padded is {padded}, expected at least {self.max_cols}")
-        self.mask = NULL
-        owners: tuple = (row_view, col_view, offset_view, pair_view)
+        topology = layout.examples.topology
+        col_view = np.ascontiguousarray(topology["cols"], dtype=np.int64)
+        if col_view.shape[0] != layout.n:
+            raise ValueError(f"cols: found {col_view.shape[0]}, expected {layout.n}")
+        for i in range(layout.n):
+            rows, cols = layout.label_size(i), col_view[i]
+            if not 1 <= rows <= cols:
+                raise ValueError(
+                    f"example {i}: found {rows} rows and {cols} columns, expected at least one "
+                    "row and no more rows than columns"
+                )
+            if rows * cols != layout.nodes_of(i):
+                raise ValueError(
+                    f"example {i}: found {layout.nodes_of(i)} pairs, expected {rows} x {cols}"
+                )
+            self.max_cols = max(self.max_cols, cols)
+        self.cols, self.pairs = &col_view[0] if layout.n else NULL, layout.offsets
+        self.owners += (col_view,)
+        forbidden = topology.get("forbidden")
         if forbidden is not None:
             mask_view = np.ascontiguousarray(forbidden, dtype=np.uint8)
-            if mask_view.shape[0] != pair_view[self.n]:
+            if mask_view.shape[0] != layout.offsets[layout.n]:
                 raise ValueError(
-                    f"forbidden has {mask_view.shape[0]} entries, expected {pair_view[self.n]}"
+                    f"forbidden has {mask_view.shape[0]} entries, expected "
+                    f"{layout.offsets[layout.n]}"
                 )
-            self.mask = &mask_view[0]
-            owners += (mask_view,)
-            self.any_forbidden = bool(np.asarray(mask_view).any())
-        self.owners = owners
+            self.mask = &mask_view[0] if layout.n else NULL
+            self.owners += (mask_view,)
 
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``: a state is a column."""
-        if not 0 <= i < self.n:
-            raise ValueError(f"example {i} of {self.n}: expected 0 to {self.n - 1}")
-        return self.rows[i] * self.stride(i), self.rows[i], self.cols[i]
+    cdef Py_ssize_t n_rows(self, Py_ssize_t i) noexcept nogil:
+        return self.labels[i + 1] - self.labels[i]
+
+    cdef Py_ssize_t n_cols(self, Py_ssize_t i) noexcept nogil:
+        return self.max_cols if self.cols == NULL else self.cols[i]
 
     cdef Py_ssize_t stride(self, Py_ssize_t i) noexcept nogil:
         return self.padded if self.padded else self.cols[i]
 
     cdef const unsigned char* forbidden(self, Py_ssize_t i) noexcept nogil:
         return NULL if self.mask == NULL else self.mask + self.pairs[i]
+
+
+cdef PairShape pair_shape(PartLayout layout):
+    return layout.common(PairShape, PairShape)
 
 
 cdef int _impossible(Py_ssize_t i) except -1 with gil:
@@ -83,6 +106,25 @@ cdef int _impossible(Py_ssize_t i) except -1 with gil:
     )
 
 
+cdef int best_assignment(PairShape shape, Py_ssize_t i, const double* theta, int* label,
+                         double* value, char* work) except -1 nogil:
+    cdef Py_ssize_t rows = shape.n_rows(i), cols = shape.n_cols(i), stride = shape.stride(i), r
+    cdef const unsigned char* forbidden = shape.forbidden(i)
+    cdef Assignment task
+    if (rows == 1 or cols <= 3) and solve_tiny(rows, cols, theta, stride, forbidden, label, value):
+        return 0
+    task = assignment_in(rows, cols, work)
+    load_scores(&task, theta, stride, -1, forbidden)
+    if not solve_assignment(&task):
+        return _impossible(i)
+    value[0] = 0
+    for r in range(rows):
+        label[r] = task.column[r]
+        value[0] += theta[r * stride + label[r]]
+    return 0
+
+
+@cython.final
 cdef class AssignmentOracle(Oracle):
     """The assignment of rows to columns of largest total score; all assignments are its labels.
 
@@ -90,47 +132,50 @@ cdef class AssignmentOracle(Oracle):
 
     Parameters
     ----------
-    shape : PairShape
+    layout : PartLayout
+        Of rankings or matchings.
     """
 
     cdef PairShape shape
 
-    def __init__(self, PairShape shape):
-        self.shape = shape
-        self.has_relaxed = True
-        self.work_bytes = assignment_bytes(shape.max_rows, shape.max_cols) + 64
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape = pair_shape(layout)
+        self.n_states = self.shape.max_cols
+        self.work_bytes = assignment_bytes(self.shape.max_rows, self.shape.max_cols) + 64
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                    char* work) except -1 nogil:
-        cdef Py_ssize_t rows = self.shape.rows[i], cols = self.shape.cols[i], r
-        cdef Py_ssize_t stride = self.shape.stride(i)
-        cdef const unsigned char* forbidden = self.shape.forbidden(i)
-        cdef Assignment task
-        if (rows == 1 or cols <= 3) and solve_tiny(rows, cols, theta, stride, forbidden, label,
-                                                   value):
-            return 0
-        task = assignment_in(rows, cols, work)
-        load_scores(&task, theta, stride, -1, forbidden)
-        if not solve_assignment(&task):
-            return _impossible(i)
-        value[0] = 0
-        for r in range(rows):
-            label[r] = task.column[r]
-            value[0] += theta[r * stride + label[r]]
+                    double* bound, char* work) except -1 nogil:
+        best_assignment(self.shape, i, theta, label, value, work)
+        bound[0] = value[0]
         return 0
 
+
+@cython.final
+cdef class AssignmentRelaxation(Relaxation):
+    """The polytope of assignments, whose corners are the labels (Birkhoff, von Neumann).
+
+    Parameters
+    ----------
+    layout : PartLayout
+    """
+
+    cdef PairShape shape
+
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape = pair_shape(layout)
+        self.n_states = self.shape.max_cols
+        self.work_bytes = assignment_bytes(self.shape.max_rows, self.shape.max_cols) + 64
+
     cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, char* work) except -1 nogil:
-        # The corners of the polytope of assignments are the labels (Birkhoff, von Neumann).
-        cdef Py_ssize_t stride = self.shape.stride(i), r
-        self.argmax(i, theta, label, value, work)
-        for r in range(self.shape.rows[i] * stride):
+                   double* value, double* bound, char* work) except -1 nogil:
+        cdef Py_ssize_t rows = self.shape.n_rows(i), stride = self.shape.stride(i), r
+        best_assignment(self.shape, i, theta, label, value, work)
+        bound[0] = value[0]
+        for r in range(rows * stride):
             mu[r] = 0
-        for r in range(self.shape.rows[i]):
+        for r in range(rows):
             mu[r * stride + label[r]] = 1
         return 1
 
@@ -141,31 +186,29 @@ cdef class AssignmentParts(Parts):
 
     Parameters
     ----------
-    shape : PairShape
+    layout : PartLayout
     """
 
     cdef PairShape shape
 
-    def __init__(self, PairShape shape):
-        self.shape = shape
-        self.max_entries = 2 * shape.max_rows
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape = pair_shape(layout)
+        self.n_states = self.shape.max_cols
+        self.max_entries = 2 * self.shape.max_rows
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
                            double* value) except -1 nogil:
         cdef Py_ssize_t r, stride = self.shape.stride(i)
-        for r in range(self.shape.rows[i]):
+        for r in range(self.shape.n_rows(i)):
             index[r] = <int>(r * stride + label[r])
             value[r] = 1
-        return self.shape.rows[i]
+        return self.shape.n_rows(i)
 
     cdef Py_ssize_t difference(self, Py_ssize_t i, const int* truth, const int* label, int* index,
                                double* value) except -1 nogil:
         cdef Py_ssize_t r, n = 0, stride = self.shape.stride(i)
-        for r in range(self.shape.rows[i]):
+        for r in range(self.shape.n_rows(i)):
             if truth[r] != label[r]:
                 index[n], value[n] = <int>(r * stride + truth[r]), 1
                 index[n + 1], value[n + 1] = <int>(r * stride + label[r]), -1

@@ -1,18 +1,22 @@
-"""Permutations: rankings of K labels for every row of X, matchings of the rows of a table."""
+"""Permutations: rankings of K labels for every row of X, matchings of the rows of a table.
+
+Compiled modules are imported where operators are made: listing structures needs none of them.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import permutations
 from typing import Any
 
 import numpy as np
 
 from structsolve.examples import packing
-from structsolve.potentials.weight_layout import Block, Layout
 from structsolve.examples.packed import Examples
-from structsolve.structure.base import Space, Structure
-
 from structsolve.plugins.permutation.labels import matchings, rankings, stack_pairs
+from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.structure.base import Space, Structure
+from structsolve.structure.losses import ClassWeights, CostMatrix
 
 KINDS = ("auto", "ranking", "matching")
 
@@ -152,6 +156,50 @@ class _PermutationSpace(Space):
         """Return which pairs of an example are forbidden, None where all are allowed."""
         return None
 
+    def make_oracle(self) -> Any:
+        from structsolve.plugins.permutation._shape import AssignmentOracle
+
+        return AssignmentOracle
+
+    def make_parts(self) -> Any:
+        from structsolve.plugins.permutation._shape import AssignmentParts
+
+        return AssignmentParts
+
+    def make_power(self, name: str) -> Any:
+        from structsolve.plugins.permutation._shape import AssignmentRelaxation
+
+        return AssignmentRelaxation if name == "relaxation" else None
+
+    def make_projection(self, regularizer: str) -> Any:
+        from structsolve.plugins.permutation._birkhoff import AssignmentProjection
+
+        if regularizer in ("entropy", "euclidean"):
+            return partial(AssignmentProjection, regularizer)
+        return None
+
+    def make_polytopes(self, examples: Examples) -> Any:
+        from structsolve.plugins.permutation.polytope import AssignmentPolytopes
+
+        return AssignmentPolytopes(self, examples)
+
+    def make_loss(self, loss: Any) -> Any:
+        if isinstance(loss, (CostMatrix, ClassWeights)):
+            return self.table_loss(loss)
+        if loss == "zero-one":
+            from structsolve.structure.node_losses import ZeroOneLoss
+
+            return ZeroOneLoss
+        from structsolve.plugins.permutation._losses import AssignmentLoss
+
+        if loss in ("hamming", "normalized-hamming"):
+            return partial(AssignmentLoss, "hamming", loss != "hamming")
+        return partial(AssignmentLoss, "footrule", False) if loss == "spearman" else None
+
+    def table_loss(self, loss: CostMatrix | ClassWeights) -> Any:
+        """Return what binds a loss of given costs."""
+        raise NotImplementedError
+
 
 class RankingSpace(_PermutationSpace):
     """K labels and the number of features: ``theta[k, r]`` scores label k at rank r.
@@ -220,16 +268,11 @@ class RankingSpace(_PermutationSpace):
     def size(self, examples: Examples, i: int) -> tuple[int, int]:
         return (len(self.classes_),) * 2
 
-    def positions(self, examples: Examples) -> np.ndarray:
-        """Return the ranks, which a cost matrix is about."""
-        return np.arange(len(self.classes_))
+    def table_loss(self, loss: CostMatrix | ClassWeights) -> Any:
+        from structsolve.plugins.permutation._losses import AssignmentLoss
 
-    def shape(self, examples: Examples) -> Any:
-        """Return the native description of the examples."""
-        from structsolve.plugins.permutation._shape import PairShape
-
-        K = np.full(examples.n, len(self.classes_))
-        return PairShape(K, K, None, self.layout.node_size // len(self.classes_))
+        ranks = np.arange(len(self.classes_))
+        return partial(AssignmentLoss, loss.cost(ranks), loss.normalized)
 
 
 class MatchingSpace(_PermutationSpace):
@@ -287,20 +330,19 @@ class MatchingSpace(_PermutationSpace):
         piece = mask[examples.offsets[i] : examples.offsets[i + 1]]
         return piece.reshape(self.size(examples, i)).astype(bool)
 
-    def positions(self, examples: Examples) -> np.ndarray:
-        """Return the columns, which a cost matrix is about; all examples must have the same."""
-        cols = examples.topology["cols"]
-        other = np.flatnonzero(cols != cols[0])
-        if other.size:
-            raise ValueError(
-                f"example {other[0]}: found {cols[other[0]]} columns, expected {cols[0]} as in "
-                "example 0: a cost matrix of columns needs the same columns in all examples"
-            )
-        return np.arange(int(cols[0]))
+    def table_loss(self, loss: CostMatrix | ClassWeights) -> Any:
+        return partial(bind_table_loss, loss)
 
-    def shape(self, examples: Examples) -> Any:
-        """Return the native description of the examples."""
-        from structsolve.plugins.permutation._shape import PairShape
 
-        topology = examples.topology
-        return PairShape(topology["rows"], topology["cols"], topology["forbidden"])
+def bind_table_loss(loss: CostMatrix | ClassWeights, layout: Any) -> Any:
+    """Return a loss whose costs are of columns; all examples must have the same."""
+    from structsolve.plugins.permutation._losses import AssignmentLoss
+
+    cols = layout.examples.topology["cols"]
+    other = np.flatnonzero(cols != cols[0])
+    if other.size:
+        raise ValueError(
+            f"example {other[0]}: found {cols[other[0]]} columns, expected {cols[0]} as in "
+            "example 0: a cost matrix of columns needs the same columns in all examples"
+        )
+    return AssignmentLoss(loss.cost(np.arange(int(cols[0]))), loss.normalized, layout)

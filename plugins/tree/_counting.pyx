@@ -191,7 +191,7 @@ cdef void _read_back(const ss_kernel_table* kernels, const Forest* forest, Py_ss
 cdef int best_per_count(const ss_kernel_table* kernels, TreeShape shape, Py_ssize_t i,
                         const double* theta, const double* cost, Py_ssize_t most, int* labels,
                         double* values, char* work) except -1 nogil:
-    """`Oracle.argmax_counts` of a forest.
+    """`CountOracle.argmax_counts` of a forest.
 
     Where no labeling has a count, its value is -inf and its label all zeros.
     """

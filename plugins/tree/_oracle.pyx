@@ -6,10 +6,11 @@ from structsolve.algorithms.max_product cimport (
 )
 from structsolve.algorithms.lawler_heap cimport Candidate
 from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
-from structsolve.operators cimport Oracle
+from structsolve.operators cimport CountOracle, KBest, MaxMarginals, Oracle
+from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.tree._counting cimport best_per_count, counting_bytes
-from structsolve.plugins.tree._shape cimport TreeShape
+from structsolve.plugins.tree._shape cimport TreeShape, tree_shape
 
 
 @cython.final
@@ -19,37 +20,50 @@ cdef class TreeOracle(Oracle):
     Time and memory are linear in the nodes.  Of equal labelings the one with the smallest state at
     the first node wins, then at the second, and so on, in an order with parents first.
 
-    Scores of -inf forbid a state or a pair of states.  ``argmax`` answers with value -inf when no
-    labeling is left; ``kbest`` gives possible labelings only, apart from its first answer, which
-    is always that of ``argmax``.
+    Scores of -inf forbid a state or a pair of states; the value is -inf when no labeling is left.
 
     Parameters
     ----------
-    shape : TreeShape
-        The trees and where their parts lie.
+    layout : PartLayout
+        Of a tree space.
     """
 
     cdef TreeShape shape
     cdef const ss_kernel_table* kernels
 
-    def __init__(self, TreeShape shape):
-        self.shape = shape
-        self.kernels = ss_kernels(shape.stride)
-        self.has_kbest = True
-        self.has_max_marginals = True
-        self.has_counts = True
-        self.work_bytes = (shape.buffer_bytes()
-                           + forest_bytes(shape.max_nodes, shape.K, shape.stride))
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape = tree_shape(layout)
+        self.kernels = ss_kernels(self.shape.stride)
+        self.n_states = self.shape.K
+        self.work_bytes = program_bytes(self.shape)
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                    char* work) except -1 nogil:
+                    double* bound, char* work) except -1 nogil:
         cdef Forest forest = self.shape.forest(i, theta, work)
         value[0] = forest_argmax(self.kernels, &forest, label, work + self.shape.buffer_bytes())
+        bound[0] = value[0]
         return 0
+
+
+@cython.final
+cdef class TreeMaxMarginals(MaxMarginals):
+    """The best value of a labeling for each state of each node, by a pass up and one down.
+
+    Parameters
+    ----------
+    layout : PartLayout
+    """
+
+    cdef TreeShape shape
+    cdef const ss_kernel_table* kernels
+
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape = tree_shape(layout)
+        self.kernels = ss_kernels(self.shape.stride)
+        self.n_states = self.shape.K
+        self.work_bytes = program_bytes(self.shape)
 
     cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
                            char* work) except -1 nogil:
@@ -57,7 +71,29 @@ cdef class TreeOracle(Oracle):
         forest_max_marginals(self.kernels, &forest, out, work + self.shape.buffer_bytes())
         return 0
 
-    cpdef Py_ssize_t kbest_bytes(self, Py_ssize_t k) except -1:
+
+@cython.final
+cdef class TreeKBest(KBest):
+    """The k best labelings of forests; the first is always that of the oracle.
+
+    The others are possible labelings only: none of them scores -inf.
+
+    Parameters
+    ----------
+    layout : PartLayout
+    """
+
+    cdef TreeShape shape
+    cdef const ss_kernel_table* kernels
+
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape = tree_shape(layout)
+        self.kernels = ss_kernels(self.shape.stride)
+        self.n_states = self.shape.K
+        self.work_bytes = program_bytes(self.shape)
+
+    cpdef Py_ssize_t bytes_for(self, Py_ssize_t k) except -1:
         return self.work_bytes + k * self.shape.max_nodes * sizeof(Candidate) + 64
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
@@ -67,10 +103,33 @@ cdef class TreeOracle(Oracle):
                             <Candidate*>(work + self.work_bytes),
                             work + self.shape.buffer_bytes())
 
-    cpdef Py_ssize_t counts_bytes(self, Py_ssize_t most) except -1:
+
+@cython.final
+cdef class TreeCounts(CountOracle):
+    """The best labeling for each value of an integer cost.
+
+    Parameters
+    ----------
+    layout : PartLayout
+    """
+
+    cdef TreeShape shape
+    cdef const ss_kernel_table* kernels
+
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape = tree_shape(layout)
+        self.kernels = ss_kernels(self.shape.stride)
+        self.n_states = self.shape.K
+
+    cpdef Py_ssize_t bytes_for(self, Py_ssize_t most) except -1:
         return counting_bytes(self.shape, most)
 
     cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
                            Py_ssize_t most, int* labels, double* values,
                            char* work) except -1 nogil:
         return best_per_count(self.kernels, self.shape, i, theta, cost, most, labels, values, work)
+
+
+cdef Py_ssize_t program_bytes(TreeShape shape) noexcept:
+    return shape.buffer_bytes() + forest_bytes(shape.max_nodes, shape.K, shape.stride)

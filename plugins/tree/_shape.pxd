@@ -1,6 +1,7 @@
-# The forests of one set of examples, and where the parts of their labelings lie in theta.
+# Forests, and where the parts of their labelings lie in theta.
 from libc.stdint cimport int64_t
 from structsolve.algorithms.max_product cimport Forest
+from structsolve.part_layout cimport PartLayout
 
 
 cdef class TreeShape:
@@ -8,15 +9,20 @@ cdef class TreeShape:
     # First double of the block in theta, -1 where the space has no such block.
     cdef readonly Py_ssize_t transition, root
     cdef readonly bint pairs            # pairs of states are scored at all
-    cdef readonly object offsets, edge_offsets, parents, order, edges, degrees
-    cdef const int64_t* offset
-    cdef const int64_t* edge_offset
+    cdef const int64_t* offset          # the layout's
+    cdef const int64_t* edge_offset     # edges of example i: edge_offset[i] .. edge_offset[i + 1]
     cdef const int* parent_p            # -1 at roots
     cdef const int* order_p             # parents before children; NULL: as they are numbered
     cdef const int* edge_p              # number of the edge to the parent, -1 at roots
     cdef const int* degree_p            # neighbours
+    cdef object owners                  # not the layout, which holds this shape
 
+    cdef int read_tree(self, Py_ssize_t i, signed char* seen, int* edges, int* degrees) except -1
     # Bytes of `buffer` below, a multiple of 64.
     cdef Py_ssize_t buffer_bytes(self) noexcept nogil
-    # What the programs of structsolve.dp are given: example i at theta.
+    # What the programs of structsolve.algorithms.max_product are given: example i at theta.
     cdef Forest forest(self, Py_ssize_t i, const double* theta, char* buffer) noexcept nogil
+
+
+# That of a layout, made at the first call.
+cdef TreeShape tree_shape(PartLayout layout)

@@ -1,4 +1,4 @@
-"""Forests of one set of examples, and the parts of their labelings."""
+"""Forests, and the parts of their labelings."""
 
 import numpy as np
 
@@ -6,106 +6,91 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 from structsolve.algorithms.max_product cimport Forest
 from structsolve.operators cimport Parts
-
-
-def _spare(array):
-    # One entry at least, so that it has an address.
-    return array if array.size else np.zeros(1, array.dtype)
+from structsolve.part_layout cimport PartLayout
 
 
 cdef class TreeShape:
-    """The forests of one set of examples, and where the parts of their labels lie in ``theta``.
+    """The forests of packed examples, and where the parts of their labelings lie in ``theta``.
 
     Parameters
     ----------
-    layout : structsolve.potentials.weight_layout.Layout
-        Layout of a tree space.
-    offsets : ndarray of int64 of shape (n + 1,)
-        First node of each example.
-    parents : ndarray of int32
-        Of all nodes, counted from 0 in every example, -1 at roots.
-    order : ndarray of int32 or None
-        An order of every example's nodes in which parents come first; None where they are in one.
+    layout : PartLayout
+        Of a tree space.  The topology of its examples has ``"parents"``, of all nodes, counted from
+        0 in every example, -1 at roots; and where nodes are not in such an order already,
+        ``"order"``, in which parents come first.
+
+    Raises
+    ------
+    ValueError
+        When these are no forests, or the order is another.
     """
 
-    def __init__(self, layout, offsets, parents, order=None):
-        cdef const int64_t[::1] offset_view = offsets, edge_view
-        cdef const int[::1] parent_view, order_view, number_view, degree_view
-        sizes = np.diff(offsets)
-        starts, total = offsets[:sizes.size], int(offsets[sizes.size])
-        if sizes.size and sizes.min() < 1:
-            raise ValueError(
-                f"example {int(sizes.argmin())}: a tree of {sizes.min()} nodes, expected at least 1"
-            )
-        if len(parents) != total or (order is not None and len(order) != total):
-            raise ValueError(f"parents: found {len(parents)}, expected {total}, one per node")
-        n_nodes = np.repeat(sizes, sizes)
-        if ((parents < -1) | (parents >= n_nodes)).any():
-            raise ValueError("parents: found a node that its tree has not, expected -1 at roots")
-        self._check_order(offsets, parents, order)
-        below = parents >= 0
-        counted = np.concatenate([[0], np.cumsum(below)])
-        self.edge_offsets = counted[offsets].astype(np.int64)
-        first = np.repeat(self.edge_offsets[:sizes.size], sizes)
-        self.edges = _spare(np.where(below, counted[:total] - first, -1).astype(np.int32))
-        stacked = (parents + np.repeat(starts, sizes))[below]
-        self.degrees = _spare((np.bincount(stacked, minlength=total) + below).astype(np.int32))
-        self.offsets, self.parents, self.order = offsets, _spare(parents), order
-        self.offset, edge_view = &offset_view[0], self.edge_offsets
-        self.edge_offset = &edge_view[0]
-        parent_view, number_view, degree_view = self.parents, self.edges, self.degrees
-        self.parent_p, self.edge_p = &parent_view[0], &number_view[0]
-        self.degree_p, self.order_p = &degree_view[0], NULL
-        if order is not None:
-            order_view = order = _spare(order)
-            self.order, self.order_p = order, &order_view[0]
-        self.n = sizes.size
-        self.K = layout.node.shape[0]
+    def __init__(self, PartLayout layout not None):
+        cdef Py_ssize_t i, total = layout.offsets[layout.n], n = layout.n
+        topology = layout.examples.topology
+        order = topology.get("order")
+        cdef const int[::1] parents = _checked(topology["parents"], total, "parents")
+        cdef const int[::1] orders = parents if order is None else _checked(order, total, "order")
+        # One spare entry, so that each has an address.
+        cdef int[::1] edges = np.empty(total + 1, dtype=np.int32)
+        cdef int[::1] degrees = np.empty(total + 1, dtype=np.int32)
+        cdef int64_t[::1] edge_offsets = np.zeros(n + 1, dtype=np.int64)
+        cdef signed char[::1] seen = np.zeros(layout.max_nodes + 1, dtype=np.int8)
+        self.offset, self.edge_offset = layout.offsets, &edge_offsets[0]
+        self.parent_p, self.edge_p, self.degree_p = &parents[0], &edges[0], &degrees[0]
+        self.order_p = NULL if order is None else &orders[0]
+        self.owners = (layout.owners, parents, orders, edges, degrees, edge_offsets)
+        self.n = n
+        self.K = layout.shapes["node"][0]
         self.stride = layout.node_size
         self.shared_size = layout.shared_size
         self.edge_size = layout.edge_size
         self.transition = layout.starts.get("transition", -1)
         self.root = layout.starts.get("root", -1)
         self.pairs = self.transition >= 0 or self.edge_size > 0
-        self.max_nodes = int(sizes.max(initial=1))
-        self.max_edges = int(np.diff(self.edge_offsets).max(initial=0))
+        self.max_nodes = max(layout.max_nodes, 1)
+        for i in range(n):
+            total = self.read_tree(i, &seen[0], &edges[0], &degrees[0])
+            if self.edge_size and layout.edges_of(i) != total:
+                raise ValueError(
+                    f"example {i}: {layout.edges_of(i)} rows of edges, expected {total}, one for "
+                    "each node with a parent"
+                )
+            edge_offsets[i + 1] = edge_offsets[i] + total
+            self.max_edges = max(self.max_edges, total)
 
-    def _check_order(self, const int64_t[::1] offsets, const int[::1] parents, order):
-        # Every node once, and after its parent: the loops rely on it.
-        cdef Py_ssize_t i, j, v
-        cdef const int[::1] given
-        cdef signed char[::1] seen = np.zeros(parents.shape[0] + 1, dtype=np.int8)
-        cdef bint sound = True
-        if order is None:
-            bounds = np.asarray(offsets)
-            sizes = np.diff(bounds)
-            order = np.arange(len(parents)) - np.repeat(bounds[:sizes.size], sizes)
-        given = np.ascontiguousarray(order, dtype=np.int32)
-        for i in range(offsets.shape[0] - 1):
-            for j in range(offsets[i], offsets[i + 1]):
-                v = given[j]
-                if not 0 <= v < offsets[i + 1] - offsets[i] or seen[offsets[i] + v]:
-                    sound = False
-                    break
-                seen[offsets[i] + v] = 1
-                if parents[offsets[i] + v] >= 0:
-                    sound = sound and seen[offsets[i] + parents[offsets[i] + v]]
-        if not sound:
-            raise ValueError(
-                "order: expected every node of a tree once, and parents before their children, as "
-                "structsolve.plugins.tree._topology.order_nodes() gives them"
-            )
-
-    def limits(self, Py_ssize_t i):
-        """Sizes that belong to example ``i``: doubles in theta, nodes of a label, states a node.
-
-        ``structsolve.structure.calls`` checks its arguments against them.
-        """
-        if not 0 <= i < self.n:
-            raise ValueError(f"example {i} of {self.n}: expected 0 to {self.n - 1}")
-        cdef Py_ssize_t n = self.offset[i + 1] - self.offset[i]
-        cdef Py_ssize_t m = self.edge_offset[i + 1] - self.edge_offset[i]
-        return self.shared_size + n * self.stride + m * self.edge_size, n, self.K
+    cdef int read_tree(self, Py_ssize_t i, signed char* seen, int* edges,
+                       int* degrees) except -1:
+        # Numbers of the edges, and degrees; returns how many edges there are.  Every node is there
+        # once, and after its parent: the loops rely on it.
+        cdef Py_ssize_t first = self.offset[i], n = self.offset[i + 1] - first, j, v
+        cdef const int* parent = self.parent_p + first
+        cdef int m = 0
+        if n < 1:
+            raise ValueError(f"example {i}: a tree of {n} nodes, expected at least 1")
+        memset(seen, 0, n)
+        memset(degrees + first, 0, n * sizeof(int))
+        for v in range(n):
+            if not -1 <= parent[v] < n:
+                raise ValueError(
+                    f"example {i}: parents: found {parent[v]}, a node that its tree has not, "
+                    "expected -1 at roots"
+                )
+            edges[first + v] = -1
+            if parent[v] >= 0:
+                edges[first + v] = m
+                m += 1
+                degrees[first + v] += 1
+                degrees[first + parent[v]] += 1
+        for j in range(n):
+            v = j if self.order_p == NULL else self.order_p[first + j]
+            if not 0 <= v < n or seen[v] or (parent[v] >= 0 and not seen[parent[v]]):
+                raise ValueError(
+                    f"example {i}: order: expected every node of a tree once, and parents before "
+                    "their children, as structsolve.plugins.tree.trees.stack_trees() gives them"
+                )
+            seen[v] = 1
+        return m
 
     cdef Py_ssize_t buffer_bytes(self) noexcept nogil:
         return (8 * self.K * self.stride + 63) // 64 * 64
@@ -128,19 +113,36 @@ cdef class TreeShape:
         return forest
 
 
+cdef TreeShape tree_shape(PartLayout layout):
+    return layout.common(TreeShape, TreeShape)
+
+
+def _checked(array, Py_ssize_t total, what):
+    if array.shape != (total,) or array.dtype != np.int32:
+        raise ValueError(
+            f"{what}: found {array.dtype} of shape {array.shape}, expected int32 ({total},), one "
+            "per node"
+        )
+    # One spare entry at least, so that it has an address.
+    return np.ascontiguousarray(array) if total else np.zeros(1, np.int32)
+
+
 cdef class TreeParts(Parts):
-    """States of nodes, pairs of states of parents and children, states of roots."""
+    """States of nodes, pairs of states of parents and children, states of roots.
+
+    Parameters
+    ----------
+    layout : PartLayout
+    """
 
     cdef TreeShape shape
 
-    def __init__(self, TreeShape shape):
-        self.shape = shape
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape = tree_shape(layout)
+        self.n_states = self.shape.K
         # A node has a root's score or those of an edge.
-        self.max_entries = 2 * 3 * shape.max_nodes
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
+        self.max_entries = 2 * 3 * self.shape.max_nodes
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
                            double* value) except -1 nogil:

@@ -9,8 +9,9 @@ from structsolve.algorithms.sum_product cimport (
 from structsolve.algorithms.messages cimport Marginals
 from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
 from structsolve.operators cimport Projection
+from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.tree._shape cimport TreeShape
+from structsolve.plugins.tree._shape cimport TreeShape, tree_shape
 
 import numpy as np
 
@@ -27,27 +28,26 @@ cdef class TreeSumProduct(Projection):
 
     Parameters
     ----------
-    shape : TreeShape
-        The trees and where their parts lie.
+    layout : PartLayout
+        Of a tree space.
     """
 
     cdef TreeShape shape
     cdef const ss_kernel_table* kernels
     cdef Py_ssize_t buffer
 
-    def __init__(self, TreeShape shape):
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        cdef TreeShape shape = tree_shape(layout)
         self.shape = shape
         self.kernels = ss_kernels(shape.stride)
+        self.n_states = shape.K
         self.buffer = shape.buffer_bytes()
         self.work_bytes = self.buffer + sums_bytes(shape.max_nodes, shape.K, shape.stride)
         self.gibbs = True
         self.has_state = True
         self.has_term = True
         self.has_samples = True
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        return self.shape.limits(i)
 
     def log_partition(self, Py_ssize_t i, const double[::1] theta, Py_ssize_t repeat=1):
         """Log-partition of example ``i`` by the pass up alone.
@@ -60,7 +60,7 @@ cdef class TreeSumProduct(Projection):
         repeat : int
             How many times to compute it (for timing).
         """
-        cdef Py_ssize_t size = self.limits(i)[0]
+        cdef Py_ssize_t size = self.layout.sizes(i)[0]
         if theta.shape[0] != size:
             raise ValueError(f"example {i}: theta has {theta.shape[0]} scores, expected {size}")
         cdef double[::1] work = np.zeros(self.work_bytes // 8 + 9)
@@ -92,7 +92,7 @@ cdef class TreeSumProduct(Projection):
                         marginals[self.shape.root + s] += nodes[v * stride + s]
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     char* work) except -1 nogil:
+                     double* bound, char* work) except -1 nogil:
         cdef Forest forest = self.shape.forest(i, theta, work)
         cdef Marginals out
         out.nodes = marginals + self.shape.shared_size
@@ -100,6 +100,7 @@ cdef class TreeSumProduct(Projection):
         out.transition = marginals + self.shape.transition if self.shape.transition >= 0 else NULL
         memset(marginals, 0, self.shape.shared_size * sizeof(double))
         forest_marginals(self.kernels, &forest, i, &out, value, work + self.buffer)
+        bound[0] = value[0]
         self.roots(i, marginals)
         return 0
 

@@ -1,4 +1,7 @@
-"""Trees: labelings of trees and forests, one topology per example."""
+"""Trees: labelings of trees and forests, one topology per example.
+
+Compiled modules are imported where operators are made: listing structures needs none of them.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples import labels
-from structsolve.potentials.weight_layout import Block, Layout
 from structsolve.examples.packed import Examples
-from structsolve.structure.base import NodeSpace, Structure
-
 from structsolve.plugins.tree.trees import stack_trees
+from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.structure.base import NodeSpace, Structure
 
 
 class TreeStructure(Structure):
@@ -137,9 +139,28 @@ class TreeSpace(NodeSpace):
             examples, allowed, forbidden, "(parent's label, child's label)"
         )
 
-    def shape(self, examples: Examples) -> Any:
-        """Return the native description of the trees of ``examples``."""
-        from structsolve.plugins.tree._shape import TreeShape
+    def make_oracle(self) -> Any:
+        from structsolve.plugins.tree._oracle import TreeOracle
 
-        topology = examples.topology
-        return TreeShape(self.layout, examples.offsets, topology["parents"], topology.get("order"))
+        return TreeOracle
+
+    def make_parts(self) -> Any:
+        from structsolve.plugins.tree._shape import TreeParts
+
+        return TreeParts
+
+    def make_power(self, name: str) -> Any:
+        from structsolve.plugins.tree._oracle import TreeCounts, TreeKBest, TreeMaxMarginals
+
+        powers = {"kbest": TreeKBest, "max-marginals": TreeMaxMarginals, "counts": TreeCounts}
+        return powers.get(name)
+
+    def make_projection(self, regularizer: str) -> Any:
+        from structsolve.plugins.tree._sum_product import TreeSumProduct
+
+        return TreeSumProduct if regularizer == "entropy" else None
+
+    def make_polytopes(self, examples: Examples) -> Any:
+        from structsolve.plugins.tree.polytope import TreePolytopes
+
+        return TreePolytopes(self.layout, examples.offsets, examples.topology["parents"])

@@ -1,6 +1,9 @@
-"""Euclidean projection onto the simplex, the exact block step of a flat output space."""
+"""Projections onto the simplex: Euclidean, the exact block step of a flat output space; softmax."""
 
 import numpy as np
+
+from libc.math cimport INFINITY, log
+from structsolve.simd.loops cimport ss_kernel_table
 
 
 cdef double simplex_threshold(Py_ssize_t n, const double* q) noexcept nogil:
@@ -26,6 +29,77 @@ cdef double simplex_threshold(Py_ssize_t n, const double* q) noexcept nogil:
             return tau
         tau = top + (total - 1) / kept
         before = kept
+
+
+cdef int _impossible(Py_ssize_t i) except -1 with gil:
+    raise ValueError(
+        f"example {i}: every class is forbidden (its score is -inf or NaN), so there are no "
+        "marginals; allow at least one class, and check that the weights are finite"
+    )
+
+
+cdef int softmax(Py_ssize_t i, Py_ssize_t K, Py_ssize_t stride, const ss_kernel_table* kernels,
+                 const double* scores, double* p, double* value) except -1 nogil:
+    cdef double low, top, total = 0
+    cdef Py_ssize_t s
+    kernels.range(1, scores, stride, K, 0, &low, &top)
+    kernels.exp_rows(1, scores, stride, K, top, p)
+    for s in range(K):
+        total += p[s]
+    if not (top > -INFINITY and total > 0):     # a NaN comes out of the sum
+        _impossible(i)
+    for s in range(K):
+        p[s] /= total
+    value[0] = top + log(total)
+    return 0
+
+
+cdef int sparsemax(Py_ssize_t i, Py_ssize_t K, Py_ssize_t stride, const double* scores, double* p,
+                   double* value) except -1 nogil:
+    cdef double top = -INFINITY, tau, total = 0
+    cdef Py_ssize_t s, n = 0
+    for s in range(K):
+        if not scores[s] < INFINITY:             # a NaN, too
+            _impossible(i)
+        top = scores[s] if scores[s] > top else top
+    if top == -INFINITY:
+        _impossible(i)
+    # The scores of those that are allowed, from 0 down, where the answer is to be.  What is more
+    # than 1 below the top has no part in it.
+    for s in range(K):
+        if scores[s] - top > -1:
+            p[n] = scores[s] - top
+            n += 1
+    tau = simplex_threshold(n, p)
+    for s in range(K):
+        p[s] = scores[s] - top - tau if scores[s] - top > tau else 0.0
+        total += p[s]
+    value[0] = 0
+    for s in range(K):
+        p[s] /= total
+        # Forbidden classes score -inf and have none of it.
+        value[0] += p[s] * (scores[s] - top - p[s] / 2) if p[s] > 0 else 0.0
+    value[0] += top
+    for s in range(K, stride):
+        p[s] = 0
+    return 0
+
+
+cdef double square_term(Py_ssize_t K, const double* p) noexcept nogil:
+    cdef Py_ssize_t s
+    cdef double total = 0
+    for s in range(K):
+        total += p[s] * p[s]
+    return -total / 2
+
+
+cdef double square_slope(Py_ssize_t K, const double* a, const double* b,
+                         double gamma) noexcept nogil:
+    cdef Py_ssize_t s
+    cdef double total = 0
+    for s in range(K):
+        total -= ((1 - gamma) * a[s] + gamma * b[s]) * (b[s] - a[s])
+    return total
 
 
 def project_simplex(q):

@@ -10,6 +10,19 @@ import numpy as np
 FEATURES = ("template", "columns", "attrs")
 
 
+def _structures_for(file_format: str) -> str:
+    """The names of the structures whose data a format holds, for messages."""
+    from structsolve import registry
+
+    known = registry.default()
+    names = [
+        name
+        for name in known.names("structures")
+        if getattr(known.find("structures", name).factory, "file_format", None) == file_format
+    ]
+    return " or ".join(map(repr, names)) or "one of a plugin"
+
+
 @dataclass
 class Data:
     """What a file holds: `X` ready for the model, `y` (or None), and how tokens form sequences."""
@@ -138,7 +151,7 @@ class Recipe:
         if getattr(structure, "file_format", None) != "conllu":
             raise ValueError(
                 f"{path}: conllu data are sentences with trees; found structure "
-                f"{self.structure!r}, expected one for them, such as 'dependency'"
+                f"{self.structure!r}, expected one for them, such as {_structures_for('conllu')}"
             )
         featurizer = structure.make_featurizer(**(self.featurizer or {}))
         if fit:
@@ -208,8 +221,8 @@ class Recipe:
         return Data(self._vectorize(map(self._features, sentences), fit), y, rows=rows)
 
     def _features(self, sentence: list[list[str]]) -> list[Any]:
-        from structsolve.io.crfsuite import parse_attribute
         from structsolve.features.token_features import conll_features
+        from structsolve.io.crfsuite import parse_attribute
 
         if self.features == "template":
             return conll_features(sentence, self.window)

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import sys
 import time
@@ -96,7 +95,7 @@ def make_parser() -> Parser:
     group.add_argument(
         "--normalization", metavar="RULE", help="HierarchicalSVM: rho:2, maxmin, ..."
     )
-    group.add_argument("--network", metavar="FILE", help="of flows: .json, .gml or .graphml")
+    group.add_argument("--network", metavar="FILE", help="with demands: .json, .gml, .graphml")
     group.add_argument(
         "--estimator", choices=("margin", "risk"), default="margin", help="risk: ECRM, kernel ridge"
     )
@@ -304,8 +303,14 @@ def _predict(args: argparse.Namespace) -> None:
 
 def _score(args: argparse.Namespace) -> None:
     from structsolve.cli.output import (
-        as_lists, as_matrix, is_continuous, label_set_report, mean_loss_text, predictions,
-        report_text, trees_text,
+        as_lists,
+        as_matrix,
+        is_continuous,
+        label_set_report,
+        mean_loss_text,
+        predictions,
+        report_text,
+        trees_text,
     )
     from structsolve.evaluation.metrics import sequence_error, span_f1, token_report
 

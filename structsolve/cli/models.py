@@ -6,6 +6,35 @@ from typing import Any
 
 from structsolve.cli.options import UsageError, kernel_params
 
+# What files hold that structures are made of: names of options, and of parameters.
+FILES = ("hierarchy", "network")
+
+
+def _structures() -> list[str]:
+    from structsolve import registry
+
+    return registry.default().names("structures")
+
+
+def _file_params(structure: str | None) -> tuple[str, ...]:
+    """The parameters of a structure that are read from files; none for unknown names."""
+    from structsolve import registry
+
+    if structure is None or structure not in _structures():
+        return ()
+    factory = registry.default().find("structures", structure).factory
+    return tuple(getattr(factory, "file_params", ()))
+
+
+def _structure_with(param: str, args: argparse.Namespace) -> str:
+    """The structure that is made of such a file: the one asked for, or the first there is."""
+    from structsolve import registry
+
+    name = args.structure or registry.default().first_with(param)
+    if name is None:
+        raise UsageError(f"--{param}: no plugin brings a structure that takes it")
+    return str(name)
+
 
 def check_options(args: argparse.Namespace) -> None:
     """Refuse options that do not go together, before data are read."""
@@ -17,14 +46,13 @@ def check_options(args: argparse.Namespace) -> None:
         ):
             if given:
                 raise UsageError(f"{name} is for hierarchies; give --hierarchy FILE with it")
-    for name, file, structure in (
-        ("--hierarchy", args.hierarchy, "dag"),
-        ("--network", args.network, "flow"),
-    ):
-        if file is not None and args.structure not in (None, structure):
-            raise UsageError(f"{name} is for structure {structure}; found {args.structure}")
-        if file is None and args.structure == structure:
-            raise UsageError(f"structure {structure} needs {name} FILE")
+    for param in FILES:
+        file, takes = getattr(args, param), param in _file_params(args.structure)
+        if file is not None and args.structure is not None and not takes:
+            known = " or ".join(name for name in _structures() if param in _file_params(name))
+            raise UsageError(f"--{param} is for structure {known}; found {args.structure}")
+        if file is None and takes:
+            raise UsageError(f"structure {args.structure} needs --{param} FILE")
     if args.hierarchy is not None and args.network is not None:
         raise UsageError("--hierarchy and --network: expected one of them")
     if args.estimator != "risk":
@@ -67,7 +95,7 @@ def make_structure(args: argparse.Namespace) -> Any:
         from structsolve.io.graphs import read_hierarchy
 
         return get_structure(
-            "dag",
+            _structure_with("hierarchy", args),
             hierarchy=read_hierarchy(args.hierarchy),
             labels=args.labels or "single-leaf",
             close=args.close,
@@ -75,7 +103,7 @@ def make_structure(args: argparse.Namespace) -> Any:
     if args.network is not None:
         from structsolve.io.graphs import read_network
 
-        return get_structure("flow", network=read_network(args.network))
+        return get_structure(_structure_with("network", args), network=read_network(args.network))
     return get_structure(args.structure) if args.structure else None
 
 
@@ -149,6 +177,7 @@ def make_model(args: argparse.Namespace, structure: Any) -> Any:
         normalization=args.normalization,
         labels=structure.labels,
         close=args.close,
+        structure_name=args.structure,
         loss=args.loss or "auto",
         **common,
     )

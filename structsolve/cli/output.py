@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-KINDS = ("structures", "surrogates", "solvers", "losses", "lp_backends")
-GIVES = ("oracle", "parts", "projection", "loss", "max_min")
+KINDS = ("structures", "surrogates", "searches", "solvers", "losses", "lp_backends")
+GIVES = ("oracle", "power", "parts", "projection", "loss", "max_min")
 FIGURES = ("precision", "recall", "f1")
 
 
@@ -31,8 +31,8 @@ def as_matrix(model: Any, data: Any) -> Any:
 
 def is_continuous(model: Any) -> bool:
     """Whether labels are numbers of any size, which nothing but their loss compares."""
-    rows = getattr(model.space_.structure, "label_rows", False)
-    return rows and hasattr(model, "risk_bound") and model.loss in ("squared", "absolute")
+    losses = getattr(model.space_.structure, "continuous_losses", ())
+    return hasattr(model, "risk_bound") and isinstance(model.loss, str) and model.loss in losses
 
 
 def mean_loss_text(model: Any, data: Any, args: argparse.Namespace) -> str:

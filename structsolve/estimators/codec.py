@@ -9,31 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from ..utils import container
 from .. import registry
-from ..structure.path_cost import PathCost
-from .hierarchy.sparse_model import SparseModel
 from ..potentials.mercer import Kernel
-from ..potentials.mercer_model import KernelModel
-from ..structure.losses import ClassWeights, CostMatrix
 from ..utils.params import Params
 
-_KINDS = ("structures", "surrogates", "solvers")
-_LOSSES = {"CostMatrix": CostMatrix, "ClassWeights": ClassWeights, "PathCost": PathCost}
+_KINDS = ("structures", "surrogates", "solvers", "losses")
 
 
 def plain(value: Any, name: str) -> Any:
     """Return a parameter as JSON-able values."""
-    if isinstance(value, (CostMatrix, ClassWeights, PathCost)):
-        params = {k: plain(v, k) for k, v in value.get_params(deep=False).items()}
-        return {"__loss__": type(value).__name__, "params": params}
-    if isinstance(value, Params) and hasattr(value, "name"):
+    if isinstance(value, Params):
         for kind in _KINDS:
-            if value.name in registry.default().names(kind):
+            known = registry.default().name_of(kind, value)
+            if known is not None:
                 # A structure may have parameters that JSON knows no form of.
                 saved = getattr(value, "saved_params", None) or partial(value.get_params, False)
                 params = {k: plain(v, k) for k, v in saved().items()}
-                return {"__kind__": kind, "name": value.name, "params": params}
+                return {"__kind__": kind, "name": known, "params": params}
     if hasattr(value, "adj") and hasattr(value, "is_multigraph"):  # a networkx graph
         if value.is_multigraph():
             raise ValueError(f"parameter {name!r} is a multigraph, which cannot be saved")
@@ -77,8 +69,8 @@ def revive(value: Any) -> Any:
             graph.add_edge(_node(u), _node(v), **revive(attributes))
         return graph
     params = {k: revive(v) for k, v in value["params"].items()}
-    if "__loss__" in value:
-        return _LOSSES[value["__loss__"]](**params)
+    if "__loss__" in value:  # files that name them apart
+        return registry.default().find("losses", value["__loss__"]).factory(**params)
     return registry.default().find(value["__kind__"], value["name"]).factory(**params)
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from libc.stdint cimport int64_t
 from ..lp.oracle cimport ProgramOracle
-from ..operators cimport Oracle, Projection
+from ..operators cimport KBest, MaxMarginals, Operator, Oracle, Projection
+from ..part_layout cimport PartLayout
 from ..potentials.linear cimport LinearPotentials
 from ..solvers.passes cimport Scratch
 
@@ -43,9 +43,19 @@ cdef class Masks:
                 row += potentials.node_size
 
 
-def decode(LinearPotentials potentials, Oracle oracle, const double[::1] w, offsets,
-           const int64_t[::1] label_offsets, masks, n_jobs=1):
+def decode(LinearPotentials potentials not None, Oracle oracle not None, const double[::1] w,
+           masks, n_jobs=1):
     """Best label of every example, one after the other, and its score.
+
+    Parameters
+    ----------
+    potentials : LinearPotentials
+    oracle : Oracle
+        Bound to the same examples.
+    w : ndarray of shape (dim,)
+    masks : dict of str to ndarray
+        Added to the part scores, by block name.
+    n_jobs : int, optional
 
     Returns
     -------
@@ -53,58 +63,63 @@ def decode(LinearPotentials potentials, Oracle oracle, const double[::1] w, offs
     scores : ndarray of shape (n,)
     """
     cdef Masks mask = Masks(potentials.layout, masks)
-    labels = np.zeros(max(int(label_offsets[potentials.n]), 1), dtype=np.int32)
-    scores = np.empty(potentials.n)
+    cdef PartLayout layout = oracle.layout
+    cdef Py_ssize_t total = layout.label_offsets[layout.n]
+    labels = np.zeros(max(total, 1), dtype=np.int32)
+    scores = np.empty(layout.n)
     cdef int[::1] out = labels
     cdef double[::1] score_view = scores
 
     def piece(Py_ssize_t first, Py_ssize_t last, Scratch scratch):
         cdef Py_ssize_t i
+        cdef double bound
         with nogil:
             for i in range(first, last):
                 potentials.score(i, &w[0], 1.0, &scratch.theta[0])
                 mask.apply(potentials, i, &scratch.theta[0])
-                oracle.argmax(i, &scratch.theta[0], &out[label_offsets[i]], &score_view[i],
-                              &scratch.work[0])
+                oracle.argmax(i, &scratch.theta[0], &out[layout.label_offsets[i]], &score_view[i],
+                              &bound, &scratch.work[0])
 
-    over_examples(piece, offsets, n_jobs, lambda: Scratch(potentials, oracle.work_bytes))
-    return labels[:label_offsets[potentials.n]], scores
+    over_examples(piece, layout.examples.offsets, n_jobs,
+                  lambda: Scratch(potentials, oracle.work_bytes))
+    return labels[:total], scores
 
 
-def decode_kbest(LinearPotentials potentials, Oracle oracle, const double[::1] w, offsets,
-                 const int64_t[::1] label_offsets, masks, Py_ssize_t k, n_jobs=1):
-    """The k best labels of every example.
+def decode_kbest(LinearPotentials potentials not None, KBest kbest not None, const double[::1] w,
+                 masks, Py_ssize_t k, n_jobs=1):
+    """The k best labels of every example; arguments as of :func:`decode`.
 
     Returns
     -------
-    labels : list of ndarray of int32 of shape (found_i, size of the label)
-    scores : list of ndarray of shape (found_i,)
+    labels : list of ndarray of int32 of shape (how many there are, size of the label)
+    scores : list of ndarray
     """
     cdef Masks mask = Masks(potentials.layout, masks)
-    cdef const int64_t[::1] sizes = np.diff(label_offsets)
-    cdef Py_ssize_t longest = max(int(np.asarray(sizes).max()), 1)
-    labels, scores = [None] * potentials.n, [None] * potentials.n
+    cdef PartLayout layout = kbest.layout
+    cdef Py_ssize_t longest = max(layout.max_label, 1)
+    labels, scores = [None] * layout.n, [None] * layout.n
 
     def piece(Py_ssize_t first, Py_ssize_t last, Scratch scratch):
-        cdef Py_ssize_t i, found
+        cdef Py_ssize_t i, many, size
         cdef int[::1] out = np.empty(longest * k, dtype=np.int32)
         cdef double[::1] values = np.empty(k)
         for i in range(first, last):
             with nogil:
                 potentials.score(i, &w[0], 1.0, &scratch.theta[0])
                 mask.apply(potentials, i, &scratch.theta[0])
-                found = oracle.kbest(i, &scratch.theta[0], k, &out[0], &values[0],
-                                     &scratch.work[0])
-            labels[i] = np.array(out[:found * sizes[i]]).reshape(found, sizes[i])
-            scores[i] = np.array(values[:found])
+                many = kbest.kbest(i, &scratch.theta[0], k, &out[0], &values[0],
+                                   &scratch.work[0])
+                size = layout.label_size(i)
+            labels[i] = np.array(out[:many * size]).reshape(many, size)
+            scores[i] = np.array(values[:many])
 
-    over_examples(piece, offsets, n_jobs,
-                  lambda: Scratch(potentials, oracle.kbest_bytes(k)))
+    over_examples(piece, layout.examples.offsets, n_jobs,
+                  lambda: Scratch(potentials, kbest.bytes_for(k)))
     return labels, scores
 
 
-def draw(LinearPotentials potentials, Projection projection, const double[::1] w, offsets,
-         const int64_t[::1] label_offsets, Py_ssize_t n, double scale, seed, n_jobs=1):
+def draw(LinearPotentials potentials not None, Projection projection not None,
+         const double[::1] w, Py_ssize_t n, double scale, seed, n_jobs=1):
     """Labels of every example from ``p(y) ~ exp(scale <theta, mu(y)>)``.
 
     Every example has random numbers of its own: they do not depend on ``n_jobs``.
@@ -113,34 +128,40 @@ def draw(LinearPotentials potentials, Projection projection, const double[::1] w
     -------
     labels : ndarray of int32 of shape (n, size of all labels)
     """
-    cdef Py_ssize_t total = label_offsets[potentials.n]
+    cdef PartLayout layout = projection.layout
+    cdef Py_ssize_t total = layout.label_offsets[layout.n]
     labels = np.zeros((n, max(total, 1)), dtype=np.int32)
-    longest = max(int(np.diff(label_offsets).max()), 1) if potentials.n else 1
+    longest = max(layout.max_label, 1)
 
     def piece(Py_ssize_t first, Py_ssize_t last, Scratch scratch):
         cdef Py_ssize_t i, size
         cdef double[::1] uniforms
         cdef int[::1] out = np.empty(n * longest, dtype=np.int32)
         for i in range(first, last):
-            size = label_offsets[i + 1] - label_offsets[i]
+            size = layout.label_size(i)
             uniforms = np.random.default_rng([seed, i]).random(max(n * size, 1))
             with nogil:
                 potentials.score(i, &w[0], scale, &scratch.theta[0])
                 projection.sample(i, &scratch.theta[0], n, &uniforms[0], &out[0], &scratch.work[0])
-            labels[:, label_offsets[i]:label_offsets[i + 1]] = (
+            labels[:, layout.label_offsets[i]:layout.label_offsets[i + 1]] = (
                 np.asarray(out)[:n * size].reshape(n, size))
 
     work_bytes = projection.work_bytes
-    over_examples(piece, offsets, n_jobs, lambda: Scratch(potentials, work_bytes))
+    over_examples(piece, layout.examples.offsets, n_jobs, lambda: Scratch(potentials, work_bytes))
     return labels[:, :total]
 
 
-def node_rows(LinearPotentials potentials, operator, const double[::1] w, offsets, masks,
-              double scale=1.0, n_jobs=1, Py_ssize_t state_rows=0):
-    """Node rows of what an operator gives: max-marginals of an oracle, marginals of a projection.
+def node_rows(LinearPotentials potentials not None, Operator operator not None,
+              const double[::1] w, masks, double scale=1.0, n_jobs=1, Py_ssize_t state_rows=0):
+    """Node rows of what an operator gives: max-marginals, or marginals of a projection.
 
     Parameters
     ----------
+    potentials, w, masks, n_jobs
+        As of :func:`decode`.
+    operator : MaxMarginals or Projection
+    scale : float, optional
+        Factor of all scores.
     state_rows : int, optional
         The projection's states begin with one row of so many probabilities per node, which are
         wanted in place of the marginals of the node block.
@@ -150,20 +171,21 @@ def node_rows(LinearPotentials potentials, operator, const double[::1] w, offset
     rows : ndarray of shape (n_nodes, states)
         Where a row of the node block has several axes, all of it, flat, with its padding.
     values : ndarray of shape (n,)
-        Value of each projection (log-partition); zeros for an oracle.
+        Value of each projection (log-partition); zeros for max-marginals.
     """
     cdef Masks mask = Masks(potentials.layout, masks)
-    cdef Oracle oracle = operator if isinstance(operator, Oracle) else None
-    cdef Projection projection = None if oracle is not None else operator
+    cdef PartLayout layout = operator.layout
+    cdef MaxMarginals best = operator if isinstance(operator, MaxMarginals) else None
+    cdef Projection projection = None if best is not None else operator
     cdef Py_ssize_t states = potentials.node_size, stride = potentials.node_size
     cdef Py_ssize_t largest = potentials.max_theta
     if len(potentials.layout.node.shape) == 1:
         states = potentials.layout.node.shape[0]
     if state_rows:
         states, stride = state_rows, padded(state_rows)
-        largest = max([projection.state_size(i) for i in range(potentials.n)], default=0)
-    rows = np.empty((max(int(offsets[potentials.n]), 1), states))
-    values = np.zeros(potentials.n)
+        largest = max([projection.state_size(i) for i in range(layout.n)], default=0)
+    rows = np.empty((max(layout.offsets[layout.n], 1), states))
+    values = np.zeros(layout.n)
     cdef double[:, ::1] out = rows
     cdef double[::1] value_view = values
 
@@ -176,25 +198,25 @@ def node_rows(LinearPotentials potentials, operator, const double[::1] w, offset
             for i in range(first, last):
                 potentials.score(i, &w[0], scale, &scratch.theta[0])
                 mask.apply(potentials, i, &scratch.theta[0])
-                if oracle is not None:
-                    oracle.max_marginals(i, &scratch.theta[0], &mu[0], &scratch.work[0])
+                if best is not None:
+                    best.max_marginals(i, &scratch.theta[0], &mu[0], &scratch.work[0])
                     row = &mu[0]
                 elif state_rows:
                     projection.project_state(i, &scratch.theta[0], &mu[0], &value_view[i], &bound,
                                              &scratch.work[0])
                     row = &mu[0]
                 else:
-                    projection.project(i, &scratch.theta[0], &mu[0], &value_view[i],
+                    projection.project(i, &scratch.theta[0], &mu[0], &value_view[i], &bound,
                                        &scratch.work[0])
                     row = &mu[0] + potentials.shared_size
-                for v in range(potentials.offsets[i], potentials.offsets[i + 1]):
+                for v in range(layout.offsets[i], layout.offsets[i + 1]):
                     for s in range(states):
                         out[v, s] = row[s]
                     row += stride
 
     work_bytes = operator.work_bytes
-    over_examples(piece, offsets, n_jobs, lambda: Scratch(potentials, work_bytes))
-    return rows[:offsets[potentials.n]], values
+    over_examples(piece, layout.examples.offsets, n_jobs, lambda: Scratch(potentials, work_bytes))
+    return rows[:layout.offsets[layout.n]], values
 
 
 cdef class Batches(Oracle):
@@ -206,15 +228,16 @@ cdef class Batches(Oracle):
     """
 
     cdef ProgramOracle oracle
-    cdef readonly object found
+    cdef readonly object answers
     cdef object waiting
 
-    def __init__(self, ProgramOracle oracle):
+    def __init__(self, ProgramOracle oracle not None):
+        super().__init__(oracle.layout)
         self.oracle, self.waiting = oracle, {}
-        self.found = [None] * oracle.examples.n
+        self.answers = [None] * oracle.layout.n
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                    char* work) except -1 nogil:
+                    double* bound, char* work) except -1 nogil:
         with gil:
             decoder = self.oracle.decoder
             key = decoder.polytopes.key(i)
@@ -223,7 +246,7 @@ cdef class Batches(Oracle):
             entry[1].append((i, self.oracle.flat(i, theta)))
             if len(entry[1]) == entry[0]:
                 self.solve(*entry)
-            value[0] = 0
+            value[0] = bound[0] = 0
         return 0
 
     def solve(self, copies, entries):
@@ -231,7 +254,7 @@ cdef class Batches(Oracle):
         indices = [i for i, _ in entries]
         answers = self.oracle.decoder.decode_alike(indices, [t for _, t in entries], copies)
         for i, answer in zip(indices, answers):
-            self.found[i] = answer
+            self.answers[i] = answer
         entries.clear()
 
     def finish(self):
@@ -241,15 +264,15 @@ cdef class Batches(Oracle):
                 self.solve(len(entries), entries)
 
 
-def decode_in_batches(LinearPotentials potentials, ProgramOracle oracle, w, offsets, label_offsets,
-                      masks):
-    """Best label of every example as :func:`structsolve.estimators.decode.decode` gives it, many at once."""
+def decode_in_batches(LinearPotentials potentials, ProgramOracle oracle, w, masks):
+    """Best label of every example as :func:`decode` gives it, many at once."""
+    cdef PartLayout layout = oracle.layout
     batches = Batches(oracle)
-    labels, scores = decode(potentials, batches, w, offsets, label_offsets, masks)
+    labels, scores = decode(potentials, batches, w, masks)
     batches.finish()
-    for i, answer in enumerate(batches.found):
+    for i, answer in enumerate(batches.answers):
         scores[i] = -np.inf
         if answer is not None:
-            labels[label_offsets[i]:label_offsets[i + 1]] = answer[0]
+            labels[layout.label_offsets[i]:layout.label_offsets[i + 1]] = answer[0]
             scores[i] = answer[1]
     return labels, scores

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from ..lp.ask import ask_oracle
-from ..structure.ask import ask_parts, ask_projection
-from ..projections.choose import euclidean_projection
+from .operators import OperatorsMixin
 
 
 def _is_crf(model: Any) -> bool:
@@ -21,7 +19,7 @@ def _is_crf(model: Any) -> bool:
     )
 
 
-class DistributionMixin:
+class DistributionMixin(OperatorsMixin):
     """Marginals and samples from ``space_`` and ``_w``."""
 
     space_: Any
@@ -59,30 +57,23 @@ class DistributionMixin:
         """
         from .decode import node_rows
 
-        examples, potentials, w = self._prepare(X)  # type: ignore[attr-defined]
+        layout, potentials, w = self._prepare(X)  # type: ignore[attr-defined]
         space = self.space_
         if projection == "euclidean":
-            native = euclidean_projection(
-                space,
-                examples,
-                potentials,
-                ask_oracle(space, examples),
-                ask_parts(space, examples),
-            )
+            native = self._asked("euclidean")(layout)
         else:
-            native = ask_projection(space, examples, projection)
-        masks = space.mask(examples, allowed, forbidden)
+            native = self._asked("projection", projection)(layout)
+        masks = space.mask(layout.examples, allowed, forbidden)
         rows, _ = node_rows(
             potentials,
             native,
             w,
-            examples.offsets,
             masks,
             float(scale),
             self.n_jobs,
             getattr(space, "state_rows", 0) if native.has_state else 0,
         )
-        return space.unpack_scores(rows, examples)
+        return space.unpack_scores(rows, layout.examples)
 
     @available_if(_is_crf)
     def predict_proba(self, X: Any) -> Any:
@@ -127,8 +118,8 @@ class DistributionMixin:
 
         if not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
             raise ValueError(f"n_samples is {n_samples!r}, expected an integer >= 1")
-        examples, potentials, w = self._prepare(X)  # type: ignore[attr-defined]
-        projection = ask_projection(self.space_, examples, "entropy")
+        layout, potentials, w = self._prepare(X)  # type: ignore[attr-defined]
+        projection = self._asked("projection", "entropy")(layout)
         if not projection.has_samples:
             raise ValueError(
                 f"structure {self.space_.structure.name!r} draws no samples; those that do give a "
@@ -139,11 +130,9 @@ class DistributionMixin:
             potentials,
             projection,
             w,
-            examples.offsets,
-            examples.label_offsets,
             int(n_samples),
             float(scale),
             int(rng.integers(2**31)),
             self.n_jobs,
         )
-        return [self.space_.unpack(labels, examples) for labels in flat]
+        return [self.space_.unpack(labels, layout.examples) for labels in flat]

@@ -45,8 +45,11 @@ class HierarchicalSVM(SparseFitting):
         parents of their nodes. "auto": one leaf per example where y is 1-D, else unions.
     close : bool, default=False
         Add ancestors that labels of y lack; else they are refused.
+    structure_name : str, optional
+        A structure whose ``file_params`` name "hierarchy"; by default the first that a plugin
+        brings, :class:`~structsolve.plugins.dag.DagStructure`.
     loss : str or object, default="auto"
-        What the ``"dag"`` structure knows, or a :class:`~structsolve.estimators.hierarchy.PathCost`. "auto"
+        What the structure knows, or a :class:`~structsolve.estimators.hierarchy.PathCost`. "auto"
         for single leaves is "hamming" without normalization, and else ``sqrt(sum of a)`` over the
         nodes that only one of two leaves has, where "learned" takes the weights of "rho:2"; for
         sets it is "hamming" without normalization and "leaf" otherwise.
@@ -140,6 +143,7 @@ class HierarchicalSVM(SparseFitting):
         slack: float | None = None,
         labels: str = "auto",
         close: bool = False,
+        structure_name: str | None = None,
         loss: Any = "auto",
         surrogate: Any = "margin",
         solver: Any = "bcfw",
@@ -170,6 +174,7 @@ class HierarchicalSVM(SparseFitting):
         self.slack = slack
         self.labels = labels
         self.close = close
+        self.structure_name = structure_name
         self.loss = loss
         self.surrogate = surrogate
         self.solver = solver
@@ -196,7 +201,7 @@ class HierarchicalSVM(SparseFitting):
 
     @property
     def structure(self) -> Any:
-        """The ``"dag"`` structure that labels of this form have."""
+        """The structure that labels of this form have."""
         if self.labels == "auto" and hasattr(self, "space_"):
             return self.space_.structure
         return self._structure("single-leaf" if self.labels == "auto" else self.labels)
@@ -248,8 +253,22 @@ class HierarchicalSVM(SparseFitting):
     # -- parts of fit ---------------------------------------------------------------------------
 
     def _structure(self, labels: str) -> Any:
-        factory = registry.default().find("structures", "dag").factory
-        return factory(hierarchy=self.hierarchy, labels=labels, close=self.close)
+        name = self.structure_name
+        if name is None:
+            name = registry.default().first_with("hierarchy")
+        if name is None:
+            raise ValueError(
+                f"no plugin brings a structure over hierarchies{registry.default().broken_note()}"
+            )
+        factory = registry.default().find("structures", name).factory
+        if "hierarchy" not in getattr(factory, "file_params", ()):
+            raise ValueError(
+                f"structure_name is {name!r}, expected a structure that takes a hierarchy, which "
+                "names it in file_params"
+            )
+        return registry.get_structure(
+            name, hierarchy=self.hierarchy, labels=labels, close=self.close
+        )
 
     def _make_space(self, X: Any, y: Any, classes: Any = None) -> Any:
         labels = _kind_of(y) if self.labels == "auto" else self.labels

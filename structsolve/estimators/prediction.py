@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .distribution import DistributionMixin
+from .. import registry
 from ..examples.packed import Examples
+from ..part_layout import PartLayout
 from ..potentials.mercer import PRECOMPUTED, given_dense
 from ..potentials.mercer_model import KernelModel
-from ..structure.ask import ask_loss
-from ..lp.ask import ask_oracle
+from ..structure.ask import make_layout
+from .distribution import DistributionMixin
 
 # Of one example: memory is taken for all of them at once.
 MOST_LABELS = 1_000_000
@@ -45,13 +46,13 @@ class PredictionMixin(DistributionMixin):
         -------
         Labels in the form of ``y``: an array for single nodes, a list of arrays for sequences.
         """
-        examples, potentials, w = self._prepare(X)
-        oracle = ask_oracle(self.space_, examples, self.oracle)
-        masks = self.space_.mask(examples, allowed, forbidden)
-        labels, scores = _decode(potentials, oracle, w, examples, masks, self.n_jobs)
+        layout, potentials, w = self._prepare(X)
+        oracle = self._asked("oracle")(layout)
+        masks = self.space_.mask(layout.examples, allowed, forbidden)
+        labels, scores = _decode(potentials, oracle, w, masks, self.n_jobs)
         if masks:
             self._refuse_impossible(scores)
-        return self.space_.unpack(labels, examples)
+        return self.space_.unpack(labels, layout.examples)
 
     def decision_function(self, X: Any) -> Any:
         """Return, for every node and class, the score of the best label with that class there.
@@ -62,15 +63,15 @@ class PredictionMixin(DistributionMixin):
         """
         from .decode import node_rows
 
-        examples, potentials, w = self._prepare(X)
-        oracle = ask_oracle(self.space_, examples, self.oracle)
-        if not oracle.has_max_marginals:
+        layout, potentials, w = self._prepare(X)
+        operator = self._power("max-marginals", layout)
+        if operator is None:
             raise ValueError(
                 f"decision_function needs max-marginals, which the oracle of structure "
                 f"{self.space_.structure.name!r} does not give; use predict or predict_kbest"
             )
-        rows, _ = node_rows(potentials, oracle, w, examples.offsets, {}, 1.0, self.n_jobs)
-        scores = self.space_.unpack_scores(rows, examples)
+        rows, _ = node_rows(potentials, operator, w, {}, 1.0, self.n_jobs)
+        scores = self.space_.unpack_scores(rows, layout.examples)
         if self.space_.structure.single_node and scores.shape[1] == 2:
             return scores[:, 1] - scores[:, 0]
         return scores
@@ -93,9 +94,9 @@ class PredictionMixin(DistributionMixin):
 
         if not isinstance(k, (int, np.integer)) or not 1 <= k <= MOST_LABELS:
             raise ValueError(f"k is {k!r}, expected an integer from 1 to {MOST_LABELS}")
-        examples, potentials, w = self._prepare(X)
-        oracle = ask_oracle(self.space_, examples, self.oracle)
-        if not oracle.has_kbest:
+        layout, potentials, w = self._prepare(X)
+        operator = self._power("kbest", layout)
+        if operator is None:
             name = self.space_.structure.name
             raise ValueError(
                 f"the oracle of structure {name!r} has no k-best power"
@@ -103,17 +104,8 @@ class PredictionMixin(DistributionMixin):
                 else f"oracle={self.oracle!r} has no k-best power; set_params(oracle=None) asks "
                 f"that of structure {name!r}"
             )
-        masks = self.space_.mask(examples, allowed, forbidden)
-        labels, scores = decode_kbest(
-            potentials,
-            oracle,
-            w,
-            examples.offsets,
-            examples.label_offsets,
-            masks,
-            int(k),
-            self.n_jobs,
-        )
+        masks = self.space_.mask(layout.examples, allowed, forbidden)
+        labels, scores = decode_kbest(potentials, operator, w, masks, int(k), self.n_jobs)
         answers = []
         for rows, values in zip(labels, scores):
             possible = np.isfinite(values)
@@ -184,13 +176,15 @@ class PredictionMixin(DistributionMixin):
 
     # -- parts of the above ---------------------------------------------------------------------
 
-    def _prepare(self, X: Any) -> tuple[Examples, Any, np.ndarray]:
+    def _prepare(self, X: Any) -> tuple[PartLayout, Any, np.ndarray]:
+        """Return where the parts of packed examples lie, potentials, and a vector for these."""
         check_is_fitted(self, "space_")
         self._check_names(X)
         if isinstance(self._w, KernelModel):
             self._w.check_columns(X)
         examples = self.space_.pack(X)
-        return examples, *self._bind(self.space_, self._w, examples, given_dense(X))
+        layout = make_layout(self.space_, examples)
+        return layout, *self._bind(self.space_, self._w, examples, given_dense(X))
 
     def _bind(self, space: Any, w: Any, examples: Examples, dense: bool) -> tuple[Any, np.ndarray]:
         """Return potentials for packed examples, and the vector to score them with."""
@@ -204,14 +198,16 @@ class PredictionMixin(DistributionMixin):
         if isinstance(w, KernelModel):
             w.check_columns(X)
         examples = space.pack(X, y, sample_weight, unseen="extra")
-        potentials, w = self._bind(space, w, examples, given_dense(X))
         # The oracle of predict(), which may differ from the one that training asks.
-        oracle = ask_oracle(space, replace(examples, labels=None), self.oracle)
-        labels, _ = _decode(potentials, oracle, w, examples, {}, self.n_jobs)
-        loss = ask_loss(space, examples, self._scored_loss(space))
+        layout = make_layout(space, replace(examples, labels=None))
+        potentials, w = self._bind(space, w, examples, given_dense(X))
+        oracle = self._asked("oracle", space=space)(layout)
+        labels, _ = _decode(potentials, oracle, w, {}, self.n_jobs)
+        loss = self._asked("loss", self._scored_loss(space), space)(layout)
         from ..structure.loss_values import losses
 
-        values = losses(loss, labels, examples.label_offsets)
+        loss.check_truths(examples.labels)
+        values = losses(loss, examples.labels, labels)
         sizes = np.ones(examples.n) if loss.averaged else np.diff(examples.label_offsets)
         weights = examples.sample_weight
         return float(1 - (weights @ values) / (weights @ sizes))
@@ -250,22 +246,20 @@ class PredictionMixin(DistributionMixin):
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.kernel == PRECOMPUTED  # type: ignore[attr-defined]
         tags.target_tags.required = True
-        structure = self.structure  # type: ignore[attr-defined]
-        if structure in ("multiclass", "ordinal") or getattr(structure, "single_node", False):
+        if registry.is_single_node(self.structure):  # type: ignore[attr-defined]
             tags.estimator_type = "classifier"
             tags.classifier_tags = ClassifierTags()
         return tags
 
 
 def _decode(
-    potentials: Any, oracle: Any, w: np.ndarray, examples: Examples, masks: Any, n_jobs: Any
+    potentials: Any, oracle: Any, w: np.ndarray, masks: Any, n_jobs: Any
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return all best labels, one after the other, and their scores."""
-    offsets, label_offsets = examples.offsets, examples.label_offsets
     if getattr(oracle, "batched", False):
         from .decode import decode_in_batches
 
-        return decode_in_batches(potentials, oracle, w, offsets, label_offsets, masks)
+        return decode_in_batches(potentials, oracle, w, masks)
     from .decode import decode
 
-    return decode(potentials, oracle, w, offsets, label_offsets, masks, n_jobs)
+    return decode(potentials, oracle, w, masks, n_jobs)

@@ -12,18 +12,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from . import saving
 from .. import registry
-from ..utils.arrays import aligned_zeros
-from .fitting import fingerprint_of, hold_out, split_weights
 from ..potentials.mercer import Kernel, given_dense
 from ..potentials.mercer_model import KernelModel
-from ..utils.parallel import effective_jobs
-from .prediction import PredictionMixin
-from ..solvers.problem import Problem
-from ..solvers.choose import settled
 from ..solvers.base import Solver, Start, contradicts
+from ..solvers.choose import settled
 from ..solvers.driver import Outcome, Validation, drive
+from ..solvers.problem import Problem
+from ..utils.arrays import aligned_zeros
+from ..utils.parallel import effective_jobs
+from . import saving
+from .fitting import fingerprint_of, hold_out, split_weights
+from .prediction import PredictionMixin
 
 
 def _is_incremental(model: StructuredSVM) -> bool:
@@ -237,7 +237,9 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             run.given.tol, run.given.n_jobs = self.tol, self.n_jobs
             run.continue_at(float(self.alpha))
         else:
-            run = settled(solver, problem).start(self._start(problem, rng, self._warm_weights(space)))
+            run = settled(solver, problem).start(
+                self._start(problem, rng, self._warm_weights(space))
+            )
         self._run = None
         outcome = self._drive(run, validation, fingerprint + repr(float(self.alpha)))
         if self.warm_start and hasattr(run, "continue_at"):
@@ -276,7 +278,9 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         examples = space.pack(X, y, sample_weight)
         problem = self._problem(space, examples, None, False, gram=False)
         if run is None:
-            run = settled(solver, problem).start(self._start(problem, self._generator(), self._warm_weights(space)))
+            run = settled(solver, problem).start(
+                self._start(problem, self._generator(), self._warm_weights(space))
+            )
             history: list[dict[str, Any]] = []
         else:
             run.move_to(problem)
@@ -529,6 +533,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             aligned[:] = w
             w = aligned
         self.space_, self._w = space, w
+        self._forget_operators()
         if not isinstance(w, KernelModel):
             self.coef_ = split_weights(layout, w)
         if hasattr(space, "classes_"):

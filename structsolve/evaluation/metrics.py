@@ -14,7 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from structsolve.evaluation.spans import (
-    SCHEMES, Labels, Spans, check_scheme, flatten, spans, tags_from_spans,
+    SCHEMES,
+    Labels,
+    Spans,
+    check_scheme,
+    flatten,
+    spans,
+    tags_from_spans,
 )
 
 __all__ = [

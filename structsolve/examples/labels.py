@@ -37,6 +37,41 @@ def flatten(Y: Any, offsets: np.ndarray) -> np.ndarray:
     return np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.int64)
 
 
+def flatten_rows(Y: Any, n: int) -> np.ndarray:
+    """Return y, one label for each of n rows, as an array of strings or numbers.
+
+    It is checked as scikit-learn does.
+
+    Raises
+    ------
+    ValueError
+        When y is no flat list of n classes.
+    """
+    from sklearn.utils import column_or_1d
+    from sklearn.utils.multiclass import check_classification_targets
+
+    if Y is None:
+        raise ValueError(
+            "This StructuredSVM estimator requires y to be passed, but the target y is None"
+        )
+    y = column_or_1d(Y, warn=True)
+    if y.dtype == object:
+        kinds = {isinstance(label, str) for label in y}
+        y = np.asarray(y.tolist()) if len(kinds) == 1 else y
+    if y.dtype.kind not in "biufUS":
+        types = sorted({type(label).__name__ for label in y.tolist()})
+        raise ValueError(
+            f"y: Unknown label type: found {types}, expected all strings or all integers"
+        )
+    check_classification_targets(y)
+    if len(y) != n:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {n} rows of X, {len(y)} "
+            "labels in y"
+        )
+    return y
+
+
 def _are_plain(Y: Any, offsets: np.ndarray) -> bool:
     """Tell whether all are arrays of one kind of label and of the right lengths, in bulk."""
     if set(map(type, Y)) != {np.ndarray}:

@@ -51,7 +51,7 @@ class Examples:
         """Return the encoded label of example ``i`` (a view)."""
         return self.labels[self.label_offsets[i] : self.label_offsets[i + 1]]
 
-    def check(self, layout: Any, name: str, columns: bool = True) -> None:
+    def check(self, layout: Any, name: str, columns: bool = True, features: bool = True) -> None:
         """Refuse arrays that do not fit each other or the layout: compiled loops trust them.
 
         Parameters
@@ -61,6 +61,8 @@ class Examples:
             Of the structure, for the message.
         columns : bool, default=True
             Node features must have as many columns as the layout says.
+        features : bool, default=True
+            Look at the features at all: operators need none.
 
         Raises
         ------
@@ -87,7 +89,7 @@ class Examples:
             ("nodes", self.nodes, self.offsets, layout.node, layout.n_features),
             ("edges", self.edges, self.edge_offsets, layout.edge, layout.n_edge_features),
         ):
-            if block is None:
+            if block is None or not features:
                 continue
             rows = None if starts is None else int(starts[-1])
             shape = getattr(X, "shape", None)

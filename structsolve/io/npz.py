@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.io._text import PathLike, atomic_write
 from structsolve.features.vectorizer import split_rows
+from structsolve.io._text import PathLike, atomic_write
 
 _CSR = ("X_data", "X_indices", "X_indptr", "X_shape")
 _GRAPHS = ("parents", "edges", "edge_offsets", "edge_features")

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from structsolve.io._text import PathLike, bad_line, no_examples, open_binary, text_lines
 from structsolve.features.vectorizer import split_rows
+from structsolve.io._text import PathLike, bad_line, no_examples, open_binary, text_lines
 
 _PAIR = re.compile(r"(\d+):(\S+)")
 

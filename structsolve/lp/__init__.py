@@ -3,11 +3,11 @@
 Takes polytopes and part scores; hands on labels, marginals and bounds, and oracles made of them.
 """
 
-from .ask import ask_oracle, ask_polytopes, constrained_oracle, make_backend, program_oracle
+from .ask import ask_cones, ask_oracle, ask_polytopes, ask_program_power, make_backend
 from .base import Answer, Backend, Program
 from .convex import Cvxpy
-from .highs import Highs
 from .decoder import LinearDecoder, Relaxed
+from .highs import Highs
 from .local import LocalPolytopes, local_rows
 from .polytope import Polytope, Polytopes
 
@@ -22,10 +22,10 @@ __all__ = [
     "Polytopes",
     "Program",
     "Relaxed",
+    "ask_cones",
     "ask_oracle",
     "ask_polytopes",
-    "constrained_oracle",
+    "ask_program_power",
     "local_rows",
     "make_backend",
-    "program_oracle",
 ]

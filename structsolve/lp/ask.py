@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from .. import registry
-from ..examples.packed import Examples
-from ..operators import Oracle
-from ..structure.ask import required
+from ..operators import Oracle, Parts
+from ..part_layout import PartLayout
+from ..structure.ask import Bind, ask_power, required
 from ..structure.base import Space
 from .base import Backend
-from .highs import Highs
+from .cones import PolytopeCones
 from .decoder import LinearDecoder
+from .highs import Highs
+from .oracle import ProgramCones, ProgramOracle, ProgramRelaxation
 from .polytope import Polytopes
 
 
@@ -37,43 +39,38 @@ def _declared(space: Any, examples: Any) -> Polytopes | None:
     return registry.default().ask("structsolve_polytope", Polytopes, space=space, examples=examples)
 
 
-def constrained_oracle(space: Any, examples: Any, oracle: Any, parts: Any, k: int = 64) -> Any:
-    """Return an oracle that also answers within a cone of the label plane.
+def ask_cones(space: Space, oracle: Oracle, parts: Parts, kbest: Any = None, k: int = 64) -> Any:
+    """Return an operator that answers within a cone of the label plane, or None.
 
-    That is ``oracle`` itself where it does, or where the structure declares no polytope.  Else the
-    k best labels are looked through, if it has them, and then HiGHS solves the linear program over
-    the polytope with two more rows.
+    The structure's own, where it has one.  Else, where it declares its polytope, the k best labels
+    are looked through, if it has them, and then HiGHS solves the linear program over the polytope
+    with two more rows.
 
     Parameters
     ----------
-    space, examples : Space, Examples
-    oracle : Oracle
-    parts : Parts
+    space : Space
+    oracle, parts, kbest : Oracle, Parts, KBest or None
+        Bound to the same examples.
     k : int, default=64
         Labels that are looked through at most; fewer where their memory would be large.
 
     Examples
     --------
     >>> import structsolve
-    >>> from structsolve.lp import constrained_oracle
-    >>> from structsolve.lp.ask import ask_oracle
-    >>> from structsolve.structure.ask import ask_parts
+    >>> from structsolve.lp import ask_cones, ask_oracle
+    >>> from structsolve.structure.ask import ask_parts, make_layout
     >>> space = structsolve.get_structure("chain").make_space([[[0.0]]], [["a"]])
-    >>> examples = space.pack([[[1.0]]])
-    >>> oracle, parts = ask_oracle(space, examples), ask_parts(space, examples)
-    >>> more = constrained_oracle(space, examples, oracle, parts)
-    >>> oracle.has_constrained, more.has_constrained
-    (False, True)
+    >>> layout = make_layout(space, space.pack([[[1.0]]]))
+    >>> type(ask_cones(space, ask_oracle(space)(layout), ask_parts(space)(layout))).__name__
+    'PolytopeCones'
     """
-    if oracle.has_constrained:
-        return oracle
-    polytopes = _declared(space, examples)
+    own = ask_power(space, "cones")
+    if own is not None:
+        return own(oracle.layout)
+    polytopes = _declared(space, oracle.layout.examples)
     if polytopes is None:
-        return oracle
-    from .cones import ConstrainedOracle
-
-    decoder = LinearDecoder(polytopes, Highs())
-    return ConstrainedOracle(space, examples, oracle, parts, decoder, k)
+        return None
+    return PolytopeCones(oracle, kbest, parts, LinearDecoder(polytopes, Highs()), k, oracle.layout)
 
 
 def make_backend(oracle: Any) -> Backend:
@@ -101,21 +98,42 @@ def make_backend(oracle: Any) -> Backend:
     return found
 
 
-def program_oracle(space: Any, examples: Any, oracle: Any) -> Any:
-    """Return an oracle that decodes by the LP backend ``oracle``.
+def ask_oracle(space: Space, oracle: Any = None) -> Bind:
+    """Return what binds the oracle that a plugin gives for this space, or that of an LP backend.
 
-    Programs start warm where examples have labels: that is training.
+    Parameters
+    ----------
+    space : Space
+    oracle : str or Backend, optional
+        A solver of linear programs over the structure's polytope, in place of its own oracle.
+        Programs start warm where examples have labels: that is training.
     """
-    from .oracle import ProgramOracle
-
+    if oracle is None:
+        return required("structsolve_oracle", Oracle, space)
     backend = make_backend(oracle)
-    warm = examples.labels is not None
-    decoder = LinearDecoder(ask_polytopes(space, examples), backend, warm)
-    return ProgramOracle(space, examples, decoder)
+    return lambda layout: ProgramOracle(
+        space.structure.name, _decoder(space, backend, layout), layout
+    )
 
 
-def ask_oracle(space: Space, examples: Examples, oracle: Any = None) -> Any:
-    """Return the oracle that a plugin gives for this space, or that of an LP backend."""
-    if oracle is not None:
-        return program_oracle(space, examples, oracle)
-    return required("structsolve_oracle", Oracle, space, examples=examples)
+def ask_program_power(space: Space, oracle: Any, power: str) -> Bind | None:
+    """Return what binds a power by an LP backend: "relaxation" and "cones", of linear programs."""
+    backend = make_backend(oracle)
+    if backend.integer or power not in ("relaxation", "cones"):
+        return None
+    if power == "cones":
+        return lambda layout: ProgramCones(_decoder(space, backend, layout), layout)
+    return lambda layout: ProgramRelaxation(
+        space.structure.name, _decoder(space, backend, layout), layout
+    )
+
+
+def _decoder(space: Space, backend: Backend, layout: PartLayout) -> LinearDecoder:
+    # One for all operators of the same examples: programs are put together once.
+    def make(layout: PartLayout) -> LinearDecoder:
+        examples = layout.examples
+        warm = examples.labels is not None
+        return LinearDecoder(ask_polytopes(space, examples), backend, warm)
+
+    made: LinearDecoder = layout.common((LinearDecoder, backend), make)
+    return made

@@ -13,7 +13,7 @@ cdef bint in_cone(const Cone* cone, double h, double g, double h_slack,
                   double g_slack) noexcept nogil
 # A copy that Python may keep.
 cdef object as_array(const double* theta, Py_ssize_t size)
-# argmax_constrained() over a polytope: the program of a structsolve.lp.LinearDecoder with the
+# argmax_in_cone() over a polytope: the program of a structsolve.lp.LinearDecoder with the
 # cone's closed sides as two more rows.  A label on a strict side is a point of the relaxation.
 cdef int program_in_cone(object decoder, Py_ssize_t i, object scores, object costs,
                          const Cone* cone, Py_ssize_t label_size, double* mu, int* label,

@@ -8,10 +8,10 @@ the linear program over the polytope within the cone; its answer may be fraction
 import numpy as np
 
 from libc.math cimport INFINITY, fabs
-from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 from ..utils.alignment cimport align
-from ..operators cimport Cone, Oracle, Parts
+from ..operators cimport Cone, ConeOracle, KBest, Oracle, Parts
+from ..part_layout cimport PartLayout
 
 from ..structure.base import ConePair
 
@@ -72,105 +72,83 @@ cdef int program_in_cone(object decoder, Py_ssize_t i, object scores, object cos
     return 1
 
 
-def _sizes(layout, examples):
-    # Doubles in theta, of every example; one more, so that an empty array has an address too.
-    edges = 0 if examples.edge_offsets is None else np.diff(examples.edge_offsets)
-    sizes = layout.theta_size(np.diff(examples.offsets), edges)
-    return np.append(sizes, 0).astype(np.int64)
-
-
-cdef class ConstrainedOracle(Oracle):
-    """Another oracle, and ``argmax_constrained`` on top of it.
+cdef class PolytopeCones(ConeOracle):
+    """The best label in a cone: the k best labels first, then a linear program.
 
     Parameters
     ----------
-    space, examples : Space, Examples
     oracle : Oracle
-        Answers all other questions.
+        Must be exact for the k best to settle anything.
+    kbest : KBest, or None
     parts : Parts
     decoder : LinearDecoder
     k : int
         Labels to look through before a program is solved, at most.
+    layout : PartLayout
 
     Attributes
     ----------
-    oracle : Oracle
     k : int
-        Labels that it asks ``oracle.kbest`` for; 0 for none.
+        Labels that it asks ``kbest`` for; 0 for none.
     programs : int
         Linear programs solved so far.
     """
 
-    cdef readonly Oracle oracle
     cdef readonly Py_ssize_t k
     cdef readonly Py_ssize_t programs
+    cdef KBest kbest
     cdef Parts parts
-    cdef object decoder, owners
-    cdef const int64_t* size_of     # of every example: doubles in theta, integers in a label
-    cdef const int64_t* length_of
-    cdef Py_ssize_t longest, widest
+    cdef object decoder
 
-    def __init__(self, space, examples, Oracle oracle, Parts parts, decoder, int k):
-        all_sizes = _sizes(space.layout, examples)
-        all_lengths = np.append(np.diff(examples.label_offsets), 0).astype(np.int64)
-        cdef const int64_t[::1] sizes = all_sizes, lengths = all_lengths
-        self.oracle, self.parts, self.decoder = oracle, parts, decoder
-        self.size_of, self.length_of, self.owners = &sizes[0], &lengths[0], (sizes, lengths)
-        self.has_kbest, self.has_max_marginals = oracle.has_kbest, oracle.has_max_marginals
-        self.has_augmented, self.has_relaxed = oracle.has_augmented, oracle.has_relaxed
-        self.has_counts, self.exact = oracle.has_counts, oracle.exact
-        self.has_constrained = True
-        self.longest, self.widest = int(all_lengths.max()), int(all_sizes.max())
-        self.k = self._affordable(k) if oracle.has_kbest and oracle.exact else 0
+    def __init__(self, Oracle oracle not None, KBest kbest, Parts parts not None, decoder, int k,
+                 PartLayout layout):
+        super().__init__(layout)
+        self.kbest, self.parts, self.decoder = kbest, parts, decoder
+        self.k = self._affordable(k) if kbest is not None and oracle.exact else 0
         # Scores, values, entries of a label, labels; then what the k best need.
-        self.work_bytes = oracle.work_bytes
         if self.k:
-            own = (8 * (self.widest + self.k) + 12 * parts.max_entries
-                   + 4 * self.k * self.longest + 128)
-            self.work_bytes = max(self.work_bytes, own + oracle.kbest_bytes(self.k))
+            own = (8 * (layout.max_theta + self.k) + 12 * parts.max_entries
+                   + 4 * self.k * layout.max_label + 128)
+            self.work_bytes = own + kbest.bytes_for(self.k)
 
     def _affordable(self, k):
-        # An oracle whose k best cost more than a program says how few are worth it.
-        k = min(k, getattr(self.oracle, "kbest_worth", k))
-        room = BYTES + 2 * self.oracle.work_bytes
-        while k >= LEAST and self.oracle.kbest_bytes(k) + 4 * k * self.longest > room:
+        # Where k best cost more than a program, their operator says how few are worth it.
+        k = min(k, getattr(self.kbest, "worth", k))
+        room = BYTES + 2 * self.kbest.bytes_for(1)
+        while k >= LEAST and self.kbest.bytes_for(k) + 4 * k * self.layout.max_label > room:
             k //= 2
         return k if k >= LEAST else 0
 
-    def limits(self, Py_ssize_t i):
-        """Sizes of example i, for the checks of :mod:`structsolve.structure.calls`."""
-        told = getattr(self.oracle, "limits", None)
-        return (None, None, None) if told is None else told(i)
-
-    cdef int argmax_constrained(self, Py_ssize_t i, const double* theta, const double* cost,
-                                const Cone* cone, double* mu, int* label, double* value,
-                                char* work) except -1 nogil:
+    cdef int argmax_in_cone(self, Py_ssize_t i, const double* theta, const double* cost,
+                            const Cone* cone, double* mu, int* label, double* value,
+                            char* work) except -1 nogil:
         cdef int kind = 2
+        cdef Py_ssize_t size = self.layout.theta_size(i)
         if self.k:
             kind = self._look_through(i, theta, cost, cone, label, value, work)
         if kind == 2:
             with gil:
                 self.programs += 1
-                kind = program_in_cone(self.decoder, i, as_array(theta, self.size_of[i]),
-                                       as_array(cost, self.size_of[i]), cone, self.length_of[i],
-                                       mu, label, value)
+                kind = program_in_cone(self.decoder, i, as_array(theta, size),
+                                       as_array(cost, size), cone, self.layout.label_size(i), mu,
+                                       label, value)
         return kind
 
     cdef int _look_through(self, Py_ssize_t i, const double* theta, const double* cost,
                            const Cone* cone, int* label, double* value, char* work) except -1 nogil:
-        # As argmax_constrained(), of the k best; 2 where none of them is inside and there are more.
+        # As argmax_in_cone(), of the k best; 2 where none of them is inside and there are more.
         cdef double* scaled = <double*>align(work)
-        cdef double* values = scaled + self.widest
+        cdef double* values = scaled + self.layout.max_theta
         cdef double* entry = values + self.k
         cdef int* index = <int*>(entry + self.parts.max_entries)
         cdef int* labels = index + self.parts.max_entries
-        cdef char* rest = align(labels + self.k * self.longest)
-        cdef Py_ssize_t length = self.length_of[i], found, n, j, t
+        cdef char* rest = align(labels + self.k * self.layout.max_label)
+        cdef Py_ssize_t length = self.layout.label_size(i), size, n, j, t
         cdef double h, g, h_size, g_size
-        for j in range(self.size_of[i]):
+        for j in range(self.layout.theta_size(i)):
             scaled[j] = theta[j] + cone.lam * cost[j]
-        found = self.oracle.kbest(i, scaled, self.k, labels, values, rest)
-        for t in range(found):
+        size = self.kbest.kbest(i, scaled, self.k, labels, values, rest)
+        for t in range(size):
             if values[t] == -INFINITY:
                 continue
             n = self.parts.encode(i, labels + t * length, index, entry)
@@ -186,41 +164,4 @@ cdef class ConstrainedOracle(Oracle):
                 memcpy(label, labels + t * length, length * sizeof(int))
                 value[0] = h + cone.lam * g
                 return 1
-        return 2 if found == self.k else 0
-
-    # -- what the other oracle answers ------------------------------------------------------------
-
-    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                    char* work) except -1 nogil:
-        return self.oracle.argmax(i, theta, label, value, work)
-
-    cdef int argmax_bounded(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                            double* bound, char* work) except -1 nogil:
-        return self.oracle.argmax_bounded(i, theta, label, value, bound, work)
-
-    cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
-                          double* values, char* work) except -1 nogil:
-        return self.oracle.kbest(i, theta, k, labels, values, work)
-
-    cpdef Py_ssize_t kbest_bytes(self, Py_ssize_t k) except -1:
-        return self.oracle.kbest_bytes(k)
-
-    cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
-                           char* work) except -1 nogil:
-        return self.oracle.max_marginals(i, theta, out, work)
-
-    cdef int argmax_augmented(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                              double* loss, char* work) except -1 nogil:
-        return self.oracle.argmax_augmented(i, theta, label, value, loss, work)
-
-    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, char* work) except -1 nogil:
-        return self.oracle.relax(i, theta, mu, label, value, work)
-
-    cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
-                           Py_ssize_t most, int* labels, double* values,
-                           char* work) except -1 nogil:
-        return self.oracle.argmax_counts(i, theta, cost, most, labels, values, work)
-
-    cpdef Py_ssize_t counts_bytes(self, Py_ssize_t most) except -1:
-        return self.oracle.counts_bytes(most)
+        return 2 if size == self.k else 0

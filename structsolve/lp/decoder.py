@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .base import Answer, Backend, cone_rows, Kept, Program
+from .base import Answer, Backend, Kept, Program, cone_rows
 from .highs import Highs
 from .polytope import Polytope, Polytopes, block_diagonal, bound_of
 

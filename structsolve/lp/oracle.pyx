@@ -4,110 +4,126 @@
 import numpy as np
 
 from libc.string cimport memcpy
-from structsolve.operators cimport Cone, Oracle
-from structsolve.potentials.linear cimport LinearPotentials
+from ..operators cimport Cone, ConeOracle, Oracle, Relaxation
+from ..part_layout cimport PartLayout
 from .cones cimport as_array, program_in_cone
 
 
+cdef str _empty(object decoder, str structure, Py_ssize_t i):
+    return (
+        f"example {i}: the polytope of structure {structure!r} is empty, says "
+        f"{decoder.backend.name!r}; check its rows, and that not every label is forbidden"
+    )
+
+
+cdef int _write(PartLayout layout, str structure, Py_ssize_t i, object answer,
+                int* label) except -1:
+    cdef Py_ssize_t size = layout.label_size(i)
+    if answer.shape != (size,):
+        raise ValueError(
+            f"example {i}: decode() of the polytope of structure {structure!r} returned an array "
+            f"of shape {answer.shape}, expected a label of {size} integers"
+        )
+    cdef const int[::1] view = answer
+    if size:
+        memcpy(label, &view[0], size * sizeof(int))
+    return 0
+
+
 cdef class ProgramOracle(Oracle):
-    """Labels and marginals by linear programs over the polytope that the structure declares.
+    """Labels by linear programs over the polytope that the structure declares.
 
     Parameters
     ----------
-    space, examples : Space, Examples
+    structure : str
+        For messages.
     decoder : LinearDecoder
+    layout : PartLayout
 
     Attributes
     ----------
     decoder : LinearDecoder
     batched : bool
-        Examples are decoded faster many at once (:func:`decode_in_batches`).
+        Examples are decoded faster many at once
+        (:func:`structsolve.estimators.decode.decode_in_batches`).
     """
 
-    def __init__(self, space, examples, decoder):
-        self.space, self.examples, self.decoder = space, examples, decoder
-        integer = decoder.backend.integer
+    def __init__(self, str structure, decoder, PartLayout layout):
+        super().__init__(layout)
+        self.structure, self.decoder = structure, decoder
         self.batched = decoder.backend.batch > 0
-        self.exact = bool(integer or decoder.polytopes.exact)
-        self.has_relaxed = self.has_constrained = not integer
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example i, for the checks of :mod:`structsolve.structure.calls`."""
-        examples = self.examples
-        if not 0 <= i < examples.n:
-            raise ValueError(f"example {i} of {examples.n}: no such example")
-        size = int(examples.label_offsets[i + 1] - examples.label_offsets[i])
-        return self.theta_size(i), size, None
-
-    cdef Py_ssize_t theta_size(self, Py_ssize_t i) except -1:
-        offsets, edges = self.examples.offsets, self.examples.edge_offsets
-        n_edges = 0 if edges is None else int(edges[i + 1] - edges[i])
-        return self.space.layout.theta_size(int(offsets[i + 1] - offsets[i]), n_edges)
+        self.exact = bool(decoder.backend.integer or decoder.polytopes.exact)
 
     cdef object flat(self, Py_ssize_t i, const double* theta):
-        return as_array(theta, self.theta_size(i))
-
-    cdef str empty(self, Py_ssize_t i):
-        return (
-            f"example {i}: the polytope of structure {self.space.structure.name!r} is empty, says "
-            f"{self.decoder.backend.name!r}; check its rows, and that not every label is forbidden"
-        )
-
-    cdef int write(self, Py_ssize_t i, object found, int* label) except -1:
-        offsets = self.examples.label_offsets
-        cdef Py_ssize_t size = int(offsets[i + 1] - offsets[i])
-        if found.shape != (size,):
-            raise ValueError(
-                f"example {i}: decode() of the polytope of structure {self.space.structure.name!r} "
-                f"returned an array of shape {found.shape}, expected a label of {size} integers"
-            )
-        cdef const int[::1] view = found
-        if size:
-            memcpy(label, &view[0], size * sizeof(int))
-        return 0
+        return as_array(theta, self.layout.theta_size(i))
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                    char* work) except -1 nogil:
-        cdef double bound
-        return self.argmax_bounded(i, theta, label, value, &bound, work)
-
-    cdef int argmax_bounded(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                            double* bound, char* work) except -1 nogil:
+                    double* bound, char* work) except -1 nogil:
         with gil:
             scores = self.flat(i, theta)
-            found = self.decoder.decode(i, scores)
-            if found is None:
+            answer = self.decoder.decode(i, scores)
+            if answer is None:
                 if not np.isneginf(scores).any():
-                    raise ValueError(self.empty(i))
+                    raise ValueError(_empty(self.decoder, self.structure, i))
                 # What a masked example has when nothing is left; prediction says so.
                 value[0] = bound[0] = -np.inf
                 return 0
-            self.write(i, found[0], label)
-            value[0], bound[0] = found[1], found[1] if self.exact else found[2]
+            _write(self.layout, self.structure, i, answer[0], label)
+            value[0], bound[0] = answer[1], answer[1] if self.exact else answer[2]
         return 0
 
-    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, char* work) except -1 nogil:
-        with gil:
-            found = self.decoder.relax(i, self.flat(i, theta))
-            if found is None:
-                raise ValueError(self.empty(i))
-            return self.point(i, found, mu, label, value)
 
-    cdef int point(self, Py_ssize_t i, object found, double* mu, int* label,
-                   double* value) except -1:
-        cdef const double[::1] view = found.mu
-        memcpy(mu, &view[0], view.shape[0] * sizeof(double))
-        value[0] = found.value
-        if found.label is None:
-            return 0
-        self.write(i, found.label, label)
+cdef class ProgramRelaxation(Relaxation):
+    """Marginals by linear programs, fractional ones as they are.
+
+    Parameters
+    ----------
+    structure, decoder, layout
+        As of :class:`ProgramOracle`.
+    """
+
+    cdef readonly object decoder
+    cdef str structure
+
+    def __init__(self, str structure, decoder, PartLayout layout):
+        super().__init__(layout)
+        self.structure, self.decoder = structure, decoder
+
+    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
+                   double* value, double* bound, char* work) except -1 nogil:
+        cdef const double[::1] view
+        with gil:
+            answer = self.decoder.relax(i, as_array(theta, self.layout.theta_size(i)))
+            if answer is None:
+                raise ValueError(_empty(self.decoder, self.structure, i))
+            view = answer.mu
+            memcpy(mu, &view[0], view.shape[0] * sizeof(double))
+            value[0], bound[0] = answer.value, max(answer.value, answer.bound)
+            if answer.label is None:
+                return 0
+            _write(self.layout, self.structure, i, answer.label, label)
         return 1
 
-    cdef int argmax_constrained(self, Py_ssize_t i, const double* theta, const double* cost,
-                                const Cone* cone, double* mu, int* label, double* value,
-                                char* work) except -1 nogil:
+
+cdef class ProgramCones(ConeOracle):
+    """The best label in a cone, by a program with two more rows.
+
+    Parameters
+    ----------
+    decoder : LinearDecoder
+    layout : PartLayout
+    """
+
+    cdef readonly object decoder
+
+    def __init__(self, decoder, PartLayout layout):
+        super().__init__(layout)
+        self.decoder = decoder
+
+    cdef int argmax_in_cone(self, Py_ssize_t i, const double* theta, const double* cost,
+                            const Cone* cone, double* mu, int* label, double* value,
+                            char* work) except -1 nogil:
+        cdef Py_ssize_t size = self.layout.theta_size(i)
         with gil:
-            offsets = self.examples.label_offsets
-            return program_in_cone(self.decoder, i, self.flat(i, theta), self.flat(i, cost), cone,
-                                   int(offsets[i + 1] - offsets[i]), mu, label, value)
+            return program_in_cone(self.decoder, i, as_array(theta, size), as_array(cost, size),
+                                   cone, self.layout.label_size(i), mu, label, value)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .weight_layout import Layout
-from ..utils.arrays import aligned_zeros
 from ..examples.packed import Examples, Sequences
-from .mercer import Kernel, node_name
 from ..examples.packing import is_sparse
+from ..utils.arrays import aligned_zeros
+from .mercer import Kernel, node_name
+from .weight_layout import Layout
 
 # Bytes of kernel values between new nodes and support vectors that are held at a time.
 PREDICTION_BYTES = 1 << 25

@@ -1,12 +1,10 @@
 """Euclidean projection over any oracle, by an active set of labels (SparseMAP)."""
 
-import numpy as np
-
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
 from ..utils.alignment cimport align
 from ..operators cimport Oracle, Parts, Projection
-from ..potentials.linear cimport LinearPotentials
+from ..part_layout cimport PartLayout
 
 # Labels that may carry weight at a time.
 cdef enum:
@@ -22,63 +20,47 @@ cdef class ActiveSet(Projection):
 
     Parameters
     ----------
-    potentials : LinearPotentials
-        For the sizes of the scores only.
     oracle : Oracle
     parts : Parts
-    label_sizes : ndarray of int64 of shape (n,)
+        Bound to the same examples.
     max_iter : int, default=100
         Oracle calls per answer at most.
     tol : float, default=1e-9
     """
 
-    cdef LinearPotentials potentials
     cdef Oracle oracle
     cdef Parts parts
     cdef Py_ssize_t longest, entries, label_bytes, theta_bytes, index_bytes, value_bytes
-    cdef const long long[::1] sizes
     cdef readonly int max_iter
     cdef readonly double tol
 
     def __cinit__(self, *args, **kwargs):
         self.exact = False
 
-    def __init__(self, LinearPotentials potentials, Oracle oracle, Parts parts, label_sizes,
-                 int max_iter=100, double tol=1e-9):
+    def __init__(self, Oracle oracle not None, Parts parts not None, int max_iter=100,
+                 double tol=1e-9):
+        cdef PartLayout layout = oracle.layout
+        super().__init__(layout)
         if max_iter < 1:
             raise ValueError(f"max_iter is {max_iter}, expected at least 1")
         if not 0 <= tol < 1:
             raise ValueError(f"tol is {tol}, expected a number from 0 to 1")
-        self.potentials, self.oracle, self.parts = potentials, oracle, parts
+        self.oracle, self.parts, self.n_states = oracle, parts, oracle.n_states
         self.max_iter, self.tol = max_iter, tol
-        self.sizes = np.ascontiguousarray(label_sizes, dtype=np.int64)
-        self.longest = max(int(np.max(label_sizes, initial=0)), 1)
+        self.longest = max(layout.max_label, 1)
         self.entries = max(parts.max_entries, 1)
         self.label_bytes = (4 * self.longest * (MOST + 1) + 63) // 64 * 64
         self.index_bytes = (4 * self.entries * (MOST + 1) + 63) // 64 * 64
         self.value_bytes = (8 * self.entries * (MOST + 1) + 63) // 64 * 64
-        self.theta_bytes = (8 * potentials.max_theta + 63) // 64 * 64 + 64
+        self.theta_bytes = (8 * layout.max_theta + 63) // 64 * 64 + 64
         self.work_bytes = (
             2 * self.theta_bytes + self.label_bytes + self.index_bytes + self.value_bytes
             + 8 * (MOST + 2) * (2 * MOST + 16) + oracle.work_bytes + 256
         )
         self.has_term = True
 
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        if not 0 <= i < self.potentials.n:
-            raise ValueError(
-                f"example {i} of {self.potentials.n}: expected 0 to {self.potentials.n - 1}"
-            )
-        return self.potentials.theta_size(i), None, None
-
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     char* work) except -1 nogil:
-        cdef double bound
-        return self.project_bounded(i, theta, marginals, value, &bound, work)
-
-    cdef int project_bounded(self, Py_ssize_t i, const double* theta, double* marginals,
-                             double* value, double* bound, char* work) except -1 nogil:
+                     double* bound, char* work) except -1 nogil:
         cdef double* tilted = <double*>align(work)
         cdef double* dense = <double*>(<char*>tilted + self.theta_bytes)
         cdef int* labels = <int*>(<char*>dense + self.theta_bytes)
@@ -91,10 +73,9 @@ cdef class ActiveSet(Projection):
         cdef double* best = weight + MOST + 2
         cdef char* scratch = align(best + MOST + 2)
         cdef Py_ssize_t[MOST + 1] nnz
-        cdef Py_ssize_t size = self.potentials.theta_size(i), m = 0, j, k, q, n, call
-        cdef Py_ssize_t first = self.potentials.shared_size
-        cdef Py_ssize_t last = first + self.potentials.node_size * (
-            self.potentials.offsets[i + 1] - self.potentials.offsets[i])
+        cdef Py_ssize_t size = self.layout.theta_size(i), m = 0, j, k, q, n, call
+        cdef Py_ssize_t first = self.layout.shared_size, length = self.layout.label_size(i)
+        cdef Py_ssize_t last = self.layout.edge_start(i)
         cdef double top, upper, here, square, linear, gain
         cdef bint known
         memset(dense, 0, size * sizeof(double))
@@ -108,7 +89,7 @@ cdef class ActiveSet(Projection):
             for j in range(first, last):
                 tilted[j] -= marginals[j]
                 square += marginals[j] * marginals[j]
-            self.oracle.argmax_bounded(i, tilted, labels + m * self.longest, &top, &upper, scratch)
+            self.oracle.argmax(i, tilted, labels + m * self.longest, &top, &upper, scratch)
             if m:
                 # <theta - mu_N, y - mu> is what no label exceeds.
                 here = linear - square
@@ -120,10 +101,10 @@ cdef class ActiveSet(Projection):
                 known = False
                 for j in range(m):
                     k = 0
-                    while k < self.sizes[i] and (
+                    while k < length and (
                             labels[j * self.longest + k] == labels[m * self.longest + k]):
                         k += 1
-                    known = known or k == self.sizes[i]
+                    known = known or k == length
                 if known:
                     break
             nnz[m] = self.parts.encode(i, labels + m * self.longest, index + m * self.entries,
@@ -173,8 +154,7 @@ cdef class ActiveSet(Projection):
                 memcpy(tilted, theta, size * sizeof(double))
                 for j in range(first, last):
                     tilted[j] -= marginals[j]
-                self.oracle.argmax_bounded(i, tilted, labels + m * self.longest, &top, &upper,
-                                           scratch)
+                self.oracle.argmax(i, tilted, labels + m * self.longest, &top, &upper, scratch)
                 bound[0] = value[0] + max(upper - (linear - square), 0)
             bound[0] = max(bound[0], value[0])
         return 0
@@ -277,9 +257,8 @@ cdef class ActiveSet(Projection):
         return -((1 - gamma) * (ab - aa) + gamma * (bb - ab))
 
     cdef double _inner(self, Py_ssize_t i, const double* a, const double* b) noexcept nogil:
-        cdef Py_ssize_t j, first = self.potentials.shared_size
-        cdef Py_ssize_t last = first + self.potentials.node_size * (
-            self.potentials.offsets[i + 1] - self.potentials.offsets[i])
+        cdef Py_ssize_t j, first = self.layout.shared_size
+        cdef Py_ssize_t last = self.layout.edge_start(i)
         cdef double total = 0
         for j in range(first, last):
             total += a[j] * b[j]

@@ -9,12 +9,13 @@ import numpy as np
 GEOMETRIES = ("auto", "labels", "entropy", "euclidean")
 
 
-def max_min_projection(problem: Any, settings: Any) -> Any:
-    """Return the projection whose G is ``min_nu nu' A mu`` for the loss of a problem.
+def max_min_projection(task: Any, settings: Any) -> Any:
+    """Return the projection whose G is ``min_nu nu' A mu`` for the loss of a task.
 
     Parameters
     ----------
-    problem : Problem
+    task : structsolve.surrogates.task.Task
+        With labels.
     settings : structsolve.surrogates.MaxMin
 
     Returns
@@ -29,10 +30,11 @@ def max_min_projection(problem: Any, settings: Any) -> Any:
     """
     from .. import registry
     from ..operators import Projection
+    from ..structure.ask import ask
     from .double_oracle import DoubleOracle
     from .saddle import SaddleProx
 
-    space, examples, loss = problem.space, problem.examples, problem.loss
+    space, layout, loss = task.space, task.layout, task.loss
     name = space.structure.name
     if settings.geometry not in GEOMETRIES:
         raise ValueError(
@@ -44,25 +46,24 @@ def max_min_projection(problem: Any, settings: Any) -> Any:
             f"{type(loss).__name__} on structure {name!r} is not; use loss='hamming'"
         )
     if settings.closed_form:
-        found = registry.default().ask(
-            "structsolve_max_min",
-            Projection,
-            space=space,
-            examples=examples,
-            loss=loss,
-            potentials=problem.potentials,
+        closed_form = registry.default().ask(
+            "structsolve_max_min", Projection, space=space, loss=loss, layout=layout
         )
-        if found is not None:
-            return found
+        if closed_form is not None:
+            return closed_form
+    if task.labels is None:
+        raise ValueError(
+            "surrogate 'max-min' has no closed form here, and needs true labels to seek its saddle "
+            "point: give the task examples with labels"
+        )
     euclidean = settings.geometry != "entropy"
     given: dict[str, Any] = {
-        "potentials": problem.potentials,
-        "oracle": problem.oracle,
+        "layout": layout,
+        "oracle": task.oracle,
         "loss": loss,
-        "parts": problem.parts,
-        "labels": examples.labels,
-        "label_offsets": examples.label_offsets,
-        "rows": _rows(problem, euclidean),
+        "parts": task.parts,
+        "labels": task.labels,
+        "rows": _rows(task, euclidean),
         "max_iter": int(settings.max_iter),
         "tol": float(settings.tol),
         "warm_start": bool(settings.warm_start),
@@ -70,71 +71,61 @@ def max_min_projection(problem: Any, settings: Any) -> Any:
     if settings.geometry in ("auto", "labels"):
         return DoubleOracle(**given)
     if euclidean:
-        projection = euclidean_projection(
-            space, examples, problem.potentials, problem.oracle, problem.parts
-        )
+        projection = euclidean_projection(task)
     else:
-        projection = registry.default().ask(
-            "structsolve_projection",
-            Projection,
-            space=space,
-            examples=examples,
-            regularizer="entropy",
-        )
-        if projection is None:
+        entropy = ask("structsolve_projection", Projection, space, regularizer="entropy")
+        if entropy is None:
             raise ValueError(
                 f"surrogate 'max-min': structure {name!r} has no projection 'entropy'; use "
                 "geometry='euclidean'"
             )
+        try:
+            projection = entropy(layout)
+        except ValueError as error:
+            raise ValueError(f"surrogate 'max-min': {error}; use geometry='euclidean'") from None
     return SaddleProx(projection=projection, **given)
 
 
-def euclidean_projection(
-    space: Any,
-    examples: Any,
-    potentials: Any,
-    oracle: Any,
-    parts: Any,
-    max_iter: int = 100,
-    tol: float = 1e-9,
+def euclidean_projection(task: Any, max_iter: int = 100, tol: float = 1e-9) -> Any:
+    """Return the projection "euclidean" of a task; see :func:`ask_euclidean`."""
+    bind = ask_euclidean(task.space, lambda _: task.oracle, lambda _: task.parts, max_iter, tol)
+    return bind(task.layout)
+
+
+def ask_euclidean(
+    space: Any, oracle: Any, parts: Any, max_iter: int = 100, tol: float = 1e-9
 ) -> Any:
-    """Return the projection "euclidean": the structure's own, else one over its oracle.
+    """Return what binds the projection "euclidean": the structure's own, or one over its oracle.
 
     Parameters
     ----------
-    space, examples, potentials, oracle, parts
-        Of a problem.
+    space : Space
+    oracle, parts : callable
+        What binds these operators.
     max_iter : int
         Oracle calls per answer at most, over the oracle.
     tol : float
         Relative accuracy, over the oracle.
     """
-    from .. import registry
     from ..operators import Projection
+    from ..structure.ask import ask
     from .active_set import ActiveSet
 
-    found = registry.default().ask(
-        "structsolve_projection",
-        Projection,
-        space=space,
-        examples=examples,
-        regularizer="euclidean",
-    )
-    if found is not None:
-        return found
-    sizes = np.diff(examples.label_offsets)
-    return ActiveSet(potentials, oracle, parts, sizes, max_iter, tol)
+    own = ask("structsolve_projection", Projection, space, regularizer="euclidean")
+    if own is not None:
+        return own
+    return lambda layout: ActiveSet(oracle(layout), parts(layout), max_iter, tol)
 
 
-def _rows(problem: Any, euclidean: bool) -> Any:
+def _rows(task: Any, euclidean: bool) -> Any:
     """Return the projection of single nodes, where nu needs no more than that."""
     from ..structure.node_losses import NodeLoss
     from .rows import RowSoftmax, RowSparsemax
 
-    space = problem.space
-    if not (isinstance(problem.loss, NodeLoss) and free_nodes(space)):
+    space = task.space
+    if not (isinstance(task.loss, NodeLoss) and free_nodes(space)):
         return None
-    return (RowSparsemax if euclidean else RowSoftmax)(problem.potentials)
+    return (RowSparsemax if euclidean else RowSoftmax)(len(space.classes_), task.layout)
 
 
 def free_nodes(space: Any) -> bool:
@@ -150,7 +141,7 @@ def free_nodes(space: Any) -> bool:
     )
 
 
-def node_closed_form(space: Any, loss: Any, potentials: Any) -> Any:
+def node_closed_form(space: Any, loss: Any, layout: Any) -> Any:
     """Return the max-min margin of nodes without pairs under 0-1 or absolute costs, or None."""
     from ..structure.node_losses import NodeLoss
     from .rows import RowMaxMin
@@ -164,7 +155,7 @@ def node_closed_form(space: Any, loss: Any, potentials: Any) -> Any:
         return None
     steps = np.abs(np.subtract.outer(np.arange(K), np.arange(K)))
     if np.array_equal(cost, scale * (1 - np.eye(K))):
-        return RowMaxMin(potentials, "zero-one", scale, loss.averaged)
+        return RowMaxMin(K, "zero-one", scale, loss.averaged, layout)
     if np.allclose(cost, scale / (K - 1) * steps, rtol=1e-12, atol=0):
-        return RowMaxMin(potentials, "absolute", scale / (K - 1), loss.averaged)
+        return RowMaxMin(K, "absolute", scale / (K - 1), loss.averaged, layout)
     return None

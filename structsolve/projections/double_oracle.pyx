@@ -6,7 +6,7 @@ from libc.math cimport INFINITY, fabs, isfinite
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy, memset
 from ..operators cimport Loss, Oracle, Parts
-from ..potentials.linear cimport LinearPotentials
+from ..part_layout cimport PartLayout
 from .game cimport MaxMinGame
 from .matrix_game cimport Tableau, add_mover, add_reply, begin, solve, strategies, tableau_bytes
 from .rows cimport NodeRows
@@ -62,15 +62,13 @@ cdef class DoubleOracle(MaxMinGame):
 
     Parameters
     ----------
-    potentials : LinearPotentials
-        For the sizes of the scores only.
+    layout : PartLayout
     oracle : Oracle
     loss : Loss
         With ``costs``.
     parts : Parts
     labels : ndarray of int32
         True labels, one after the other: accuracy is relative to the surrogate's value.
-    label_offsets : ndarray of int64
     rows : NodeRows, optional
         Of nu over the node rows alone, where the loss sees nothing else and every node may take
         any state whatever the others do.
@@ -87,23 +85,23 @@ cdef class DoubleOracle(MaxMinGame):
     cdef int64_t[::1] size_view, most, atom_offsets, loss_offsets, age_offsets
     cdef Py_ssize_t widest, longest, answer_bytes
 
-    def __init__(self, LinearPotentials potentials, Oracle oracle, Loss loss, Parts parts, labels,
-                 label_offsets, NodeRows rows=None, int max_iter=10, double tol=1e-4,
-                 bint warm_start=True):
-        n = potentials.n
-        thetas = np.array([potentials.theta_size(i) for i in range(n)], np.int64)
+    def __init__(self, PartLayout layout not None, Oracle oracle, Loss loss, Parts parts, labels,
+                 NodeRows rows=None, int max_iter=10, double tol=1e-4, bint warm_start=True):
+        cdef Py_ssize_t i
+        n = layout.n
+        thetas = np.array([layout.theta_size(i) for i in range(n)], np.int64)
         # As much memory as two vectors of scores, within limits.
         most = np.clip(np.sqrt(2.0 * thetas), FEWEST, MANY).astype(np.int64)
-        lengths = np.diff(label_offsets).astype(np.int64)
+        lengths = np.array([layout.label_size(i) for i in range(n)], np.int64)
         self.most = most
         self.widest = int(most.max()) if n else FEWEST
-        self.longest = int(lengths.max()) if n else 1
+        self.longest = layout.max_label if n else 1
         self.answer_bytes = 8 * self.widest * (self.widest + 4) + tableau_bytes(self.widest)
         more = self.answer_bytes
         if not warm_start:
             more += 8 * self.widest * (self.longest + self.widest + 2) + 64
-        super().__init__(potentials, oracle, loss, parts, labels, label_offsets, rows, max_iter,
-                         tol, warm_start, VECTORS, more)
+        super().__init__(layout, oracle, loss, parts, labels, rows, max_iter, tol, warm_start,
+                         VECTORS, more)
         kept = warm_start * np.ones(n, np.int64)
         for name, each in (("atom", 2 * most * lengths), ("loss", most * most), ("age", 2 * most)):
             offsets = np.zeros(n + 1, np.int64)
@@ -135,7 +133,7 @@ cdef class DoubleOracle(MaxMinGame):
     cdef Moves moves(self, Py_ssize_t i, char* memory) noexcept nogil:
         cdef Moves found
         found.most = self.most[i]
-        found.size = self.label_offsets[i + 1] - self.label_offsets[i]
+        found.size = self.layout.label_size(i)
         if self.warm_start:
             found.mu = &self.atom_view[self.atom_offsets[i]]
             found.losses = &self.loss_view[self.loss_offsets[i]]
@@ -167,7 +165,7 @@ cdef class DoubleOracle(MaxMinGame):
         """The vector PURE_COSTS: A or A' at a label; returns what is beside it."""
         cdef double* pure = self.vector(work, PURE)
         cdef double* costs = self.vector(work, PURE_COSTS)
-        cdef Py_ssize_t size = self.potentials.theta_size(i)
+        cdef Py_ssize_t size = self.layout.theta_size(i)
         memset(pure, 0, size * sizeof(double))
         memset(costs, 0, size * sizeof(double))
         self.spread(i, label, 1, pure, work)
@@ -285,7 +283,7 @@ cdef class DoubleOracle(MaxMinGame):
     cdef bint reply(self, Py_ssize_t i, const double* theta, Moves* moves, Answer* answer,
                     double* marginals, double* value, char* work) except -1 nogil:
         """mu as it is played, and nu's best label against it; False where nu knew it."""
-        cdef Py_ssize_t k, size = self.potentials.theta_size(i)
+        cdef Py_ssize_t k, size = self.layout.theta_size(i)
         cdef double* mu = self.vector(work, MU)
         cdef double* costs = self.vector(work, COSTS)
         cdef double found = 0
@@ -305,7 +303,7 @@ cdef class DoubleOracle(MaxMinGame):
     cdef int ask(self, Py_ssize_t i, const double* theta, const Moves* moves, const Answer* answer,
                  double* bound, char* work) except -1 nogil:
         """mu's best label against nu as it is played; no answer is worth more than its."""
-        cdef Py_ssize_t k, size = self.potentials.theta_size(i)
+        cdef Py_ssize_t k, size = self.layout.theta_size(i)
         cdef double* nu = self.vector(work, MU)
         cdef double* costs = self.vector(work, COSTS)
         cdef double value, upper, constant
@@ -315,18 +313,13 @@ cdef class DoubleOracle(MaxMinGame):
             if answer.beta[k] > 0:
                 self.spread(i, moves.nu + k * moves.size, answer.beta[k], nu, work)
         constant = self.loss.costs(i, nu, True, 1.0, costs)
-        self.oracle.argmax_bounded(i, costs, self.label(work), &value, &upper, self.scratch(work))
+        self.oracle.argmax(i, costs, self.label(work), &value, &upper, self.scratch(work))
         bound[0] = min(bound[0], upper + constant)
         return 0
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     char* work) except -1 nogil:
-        cdef double bound
-        return self.project_bounded(i, theta, marginals, value, &bound, work)
-
-    cdef int project_bounded(self, Py_ssize_t i, const double* theta, double* marginals,
-                             double* value, double* bound, char* work) except -1 nogil:
-        cdef const int* true_label = self.labels + self.label_offsets[i]
+                     double* bound, char* work) except -1 nogil:
+        cdef const int* true_label = self.labels + self.layout.label_offsets[i]
         cdef char* memory = self.more(work)
         cdef Answer answer = self.answer(i, memory)
         cdef Moves moves = self.moves(i, memory + self.answer_bytes)

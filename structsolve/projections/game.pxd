@@ -1,18 +1,15 @@
 # What all ways to the saddle point of the max-min margin share.
 from libc.stdint cimport int64_t
 from ..operators cimport Loss, Oracle, Parts, Projection
-from ..potentials.linear cimport LinearPotentials
 from .rows cimport NodeRows
 
 
 cdef class MaxMinGame(Projection):
-    cdef LinearPotentials potentials
     cdef readonly NodeRows rows
     cdef Oracle oracle
     cdef Loss loss
     cdef Parts parts
     cdef const int* labels
-    cdef const int64_t* label_offsets
     cdef readonly int max_iter
     cdef readonly double tol
     cdef readonly bint warm_start

@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memset
 from ..utils.alignment cimport align
 from ..operators cimport Loss, Oracle, Parts
-from ..potentials.linear cimport LinearPotentials
+from ..part_layout cimport PartLayout
 from .rows cimport NodeRows
 
 from ..utils.arrays import aligned_zeros
@@ -23,8 +23,7 @@ cdef class MaxMinGame(Projection):
 
     Parameters
     ----------
-    potentials : LinearPotentials
-        For the sizes of the scores only.
+    layout : PartLayout
     oracle : Oracle
         For the certificate.
     loss : Loss
@@ -32,7 +31,6 @@ cdef class MaxMinGame(Projection):
     parts : Parts
     labels : ndarray of int32
         True labels, one after the other: accuracy is relative to the surrogate's value.
-    label_offsets : ndarray of int64
     rows : NodeRows, optional
         Of nu over the node rows alone, where the loss sees nothing else and every node may take
         any state whatever the others do.
@@ -49,31 +47,33 @@ cdef class MaxMinGame(Projection):
     def __cinit__(self, *args, **kwargs):
         self.exact = False
 
-    def __init__(self, LinearPotentials potentials, Oracle oracle, Loss loss, Parts parts, labels,
-                 label_offsets, NodeRows rows, int max_iter, double tol, bint warm_start,
-                 Py_ssize_t vectors, Py_ssize_t more_bytes):
-        cdef const int[::1] label_view = labels
-        cdef const int64_t[::1] offset_view = label_offsets
+    def __init__(self, PartLayout layout not None, Oracle oracle not None, Loss loss not None,
+                 Parts parts not None, const int[::1] labels not None, NodeRows rows,
+                 int max_iter, double tol, bint warm_start, Py_ssize_t vectors,
+                 Py_ssize_t more_bytes):
         cdef Py_ssize_t i
+        super().__init__(layout)
         if max_iter < 1:
             raise ValueError(f"max_iter is {max_iter}, expected at least 1")
         if not 0 <= tol < 1:
             raise ValueError(f"tol is {tol}, expected a number from 0 to 1")
         if not loss.has_costs:
             raise ValueError(f"{type(loss).__name__} has no costs()")
-        self.potentials, self.oracle = potentials, oracle
-        self.loss, self.parts, self.rows = loss, parts, rows
-        self.owners = (labels, label_offsets)
-        self.labels = &label_view[0] if label_view.shape[0] else NULL
-        self.label_offsets = &offset_view[0]
+        if labels.shape[0] != layout.label_offsets[layout.n]:
+            raise ValueError(
+                f"labels has {labels.shape[0]} entries, expected {layout.label_offsets[layout.n]}"
+            )
+        self.oracle, self.loss, self.parts, self.rows = oracle, loss, parts, rows
+        self.n_states = oracle.n_states
+        self.owners = labels
+        self.labels = &labels[0] if labels.shape[0] else NULL
         self.max_iter, self.tol, self.warm_start = max_iter, tol, warm_start
         # Of every example: answers given, iterations spent.
-        self.spent = np.zeros((potentials.n, 2), np.int64)
+        self.spent = np.zeros((layout.n, 2), np.int64)
         self.spent_view = self.spent.reshape(-1)
-        longest = int(np.diff(label_offsets).max()) if label_offsets.shape[0] > 1 else 0
         self.vectors = max(vectors, 3)
-        self.vector_bytes = (8 * potentials.max_theta + 127) // 64 * 64
-        self.label_bytes = (4 * longest + 127) // 64 * 64
+        self.vector_bytes = (8 * layout.max_theta + 127) // 64 * 64
+        self.label_bytes = (4 * layout.max_label + 127) // 64 * 64
         self.entries = max(parts.max_entries, 1)
         scratch = max(oracle.work_bytes, 0 if rows is None else rows.work_bytes)
         self.scratch_bytes = (scratch + 127) // 64 * 64
@@ -82,14 +82,14 @@ cdef class MaxMinGame(Projection):
             + self.scratch_bytes + more_bytes + 256)
         self.has_term = True
         self.standing = INFINITY
-        self.unit = np.ones(potentials.n)
+        self.unit = np.ones(layout.n)
         cdef double[::1] memory = aligned_zeros(self.work_bytes // 8 + 16)
-        for i in range(potentials.n):
+        for i in range(layout.n):
             self.unit[i] = self.unit_of(i, <char*>&memory[0])
 
     cdef double unit_of(self, Py_ssize_t i, char* work) except? -1:
         """One over what the truth's parts cost at most: units of a loss do not matter."""
-        cdef Py_ssize_t size = self.potentials.theta_size(i), j, k, n
+        cdef Py_ssize_t size = self.layout.theta_size(i), j, k, n
         cdef double* truth = self.vector(work, 0)
         cdef double* costs = self.vector(work, 1)
         cdef double* value = self.entry_values(work)
@@ -97,7 +97,7 @@ cdef class MaxMinGame(Projection):
         cdef double most = 0
         cdef bint side
         memset(truth, 0, size * sizeof(double))
-        n = self.parts.encode(i, self.labels + self.label_offsets[i], index, value)
+        n = self.parts.encode(i, self.labels + self.layout.label_offsets[i], index, value)
         for k in range(n):
             truth[index[k]] += value[k]
         for side in range(2):
@@ -106,14 +106,6 @@ cdef class MaxMinGame(Projection):
             for j in range(size):
                 most = max(most, fabs(costs[j]))
         return 1 / most if 1e-150 < most < 1e150 else 1
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        if not 0 <= i < self.potentials.n:
-            raise ValueError(
-                f"example {i} of {self.potentials.n}: expected 0 to {self.potentials.n - 1}"
-            )
-        return self.potentials.theta_size(i), None, None
 
     def counts(self):
         """Answers given and iterations spent on them."""
@@ -160,13 +152,13 @@ cdef class MaxMinGame(Projection):
 
     cdef double least(self, Py_ssize_t i, double* costs, char* work) except? -1 nogil:
         """``min_nu <costs, nu>``, and its nu as a label; costs is negated and back."""
-        cdef Py_ssize_t j, size = self.potentials.theta_size(i)
+        cdef Py_ssize_t j, size = self.layout.theta_size(i)
         cdef double value, bound
         if self.rows is not None:
             return self.rows.least(i, costs, self.label(work))
         for j in range(size):
             costs[j] = -costs[j]
-        self.oracle.argmax_bounded(i, costs, self.label(work), &value, &bound, self.scratch(work))
+        self.oracle.argmax(i, costs, self.label(work), &value, &bound, self.scratch(work))
         for j in range(size):
             costs[j] = -costs[j]
         return -bound
@@ -178,14 +170,14 @@ cdef class MaxMinGame(Projection):
 
     cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
         cdef double* costs = self.vector(work, 0)
-        cdef double found
-        memset(costs, 0, self.potentials.theta_size(i) * sizeof(double))
-        found = self.loss.costs(i, state, False, 1.0, costs)
-        return found + self.least(i, costs, work)
+        cdef double constant
+        memset(costs, 0, self.layout.theta_size(i) * sizeof(double))
+        constant = self.loss.costs(i, state, False, 1.0, costs)
+        return constant + self.least(i, costs, work)
 
     cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
                       char* work) except? -1 nogil:
-        cdef Py_ssize_t j, size = self.potentials.theta_size(i)
+        cdef Py_ssize_t j, size = self.layout.theta_size(i)
         cdef double* mixed = self.vector(work, 0)
         cdef double* costs = self.vector(work, 1)
         cdef double* step = self.vector(work, 2)
@@ -212,7 +204,7 @@ cdef class MaxMinGame(Projection):
         cdef double* here = self.vector(work, 0)
         cdef double* step = self.vector(work, 1)
         cdef double* mixed = self.vector(work, 2)
-        cdef Py_ssize_t j, size = self.potentials.theta_size(i)
+        cdef Py_ssize_t j, size = self.layout.theta_size(i)
         cdef double low = 0, high = 1, gamma = 1, best = 0, most = -INFINITY
         cdef double constant, drift, value, slope, room, unit = self.unit[i]
         # The lines that G was met on left and right of the best step: value at 0, slope.

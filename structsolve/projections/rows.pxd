@@ -1,10 +1,8 @@
 # Projections of nodes without pairs: every node row a simplex of its own.
 from ..operators cimport Projection
-from ..potentials.linear cimport LinearPotentials
 
 
 cdef class NodeRows(Projection):
-    cdef LinearPotentials potentials
     cdef Py_ssize_t K, stride, first
     cdef Py_ssize_t count(self, Py_ssize_t i) noexcept nogil
     cdef double least(self, Py_ssize_t i, const double* costs, int* label) noexcept nogil

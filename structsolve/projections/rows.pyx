@@ -3,7 +3,7 @@
 from libc.math cimport INFINITY, exp, fabs, log
 from libc.string cimport memset
 from ..operators cimport Projection
-from ..potentials.linear cimport LinearPotentials
+from ..part_layout cimport PartLayout
 from ..algorithms.simplex_projection cimport simplex_threshold
 
 
@@ -12,26 +12,21 @@ cdef class NodeRows(Projection):
 
     Parameters
     ----------
-    potentials : LinearPotentials
-        For the sizes of the scores only.
+    K : int
+        States of a node.
+    layout : PartLayout
     """
 
-    def __init__(self, LinearPotentials potentials):
-        self.potentials = potentials
-        self.K, self.stride = potentials.layout.node.shape[0], potentials.node_size
-        self.first = potentials.shared_size
+    def __init__(self, Py_ssize_t K, PartLayout layout not None):
+        super().__init__(layout)
+        if not 1 <= K <= layout.node_size:
+            raise ValueError(f"K is {K}, expected 1 to {layout.node_size}, the row of a node")
+        self.n_states = self.K = K
+        self.stride, self.first = layout.node_size, layout.shared_size
         self.work_bytes = 8 * self.stride + 8
 
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        if not 0 <= i < self.potentials.n:
-            raise ValueError(
-                f"example {i} of {self.potentials.n}: expected 0 to {self.potentials.n - 1}"
-            )
-        return self.potentials.theta_size(i), self.count(i), self.K
-
     cdef Py_ssize_t count(self, Py_ssize_t i) noexcept nogil:
-        return self.potentials.offsets[i + 1] - self.potentials.offsets[i]
+        return self.layout.nodes_of(i)
 
     cdef double least(self, Py_ssize_t i, const double* costs, int* label) noexcept nogil:
         """``min_nu <costs, nu>`` over the node rows, and the states that attain it."""
@@ -56,13 +51,13 @@ cdef class RowSoftmax(NodeRows):
     """
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     char* work) except -1 nogil:
+                     double* bound, char* work) except -1 nogil:
         cdef Py_ssize_t v, s
         cdef const double* row = theta + self.first
         cdef double* out = marginals + self.first
         cdef double top, total
         value[0] = 0
-        memset(marginals, 0, self.potentials.theta_size(i) * sizeof(double))
+        memset(marginals, 0, self.layout.theta_size(i) * sizeof(double))
         for v in range(self.count(i)):
             top, total = row[0], 0
             for s in range(1, self.K):
@@ -75,6 +70,7 @@ cdef class RowSoftmax(NodeRows):
             value[0] += top + log(total)
             row += self.stride
             out += self.stride
+        bound[0] = value[0]
         return 0
 
 
@@ -82,14 +78,14 @@ cdef class RowSparsemax(NodeRows):
     """As :class:`RowSoftmax`, with ``-||mu||^2 / 2`` in place of the entropy."""
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     char* work) except -1 nogil:
+                     double* bound, char* work) except -1 nogil:
         cdef Py_ssize_t v, s
         cdef const double* row = theta + self.first
         cdef double* out = marginals + self.first
         cdef double* shifted = <double*>work
         cdef double top, tau, total
         value[0] = 0
-        memset(marginals, 0, self.potentials.theta_size(i) * sizeof(double))
+        memset(marginals, 0, self.layout.theta_size(i) * sizeof(double))
         for v in range(self.count(i)):
             top, total = row[0], 0
             for s in range(1, self.K):
@@ -105,6 +101,7 @@ cdef class RowSparsemax(NodeRows):
                 value[0] += out[s] * (row[s] - out[s] / 2)
             row += self.stride
             out += self.stride
+        bound[0] = value[0]
         return 0
 
 
@@ -117,16 +114,19 @@ cdef class RowMaxMin(NodeRows):
 
     Parameters
     ----------
-    potentials : LinearPotentials
+    K : int
+        States of a node.
     kind : {"zero-one", "absolute"}
     scale : float
         c.
     averaged : bool
         The loss is a mean over the nodes: c divided by their number.
+    layout : PartLayout
     """
 
-    def __init__(self, LinearPotentials potentials, str kind, double scale, bint averaged):
-        super().__init__(potentials)
+    def __init__(self, Py_ssize_t K, str kind, double scale, bint averaged,
+                 PartLayout layout not None):
+        super().__init__(K, layout)
         self.kind, self.absolute = kind, kind == "absolute"
         self.scale, self.averaged = scale, averaged
         self.has_term = True
@@ -135,13 +135,13 @@ cdef class RowMaxMin(NodeRows):
         return self.scale / self.count(i) if self.averaged else self.scale
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     char* work) except -1 nogil:
+                     double* bound, char* work) except -1 nogil:
         cdef Py_ssize_t v, s, low, high, kept
         cdef const double* row = theta + self.first
         cdef double* out = marginals + self.first
         cdef double* scaled = <double*>work
         cdef double c = self.cost(i), tau, total
-        memset(marginals, 0, self.potentials.theta_size(i) * sizeof(double))
+        memset(marginals, 0, self.layout.theta_size(i) * sizeof(double))
         value[0] = 0
         for v in range(self.count(i)):
             if self.absolute:
@@ -174,25 +174,26 @@ cdef class RowMaxMin(NodeRows):
                 value[0] += (total + c * (kept - 1)) / kept
             row += self.stride
             out += self.stride
+        bound[0] = value[0]
         return 0
 
     cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
         cdef Py_ssize_t v
-        cdef double total = 0, found
+        cdef double total = 0, cost
         for v in range(self.count(i)):
-            self._answer(state + self.first + v * self.stride, NULL, 0, &found)
-            total += found
+            self._answer(state + self.first + v * self.stride, NULL, 0, &cost)
+            total += cost
         return self.cost(i) * total
 
     cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
                       char* work) except? -1 nogil:
         cdef Py_ssize_t v, s, best
-        cdef double total = 0, found
+        cdef double total = 0, cost
         cdef const double* x
         cdef const double* y
         for v in range(self.count(i)):
             x, y = a + self.first + v * self.stride, b + self.first + v * self.stride
-            best = self._answer(x, y, gamma, &found)
+            best = self._answer(x, y, gamma, &cost)
             if self.absolute:
                 for s in range(self.K):
                     total += (y[s] - x[s]) * fabs(<double>(s - best))

@@ -6,7 +6,7 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 from ..operators cimport Loss, Oracle, Parts, Projection
-from ..potentials.linear cimport LinearPotentials
+from ..part_layout cimport PartLayout
 from .game cimport MaxMinGame
 from .rows cimport NodeRows
 
@@ -55,8 +55,7 @@ cdef class SaddleProx(MaxMinGame):
 
     Parameters
     ----------
-    potentials : LinearPotentials
-        For the sizes of the scores only.
+    layout : PartLayout
     projection : Projection
         Of mu, and of nu where ``rows`` is None.
     oracle : Oracle
@@ -66,7 +65,6 @@ cdef class SaddleProx(MaxMinGame):
     parts : Parts
     labels : ndarray of int32
         True labels, one after the other: accuracy is relative to the surrogate's value.
-    label_offsets : ndarray of int64
     rows : NodeRows, optional
         Of nu over the node rows alone, where the loss sees nothing else and every node may take
         any state whatever the others do.
@@ -81,21 +79,21 @@ cdef class SaddleProx(MaxMinGame):
     cdef double[::1] start_view, step_view
     cdef int64_t[::1] start_offsets
 
-    def __init__(self, LinearPotentials potentials, Projection projection, Oracle oracle,
-                 Loss loss, Parts parts, labels, label_offsets, NodeRows rows=None,
-                 int max_iter=10, double tol=1e-4, bint warm_start=True):
+    def __init__(self, PartLayout layout not None, Projection projection not None, Oracle oracle,
+                 Loss loss, Parts parts, labels, NodeRows rows=None, int max_iter=10,
+                 double tol=1e-4, bint warm_start=True):
         cdef Py_ssize_t i
-        super().__init__(potentials, oracle, loss, parts, labels, label_offsets, rows, max_iter,
-                         tol, warm_start, VECTORS, projection.work_bytes)
+        super().__init__(layout, oracle, loss, parts, labels, rows, max_iter, tol, warm_start,
+                         VECTORS, projection.work_bytes)
         self.projection = projection
-        sizes = np.zeros(potentials.n + 1, np.int64)
+        sizes = np.zeros(layout.n + 1, np.int64)
         if warm_start:
-            for i in range(potentials.n):
-                sizes[i + 1] = 2 * potentials.theta_size(i)
+            for i in range(layout.n):
+                sizes[i + 1] = 2 * layout.theta_size(i)
         self.start_offsets = np.cumsum(sizes)
-        self.starts = aligned_zeros(int(self.start_offsets[potentials.n]) + 8)
+        self.starts = aligned_zeros(int(self.start_offsets[layout.n]) + 8)
         # Length of the step (0: no answer yet), and what the certificate left open.
-        self.steps = np.zeros((potentials.n, 2))
+        self.steps = np.zeros((layout.n, 2))
         self.start_view, self.step_view = self.starts, self.steps.reshape(-1)
 
     def memory_of_examples(self):
@@ -106,20 +104,18 @@ cdef class SaddleProx(MaxMinGame):
         """mu and nu of the dual points."""
         cdef char* scratch = self.more(work)
         cdef double bound_mu, bound_nu
-        self.projection.project_bounded(i, point.dual_mu, point.mu, &point.value_mu, &bound_mu,
-                                        scratch)
+        self.projection.project(i, point.dual_mu, point.mu, &point.value_mu, &bound_mu, scratch)
         if self.rows is None:
-            self.projection.project_bounded(i, point.dual_nu, point.nu, &point.value_nu, &bound_nu,
-                                            scratch)
+            self.projection.project(i, point.dual_nu, point.nu, &point.value_nu, &bound_nu,
+                                    scratch)
         else:
-            self.rows.project_bounded(i, point.dual_nu, point.nu, &point.value_nu, &bound_nu,
-                                      scratch)
+            self.rows.project(i, point.dual_nu, point.nu, &point.value_nu, &bound_nu, scratch)
         point.missed = bound_mu - point.value_mu + bound_nu - point.value_nu
         return 0
 
     cdef int pull(self, Py_ssize_t i, const double* theta, const double* mu, const double* nu,
                   Pull* out) except -1 nogil:
-        cdef Py_ssize_t size = self.potentials.theta_size(i)
+        cdef Py_ssize_t size = self.layout.theta_size(i)
         memcpy(out.mu, theta, size * sizeof(double))
         memset(out.nu, 0, size * sizeof(double))
         out.constant_mu = self.loss.costs(i, nu, True, 1.0, out.mu)
@@ -127,13 +123,8 @@ cdef class SaddleProx(MaxMinGame):
         return 0
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     char* work) except -1 nogil:
-        cdef double bound
-        return self.project_bounded(i, theta, marginals, value, &bound, work)
-
-    cdef int project_bounded(self, Py_ssize_t i, const double* theta, double* marginals,
-                             double* value, double* bound, char* work) except -1 nogil:
-        cdef Py_ssize_t size = self.potentials.theta_size(i), j
+                     double* bound, char* work) except -1 nogil:
+        cdef Py_ssize_t size = self.layout.theta_size(i), j
         cdef Point here, half, full
         cdef Pull at_here, at_half
         cdef double* mean_mu = self.vector(work, 16)
@@ -163,7 +154,7 @@ cdef class SaddleProx(MaxMinGame):
                 memcpy(here.dual_nu, start + size, size * sizeof(double))
                 self.temper(i, here.dual_mu)
                 self.temper(i, here.dual_nu)
-        truth = self.score_of(i, theta, self.labels + self.label_offsets[i], work)
+        truth = self.score_of(i, theta, self.labels + self.layout.label_offsets[i], work)
         self.place(i, &here, work)
         self.pull(i, theta, here.mu, here.nu, &at_here)
         value[0], bound[0] = -INFINITY, INFINITY
@@ -231,7 +222,7 @@ cdef class SaddleProx(MaxMinGame):
 
     cdef void temper(self, Py_ssize_t i, double* dual) noexcept nogil:
         """Bring a dual point of the last answer back from too far."""
-        cdef Py_ssize_t j, size = self.potentials.theta_size(i)
+        cdef Py_ssize_t j, size = self.layout.theta_size(i)
         cdef double low = 0, high = 0
         for j in range(size):
             low, high = min(low, dual[j]), max(high, dual[j])
@@ -242,10 +233,9 @@ cdef class SaddleProx(MaxMinGame):
     cdef int certify(self, Py_ssize_t i, const double* theta, const double* mu, const Pull* pull,
                      double* marginals, double* value, double* bound, char* work) except -1 nogil:
         """Raise the value by ``min_nu F(mu, nu)`` and lower the bound by ``max_mu F(mu, nu)``."""
-        cdef Py_ssize_t j, size = self.potentials.theta_size(i)
+        cdef Py_ssize_t j, size = self.layout.theta_size(i)
         cdef double found, upper, linear = 0
-        self.oracle.argmax_bounded(i, pull.mu, self.label(work), &found, &upper,
-                                   self.scratch(work))
+        self.oracle.argmax(i, pull.mu, self.label(work), &found, &upper, self.scratch(work))
         bound[0] = min(bound[0], upper + pull.constant_mu)
         for j in range(size):
             linear += theta[j] * mu[j]

@@ -4,7 +4,7 @@ Takes the label plane of one example (an oracle, parts and losses); hands on the
 mixture, with an upper bound.
 """
 
-from .choose import SEARCHES, check_search, make_search
+from .choose import check_search, make_search
 from .trace import SearchResult, trace
 
-__all__ = ["SEARCHES", "SearchResult", "check_search", "make_search", "trace"]
+__all__ = ["SearchResult", "check_search", "make_search", "trace"]

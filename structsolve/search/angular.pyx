@@ -58,7 +58,7 @@ cdef class Angular(Search):
                 # The whole quadrant: no cone is needed, and the plain oracle is faster.
                 index, kind = self.visit(plane, view, psi, lam, &known), LABEL
             else:
-                kind = plane.ask_constrained(view, lam, alpha, beta, False, view.n, &found)
+                kind = plane.ask_in_cone(view, lam, alpha, beta, False, view.n, &found)
                 if kind == 0:
                     bound = best            # nothing is left in the angle
                     break

@@ -25,7 +25,7 @@ cdef class Search:
     cdef readonly bint product_only     # knows psi = (h + 1) g alone
     cdef readonly bint constrained      # needs an oracle that answers within a cone
     cdef readonly bint counting         # needs an oracle that answers for each count
-    cpdef Py_ssize_t extra_bytes(self, LabelPlane plane) except -1
+    cpdef Py_ssize_t extra_bytes(self, LabelPlane plane, object labels=*) except -1
     cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Found* out,
                  char* work) except -1 nogil
     cdef int visit(self, LabelPlane plane, View* view, Psi psi, double lam,

@@ -39,8 +39,12 @@ cdef class Search:
             raise ValueError(f"tol is {tol}, expected a number from 0 to 1")
         self.max_calls, self.tol = max_calls, tol
 
-    cpdef Py_ssize_t extra_bytes(self, LabelPlane plane) except -1:
-        """Scratch memory that a run needs beside the plane's."""
+    cpdef Py_ssize_t extra_bytes(self, LabelPlane plane, object labels=None) except -1:
+        """Scratch memory that a run needs beside the plane's.
+
+        ``labels`` are the true labels that it will be asked for, one after the other, where they
+        are known: what a search that counts needs depends on them.
+        """
         return 0
 
     cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Found* out,

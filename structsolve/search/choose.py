@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-SEARCHES = ("convex-hull", "angular", "bisecting", "binary", "sarawagi", "exact")
+from .. import registry
 
 
 def make_search(name: Any, max_calls: int = 50, tol: float | None = None) -> Any:
@@ -13,11 +13,23 @@ def make_search(name: Any, max_calls: int = 50, tol: float | None = None) -> Any
     Parameters
     ----------
     name : str or Search
-        One of ``SEARCHES``; a native search passes through.
+        A search that a plugin brings, such as "convex-hull", "angular", "bisecting", "binary",
+        "sarawagi" or "exact"; a native search passes through.
     max_calls : int, default=50
         Oracle calls per search at most.
     tol : float, optional
         Relative accuracy; the search's own by default.
+
+    Returns
+    -------
+    structsolve.search.base.Search
+
+    Raises
+    ------
+    ValueError
+        When no plugin brings such a search, or its settings are wrong.
+    TypeError
+        When what a plugin brings makes something else.
 
     Examples
     --------
@@ -25,36 +37,41 @@ def make_search(name: Any, max_calls: int = 50, tol: float | None = None) -> Any
     >>> make_search("bisecting", max_calls=20).name
     'bisecting'
     """
-    from .angular import Angular
     from .base import Search
-    from .exact import Counting
-    from .hull import ConvexHull
-    from .scalar import Binary, Bisecting, SarawagiGupta
 
     if isinstance(name, Search):
         return name
-    known = {
-        "convex-hull": ConvexHull,
-        "angular": Angular,
-        "bisecting": Bisecting,
-        "binary": Binary,
-        "sarawagi": SarawagiGupta,
-        "exact": Counting,
-    }
-    if name not in known:
-        raise ValueError(f"unknown search {name!r}; known: {list(SEARCHES)}")
+    if not isinstance(name, str):
+        raise ValueError(
+            f"search is {name!r}, expected a name (known: {registry.default().names('searches')}) "
+            "or a Search"
+        )
+    factory = registry.default().find("searches", name).factory
     if not isinstance(max_calls, int) or isinstance(max_calls, bool):
         raise ValueError(f"max_calls is {max_calls!r}, expected an integer")
-    return known[name](max_calls) if tol is None else known[name](max_calls, float(tol))
+    settings = (max_calls,) if tol is None else (max_calls, float(tol))
+    made = registry.create("searches", name, factory, *settings)
+    registry.default().check_answer("structsolve_searches", made, Search)
+    return made
 
 
-def check_search(search: Any, psi: Any, oracle: Any, structure: str) -> None:
+def check_search(search: Any, psi: Any, cones: Any, counts: Any, structure: str) -> None:
     """Refuse, in one sentence, a search that cannot do this.
+
+    Parameters
+    ----------
+    search : Search
+    psi : Psi
+    cones : ConeOracle, or None
+    counts : CountOracle, or None
+        Powers that the structure has; looked at where the search needs them.
+    structure : str
+        Its name, for the message.
 
     Raises
     ------
     ValueError
-        When the search knows the product ``(h + 1) g`` alone and psi is another, or the oracle
+        When the search knows the product ``(h + 1) g`` alone and psi is another, or the structure
         lacks the power that the search needs.
     """
     if search.product_only and not psi.product:
@@ -62,14 +79,14 @@ def check_search(search: Any, psi: Any, oracle: Any, structure: str) -> None:
             f"search {search.name!r} is for slack rescaling alone, not for {psi.name!r}; use "
             "search='convex-hull'"
         )
-    if search.constrained and not oracle.has_constrained:
+    if search.constrained and cones is None:
         raise ValueError(
-            f"search 'angular' needs a constrained oracle, which structure {structure!r} does not "
-            "have, nor a polytope to make one of; use search='convex-hull', 'bisecting', 'binary' "
-            "or 'sarawagi'"
+            f"search {search.name!r} needs a constrained oracle, which structure {structure!r} "
+            "does not have, nor a polytope to make one of; use search='convex-hull', 'bisecting', "
+            "'binary' or 'sarawagi'"
         )
-    if search.counting and not oracle.has_counts:
+    if search.counting and counts is None:
         raise ValueError(
-            f"search 'exact' needs an oracle that answers for every count of the loss, which "
-            f"structure {structure!r} does not have; use search='convex-hull'"
+            f"search {search.name!r} needs an oracle that answers for every count of the loss, "
+            f"which structure {structure!r} does not have; use search='convex-hull'"
         )

@@ -20,8 +20,8 @@ cdef double MOST = 1000
 cdef class Counting(Search):
     """The exact integral maximiser of every psi that grows with h, for losses that count.
 
-    An oracle with ``argmax_counts`` (chains: dynamic programming in O(L^2 K^2)) gives the label of
-    largest h for each value of the loss; one of them is best.  Such a call counts as one.
+    A counting oracle (chains: dynamic programming in O(L^2 K^2)) gives the label of largest h for
+    each value of the loss; one of them is best.  Such a call counts as one.
 
     Parameters
     ----------
@@ -34,35 +34,45 @@ cdef class Counting(Search):
         super().__init__(max_calls, tol)
         self.name, self.counting = "exact", True
 
-    cpdef Py_ssize_t extra_bytes(self, LabelPlane plane) except -1:
+    cpdef Py_ssize_t extra_bytes(self, LabelPlane plane, object labels=None) except -1:
         """Labels, values and scratch of the counting oracle, for the largest count there is.
 
         Raises
         ------
         ValueError
-            When the loss of an example is no multiple of a unit, or lies on parts other than nodes.
+            When there are no labels, when the loss of an example is no multiple of a unit, or when
+            it lies on parts other than nodes.
         """
         cdef Py_ssize_t i, most = 0
         cdef double unit, offset
-        cdef double[::1] theta = np.zeros(plane.potentials.max_theta + 8)
+        cdef double[::1] theta = np.zeros(plane.layout.max_theta + 8)
         cdef char[::1] work = np.zeros(plane.work_bytes + 64, dtype=np.int8)
+        cdef const int[::1] truths
+        cdef View* view
         if plane.states == 0:
             raise ValueError(
                 "search 'exact' needs a loss on nodes, which this structure does not have; use "
                 "search='convex-hull'"
             )
-        for i in range(plane.potentials.n):
-            view = plane.begin(i, &theta[0], &work[0])
+        if labels is None:
+            raise ValueError(
+                "search 'exact' needs the true labels when it is made, and examples have none; use "
+                "search='convex-hull'"
+            )
+        truths = labels if len(labels) else np.zeros(1, dtype=np.int32)
+        for i in range(plane.layout.n):
+            view = plane.begin(i, &theta[0], &truths[0] + plane.layout.label_offsets[i], &work[0])
             most = max(most, self._counts(plane, view, &unit, &offset))
-        return (4 * (most + 1) * plane.longest + 8 * (most + 1)
-                + plane.oracle.counts_bytes(most) + 256)
+        plane.most_counts = most
+        return (4 * (most + 1) * plane.layout.max_label + 8 * (most + 1)
+                + plane.counts.bytes_for(most) + 256)
 
     cdef Py_ssize_t _counts(self, LabelPlane plane, View* view, double* unit,
                             double* offset) except -1 nogil:
         """Write g as ``offset + unit * <scaled, mu>`` with integer ``view.scaled``; the largest."""
-        cdef Py_ssize_t i = view.i, v, s, stride = plane.potentials.node_size
-        cdef Py_ssize_t first = plane.potentials.shared_size, size = plane.potentials.theta_size(i)
-        cdef Py_ssize_t n = plane.potentials.offsets[i + 1] - plane.potentials.offsets[i], most = 0
+        cdef Py_ssize_t i = view.i, v, s, stride = plane.layout.node_size
+        cdef Py_ssize_t first = plane.layout.shared_size, size = plane.layout.theta_size(i)
+        cdef Py_ssize_t n = plane.layout.offsets[i + 1] - plane.layout.offsets[i], most = 0
         cdef double* row
         cdef double least, largest, count, top
         plane.need_costs(view)
@@ -115,19 +125,25 @@ cdef class Counting(Search):
                  char* work) except -1 nogil:
         cdef double unit, offset, value, h, best = -INFINITY
         cdef Py_ssize_t most = self._counts(plane, view, &unit, &offset), c, j, pick = -1
-        cdef Py_ssize_t length = plane.label_size(view.i), size
+        cdef Py_ssize_t length = plane.layout.label_size(view.i), size
         cdef double* values = <double*>align(work)
         cdef int* labels = <int*>align((values + most + 1))
         cdef char* scratch = align((labels + (most + 1) * length))
         cdef const double* theta = view.theta
         cdef bint known
-        cdef Point found
+        cdef Point point
+        if most > plane.most_counts:
+            with gil:
+                raise ValueError(
+                    f"example {view.i}: the loss counts up to {most} against this truth; search "
+                    f"'exact' was made for labels with counts up to {plane.most_counts}"
+                )
         if plane.h_loss is not None:
-            size = plane.potentials.theta_size(view.i)
+            size = plane.layout.theta_size(view.i)
             for j in range(size):
                 view.mu[j] = view.theta[j] + view.shifts[j]
             theta = view.mu
-        plane.oracle.argmax_counts(view.i, theta, view.scaled, most, labels, values, scratch)
+        plane.counts.argmax_counts(view.i, theta, view.scaled, most, labels, values, scratch)
         view.calls += 1
         for c in range(most + 1):
             if values[c] > -INFINITY:
@@ -137,8 +153,8 @@ cdef class Counting(Search):
                     best, pick = value, c
         if pick >= 0:
             memcpy(plane.label_of(view, view.n), labels + pick * length, length * sizeof(int))
-            plane.place(view, view.n, &found)
-            self.keep(plane, view, psi, &found, &known)
+            plane.place(view, view.n, &point)
+            self.keep(plane, view, psi, &point, &known)
         out.lam = lam
         self.settle(view, psi, out)
         out.bound = out.label_bound = out.value

@@ -106,8 +106,8 @@ cdef double first_lam(LabelPlane plane, View* view, Psi psi) except? -1 nogil:
 
     Half of the nodes are wrong there, each by a typical score.
     """
-    cdef Py_ssize_t j, size = plane.potentials.theta_size(view.i)
-    cdef Py_ssize_t start = plane.potentials.shared_size
+    cdef Py_ssize_t j, size = plane.layout.theta_size(view.i)
+    cdef Py_ssize_t start = plane.layout.shared_size
     cdef double g = 0.5, total = 0, dh = 0, dg = 0
     cdef Py_ssize_t count = 0
     for j in range(start, size):
@@ -115,7 +115,7 @@ cdef double first_lam(LabelPlane plane, View* view, Psi psi) except? -1 nogil:
             total += fabs(view.theta[j])
             count += 1
     if not plane.g_loss.averaged:
-        g *= plane.label_size(view.i)
+        g *= plane.layout.label_size(view.i)
     psi.partials(SCALE * (total / count if count else 0) * g, g, &dh, &dg)
     return dg / dh if 0 < dg < INFINITY and dh > 0 else 1
 
@@ -180,7 +180,7 @@ cdef class ConvexHull(Search):
                         break
                     continue
                 lam = guess
-            if guess == 0 and plane.exact and out.first == out.second and out.value > 0 and (
+            if guess == 0 and view.exact and out.first == out.second and out.value > 0 and (
                     self._between(view, &points[out.first], lam)):
                 out.lam = lam
                 return self.close(view, psi, out, out.value * (1 + 1e-12))
@@ -194,10 +194,10 @@ cdef class ConvexHull(Search):
                 # Nothing lies above: proven, unless this lam was a guess.
                 if guess == 0:
                     out.lam = lam
-                    if plane.exact and self._touches(view, psi, lam, out):
+                    if view.exact and self._touches(view, psi, lam, out):
                         return self.close(view, psi, out, out.bound)
                     break
-            if view.unit > 0 and plane.exact and self._settled(view, psi):
+            if view.unit > 0 and view.exact and self._settled(view, psi):
                 # Among labels nothing is left, whatever mixtures may do.
                 break
             if self.tol >= COARSE:

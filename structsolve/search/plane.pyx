@@ -5,14 +5,14 @@ Searches (the other files of this folder) ask and see points; what a point is, a
 fractional vertex of a relaxation, only this file knows.
 """
 
-import numpy as np
-
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
 from ..utils.alignment cimport align
-from ..operators cimport Cone, Loss, Oracle, Parts
-from ..potentials.linear cimport LinearPotentials
+from ..operators cimport (
+    AugmentedOracle, Cone, ConeOracle, CountOracle, KBest, Loss, Oracle, Parts, Relaxation,
+)
+from ..part_layout cimport PartLayout
 from ..structure.label_key cimport label_key
 from .envelope cimport common_unit
 from .view cimport FRACTIONAL, LABEL, LINES, SLOTS, TRUTH, Kind, Point, View, Visit
@@ -31,23 +31,38 @@ cdef double MOST = 1000
 cdef class LabelPlane:
     """The labels of all examples as points of the plane.
 
-    ``h(y) = <theta, mu(y) - mu(y_i)> + h_loss(y)`` and ``g(y) = sign * g_loss(y)``; the truth is at
-    ``(h_loss(y_i), sign * g_loss(y_i))``, which is the origin for losses.
+    ``h(y) = <theta, mu(y) - mu(y_i)> + h_loss(y)`` and ``g(y) = sign * loss(y)``; the truth is at
+    ``(h_loss(y_i), sign * loss(y_i))``, which is the origin for losses.  Truths are given with the
+    scores: the plane holds no labels.
 
     Parameters
     ----------
-    potentials : LinearPotentials
-        For the sizes of the scores only.
+    layout : PartLayout
     oracle, parts : Oracle, Parts
-    g_loss : Loss
-    labels : ndarray of int32
-        True labels, one after the other.
-    label_offsets : ndarray of int64
-    relaxed : bool, default=False
-        Ask the oracle for maximisers over its relaxation, not for labels.
+    loss : Loss
+        That g is made of.
     h_loss : Loss, optional
         A second loss, added to the margin.
+    kbest : KBest, optional
+        For the 0-1 loss, and for ``ask_kbest``.
+    counts : CountOracle, optional
+        For searches that count.
+    cones : ConeOracle, optional
+        For ``ask_in_cone``.
+    relaxation : Relaxation, optional
+        Asked for maximisers in place of the oracle: they may be fractional.
+    augmented : AugmentedOracle, optional
+        Knows the loss; asked in place of the oracle where nothing speaks against it.
     sign : float, default=1
+
+    Attributes
+    ----------
+    relaxed : bool
+        Is there a relaxation?
+    exact : bool
+        Answers are maxima, over labels or over the relaxation.
+    work_bytes : int
+        Bytes of scratch memory that one search needs.
 
     Raises
     ------
@@ -55,51 +70,56 @@ cdef class LabelPlane:
         When no oracle call can weigh this loss against the scores.
     """
 
-    def __init__(self, LinearPotentials potentials, Oracle oracle, Parts parts, Loss g_loss,
-                 labels, label_offsets, bint relaxed=False, Loss h_loss=None, double sign=1):
-        cdef const int[::1] label_view = labels
-        cdef const int64_t[::1] offset_view = label_offsets
-        self.potentials, self.oracle, self.parts = potentials, oracle, parts
-        self.g_loss, self.h_loss, self.sign, self.relaxed = g_loss, h_loss, sign, relaxed
-        self.owners = (labels, label_offsets)
-        self.labels = &label_view[0] if label_view.shape[0] else NULL
-        self.label_offsets = &offset_view[0]
-        self.longest = int(np.diff(label_offsets).max()) if label_offsets.shape[0] > 1 else 0
-        node = potentials.layout.node
-        self.states = node.shape[0] if node is not None else 0
+    def __init__(self, PartLayout layout not None, Oracle oracle not None, Parts parts not None,
+                 Loss loss not None, Loss h_loss=None, KBest kbest=None, CountOracle counts=None,
+                 ConeOracle cones=None, Relaxation relaxation=None, AugmentedOracle augmented=None,
+                 double sign=1):
+        self.layout, self.oracle, self.parts = layout, oracle, parts
+        self.g_loss, self.h_loss, self.sign = loss, h_loss, sign
+        self.kbest, self.counts, self.cones, self.relaxation = kbest, counts, cones, relaxation
+        self.augmented, self.relaxed = augmented, relaxation is not None
+        # Node rows begin behind the shared blocks.
+        self.states = 0
+        for name, start in layout.starts.items():
+            if start == layout.shared_size and layout.node_size:
+                self.states = layout.shapes[name][0]
         self.scratch_bytes = oracle.work_bytes
         # An inexact oracle tells its bound for scores alone, not for augmented ones.
-        if (oracle.has_augmented and h_loss is None and sign == 1 and not relaxed
-                and (oracle.exact or not g_loss.decomposes)):
+        if (augmented is not None and h_loss is None and sign == 1 and not self.relaxed
+                and (oracle.exact or not loss.decomposes)):
             self.mode = AUGMENTED
-        elif g_loss.decomposes and (h_loss is None or h_loss.decomposes):
+            self.scratch_bytes = max(self.scratch_bytes, augmented.work_bytes)
+        elif loss.decomposes and (h_loss is None or h_loss.decomposes):
             self.mode = DECOMPOSES
-        elif g_loss.zero_one and oracle.has_kbest and h_loss is None and not relaxed:
+        elif loss.zero_one and kbest is not None and h_loss is None and not self.relaxed:
             self.mode = ZERO_ONE
-            self.scratch_bytes = oracle.kbest_bytes(2)
+            self.scratch_bytes = max(self.scratch_bytes, kbest.bytes_for(2))
         else:
             raise ValueError(
                 f"the searches need a loss that decomposes over the parts, or the 0-1 loss with an "
-                f"oracle that has k-best; {type(g_loss).__name__} does not decompose and "
-                f"{type(oracle).__name__} has {'' if oracle.has_kbest else 'no '}k-best"
+                f"oracle that has k-best; {type(loss).__name__} does not decompose and "
+                f"{type(oracle).__name__} has {'no ' if kbest is None else ''}k-best"
             )
-        if relaxed and not oracle.has_relaxed:
-            raise ValueError(f"{type(oracle).__name__} has no relaxation (has_relaxed is False)")
-        self.exact = oracle.exact or relaxed
+        for power in (cones, relaxation):
+            if power is not None:
+                self.scratch_bytes = max(self.scratch_bytes, power.work_bytes)
+        self.exact = oracle.exact or self.relaxed
         self.decomposes, self.zero_one = self.mode == DECOMPOSES, self.mode == ZERO_ONE
         # A fractional point differs from the truth in as many parts as there are at most.
-        self.width = potentials.max_theta + parts.max_entries if relaxed else 0
+        self.width = layout.max_theta + parts.max_entries if self.relaxed else 0
         self.max_entries = parts.max_entries + self.width
         self.work_bytes = (
-            sizeof(View) + 4 * 8 * (potentials.max_theta + 8) + 4 * (SLOTS + 1) * (self.longest + 16)
-            + 12 * ((SLOTS + 1) * self.width + parts.max_entries + 16) + self.scratch_bytes + 11 * 64
+            sizeof(View) + 4 * 8 * (layout.max_theta + 8)
+            + 4 * (SLOTS + 1) * (layout.max_label + 16)
+            + 12 * ((SLOTS + 1) * self.width + parts.max_entries + 16) + self.scratch_bytes
+            + 11 * 64
         )
 
-    cdef View* begin(self, Py_ssize_t i, const double* theta, char* work) except NULL nogil:
+    cdef View* begin(self, Py_ssize_t i, const double* theta, const int* truth,
+                     char* work) except NULL nogil:
         """Lay out the work memory; the truth is the first point."""
         cdef View* view = <View*>align(work)
-        cdef Py_ssize_t doubles = self.potentials.max_theta + 8
-        cdef const int* truth = self.labels + self.label_offsets[i]
+        cdef Py_ssize_t doubles = self.layout.max_theta + 8
         cdef char* p = align((view + 1))
         view.scaled = <double*>p
         p = align(p + 8 * doubles)
@@ -114,40 +134,37 @@ cdef class LabelPlane:
         view.entry_value = <double*>p
         p = align(p + 8 * (self.parts.max_entries + 1))
         view.labels = <int*>p
-        p = align(p + 4 * (SLOTS + 1) * (self.longest + 1))
+        p = align(p + 4 * (SLOTS + 1) * (self.layout.max_label + 1))
         view.index = <int*>p
         p = align(p + 4 * (SLOTS + 1) * self.width)
         view.entry_index = <int*>p
         view.scratch = align(p + 4 * (self.parts.max_entries + 1))
-        view.i, view.theta = i, theta
+        view.i, view.theta, view.truth = i, theta, truth
         view.calls = view.n_visits = 0
-        view.has_costs = False
+        view.has_costs, view.exact = False, self.exact
         view.n = 1
         view.points[0].kind, view.points[0].slot, view.points[0].key = TRUTH, -1, 0
         view.points[0].nnz = 0
-        view.points[0].shift = self.h_loss.value(i, truth) if self.h_loss is not None else 0
+        view.points[0].shift = self.h_loss.value(i, truth, truth) if self.h_loss is not None else 0
         view.points[0].h = view.points[0].shift
-        view.points[0].g = self.sign * self.g_loss.value(i, truth)
+        view.points[0].g = self.sign * self.g_loss.value(i, truth, truth)
         view.low, view.high = 0, INFINITY
         view.unit, view.least, view.most = 0, 0, 0
         if self.sign < 0:
             # Minus a count of the label and the truth: the truth's share is half its own g, and
             # with an empty truth 0 is reached by the truth alone.
-            view.low = -2.0 * self.label_size(i)
+            view.low = -2.0 * self.layout.label_size(i)
             view.high = 0.5 * view.points[0].g if view.points[0].g < 0 else -1
         return view
 
-    cdef Py_ssize_t label_size(self, Py_ssize_t i) noexcept nogil:
-        return self.label_offsets[i + 1] - self.label_offsets[i]
-
     cdef int* label_of(self, View* view, int slot) noexcept nogil:
-        return view.labels + slot * (self.longest + 1)
+        return view.labels + slot * (self.layout.max_label + 1)
 
     cdef int place(self, View* view, int slot, Point* out) except -1 nogil:
         """The point of the label that lies in ``slot``."""
-        cdef Py_ssize_t i = view.i, j, n, size = self.label_size(i)
+        cdef Py_ssize_t i = view.i, j, n, size = self.layout.label_size(i)
         cdef int* label = self.label_of(view, slot)
-        cdef const int* truth = self.labels + self.label_offsets[i]
+        cdef const int* truth = view.truth
         cdef double margin = 0
         cdef uint64_t key = label_key(label, size)
         cdef bint same = memcmp(label, truth, size * sizeof(int)) == 0
@@ -155,9 +172,9 @@ cdef class LabelPlane:
         for j in range(n):
             margin -= view.theta[view.entry_index[j]] * view.entry_value[j]
         out.kind, out.slot, out.key, out.nnz = LABEL, slot, key, 0
-        out.shift = self.h_loss.value(i, label) if self.h_loss is not None else 0
+        out.shift = self.h_loss.value(i, truth, label) if self.h_loss is not None else 0
         out.h = margin + out.shift
-        out.g = self.sign * self.g_loss.value(i, label)
+        out.g = self.sign * self.g_loss.value(i, truth, label)
         if same:
             out[0] = view.points[0]
         elif self.sign > 0 and not out.g >= 0:
@@ -172,7 +189,7 @@ cdef class LabelPlane:
         """Keep a point's label or parts in another slot."""
         if point.kind == LABEL:
             memcpy(self.label_of(view, slot), self.label_of(view, point.slot),
-                   self.label_size(view.i) * sizeof(int))
+                   self.layout.label_size(view.i) * sizeof(int))
         elif point.kind == FRACTIONAL:
             memcpy(view.index + slot * self.width, view.index + point.slot * self.width,
                    point.nnz * sizeof(int))
@@ -182,26 +199,25 @@ cdef class LabelPlane:
 
     cdef int need_costs(self, View* view) except -1 nogil:
         """Write the losses down as costs of parts, once per search."""
-        cdef Py_ssize_t bytes = self.potentials.theta_size(view.i) * sizeof(double), k, n
+        cdef Py_ssize_t bytes = self.layout.theta_size(view.i) * sizeof(double), k, n
         if view.has_costs:
             return 0
         view.truth_score = 0
-        n = self.parts.encode(view.i, self.labels + self.label_offsets[view.i],
-                              view.entry_index, view.entry_value)
+        n = self.parts.encode(view.i, view.truth, view.entry_index, view.entry_value)
         for k in range(n):
             view.truth_score += view.theta[view.entry_index[k]] * view.entry_value[k]
         memset(view.costs, 0, bytes)
-        view.g_const = self.g_loss.augment(view.i, self.sign, view.costs)
+        view.g_const = self.g_loss.augment(view.i, view.truth, self.sign, view.costs)
         view.h_const = 0
         if self.h_loss is not None:
             memset(view.shifts, 0, bytes)
-            view.h_const = self.h_loss.augment(view.i, 1.0, view.shifts)
+            view.h_const = self.h_loss.augment(view.i, view.truth, 1.0, view.shifts)
         view.has_costs = True
         return 0
 
     cdef int fractional(self, View* view, int slot, Point* out) except -1 nogil:
         """The point of ``view.mu``, its parts stored in ``slot``."""
-        cdef Py_ssize_t size = self.potentials.theta_size(view.i), j, k, n
+        cdef Py_ssize_t size = self.layout.theta_size(view.i), j, k, n
         cdef int* index = view.index + slot * self.width
         cdef double* value = view.values + slot * self.width
         cdef uint64_t key = 88172645463325252ULL
@@ -209,8 +225,7 @@ cdef class LabelPlane:
         self.need_costs(view)
         out.kind, out.slot = FRACTIONAL, slot
         out.h, out.g, out.shift = 0, view.g_const, view.h_const
-        n = self.parts.encode(view.i, self.labels + self.label_offsets[view.i],
-                              view.entry_index, view.entry_value)
+        n = self.parts.encode(view.i, view.truth, view.entry_index, view.entry_value)
         for k in range(n):
             view.scaled[view.entry_index[k]] = 0
         for j in range(size):
@@ -240,10 +255,10 @@ cdef class LabelPlane:
 
         An infinite lam asks for the largest g, of any h: it says where g ends.
         """
-        cdef Py_ssize_t i = view.i, size = self.potentials.theta_size(i), j, found
+        cdef Py_ssize_t i = view.i, size = self.layout.theta_size(i), j, n
         cdef int* label = self.label_of(view, slot)
         cdef double[2] value
-        cdef double bound = 0, loss = 0
+        cdef double bound = 0, loss = 0, above = 0
         cdef Visit* visit = &view.visits[view.n_visits]
         if view.n_visits >= LINES:
             with gil:
@@ -258,48 +273,52 @@ cdef class LabelPlane:
             if lam > 0:
                 for j in range(size):
                     view.scaled[j] /= lam
-                self.oracle.argmax_augmented(i, view.scaled, label, &value[0], &loss, view.scratch)
+                self.augmented.argmax(i, view.scaled, view.truth, label, &value[0], &loss,
+                                      view.scratch)
+                bound = value[0]
             else:
-                self.oracle.argmax(i, view.scaled, label, &value[0], view.scratch)
-            bound = value[0]
+                self.oracle.argmax(i, view.scaled, label, &value[0], &bound, view.scratch)
             self.place(view, slot, out)
         elif self.mode == ZERO_ONE:
-            found = self.oracle.kbest(i, view.scaled, 2, label, value, view.scratch)
-            if self.g_loss.value(i, label) == 0 and found > 1:
+            n = self.kbest.kbest(i, view.scaled, 2, label, value, view.scratch)
+            bound = value[0]
+            if self.g_loss.value(i, view.truth, label) == 0 and n > 1:
                 # The truth is best: is the second best, with its loss, better still?
-                memcpy(label, label + self.label_size(i), self.label_size(i) * sizeof(int))
+                memcpy(label, label + self.layout.label_size(i),
+                       self.layout.label_size(i) * sizeof(int))
             self.place(view, slot, out)
             if lam < INFINITY and out.h + lam * out.g < 0:
                 out[0] = view.points[0]
         else:
             if self.h_loss is not None and lam < INFINITY:
-                self.h_loss.augment(i, 1.0, view.scaled)
-            self.g_loss.augment(i, self.sign * (lam if lam < INFINITY else 1), view.scaled)
-            if self.relaxed:
-                if self.oracle.relax(i, view.scaled, view.mu, label, &value[0], view.scratch):
-                    self.place(view, slot, out)
-                else:
-                    self.fractional(view, slot, out)
-                bound = value[0]
-            else:
-                self.oracle.argmax_bounded(i, view.scaled, label, &value[0], &bound, view.scratch)
+                self.h_loss.augment(i, view.truth, 1.0, view.scaled)
+            self.g_loss.augment(i, view.truth, self.sign * (lam if lam < INFINITY else 1),
+                                view.scaled)
+            if self.relaxation is None:
+                self.oracle.argmax(i, view.scaled, label, &value[0], &bound, view.scratch)
                 self.place(view, slot, out)
+            elif self.relaxation.relax(i, view.scaled, view.mu, label, &value[0], &bound,
+                                       view.scratch):
+                self.place(view, slot, out)
+            else:
+                self.fractional(view, slot, out)
+        if bound > value[0]:
+            above = bound - value[0]
+            if above > 1e-12 * fabs(value[0]):
+                view.exact = False
         if lam == INFINITY:
-            if self.exact:
+            if view.exact:
                 view.high = min(view.high, out.g)
             return 0
-        visit.lam, visit.h, visit.g = lam, out.h, out.g
-        visit.above = 0
-        if not self.exact and bound > value[0]:
-            visit.above = bound - value[0]
+        visit.lam, visit.h, visit.g, visit.above = lam, out.h, out.g, above
         # What the oracle's comparisons cannot tell apart, among scores of this size.
         visit.above += 4e-16 * (lam * fabs(out.g) + visit.above)
         visit.bound = out.h + lam * out.g + visit.above
         view.n_visits += 1
         return 0
 
-    cdef int ask_constrained(self, View* view, double lam, double alpha, double beta, bint twin,
-                             int slot, Point* out) except -1 nogil:
+    cdef int ask_in_cone(self, View* view, double lam, double alpha, double beta, bint twin,
+                         int slot, Point* out) except -1 nogil:
         """As ask(), of ``1 + h`` and g within a cone; 0 where there is none, else the Kind."""
         cdef Cone cone
         cdef double value = 0
@@ -309,9 +328,8 @@ cdef class LabelPlane:
         cone.h0, cone.g0 = 1 - view.truth_score, view.g_const
         cone.lam, cone.alpha, cone.beta, cone.twin = lam, alpha, beta, twin
         view.calls += 1
-        kind = self.oracle.argmax_constrained(
-            view.i, view.theta, view.costs, &cone, view.mu, self.label_of(view, slot), &value,
-            view.scratch)
+        kind = self.cones.argmax_in_cone(view.i, view.theta, view.costs, &cone, view.mu,
+                                         self.label_of(view, slot), &value, view.scratch)
         if kind == 0:
             return 0
         if kind == 1:
@@ -328,49 +346,34 @@ cdef class LabelPlane:
     cdef Py_ssize_t ask_kbest(self, View* view, double lam, Py_ssize_t k, int* labels,
                               double* values, char* scratch) except -1 nogil:
         """The k best labels at lam; returns how many there are."""
-        memcpy(view.scaled, view.theta, self.potentials.theta_size(view.i) * sizeof(double))
+        memcpy(view.scaled, view.theta, self.layout.theta_size(view.i) * sizeof(double))
         if self.mode == DECOMPOSES:
             if self.h_loss is not None:
-                self.h_loss.augment(view.i, 1.0, view.scaled)
-            self.g_loss.augment(view.i, lam * self.sign, view.scaled)
+                self.h_loss.augment(view.i, view.truth, 1.0, view.scaled)
+            self.g_loss.augment(view.i, view.truth, lam * self.sign, view.scaled)
         view.calls += 1
-        return self.oracle.kbest(view.i, view.scaled, k, labels, values, scratch)
+        return self.kbest.kbest(view.i, view.scaled, k, labels, values, scratch)
 
-    def units(self):
-        """For each example a unit of which every g is a multiple, and the largest multiple.
-
-        Returns
-        -------
-        unit : ndarray of shape (n,)
-            0 where there is none worth its name.
-        most : ndarray of int64 of shape (n,)
-        """
-        cdef Py_ssize_t i, j
-        cdef double unit, total, value
-        cdef double[::1] theta = np.zeros(self.potentials.max_theta + 8)
-        cdef char[::1] work = np.zeros(self.work_bytes + 64, dtype=np.int8)
-        cdef View* view
-        units, most = np.zeros(self.potentials.n), np.zeros(self.potentials.n, dtype=np.int64)
-        cdef double[::1] unit_view = units
-        cdef int64_t[::1] most_view = most
-        for i in range(self.potentials.n):
-            if self.mode == ZERO_ONE:
-                unit_view[i], most_view[i] = 1, 1
-            elif self.g_loss.decomposes:
-                view = self.begin(i, &theta[0], &work[0])
-                self.need_costs(view)
-                value = total = fabs(view.g_const)
-                for j in range(self.potentials.theta_size(i)):
-                    total += fabs(view.costs[j])
-                unit = value if value > 0 else INFINITY
-                for j in range(self.potentials.theta_size(i)):
-                    value = fabs(view.costs[j])
-                    if value > 1e-12 * total:
-                        unit = common_unit(unit, value, 1e-9 * total)
-                if unit < INFINITY and total <= MOST * unit:
-                    unit_view[i] = unit
-                    most_view[i] = <int64_t>(total / unit + 0.5)
-        return units, most
+    cdef int unit_of(self, View* view, double* unit, int64_t* most) except -1 nogil:
+        """A unit of which every g of this example is a multiple, and the largest multiple."""
+        cdef Py_ssize_t j, size = self.layout.theta_size(view.i)
+        cdef double step, total, value
+        unit[0], most[0] = 0, 0
+        if self.mode == ZERO_ONE:
+            unit[0], most[0] = 1, 1
+        elif self.g_loss.decomposes:
+            self.need_costs(view)
+            value = total = fabs(view.g_const)
+            for j in range(size):
+                total += fabs(view.costs[j])
+            step = value if value > 0 else INFINITY
+            for j in range(size):
+                value = fabs(view.costs[j])
+                if value > 1e-12 * total:
+                    step = common_unit(step, value, 1e-9 * total)
+            if step < INFINITY and total <= MOST * step:
+                unit[0], most[0] = step, <int64_t>(total / step + 0.5)
+        return 0
 
     cdef Py_ssize_t entries(self, View* view, const Point* point, double coef, Py_ssize_t n,
                             int* index, double* value) except -1 nogil:
@@ -383,8 +386,8 @@ cdef class LabelPlane:
             memcpy(index + n, view.index + point.slot * self.width, count * sizeof(int))
             memcpy(value + n, view.values + point.slot * self.width, count * sizeof(double))
         else:
-            count = self.parts.difference(i, self.labels + self.label_offsets[i],
-                                          self.label_of(view, point.slot), index + n, value + n)
+            count = self.parts.difference(i, view.truth, self.label_of(view, point.slot),
+                                          index + n, value + n)
         if coef != 1:
             for k in range(n, n + count):
                 value[k] *= coef

@@ -38,17 +38,19 @@ class SearchResult(NamedTuple):
     points: np.ndarray
 
 
-def trace(problem: Any, i: int, w: Any) -> SearchResult:
-    """Search one example of a problem with a bi-criteria surrogate, and tell how it went.
+def trace(surrogate: Any, i: int, theta: Any, truth: Any) -> SearchResult:
+    """Search one example with a bi-criteria surrogate, and tell how it went.
 
     Parameters
     ----------
-    problem : Problem
-        With a bi-criteria surrogate.
+    surrogate : Surrogate
+        A native one that searches.
     i : int
         Number of the example.
-    w : ndarray of shape (dim,), or fitted StructuredSVM
-        Weights.
+    theta : ndarray of float64
+        Its part scores, flat.
+    truth : ndarray of int32
+        Its true label, encoded.
 
     Returns
     -------
@@ -57,40 +59,38 @@ def trace(problem: Any, i: int, w: Any) -> SearchResult:
     Raises
     ------
     ValueError
-        When the surrogate of the problem does not search.
+        When the surrogate does not search, or an argument does not fit the example.
 
     Examples
     --------
     >>> import numpy as np
     >>> import structsolve
     >>> from structsolve.search import trace
+    >>> from structsolve.surrogates import Slack
+    >>> from structsolve.surrogates.task import Task
     >>> X, Y = [[[1.0], [-1.0]]], [["a", "b"]]
     >>> space = structsolve.get_structure("chain").make_space(X, Y)
-    >>> problem = structsolve.Problem(space, space.pack(X, Y), surrogate="slack")
-    >>> found = trace(problem, 0, np.zeros(problem.dim))
-    >>> found.label.tolist(), found.value, found.calls
+    >>> task = Task(space, space.pack(X, Y))
+    >>> surrogate = Slack().bind(task)
+    >>> result = trace(surrogate, 0, np.zeros(task.layout.sizes(0)[0]), task.labels)
+    >>> result.label.tolist(), result.value, result.calls
     ([1, 0], 2.0, 2)
     """
-    from ..potentials.calls import score
-
-    if not hasattr(problem.surrogate, "trace"):
+    if not hasattr(surrogate, "trace"):
         raise ValueError(
-            f"surrogate {problem.surrogate_name!r} makes one oracle call and no search; use a "
+            f"surrogate {type(surrogate).__name__} makes one oracle call and no search; use a "
             "bi-criteria surrogate such as 'slack'"
         )
-    if not isinstance(getattr(w, "_w", w), np.ndarray) and not problem.potentials.has_weights:
-        raise ValueError("trace: a kernel model has no weights; give w as a solver's run has it")
-    weights = np.asarray(getattr(w, "_w", w), dtype=np.float64)
-    told = problem.surrogate.trace(i, score(problem.potentials, i, weights))
-    found, points = told["found"], told["points"]
-    mixture = [(points[found["first"]]["label"], 1 - found["share"])]
-    if found["first"] != found["second"]:
-        mixture.append((points[found["second"]]["label"], found["share"]))
-    relaxed = problem.surrogate.relaxed
+    told = surrogate.trace(i, theta, truth)
+    best, points = told["found"], told["points"]
+    mixture = [(points[best["first"]]["label"], 1 - best["share"])]
+    if best["first"] != best["second"]:
+        mixture.append((points[best["second"]]["label"], best["share"]))
+    relaxed = surrogate.relaxed
     return SearchResult(
-        label=points[found["label"]]["label"],
-        value=found["value"] if relaxed else found["label_value"],
-        bound=found["bound"] if relaxed else found["label_bound"],
+        label=points[best["label"]]["label"],
+        value=best["value"] if relaxed else best["label_value"],
+        bound=best["bound"] if relaxed else best["label_bound"],
         calls=told["calls"],
         mixture=mixture,
         path=told["visits"],

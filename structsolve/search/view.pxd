@@ -25,12 +25,14 @@ cdef struct Visit:      # one answer of the oracle: h + lam g <= bound for every
 cdef struct View:       # one search on one example; it lies at the start of the work memory
     Py_ssize_t i
     const double* theta
+    const int* truth    # the true label
     double truth_score  # once costs are there
     double low, high    # where g may lie
     double unit         # for a search among labels: g of a label is a multiple of it; else 0
     Py_ssize_t least, most      # these multiples
     int calls, n, n_visits
     bint has_costs
+    bint exact          # no answer so far has left a better one open
     double h_const, g_const
     Point points[SLOTS]
     Visit visits[LINES]

@@ -31,9 +31,9 @@ cdef class BlockLoop(Loop):
     cdef CutHead** heads
     cdef double[::1] before, scored, slopes, drift
 
-    def __init__(self, LinearPotentials potentials, Surrogate surrogate, weights, double alpha,
-                 Py_ssize_t max_cuts=50):
-        super().__init__(potentials, surrogate, weights, alpha, max_cuts)
+    def __init__(self, LinearPotentials potentials, Surrogate surrogate, labels, weights,
+                 double alpha, Py_ssize_t max_cuts=50):
+        super().__init__(potentials, surrogate, labels, weights, alpha, max_cuts)
         self.cuts = CutStore(potentials.n)
         self.theta_buffer = aligned_zeros(potentials.max_theta + 8)
         self.u_buffer = aligned_zeros(potentials.max_theta + 8)
@@ -176,7 +176,7 @@ cdef class BlockLoop(Loop):
             for j in range(m):
                 current += heads[j].weight * slopes[j]
             if max_calls > 0:
-                self.surrogate.cut(i, theta, &cut, &self.work[0])
+                self.surrogate.cut(i, theta, self.truth(i), &cut, &self.work[0])
                 calls += cut.calls
                 gap = cut.bound - current
                 if call == 0:

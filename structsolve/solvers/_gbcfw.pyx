@@ -40,6 +40,7 @@ cdef class SegmentLoop(Loop):
     cdef MaxMinGame game
     cdef public object states, terms, state_offsets
     cdef double[::1] states_view, terms_view
+    cdef double[::1] at_truth           # -G at the truth of every example
     cdef int64_t[::1] offsets
     cdef double[::1] theta_buffer, fresh, from_buffer, to_buffer, u_buffer, scratch, spread
     cdef double[::1] value_buffer
@@ -47,9 +48,10 @@ cdef class SegmentLoop(Loop):
     cdef char[::1] work
     cdef bint euclidean
 
-    def __init__(self, LinearPotentials potentials, FenchelYoung surrogate, weights, double alpha):
+    def __init__(self, LinearPotentials potentials, FenchelYoung surrogate, labels, weights,
+                 double alpha):
         cdef Py_ssize_t i
-        super().__init__(potentials, surrogate, weights, alpha)
+        super().__init__(potentials, surrogate, labels, weights, alpha)
         self.losses, self.projection = surrogate, surrogate.projection
         # G is made of lines: it has a search of its own.
         self.game = self.projection if isinstance(self.projection, MaxMinGame) else None
@@ -61,7 +63,7 @@ cdef class SegmentLoop(Loop):
         np.cumsum(sizes, out=self.state_offsets[1:])
         self.offsets = self.state_offsets
         self.states = aligned_zeros(int(sizes.sum()) + 8)
-        self.terms = np.zeros(potentials.n)
+        self.terms, self.at_truth = np.zeros(potentials.n), np.zeros(potentials.n)
         self.states_view, self.terms_view = self.states, self.terms
         most = int(sizes.max()) if potentials.n else 0
         self.fresh = aligned_zeros(most + 8)
@@ -72,7 +74,7 @@ cdef class SegmentLoop(Loop):
             self.spread = aligned_zeros(potentials.dim)
         self.value_buffer = np.zeros(surrogate.max_entries + 8)
         self.index_buffer = np.zeros(surrogate.max_entries + 8, dtype=np.int32)
-        self.work = aligned_zeros(self.projection.work_bytes // 8 + 16).view(np.int8)
+        self.work = aligned_zeros(surrogate.work_bytes // 8 + 16).view(np.int8)
         with nogil:
             for i in range(potentials.n):
                 self.begin(i)
@@ -83,16 +85,20 @@ cdef class SegmentLoop(Loop):
         return self.potentials.theta_size(i)
 
     cdef double term(self, Py_ssize_t i) except? -1 nogil:
-        return self.losses.offset[i] + self.projection.term(
+        return self.at_truth[i] + self.projection.term(
             i, &self.states_view[self.offsets[i]], &self.work[0])
 
     cdef int begin(self, Py_ssize_t i) except -1 nogil:
         """The state of the truth, where w is 0."""
         cdef double* state = &self.states_view[self.offsets[i]]
+        cdef const int* truth = self.truth(i)
+        self.at_truth[i] = self.losses.offset(i, truth, &self.index_buffer[0],
+                                              &self.value_buffer[0], &self.work[0])
         if self.projection.has_state:
-            self.projection.state_of(i, self.losses.labels + self.losses.label_offsets[i], state)
+            self.projection.state_of(i, truth, state)
         else:
-            self.losses.add_truth(i, 1.0, state, &self.index_buffer[0], &self.value_buffer[0])
+            self.losses.add_truth(i, truth, 1.0, state, &self.index_buffer[0],
+                                  &self.value_buffer[0])
         self.terms_view[i] = self.term(i)
         self.b_total += self.weights[i] * self.terms_view[i]
         return 0
@@ -169,7 +175,8 @@ cdef class SegmentLoop(Loop):
                                                &self.from_buffer[0])
         for j in range(size):
             u[j] = -mu[j]
-        self.losses.add_truth(i, 1.0, u, &self.index_buffer[0], &self.value_buffer[0])
+        self.losses.add_truth(i, self.truth(i), 1.0, u, &self.index_buffer[0],
+                              &self.value_buffer[0])
         for j in range(size):
             if u[j] != 0:
                 self.index_buffer[n], self.value_buffer[n] = <int>j, u[j]
@@ -192,7 +199,7 @@ cdef class SegmentLoop(Loop):
         for j in range(size):
             score += theta[j] * before[j]
         if self.game is not None:
-            self.game.standing = score + self.terms_view[i] - self.losses.offset[i]
+            self.game.standing = score + self.terms_view[i] - self.at_truth[i]
         self.projection.project_state(i, theta, fresh, &value, &bound, &self.work[0])
         if self.game is not None:
             self.game.standing = INFINITY
@@ -203,7 +210,7 @@ cdef class SegmentLoop(Loop):
                 self.value_buffer[n] = after[j] - before[j]
                 linear += theta[j] * self.value_buffer[n]
                 n += 1
-        self.gaps_view[i] = bound + self.losses.offset[i] - self.terms_view[i] - score
+        self.gaps_view[i] = bound + self.at_truth[i] - self.terms_view[i] - score
         self.steps_done += 1
         if averaging:
             self.average_mass += self.steps_done

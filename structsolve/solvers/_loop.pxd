@@ -1,6 +1,12 @@
 # What the inner loops of BCFW share: the iterate, its average, and the scalars of the state.
+from ..part_layout cimport PartLayout
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates._base cimport Surrogate
+
+
+# Where the true labels of all examples begin; that of example i is layout.label_offsets[i] behind
+# it.  Refuses labels that do not fit.
+cdef const int* first_label(PartLayout layout, const int[::1] labels) except? NULL
 
 
 cdef class Loop:
@@ -10,7 +16,11 @@ cdef class Loop:
     cdef readonly object moved          # whether the last visit moved an example's dual variable
     cdef double[::1] w_view, average_view, gaps_view
     cdef const double[::1] weights
+    cdef const int[::1] labels
+    cdef const int* truths
     cdef char[::1] moved_view
     cdef Py_ssize_t max_cuts
     cdef public double alpha, b_total, average_mass
     cdef public long steps_done
+
+    cdef const int* truth(self, Py_ssize_t i) noexcept nogil

@@ -5,6 +5,17 @@ import numpy as np
 from ..utils.arrays import aligned_zeros
 
 
+cdef const int* first_label(PartLayout layout, const int[::1] labels) except? NULL:
+    if labels is None:
+        raise ValueError("the examples have no labels, which training needs")
+    if labels.shape[0] != layout.label_offsets[layout.n]:
+        raise ValueError(
+            f"labels has {labels.shape[0]} entries, the examples have "
+            f"{layout.label_offsets[layout.n]}"
+        )
+    return &labels[0] if labels.shape[0] else NULL
+
+
 cdef class Loop:
     """Base of ``BlockLoop`` and ``SimplexLoop``.
 
@@ -12,6 +23,8 @@ cdef class Loop:
     ----------
     potentials : LinearPotentials
     surrogate : Surrogate
+    labels : ndarray of int32
+        True labels, one after the other.
     weights : ndarray of float64 of shape (n,)
         ``u_i``, the share of each example in the mean; they sum to 1.
     alpha : float
@@ -20,15 +33,20 @@ cdef class Loop:
         Cuts (or labels without weight) kept per example.
     """
 
-    def __init__(self, LinearPotentials potentials, Surrogate surrogate, weights, double alpha,
-                 Py_ssize_t max_cuts=50):
+    def __init__(self, LinearPotentials potentials not None, Surrogate surrogate not None, labels,
+                 weights, double alpha, Py_ssize_t max_cuts=50):
         self.potentials, self.surrogate, self.alpha = potentials, surrogate, alpha
+        self.labels = labels
+        self.truths = first_label(surrogate.layout, self.labels)
         self.weights, self.max_cuts = weights, max_cuts
         self.w, self.average = aligned_zeros(potentials.dim), aligned_zeros(potentials.dim)
         self.gaps = np.zeros(potentials.n)
         self.moved = np.zeros(potentials.n, dtype=np.int8)
         self.w_view, self.average_view, self.gaps_view = self.w, self.average, self.gaps
         self.moved_view = self.moved
+
+    cdef const int* truth(self, Py_ssize_t i) noexcept nogil:
+        return self.truths + self.surrogate.layout.label_offsets[i]
 
     def average_pass(self, before, Py_ssize_t visits):
         """Take the present w into the average with the weight of ``visits`` steps.

@@ -4,6 +4,7 @@ import numpy as np
 
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates._base cimport Cut, Surrogate
+from ._loop cimport first_label
 
 from ..utils.arrays import aligned_zeros
 from ..utils.parallel import over_examples
@@ -55,6 +56,8 @@ def violated_cuts(problem, const double[::1] at, const double[::1] w, const doub
     """
     cdef LinearPotentials potentials = problem.potentials
     cdef Surrogate surrogate = problem.surrogate
+    cdef const int[::1] labels = problem.labels
+    cdef const int* truths = first_label(surrogate.layout, labels)
     cdef const double[::1] weights = problem.weights
     bounds = np.empty(problem.n)
     cdef double[::1] out = bounds
@@ -69,7 +72,8 @@ def violated_cuts(problem, const double[::1] at, const double[::1] w, const doub
         with nogil:
             for i in range(first, last):
                 potentials.score(i, &at[0], 1.0, &scratch.theta[0])
-                surrogate.cut(i, &scratch.theta[0], &cut, &scratch.work[0])
+                surrogate.cut(i, &scratch.theta[0], truths + surrogate.layout.label_offsets[i],
+                              &cut, &scratch.work[0])
                 out[i] = cut.bound
                 calls += cut.calls
                 if weights[i] <= 0:

@@ -6,6 +6,7 @@ from libc.math cimport INFINITY, pow, sqrt
 from libc.stdint cimport int64_t
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates._base cimport Cut, Surrogate
+from ._loop cimport first_label
 
 from ..utils.arrays import aligned_zeros
 
@@ -36,6 +37,8 @@ cdef class SGDLoop:
     cdef LinearPotentials potentials
     cdef Surrogate surrogate
     cdef const double[::1] weights
+    cdef const int[::1] labels
+    cdef const int* truths
     cdef readonly object v, lag, free_sum, free
     cdef double[::1] v_view, lag_view, free_sum_view, before
     cdef const int64_t[::1] free_view
@@ -56,9 +59,12 @@ cdef class SGDLoop:
         self.before = np.zeros(len(free))
         self.scale = 1
 
-    def bind(self, LinearPotentials potentials, Surrogate surrogate, weights):
-        """Work on these examples from now on."""
+    def bind(self, LinearPotentials potentials not None, Surrogate surrogate not None, labels,
+             weights):
+        """Work on these examples from now on; ``labels`` are the true ones, one after the other."""
         self.potentials, self.surrogate, self.weights = potentials, surrogate, weights
+        self.labels = labels
+        self.truths = first_label(surrogate.layout, self.labels)
         self.n = potentials.n
         self.theta = aligned_zeros(potentials.max_theta + 8)
         self.u = aligned_zeros(potentials.max_theta + 8)
@@ -150,7 +156,9 @@ cdef class SGDLoop:
         cut.index, cut.value = &self.index[0], &self.value[0]
         if share > 0:
             self.potentials.score(i, v, self.scale, &self.theta[0])
-            self.surrogate.cut(i, &self.theta[0], &cut, &self.work[0])
+            self.surrogate.cut(i, &self.theta[0],
+                               self.truths + self.surrogate.layout.label_offsets[i], &cut,
+                               &self.work[0])
             total[0] += self.weights[i] * cut.bound
         if radius > 0 and cut.nnz:
             self._products(i, &cut, &along, &square)

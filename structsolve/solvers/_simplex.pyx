@@ -82,10 +82,10 @@ cdef class SimplexLoop(Loop):
                 free(self.blocks[i].entries)
             free(self.blocks)
 
-    def __init__(self, LinearPotentials potentials, Surrogate surrogate, weights, double alpha,
-                 Py_ssize_t max_cuts=50):
+    def __init__(self, LinearPotentials potentials, Surrogate surrogate, labels, weights,
+                 double alpha, Py_ssize_t max_cuts=50):
         cdef Py_ssize_t i, size = potentials.node_size + 8
-        super().__init__(potentials, surrogate, weights, alpha, max_cuts)
+        super().__init__(potentials, surrogate, labels, weights, alpha, max_cuts)
         self.n_labels = potentials.layout.node.shape[0]
         self.theta_buffer, self.b_buffer = aligned_zeros(size), aligned_zeros(size)
         self.q_buffer, self.old_buffer = aligned_zeros(size), aligned_zeros(size)
@@ -101,7 +101,7 @@ cdef class SimplexLoop(Loop):
                     self.blocks[i].norm = potentials.node_gram[potentials.gram_offsets[i]]
                 else:
                     potentials.nodes.gram_row(i, i, i + 1, &dense_view[0], &self.blocks[i].norm)
-                surrogate.simplex(i, &self.b_buffer[0], &self.blocks[i].truth)
+                surrogate.simplex(i, self.truth(i), &self.b_buffer[0], &self.blocks[i].truth)
                 self.blocks[i].truth_b = self.b_buffer[self.blocks[i].truth]
         self.resynchronise()
 
@@ -211,7 +211,7 @@ cdef class SimplexLoop(Loop):
         cdef Entry* entry
         cdef int truth
         for i in range(self.n):
-            self.surrogate.simplex(i, &self.b_buffer[0], &truth)
+            self.surrogate.simplex(i, self.truth(i), &self.b_buffer[0], &truth)
             self._room(i, counts_view[i])
             self.blocks[i].count = <int>counts_view[i]
             for j in range(counts_view[i]):
@@ -296,7 +296,7 @@ cdef class SimplexLoop(Loop):
         cdef Py_ssize_t j, m = 0, members = 0, best = 0
         cdef double top = -INFINITY, rest = 1, bound = 0, x
         cdef int truth
-        self.surrogate.simplex(i, b, &truth)
+        self.surrogate.simplex(i, self.truth(i), b, &truth)
         self.potentials.score(i, &self.w_view[0], 1.0, theta)
         for j in range(self.n_labels):
             theta[j] += b[j]

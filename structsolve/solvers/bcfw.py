@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from .problem import Problem
-from .passes import surrogate_bounds
 from ._bcfw import BlockLoop
 from ._simplex import SimplexLoop
 from .base import Run, Solver, Start, rng_state, set_rng_state
+from .passes import surrogate_bounds
+from .problem import Problem
 
 # Examples per call into native code: Ctrl-C is heard between calls.
 EXAMPLES_PER_CALL = 5_000
@@ -152,7 +152,12 @@ class BCFWRun(Run):
         problem = start.problem
         self.exact = exact_steps(solver.steps, problem)
         loop = (SimplexLoop if self.exact else BlockLoop)(
-            problem.potentials, problem.surrogate, problem.weights, start.alpha, solver.max_cuts
+            problem.potentials,
+            problem.surrogate,
+            problem.labels,
+            problem.weights,
+            start.alpha,
+            solver.max_cuts,
         )
         self._begin(solver, start, loop)
 

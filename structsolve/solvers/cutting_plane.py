@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..utils.arrays import aligned_zeros
-from .passes import partial_sums, subgradient
 from . import qp
 from .base import Run, Solver, Start
+from .passes import partial_sums, subgradient
 from .weight_constraints import Rows, assemble
 
 

@@ -145,7 +145,9 @@ class GBCFWRun(BCFWRun):
 
     def __init__(self, solver: GBCFW, start: Start):
         problem = start.problem
-        loop = SegmentLoop(problem.potentials, problem.surrogate, problem.weights, start.alpha)
+        loop = SegmentLoop(
+            problem.potentials, problem.surrogate, problem.labels, problem.weights, start.alpha
+        )
         self._begin(solver, start, loop)
 
     def step(self) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import numpy as np
 
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates._base cimport Cut, Surrogate
+from ._loop cimport first_label
 
 from ..utils.arrays import aligned_zeros
 from ..utils.parallel import native_calls, over_examples, ranges
@@ -41,6 +42,8 @@ def surrogate_bounds(problem, const double[::1] w, n_jobs=1):
     """
     cdef LinearPotentials potentials = problem.potentials
     cdef Surrogate surrogate = problem.surrogate
+    cdef const int[::1] labels = problem.labels
+    cdef const int* truths = first_label(surrogate.layout, labels)
     bounds = np.empty(problem.n)
     cdef double[::1] out = bounds
 
@@ -52,7 +55,8 @@ def surrogate_bounds(problem, const double[::1] w, n_jobs=1):
         with nogil:
             for i in range(first, last):
                 potentials.score(i, &w[0], 1.0, &scratch.theta[0])
-                surrogate.cut(i, &scratch.theta[0], &cut, &scratch.work[0])
+                surrogate.cut(i, &scratch.theta[0], truths + surrogate.layout.label_offsets[i],
+                              &cut, &scratch.work[0])
                 out[i] = cut.bound
                 calls += cut.calls
         return calls
@@ -109,6 +113,8 @@ def subgradient(problem, const double[::1] w, n_jobs=1, sums=None):
     """
     cdef LinearPotentials potentials = problem.potentials
     cdef Surrogate surrogate = problem.surrogate
+    cdef const int[::1] labels = problem.labels
+    cdef const int* truths = first_label(surrogate.layout, labels)
     cdef const double[::1] weights = problem.weights
     offsets = problem.examples.offsets
     parts = ranges(offsets, summands(problem), taper=True)
@@ -135,7 +141,9 @@ def subgradient(problem, const double[::1] w, n_jobs=1, sums=None):
                     cut.index = &scratch.index[k * width]
                     cut.value = &scratch.value[k * width]
                     potentials.score(i, &w[0], 1.0, &scratch.theta[0])
-                    surrogate.cut(i, &scratch.theta[0], &cut, &scratch.work[0])
+                    surrogate.cut(i, &scratch.theta[0],
+                                  truths + surrogate.layout.label_offsets[i], &cut,
+                                  &scratch.work[0])
                     bound_view[i], b_view[i], nnz[k] = cut.bound, cut.b, cut.nnz
                     spent += cut.calls
                 for i in range(begin, end):

@@ -13,11 +13,12 @@ import numpy as np
 from .. import registry
 from ..examples.packed import Examples
 from ..examples.packing import sparsify
-from ..lp.ask import ask_oracle
+from ..potentials.calls import score
 from ..potentials.make import kernel_potentials, linear_potentials
 from ..potentials.mercer import Kernel
-from ..structure.ask import ask_loss, ask_parts
+from ..search import SearchResult, trace
 from ..structure.base import Space
+from ..surrogates.task import Task
 from .passes import surrogate_bounds
 
 
@@ -49,8 +50,12 @@ class Problem:
     Attributes
     ----------
     potentials : LinearPotentials
+    task : Task
+        What the surrogate is made of: :attr:`oracle`, :attr:`parts`, :attr:`loss` and the powers.
+    labels : ndarray of int32
+        True labels of the examples, one after the other.
     surrogate : Surrogate
-        The native surrogate; :attr:`oracle`, :attr:`parts` and :attr:`loss` are what it is made of.
+        The native surrogate.
     weights : ndarray of shape (n,)
         ``u_i``.
     dim : int
@@ -96,9 +101,9 @@ class Problem:
                 space.layout, examples, name, kernel, dense, penalize_intercept, node_scale
             )
         )
-        self.oracle = ask_oracle(space, examples, oracle)
-        self.parts = ask_parts(space, examples)
-        self.loss = ask_loss(space, examples, loss)
+        self.task = Task(space, examples, loss, oracle)
+        self.oracle, self.parts, self.loss = self.task.oracle, self.task.parts, self.task.loss
+        self.labels = self.task.labels
         if isinstance(surrogate, str):
             surrogate = registry.default().make("surrogates", surrogate)
         elif not hasattr(surrogate, "bind"):
@@ -107,7 +112,7 @@ class Problem:
                 f"{registry.default().names('surrogates')}) or an object with bind()"
             )
         self.surrogate_name = getattr(surrogate, "name", type(surrogate).__name__)
-        self.surrogate = surrogate.bind(self)
+        self.surrogate = surrogate.bind(self.task)
         total = examples.sample_weight if examples.sample_weight is not None else None
         weights = np.ones(examples.n) if total is None else np.asarray(total, dtype=np.float64)
         self.weights = weights / weights.sum()
@@ -145,6 +150,44 @@ class Problem:
         if self.penalty is None:
             return 0.5 * alpha * self.potentials.squared_norm(w)
         return 0.5 * alpha * float((w * self.penalty) @ w)
+
+    def trace(self, i: int, w: Any) -> SearchResult:
+        """Search one example with a bi-criteria surrogate, and tell how it went.
+
+        Parameters
+        ----------
+        i : int
+            Number of the example.
+        w : ndarray of shape (dim,), or fitted StructuredSVM
+            Weights.
+
+        Returns
+        -------
+        SearchResult
+
+        Raises
+        ------
+        ValueError
+            When the surrogate does not search.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import structsolve
+        >>> X, Y = [[[1.0], [-1.0]]], [["a", "b"]]
+        >>> space = structsolve.get_structure("chain").make_space(X, Y)
+        >>> problem = structsolve.Problem(space, space.pack(X, Y), surrogate="slack")
+        >>> result = problem.trace(0, np.zeros(problem.dim))
+        >>> result.label.tolist(), result.value, result.calls
+        ([1, 0], 2.0, 2)
+        """
+        w = getattr(w, "_w", w)
+        if not isinstance(w, np.ndarray) and not self.potentials.has_weights:
+            raise ValueError(
+                "trace: a kernel model has no weights; give w as a solver's run has it"
+            )
+        theta = score(self.potentials, i, np.asarray(w, dtype=np.float64))
+        return trace(self.surrogate, i, theta, self.examples.label(i))
 
     def bounds(self, w: np.ndarray, n_jobs: int = 1) -> tuple[np.ndarray, int]:
         """Return upper bounds of every H_i at w, and the oracle calls spent."""

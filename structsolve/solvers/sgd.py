@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .problem import Problem
-from .passes import surrogate_bounds
 from ._sgd import SGDLoop
 from .base import Run, Solver, Start, rng_state, set_rng_state
+from .passes import surrogate_bounds
+from .problem import Problem
 
 # Examples per call into native code: Ctrl-C is heard between calls.
 EXAMPLES_PER_CALL = 5_000
@@ -126,7 +126,7 @@ class SGDRun(Run):
                 "make them with the same space"
             )
         self.given.problem = problem
-        self.loop.bind(problem.potentials, problem.surrogate, problem.weights)
+        self.loop.bind(problem.potentials, problem.surrogate, problem.labels, problem.weights)
         self.best_primal, self.best_w = np.inf, np.zeros(0)
         self.certified: list[float] = []
         self.radius = 0.0

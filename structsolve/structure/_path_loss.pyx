@@ -7,8 +7,10 @@ pairs of leaves is made.
 
 import numpy as np
 
+cimport cython
 from libc.math cimport sqrt
 from ..operators cimport Loss
+from ..part_layout cimport PartLayout
 
 from .hierarchy import intervals
 
@@ -16,26 +18,24 @@ from .hierarchy import intervals
 cdef double ROUNDING = 4e-16
 
 
-cdef class PathLoss(Loss):
-    """``sqrt(sum of alpha over the symmetric difference of two paths)`` for single leaves.
-
-    A call costs one step per leaf where the hierarchy is a tree, else one per ancestor of a leaf.
+@cython.final
+cdef class PathCosts:
+    """``sqrt(sum of alpha over the symmetric difference of two paths)`` for leaves of a hierarchy.
 
     Parameters
     ----------
-    labels : ndarray of int32 of shape (n,)
-        The node number of each true leaf.
     hierarchy : structsolve.structure.hierarchy.Hierarchy
     weights : ndarray of shape (n_nodes,)
         ``alpha``.
     """
 
-    cdef const int[::1] labels, parent, first, last, leaf, line_first, line
+    cdef const int[::1] parent, first, last, leaf, line_first, line
     cdef const double[::1] alpha, down
-    cdef Py_ssize_t n, n_nodes, n_leaves
+    cdef readonly Py_ssize_t n_nodes, n_leaves
     cdef bint tree
+    cdef object is_leaf
 
-    def __init__(self, labels, hierarchy, weights):
+    def __init__(self, hierarchy, weights):
         given = np.ascontiguousarray(weights, dtype=np.float64)
         if given.shape != (len(hierarchy),):
             raise ValueError(
@@ -43,17 +43,11 @@ cdef class PathLoss(Loss):
             )
         if not (np.isfinite(given) & (given >= 0)).all():
             raise ValueError("weights: expected finite numbers >= 0")
-        truths = np.ascontiguousarray(labels, dtype=np.int32)
-        known = np.zeros(len(hierarchy), dtype=bool)
-        known[hierarchy.leaves] = True
-        if truths.ndim != 1 or truths.size and (
-                truths.min() < 0 or truths.max() >= len(hierarchy) or not known[truths].all()):
-            raise ValueError("labels: expected the number of one leaf for each example")
-        self.labels, self.alpha = truths, given
-        self.n, self.n_nodes = truths.shape[0], len(hierarchy)
+        self.is_leaf = np.zeros(len(hierarchy), dtype=bool)
+        self.is_leaf[hierarchy.leaves] = True
+        self.alpha, self.n_nodes = given, len(hierarchy)
         self.n_leaves = len(hierarchy.leaves)
         self.tree = hierarchy.forest
-        self.decomposes = self.averaged = True
         if self.tree:
             first, last, leaf, down = intervals(hierarchy, given)
             self.parent = np.ascontiguousarray(hierarchy.parent, dtype=np.int32)
@@ -67,20 +61,14 @@ cdef class PathLoss(Loss):
             place[hierarchy.leaves] = np.arange(self.n_leaves)
             self.first = place
 
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        if not 0 <= i < self.n:
-            raise ValueError(f"example {i} of {self.n}: expected 0 to {self.n - 1}")
-        return self.n_nodes, 1, self.n_nodes
-
-    cdef inline double _tree_cost(self, int a, int b, int common) noexcept nogil:
+    cdef inline double tree_cost(self, int a, int b, int common) noexcept nogil:
         """Between the leaves a and b, whose last common ancestor is given; -1: none."""
         cdef double total = self.down[a] + self.down[b], square = total
         if common >= 0:
             square -= 2 * self.down[common]
         return sqrt(square) if square > ROUNDING * total else 0.0
 
-    cdef double _graph_cost(self, int a, int b) noexcept nogil:
+    cdef double graph_cost(self, int a, int b) noexcept nogil:
         """Between two leaves of a graph: both lines are sorted by number."""
         cdef Py_ssize_t j = self.line_first[self.first[a]], m = self.line_first[self.first[a] + 1]
         cdef Py_ssize_t k = self.line_first[self.first[b]], n = self.line_first[self.first[b] + 1]
@@ -97,26 +85,27 @@ cdef class PathLoss(Loss):
                 k += 1
         return sqrt(square)
 
-    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
-        cdef int common = self.labels[i], at
-        if label[0] == common:
+    cdef double between(self, int truth, int leaf) noexcept nogil:
+        cdef int common = truth, place
+        if leaf == truth:
             return 0
         if not self.tree:
-            return self._graph_cost(common, label[0])
-        at = self.first[label[0]]
-        while common >= 0 and not self.first[common] <= at < self.last[common]:
+            return self.graph_cost(truth, leaf)
+        place = self.first[leaf]
+        while common >= 0 and not self.first[common] <= place < self.last[common]:
             common = self.parent[common]
-        return self._tree_cost(self.labels[i], label[0], common)
+        return self.tree_cost(truth, leaf, common)
 
-    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
-        cdef int truth = self.labels[i], common = truth, leaf
+    cdef void add(self, int truth, double scale, double* theta) noexcept nogil:
+        """theta[leaf] += scale * cost of each leaf where another is true."""
+        cdef int common = truth, leaf
         cdef Py_ssize_t j, first, last, done_first, done_last
         if not self.tree:
             for j in range(self.n_leaves):
                 leaf = self.leaf[j]
                 if leaf != truth:
-                    theta[leaf] += scale * self._graph_cost(truth, leaf)
-            return 0
+                    theta[leaf] += scale * self.graph_cost(truth, leaf)
+            return
         # Upwards from the truth: the leaves that an ancestor adds have it in common.
         done_first, done_last = self.first[truth], self.last[truth]
         while common >= 0:
@@ -126,9 +115,57 @@ cdef class PathLoss(Loss):
                 first, last = self.first[common], self.last[common]
             for j in range(first, done_first):
                 leaf = self.leaf[j]
-                theta[leaf] += scale * self._tree_cost(truth, leaf, common)
+                theta[leaf] += scale * self.tree_cost(truth, leaf, common)
             for j in range(done_last, last):
                 leaf = self.leaf[j]
-                theta[leaf] += scale * self._tree_cost(truth, leaf, common)
+                theta[leaf] += scale * self.tree_cost(truth, leaf, common)
             done_first, done_last = first, last
+
+
+@cython.final
+cdef class PathLoss(Loss):
+    """The costs of two paths as a loss, of labels that are single leaves.
+
+    A call costs one step per leaf where the hierarchy is a tree, else one per ancestor of a leaf.
+
+    Parameters
+    ----------
+    costs : PathCosts
+    layout : PartLayout
+        Of a hierarchy whose labels are the node numbers of leaves.
+    """
+
+    cdef PathCosts path_costs
+
+    def __init__(self, PathCosts costs not None, PartLayout layout not None):
+        super().__init__(layout)
+        self.path_costs, self.n_states = costs, costs.n_nodes
+        if layout.max_label > 1:
+            raise ValueError(f"labels of {layout.max_label} numbers, expected one leaf for each")
+        self.decomposes = self.averaged = True
+
+    def check_truths(self, labels):
+        """Refuse true labels that are no leaves."""
+        truths = np.asarray(labels)
+        leaf = self.path_costs.is_leaf
+        if truths.shape != (self.layout.n,):
+            raise ValueError(
+                f"labels: found shape {truths.shape}, expected the number of one leaf for each "
+                f"example, ({self.layout.n},)"
+            )
+        known = (truths >= 0) & (truths < len(leaf))
+        known[known] = leaf[truths[known]]
+        if not known.all():
+            i = int(np.argmin(known))
+            raise ValueError(
+                f"example {i}: the true label is the node {truths[i]}, expected the number of one "
+                "leaf for each example"
+            )
+
+    cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil:
+        return self.path_costs.between(truth[0], label[0])
+
+    cdef double augment(self, Py_ssize_t i, const int* truth, double scale,
+                        double* theta) except? -1 nogil:
+        self.path_costs.add(truth[0], scale, theta)
         return 0

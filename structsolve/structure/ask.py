@@ -1,51 +1,96 @@
-"""The operators of a structure, as plugins give them."""
+"""The operators of a structure, as plugins give them: asked once per space, bound to any examples."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .. import registry
 from ..examples.packed import Examples
-from ..operators import Loss, Operator, Parts, Projection
+from ..operators import (
+    AugmentedOracle,
+    ConeOracle,
+    CountOracle,
+    KBest,
+    Loss,
+    MaxMarginals,
+    Operator,
+    Parts,
+    Projection,
+    Relaxation,
+)
+from ..part_layout import PartLayout
 from .base import Space
 
+#: Powers that a structure may have, and their operators.
+POWERS: dict[str, type[Operator]] = {
+    "kbest": KBest,
+    "max-marginals": MaxMarginals,
+    "augmented": AugmentedOracle,
+    "relaxation": Relaxation,
+    "cones": ConeOracle,
+    "counts": CountOracle,
+}
 
-def ask_parts(space: Space, examples: Examples) -> Any:
-    """Return the parts operator that a plugin gives for this space."""
-    return required("structsolve_parts", Parts, space, examples=examples)
+#: From the layout of packed examples to the operator that answers for them.
+Bind = Callable[[PartLayout], Any]
 
 
-def ask_loss(space: Space, examples: Examples, loss: Any) -> Any:
-    """Return the native loss called ``loss`` against the labels of ``examples``.
+def make_layout(space: Space, examples: Examples) -> PartLayout:
+    """Return where the parts of packed examples lie.
 
-    An object with ``bind(space, examples)`` makes its own.
+    Raises
+    ------
+    ValueError
+        When what ``pack()`` gave does not fit together: compiled loops trust it.
     """
-    if hasattr(loss, "bind"):
-        return loss.bind(space, examples)
-    found = registry.default().ask(
-        "structsolve_loss", Loss, space=space, examples=examples, loss=loss
-    )
-    if found is None:
-        known = getattr(space, "loss_names", None) or registry.default().loss_names()
-        raise ValueError(
-            f"unknown loss {loss!r} for structure {space.structure.name!r}; known: {list(known)}, "
-            "or a CostMatrix or ClassWeights object"
-            f"{registry.default().broken_note()}"
-        )
-    return found
+    examples.check(space.layout, space.structure.name, columns=False, features=False)
+    return PartLayout(space.layout, examples)
 
 
-def ask_projection(space: Space, examples: Examples, regularizer: str) -> Any:
-    """Return the projection called ``regularizer``."""
-    return required(
-        "structsolve_projection", Projection, space, examples=examples, regularizer=regularizer
-    )
+def ask(hook: str, expected: type[Operator], space: Space, **arguments: Any) -> Bind | None:
+    """Return what binds the operator that the first plugin gives, None where none does.
+
+    Parameters
+    ----------
+    hook : str
+    expected : type
+        Class of the operator.
+    space : Space
+    **arguments
+        Further arguments of the hook.
+
+    Raises
+    ------
+    TypeError
+        When a plugin gives something that cannot be called; when called, when it makes something
+        else than ``expected``.
+    ImportError
+        When what it makes was compiled against another C API.
+    """
+    made = registry.default().ask(hook, Callable, space=space, **arguments)
+    if made is None:
+        return None
+
+    known: set[type] = set()
+
+    def bind(layout: PartLayout) -> Any:
+        with registry.default().blame(hook):
+            operator = made(layout)
+        if operator is None and hook == "structsolve_power":
+            return None  # examples may lack what others have, such as a graph without cycles
+        if type(operator) not in known:
+            registry.default().check_answer(hook, operator, expected)
+            known.add(type(operator))
+        return operator
+
+    return bind
 
 
-def required(hook: str, expected: type[Operator], space: Space, **arguments: Any) -> Any:
-    """Return what the first plugin answers to ``hook``; raise ValueError where none does."""
-    found = registry.default().ask(hook, expected, space=space, **arguments)
-    if found is None:
+def required(hook: str, expected: type[Operator], space: Space, **arguments: Any) -> Bind:
+    """As :func:`ask`; raise ValueError where no plugin answers."""
+    bind = ask(hook, expected, space, **arguments)
+    if bind is None:
         what = hook.removeprefix("structsolve_")
         name = arguments.get("regularizer")
         detail = f" {name!r}" if name is not None else ""
@@ -55,4 +100,41 @@ def required(hook: str, expected: type[Operator], space: Space, **arguments: Any
             f"no plugin gives the {what}{detail} of structure {space.structure.name!r}"
             f"{': ' if why else ''}{why}{registry.default().broken_note()}"
         )
-    return found
+    return bind
+
+
+def ask_parts(space: Space) -> Bind:
+    """Return what binds the parts operator of a space."""
+    return required("structsolve_parts", Parts, space)
+
+
+def ask_power(space: Space, power: str) -> Bind | None:
+    """Return what binds a power of a space (a key of ``POWERS``), None where it has none.
+
+    Examples may lack a power that others of the space have: what binds it then returns None.
+    """
+    return ask("structsolve_power", POWERS[power], space, power=power)
+
+
+def ask_projection(space: Space, regularizer: str) -> Bind:
+    """Return what binds the projection called ``regularizer``."""
+    return required("structsolve_projection", Projection, space, regularizer=regularizer)
+
+
+def ask_loss(space: Space, loss: Any) -> Bind:
+    """Return what binds the task loss called ``loss``.
+
+    An object with ``bind(space)`` gives its own.
+    """
+    if hasattr(loss, "bind"):
+        bind: Bind = loss.bind(space)
+        return bind
+    made = ask("structsolve_loss", Loss, space, loss=loss)
+    if made is None:
+        known = getattr(space, "loss_names", None) or registry.default().loss_names()
+        raise ValueError(
+            f"unknown loss {loss!r} for structure {space.structure.name!r}; known: {list(known)}, "
+            "or a CostMatrix or ClassWeights object"
+            f"{registry.default().broken_note()}"
+        )
+    return made

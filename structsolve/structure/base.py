@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..examples import labels, packing
-from ..potentials.weight_layout import Layout
 from ..examples.packed import Examples
+from ..potentials.weight_layout import Layout
 from ..utils.params import Params
 
 
@@ -51,6 +52,12 @@ class Structure(Params):
     label_rows = False
     #: The format the shell reads for it whatever the ending, such as "conllu"; None: no such one.
     file_format: str | None = None
+    #: Constructor parameters that the shell reads from files.  "hierarchy", by ``--hierarchy``: the
+    #: structure then takes ``labels`` and ``close`` as well, its space has ``hierarchy`` and
+    #: ``single``, and HierarchicalSVM trains it too.  "network", by ``--network``.
+    file_params: tuple[str, ...] = ()
+    #: Losses for which conditional risk minimisation predicts rows of numbers of any size.
+    continuous_losses: tuple[str, ...] = ()
 
     def make_featurizer(self, **params: Any) -> Any:
         """Return what turns the sentences of a CoNLL-U file into X, by fit() and transform()."""
@@ -151,6 +158,81 @@ class Space:
             "transitions at prediction"
         )
 
+    # What the structure computes with.  Each method gives what binds an operator: a callable that
+    # takes a structsolve.part_layout.PartLayout and returns the operator for its examples; its
+    # class, or a functools.partial of it whose last argument is the layout.  It is asked once per
+    # space, bound often, and what it makes must not depend on labels or features.  None: there is
+    # no such thing, so that plugins or the core may have one.
+
+    def make_oracle(self) -> Callable[[Any], Any] | None:
+        """Return what binds the oracle (``structsolve.operators.Oracle``)."""
+        return None
+
+    def make_parts(self) -> Callable[[Any], Any] | None:
+        """Return what binds the parts of labels (``structsolve.operators.Parts``)."""
+        return None
+
+    def make_power(self, name: str) -> Callable[[Any], Any] | None:
+        """Return what binds a power of the oracle.
+
+        Parameters
+        ----------
+        name : {"kbest", "max-marginals", "augmented", "relaxation", "cones", "counts"}
+            Operators, in this order: ``KBest``, ``MaxMarginals``, ``AugmentedOracle``,
+            ``Relaxation``, ``ConeOracle``, ``CountOracle``.
+        """
+        return None
+
+    def make_projection(self, regularizer: str) -> Callable[[Any], Any] | None:
+        """Return what binds a projection (``structsolve.operators.Projection``).
+
+        Parameters
+        ----------
+        regularizer : str
+            ``"entropy"``, ``"euclidean"``, or a name of the plugin's own.
+        """
+        return None
+
+    def make_loss(self, loss: Any) -> Callable[[Any], Any] | None:
+        """Return what binds a task loss (``structsolve.operators.Loss``).
+
+        Parameters
+        ----------
+        loss : str or object
+            What users gave as ``loss``.
+
+        Raises
+        ------
+        ValueError
+            Where the loss is known, and does not fit this space.
+        """
+        return None
+
+    def make_max_min(self, loss: Any, layout: Any) -> Any:
+        """Return ``argmax_mu min_nu nu' A mu + <theta, mu>`` in closed form.
+
+        Parameters
+        ----------
+        loss : structsolve.operators.Loss
+            Bound; A are its costs.
+        layout : structsolve.part_layout.PartLayout
+
+        Returns
+        -------
+        structsolve.operators.Projection or None
+            Bound to ``layout``.
+        """
+        return None
+
+    def make_polytopes(self, examples: Examples) -> Any:
+        """Return the polytopes of examples, for linear programs.
+
+        Returns
+        -------
+        structsolve.lp.Polytopes or None
+        """
+        return None
+
 
 class NodeSpace(Space):
     """A space whose labels give every node one of ``classes_``; one node block ``(K,)``.
@@ -196,6 +278,14 @@ class NodeSpace(Space):
 
     def unpack_one(self, label: np.ndarray) -> Any:
         return self.classes_[label[0]] if self.structure.single_node else self.classes_[label]
+
+    def make_loss(self, loss: Any) -> Callable[[Any], Any] | None:
+        """Return what binds a loss over nodes: Hamming, zero-one, or costs of classes."""
+        # Compiled; put off, so that spaces can be had without it.
+        from .node_losses import make_node_loss
+
+        bind: Callable[[Any], Any] | None = make_node_loss(self, loss)
+        return bind
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> Any:
         from ..examples.stacking import pieces

@@ -1,65 +1,81 @@
-"""Python faces of the native operators, for tests, scripts and the conformance kit.
+"""Native operators called from Python, for tests, scripts and single examples.
 
-Every function checks types, sizes and label values before native code sees them.  What belongs to
-an example is asked of the operator's ``limits(i)``, a Python method that returns (doubles in
-theta, nodes of a label, states of a node) and refuses an unknown example; of an operator without
-it only types, signs and the sizes given can be checked.
+Every function checks types, sizes and label values before native code sees them: against the
+layout that an operator is bound to, and against its ``n_states`` where it tells them.
+
+What writes into memory of its own takes ``room``, a callable that gives the memory operators write
+to: ``room(name, size, dtype)`` returns a flat array of at least ``size`` entries, and of one; that
+of ``"work"`` begins on a cache line.  The conformance kit watches operators this way.
 """
 
 from time import perf_counter
 
 import numpy as np
 
+from libc.math cimport NAN
+
 from ..utils.arrays import aligned_zeros, checked_array, padded
 
-from ..operators cimport Cone, Loss, Operator, Oracle, Parts, Projection
-
-
-def _limits(operator, i):
-    """(theta size, label size, states) of example i, None where the operator does not tell."""
-    if not isinstance(operator, Operator):
-        raise ValueError(f"found {type(operator).__name__}, expected a native operator")
-    if i < 0:
-        raise ValueError(f"example {i}: expected a number of at least 0")
-    told = getattr(operator, "limits", None)
-    return (None, None, None) if told is None else told(i)
+from ..operators cimport (
+    AugmentedOracle, Cone, ConeOracle, CountOracle, KBest, Loss, MaxMarginals, Operator, Oracle,
+    Parts, Projection, Relaxation,
+)
 
 
 def scores_of(operator, i, theta):
     """Return theta; refuse part scores that do not fit example ``i``."""
-    return checked_array(theta, np.float64, "theta", _limits(operator, i)[0])
+    return checked_array(theta, np.float64, "theta", _sizes(operator, i)[0])
 
 
-def _label(operator, i, label, str what="label"):
-    _, size, states = _limits(operator, i)
-    label = checked_array(label, np.int32, what, size)
-    if label.min() < 0 or (states is not None and label.max() >= states):
+def _sizes(operator, i):
+    """(doubles in theta, integers in a label) of example i."""
+    if not isinstance(operator, Operator):
+        raise ValueError(f"found {type(operator).__name__}, expected a native operator")
+    if operator.layout is None:
+        raise ValueError(
+            f"{type(operator).__name__} is bound to no examples: its __init__ must hand its "
+            "PartLayout on, super().__init__(layout)"
+        )
+    return operator.layout.sizes(i)
+
+
+def label_of(operator, i, label, str what="label"):
+    """Return label; refuse one that does not fit example ``i``."""
+    label = checked_array(label, np.int32, what, _sizes(operator, i)[1])
+    if label.min() < 0 or (operator.n_states and label.max() >= operator.n_states):
         raise ValueError(
             f"{what}: states from {label.min()} to {label.max()}, expected 0 to "
-            f"{'K' if states is None else states} - 1"
+            f"{operator.n_states or 'K'} - 1"
         )
     return label
 
 
-def _label_size(operator, i, label_size):
-    size = _limits(operator, i)[1]
-    if label_size < 1 or (size is not None and label_size != size):
+def memory(room, str name, Py_ssize_t size, dtype):
+    """Return what ``room`` gives for ``name``; zeros of one's own where it is None."""
+    if room is not None:
+        return room(name, size, dtype)
+    return aligned_zeros(size * np.dtype(dtype).itemsize // 8 + 8).view(dtype)
+
+
+cdef object _label_memory(room, operator, i):
+    return memory(room, "label", _sizes(operator, i)[1], np.int32)
+
+
+def count_of(operator, str method, count, least, most):
+    """Return what a method returned; refuse a number that it must not return."""
+    if not least <= count <= most:
         raise ValueError(
-            f"label_size is {label_size}, expected {'at least 1' if size is None else size}"
+            f"{type(operator).__name__}.{method}() returned {count}, expected {least} to {most}"
         )
-    return int(label_size)
+    return count
 
 
 def work_for(Operator operator not None):
     """Scratch memory for one operator: zeros, on a cache line."""
-    return _work(operator.work_bytes)
+    return aligned_zeros(operator.work_bytes // 8 + 8)
 
 
-def _work(bytes_needed):
-    return aligned_zeros(bytes_needed // 8 + 8)
-
-
-def argmax(Oracle oracle not None, Py_ssize_t i, theta, label_size):
+def argmax(Oracle oracle not None, Py_ssize_t i, theta, room=None):
     """Best label of example ``i`` at the part scores ``theta``.
 
     Parameters
@@ -67,121 +83,160 @@ def argmax(Oracle oracle not None, Py_ssize_t i, theta, label_size):
     oracle : Oracle
     i : int
     theta : ndarray of float64
-        Flat, in the layout of the space (``Layout.theta_views`` names its pieces).
-    label_size : int
-        Nodes of the label.
+        Flat, in the layout of the space (``WeightLayout.theta_views`` names its pieces).
+    room : callable, optional
+        Gives the memory to write to.
 
     Returns
     -------
-    label : ndarray of int32 of shape (label_size,)
+    label : ndarray of int32
     value : float
+        What it scores.
+    bound : float
+        No label scores more; the value, where the oracle is exact.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import structsolve
+    >>> from structsolve.lp import ask_oracle
+    >>> from structsolve.structure.ask import make_layout
+    >>> from structsolve.structure.calls import argmax
+    >>> space = structsolve.get_structure("multiclass").make_space([[0.0]] * 3, ["a", "b", "c"])
+    >>> oracle = ask_oracle(space)(make_layout(space, space.pack([[0.0]])))
+    >>> label, value, bound = argmax(oracle, 0, np.array([1.0, 3.0, 2.0, 0.0]))
+    >>> label.tolist(), value, bound
+    ([1], 3.0, 3.0)
     """
     cdef const double[::1] scores = scores_of(oracle, i, theta)
-    label = np.zeros(_label_size(oracle, i, label_size), dtype=np.int32)
+    label = _label_memory(room, oracle, i)
     cdef int[::1] out = label
-    cdef double[::1] work = _work(oracle.work_bytes)
-    cdef double value = 0
+    cdef char[::1] work = memory(room, "work", oracle.work_bytes, np.int8)
+    cdef double value = NAN, bound = NAN
     with nogil:
-        oracle.argmax(i, &scores[0], &out[0], &value, <char*>&work[0])
-    return label, value
+        oracle.argmax(i, &scores[0], &out[0], &value, &bound, &work[0])
+    return label[:oracle.layout.label_size(i)], value, bound
 
 
-def _banned(banned, label_size):
-    """The set of banned labels, as tuples."""
-    left_out = set()
-    for label in banned:
-        array = np.asarray(label)
-        if array.shape != (label_size,) or array.dtype.kind not in "iu":
-            raise ValueError(
-                f"banned: found {label!r}, expected labels of {label_size} encoded states"
-            )
-        left_out.add(tuple(array.tolist()))
-    return left_out
+def repeat_argmax(Oracle oracle not None, Py_ssize_t i, theta, label, double value, int repeats,
+                  room=None):
+    """Ask again and again, without the GIL, until an answer is another than ``label`` and ``value``.
+
+    Returns
+    -------
+    None, or the other label and its value
+    """
+    cdef const double[::1] scores = scores_of(oracle, i, theta)
+    cdef const int[::1] expected = label_of(oracle, i, label)
+    cdef Py_ssize_t size = oracle.layout.label_size(i), j
+    other = _label_memory(room, oracle, i)
+    cdef int[::1] out = other
+    cdef char[::1] work = memory(room, "work", oracle.work_bytes, np.int8)
+    cdef double now = NAN, bound = NAN
+    cdef bint same = True
+    with nogil:
+        for _ in range(repeats):
+            oracle.argmax(i, &scores[0], &out[0], &now, &bound, &work[0])
+            same = now == value
+            for j in range(size):
+                same = same and out[j] == expected[j]
+            if not same:
+                break
+    return None if same else (other[:size], now)
 
 
-def kbest(Oracle oracle not None, Py_ssize_t i, theta, Py_ssize_t k, label_size, banned=()):
+def kbest(KBest oracle not None, Py_ssize_t i, theta, Py_ssize_t k, banned=(), room=None):
     """Best ``k`` labels of example ``i``, best first.
 
     Parameters
     ----------
-    oracle : Oracle
-        With k-best power.
+    oracle : KBest
     i : int
     theta : ndarray of float64
         Part scores; -inf forbids a part.
     k : int
         Fewer labels are returned where fewer exist.
-    label_size : int
-        Nodes of a label.
     banned : iterable of label
         Encoded labels to leave out; labels of value -inf are then left out too.  Every one of them
         may be among the best, so ``k`` plus their number are asked for: meant for lists, not for
         thousands.
+    room : callable, optional
+        Gives the memory to write to.
 
     Returns
     -------
-    labels : ndarray of int32 of shape (count, label_size)
+    labels : ndarray of int32 of shape (count, size of a label)
     values : ndarray of float64 of shape (count,)
 
     Examples
     --------
     >>> import numpy as np
     >>> import structsolve
+    >>> from structsolve.structure.ask import ask_power, make_layout
     >>> from structsolve.structure.calls import kbest
-    >>> from structsolve.lp.ask import ask_oracle
     >>> space = structsolve.get_structure("multiclass").make_space([[0.0]] * 3, ["a", "b", "c"])
-    >>> oracle = ask_oracle(space, space.pack([[0.0]]))
+    >>> best = ask_power(space, "kbest")(make_layout(space, space.pack([[0.0]])))
     >>> theta = np.array([1.0, 3.0, 2.0, 0.0])      # rows of three are padded to four
-    >>> kbest(oracle, 0, theta, 2, 1, banned=[[1]])[0].tolist()
+    >>> kbest(best, 0, theta, 2, banned=[[1]])[0].tolist()
     [[2], [0]]
     """
     cdef const double[::1] scores = scores_of(oracle, i, theta)
-    if not oracle.has_kbest:
-        raise ValueError(f"{type(oracle).__name__} has no k-best power (has_kbest is False)")
     if k < 1:
         raise ValueError(f"k is {k}, expected at least 1")
-    left_out = _banned(banned, label_size)
+    size = _sizes(oracle, i)[1]
+    left_out = _banned(banned, size)
     wanted, k = k, k + len(left_out)
-    labels = np.zeros((k, _label_size(oracle, i, label_size)), dtype=np.int32)
-    values = np.zeros(k)
-    cdef int[:, ::1] out = labels
-    cdef double[::1] value_view = values, work = _work(oracle.kbest_bytes(k))
-    cdef Py_ssize_t found
+    labels = memory(room, "labels", k * size, np.int32)
+    values = memory(room, "values", k, np.float64)
+    cdef int[::1] out = labels
+    cdef double[::1] value_view = values
+    cdef char[::1] work = memory(room, "work", oracle.bytes_for(k), np.int8)
+    cdef Py_ssize_t count
     with nogil:
-        found = oracle.kbest(i, &scores[0], k, &out[0, 0], &value_view[0], <char*>&work[0])
+        count = oracle.kbest(i, &scores[0], k, &out[0], &value_view[0], &work[0])
+    count_of(oracle, "kbest", count, 0, k)
+    labels, values = labels[:k * size].reshape(k, size), values[:k]
     if not left_out:
-        return labels[:found], values[:found]
+        return labels[:count], values[:count]
     keep = [
         row
-        for row in range(found)
+        for row in range(count)
         if values[row] > -np.inf and tuple(labels[row].tolist()) not in left_out
     ][:wanted]
     return labels[keep], values[keep]
 
 
-def max_marginals(Oracle oracle not None, Py_ssize_t i, theta, n_nodes, n_states):
+def _banned(banned, size):
+    left_out = set()
+    for label in banned:
+        given = np.asarray(label)
+        if given.shape != (size,) or given.dtype.kind not in "iu":
+            raise ValueError(f"banned: found {label!r}, expected a label of {size} integers")
+        left_out.add(tuple(given.tolist()))
+    return left_out
+
+
+def max_marginals(MaxMarginals operator not None, Py_ssize_t i, theta, Py_ssize_t n_states,
+                  room=None):
     """Best value of a label in which node v takes state s, for all of them.
 
     Returns
     -------
     ndarray of shape (n_nodes, n_states)
     """
-    cdef const double[::1] scores = scores_of(oracle, i, theta)
-    _, size, states = _limits(oracle, i)
-    if n_nodes < 1 or n_states < 1 or (size not in (None, n_nodes)) or (
-            states not in (None, n_states)):
-        raise ValueError(
-            f"n_nodes and n_states are {n_nodes} and {n_states}, expected {size} and {states}"
-        )
-    out = np.zeros((n_nodes, padded(n_states)))
-    cdef double[:, ::1] view = out
-    cdef double[::1] work = _work(oracle.work_bytes)
+    cdef const double[::1] scores = scores_of(operator, i, theta)
+    if n_states < 1 or operator.n_states not in (0, n_states):
+        raise ValueError(f"n_states is {n_states}, expected {operator.n_states or 'at least 1'}")
+    cdef Py_ssize_t n_nodes = operator.layout.nodes_of(i), stride = padded(n_states)
+    out = memory(room, "out", n_nodes * stride, np.float64)
+    cdef double[::1] view = out
+    cdef char[::1] work = memory(room, "work", operator.work_bytes, np.int8)
     with nogil:
-        oracle.max_marginals(i, &scores[0], &view[0, 0], <char*>&work[0])
-    return out[:, :n_states]
+        operator.max_marginals(i, &scores[0], &view[0], &work[0])
+    return out[:n_nodes * stride].reshape(n_nodes, stride)[:, :n_states]
 
 
-def argmax_augmented(Oracle oracle not None, Py_ssize_t i, theta, label_size):
+def argmax_augmented(AugmentedOracle oracle not None, Py_ssize_t i, theta, truth, room=None):
     """Most violated label of example ``i``, by an oracle that knows the loss.
 
     Returns
@@ -190,35 +245,18 @@ def argmax_augmented(Oracle oracle not None, Py_ssize_t i, theta, label_size):
     value, loss : float
     """
     cdef const double[::1] scores = scores_of(oracle, i, theta)
-    label = np.zeros(_label_size(oracle, i, label_size), dtype=np.int32)
+    cdef const int[::1] true_label = label_of(oracle, i, truth, "truth")
+    label = _label_memory(room, oracle, i)
     cdef int[::1] out = label
-    cdef double[::1] work = _work(oracle.work_bytes)
-    cdef double value = 0, loss = 0
+    cdef char[::1] work = memory(room, "work", oracle.work_bytes, np.int8)
+    cdef double value = NAN, loss = NAN
     with nogil:
-        oracle.argmax_augmented(i, &scores[0], &out[0], &value, &loss, <char*>&work[0])
-    return label, value, loss
+        oracle.argmax(i, &scores[0], &true_label[0], &out[0], &value, &loss, &work[0])
+    return label[:oracle.layout.label_size(i)], value, loss
 
 
-def argmax_bounded(Oracle oracle not None, Py_ssize_t i, theta, label_size):
-    """A good label of example ``i``, and an upper bound of the best value.
-
-    Returns
-    -------
-    label : ndarray of int32
-    value, bound : float
-    """
-    cdef const double[::1] scores = scores_of(oracle, i, theta)
-    label = np.zeros(_label_size(oracle, i, label_size), dtype=np.int32)
-    cdef int[::1] out = label
-    cdef double[::1] work = _work(oracle.work_bytes)
-    cdef double value = 0, bound = 0
-    with nogil:
-        oracle.argmax_bounded(i, &scores[0], &out[0], &value, &bound, <char*>&work[0])
-    return label, value, bound
-
-
-def relax(Oracle oracle not None, Py_ssize_t i, theta, label_size):
-    """Maximiser of example ``i`` over the oracle's relaxation of the marginal polytope.
+def relax(Relaxation operator not None, Py_ssize_t i, theta, room=None):
+    """Maximiser of example ``i`` over a relaxation of the marginal polytope.
 
     Returns
     -------
@@ -226,31 +264,35 @@ def relax(Oracle oracle not None, Py_ssize_t i, theta, label_size):
         Flat, in the layout of ``theta``.
     label : ndarray of int32, or None
         Where mu is that of a label.
-    value : float
+    value, bound : float
     """
-    cdef const double[::1] scores = scores_of(oracle, i, theta)
-    label = np.zeros(_label_size(oracle, i, label_size), dtype=np.int32)
-    mu = np.zeros(max(theta.size, 1))
+    cdef const double[::1] scores = scores_of(operator, i, theta)
+    label = _label_memory(room, operator, i)
+    mu = memory(room, "mu", theta.size, np.float64)
     cdef int[::1] out = label
-    cdef double[::1] mu_view = mu, work = _work(oracle.work_bytes)
-    cdef double value = 0
+    cdef double[::1] mu_view = mu
+    cdef char[::1] work = memory(room, "work", operator.work_bytes, np.int8)
+    cdef double value = NAN, bound = NAN
     cdef int integral
     with nogil:
-        integral = oracle.relax(i, &scores[0], &mu_view[0], &out[0], &value, <char*>&work[0])
-    return mu[:theta.size], label if integral else None, value
+        integral = operator.relax(i, &scores[0], &mu_view[0], &out[0], &value, &bound, &work[0])
+    count_of(operator, "relax", integral, 0, 1)
+    label = label[:operator.layout.label_size(i)]
+    return mu[:theta.size], label if integral else None, value, bound
 
 
-def argmax_constrained(Oracle oracle not None, Py_ssize_t i, theta, cost, cone, label_size):
+def argmax_in_cone(ConeOracle oracle not None, Py_ssize_t i, theta, cost, cone, room=None):
     """Best point of example ``i`` in a cone of the label plane.
 
     Parameters
     ----------
-    oracle : Oracle
+    oracle : ConeOracle
     i : int
     theta, cost : ndarray of float64
         ``h = <theta, mu> + h0`` and ``g = <cost, mu> + g0``.
     cone : ConePair
-    label_size : int
+    room : callable, optional
+        Gives the memory to write to.
 
     Returns
     -------
@@ -258,11 +300,12 @@ def argmax_constrained(Oracle oracle not None, Py_ssize_t i, theta, cost, cone, 
     fractional one), and the largest ``h + lam g``.
     """
     cdef const double[::1] scores = scores_of(oracle, i, theta), costs = scores_of(oracle, i, cost)
-    label = np.zeros(_label_size(oracle, i, label_size), dtype=np.int32)
-    mu = np.zeros(max(theta.size, 1))
+    label = _label_memory(room, oracle, i)
+    mu = memory(room, "mu", theta.size, np.float64)
     cdef int[::1] out = label
-    cdef double[::1] mu_view = mu, work = _work(oracle.work_bytes)
-    cdef double value = 0
+    cdef double[::1] mu_view = mu
+    cdef char[::1] work = memory(room, "work", oracle.work_bytes, np.int8)
+    cdef double value = NAN
     cdef Cone given
     cdef int kind
     given.h0, given.g0, given.lam, given.alpha, given.beta, given.twin = cone
@@ -271,19 +314,22 @@ def argmax_constrained(Oracle oracle not None, Py_ssize_t i, theta, cost, cone, 
             f"cone is {cone}, expected finite numbers, 0 <= beta, and alpha finite or infinite"
         )
     with nogil:
-        kind = oracle.argmax_constrained(i, &scores[0], &costs[0], &given, &mu_view[0], &out[0],
-                                         &value, <char*>&work[0])
+        kind = oracle.argmax_in_cone(i, &scores[0], &costs[0], &given, &mu_view[0], &out[0],
+                                     &value, &work[0])
+    count_of(oracle, "argmax_in_cone", kind, 0, 2)
     if kind == 0:
         return None
+    label = label[:oracle.layout.label_size(i)]
     return (None, label, value) if kind == 1 else (mu[:theta.size], None, value)
 
 
-def argmax_counts(Oracle oracle not None, Py_ssize_t i, theta, cost, Py_ssize_t most, label_size):
+def argmax_counts(CountOracle oracle not None, Py_ssize_t i, theta, cost, Py_ssize_t most,
+                  room=None):
     """Best label of example ``i`` for each value 0 .. ``most`` of an integer cost.
 
     Returns
     -------
-    labels : ndarray of int32 of shape (most + 1, label_size)
+    labels : ndarray of int32 of shape (most + 1, size of a label)
     values : ndarray of shape (most + 1,)
         -inf where no label has that cost.
     """
@@ -292,17 +338,18 @@ def argmax_counts(Oracle oracle not None, Py_ssize_t i, theta, cost, Py_ssize_t 
         raise ValueError(f"most is {most}, expected at least 0")
     if not (np.isfinite(cost).all() and (cost == np.floor(cost)).all() and (cost >= 0).all()):
         raise ValueError("cost: found values that are no counts, expected integers of at least 0")
-    labels = np.zeros((most + 1, _label_size(oracle, i, label_size)), dtype=np.int32)
-    values = np.zeros(most + 1)
-    cdef int[:, ::1] out = labels
-    cdef double[::1] value_view = values, work = _work(oracle.counts_bytes(most))
+    cdef Py_ssize_t size = _sizes(oracle, i)[1]
+    labels = memory(room, "labels", (most + 1) * size, np.int32)
+    values = memory(room, "values", most + 1, np.float64)
+    cdef int[::1] out = labels
+    cdef double[::1] value_view = values
+    cdef char[::1] work = memory(room, "work", oracle.bytes_for(most), np.int8)
     with nogil:
-        oracle.argmax_counts(i, &scores[0], &costs[0], most, &out[0, 0], &value_view[0],
-                             <char*>&work[0])
-    return labels, values
+        oracle.argmax_counts(i, &scores[0], &costs[0], most, &out[0], &value_view[0], &work[0])
+    return labels[:(most + 1) * size].reshape(most + 1, size), values[:most + 1]
 
 
-def encode(Parts parts not None, Py_ssize_t i, label):
+def encode(Parts parts not None, Py_ssize_t i, label, room=None):
     """Parts of a label.
 
     Returns
@@ -311,43 +358,55 @@ def encode(Parts parts not None, Py_ssize_t i, label):
         Positions in ``theta``; one may appear more than once.
     value : ndarray of float64
     """
-    cdef const int[::1] view = _label(parts, i, label)
-    index = np.zeros(parts.max_entries + 1, dtype=np.int32)
-    value = np.zeros(parts.max_entries + 1)
+    cdef const int[::1] view = label_of(parts, i, label)
+    index = memory(room, "index", parts.max_entries, np.int32)
+    value = memory(room, "value", parts.max_entries, np.float64)
     cdef int[::1] index_view = index
     cdef double[::1] value_view = value
     cdef Py_ssize_t n
     with nogil:
         n = parts.encode(i, &view[0], &index_view[0], &value_view[0])
+    count_of(parts, "encode", n, 0, parts.max_entries)
     return index[:n], value[:n]
 
 
-def difference(Parts parts not None, Py_ssize_t i, truth, label):
+def difference(Parts parts not None, Py_ssize_t i, truth, label, room=None):
     """Parts of ``truth`` less those of ``label``, as (index, value)."""
-    cdef const int[::1] first = _label(parts, i, truth, "truth")
-    cdef const int[::1] second = _label(parts, i, label)
-    if first.shape[0] != second.shape[0]:
-        raise ValueError(f"truth has {first.shape[0]} nodes, label {second.shape[0]}")
-    index = np.zeros(parts.max_entries + 1, dtype=np.int32)
-    value = np.zeros(parts.max_entries + 1)
+    cdef const int[::1] first = label_of(parts, i, truth, "truth")
+    cdef const int[::1] second = label_of(parts, i, label)
+    index = memory(room, "index", parts.max_entries, np.int32)
+    value = memory(room, "value", parts.max_entries, np.float64)
     cdef int[::1] index_view = index
     cdef double[::1] value_view = value
     cdef Py_ssize_t n
     with nogil:
         n = parts.difference(i, &first[0], &second[0], &index_view[0], &value_view[0])
+    count_of(parts, "difference", n, 0, parts.max_entries)
     return index[:n], value[:n]
 
 
-def loss_value(Loss loss not None, Py_ssize_t i, label):
-    """Loss of ``label`` against the true label of example ``i``."""
-    cdef const int[::1] view = _label(loss, i, label)
+def _truth(Loss loss, i, truth):
+    if not loss.takes_unseen:
+        return label_of(loss, i, truth, "truth")
+    true_label = checked_array(truth, np.int32, "truth", _sizes(loss, i)[1])
+    if true_label.min() < 0 or (loss.n_states and true_label.max() > loss.n_states):
+        raise ValueError(
+            f"truth: states from {true_label.min()} to {true_label.max()}, expected 0 to "
+            f"{loss.n_states}, where {loss.n_states} is a label that training did not see"
+        )
+    return true_label
+
+
+def loss_value(Loss loss not None, Py_ssize_t i, truth, label):
+    """Loss of ``label`` where ``truth`` is true."""
+    cdef const int[::1] true_label = _truth(loss, i, truth), view = label_of(loss, i, label)
     cdef double value
     with nogil:
-        value = loss.value(i, &view[0])
+        value = loss.value(i, &true_label[0], &view[0])
     return value
 
 
-def augment(Loss loss not None, Py_ssize_t i, double scale, theta):
+def augment(Loss loss not None, Py_ssize_t i, truth, double scale, theta):
     """Add ``scale`` times the loss to the part scores ``theta``, in place.
 
     Returns
@@ -355,20 +414,18 @@ def augment(Loss loss not None, Py_ssize_t i, double scale, theta):
     float
         The part of the loss that no part of the label carries, times ``scale``.
     """
-    # A loss over nodes knows where their scores end, not what follows them.
-    needed = _limits(loss, i)[0]
-    cdef double[::1] view = checked_array(theta, np.float64, "theta", writable=True)
+    cdef const int[::1] true_label = _truth(loss, i, truth)
+    cdef double[::1] view = checked_array(
+        theta, np.float64, "theta", _sizes(loss, i)[0], writable=True)
     cdef double constant
-    if needed is not None and theta.size < needed:
-        raise ValueError(f"theta: found {theta.size} entries, expected at least {needed}")
     if not loss.decomposes:
         raise ValueError(f"{type(loss).__name__} does not decompose over the parts")
     with nogil:
-        constant = loss.augment(i, scale, &view[0])
+        constant = loss.augment(i, &true_label[0], scale, &view[0])
     return constant
 
 
-def project(Projection projection not None, Py_ssize_t i, theta, work=None):
+def project(Projection projection not None, Py_ssize_t i, theta, work=None, room=None):
     """Regularised maximiser of example ``i`` (entropy: the marginals).
 
     Parameters
@@ -379,6 +436,8 @@ def project(Projection projection not None, Py_ssize_t i, theta, work=None):
         Flat part scores.
     work : ndarray of float64, optional
         From :func:`work_for`; training loops keep theirs from one example to the next.
+    room : callable, optional
+        Gives the memory to write to.
 
     Returns
     -------
@@ -386,48 +445,56 @@ def project(Projection projection not None, Py_ssize_t i, theta, work=None):
         Flat, in the layout of ``theta``.
     value : float
         The maximum (entropy: the log-partition).
+    bound : float
+        An upper bound of the maximum; the value, where the projection is exact.
     """
     cdef const double[::1] scores = scores_of(projection, i, theta)
-    marginals = np.zeros_like(theta)
-    cdef double[::1] out = marginals if marginals.size else np.zeros(1)
-    cdef double[::1] memory = work_for(projection)
-    if work is not None:
-        memory = checked_array(work, np.float64, "work", memory.shape[0], writable=True)
+    marginals = memory(room, "marginals", theta.size, np.float64)
+    cdef double[::1] out = marginals
+    cdef char[::1] scratch
+    if work is None:
+        scratch = memory(room, "work", projection.work_bytes, np.int8)
+    else:
+        size = projection.work_bytes // 8 + 8
+        scratch = checked_array(work, np.float64, "work", size, writable=True).view(np.int8)
         if work.ctypes.data % 64:
             raise ValueError("work: not 64-byte aligned; make it with calls.work_for()")
-    cdef double value = 0
+    cdef double value = NAN, bound = NAN
     with nogil:
-        projection.project(i, &scores[0], &out[0], &value, <char*>&memory[0])
-    return marginals, value
+        projection.project(i, &scores[0], &out[0], &value, &bound, &scratch[0])
+    return marginals[:theta.size], value, bound
 
 
-def seconds_per_call(Operator operator not None, Py_ssize_t i, theta, label_size, int repeat=1000,
-                     Py_ssize_t k=0):
+def seconds_per_call(Operator operator not None, Py_ssize_t i, theta, int repeat=1000,
+                     Py_ssize_t k=1):
     """Seconds that native code takes for one answer, the way from Python to it left out.
 
     Parameters
     ----------
-    operator : Oracle or Projection
-        ``argmax`` (``kbest`` where k > 0) or ``project`` is timed.
+    operator : Oracle, KBest or Projection
+        ``argmax``, ``kbest`` of k labels, or ``project`` is timed.
     """
     cdef const double[::1] scores = scores_of(operator, i, theta)
     cdef Oracle oracle = operator if isinstance(operator, Oracle) else None
+    cdef KBest best = operator if isinstance(operator, KBest) else None
     cdef Projection projection = operator if isinstance(operator, Projection) else None
-    if oracle is None and projection is None:
-        raise ValueError(f"found {type(operator).__name__}, expected an oracle or a projection")
-    cdef int[::1] label = np.zeros(_label_size(operator, i, label_size) * max(k, 1), np.int32)
-    cdef Py_ssize_t needed = operator.work_bytes
-    if oracle is not None and k > 0:
-        needed = max(needed, oracle.kbest_bytes(k))
-    cdef double[::1] work = _work(needed), values = np.zeros(max(k, 1))
+    if oracle is None and projection is None and best is None:
+        raise ValueError(
+            f"found {type(operator).__name__}, expected an oracle, k best or a projection"
+        )
+    cdef int[::1] label = np.zeros(max(_sizes(operator, i)[1], 1) * max(k, 1), np.int32)
+    needed = operator.work_bytes if best is None else best.bytes_for(k)
+    cdef double[::1] work = aligned_zeros(needed // 8 + 8), values = np.zeros(max(k, 1))
     cdef double[::1] marginals = aligned_zeros(scores.shape[0])
+    cdef double bound = 0
     started = perf_counter()
     with nogil:
         for _ in range(repeat):
             if projection is not None:
-                projection.project(i, &scores[0], &marginals[0], &values[0], <char*>&work[0])
-            elif k > 0:
-                oracle.kbest(i, &scores[0], k, &label[0], &values[0], <char*>&work[0])
+                projection.project(i, &scores[0], &marginals[0], &values[0], &bound,
+                                   <char*>&work[0])
+            elif best is not None:
+                best.kbest(i, &scores[0], k, &label[0], &values[0], <char*>&work[0])
             else:
-                oracle.argmax(i, &scores[0], &label[0], &values[0], <char*>&work[0])
+                oracle.argmax(i, &scores[0], &label[0], &values[0], &bound, <char*>&work[0])
     return (perf_counter() - started) / repeat

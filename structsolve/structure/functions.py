@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..examples import packing
-from ..potentials.weight_layout import Block, Layout
 from ..examples.packed import Examples
+from ..potentials.weight_layout import Block, Layout
 from .base import Space, Structure
 
 
@@ -169,22 +169,22 @@ class FunctionSpace(Space):
         return [self._number(examples, i, y)]
 
     def argmax_augmented(
-        self, examples: Examples, i: int, theta: dict[str, np.ndarray]
+        self, examples: Examples, i: int, theta: dict[str, np.ndarray], truth: np.ndarray
     ) -> np.ndarray:
         w, x = theta["weights"], examples.topology["objects"][i]
-        truth = examples.label(i)
         y = _call(
             "oracle(w, x, y)", i, self.structure.oracle, w, x, self.unpack(truth, examples)[0]
         )
         answer = np.array([self._number(examples, i, y)])
         if not self._warned:
-            found = self.loss(examples, i, answer) + self._score(examples, i, w, answer)
+            value = self.loss(examples, i, truth, answer)
+            value += self._score(examples, i, w, answer)
             least = self._score(examples, i, w, truth)
-            if found < least - 1e-6 * (1 + abs(least)):
+            if value < least - 1e-6 * (1 + abs(least)):
                 self._warned = True
                 warnings.warn(
                     f"example {i}: oracle(w, x, y) returned a label with loss + w @ features = "
-                    f"{found:.6g}, less than the true label's {least:.6g}; an oracle that misses "
+                    f"{value:.6g}, less than the true label's {least:.6g}; an oracle that misses "
                     "the maximum makes the duality gap no certificate",
                     RuntimeWarning,
                     stacklevel=2,
@@ -197,8 +197,8 @@ class FunctionSpace(Space):
             kind = "truth"
         return {"weights": _remember(examples, kind, i, label[0], self._features)}
 
-    def loss(self, examples: Examples, i: int, label: np.ndarray) -> float:
-        return _remember(examples, "loss", i, label[0], self._loss)
+    def loss(self, examples: Examples, i: int, truth: np.ndarray, label: np.ndarray) -> float:
+        return _remember(examples, "loss", i, (int(truth[0]), int(label[0])), self._loss)
 
     def _number(self, examples: Examples, i: int, y: Any) -> int:
         if y is None:
@@ -209,8 +209,8 @@ class FunctionSpace(Space):
         index, values = self.parts(examples, i, label)["weights"]
         return float(w[index] @ values)
 
-    def _loss(self, examples: Examples, i: int, number: int) -> float:
-        truth, y = self.unpack(np.array([examples.label(i)[0], number]), examples)
+    def _loss(self, examples: Examples, i: int, numbers: tuple[int, int]) -> float:
+        truth, y = self.unpack(np.array(numbers), examples)
         value = _call("loss(y_true, y_pred)", i, self.structure.loss, truth, y)
         try:
             return float(value)
@@ -331,7 +331,7 @@ def _call(what: str, i: int, function: Callable[..., Any], *arguments: Any) -> A
         raise ValueError(f"example {i}: {what} raised {type(error).__name__}: {error}") from error
 
 
-def _remember(examples: Examples, kind: str, i: int, number: int, compute: Any) -> Any:
+def _remember(examples: Examples, kind: str, i: int, number: Any, compute: Any) -> Any:
     # The last answer of each kind, per thread: one cut asks for the same vectors repeatedly.
     memo = examples.topology["memo"]
     held = getattr(memo, kind, None)

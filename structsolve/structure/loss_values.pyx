@@ -6,12 +6,38 @@ from libc.stdint cimport int64_t
 from ..operators cimport Loss
 
 
-def losses(Loss loss, const int[::1] labels, const int64_t[::1] label_offsets):
-    """Loss of every example's label against the truth that ``loss`` is bound to."""
-    cdef Py_ssize_t i, n = label_offsets.shape[0] - 1
+def losses(Loss loss not None, const int[::1] truths not None, const int[::1] labels not None):
+    """Loss of every example's label against its truth.
+
+    Parameters
+    ----------
+    loss : Loss
+    truths, labels : ndarray of int32
+        Encoded labels of all examples, one after the other.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        When sizes differ, or the loss has no value for a truth.
+    """
+    cdef Py_ssize_t i, n = loss.layout.n, size = loss.layout.label_offsets[loss.layout.n]
+    cdef const int64_t* starts = loss.layout.label_offsets
+    if truths.shape[0] != size or labels.shape[0] != size:
+        raise ValueError(
+            f"truths and labels have {truths.shape[0]} and {labels.shape[0]} entries, expected "
+            f"{size}"
+        )
+    loss.check_truths(np.asarray(truths))
     values = np.empty(n)
     cdef double[::1] out = values
+    if size == 0:       # neither has an address
+        values[:] = 0
+        return values
     with nogil:
         for i in range(n):
-            out[i] = loss.value(i, &labels[0] + label_offsets[i])
+            out[i] = loss.value(i, &truths[0] + starts[i], &labels[0] + starts[i])
     return values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,13 +34,13 @@ class PathCost(Params):
     def __init__(self, weights: Any):
         self.weights = weights
 
-    def bind(self, space: Any, examples: Any) -> Any:
-        """Return the native loss against the labels of packed examples."""
-        from ._path_loss import PathLoss
+    def bind(self, space: Any) -> Any:
+        """Return what binds the native loss to packed examples of a space."""
+        from ._path_loss import PathCosts, PathLoss
 
         if not getattr(space, "single", False):
             raise ValueError(
                 f"PathCost is a loss between single leaves, which labels of the structure "
                 f"{space.structure.name!r} are not; use DagStructure(..., labels='single-leaf')"
             )
-        return PathLoss(examples.labels, space.hierarchy, np.asarray(self.weights))
+        return partial(PathLoss, PathCosts(space.hierarchy, np.asarray(self.weights)))

@@ -1,9 +1,11 @@
 # What the adapters of Python structures share.
+from ..part_layout cimport PartLayout
+
 
 cdef class Face:
     cdef object space, examples, layout, n_states
+    cdef PartLayout sizes
 
-    cdef tuple sizes(self, Py_ssize_t i)
     # A copy of theta.
     cdef object flat(self, Py_ssize_t i, const double* theta)
     # Its blocks by name.

@@ -11,11 +11,12 @@ entries.  A label is an array of integers, ``label_offsets`` says how many.
 ``argmax(examples, i, theta)``             the best label; ties broken in a fixed way
 ``kbest(examples, i, theta, k)``           optional: the k best labels, best first
 ``parts(examples, i, label)``              ``mu(label)``
-``loss(examples, i, label)``               ``L(label, truth)``
-``loss_costs(examples, i)``                optional: ``(costs, const)``, the loss as costs of parts
+``loss(examples, i, truth, label)``        ``L(label, truth)``
+``loss_costs(examples, i, truth)``         optional: ``(costs, const)``, the loss as costs of parts
 ``costs(examples, i, nu, transposed)``     optional: ``(costs, const)`` of predictions, where truths
                                            have the marginals nu; transposed: of truths
-``argmax_augmented(examples, i, theta)``   optional: the most violated label, loss included
+``argmax_augmented(examples, i, theta,     optional: the most violated label, loss included
+truth)``
 ``relax(examples, i, theta)``              optional: ``(mu, label or None)``, the maximiser over a
                                            polytope around the labels; its label where it is one
 ``argmax_constrained(examples, i, theta,   optional: ``(mu, label or None)`` with the largest
@@ -42,7 +43,10 @@ import reprlib
 import numpy as np
 
 from libc.string cimport memcpy
-from ..operators cimport Cone, Loss, Oracle, Parts
+from ..operators cimport (
+    AugmentedOracle, Cone, ConeOracle, CountOracle, KBest, Loss, Oracle, Parts, Relaxation,
+)
+from ..part_layout cimport PartLayout
 
 from .base import ConePair, NodeSpace
 
@@ -50,18 +54,14 @@ from .base import ConePair, NodeSpace
 cdef class Face:
     """Flat theta to named arrays, named arrays back to sparse parts, and named errors."""
 
-    def __init__(self, space, examples):
-        self.space, self.examples, self.layout = space, examples, space.layout
+    def __init__(self, space, PartLayout layout not None):
+        self.space, self.examples, self.sizes = space, layout.examples, layout
+        self.layout = space.layout
         self.n_states = len(space.classes_) if isinstance(space, NodeSpace) else None
-
-    cdef tuple sizes(self, Py_ssize_t i):
-        offsets, edges = self.examples.offsets, self.examples.edge_offsets
-        n_edges = 0 if edges is None else int(edges[i + 1] - edges[i])
-        return int(offsets[i + 1] - offsets[i]), n_edges
 
     cdef object flat(self, Py_ssize_t i, const double* theta):
         # A copy: the plugin may keep it, and may not change the caller's.
-        cdef Py_ssize_t size = self.layout.theta_size(*self.sizes(i))
+        cdef Py_ssize_t size = self.sizes.theta_size(i)
         copy = np.empty(size)
         cdef double[::1] view = copy
         if size:
@@ -70,16 +70,7 @@ cdef class Face:
         return copy
 
     cdef object named(self, Py_ssize_t i, flat):
-        n_nodes, n_edges = self.sizes(i)
-        return self.layout.theta_views(flat, n_nodes, n_edges)
-
-    def limits(self, Py_ssize_t i):
-        """Doubles in theta, integers in a label, and states of a node (None where unknown)."""
-        if not 0 <= i < self.examples.n:
-            raise ValueError(f"example {i} of {self.examples.n}: no such example")
-        offsets = self.examples.label_offsets
-        size = int(offsets[i + 1] - offsets[i])
-        return self.layout.theta_size(*self.sizes(i)), size, self.n_states
+        return self.layout.theta_views(flat, self.sizes.nodes_of(i), self.sizes.edges_of(i))
 
     def ask(self, str method, Py_ssize_t i, *arguments):
         """Call the space's method; what it raises becomes a ValueError that names the example."""
@@ -120,8 +111,7 @@ cdef class Face:
 
     def label(self, str method, Py_ssize_t i, answer):
         """Check a label; return it as int32."""
-        offsets = self.examples.label_offsets
-        cdef Py_ssize_t size = int(offsets[i + 1] - offsets[i])
+        cdef Py_ssize_t size = self.sizes.label_size(i)
         try:
             array = np.asarray(answer).ravel()
         except ValueError:
@@ -137,10 +127,8 @@ cdef class Face:
 
     def entries(self, str method, Py_ssize_t i, parts):
         """Return named parts as positions in theta and values; zeros are left out."""
-        n_nodes, n_edges = self.sizes(i)
-        rows = {"node": n_nodes, "edge": n_edges}
-        starts = {"node": self.layout.shared_size,
-                  "edge": self.layout.shared_size + n_nodes * self.layout.node_size}
+        rows = {"node": self.sizes.nodes_of(i), "edge": self.sizes.edges_of(i)}
+        starts = {"node": self.sizes.shared_size, "edge": self.sizes.edge_start(i)}
         blocks = {block.name: block for block in self.layout.blocks}
         if not isinstance(parts, dict):
             self.refuse(method, i, type(parts).__name__,
@@ -185,7 +173,7 @@ cdef class Face:
     def dense(self, str method, Py_ssize_t i, parts):
         """Return named parts as a flat vector in theta's layout."""
         positions, values = self.entries(method, i, parts)
-        mu = np.zeros(self.layout.theta_size(*self.sizes(i)))
+        mu = np.zeros(self.sizes.theta_size(i))
         np.add.at(mu, positions, values)
         return mu
 
@@ -203,8 +191,7 @@ cdef int copy_label(object label, int* out) except -1:
 
 
 cdef object label_array(Face face, Py_ssize_t i, const int* label):
-    offsets = face.examples.label_offsets
-    array = np.empty(int(offsets[i + 1] - offsets[i]), dtype=np.int32)
+    array = np.empty(face.sizes.label_size(i), dtype=np.int32)
     cdef int[::1] view = array
     if view.shape[0]:
         memcpy(&view[0], label, view.shape[0] * sizeof(int))
@@ -212,36 +199,44 @@ cdef object label_array(Face face, Py_ssize_t i, const int* label):
 
 
 cdef class PythonOracle(Oracle):
-    """An oracle that calls the space's ``argmax``, ``kbest`` and ``argmax_augmented``."""
+    """An oracle that calls the space's ``argmax``, or its ``argmax_bounded``."""
 
     cdef Face face
 
-    def __init__(self, space, examples):
-        self.face = Face(space, examples)
-        self.has_kbest = hasattr(space, "kbest")
-        self.has_augmented = hasattr(space, "argmax_augmented") and examples.labels is not None
+    def __init__(self, space, PartLayout layout):
+        super().__init__(layout)
+        self.face = Face(space, layout)
+        self.n_states = self.face.n_states or 0
         self.exact = not hasattr(space, "argmax_bounded")
-        self.has_relaxed = hasattr(space, "relax")
-        self.has_constrained = hasattr(space, "argmax_constrained")
-        self.has_counts = hasattr(space, "argmax_counts")
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example i, for the checks of :mod:`structsolve.structure.calls`."""
-        return self.face.limits(i)
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                    char* work) except -1 nogil:
+                    double* bound, char* work) except -1 nogil:
         with gil:
             flat = self.face.flat(i, theta)
-            answer = self.face.ask("argmax", i, self.face.named(i, flat))
-            answer = self.face.label("argmax", i, answer)
+            method = "argmax" if self.exact else "argmax_bounded"
+            answer, upper = self.face.ask(method, i, self.face.named(i, flat)), -np.inf
+            if not self.exact:
+                answer, upper = self.face.pair(method, i, answer, "a pair (label, bound)")
+            answer = self.face.label(method, i, answer)
             copy_label(answer, label)
             value[0] = self.face.score(i, flat, answer)
+            bound[0] = max(upper, value[0])
         return 0
+
+
+cdef class PythonKBest(KBest):
+    """The space's ``kbest``."""
+
+    cdef Face face
+
+    def __init__(self, space, PartLayout layout):
+        super().__init__(layout)
+        self.face = Face(space, layout)
+        self.n_states = self.face.n_states or 0
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
-        cdef Py_ssize_t found = 0
+        cdef Py_ssize_t n = 0
         with gil:
             flat = self.face.flat(i, theta)
             answers = self.face.ask("kbest", i, self.face.named(i, flat), k)
@@ -249,49 +244,66 @@ cdef class PythonOracle(Oracle):
                 self.face.refuse("kbest", i, repr(answers), "a list of labels")
             for answer in answers[:k]:
                 answer = self.face.label("kbest", i, answer)
-                copy_label(answer, labels + found * <Py_ssize_t>len(answer))
-                values[found] = self.face.score(i, flat, answer)
-                found += 1
-        return found
+                copy_label(answer, labels + n * <Py_ssize_t>len(answer))
+                values[n] = self.face.score(i, flat, answer)
+                n += 1
+        return n
 
-    cdef int argmax_augmented(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                              double* loss, char* work) except -1 nogil:
+
+cdef class PythonAugmented(AugmentedOracle):
+    """The space's ``argmax_augmented``, and its ``loss``."""
+
+    cdef Face face
+
+    def __init__(self, space, PartLayout layout):
+        super().__init__(layout)
+        self.face = Face(space, layout)
+        self.n_states = self.face.n_states or 0
+
+    cdef int argmax(self, Py_ssize_t i, const double* theta, const int* truth, int* label,
+                    double* value, double* loss, char* work) except -1 nogil:
         with gil:
-            flat = self.face.flat(i, theta)
-            answer = self.face.ask("argmax_augmented", i, self.face.named(i, flat))
+            flat, true_label = self.face.flat(i, theta), label_array(self.face, i, truth)
+            answer = self.face.ask("argmax_augmented", i, self.face.named(i, flat), true_label)
             answer = self.face.label("argmax_augmented", i, answer)
             copy_label(answer, label)
-            loss[0] = self.face.number("loss", i, self.face.ask("loss", i, answer))
+            loss[0] = self.face.number("loss", i, self.face.ask("loss", i, true_label, answer))
             value[0] = self.face.score(i, flat, answer) + loss[0]
         return 0
 
 
-    cdef int argmax_bounded(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                            double* bound, char* work) except -1 nogil:
-        if self.exact:
-            self.argmax(i, theta, label, value, work)
-            bound[0] = value[0]
-            return 0
-        with gil:
-            flat = self.face.flat(i, theta)
-            answer = self.face.ask("argmax_bounded", i, self.face.named(i, flat))
-            answer, upper = self.face.pair("argmax_bounded", i, answer, "a pair (label, bound)")
-            answer = self.face.label("argmax_bounded", i, answer)
-            copy_label(answer, label)
-            value[0] = self.face.score(i, flat, answer)
-            bound[0] = max(upper, value[0])
-        return 0
+cdef class PythonRelaxation(Relaxation):
+    """The space's ``relax``."""
+
+    cdef Face face
+
+    def __init__(self, space, PartLayout layout):
+        super().__init__(layout)
+        self.face = Face(space, layout)
 
     cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, char* work) except -1 nogil:
+                   double* value, double* bound, char* work) except -1 nogil:
+        cdef int integral
         with gil:
             flat = self.face.flat(i, theta)
             answer = self.face.ask("relax", i, self.face.named(i, flat))
-            return self.vertex("relax", i, flat, answer, mu, label, value)
+            integral = _vertex(self.face, "relax", i, flat, answer, mu, label, value)
+            bound[0] = value[0]
+        return integral
 
-    cdef int argmax_constrained(self, Py_ssize_t i, const double* theta, const double* cost,
-                                const Cone* cone, double* mu, int* label, double* value,
-                                char* work) except -1 nogil:
+
+cdef class PythonCones(ConeOracle):
+    """The space's ``argmax_constrained``."""
+
+    cdef Face face
+
+    def __init__(self, space, PartLayout layout):
+        super().__init__(layout)
+        self.face = Face(space, layout)
+
+    cdef int argmax_in_cone(self, Py_ssize_t i, const double* theta, const double* cost,
+                            const Cone* cone, double* mu, int* label, double* value,
+                            char* work) except -1 nogil:
         with gil:
             flat, flat_cost = self.face.flat(i, theta), self.face.flat(i, cost)
             pair = ConePair(cone.h0, cone.g0, cone.lam, cone.alpha, cone.beta, bool(cone.twin))
@@ -299,15 +311,26 @@ cdef class PythonOracle(Oracle):
                                    self.face.named(i, flat_cost), pair)
             if answer is None:
                 return 0
-            found = self.vertex("argmax_constrained", i, flat + cone.lam * flat_cost, answer, mu,
-                                label, value)
+            integral = _vertex(self.face, "argmax_constrained", i, flat + cone.lam * flat_cost,
+                               answer, mu, label, value)
             value[0] += cone.h0 + cone.lam * cone.g0
-            return 1 if found else 2
+            return 1 if integral else 2
+
+
+cdef class PythonCounts(CountOracle):
+    """The space's ``argmax_counts``."""
+
+    cdef Face face
+
+    def __init__(self, space, PartLayout layout):
+        super().__init__(layout)
+        self.face = Face(space, layout)
+        self.n_states = self.face.n_states or 0
 
     cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
                            Py_ssize_t most, int* labels, double* values,
                            char* work) except -1 nogil:
-        cdef Py_ssize_t c = 0, size
+        cdef Py_ssize_t c = 0, size = self.layout.label_size(i)
         with gil:
             flat, flat_cost = self.face.flat(i, theta), self.face.flat(i, cost)
             answers = self.face.ask("argmax_counts", i, self.face.named(i, flat),
@@ -315,8 +338,6 @@ cdef class PythonOracle(Oracle):
             if not hasattr(answers, "__len__") or len(answers) != most + 1:
                 self.face.refuse("argmax_counts", i, reprlib.repr(answers),
                                  f"a list of {most + 1} labels or None")
-            offsets = self.face.examples.label_offsets
-            size = int(offsets[i + 1] - offsets[i])
             for answer in answers:
                 values[c] = -np.inf
                 if answer is not None:
@@ -326,23 +347,33 @@ cdef class PythonOracle(Oracle):
                 c += 1
         return 0
 
-    cdef int vertex(self, str method, Py_ssize_t i, object flat, object answer, double* mu,
-                    int* label, double* value) except -1:
-        """Write down an answer (mu, label or None); tell whether there is a label."""
-        cdef const double[::1] view
-        expected = "a pair (mu, label or None)"
-        try:
-            parts, integral = answer
-        except (TypeError, ValueError):
-            self.face.refuse(method, i, reprlib.repr(answer), expected)
-        view = dense = self.face.dense(method, i, parts)
-        if view.shape[0]:
-            memcpy(mu, &view[0], view.shape[0] * sizeof(double))
-        value[0] = float(dense[dense != 0] @ flat[dense != 0])
-        if integral is None:
-            return 0
-        copy_label(self.face.label(method, i, integral), label)
-        return 1
+
+cdef int _vertex(Face face, str method, Py_ssize_t i, object flat, object answer, double* mu,
+                 int* label, double* value) except -1:
+    # Write down an answer (mu, label or None); tell whether there is a label.
+    cdef const double[::1] view
+    try:
+        parts, integral = answer
+    except (TypeError, ValueError):
+        face.refuse(method, i, reprlib.repr(answer), "a pair (mu, label or None)")
+    view = dense = face.dense(method, i, parts)
+    if view.shape[0]:
+        memcpy(mu, &view[0], view.shape[0] * sizeof(double))
+    value[0] = float(dense[dense != 0] @ flat[dense != 0])
+    if integral is None:
+        return 0
+    copy_label(face.label(method, i, integral), label)
+    return 1
+
+
+#: Powers of Python spaces: their name, the method that gives each, its operator.
+POWERS = {
+    "kbest": ("kbest", PythonKBest),
+    "augmented": ("argmax_augmented", PythonAugmented),
+    "relaxation": ("relax", PythonRelaxation),
+    "cones": ("argmax_constrained", PythonCones),
+    "counts": ("argmax_counts", PythonCounts),
+}
 
 
 cdef class PythonParts(Parts):
@@ -350,17 +381,12 @@ cdef class PythonParts(Parts):
 
     cdef Face face
 
-    def __init__(self, space, examples):
-        self.face = Face(space, examples)
-        layout = space.layout
-        largest = max((layout.theta_size(*self.face.sizes(i)) for i in range(examples.n)),
-                      default=layout.shared_size)
-        self.max_entries = max(largest, 1)
+    def __init__(self, space, PartLayout layout):
+        super().__init__(layout)
+        self.face = Face(space, layout)
+        self.n_states = self.face.n_states or 0
+        self.max_entries = max(layout.max_theta, 1)
         self.indicator = bool(getattr(space, "indicator", False))
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example i, for the checks of :mod:`structsolve.structure.calls`."""
-        return self.face.limits(i)
 
     cdef tuple vector(self, Py_ssize_t i, const int* label):
         parts = self.face.ask("parts", i, label_array(self.face, i, label))
@@ -402,24 +428,25 @@ cdef class PythonLoss(Loss):
 
     cdef Face face
 
-    def __init__(self, space, examples):
-        self.face = Face(space, examples)
+    def __init__(self, space, PartLayout layout):
+        super().__init__(layout)
+        self.face = Face(space, layout)
+        self.n_states = self.face.n_states or 0
         self.decomposes = hasattr(space, "loss_costs")
         self.has_costs = hasattr(space, "costs")
         self.averaged = bool(getattr(space, "loss_averaged", False))
 
-    def limits(self, Py_ssize_t i):
-        """Sizes of example i, for the checks of :mod:`structsolve.structure.calls`."""
-        return self.face.limits(i)
-
-    cdef double value(self, Py_ssize_t i, const int* label) except? -1 nogil:
+    cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil:
         with gil:
-            answer = self.face.ask("loss", i, label_array(self.face, i, label))
+            answer = self.face.ask("loss", i, label_array(self.face, i, truth),
+                                   label_array(self.face, i, label))
             return self.face.number("loss", i, answer)
 
-    cdef double augment(self, Py_ssize_t i, double scale, double* theta) except? -1 nogil:
+    cdef double augment(self, Py_ssize_t i, const int* truth, double scale,
+                        double* theta) except? -1 nogil:
         with gil:
-            return self.add("loss_costs", i, self.face.ask("loss_costs", i), scale, theta)
+            answer = self.face.ask("loss_costs", i, label_array(self.face, i, truth))
+            return self.add("loss_costs", i, answer, scale, theta)
 
     cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,
                       double* theta) except? -1 nogil:

@@ -31,6 +31,7 @@ import numpy as np
 from libc.string cimport memcpy
 from .python_operators cimport Face, copy_label, label_array
 from ..operators cimport Projection
+from ..part_layout cimport PartLayout
 
 
 cdef object _array(const double* x, Py_ssize_t size):
@@ -54,37 +55,34 @@ cdef class PythonProjection(Projection):
 
     cdef Face face
     cdef str name
-    cdef object sizes
+    cdef object own_sizes
     cdef const long long* size
 
     def __cinit__(self, space, *args):
         self.exact = getattr(space, "exact_projections", True)
 
-    def __init__(self, space, examples, str name):
+    def __init__(self, space, str name, PartLayout layout):
         cdef const long long[::1] view
-        self.face = Face(space, examples)
+        super().__init__(layout)
+        self.face = Face(space, layout)
         self.name = name
         self.gibbs = name == "entropy" and getattr(space, "gibbs", True)
         self.has_state = hasattr(space, "state_of")
         self.has_term = hasattr(space, "term") and hasattr(space, "slope")
         self.has_samples = name == "entropy" and hasattr(space, "draw")
-        sizes = [space.layout.theta_size(*self.face.sizes(i)) for i in range(examples.n)]
         if self.has_state:
-            sizes = [self.own_size(i) for i in range(examples.n)]
-        self.sizes = view = np.array([*sizes, 0], dtype=np.longlong)
+            sizes = [self.own_size(i) for i in range(layout.n)]
+        else:
+            sizes = [layout.theta_size(i) for i in range(layout.n)]
+        self.own_sizes = view = np.array([*sizes, 0], dtype=np.longlong)
         self.size = &view[0]
 
     def own_size(self, i):
         """Doubles in a state of example i: those of a label's state."""
-        offsets = self.face.examples.label_offsets
-        label = np.zeros(int(offsets[i + 1] - offsets[i]), dtype=np.int32)
+        label = np.zeros(self.layout.label_size(i), dtype=np.int32)
         if self.face.examples.labels is not None:
             label = np.array(self.face.examples.label(i), dtype=np.int32)
         return np.size(self.face.ask("state_of", i, label, self.name))
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example i, for the checks of :mod:`structsolve.structure.calls`."""
-        return self.face.limits(i)
 
     cdef tuple solution(self, str method, Py_ssize_t i, const double* theta):
         # (marginals or state, value, bound)
@@ -102,9 +100,9 @@ cdef class PythonProjection(Projection):
             state = np.ascontiguousarray(answer, dtype=np.float64)
         except (TypeError, ValueError):
             self.face.refuse(method, i, reprlib.repr(answer), "an array of numbers")
-        if state.shape != (self.sizes[i],) or not np.isfinite(state).all():
+        if state.shape != (self.own_sizes[i],) or not np.isfinite(state).all():
             self.face.refuse(method, i, f"a state of shape {state.shape}",
-                             f"{self.sizes[i]} finite numbers")
+                             f"{self.own_sizes[i]} finite numbers")
         return state
 
     cdef object given(self, Py_ssize_t i, const double* state):
@@ -112,12 +110,7 @@ cdef class PythonProjection(Projection):
         return flat if self.has_state else self.face.named(i, flat)
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     char* work) except -1 nogil:
-        cdef double bound
-        return self.project_bounded(i, theta, marginals, value, &bound, work)
-
-    cdef int project_bounded(self, Py_ssize_t i, const double* theta, double* marginals,
-                             double* value, double* bound, char* work) except -1 nogil:
+                     double* bound, char* work) except -1 nogil:
         with gil:
             parts, value[0], bound[0] = self.solution("project", i, theta)
             _write(self.face.dense("project", i, parts), marginals)
@@ -129,7 +122,7 @@ cdef class PythonProjection(Projection):
     cdef int project_state(self, Py_ssize_t i, const double* theta, double* state, double* value,
                            double* bound, char* work) except -1 nogil:
         if not self.has_state:
-            return self.project_bounded(i, theta, state, value, bound, work)
+            return self.project(i, theta, state, value, bound, work)
         with gil:
             found, value[0], bound[0] = self.solution("project_state", i, theta)
             _write(self.flat_state("project_state", i, found), state)
@@ -169,8 +162,7 @@ cdef class PythonProjection(Projection):
                     int* labels, char* work) except -1 nogil:
         cdef Py_ssize_t j, size
         with gil:
-            offsets = self.face.examples.label_offsets
-            size = int(offsets[i + 1] - offsets[i])
+            size = self.layout.label_size(i)
             numbers = _array(uniforms, n * size).reshape(n, size)
             named = self.face.named(i, self.face.flat(i, theta))
             answers = self.face.ask("draw", i, named, numbers)

@@ -5,9 +5,9 @@ features.
 """
 
 from .bicriteria import BiCriteria
-from .rescaling import Beta, Generalized, Log, MicroF1, ProbLoss, Slack
-from .margin import LP, Margin, UnitMargin
 from .fenchel_young import CRF, MaxMin, SparseMAP
+from .margin import LP, Margin, UnitMargin
+from .rescaling import Beta, Generalized, Log, MicroF1, ProbLoss, Slack
 
 __all__ = [
     "CRF",

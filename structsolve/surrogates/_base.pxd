@@ -23,6 +23,8 @@ cdef class Surrogate(Operator):
     cdef readonly bint convex
     # True: the cut of label y is (e_truth - e_y, b_y) with b free of w, as simplex() says.
     cdef readonly bint has_simplex
-    cdef int cut(self, Py_ssize_t i, const double* theta, Cut* cut, char* work) except -1 nogil
-    # b[y] <- b_y, for as many entries as theta has; truth <- the true label.
-    cdef int simplex(self, Py_ssize_t i, double* b, int* truth) except -1 nogil
+    cdef int cut(self, Py_ssize_t i, const double* theta, const int* truth, Cut* cut,
+                 char* work) except -1 nogil
+    # b[y] <- b_y, for as many entries as theta has; truth_index <- that of the true label.
+    cdef int simplex(self, Py_ssize_t i, const int* truth, double* b,
+                     int* truth_index) except -1 nogil

@@ -2,10 +2,16 @@
 
 
 cdef class Surrogate(Operator):
-    """Turns the part scores of example i into a cut ``(p, b)`` and an upper bound.
+    """Turns part scores and true label of example i into a cut ``(p, b)`` and an upper bound.
 
     ``H_i(w) >= b - <theta_i(w), p>`` holds for every w, with equality at the scores given when
-    ``exact``.  A surrogate never sees weights or features; a solver never sees labels.
+    ``exact``.  A surrogate never sees weights or features.  Truths are arguments: it holds no
+    labels.
+
+    Parameters
+    ----------
+    layout : PartLayout
+        Sizes of the examples.
 
     Attributes
     ----------
@@ -33,10 +39,12 @@ cdef class Surrogate(Operator):
     def remember(self, arrays):
         """Take over what ``memory_of_examples`` returned."""
 
-    cdef int cut(self, Py_ssize_t i, const double* theta, Cut* cut, char* work) except -1 nogil:
+    cdef int cut(self, Py_ssize_t i, const double* theta, const int* truth, Cut* cut,
+                 char* work) except -1 nogil:
         with gil:
             raise NotImplementedError(f"{type(self).__qualname__} does not implement cut()")
 
-    cdef int simplex(self, Py_ssize_t i, double* b, int* truth) except -1 nogil:
+    cdef int simplex(self, Py_ssize_t i, const int* truth, double* b,
+                     int* truth_index) except -1 nogil:
         with gil:
             raise NotImplementedError(f"{type(self).__qualname__} does not implement simplex()")

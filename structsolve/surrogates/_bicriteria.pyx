@@ -6,6 +6,8 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int8_t, int64_t, uint64_t
 from libc.string cimport memcpy
 from ..utils.alignment cimport align
+from ..part_layout cimport PartLayout
+from ..structure.label_key cimport label_key
 from ..search.base cimport Found, Search
 from ..search.envelope cimport grid_bound
 from ..search.view cimport LABEL, LINES, Point, TRUTH, View, Visit
@@ -13,6 +15,7 @@ from ..search.plane cimport LabelPlane
 from ..search.psi cimport Psi
 from ._base cimport Cut, Surrogate
 
+from ..structure.calls import label_of, scores_of
 from ..utils.arrays import aligned_zeros
 
 # Labels that an example remembers from its last search.
@@ -35,63 +38,64 @@ cdef class BiCriteriaSurrogate(Surrogate):
         Begin each search at the labels where the example's last one ended.
     max_kbest : int
         Labels asked for, at most, to find an integral maximum below the hull; 0 for none.
+    labels : ndarray of int32, optional
+        True labels that will be asked for, one after the other: searches that count take as much
+        memory as these need.
     """
 
     cdef readonly LabelPlane plane
     cdef readonly Psi psi
     cdef readonly Search search
     cdef readonly bint relaxed
-    cdef bint warm
+    cdef bint warm, on_grid
     cdef int max_kbest
-    cdef Py_ssize_t n, search_bytes, kbest_labels
+    cdef Py_ssize_t search_bytes, kbest_labels
     cdef readonly object searches, calls
+    # Of every example: the unit of its losses and the largest multiple (-1: not known yet), and
+    # the key of the truth that they belong to.
     cdef double[::1] unit
     cdef int64_t[::1] most
+    cdef uint64_t[::1] unit_truth
     cdef int64_t[::1] searches_view, calls_view
     # What each example remembers: how many labels, their losses, the labels, the last lam.
     cdef object held, held_labels, lams
     cdef int8_t[::1] held_view
     cdef double[::1] lam_view
     cdef int[::1] label_view
-    cdef const int64_t[::1] offsets
 
-    def __init__(self, LabelPlane plane, Psi psi, Search search, bint relaxed, label_offsets,
-                 bint warm_start=True, int max_kbest=0):
+    def __init__(self, LabelPlane plane not None, Psi psi not None, Search search not None,
+                 bint relaxed, bint warm_start=True, int max_kbest=0, labels=None):
+        cdef PartLayout layout = plane.layout
+        cdef Py_ssize_t n = layout.n
+        super().__init__(layout)
         self.plane, self.psi, self.search, self.relaxed = plane, psi, search, relaxed
-        self.warm, self.n = warm_start, label_offsets.shape[0] - 1
+        self.n_states = plane.oracle.n_states
+        self.warm = warm_start
         self.affine, self.convex = psi.affine, psi.convex
         self.exact = plane.exact and search.counting
         self.max_kbest = 0
-        if max_kbest > 1 and not relaxed and plane.oracle.has_kbest and (
+        if max_kbest > 1 and not relaxed and plane.kbest is not None and (
                 plane.decomposes and plane.exact and not plane.relaxed):
             self.max_kbest = max_kbest
         # Two points' parts, side by side.
         self.max_entries = 2 * plane.max_entries
-        self.search_bytes = search.extra_bytes(plane)
-        self.kbest_labels = 4 * self.max_kbest * plane.longest
+        self.search_bytes = search.extra_bytes(plane, labels)
+        self.kbest_labels = 4 * self.max_kbest * layout.max_label
         self.work_bytes = plane.work_bytes + self.search_bytes + 256
         if self.max_kbest:
             self.work_bytes += (self.kbest_labels + 8 * self.max_kbest
-                                + plane.oracle.kbest_bytes(self.max_kbest) + 256)
-        self.searches = np.zeros(self.n, dtype=np.int64)
-        self.calls = np.zeros(self.n, dtype=np.int64)
+                                + plane.kbest.bytes_for(self.max_kbest) + 256)
+        self.searches, self.calls = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
         self.searches_view, self.calls_view = self.searches, self.calls
-        self.offsets = label_offsets
-        self.held = np.zeros(self.n, dtype=np.int8)
-        self.lams = np.zeros(self.n)
-        self.held_labels = np.zeros(MEMORY * int(label_offsets[self.n]) if warm_start else 0,
+        self.held, self.lams = np.zeros(n, dtype=np.int8), np.zeros(n)
+        self.held_labels = np.zeros(MEMORY * layout.label_offsets[n] if warm_start else 0,
                                     dtype=np.int32)
-        self.unit, self.most = np.zeros(0), np.zeros(0, dtype=np.int64)
-        if not relaxed and not search.counting:
-            self.unit, self.most = plane.units()
+        self.on_grid = not relaxed and not search.counting
+        self.unit = np.zeros(n if self.on_grid else 0)
+        self.most = np.full(n if self.on_grid else 0, -1, dtype=np.int64)
+        self.unit_truth = np.zeros(n if self.on_grid else 0, dtype=np.uint64)
         self.held_view, self.lam_view = self.held, self.lams
         self.label_view = self.held_labels
-
-    def limits(self, Py_ssize_t i):
-        """Sizes of example ``i``, for ``structsolve.structure.calls``."""
-        if not 0 <= i < self.n:
-            raise ValueError(f"example {i} of {self.n}: expected 0 to {self.n - 1}")
-        return self.plane.potentials.theta_size(i), None, None
 
     def counts(self):
         """Searches made so far, and oracle calls spent on them."""
@@ -108,67 +112,68 @@ cdef class BiCriteriaSurrogate(Surrogate):
         for name, array in mine.items():
             if name not in arrays or arrays[name].shape != array.shape or (
                     arrays[name].dtype != array.dtype):
-                raise ValueError(f"the checkpoint's memory of searches lacks {name!r} or does not fit")
-        oracle_limits = getattr(self.plane.oracle, "limits", None)
-        labels, held = arrays["labels"], arrays["held"]
-        states = oracle_limits(0)[2] if oracle_limits is not None and self.n else None
+                raise ValueError(
+                    f"the checkpoint's memory of searches lacks {name!r} or does not fit"
+                )
+        labels, held, states = arrays["labels"], arrays["held"], self.n_states
         if (held < 0).any() or (held > MEMORY).any() or (labels < 0).any() or (
-                states is not None and labels.size and labels.max() >= states):
+                states and labels.size and labels.max() >= states):
             raise ValueError("the checkpoint's memory of searches holds impossible labels")
         for name, array in mine.items():
             array[...] = arrays[name]
 
-    def trace(self, Py_ssize_t i, theta):
+    def trace(self, Py_ssize_t i, theta, truth):
         """Search one example at part scores ``theta``; what happened, as Python objects.
 
         The example's memory is used, and left as it was.
+
+        Parameters
+        ----------
+        i : int
+        theta : ndarray of float64
+        truth : ndarray of int32
+            The true label, encoded.
 
         Returns
         -------
         dict
             ``found`` (a dict: the maximiser over the hull as two points and the second's share,
-            the best label, their values and bounds), ``points`` (dicts: h, g, label or None) and
-            ``visits`` (dicts: lam, bound, h, g), in the order in which the oracle was asked.
+            the best label, their values and bounds), ``points`` (dicts: h, g, label or None),
+            ``visits`` (dicts: lam, bound, h, g), in the order in which the oracle was asked, and
+            the number of ``calls``.
         """
-        size = self.limits(i)[0]
-        flat = np.ascontiguousarray(theta, dtype=np.float64)
-        if flat.shape != (size,):
-            raise ValueError(f"theta: found shape {flat.shape}, expected ({size},)")
-        if not np.isfinite(flat).all():
+        cdef const double[::1] scores = scores_of(self, i, theta)
+        cdef const int[::1] given = label_of(self, i, truth, "truth")
+        if not np.isfinite(theta).all():
             raise ValueError("theta: found NaN or infinity, expected finite scores")
-        cdef double[::1] scores = flat if size else np.zeros(1)
         cdef double[::1] memory = aligned_zeros(self.work_bytes // 8 + 16)
         cdef View* view
-        cdef Found found
-        cdef Py_ssize_t j, k, length = self.plane.label_size(i)
-        cdef int* label
+        cdef Found best
+        cdef Py_ssize_t j, k, length = self.layout.label_size(i)
+        cdef const int* label
         with nogil:
-            view = self._search(i, &scores[0], &found, <char*>&memory[0])
+            view = self._search(i, &scores[0], &given[0], &best, <char*>&memory[0])
         points = []
         for j in range(view.n):
             encoded = None
-            if view.points[j].kind == LABEL:
-                label = self.plane.label_of(view, view.points[j].slot)
+            if view.points[j].kind == LABEL or view.points[j].kind == TRUTH:
+                label = view.truth
+                if view.points[j].kind == LABEL:
+                    label = self.plane.label_of(view, view.points[j].slot)
                 encoded = np.array([label[k] for k in range(length)], dtype=np.int32)
-            elif view.points[j].kind == TRUTH:
-                encoded = np.array([self.plane.labels[self.offsets[i] + k] for k in range(length)],
-                                   dtype=np.int32)
             points.append({"h": view.points[j].h, "g": view.points[j].g, "label": encoded})
         visits = [{"lam": view.visits[j].lam, "bound": view.visits[j].bound,
                    "h": view.visits[j].h, "g": view.visits[j].g} for j in range(view.n_visits)]
-        return {"found": found, "points": points, "visits": visits, "calls": view.calls}
+        return {"found": best, "points": points, "visits": visits, "calls": view.calls}
 
-    cdef View* _search(self, Py_ssize_t i, const double* theta, Found* found,
+    cdef View* _search(self, Py_ssize_t i, const double* theta, const int* truth, Found* found,
                        char* work) except NULL nogil:
-        cdef View* view = self.plane.begin(i, theta, work)
+        cdef View* view = self.plane.begin(i, theta, truth, work)
         cdef char* rest = align(work + self.plane.work_bytes)
         cdef double lam = 0
         cdef int j
-        if self.unit.shape[0]:
-            view.unit = self.unit[i]
-            view.least, view.most = 0, self.most[i]
-            if self.plane.sign < 0:
-                view.least, view.most = -self.most[i], 0
+        if self.on_grid:
+            self._lay_grid(view)
         if self.warm:
             self._recall(view)
             if self.lam_view[i] > 0:
@@ -183,9 +188,23 @@ cdef class BiCriteriaSurrogate(Surrogate):
             self._refine(view, found, align(rest + self.search_bytes))
         return view
 
-    cdef int cut(self, Py_ssize_t i, const double* theta, Cut* cut, char* work) except -1 nogil:
+    cdef int _lay_grid(self, View* view) except -1 nogil:
+        """Multiples of which unit the losses against this truth are: looked for once."""
+        cdef Py_ssize_t i = view.i
+        cdef uint64_t key = label_key(view.truth, self.layout.label_size(i))
+        if self.most[i] < 0 or self.unit_truth[i] != key:
+            self.plane.unit_of(view, &self.unit[i], &self.most[i])
+            self.unit_truth[i] = key
+        view.unit = self.unit[i]
+        view.least, view.most = 0, self.most[i]
+        if self.plane.sign < 0:
+            view.least, view.most = -self.most[i], 0
+        return 0
+
+    cdef int cut(self, Py_ssize_t i, const double* theta, const int* truth, Cut* cut,
+                 char* work) except -1 nogil:
         cdef Found found
-        cdef View* view = self._search(i, theta, &found, work)
+        cdef View* view = self._search(i, theta, truth, &found, work)
         if self.relaxed:
             self._write(view, found.first, found.second, found.share, cut)
             cut.bound = found.bound
@@ -201,12 +220,12 @@ cdef class BiCriteriaSurrogate(Surrogate):
 
     cdef int _recall(self, View* view) except -1 nogil:
         """The labels of the last search are points from the start."""
-        cdef Py_ssize_t size = self.plane.label_size(view.i)
+        cdef Py_ssize_t size = self.layout.label_size(view.i)
+        cdef const int* held = &self.label_view[MEMORY * self.layout.label_offsets[view.i]]
         cdef int j
         cdef Point point
         for j in range(self.held_view[view.i]):
-            memcpy(self.plane.label_of(view, view.n),
-                   &self.label_view[MEMORY * self.offsets[view.i]] + j * size, size * sizeof(int))
+            memcpy(self.plane.label_of(view, view.n), held + j * size, size * sizeof(int))
             self.plane.place(view, view.n, &point)
             if point.kind == LABEL:
                 view.points[view.n] = point
@@ -215,7 +234,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
 
     cdef int _keep(self, View* view, const Found* found) except -1 nogil:
         """Remember the maximiser's labels, and the best label."""
-        cdef Py_ssize_t size = self.plane.label_size(view.i)
+        cdef Py_ssize_t size = self.layout.label_size(view.i)
         cdef int[MEMORY] kept
         cdef int j, k, n = 0, wanted
         cdef const Point* point
@@ -230,7 +249,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
                 if kept[k] == wanted:
                     break
             else:
-                memcpy(&self.label_view[MEMORY * self.offsets[view.i]] + n * size,
+                memcpy(&self.label_view[MEMORY * self.layout.label_offsets[view.i]] + n * size,
                        self.plane.label_of(view, point.slot), size * sizeof(int))
                 kept[n] = wanted
                 n += 1
@@ -245,7 +264,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
         cdef int* labels = <int*>work
         cdef double* values = <double*>align(work + self.kbest_labels)
         cdef char* scratch = align((values + self.max_kbest))
-        cdef Py_ssize_t size = self.plane.label_size(view.i), count, k
+        cdef Py_ssize_t size = self.layout.label_size(view.i), count, k
         cdef Py_ssize_t wanted = 4
         cdef double lam = found.lam, line = INFINITY, value, bound
         cdef Point point

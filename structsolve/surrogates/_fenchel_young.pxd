@@ -1,23 +1,24 @@
 # Surrogates max_mu G(mu) + <theta, mu - mu(y_i)>, made of a projection.
-from libc.stdint cimport int64_t
 from ..operators cimport Parts, Projection
-from ..potentials.linear cimport LinearPotentials
 from ._base cimport Surrogate
 
 
 cdef class FenchelYoung(Surrogate):
     cdef readonly Projection projection
     cdef readonly Parts parts
-    cdef LinearPotentials potentials
-    cdef const int* labels
-    cdef const int64_t* label_offsets
-    # Added to H_i, so that it is 0 where theta leaves no doubt: -G at the truth.
-    cdef readonly object offsets
+    cdef readonly str at_truth
     cdef readonly str concave
     cdef readonly Py_ssize_t state_rows
-    cdef const double* offset
-    cdef Py_ssize_t theta_bytes
-    cdef object owners
-    # out <- coef * mu(y_i) added, for a dense out; index and value are scratch of max_entries
-    cdef int add_truth(self, Py_ssize_t i, double coef, double* out, int* index,
+    cdef bint of_state, of_squares
+    cdef Py_ssize_t vector_bytes
+    # -G(mu(truth)), which is added to H_i so that it is 0 where theta leaves no doubt.  index and
+    # value are scratch of max_entries, work is of work_bytes.
+    cdef double offset(self, Py_ssize_t i, const int* truth, int* index, double* value,
+                       char* work) except? -1 nogil
+    # The same where index and value hold the n entries of mu(truth); they stay.
+    cdef double encoded_offset(self, Py_ssize_t i, const int* truth, Py_ssize_t n,
+                               const int* index, const double* value,
+                               char* work) except? -1 nogil
+    # out += coef * mu(truth), for a dense out; index and value are scratch of max_entries
+    cdef int add_truth(self, Py_ssize_t i, const int* truth, double coef, double* out, int* index,
                        double* value) except -1 nogil

@@ -2,8 +2,8 @@
 
 from libc.string cimport memcpy, memset
 from ..utils.alignment cimport align
-from ..operators cimport Loss, Oracle, Parts
-from ..potentials.linear cimport LinearPotentials
+from ..operators cimport AugmentedOracle, KBest, Loss, Oracle, Parts
+from ..part_layout cimport PartLayout
 from ._base cimport Cut
 from ._one_label cimport OneLabel
 
@@ -11,10 +11,17 @@ from ._one_label cimport OneLabel
 cdef class MarginRescaling(OneLabel):
     """One call of the loss-augmented oracle (FORMULAS.md section 2, first row).
 
+    What an inexact oracle may have missed is in the bound.
+
     Parameters
     ----------
-    potentials, oracle, parts, loss, labels, label_offsets
+    layout, oracle, parts, loss
         As of OneLabel.
+    kbest : KBest, optional
+        For the 0-1 loss, where it does not decompose.
+    augmented : AugmentedOracle, optional
+        Knows the loss.  Where the oracle is inexact and the loss decomposes it is not used: it
+        tells no bound.
 
     Raises
     ------
@@ -22,54 +29,68 @@ cdef class MarginRescaling(OneLabel):
         When the loss neither decomposes over the parts nor is 0-1 with a k-best oracle at hand.
     """
 
+    cdef KBest kbest
+    cdef AugmentedOracle augmented
     cdef Py_ssize_t label_bytes, pairs
 
-    def __init__(self, LinearPotentials potentials, Oracle oracle, Parts parts, Loss loss, labels,
-                 label_offsets):
-        if not (oracle.has_augmented or loss.decomposes or (loss.zero_one and oracle.has_kbest)):
+    def __init__(self, PartLayout layout not None, Oracle oracle not None, Parts parts not None,
+                 Loss loss not None, KBest kbest=None, AugmentedOracle augmented=None):
+        cdef Py_ssize_t scratch = oracle.work_bytes
+        if augmented is None and not loss.decomposes and not (
+                loss.zero_one and kbest is not None):
             raise ValueError(
                 f"surrogate 'margin' needs a loss that decomposes over the parts, or the 0-1 loss "
                 f"with an oracle that has k-best; {type(loss).__name__} does not decompose and "
                 f"{type(oracle).__name__} has "
-                f"{'k-best but the loss is not 0-1' if oracle.has_kbest else 'no k-best'}"
+                f"{'no k-best' if kbest is None else 'k-best but the loss is not 0-1'}"
             )
-        super().__init__(potentials, oracle, parts, loss, labels, label_offsets)
-        self.has_simplex = parts.indicator and loss.decomposes and not oracle.has_augmented
-        self.pairs = 1 if oracle.has_augmented or loss.decomposes else 2
-        self.label_bytes = 4 * (self.longest + 16) * self.pairs + 64
-        scratch = oracle.work_bytes if self.pairs == 1 else oracle.kbest_bytes(2)
+        super().__init__(layout, oracle, parts, loss)
+        if not oracle.exact and loss.decomposes:
+            augmented = None
+        self.augmented, self.kbest, self.pairs = augmented, kbest, 1
+        self.has_simplex = parts.indicator and loss.decomposes and augmented is None
+        if augmented is not None:
+            scratch = augmented.work_bytes
+        elif not loss.decomposes:
+            self.pairs, scratch = 2, kbest.bytes_for(2)
+        self.label_bytes = 4 * (layout.max_label + 16) * self.pairs + 64
         self.work_bytes = self.theta_bytes + self.label_bytes + scratch + 192
 
-    cdef int cut(self, Py_ssize_t i, const double* theta, Cut* cut, char* work) except -1 nogil:
+    cdef int cut(self, Py_ssize_t i, const double* theta, const int* truth, Cut* cut,
+                 char* work) except -1 nogil:
         cdef double* augmented = <double*>align(work)
         cdef int* label = <int*>align(work + self.theta_bytes)
         cdef char* scratch = align(work + self.theta_bytes + self.label_bytes)
-        cdef Py_ssize_t found
+        cdef Py_ssize_t n
+        cdef double missed = 0, bound
         cdef double value[2]
-        if self.oracle.has_augmented:
-            self.oracle.argmax_augmented(i, theta, label, &value[0], &cut.b, scratch)
+        if self.augmented is not None:
+            self.augmented.argmax(i, theta, truth, label, &value[0], &cut.b, scratch)
         elif self.loss.decomposes:
-            memcpy(augmented, theta, self.potentials.theta_size(i) * sizeof(double))
-            self.loss.augment(i, 1.0, augmented)
-            self.oracle.argmax(i, augmented, label, &value[0], scratch)
-            cut.b = self.loss.value(i, label)
+            memcpy(augmented, theta, self.layout.theta_size(i) * sizeof(double))
+            self.loss.augment(i, truth, 1.0, augmented)
+            self.oracle.argmax(i, augmented, label, &value[0], &bound, scratch)
+            cut.b = self.loss.value(i, truth, label)
+            if bound > value[0]:
+                missed = bound - value[0]
         else:
             # 0-1 loss: the best label, or the best wrong one if it is within the margin.
-            found = self.oracle.kbest(i, theta, 2, label, value, scratch)
-            cut.b = self.loss.value(i, label)
-            if cut.b == 0 and found > 1 and value[1] + 1 > value[0]:
-                label += self.label_offsets[i + 1] - self.label_offsets[i]
-                cut.b = self.loss.value(i, label)
-        cut.bound = cut.b + self.point_to(i, theta, label, cut)
+            n = self.kbest.kbest(i, theta, 2, label, value, scratch)
+            cut.b = self.loss.value(i, truth, label)
+            if cut.b == 0 and n > 1 and value[1] + 1 > value[0]:
+                label += self.layout.label_size(i)
+                cut.b = self.loss.value(i, truth, label)
+        cut.bound = cut.b + self.point_to(i, theta, truth, label, cut) + missed
         cut.calls = 1
         return 0
 
-    cdef int simplex(self, Py_ssize_t i, double* b, int* truth) except -1 nogil:
-        cdef Py_ssize_t j, size = self.potentials.theta_size(i)
+    cdef int simplex(self, Py_ssize_t i, const int* truth, double* b,
+                     int* truth_index) except -1 nogil:
+        cdef Py_ssize_t j, size = self.layout.theta_size(i)
         cdef double constant
         memset(b, 0, size * sizeof(double))
-        constant = self.loss.augment(i, 1.0, b)
+        constant = self.loss.augment(i, truth, 1.0, b)
         for j in range(size):
             b[j] += constant
-        truth[0] = self.labels[self.label_offsets[i]]
+        truth_index[0] = truth[0]
         return 0

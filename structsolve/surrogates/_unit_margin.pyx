@@ -4,7 +4,7 @@ from libc.math cimport isfinite
 from libc.string cimport memcpy
 from ..utils.alignment cimport align
 from ..operators cimport Loss, Oracle, Parts
-from ..potentials.linear cimport LinearPotentials
+from ..part_layout cimport PartLayout
 from ._base cimport Cut
 from ..structure.label_key cimport label_key
 from ._one_label cimport OneLabel
@@ -25,7 +25,7 @@ cdef class UnitMarginRescaling(OneLabel):
 
     Parameters
     ----------
-    potentials, oracle, parts, loss, labels, label_offsets
+    layout, oracle, parts, loss
         As of OneLabel.
 
     Raises
@@ -36,8 +36,8 @@ cdef class UnitMarginRescaling(OneLabel):
 
     cdef Py_ssize_t label_bytes
 
-    def __init__(self, LinearPotentials potentials, Oracle oracle, Parts parts, Loss loss, labels,
-                 label_offsets):
+    def __init__(self, PartLayout layout not None, Oracle oracle not None, Parts parts not None,
+                 Loss loss not None):
         if not loss.decomposes:
             raise ValueError(
                 f"surrogate 'unit-margin' needs a loss that decomposes over the parts, which "
@@ -48,28 +48,28 @@ cdef class UnitMarginRescaling(OneLabel):
                 f"surrogate 'unit-margin' needs an oracle that finds the best label, and "
                 f"{type(oracle).__name__} may miss it; use surrogate='margin'"
             )
-        super().__init__(potentials, oracle, parts, loss, labels, label_offsets)
-        self.label_bytes = 8 * (self.longest + 16) + 64
+        super().__init__(layout, oracle, parts, loss)
+        self.label_bytes = 8 * (layout.max_label + 16) + 64
         self.work_bytes = self.theta_bytes + self.label_bytes + oracle.work_bytes + 192
 
-    cdef int cut(self, Py_ssize_t i, const double* theta, Cut* cut, char* work) except -1 nogil:
+    cdef int cut(self, Py_ssize_t i, const double* theta, const int* truth, Cut* cut,
+                 char* work) except -1 nogil:
         cdef double* augmented = <double*>align(work)
         cdef int* label = <int*>align(work + self.theta_bytes)
-        cdef const int* truth = self.labels + self.label_offsets[i]
-        cdef Py_ssize_t size = self.label_offsets[i + 1] - self.label_offsets[i], j
+        cdef Py_ssize_t size = self.layout.label_size(i), j
         cdef int* best = label + size
         cdef char* scratch = align(work + self.theta_bytes + self.label_bytes)
-        cdef double value, h, g, ratio = -1
+        cdef double value, bound, h, g, ratio = -1
         # Until there is a better one, the cut is that of the truth: 0.
         memcpy(best, truth, size * sizeof(int))
         cut.calls = 0
         while True:
-            memcpy(augmented, theta, self.potentials.theta_size(i) * sizeof(double))
-            self.loss.augment(i, -ratio, augmented)
-            self.oracle.argmax(i, augmented, label, &value, scratch)
+            memcpy(augmented, theta, self.layout.theta_size(i) * sizeof(double))
+            self.loss.augment(i, truth, -ratio, augmented)
+            self.oracle.argmax(i, augmented, label, &value, &bound, scratch)
             cut.calls += 1
-            g = self.loss.value(i, label)
-            h = self.point_to(i, theta, label, cut)
+            g = self.loss.value(i, truth, label)
+            h = self.point_to(i, theta, truth, label, cut)
             if not g > 0:
                 # Rounding may hide how small a ratio is; a margin that is there is another matter.
                 if h > 0:
@@ -84,8 +84,8 @@ cdef class UnitMarginRescaling(OneLabel):
         cut.b = cut.bound = 0
         cut.nnz = 0
         if ratio > -1:
-            h = self.point_to(i, theta, best, cut)
-            g = self.loss.value(i, best)
+            h = self.point_to(i, theta, truth, best, cut)
+            g = self.loss.value(i, truth, best)
             for j in range(cut.nnz):
                 cut.value[j] /= g
             cut.b = 1

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..utils.params import Params
-from .checks import refuse_wrong_truths, use_relaxation
+from .checks import pick_relaxation, refuse_wrong_truths
 
 
 class BiCriteria(Params):
@@ -96,79 +94,76 @@ class BiCriteria(Params):
         check.check_psi(native)
         return native
 
-    def axes(self, problem: Any) -> dict[str, Any]:
+    def axes(self, task: Any) -> dict[str, Any]:
         """Return what h and g are made of: ``g_loss``, and ``h_loss`` and ``sign`` if need be."""
-        return {"g_loss": problem.loss}
+        return {"g_loss": task.loss}
 
-    def bind(self, problem: Any) -> Any:
-        """Return the native surrogate on a problem's examples."""
+    def bind(self, task: Any) -> Any:
+        """Return the native surrogate on the examples of a :class:`~.task.Task`."""
         from ..search import check_search, make_search
         from ._bicriteria import BiCriteriaSurrogate
 
-        structure = problem.space.structure.name
         psi = self.make_psi()
-        axes = self.axes(problem)
+        axes = self.axes(task)
         name = self.search
         if isinstance(name, str) and name == "auto":
-            exact = self.relaxed is not None and not self.relaxed and _counts(problem, axes)
+            exact = self.relaxed is not None and not self.relaxed and _counts(task, axes)
             name = "exact" if exact else "convex-hull"
         search = make_search(name, self.max_calls, self.tol)
         losses = [axes["g_loss"], axes.get("h_loss")]
         decomposes = all(loss is None or loss.decomposes for loss in losses)
-        oracle = problem.oracle
-        if search.constrained:
-            if not decomposes:
-                raise ValueError(
-                    f"search {search.name!r} needs a loss that decomposes over the parts, which "
-                    f"{type(axes['g_loss']).__name__} does not; use search='convex-hull'"
-                )
-            from ..lp import constrained_oracle
-
-            oracle = constrained_oracle(problem.space, problem.examples, oracle, problem.parts)
-        check_search(search, psi, oracle, structure)
+        if search.constrained and not decomposes:
+            raise ValueError(
+                f"search {search.name!r} needs a loss that decomposes over the parts, which "
+                f"{type(axes['g_loss']).__name__} does not; use search='convex-hull'"
+            )
+        cones = task.power("cones") if search.constrained else None
+        counts = task.power("counts") if search.counting else None
+        check_search(search, psi, cones, counts, task.space.structure.name)
         relaxed = search.fractional if self.relaxed is None else bool(self.relaxed)
         if relaxed and not search.fractional:
             raise ValueError(
                 f"surrogate {self.name!r}: search {search.name!r} maximises over labels, not over "
                 "their hull; use relaxed=False, or search='convex-hull'"
             )
-        refuse_wrong_truths(problem)
-        use = (
-            relaxed and decomposes and use_relaxation(None, problem.oracle, problem.loss, structure)
-        )
+        refuse_wrong_truths(task)
+        relaxation = pick_relaxation(None, task) if relaxed and decomposes else None
         return BiCriteriaSurrogate(
-            _plane(problem, axes, use, oracle),
+            _plane(task, axes, cones=cones, counts=counts, relaxation=relaxation),
             psi,
             search,
             relaxed,
-            problem.examples.label_offsets,
             bool(self.warm_start),
             0 if relaxed else int(self.max_kbest),
+            task.labels,
         )
 
 
-def _plane(problem: Any, axes: dict[str, Any], relaxed: bool, oracle: Any) -> Any:
+def _plane(task: Any, axes: dict[str, Any], **powers: Any) -> Any:
     from ..search.plane import LabelPlane
 
     return LabelPlane(
-        problem.potentials,
-        oracle,
-        problem.parts,
-        labels=problem.examples.labels,
-        label_offsets=problem.examples.label_offsets,
-        relaxed=relaxed,
-        **axes,
+        task.layout,
+        task.oracle,
+        task.parts,
+        axes["g_loss"],
+        axes.get("h_loss"),
+        kbest=task.power("kbest"),
+        augmented=task.power("augmented"),
+        sign=axes.get("sign", 1.0),
+        **powers,
     )
 
 
-def _counts(problem: Any, axes: dict[str, Any]) -> bool:
+def _counts(task: Any, axes: dict[str, Any]) -> bool:
     """Tell whether the oracle answers for every count, and the loss is one."""
     from ..search.exact import Counting
 
-    if not problem.oracle.has_counts or not axes["g_loss"].decomposes:
+    counts = task.power("counts")
+    if counts is None or not axes["g_loss"].decomposes:
         return False
     try:
-        Counting().extra_bytes(_plane(problem, axes, False, problem.oracle))
+        Counting().extra_bytes(_plane(task, axes, counts=counts), task.labels)
     except ValueError:
         return False
     return True

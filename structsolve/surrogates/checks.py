@@ -7,28 +7,43 @@ from typing import Any
 import numpy as np
 
 
-def use_relaxation(relaxed: bool | None, oracle: Any, loss: Any, structure: str) -> bool:
-    """Tell whether the oracle's relaxation is asked instead of its labels."""
-    if relaxed is None:
-        return bool(oracle.has_relaxed and not oracle.exact and loss.decomposes)
-    if relaxed and not oracle.has_relaxed and not oracle.exact:
+def pick_relaxation(relaxed: bool | None, task: Any) -> Any:
+    """Return the relaxation that is asked in place of the oracle; None where labels are.
+
+    Parameters
+    ----------
+    relaxed : bool, optional
+        By default where the oracle may miss the best label, and the loss decomposes.
+    task : Task
+
+    Raises
+    ------
+    ValueError
+        Where one is wanted, and there is none.
+    """
+    oracle, wanted = task.oracle, relaxed
+    if wanted is None:
+        wanted = not oracle.exact and task.loss.decomposes
+    relaxation = task.power("relaxation") if wanted else None
+    if relaxed and relaxation is None and not oracle.exact:
         raise ValueError(
-            f"relaxed=True needs an oracle that solves a relaxation, which structure {structure!r} "
-            "does not have; use relaxed=False"
+            "relaxed=True needs an oracle that solves a relaxation, which structure "
+            f"{task.space.structure.name!r} does not have; use relaxed=False"
         )
-    return bool(relaxed and oracle.has_relaxed)
+    return relaxation
 
 
-def refuse_wrong_truths(problem: Any) -> None:
-    """Refuse a task loss that is not 0 at the truth."""
+def refuse_wrong_truths(task: Any) -> None:
+    """Refuse a task loss that is not 0 at the truth, where truths are known."""
     from ..structure.loss_values import losses
 
-    examples = problem.examples
-    found = losses(problem.loss, examples.labels, examples.label_offsets)
-    wrong = np.flatnonzero(found != 0)
+    if task.labels is None:
+        return
+    values = losses(task.loss, task.labels, task.labels)
+    wrong = np.flatnonzero(values != 0)
     if wrong.size:
         i = int(wrong[0])
         raise ValueError(
-            f"example {i}: the loss of the true label is {found[i]:g}, expected 0; a bi-criteria "
+            f"example {i}: the loss of the true label is {values[i]:g}, expected 0; a bi-criteria "
             "surrogate weighs losses that are 0 at the truth and positive elsewhere"
         )

@@ -19,28 +19,25 @@ class Projected(Params):
     #: Distance in which G is strongly concave, for solvers that use it.
     concave = ""
 
-    def ask(self, problem: Any) -> Any:
-        """Return the projection on a problem's examples."""
+    def ask(self, task: Any) -> Any:
+        """Return the projection on a task's examples."""
         raise NotImplementedError(f"{type(self).__name__} does not implement ask()")
 
-    def offsets(self, problem: Any, projection: Any) -> np.ndarray | None:
-        """Return ``-G(mu(y_i))`` of every example, None where G is 0 at labels."""
-        return None
+    def at_truth(self, projection: Any) -> str:
+        """Tell what ``-G(mu(y_i))`` is, as :class:`FenchelYoung` takes it; 0 by default."""
+        return "zero"
 
-    def bind(self, problem: Any) -> Any:
-        """Return the native surrogate on a problem's examples."""
+    def bind(self, task: Any) -> Any:
+        """Return the native surrogate on a task's examples."""
         from ._fenchel_young import FenchelYoung
 
-        examples, projection = problem.examples, self.ask(problem)
+        projection = self.ask(task)
         return FenchelYoung(
-            problem.potentials,
             projection,
-            problem.parts,
-            examples.labels,
-            examples.label_offsets,
-            self.offsets(problem, projection),
+            task.parts,
+            self.at_truth(projection),
             self.concave,
-            getattr(problem.space, "state_rows", 0) if projection.has_state else 0,
+            getattr(task.space, "state_rows", 0) if projection.has_state else 0,
         )
 
 
@@ -74,23 +71,23 @@ class CRF(Projected):
     name = "crf"
     concave = "entropy"
 
-    def ask(self, problem: Any) -> Any:
+    def ask(self, task: Any) -> Any:
         from ..structure.ask import ask_projection
 
         try:
-            found = ask_projection(problem.space, problem.examples, "entropy")
+            projection = ask_projection(task.space, "entropy")(task.layout)
         except ValueError as error:
             raise ValueError(
                 f"surrogate 'crf' needs exact marginals: {error}; use surrogate='sparsemap', "
                 "'max-min' or 'margin'"
             ) from None
-        if not found.gibbs:
+        if not projection.gibbs:
             raise ValueError(
                 f"surrogate 'crf' needs exact marginals, and those of structure "
-                f"{problem.space.structure.name!r} are not to be had (its entropy is that of the "
+                f"{task.space.structure.name!r} are not to be had (its entropy is that of the "
                 "marginals, not of labels); use surrogate='sparsemap', 'max-min' or 'margin'"
             )
-        return found
+        return projection
 
 
 class SparseMAP(Projected):
@@ -123,26 +120,14 @@ class SparseMAP(Projected):
         self.max_iter = max_iter
         self.tol = tol
 
-    def ask(self, problem: Any) -> Any:
+    def ask(self, task: Any) -> Any:
         from ..projections.choose import euclidean_projection
 
         check_accuracy(self)
-        return euclidean_projection(
-            problem.space,
-            problem.examples,
-            problem.potentials,
-            problem.oracle,
-            problem.parts,
-            int(self.max_iter),
-            float(self.tol),
-        )
+        return euclidean_projection(task, int(self.max_iter), float(self.tol))
 
-    def offsets(self, problem: Any, projection: Any) -> np.ndarray | None:
-        from ._fenchel_young import node_squares, truth_terms
-
-        if projection.has_state and projection.has_term:
-            return -truth_terms(problem.potentials, projection, problem.examples)
-        return 0.5 * node_squares(problem.potentials, problem.parts, problem.examples)
+    def at_truth(self, projection: Any) -> str:
+        return "state" if projection.has_state and projection.has_term else "squares"
 
 
 class MaxMin(Projected):
@@ -197,8 +182,8 @@ class MaxMin(Projected):
         self.warm_start = warm_start
         self.closed_form = closed_form
 
-    def ask(self, problem: Any) -> Any:
+    def ask(self, task: Any) -> Any:
         from ..projections.choose import max_min_projection
 
         check_accuracy(self)
-        return max_min_projection(problem, self)
+        return max_min_projection(task, self)

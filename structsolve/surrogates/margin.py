@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..utils.params import Params
-from .checks import refuse_wrong_truths, use_relaxation
+from .checks import pick_relaxation, refuse_wrong_truths
 
 
 class Margin(Params):
@@ -31,33 +31,30 @@ class Margin(Params):
     def __init__(self, relaxed: bool | None = None):
         self.relaxed = relaxed
 
-    def bind(self, problem: Any) -> Any:
-        """Return the native surrogate on a problem's examples."""
+    def bind(self, task: Any) -> Any:
+        """Return the native surrogate on the examples of a :class:`~.task.Task`."""
         from ._margin import MarginRescaling
 
-        examples, oracle, loss = problem.examples, problem.oracle, problem.loss
-        if use_relaxation(self.relaxed, oracle, loss, problem.space.structure.name):
+        relaxation = pick_relaxation(self.relaxed, task)
+        if relaxation is not None:
             from ..search.hull import ConvexHull
             from ..search.plane import LabelPlane
             from ..search.psi import Generalized as Psi
             from ._bicriteria import BiCriteriaSurrogate
 
             plane = LabelPlane(
-                problem.potentials,
-                oracle,
-                problem.parts,
-                loss,
-                examples.labels,
-                examples.label_offsets,
-                relaxed=True,
+                task.layout, task.oracle, task.parts, task.loss, relaxation=relaxation
             )
             # h + g: the tangent has lam = 1 everywhere, so that one call is a search.
             search = ConvexHull(max_calls=1)
-            return BiCriteriaSurrogate(
-                plane, Psi(1, 0), search, True, examples.label_offsets, warm_start=False
-            )
+            return BiCriteriaSurrogate(plane, Psi(1, 0), search, True, warm_start=False)
         return MarginRescaling(
-            problem.potentials, oracle, problem.parts, loss, examples.labels, examples.label_offsets
+            task.layout,
+            task.oracle,
+            task.parts,
+            task.loss,
+            None if task.loss.decomposes else task.power("kbest"),
+            task.power("augmented"),
         )
 
 
@@ -106,17 +103,9 @@ class UnitMargin(Params):
 
     name = "unit-margin"
 
-    def bind(self, problem: Any) -> Any:
-        """Return the native surrogate on a problem's examples."""
+    def bind(self, task: Any) -> Any:
+        """Return the native surrogate on the examples of a :class:`~.task.Task`."""
         from ._unit_margin import UnitMarginRescaling
 
-        refuse_wrong_truths(problem)
-        examples = problem.examples
-        return UnitMarginRescaling(
-            problem.potentials,
-            problem.oracle,
-            problem.parts,
-            problem.loss,
-            examples.labels,
-            examples.label_offsets,
-        )
+        refuse_wrong_truths(task)
+        return UnitMarginRescaling(task.layout, task.oracle, task.parts, task.loss)

@@ -227,13 +227,13 @@ class ProbLoss(_Named):
 
         return psi.ProbLoss(bool(self.convex))
 
-    def axes(self, problem: Any) -> dict[str, Any]:
-        if problem.loss.averaged:
+    def axes(self, task: Any) -> dict[str, Any]:
+        if task.loss.averaged:
             raise ValueError(
                 "surrogate 'probloss' is made for the Hamming loss, a sum over nodes; use "
                 "loss='hamming'"
             )
-        return super().axes(problem)
+        return super().axes(task)
 
 
 class MicroF1(_Named):
@@ -285,14 +285,16 @@ class MicroF1(_Named):
 
         return psi.Ratio()
 
-    def axes(self, problem: Any) -> dict[str, Any]:
-        from ..structure.losses import LabelCount
+    def axes(self, task: Any) -> dict[str, Any]:
         from ..structure.ask import ask_loss
+        from ..structure.losses import LabelCount
 
-        space, examples = problem.space, problem.examples
+        space = task.space
         try:
-            count = ask_loss(space, examples, LabelCount(self.background))
-            hamming = ask_loss(space, examples, "hamming")
+            losses = [
+                ask_loss(space, loss)(task.layout)
+                for loss in (LabelCount(self.background), "hamming")
+            ]
         except ValueError as error:
             if not str(error).startswith("unknown loss"):
                 raise
@@ -300,4 +302,7 @@ class MicroF1(_Named):
                 "surrogate 'micro-f1' counts the labels of nodes or of a set, which structure "
                 f"{space.structure.name!r} has not; use surrogate='slack'"
             ) from None
-        return {"g_loss": count, "h_loss": hamming, "sign": -1.0}
+        for loss in losses:
+            if task.labels is not None:
+                loss.check_truths(task.labels)
+        return {"g_loss": losses[0], "h_loss": losses[1], "sign": -1.0}

@@ -115,7 +115,6 @@ def check_structure(
         case.enumerate()
         _operators.check_parts(case)
         _operators.check_oracle(case)
-        _relaxed.check_bound(case)
         _relaxed.check_relaxation(case)
         _polytopes.check_polytope(case)
         _operators.check_kbest(case)

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..solvers import problem
-from ..lp import constrained_oracle
-from . import _calls
+from ..lp import ask_cones, ask_oracle
+from ..structure import calls
+from ..structure.ask import ask_loss, ask_parts, ask_power, make_layout
 
 # Bytes on each side of memory that an operator is given, and what they hold: as a double the
 # pattern is 1.4e306, so that reading beyond the end does not go unnoticed either.
@@ -44,7 +44,7 @@ class Guarded:
         self._after = buffer[start + GUARD + n_bytes : start + 2 * GUARD + n_bytes]
         self.array = buffer[start + GUARD : start + GUARD + n_bytes].view(dtype)
         self.array[...] = fill
-        # Cython takes the address of the first entry, of empty arrays too.
+        # With room for one entry, whose address operators are given, where there are none.
         self.memory = buffer[start + GUARD : start + 2 * GUARD + n_bytes]
         self.memory = self.memory[: max(n_bytes, 16)].view(dtype)
 
@@ -54,6 +54,24 @@ class Guarded:
             if zone.tobytes() != UNTOUCHED:
                 return where
         return ""
+
+
+class Room:
+    """Gives operators their memory, and keeps it to be looked at.
+
+    Parameters
+    ----------
+    garbage : int
+        What each byte of scratch memory holds.
+    """
+
+    def __init__(self, garbage: int):
+        self.fill = {np.int8: np.int8(garbage), np.int32: -7, np.float64: np.nan}
+        self.given: dict[str, Guarded] = {}
+
+    def __call__(self, name: str, size: int, dtype: Any) -> np.ndarray:
+        self.given[name] = Guarded(size, dtype, self.fill[dtype])
+        return self.given[name].memory
 
 
 def _agree(found: np.ndarray, expected: np.ndarray, tolerance: float) -> bool:
@@ -93,6 +111,7 @@ class Case:
         with self.promise("sample", "draws examples"):
             self.X, self.Y = structure.sample(seed, n=4, size=size)
         self.given = copy.deepcopy((self.X, self.Y))
+        self._powers: dict[str, Any] = {}
         self.rows = []  # of each example: which row of its labels a label is, by its bytes
         before = {k: id(v) for k, v in vars(structure).items()}
         self.intercept = number % 2 == 0
@@ -173,9 +192,9 @@ class Case:
 
     def enumerate(self) -> None:
         """List all labels and their parts; check that the truth is among them."""
-        self.oracle = problem.ask_oracle(self.space, self.examples)
-        self.parts = problem.ask_parts(self.space, self.examples)
-        self.coned = constrained_oracle(self.space, self.examples, self.oracle, self.parts)
+        self.part_layout = make_layout(self.space, self.examples)
+        self.oracle = ask_oracle(self.space)(self.part_layout)
+        self.parts = ask_parts(self.space)(self.part_layout)
         self.labels, self.mu, self.padding = [], [], []
         for i in range(self.n):
             what = "enumerate_labels"
@@ -198,6 +217,24 @@ class Case:
                 view[...] = True
             self.padding.append(~inside)
             self.mu.append(np.array([self.dense(i, *self.encode(i, row)) for row in rows]))
+
+    def power(self, name: str) -> Any:
+        """Return the operator of a power, None where the structure has no such thing."""
+        if name not in self._powers:
+            if name == "cones":
+                # Every structure with a polytope has them.
+                bound = ask_cones(self.space, self.oracle, self.parts, self.power("kbest"))
+            else:
+                bind = ask_power(self.space, name)
+                bound = None if bind is None else bind(self.part_layout)
+            self._powers[name] = bound
+        return self._powers[name]
+
+    def loss(self, loss: Any) -> Any:
+        """Return the native loss of this name, bound to the examples."""
+        native = ask_loss(self.space, loss)(self.part_layout)
+        native.check_truths(self.examples.labels)
+        return native
 
     def find(self, i: int, label: np.ndarray) -> int | None:
         """Return the row of a label among all labels, None where it is not one of them."""
@@ -231,211 +268,87 @@ class Case:
 
     # -- watched calls ---------------------------------------------------------------------------
 
-    def _call(
-        self, what: str, i: int, theta: np.ndarray | None, out: dict[str, Guarded], call: Any
-    ):
-        """Run ``call(memory of theta, memory of each output)`` and look at what it touched."""
-        given = Guarded(0 if theta is None else len(theta), np.float64)
-        if theta is not None:
-            given.array[...] = theta
-        with self.promise(what, "answers without an exception", i):
-            answer = call(given.memory, *(guarded.memory for guarded in out.values()))
-        if theta is not None and given.array.tobytes() != theta.tobytes():
-            self.fail(what, "leaves theta as it is", i, given.array, theta)
-        for name, guarded in {"theta": given, **out}.items():
-            if guarded.damage():
-                size = f"{guarded.array.nbytes} bytes" if name == "work" else f"{name}"
-                self.fail(
-                    what,
-                    f"writes only into the memory it is given ({name})",
-                    i,
-                    f"a write {guarded.damage()}",
-                    f"writes within {size}",
-                )
+    def call(
+        self,
+        what: str,
+        i: int,
+        function: Any,
+        operator: Any,
+        *arguments: Any,
+        garbage: int = -1,
+        promise: str = "answers without an exception",
+    ) -> Any:
+        """Return ``function(operator, i, *arguments)``, and look at what memory it touched.
+
+        Parameters
+        ----------
+        what : str
+            The operator's class and method, for messages.
+        i : int
+        function : callable
+            Of :mod:`structsolve.structure.calls` or its neighbours.
+        operator : Operator
+        *arguments
+            Arrays are copied between guard zones first.
+        garbage : int, default=-1
+            What each byte of scratch memory holds.
+        promise : str
+            What an exception breaks.
+        """
+        room = Room(garbage)
+        given = [
+            Guarded(x.size, x.dtype, x.ravel()) if isinstance(x, np.ndarray) else None
+            for x in arguments
+        ]
+        passed = [x if g is None else g.array.reshape(x.shape) for x, g in zip(arguments, given)]
+        with self.promise(what, promise, i):
+            answer = function(operator, i, *passed, room=room)
+        for x, g in zip(arguments, given):
+            if g is not None and g.array.tobytes() != np.ascontiguousarray(x).tobytes():
+                self.fail(what, "leaves what it is given as it is", i, g.array, x)
+            if g is not None:
+                self.undamaged(what, i, "its arguments", g)
+        for name, g in room.given.items():
+            self.undamaged(what, i, name, g)
         return answer
 
-    def _work(self, n_bytes: int, garbage: int) -> Guarded:
-        return Guarded(n_bytes, np.int8, np.int8(garbage))
+    def undamaged(self, what: str, i: int, name: str, guarded: Guarded) -> None:
+        """Fail where something was written beside an array."""
+        if guarded.damage():
+            size = f"{guarded.array.nbytes} bytes" if name == "work" else f"{name}"
+            self.fail(
+                what,
+                f"writes only into the memory it is given ({name})",
+                i,
+                f"a write {guarded.damage()}",
+                f"writes within {size}",
+            )
 
-    def argmax(self, i: int, theta: np.ndarray, garbage: int = -1) -> tuple[np.ndarray, float]:
-        """Return the oracle's best label and its value."""
-        out = {
-            "label": Guarded(self.label_size(i), np.int32, -7),
-            "value": Guarded(1, np.float64, np.nan),
-            "work": self._work(self.oracle.work_bytes, garbage),
-        }
-        self._call(
-            "Oracle.argmax", i, theta, out, lambda *memory: _calls.argmax(self.oracle, i, *memory)
+    def argmax(
+        self, i: int, theta: np.ndarray, garbage: int = -1
+    ) -> tuple[np.ndarray, float, float]:
+        """Return the oracle's best label, its value and the bound."""
+        answer: tuple[np.ndarray, float, float] = self.call(
+            "Oracle.argmax", i, calls.argmax, self.oracle, theta, garbage=garbage
         )
-        return out["label"].array.copy(), float(out["value"].array[0])
+        return answer
 
     def repeat_argmax(
         self, i: int, theta: np.ndarray, label: np.ndarray, value: float, repeats: int
     ) -> tuple[np.ndarray, float] | None:
         """Ask over and over without the GIL; return an answer that differs, None where none did."""
-        given = Guarded(len(theta), np.float64, theta)
-        expected = Guarded(len(label), np.int32, label)
-        found = Guarded(len(label), np.int32)
-        values = Guarded(1, np.float64)
-        work = self._work(self.oracle.work_bytes, -1)
-        with self.promise("Oracle.argmax", "answers without an exception in four threads", i):
-            same = _calls.repeat_argmax(
-                self.oracle,
-                i,
-                given.memory,
-                len(label),
-                expected.memory,
-                value,
-                found.memory,
-                values.memory,
-                work.memory,
-                repeats,
-            )
-        return None if same else (found.array, float(values.array[0]))
-
-    def argmax_augmented(self, i: int, theta: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """Return the most violated label, its value and its loss."""
-        out = {
-            "label": Guarded(self.label_size(i), np.int32, -7),
-            "value": Guarded(1, np.float64, np.nan),
-            "loss": Guarded(1, np.float64, np.nan),
-            "work": self._work(self.oracle.work_bytes, -1),
-        }
-        self._call(
-            "Oracle.argmax_augmented",
+        answer: tuple[np.ndarray, float] | None = self.call(
+            "Oracle.argmax",
             i,
+            calls.repeat_argmax,
+            self.oracle,
             theta,
-            out,
-            lambda *memory: _calls.argmax_augmented(self.oracle, i, *memory),
+            label,
+            value,
+            repeats,
+            promise="answers without an exception in four threads",
         )
-        value, loss = out["value"].array[0], out["loss"].array[0]
-        return out["label"].array.copy(), float(value), float(loss)
-
-    def argmax_bounded(self, i: int, theta: np.ndarray) -> tuple[np.ndarray, float, float]:
-        """Return a label, its value and the bound."""
-        out = {
-            "label": Guarded(self.label_size(i), np.int32, -7),
-            "value": Guarded(1, np.float64, np.nan),
-            "bound": Guarded(1, np.float64, np.nan),
-            "work": self._work(self.oracle.work_bytes, -1),
-        }
-        self._call(
-            "Oracle.argmax_bounded",
-            i,
-            theta,
-            out,
-            lambda *memory: _calls.argmax_bounded(self.oracle, i, *memory),
-        )
-        value, bound = out["value"].array[0], out["bound"].array[0]
-        return out["label"].array.copy(), float(value), float(bound)
-
-    def relax(self, i: int, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray | None, float]:
-        """Return the maximiser over the relaxation, its label if it is one's, and its value."""
-        what = "Oracle.relax"
-        out = {
-            "mu": Guarded(len(theta), np.float64, np.nan),
-            "label": Guarded(self.label_size(i), np.int32, -7),
-            "value": Guarded(1, np.float64, np.nan),
-            "work": self._work(self.oracle.work_bytes, -1),
-        }
-        integral = self._call(
-            what, i, theta, out, lambda *memory: _calls.relax(self.oracle, i, *memory)
-        )
-        if integral not in (0, 1):
-            self.fail(what, "returns 1 for a label, else 0", i, integral, "0 or 1")
-        label = out["label"].array.copy() if integral else None
-        return out["mu"].array.copy(), label, float(out["value"].array[0])
-
-    def argmax_constrained(
-        self, i: int, theta: np.ndarray, cost: np.ndarray, cone: Any
-    ) -> tuple[int, np.ndarray, np.ndarray, float]:
-        """Return the kind of the answer, mu (of kind 2), the label (of kind 1), and the value."""
-        what = "Oracle.argmax_constrained"
-        oracle, costs = self.coned, Guarded(len(cost), np.float64, cost)
-        out = {
-            "mu": Guarded(len(theta), np.float64, np.nan),
-            "label": Guarded(self.label_size(i), np.int32, -7),
-            "value": Guarded(1, np.float64, np.nan),
-            "work": self._work(oracle.work_bytes, -1),
-        }
-        kind = self._call(
-            what,
-            i,
-            theta,
-            out,
-            lambda theta, *memory: _calls.argmax_constrained(
-                oracle, i, theta, costs.memory, cone, *memory
-            ),
-        )
-        if kind not in (0, 1, 2):
-            self.fail(what, "returns a kind of answer", i, kind, "0, 1 or 2")
-        if costs.array.tobytes() != cost.tobytes():
-            self.fail(what, "leaves the costs as they are", i, costs.array, cost)
-        return kind, out["mu"].array, out["label"].array, float(out["value"].array[0])
-
-    def kbest(self, i: int, theta: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the k best labels and their values."""
-        size = self.label_size(i)
-        with self.promise("Oracle.kbest_bytes", "answers without an exception", i):
-            n_bytes = self.oracle.kbest_bytes(k)
-        out = {
-            "labels": Guarded(k * size, np.int32, -7),
-            "values": Guarded(k, np.float64, np.nan),
-            "work": self._work(n_bytes, -1),
-        }
-        found = self._call(
-            "Oracle.kbest",
-            i,
-            theta,
-            out,
-            lambda theta, *memory: _calls.kbest(self.oracle, i, theta, k, *memory),
-        )
-        if not 0 <= found <= k:
-            self.fail("Oracle.kbest", "returns how many labels there are", i, found, f"0 .. {k}")
-        return out["labels"].array.reshape(k, size)[:found], out["values"].array[:found]
-
-    def max_marginals(self, i: int, theta: np.ndarray) -> np.ndarray:
-        """Return the best value per node and state, padding cut off."""
-        block = self.layout.node
-        n_nodes = self.sizes(i)[0]
-        out = {
-            "out": Guarded(n_nodes * block.stride, np.float64, np.nan),
-            "work": self._work(self.oracle.work_bytes, -1),
-        }
-        self._call(
-            "Oracle.max_marginals",
-            i,
-            theta,
-            out,
-            lambda *memory: _calls.max_marginals(self.oracle, i, *memory),
-        )
-        return out["out"].array.reshape(n_nodes, block.stride)[:, : block.shape[-1]]
-
-    def counts(
-        self, i: int, theta: np.ndarray, cost: np.ndarray, most: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the best label and its value for each count."""
-        size = self.label_size(i)
-        with self.promise("Oracle.counts_bytes", "answers without an exception", i):
-            n_bytes = self.oracle.counts_bytes(most)
-        given = Guarded(len(cost), np.float64, cost)
-        out = {
-            "labels": Guarded((most + 1) * size, np.int32, -7),
-            "values": Guarded(most + 1, np.float64, np.nan),
-            "work": self._work(n_bytes, -1),
-        }
-        self._call(
-            "Oracle.argmax_counts",
-            i,
-            theta,
-            out,
-            lambda theta, *memory: _calls.argmax_counts(
-                self.oracle, i, theta, given.memory, most, *memory
-            ),
-        )
-        if given.array.tobytes() != cost.tobytes():
-            self.fail("Oracle.argmax_counts", "leaves the costs as they are", i, given.array, cost)
-        return out["labels"].array.reshape(most + 1, size), out["values"].array
+        return answer
 
     def encode(
         self, i: int, label: np.ndarray, truth: np.ndarray | None = None
@@ -443,28 +356,10 @@ class Case:
         """Return the sparse parts of a label, or of the truth less the label; check positions."""
         what = "Parts.encode" if truth is None else "Parts.difference"
         labels = [label] if truth is None else [truth, label]
-        inputs = [Guarded(len(row), np.int32, row) for row in labels]
-        most = self.parts.max_entries
-        out = {
-            "index": Guarded(most, np.int32, -7),
-            "value": Guarded(most, np.float64, np.nan),
-        }
-        call = _calls.encode if truth is None else _calls.difference
-        n = self._call(
-            what,
-            i,
-            None,
-            out,
-            lambda _, *memory: call(self.parts, i, *(row.memory for row in inputs), *memory),
-        )
-        if not 0 <= n <= most:
-            self.fail(what, "returns at most max_entries entries", i, n, f"0 .. {most}")
-        for row, given in zip(labels, inputs):
-            if given.array.tobytes() != np.ascontiguousarray(row).tobytes():
-                self.fail(what, "leaves the label as it is", i, given.array, row)
-        index, value = out["index"].array[:n], out["value"].array[:n]
+        function = calls.encode if truth is None else calls.difference
+        index, value = self.call(what, i, function, self.parts, *labels)
         padding = self.padding[i]
-        if n and not 0 <= index.min() <= index.max() < len(padding):
+        if len(index) and not 0 <= index.min() <= index.max() < len(padding):
             self.fail(what, "gives positions in theta", i, index, f"0 .. {len(padding) - 1}")
         if padding[index].any():
             bad = index[padding[index]]
@@ -473,28 +368,37 @@ class Case:
             self.fail(what, "gives finite values", i, value, "finite numbers")
         return index, value
 
-    def losses(self, what: str, loss: Any, i: int) -> np.ndarray:
-        """Return the loss of every label."""
+    def losses(self, what: str, loss: Any, i: int, truth: np.ndarray | None = None) -> np.ndarray:
+        """Return the loss of every label, where ``truth`` is true; by default the example's own."""
+        truth = self.examples.label(i) if truth is None else truth
+        true_label, label = (Guarded(self.label_size(i), np.int32, truth) for _ in range(2))
         values = []
-        given = Guarded(self.label_size(i), np.int32)
-        for label in self.labels[i]:
-            given.array[...] = label
+        for row in self.labels[i]:
+            label.array[...] = row
             with self.promise(f"{what}.value", "answers without an exception", i):
-                values.append(_calls.loss_value(loss, i, given.memory))
+                values.append(calls.loss_value(loss, i, true_label.array, label.array))
         return np.array(values)
+
+    def augment(
+        self, what: str, loss: Any, i: int, truth: np.ndarray, scale: float, theta: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        """Return scores with a loss added to them, and the constant."""
+        what = f"{what}.augment"
+        true_label = Guarded(len(truth), np.int32, truth)
+        given = Guarded(len(theta), np.float64, theta)
+        with self.promise(what, "answers without an exception", i):
+            const = calls.augment(loss, i, true_label.array, scale, given.array)
+        self.undamaged(what, i, "theta", given)
+        if np.any(given.array[self.padding[i]] != 0):
+            self.fail(what, "never touches padding", i, given.array[self.padding[i]], 0)
+        return given.array, const
 
     def project(
         self, projection: Any, name: str, i: int, theta: np.ndarray
-    ) -> tuple[np.ndarray, float]:
-        """Return marginals and value of a projection."""
+    ) -> tuple[np.ndarray, float, float]:
+        """Return marginals, value and bound of a projection."""
         what = f"Projection.project ({name})"
-        out = {
-            "marginals": Guarded(len(theta), np.float64, np.nan),
-            "value": Guarded(1, np.float64, np.nan),
-            "work": self._work(projection.work_bytes, -1),
-        }
-        self._call(what, i, theta, out, lambda *memory: _calls.project(projection, i, *memory))
-        marginals = out["marginals"].array.copy()
+        marginals, value, bound = self.call(what, i, calls.project, projection, theta)
         if np.any(marginals[self.padding[i]] != 0):
             self.fail(what, "leaves padding zero", i, marginals[self.padding[i]], 0)
-        return marginals, float(out["value"].array[0])
+        return marginals, value, bound

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from .. import registry
 from ..operators import Loss
-from . import _calls
-from ._case import Case, Guarded
+from ..structure import projection_calls
+from ..structure.ask import ask
+from ._case import Case
 
-# Truths whose costs are compared with the loss bound to them.
+# Truths whose costs are compared with the loss.
 TRUTHS = 6
 
 
@@ -23,11 +23,12 @@ def losses_of(case: Case, extra: Any) -> list[tuple[Any, Any]]:
     found = []
     for name in dict.fromkeys(names):
         with case.promise(f"Loss {name!r}", "is put together"):
-            loss = registry.default().ask(
-                "structsolve_loss", Loss, space=case.space, examples=case.examples, loss=name
-            )
-        if loss is not None:
-            found.append((name, loss))
+            bind = ask("structsolve_loss", Loss, case.space, loss=name)
+            if bind is None:
+                continue
+            loss = bind(case.part_layout)
+            loss.check_truths(case.examples.labels)
+        found.append((name, loss))
     return found
 
 
@@ -36,55 +37,61 @@ def check_losses(case: Case, extra: Any) -> None:
     for name, loss in losses_of(case, extra):
         what = f"Loss {name!r}"
         for i in range(case.n):
-            truth = case.examples.label(i)
-            values = case.losses(what, loss, i)
-            at_truth = float(values[case.row(i, truth)])
-            if at_truth != 0:
-                case.fail(f"{what}.value", "is 0 for the true label", i, at_truth, 0)
-            if not np.isfinite(values).all() or values.min() < 0:
-                case.fail(f"{what}.value", "is finite and at least 0", i, values, ">= 0")
-            wrong = (case.labels[i] != truth).any(axis=1)
-            if loss.zero_one and not (values == wrong).all():
-                case.fail(
-                    f"{what}.zero_one",
-                    "is 1 for every label but the truth",
-                    i,
-                    values,
-                    wrong.astype(float),
-                )
-            if loss.decomposes:
-                _check_augment(case, what, loss, i, values)
+            for truth in _truths(case, loss, i):
+                _check_values(case, what, loss, i, truth)
             if loss.has_costs:
-                _check_costs(case, name, loss, i, values)
+                _check_costs(case, name, loss, i)
 
 
-def _check_augment(case: Case, what: str, loss: Any, i: int, values: np.ndarray) -> None:
+def _truths(case: Case, loss: Any, i: int) -> list[np.ndarray]:
+    """Return the example's label and another one, where the loss takes it as true."""
+    examples, other = case.examples, case.labels[i][case.rng.integers(len(case.labels[i]))]
+    labels = examples.labels.copy()
+    labels[examples.label_offsets[i] : examples.label_offsets[i + 1]] = other
+    try:
+        loss.check_truths(labels)
+    except ValueError:
+        return [examples.label(i)]
+    return [examples.label(i), other]
+
+
+def _check_values(case: Case, what: str, loss: Any, i: int, truth: np.ndarray) -> None:
+    values = case.losses(what, loss, i, truth)
+    at_truth = float(values[case.row(i, truth)])
+    if at_truth != 0:
+        case.fail(f"{what}.value", "is 0 for the true label", i, at_truth, 0)
+    if not np.isfinite(values).all() or values.min() < 0:
+        case.fail(f"{what}.value", "is finite and at least 0", i, values, ">= 0")
+    wrong = (case.labels[i] != truth).any(axis=1)
+    if loss.zero_one and not (values == wrong).all():
+        promise = "is 1 for every label but the truth"
+        case.fail(f"{what}.zero_one", promise, i, values, wrong.astype(float))
+    if not loss.decomposes:
+        return
     for scale in (1.0, -0.5):
         for kind, theta in case.thetas(i).items():
-            if kind == "large":
-                continue
-            given = Guarded(len(theta), np.float64, theta)
-            with case.promise(f"{what}.augment", "answers without an exception", i):
-                const = _calls.augment(loss, i, scale, given.memory)
-            if given.damage():
-                case.fail(
-                    f"{what}.augment",
-                    "writes only into theta",
-                    i,
-                    f"a write {given.damage()}",
-                    "writes within theta",
-                )
-            if np.any(given.array[case.padding[i]] != 0):
-                case.fail(
-                    f"{what}.augment", "never touches padding", i, given.array[case.padding[i]], 0
-                )
-            case.near(
-                f"{what}.augment",
-                f"adds {scale} times the loss to the score of every label",
-                i,
-                case.mu[i] @ (given.array - theta) + const,
-                scale * values,
-            )
+            if kind != "large":
+                _check_augment(case, what, loss, i, truth, scale, theta, values)
+
+
+def _check_augment(
+    case: Case,
+    what: str,
+    loss: Any,
+    i: int,
+    truth: np.ndarray,
+    scale: float,
+    theta: np.ndarray,
+    values: np.ndarray,
+) -> None:
+    augmented, const = case.augment(what, loss, i, truth, scale, theta)
+    case.near(
+        f"{what}.augment",
+        f"adds {scale} times the loss to the score of every label",
+        i,
+        case.mu[i] @ (augmented - theta) + const,
+        scale * values,
+    )
 
 
 def _costs(
@@ -92,30 +99,27 @@ def _costs(
 ) -> tuple[np.ndarray, float]:
     """Return the scores that a loss adds at marginals nu, and the constant."""
     what = f"Loss {name!r}.costs"
-    given, theta = Guarded(len(nu), np.float64, nu), Guarded(len(nu), np.float64)
-    with case.promise(what, "answers without an exception", i):
-        const = _calls.costs(loss, i, given.memory, transposed, -0.5, theta.memory)
-    if given.damage() or theta.damage() or given.array.tobytes() != nu.tobytes():
-        where = given.damage() or theta.damage() or "into nu"
-        case.fail(what, "writes only into theta", i, f"a write {where}", "writes within theta")
-    if np.any(theta.array[case.padding[i]] != 0):
-        case.fail(what, "never touches padding", i, theta.array[case.padding[i]], 0)
-    return theta.array / -0.5, const / -0.5
+    theta, const = case.call(what, i, projection_calls.costs, loss, nu, transposed, -0.5)
+    if np.any(theta[case.padding[i]] != 0):
+        case.fail(what, "never touches padding", i, theta[case.padding[i]], 0)
+    return theta / -0.5, const / -0.5
 
 
-def _check_costs(case: Case, name: Any, loss: Any, i: int, values: np.ndarray) -> None:
+def _check_costs(case: Case, name: Any, loss: Any, i: int) -> None:
     """``<mu(y), A mu(y')> + const = L(y, y')``: for this truth, for others, on average, turned."""
     what, mu = f"Loss {name!r}.costs", case.mu[i]
     if (case.examples.label(i) >= 0).all():
         costs, const = _costs(case, name, loss, i, mu[case.row(i, case.examples.label(i))])
         promise = "gives every label's loss where nu is mu(truth)"
+        values = case.losses(f"Loss {name!r}", loss, i)
         case.near(what, promise, i, mu @ costs + const, values)
     rows = case.rng.permutation(len(mu))[:TRUTHS]
     matrix = np.empty((len(mu), len(rows)))
     for j, row in enumerate(rows):
         costs, const = _costs(case, name, loss, i, mu[row])
         matrix[:, j] = mu @ costs + const
-        _check_against_truth(case, name, i, row, matrix[:, j])
+        values = case.losses(f"Loss {name!r}", loss, i, case.labels[i][row])
+        case.near(what, f"is the loss at truth {row}", i, matrix[:, j], values)
     p = case.rng.dirichlet(np.ones(len(rows)))
     costs, const = _costs(case, name, loss, i, p @ mu[rows])
     case.near(what, "is linear in the truths' distribution", i, mu @ costs + const, matrix @ p)
@@ -123,18 +127,3 @@ def _check_costs(case: Case, name: Any, loss: Any, i: int, values: np.ndarray) -
         costs, const = _costs(case, name, loss, i, mu[row], True)
         promise = "gives what truths cost a prediction, transposed"
         case.near(what, promise, i, mu[rows] @ costs + const, matrix[row])
-
-
-def _check_against_truth(case: Case, name: Any, i: int, row: int, found: np.ndarray) -> None:
-    # The loss against another truth: that of examples with another label.
-    examples = case.examples
-    labels = examples.labels.copy()
-    first, last = examples.label_offsets[i], examples.label_offsets[i + 1]
-    labels[first:last] = case.labels[i][row]
-    changed = replace(examples, labels=labels)
-    with case.promise(f"Loss {name!r}", "is put together"):
-        loss = registry.default().ask(
-            "structsolve_loss", Loss, space=case.space, examples=changed, loss=name
-        )
-    expected = case.losses(f"Loss {name!r}", loss, i)
-    case.near(f"Loss {name!r}.costs", f"is the loss at truth {row}", i, found, expected)

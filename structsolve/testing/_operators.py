@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..solvers import problem
+from ..structure import calls
 from ..structure.base import NodeSpace
-from . import _calls
-from ._case import TOLERANCE, Case, Guarded
+from ._case import TOLERANCE, Case
 from ._losses import losses_of
 
 
@@ -82,36 +81,56 @@ def check_best(
 def check_oracle(case: Case) -> None:
     """Optimal, of the value it says, and the same however its scratch memory was left.
 
-    An oracle that does not call itself exact may miss the maximum.
+    An oracle that does not call itself exact may miss the maximum, but not pass its bound.
     """
     exact = case.oracle.exact
     for i in range(case.n):
         for kind, theta in case.thetas(i).items():
-            label, value = case.argmax(i, theta)
+            label, value, bound = case.argmax(i, theta)
             scores = case.mu[i] @ theta
             check_best(case, "Oracle.argmax", i, kind, label, value, scores, exact)
-            again, value_again = case.argmax(i, theta, garbage=0)
-            if again.tolist() != label.tolist() or value_again != value:
+            again, *same = case.argmax(i, theta, garbage=0)
+            if again.tolist() != label.tolist() or same != [value, bound]:
                 case.fail(
                     "Oracle.argmax",
                     f"gives the same answer twice, whatever its scratch memory held ({kind} theta)",
                     i,
-                    (again, value_again),
-                    (label, value),
+                    (again, *same),
+                    (label, value, bound),
                 )
+            check_bound(case, "Oracle.argmax", i, kind, value, bound, scores.max(), exact)
+
+
+def check_bound(
+    case: Case, what: str, i: int, kind: str, value: float, bound: float, best: float, exact: bool
+) -> None:
+    """No label exceeds the bound, and that of an exact oracle is the value."""
+    if not bound >= best - TOLERANCE * (1 + abs(best)):
+        case.fail(
+            what,
+            f"returns a bound that no label exceeds ({kind} theta)",
+            i,
+            bound,
+            f"at least {float(best)!r}",
+        )
+    if not bound >= value:
+        case.fail(what, f"has a bound of at least its value ({kind} theta)", i, bound, value)
+    if exact and bound != value:
+        case.fail(what, f"is exact, so its bound is its value ({kind} theta)", i, bound, value)
 
 
 def check_kbest(case: Case) -> None:
     """The k best values of the enumeration, best first, on labels that differ."""
-    if not case.oracle.has_kbest:
+    operator = case.power("kbest")
+    if operator is None:
         return
-    what = "Oracle.kbest"
+    what = "KBest.kbest"
     for i in range(case.n):
         n_labels = len(case.labels[i])
         for kind, theta in case.thetas(i).items():
             scores = case.mu[i] @ theta
             for k in sorted({1, 2, 3, n_labels, n_labels + 3}):
-                labels, values = case.kbest(i, theta, k)
+                labels, values = case.call(what, i, calls.kbest, operator, theta, k)
                 rows = [case.find(i, label) for label in labels]
                 if None in rows:
                     bad = labels[rows.index(None)]
@@ -149,17 +168,19 @@ def check_kbest(case: Case) -> None:
 
 def check_max_marginals(case: Case) -> None:
     """The best value of a label per state of a node."""
-    if not case.oracle.has_max_marginals or not isinstance(case.space, NodeSpace):
+    operator = case.power("max-marginals")
+    if operator is None or not isinstance(case.space, NodeSpace):
         return
+    what, n_states = "MaxMarginals.max_marginals", case.layout.node.shape[-1]
     for i in range(case.n):
         for kind, theta in case.thetas(i).items():
-            found = case.max_marginals(i, theta)
+            found = case.call(what, i, calls.max_marginals, operator, theta, n_states)
             scores = case.mu[i] @ theta
             for v, s in np.ndindex(*found.shape):
                 having = scores[case.labels[i][:, v] == s]
                 if having.size:
                     case.near(
-                        "Oracle.max_marginals",
+                        what,
                         f"gives the best value with state {s} at node {v} ({kind} theta)",
                         i,
                         found[v, s],
@@ -169,7 +190,7 @@ def check_max_marginals(case: Case) -> None:
 
 def check_counts(case: Case, extra: Any) -> None:
     """For each count the best value of a label that has it, under every loss that counts."""
-    if not case.oracle.has_counts:
+    if case.power("counts") is None:
         return
     for i in range(case.n):
         for name, cost in _counting_costs(case, extra, i):
@@ -185,11 +206,11 @@ def _counting_costs(case: Case, extra: Any, i: int) -> list[tuple[str, np.ndarra
     for name, loss in losses_of(case, extra):
         if not loss.decomposes:
             continue
-        given = Guarded(len(case.padding[i]), np.float64)
-        with case.promise(f"Loss {name!r}.augment", "answers without an exception", i):
-            _calls.augment(loss, i, 1.0, given.memory)
+        added, _ = case.augment(
+            f"Loss {name!r}", loss, i, case.examples.label(i), 1.0, np.zeros(len(case.padding[i]))
+        )
         for side, what in ((1, "errors"), (-1, "agreements")):
-            cost = side * given.array + 0.0
+            cost = side * added + 0.0
             if (cost >= 0).all() and (cost == np.floor(cost)).all() and cost.any():
                 found.append((f"{what} of loss {name!r}", cost))
     block = case.layout.node
@@ -204,8 +225,10 @@ def _counting_costs(case: Case, extra: Any, i: int) -> list[tuple[str, np.ndarra
 def _check_frontier(
     case: Case, i: int, kind: str, theta: np.ndarray, cost: np.ndarray, counts: Any, most: int
 ) -> None:
-    what, scores = "Oracle.argmax_counts", case.mu[i] @ theta
-    labels, values = case.counts(i, theta, cost, most)
+    what, scores = "CountOracle.argmax_counts", case.mu[i] @ theta
+    labels, values = case.call(
+        what, i, calls.argmax_counts, case.power("counts"), theta, cost, most
+    )
     for c in range(most + 1):
         having = scores[counts == c]
         best = having.max() if having.size else -np.inf
@@ -238,29 +261,31 @@ def check_constraints(case: Case) -> None:
         scores = np.full(len(possible), -np.inf)
         finite = np.where(np.isinf(theta), 0, theta)
         scores[possible] = case.mu[i][possible] @ finite
-        label, value = case.argmax(i, theta)
+        label, value, _ = case.argmax(i, theta)
         exact = case.oracle.exact
         check_best(case, "Oracle.argmax", i, "constrained", label, value, scores, exact)
 
 
 def check_augmented_oracle(case: Case, loss: Any) -> None:
     """The most violated label under the loss that the structure trains with."""
-    if not case.oracle.has_augmented:
+    operator = case.power("augmented")
+    if operator is None:
         return
-    native = problem.ask_loss(case.space, case.examples, loss)
-    what = "Oracle.argmax_augmented"
+    native = case.loss(loss)
+    what = "AugmentedOracle.argmax"
     for i in range(case.n):
+        truth = case.examples.label(i)
         values = case.losses(f"Loss {loss!r}", native, i)
         for kind, theta in case.thetas(i).items():
-            label, value, found = case.argmax_augmented(i, theta)
+            label, value, cost = case.call(what, i, calls.argmax_augmented, operator, theta, truth)
             check_best(case, what, i, kind, label, value, case.mu[i] @ theta + values)
-            case.near(what, "returns the loss of its label", i, found, values[case.row(i, label)])
+            case.near(what, "returns the loss of its label", i, cost, values[case.row(i, label)])
 
 
 def check_threads(case: Case) -> None:
     """Four threads at once get the answers that one gets."""
     tasks = [(i, theta) for i in range(case.n) for theta in case.thetas(i).values()]
-    expected = [case.argmax(i, theta) for i, theta in tasks]
+    expected = [case.argmax(i, theta)[:2] for i, theta in tasks]
     begun = perf_counter()
     case.argmax(*tasks[0])
     # Native calls are over before another thread begins unless there are many.

@@ -1,4 +1,4 @@
-"""Checks of what an oracle may give beside a best label: bounds, relaxations, cones."""
+"""Checks of two powers: relaxations, and the best label in a cone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..solvers import problem
+from ..structure import calls
 from ..structure.base import ConePair
 from ._case import TOLERANCE, Case
 
@@ -14,45 +14,16 @@ from ._case import TOLERANCE, Case
 LOOSE = 1e-6
 
 
-def check_bound(case: Case) -> None:
-    """``argmax_bounded``: its label's value, and a bound that no label exceeds."""
-    what = "Oracle.argmax_bounded"
-    for i in range(case.n):
-        for kind, theta in case.thetas(i).items():
-            scores = case.mu[i] @ theta
-            label, value, bound = case.argmax_bounded(i, theta)
-            row = case.find(i, label)
-            if row is None:
-                case.fail(what, f"returns a label of the example ({kind} theta)", i, label, "one")
-            case.near(what, f"returns the value of its label ({kind} theta)", i, value, scores[row])
-            best = scores.max()
-            if not bound >= best - TOLERANCE * (1 + abs(best)):
-                case.fail(
-                    what,
-                    f"returns a bound that no label exceeds ({kind} theta)",
-                    i,
-                    bound,
-                    f"at least {float(best)!r}",
-                )
-            if not bound >= value:
-                case.fail(
-                    what, f"has a bound of at least its value ({kind} theta)", i, bound, value
-                )
-            if case.oracle.exact and bound > best + TOLERANCE * (1 + abs(best)):
-                case.fail(
-                    what, f"is exact, so its bound is the maximum ({kind} theta)", i, bound, best
-                )
-
-
 def check_relaxation(case: Case) -> None:
     """``relax``: at least the maximum, the value of its mu, and truthful about labels."""
-    if not case.oracle.has_relaxed:
+    operator = case.power("relaxation")
+    if operator is None:
         return
-    what = "Oracle.relax"
+    what = "Relaxation.relax"
     for i in range(case.n):
         for kind, theta in case.thetas(i).items():
             scores = case.mu[i] @ theta
-            mu, label, value = case.relax(i, theta)
+            mu, label, value, bound = case.call(what, i, calls.relax, operator, theta)
             _check_point(case, what, i, kind, mu)
             if label is not None:
                 row = case.find(i, label)
@@ -82,6 +53,9 @@ def check_relaxation(case: Case) -> None:
                     value,
                     f"at least {float(best)!r}",
                 )
+            if not bound >= max(value, best) - LOOSE * (1 + abs(best)):
+                promise = f"returns a bound that no label and not its mu exceeds ({kind} theta)"
+                case.fail(what, promise, i, bound, f"at least {max(value, best)!r}")
 
 
 def _check_point(case: Case, what: str, i: int, kind: str, mu: np.ndarray) -> None:
@@ -117,11 +91,11 @@ def _check_point(case: Case, what: str, i: int, kind: str, mu: np.ndarray) -> No
 
 
 def check_constrained(case: Case, loss: Any) -> None:
-    """``argmax_constrained`` against enumeration, in cones whose sides go through labels.
+    """``argmax_in_cone`` against enumeration, in cones whose sides go through labels.
 
-    Of oracles without it, but with a polytope, by :func:`structsolve.lp.constrained_oracle`.
+    Of structures without it, but with a polytope, by :func:`structsolve.lp.ask_cones`.
     """
-    if not case.coned.has_constrained:
+    if case.power("cones") is None:
         return
     for i in range(case.n):
         thetas = case.thetas(i)
@@ -136,12 +110,10 @@ def check_constrained(case: Case, loss: Any) -> None:
 
 def _cost(case: Case, loss: Any, i: int) -> tuple[np.ndarray, float]:
     """Return the costs of parts of the loss; integers on node parts where it does not decompose."""
-    from . import _calls
-
-    native = problem.ask_loss(case.space, case.examples, loss)
+    native = case.loss(loss)
     cost = np.zeros(case.layout.theta_size(*case.sizes(i)))
     if native.decomposes:
-        return cost, _calls.augment(native, i, 1.0, cost)
+        return case.augment(f"Loss {loss!r}", native, i, case.examples.label(i), 1.0, cost)
     cost[:] = case.rng.integers(0, 3, len(cost))
     cost[case.padding[i]] = 0
     return cost, 0.0
@@ -182,7 +154,7 @@ def _inside(h: np.ndarray, g: np.ndarray, cone: ConePair, slack: float) -> np.nd
 def _check_cone(
     case: Case, i: int, kind: str, theta: np.ndarray, cost: np.ndarray, cone: ConePair
 ) -> None:
-    what, where = "Oracle.argmax_constrained", f"({kind} theta, {cone})"
+    what, where = "ConeOracle.argmax_in_cone", f"({kind} theta, {cone})"
     h, g = case.mu[i] @ theta + cone.h0, case.mu[i] @ cost + cone.g0
     values = h + cone.lam * g
     # Sums of integers are exact, and so are these cones' sides where they must be; others round.
@@ -201,8 +173,8 @@ def _check_cone(
     inside = _inside(h, g, cone, 0.0)
     sure, possible = inside & ~on_side, inside | on_side
     best = values[sure].max(initial=-np.inf)
-    answer, mu, label, value = case.argmax_constrained(i, theta, cost, cone)
-    if answer == 0:
+    answer = case.call(what, i, calls.argmax_in_cone, case.power("cones"), theta, cost, cone)
+    if answer is None:
         if sure.any():
             row = int(np.where(sure, values, -np.inf).argmax())
             case.fail(
@@ -213,7 +185,8 @@ def _check_cone(
                 f"{case.labels[i][row]} at h={h[row]}, g={g[row]}",
             )
         return
-    if answer == 1:
+    mu, label, value = answer
+    if label is not None:
         row = case.row(i, label) if case.find(i, label) is not None else -1
         if row < 0:
             case.fail(what, f"returns a label of the example {where}", i, label, "one listed")

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..solvers import problem
 from .. import registry
+from ..solvers import problem
 from ._case import Case
 
 ALPHA = 0.1
@@ -84,7 +84,7 @@ def check_solvers(case: Case, loss: Any, solvers: Sequence[Any]) -> None:
 
 def objective(case: Case, loss: Any, w: np.ndarray) -> float:
     """Return the training objective at ``w`` by enumeration of all labels."""
-    native = problem.ask_loss(case.space, case.examples, loss)
+    native = case.loss(loss)
     weights = case.examples.sample_weight
     weights = np.ones(case.n) if weights is None else weights
     total = 0.0

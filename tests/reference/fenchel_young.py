@@ -7,23 +7,12 @@ from scipy.special import logsumexp
 
 def loss_matrix(problem, i, labels):
     """L[a, b]: what predicting label a costs where b is true, from the native loss's own values."""
-    from dataclasses import replace
+    from structsolve.structure.calls import loss_value
 
-    from structsolve.structure.ask import ask_loss
-    from structsolve.structure.loss_values import losses
-
-    examples = problem.examples
-    start, end = examples.label_offsets[i], examples.label_offsets[i + 1]
-    found = np.empty((len(labels), len(labels)))
-    for b, truth in enumerate(labels):
-        changed = examples.labels.copy()
-        changed[start:end] = truth
-        loss = ask_loss(problem.space, replace(examples, labels=changed), problem.loss_name)
-        for a, label in enumerate(labels):
-            flat = examples.labels.copy()
-            flat[start:end] = label
-            found[a, b] = losses(loss, flat, examples.label_offsets)[i]
-    return found
+    given = [np.ascontiguousarray(label, dtype=np.int32) for label in labels]
+    return np.array(
+        [[loss_value(problem.loss, i, truth, label) for truth in given] for label in given]
+    )
 
 
 def crf_value(scores):

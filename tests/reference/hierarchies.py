@@ -21,10 +21,10 @@ def random_edges(rng, M, forest, chance=0.5):
 
 def as_dict(M, edges):
     """The same as {node: children}, every node 0 .. M - 1 in this order."""
-    found = {v: [] for v in range(M)}
+    children = {v: [] for v in range(M)}
     for p, c in edges.tolist():
-        found[p].append(c)
-    return found
+        children[p].append(c)
+    return children
 
 
 def ancestors(M, edges):
@@ -87,3 +87,19 @@ def dag_setting(hierarchy, n=1, with_labels=True, **options):
     X, Y = structure.sample(0, n=n)
     space = structure.make_space(X, Y)
     return space, space.pack(X, Y if with_labels else None)
+
+
+def oracle_of(space, examples):
+    """The oracle of a space, bound to examples."""
+    from structsolve.lp import ask_oracle
+    from structsolve.structure.ask import make_layout
+
+    return ask_oracle(space)(make_layout(space, examples))
+
+
+def power_of(space, examples, name):
+    """A power of a space, bound to examples; None where it has none."""
+    from structsolve.structure.ask import ask_power, make_layout
+
+    bind = ask_power(space, name)
+    return None if bind is None else bind(make_layout(space, examples))

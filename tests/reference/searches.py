@@ -35,16 +35,16 @@ GOLDEN = (5**0.5 - 1) / 2
 def encodings(space, examples, i, size, loss="hamming"):
     """All labels of example i as (labels, rows, g): m(y) = rows(y) @ theta, theta of that size."""
     from structsolve.structure import calls
-    from structsolve.solvers import problem
+    from structsolve.structure.ask import ask_loss, ask_parts, make_layout
 
-    parts = problem.ask_parts(space, examples)
-    native = problem.ask_loss(space, examples, loss)
+    layout, truth = make_layout(space, examples), examples.label(i)
+    parts, native = ask_parts(space)(layout), ask_loss(space, loss)(layout)
     labels = np.ascontiguousarray(space.enumerate_labels(examples, i), dtype=np.int32)
     rows = np.zeros((len(labels) + 1, size))
-    for row, label in zip(rows, [*labels, examples.label(i)]):
+    for row, label in zip(rows, [*labels, truth]):
         index, value = calls.encode(parts, i, np.ascontiguousarray(label, dtype=np.int32))
         np.add.at(row, index, value)
-    g = np.array([calls.loss_value(native, i, label) for label in labels])
+    g = np.array([calls.loss_value(native, i, truth, label) for label in labels])
     return labels, rows[:-1] - rows[-1], g
 
 

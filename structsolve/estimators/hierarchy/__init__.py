@@ -1,8 +1,8 @@
 """Hierarchies of labels: fair weights of their nodes, and the shared Frobenius norm."""
 
 from ...structure.hierarchy import Hierarchy
-from .norms import shared_norm
 from ...structure.path_cost import PathCost
+from .norms import shared_norm
 from .shared import shared_weights
 from .weights import NodeWeights, node_weights
 

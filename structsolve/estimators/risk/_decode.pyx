@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from structsolve.operators cimport Loss, Oracle, Parts
+from ...operators cimport Loss, Operator, Oracle, Parts
+from ...part_layout cimport PartLayout
 
-from structsolve.utils.arrays import aligned_zeros
-from structsolve.utils.parallel import over_examples
+from ...utils.arrays import aligned_zeros
+from ...utils.parallel import over_examples
 
 
 cdef class _Scratch:
@@ -64,59 +65,64 @@ def risk_scores(Loss loss not None, const double[:, ::1] nu, const double[::1] s
     return theta[:nu.shape[0] * size].reshape(-1, size), constants
 
 
-def decode_scores(Oracle oracle not None, const double[:, ::1] theta, examples,
-                  Py_ssize_t start=0, n_jobs=1):
+def decode_scores(Oracle oracle not None, const double[:, ::1] theta, Py_ssize_t start=0,
+                  n_jobs=1):
     """Best label of the examples from ``start`` on, one per row of part scores, and its score."""
+    cdef PartLayout layout = oracle.layout
     cdef Py_ssize_t rows = theta.shape[0]
-    if start < 0 or start + rows > examples.n:
-        raise ValueError(f"found {rows} rows of scores from {start} on, {examples.n} examples")
+    if start < 0 or start + rows > layout.n:
+        raise ValueError(f"found {rows} rows of scores from {start} on, {layout.n} examples")
     _check_width(oracle, theta.shape[1])
-    cdef const long long[::1] at = examples.label_offsets.astype(np.longlong)
-    cdef Py_ssize_t origin = at[start], end = at[start + rows]
+    cdef Py_ssize_t origin = layout.label_offsets[start], end = layout.label_offsets[start + rows]
     labels, scores = np.zeros(end - origin + 1, dtype=np.int32), np.zeros(rows)
     cdef int[::1] out = labels
-    cdef double[::1] found = scores
+    cdef double[::1] score_view = scores
 
     def piece(Py_ssize_t first, Py_ssize_t last, _Scratch scratch):
         cdef Py_ssize_t t
+        cdef double bound
         with nogil:
             for t in range(first, last):
-                oracle.argmax(start + t, &theta[t, 0], &out[at[start + t] - origin], &found[t],
-                              &scratch.work[0])
+                oracle.argmax(start + t, &theta[t, 0],
+                              &out[layout.label_offsets[start + t] - origin], &score_view[t],
+                              &bound, &scratch.work[0])
 
-    offsets = examples.offsets[start:start + rows + 1]
+    offsets = layout.examples.offsets[start:start + rows + 1]
     over_examples(piece, offsets - offsets[0], n_jobs, lambda: _Scratch(1, 1, oracle.work_bytes))
     return labels[:end - origin], scores
 
 
-def label_scores(Parts parts not None, const double[:, ::1] theta, const int[::1] labels, examples):
+def label_scores(Parts parts not None, const double[:, ::1] theta, const int[::1] labels):
     """Score of a given label of every example: ``<theta_i, mu(y_i)>``."""
-    _check_rows(examples, theta.shape[0])
+    cdef PartLayout layout = parts.layout
+    _check_rows(layout, theta.shape[0])
+    _check_labels(layout, labels)
     _check_width(parts, theta.shape[1])
-    cdef const long long[::1] at = examples.label_offsets.astype(np.longlong)
     cdef _Scratch scratch = _Scratch(1, 1, 0, parts.max_entries)
     cdef Py_ssize_t i, j, n
     scores = np.zeros(theta.shape[0])
-    cdef double[::1] found = scores
+    cdef double[::1] score_view = scores
     with nogil:
         for i in range(theta.shape[0]):
-            n = parts.encode(i, &labels[at[i]], &scratch.index[0], &scratch.value[0])
+            n = parts.encode(i, &labels[layout.label_offsets[i]], &scratch.index[0],
+                             &scratch.value[0])
             for j in range(n):
-                found[i] += theta[i, scratch.index[j]] * scratch.value[j]
+                score_view[i] += theta[i, scratch.index[j]] * scratch.value[j]
     return scores
 
 
-def encoded(Parts parts not None, examples, Py_ssize_t size):
+def encoded(Parts parts not None, const int[::1] labels):
     """``mu(y_i)`` of all examples, as the arrays (data, indices, indptr) of CSR rows."""
-    cdef const int[::1] labels = examples.labels
-    cdef const long long[::1] at = examples.label_offsets.astype(np.longlong)
-    cdef Py_ssize_t i, j, n, total = 0, room = max(16, examples.n * min(parts.max_entries, 64))
+    cdef PartLayout layout = parts.layout
+    _check_labels(layout, labels)
+    cdef Py_ssize_t i, n, total = 0, room = max(16, layout.n * min(parts.max_entries, 64))
     cdef _Scratch scratch = _Scratch(1, 1, 0, parts.max_entries)
     data, indices = np.zeros(room), np.zeros(room, dtype=np.int32)
-    indptr = np.zeros(examples.n + 1, dtype=np.int64)
-    for i in range(examples.n):
+    indptr = np.zeros(layout.n + 1, dtype=np.int64)
+    for i in range(layout.n):
         with nogil:
-            n = parts.encode(i, &labels[at[i]], &scratch.index[0], &scratch.value[0])
+            n = parts.encode(i, &labels[layout.label_offsets[i]], &scratch.index[0],
+                             &scratch.value[0])
         if total + n > data.size:
             data, indices = np.resize(data, 2 * (total + n)), np.resize(indices, 2 * (total + n))
         data[total:total + n] = scratch.value[:n]
@@ -126,33 +132,37 @@ def encoded(Parts parts not None, examples, Py_ssize_t size):
     return data[:total], indices[:total], indptr
 
 
-def label_costs(Loss loss not None, examples, Py_ssize_t size):
+def label_costs(Loss loss not None, const int[::1] truths, Py_ssize_t size):
     """``c_i`` and ``const_i`` of the losses ``<c_i, mu(y)> + const_i`` of all examples, dense."""
+    cdef PartLayout layout = loss.layout
     if not loss.decomposes:
         raise ValueError(f"{type(loss).__name__} does not decompose over the parts")
     _check_width(loss, size)
-    rows = aligned_zeros(examples.n * size + 8)
-    constants = np.zeros(examples.n)
+    _check_labels(layout, truths)
+    rows = aligned_zeros(layout.n * size + 8)
+    constants = np.zeros(layout.n)
     cdef double[::1] out = rows, constant = constants
-    cdef Py_ssize_t i, n = examples.n
+    cdef Py_ssize_t i, n = layout.n
     with nogil:
         for i in range(n):
-            constant[i] = loss.augment(i, 1.0, &out[i * size])
+            constant[i] = loss.augment(i, &truths[layout.label_offsets[i]], 1.0, &out[i * size])
     return rows[:n * size].reshape(n, size), constants
 
 
 def surrogates(Oracle oracle not None, Loss loss not None, const double[:, ::1] theta,
-               double inverse_rho, examples, n_jobs=1):
+               double inverse_rho, const int[::1] truths, n_jobs=1):
     """``max_y' L(y', y_i) + (min R - R(y')) / rho`` and ``L(y^, y_i)`` for every example.
 
     Parameters
     ----------
     oracle : Oracle
     loss : Loss
-        Bound to the true labels of ``examples``.
+        Bound to the same examples.
     theta : ndarray of shape (n, size of theta)
         From :func:`risk_scores`.
     inverse_rho : float
+    truths : ndarray of int32
+        True labels, one after the other.
 
     Returns
     -------
@@ -160,42 +170,59 @@ def surrogates(Oracle oracle not None, Loss loss not None, const double[:, ::1] 
         The surrogate (Goh and Jaillet 2017, eq. 10) before it is cut off, and the loss of the
         label of least risk.
     """
+    cdef PartLayout layout = oracle.layout
     cdef Py_ssize_t size = theta.shape[1]
     if not loss.decomposes:
         raise ValueError(f"{type(loss).__name__} does not decompose over the parts")
-    _check_rows(examples, theta.shape[0])
+    _check_rows(layout, theta.shape[0])
+    _check_labels(layout, truths)
     _check_width(oracle, size)
     values, losses = np.zeros(theta.shape[0]), np.zeros(theta.shape[0])
     cdef double[::1] value_view = values, loss_view = losses
-    label_size = int(np.diff(examples.label_offsets).max(initial=1))
+    label_size = max(layout.max_label, 1)
 
     def piece(Py_ssize_t first, Py_ssize_t last, _Scratch scratch):
         cdef Py_ssize_t i, j
-        cdef double best, worst, constant
+        cdef double best, worst, constant, bound
+        cdef const int* truth
         with nogil:
             for i in range(first, last):
                 for j in range(size):
                     scratch.theta[j] = theta[i, j]
-                oracle.argmax(i, &scratch.theta[0], &scratch.label[0], &best, &scratch.work[0])
-                loss_view[i] = loss.value(i, &scratch.label[0])
+                truth = &truths[layout.label_offsets[i]]
+                oracle.argmax(i, &scratch.theta[0], &scratch.label[0], &best, &bound,
+                              &scratch.work[0])
+                loss_view[i] = loss.value(i, truth, &scratch.label[0])
                 for j in range(size):
                     scratch.theta[j] = inverse_rho * theta[i, j]
-                constant = loss.augment(i, 1.0, &scratch.theta[0])
-                oracle.argmax(i, &scratch.theta[0], &scratch.label[0], &worst, &scratch.work[0])
+                constant = loss.augment(i, truth, 1.0, &scratch.theta[0])
+                oracle.argmax(i, &scratch.theta[0], &scratch.label[0], &worst, &bound,
+                              &scratch.work[0])
                 value_view[i] = constant + worst - inverse_rho * best
 
-    over_examples(piece, examples.offsets, n_jobs,
+    over_examples(piece, layout.examples.offsets, n_jobs,
                   lambda: _Scratch(size, label_size, oracle.work_bytes))
     return values, losses
 
 
-def _check_width(operator, Py_ssize_t width):
-    limits = getattr(operator, "limits", None)
-    needed = None if limits is None else limits(0)[0]
-    if needed is not None and needed > width:
-        raise ValueError(f"found {width} scores per example, expected at least {needed}")
+cdef int _check_width(Operator operator, Py_ssize_t width) except -1:
+    if operator.layout.max_theta > width:
+        raise ValueError(
+            f"found {width} scores per example, expected at least {operator.layout.max_theta}"
+        )
+    return 0
 
 
-def _check_rows(examples, rows):
-    if examples.n != rows:
-        raise ValueError(f"found {rows} rows of scores for {examples.n} examples")
+cdef int _check_rows(PartLayout layout, Py_ssize_t rows) except -1:
+    if layout.n != rows:
+        raise ValueError(f"found {rows} rows of scores for {layout.n} examples")
+    return 0
+
+
+cdef int _check_labels(PartLayout layout, const int[::1] labels) except -1:
+    if labels.shape[0] != layout.label_offsets[layout.n]:
+        raise ValueError(
+            f"found labels of {labels.shape[0]} integers, expected "
+            f"{layout.label_offsets[layout.n]}"
+        )
+    return 0

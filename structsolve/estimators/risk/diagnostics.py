@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..operators import OperatorsMixin
 from .targets import PartTargets
 
 
@@ -92,7 +93,7 @@ def check_bound_arguments(rho: float, delta: float) -> None:
         raise ValueError(f"delta is {delta!r}, expected a number between 0 and 1")
 
 
-class RiskDiagnostics:
+class RiskDiagnostics(OperatorsMixin):
     """The surrogate of the loss, and the generalisation bound, of a fitted minimiser."""
 
     alpha_: float
@@ -180,8 +181,7 @@ class RiskDiagnostics:
         )
 
     def _surrogates(self, X: Any, y: Any, rho: float) -> tuple[np.ndarray, np.ndarray]:
-        from ...structure.ask import ask_loss
-        from ...lp.ask import ask_oracle
+        from ...structure.ask import make_layout
         from ._decode import surrogates
 
         if not isinstance(getattr(self, "_targets", None), (PartTargets, type(None))):
@@ -189,9 +189,10 @@ class RiskDiagnostics:
         examples, features = self._new_rows(X)
         labelled = self.space_.pack(X, y)
         theta, _ = self._scores(features, self.alpha_)
-        oracle = ask_oracle(self.space_, replace(examples, labels=None))
-        loss = ask_loss(self.space_, labelled, self.loss)
-        return surrogates(oracle, loss, theta, 1.0 / rho, labelled, self.n_jobs)
+        layout = make_layout(self.space_, replace(examples, labels=None))
+        oracle, loss = self._asked("oracle")(layout), self._asked("loss", self.loss)(layout)
+        loss.check_truths(labelled.labels)
+        return surrogates(oracle, loss, theta, 1.0 / rho, labelled.labels, self.n_jobs)
 
     def _feature_bound(self, X: Any) -> float:
         _, features = self._new_rows(X)

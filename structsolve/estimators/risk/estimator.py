@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ... import registry
+from ...examples.packing import is_sparse
 from ...potentials.mercer import PRECOMPUTED, Kernel, given_dense
 from ...potentials.mercer_model import PREDICTION_BYTES
-from ...examples.packing import is_sparse
 from ...utils.parallel import effective_jobs
 from .diagnostics import RiskDiagnostics
 from .held_out import held_out_loss
@@ -56,7 +56,8 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
     joint_kernel : ndarray of shape (q, q), networkx graph or dict of children by node, optional
         Kernel over the q parts of a label, so that parts learn from each other (an additive model,
         section 5 of the paper); of a graph over the labels, see
-        :func:`structsolve.estimators.risk.hierarchy_kernel`. Needs a kernel; ``alphas`` then needs ``cv``.
+        :func:`structsolve.estimators.risk.hierarchy_kernel`. Needs a kernel; ``alphas`` then needs
+        ``cv``.
     fit_intercept : bool, default=True
         Penalise deviations from the mean risk (supplement B). The weights then sum to 1.
     n_jobs : int or None, default=1
@@ -212,14 +213,13 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         examples, features = self._new_rows(X)
         if not isinstance(self._targets, PartTargets):
             return self._targets.risks(self.weights(X), y)
-        from ...structure.ask import ask_parts
+        from ...structure.ask import make_layout
         from ._decode import label_scores
 
         labelled = self.space_.pack(X, y)
         theta, constants = self._scores(features, self.alpha_)
-        return constants - label_scores(
-            ask_parts(self.space_, labelled), theta, labelled.labels, labelled
-        )
+        parts = self._asked("parts")(make_layout(self.space_, labelled))
+        return constants - label_scores(parts, theta, labelled.labels)
 
     def weights(self, X: Any) -> np.ndarray:
         """Return ``w(x)``, one row per example and one column per training example.
@@ -239,13 +239,14 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         check_is_fitted(self, "space_")
         if not isinstance(self._targets, PartTargets):
             return -float(np.mean(self._targets.losses_of(self.predict(X), y)))
-        from ...structure.ask import ask_loss
+        from ...structure.ask import make_layout
         from ...structure.loss_values import losses
 
         _, labels, _ = self._decoded(X)
         examples = self.space_.pack(X, y, unseen="extra")
-        loss = ask_loss(self.space_, examples, self.loss)
-        values = losses(loss, labels, examples.label_offsets)
+        loss = self._asked("loss", self.loss)(make_layout(self.space_, examples))
+        loss.check_truths(examples.labels)
+        values = losses(loss, examples.labels, labels)
         parts = 1.0 if loss.averaged else float(np.diff(examples.label_offsets).mean())
         return float(1 - values.mean() / parts)
 
@@ -306,6 +307,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         for name in ("cv_losses_", "classes_"):
             self.__dict__.pop(name, None)
         self.space_, self._targets = space, targets
+        self._forget_operators()
         self._smoother, self._train_rows = smoother, rows
         self._joint = self._costs = None
         if self.joint_kernel is not None:
@@ -420,8 +422,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.kernel == PRECOMPUTED
         tags.target_tags.required = True
-        structure = self.structure
-        if structure in ("multiclass", "ordinal") or getattr(structure, "single_node", False):
+        if registry.is_single_node(self.structure):
             tags.estimator_type = "classifier"
             tags.classifier_tags = ClassifierTags()
         return tags

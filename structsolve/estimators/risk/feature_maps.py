@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..codec import plain, revive
 from ...examples.packing import is_sparse
+from ..codec import plain, revive
 
 #: What is written; a later form gets a number of its own.
 FORMAT = 1

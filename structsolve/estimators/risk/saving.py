@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ...examples.packing import is_sparse
 from ...utils import container
 from ..codec import importable, plain
-from ...examples.packing import is_sparse
 from . import feature_maps
-from .ridge import FeatureSmoother, KernelSmoother
-from .targets import PartTargets
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...examples.packed import Examples
-from ...structure.ask import ask_loss, ask_parts
 from ...lp.ask import ask_oracle
+from ...structure.ask import ask_loss, ask_parts, make_layout
 
 # Bytes of averages that are held at a time.
 CHUNK_BYTES = 1 << 26
@@ -37,7 +37,6 @@ class PartTargets:
 
         self.space, self.examples, self.loss_given = space, examples, loss
         self.sizes = shape_of(examples)
-        self.loss = ask_loss(space, examples, loss)
         if not self.loss.has_costs:
             raise ValueError(
                 f"loss {loss!r} of structure {space.structure.name!r} is not linear in the parts "
@@ -45,8 +44,8 @@ class PartTargets:
                 "structure's oracle; use a loss that is, such as 'hamming'"
             )
         self.size = space.layout.theta_size(*self.sizes)
-        parts = ask_parts(space, examples)
-        data, indices, indptr = encoded(parts, examples, self.size)
+        parts = ask_parts(space)(self.layout)
+        data, indices, indptr = encoded(parts, examples.labels)
         if indices.size and (indices.min() < 0 or indices.max() >= self.size):
             raise ValueError("a label has parts beyond those of the structure")
         self.mu = csr_matrix((data, indices, indptr), shape=(examples.n, self.size))
@@ -56,6 +55,28 @@ class PartTargets:
         """Return packed training data, and their targets."""
         examples = space.pack(X, y)
         return examples, cls(space, examples, loss)
+
+    # Operators, and what binds them, are made when they are needed: pickles go without them.
+
+    @cached_property
+    def layout(self) -> Any:
+        """Where the parts of the training examples lie."""
+        return make_layout(self.space, self.examples)
+
+    @cached_property
+    def loss(self) -> Any:
+        """The native loss of the training examples."""
+        loss = ask_loss(self.space, self.loss_given)(self.layout)
+        loss.check_truths(self.examples.labels)
+        return loss
+
+    @cached_property
+    def _bind_oracle(self) -> Any:
+        return ask_oracle(self.space)
+
+    def __getstate__(self) -> dict[str, Any]:
+        made = ("layout", "loss", "_bind_oracle")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
 
     @property
     def n(self) -> int:
@@ -83,7 +104,7 @@ class PartTargets:
         """Return what each part costs against each training label, and constants."""
         from ._decode import label_costs
 
-        return label_costs(self.loss, self.examples, self.size)
+        return label_costs(self.loss, self.examples.labels, self.size)
 
     def check_shape(self, examples: Examples) -> None:
         """Refuse new examples of another shape than the training examples."""
@@ -115,12 +136,12 @@ class PartTargets:
         """
         from ._decode import decode_scores
 
-        oracle = ask_oracle(self.space, replace(examples, labels=None))
+        oracle = self._bind_oracle(make_layout(self.space, replace(examples, labels=None)))
         labels, risks = [], []
         for first in range(0, examples.n, self.rows_together()):
             last = min(first + self.rows_together(), examples.n)
             theta, constants = scores(first, last)
-            some, values = decode_scores(oracle, theta, examples, first, n_jobs)
+            some, values = decode_scores(oracle, theta, first, n_jobs)
             labels.append(some)
             risks.append(constants - values)
         return np.concatenate(labels), np.concatenate(risks)
@@ -133,7 +154,7 @@ class PartTargets:
         """Return the losses of decoded labels against the training labels."""
         from ...structure.loss_values import losses
 
-        return losses(self.loss, labels, self.examples.label_offsets)
+        return losses(self.loss, self.examples.labels, labels)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return the training labels, for a model file."""
@@ -176,10 +197,9 @@ class PartTargets:
             topology,
         )
         # The states of labels index tables: a damaged file must not.
-        parts: Any = ask_parts(space, examples)
-        for i in range(examples.n if hasattr(parts, "limits") else 0):
-            states = parts.limits(i)[2]
-            if states is not None and (examples.label(i) >= np.asarray(states)).any():
+        n_states = ask_parts(space)(make_layout(space, examples)).n_states
+        for i in range(examples.n if n_states else 0):
+            if (examples.label(i) >= n_states).any():
                 raise ValueError(f"example {i}: found a label beyond those of the structure")
         return cls(space, examples, loss)
 

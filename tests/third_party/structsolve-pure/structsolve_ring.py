@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from structsolve import Block, Examples, hookimpl, Layout, Named, NodeSpace, Structure
-from structsolve.examples import packing
+from structsolve import Block, Examples, Layout, Named, NodeSpace, Structure, hookimpl
 from structsolve.examples import labels as label_codes
+from structsolve.examples import packing
 
 
 class RingStructure(Structure):

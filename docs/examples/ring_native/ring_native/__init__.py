@@ -8,16 +8,16 @@ __all__ = ["structsolve_oracle", "structsolve_parts", "structsolve_structures"]
 
 
 @hookimpl
-def structsolve_oracle(space, examples):
+def structsolve_oracle(space):
     if isinstance(space, RingSpace):
         from ._operators import RingOracle
 
-        return RingOracle(space.layout, examples.offsets)
+        return RingOracle
 
 
 @hookimpl
-def structsolve_parts(space, examples):
+def structsolve_parts(space):
     if isinstance(space, RingSpace):
         from ._operators import RingParts
 
-        return RingParts(space.layout, examples.offsets)
+        return RingParts

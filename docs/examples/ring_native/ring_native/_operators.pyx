@@ -2,23 +2,23 @@
 
 from libc.math cimport INFINITY
 from structsolve.operators cimport Oracle, Parts
+from structsolve.part_layout cimport PartLayout
 
 
 cdef class RingOracle(Oracle):
 
-    cdef const long long[::1] offsets
     cdef Py_ssize_t K, stride, shared_size, transition
 
-    def __init__(self, layout, offsets):
-        self.offsets = offsets
-        self.K, self.stride = layout.node.shape[0], layout.node.stride
-        self.shared_size, self.transition = layout.shared_size, layout.starts["transition"]
-        longest = max(offsets[1:] - offsets[:-1])
-        self.work_bytes = 2 * self.K * sizeof(double) + longest * self.K * sizeof(int)
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)  # sizes of all examples: self.layout
+        self.K = self.n_states = layout.shapes["node"][0]
+        self.stride, self.shared_size = layout.node_size, layout.shared_size
+        self.transition = layout.starts["transition"]
+        self.work_bytes = 2 * self.K * sizeof(double) + layout.max_nodes * self.K * sizeof(int)
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                    char* work) except -1 nogil:
-        cdef Py_ssize_t K = self.K, L = self.offsets[i + 1] - self.offsets[i], first, t, a, b
+                    double* bound, char* work) except -1 nogil:
+        cdef Py_ssize_t K = self.K, L = self.layout.nodes_of(i), first, t, a, b
         cdef const double* table = theta + self.transition
         cdef const double* node = theta + self.shared_size
         cdef double* old = <double*>work
@@ -49,22 +49,23 @@ cdef class RingOracle(Oracle):
                     label[L - 1] = <int>b
                     for t in range(L - 1, 0, -1):
                         label[t - 1] = back[t * K + label[t]]
+        bound[0] = value[0]  # exact: no label scores more
         return 0
 
 
 cdef class RingParts(Parts):
 
-    cdef const long long[::1] offsets
     cdef Py_ssize_t stride, shared_size, transition
 
-    def __init__(self, layout, offsets):
-        self.offsets, self.stride = offsets, layout.node.stride
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.n_states, self.stride = layout.shapes["node"][0], layout.node_size
         self.shared_size, self.transition = layout.shared_size, layout.starts["transition"]
-        self.max_entries = 4 * max(offsets[1:] - offsets[:-1])  # of two labels, for difference()
+        self.max_entries = 4 * layout.max_nodes  # of two labels, for difference()
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
                            double* value) except -1 nogil:
-        cdef Py_ssize_t L = self.offsets[i + 1] - self.offsets[i], t, after
+        cdef Py_ssize_t L = self.layout.nodes_of(i), t, after
         for t in range(L):
             after = label[t + 1] if t + 1 < L else label[0]
             index[2 * t] = <int>(self.shared_size + t * self.stride + label[t])

@@ -2,15 +2,19 @@
 
 from structsolve import hookimpl
 
-#: Oracles handed out so far; each counts its calls.
+#: Oracles bound so far; each counts its calls.
 made = []
 
 
+def bind(layout):
+    from ._oracle import FastChain
+
+    made.append(FastChain(layout))
+    return made[-1]
+
+
 @hookimpl
-def structsolve_oracle(space, examples):
+def structsolve_oracle(space):
     structure = space.structure
     if structure.name == "chain" and structure.transitions and space.layout.edge is None:
-        from ._oracle import FastChain
-
-        made.append(FastChain(space.layout, examples.offsets))
-        return made[-1]
+        return bind

@@ -1,32 +1,29 @@
 # cython: boundscheck=False, wraparound=False
 """Viterbi with back-pointers, over the public C API of structsolve."""
 
-import numpy as np
-
-from libc.stdint cimport int64_t
 from structsolve.operators cimport Oracle
+from structsolve.part_layout cimport PartLayout
 
 
 cdef class FastChain(Oracle):
     """Best labels of chains; ``calls`` counts them."""
 
-    cdef const int64_t[::1] offsets
-    cdef Py_ssize_t K, stride, shared_size, longest, transition, start, end
+    cdef Py_ssize_t K, stride, shared_size, transition, start, end
     cdef readonly long calls
 
-    def __init__(self, layout, offsets):
-        self.offsets = offsets
-        self.K, self.stride = layout.node.shape[0], layout.node.stride
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.K, self.stride = layout.shapes["node"][0], layout.node_size
+        self.n_states = self.K
         self.shared_size = layout.shared_size
         self.transition = layout.starts["transition"]
         self.start = layout.starts.get("start", -1)
         self.end = layout.starts.get("end", -1)
-        self.longest = int(np.diff(offsets).max()) if len(offsets) > 1 else 1
-        self.work_bytes = 2 * 8 * self.K + 4 * self.K * self.longest
+        self.work_bytes = 2 * 8 * self.K + 4 * self.K * layout.max_nodes
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                    char* work) except -1 nogil:
-        cdef Py_ssize_t L = self.offsets[i + 1] - self.offsets[i], K = self.K, v, s, t, best
+                    double* bound, char* work) except -1 nogil:
+        cdef Py_ssize_t L = self.layout.nodes_of(i), K = self.K, v, s, t, best
         cdef const double* node = theta + self.shared_size
         cdef const double* table = theta + self.transition
         cdef double* old = <double*>work
@@ -52,7 +49,7 @@ cdef class FastChain(Oracle):
                 old[s] += theta[self.end + s]
             if old[s] > old[best]:
                 best = s
-        value[0] = old[best]
+        value[0] = bound[0] = old[best]
         for v in range(L - 1, -1, -1):
             label[v] = <int>best
             best = origin[v * K + best] if v else 0

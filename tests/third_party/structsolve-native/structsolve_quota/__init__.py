@@ -1,8 +1,10 @@
-"""Choose at most a few of many: the structure, and its hook implementations."""
+"""Choose at most a few of many: the structure, whose space makes its operators."""
+
+from functools import partial
 
 import numpy as np
 
-from structsolve import Block, Examples, hookimpl, Layout, Named, NodeSpace, Structure
+from structsolve import Block, Examples, Layout, Named, NodeSpace, Structure, hookimpl
 from structsolve.examples import packing
 
 
@@ -70,23 +72,17 @@ class QuotaSpace(NodeSpace):
         rows = super().enumerate_labels(examples, i)
         return rows[rows.sum(axis=1) <= self.structure.most]
 
+    def make_oracle(self):
+        from ._operators import QuotaOracle
+
+        return partial(QuotaOracle, self.structure.most)
+
+    def make_parts(self):
+        from ._operators import QuotaParts
+
+        return QuotaParts
+
 
 @hookimpl
 def structsolve_structures():
     return [Named("quota", QuotaStructure, "at most a few chosen of many")]
-
-
-@hookimpl
-def structsolve_oracle(space, examples):
-    if isinstance(space, QuotaSpace):
-        from ._operators import QuotaOracle
-
-        return QuotaOracle(examples.offsets, space.structure.most, space.layout.shared_size)
-
-
-@hookimpl
-def structsolve_parts(space, examples):
-    if isinstance(space, QuotaSpace):
-        from ._operators import QuotaParts
-
-        return QuotaParts(examples.offsets, space.structure.most, space.layout.shared_size)

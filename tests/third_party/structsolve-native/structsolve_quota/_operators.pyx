@@ -1,28 +1,25 @@
 # cython: boundscheck=False, wraparound=False, freethreading_compatible=True
 """Compiled operators of an outside structure, over the public C API of structsolve."""
 
-import numpy as np
-
 from libc.math cimport INFINITY
-from libc.stdint cimport int64_t
 from structsolve.operators cimport Oracle, Parts
+from structsolve.part_layout cimport PartLayout
 
 
 cdef class QuotaOracle(Oracle):
     """Rows in the order of what choosing them gains; every count up to the quota is tried."""
 
-    cdef const int64_t[::1] offsets
-    cdef Py_ssize_t most, shared_size
+    cdef Py_ssize_t most
 
-    def __init__(self, offsets, Py_ssize_t most, Py_ssize_t shared_size):
-        self.offsets, self.most, self.shared_size = offsets, most, shared_size
-        longest = int(np.diff(offsets).max()) if len(offsets) > 1 else 0
-        self.work_bytes = 8 * longest
+    def __init__(self, Py_ssize_t most, PartLayout layout not None):
+        super().__init__(layout)
+        self.most, self.n_states = most, 2
+        self.work_bytes = 8 * layout.max_nodes
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                    char* work) except -1 nogil:
-        cdef Py_ssize_t L = self.offsets[i + 1] - self.offsets[i], v, place, count, best = 0
-        cdef const double* node = theta + self.shared_size
+                    double* bound, char* work) except -1 nogil:
+        cdef Py_ssize_t L = self.layout.nodes_of(i), v, place, count, best = 0
+        cdef const double* node = theta + self.layout.shared_size
         cdef double* gain = <double*>work
         cdef double total, top = -INFINITY
         # label holds the order of the rows until the best count is known.
@@ -44,27 +41,24 @@ cdef class QuotaOracle(Oracle):
             gain[label[v]] = v < best
         for v in range(L):
             label[v] = gain[v] > 0
-        value[0] = top
+        value[0] = bound[0] = top
         return 0
 
 
 cdef class QuotaParts(Parts):
     """The state of every row, and how many are chosen."""
 
-    cdef const int64_t[::1] offsets
-    cdef Py_ssize_t shared_size
-
-    def __init__(self, offsets, Py_ssize_t most, Py_ssize_t shared_size):
-        self.offsets, self.shared_size = offsets, shared_size
-        longest = int(np.diff(offsets).max()) if len(offsets) > 1 else 0
-        self.max_entries = 2 * (longest + 1)
+    def __init__(self, PartLayout layout not None):
+        super().__init__(layout)
+        self.n_states = 2
+        self.max_entries = 2 * (layout.max_nodes + 1)
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
                            double* value) except -1 nogil:
-        cdef Py_ssize_t L = self.offsets[i + 1] - self.offsets[i], v
+        cdef Py_ssize_t L = self.layout.nodes_of(i), v
         cdef int count = 0
         for v in range(L):
-            index[v] = <int>(self.shared_size + 2 * v + label[v])
+            index[v] = <int>(self.layout.shared_size + 2 * v + label[v])
             value[v] = 1
             count += label[v]
         index[L] = count

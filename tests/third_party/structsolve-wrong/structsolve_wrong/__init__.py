@@ -1,5 +1,7 @@
 """Multiclass with an oracle, or parts, that are wrong in a way that only native code can be."""
 
+from functools import partial
+
 from structsolve import get_structure, hookimpl
 
 
@@ -10,16 +12,16 @@ def wrong_structure(fault):
 
 
 @hookimpl
-def structsolve_oracle(space, examples):
+def structsolve_oracle(space):
     if space.structure.name == "wrong":
         from ._operators import WrongOracle
 
-        return WrongOracle(len(space.classes_), space.structure.fault)
+        return partial(WrongOracle, space.structure.fault)
 
 
 @hookimpl
-def structsolve_parts(space, examples):
+def structsolve_parts(space):
     if space.structure.name == "wrong":
         from ._operators import WrongParts
 
-        return WrongParts(len(space.classes_), space.layout.node.stride, space.structure.fault)
+        return partial(WrongParts, space.structure.fault)

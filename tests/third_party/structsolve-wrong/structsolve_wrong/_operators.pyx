@@ -4,6 +4,7 @@
 import time
 
 from structsolve.operators cimport Oracle, Parts
+from structsolve.part_layout cimport PartLayout
 
 FAULTS = ("none", "value", "work", "scribble", "theta", "label", "shared", "stale", "padding",
           "entries", "exception")
@@ -16,12 +17,14 @@ cdef class WrongOracle(Oracle):
     cdef int fault
     cdef Py_ssize_t shared
 
-    def __init__(self, Py_ssize_t K, str fault):
-        self.K, self.fault = K, FAULTS.index(fault)
+    def __init__(self, str fault, PartLayout layout not None):
+        super().__init__(layout)
+        self.K, self.fault = layout.shapes["node"][0], FAULTS.index(fault)
+        self.n_states = self.K
         self.work_bytes = 8
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                    char* work) except -1 nogil:
+                    double* bound, char* work) except -1 nogil:
         cdef Py_ssize_t s, best = 0
         cdef double* wild = <double*>theta
         for s in range(self.K):
@@ -49,17 +52,20 @@ cdef class WrongOracle(Oracle):
         elif self.fault == 10:
             with gil:
                 raise RuntimeError("no label today")
+        bound[0] = value[0]
         return 0
 
 
 cdef class WrongParts(Parts):
     """Right, except for its fault."""
 
-    cdef Py_ssize_t K, stride
+    cdef Py_ssize_t K
     cdef int fault
 
-    def __init__(self, Py_ssize_t K, Py_ssize_t stride, str fault):
-        self.K, self.stride, self.fault = K, stride, FAULTS.index(fault)
+    def __init__(self, str fault, PartLayout layout not None):
+        super().__init__(layout)
+        self.K, self.fault = layout.shapes["node"][0], FAULTS.index(fault)
+        self.n_states = self.K
         self.max_entries = 2
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,

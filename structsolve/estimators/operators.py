@@ -1,0 +1,93 @@
+"""The operators that a fitted model predicts with: asked of the plugins once, bound per call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..lp.ask import ask_oracle, ask_program_power
+from ..projections.choose import ask_euclidean
+from ..structure.ask import Bind, ask_loss, ask_parts, ask_power, ask_projection
+
+
+def _asking(name: str) -> Callable[[Any, Any], Bind | None]:
+    # Under an LP backend there are the powers of its programs alone.
+    return lambda space, backend: (
+        ask_power(space, name) if backend is None else ask_program_power(space, backend, name)
+    )
+
+
+def _euclidean(space: Any, backend: Any) -> Bind:
+    bind: Bind = ask_euclidean(space, ask_oracle(space), ask_parts(space))
+    return bind
+
+
+_ASK: dict[str, Callable[..., Bind | None]] = {
+    "oracle": ask_oracle,
+    "parts": lambda space, backend: ask_parts(space),
+    "loss": lambda space, backend, loss: ask_loss(space, loss),
+    "kbest": _asking("kbest"),
+    "max-marginals": _asking("max-marginals"),
+    "projection": lambda space, backend, name: ask_projection(space, name),
+    "euclidean": _euclidean,
+}
+
+
+class _Kept:
+    """What was asked for one space; an object, so that prediction changes no attribute of a model."""
+
+    def __init__(self, space: Any):
+        self.space = space
+        self.binds: dict[tuple[Any, ...], Bind | None] = {}
+
+
+class OperatorsMixin:
+    """Keeps what binds the operators of ``space_``; files, pickles and clones go without it."""
+
+    space_: Any
+    oracle: Any = None
+    _operators: _Kept
+
+    def _asked(self, what: str, given: Any = None, space: Any = None) -> Any:
+        """Return what binds an operator to a PartLayout, asked of the plugins at the first call.
+
+        Parameters
+        ----------
+        what : str
+            "oracle", "parts", "loss", "kbest", "max-marginals", "projection" or "euclidean".  The
+            first and the powers are those of the LP backend in ``oracle``, where there is one.
+        given : str or loss object, optional
+            Which loss, or which projection.
+        space : Space, optional
+            That of the model by default.
+
+        Returns
+        -------
+        callable, or None where the structure has no such power
+        """
+        space = self.space_ if space is None else space
+        arguments = () if given is None else (given,)
+        names = what, given, self.oracle
+        # Objects may be changed by set_params(): only what is named is kept.
+        if not all(name is None or isinstance(name, str) for name in names):
+            return _ASK[what](space, self.oracle, *arguments)
+        kept = self.__dict__.get("_operators")
+        if kept is None or kept.space is not space:
+            kept = self._operators = _Kept(space)
+        if names not in kept.binds:
+            kept.binds[names] = _ASK[what](space, self.oracle, *arguments)
+        return kept.binds[names]
+
+    def _forget_operators(self) -> None:
+        """Begin anew for ``space_``."""
+        self._operators = _Kept(self.space_)
+
+    def _power(self, name: str, layout: Any) -> Any:
+        """Return the operator of a power, None where the structure or these examples have none."""
+        bind = self._asked(name)
+        return None if bind is None else bind(layout)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())  # type: ignore[misc]
+        state.pop("_operators", None)
+        return state

@@ -1,0 +1,28 @@
+# Sizes of the examples of one batch: what of theta and of the labels belongs to each.
+#
+# Part of the C ABI: every operator holds one (see operators.pxd).
+from libc.stdint cimport int64_t
+
+
+cdef class PartLayout:
+    cdef readonly Py_ssize_t n                  # examples
+    # Doubles of theta: of the shared blocks, of a row of nodes, of a row of edges.
+    cdef readonly Py_ssize_t shared_size, node_size, edge_size
+    # Of the largest example.
+    cdef readonly Py_ssize_t max_theta, max_nodes, max_edges, max_label
+    # First double of each block of theta by name (node rows begin at shared_size, edge rows behind
+    # them: -1), and the shape of one row of its parts.
+    cdef readonly dict starts, shapes
+    cdef readonly object examples               # packed; labels and features may be None
+    cdef const int64_t* offsets                 # nodes of example i: offsets[i] .. offsets[i + 1]
+    cdef const int64_t* edge_offsets            # NULL where there are no edge rows
+    cdef const int64_t* label_offsets
+    cdef object owners
+    cdef dict shared_objects
+
+    cdef Py_ssize_t nodes_of(self, Py_ssize_t i) noexcept nogil
+    cdef Py_ssize_t edges_of(self, Py_ssize_t i) noexcept nogil
+    cdef Py_ssize_t theta_size(self, Py_ssize_t i) noexcept nogil
+    cdef Py_ssize_t label_size(self, Py_ssize_t i) noexcept nogil
+    # First double of the edge rows of example i.
+    cdef Py_ssize_t edge_start(self, Py_ssize_t i) noexcept nogil

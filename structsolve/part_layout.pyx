@@ -1,0 +1,131 @@
+"""Where the parts of each example lie: sizes of theta and of labels, without weights or features."""
+
+import numpy as np
+
+
+cdef class PartLayout:
+    """Sizes of the part scores and labels of packed examples, and where blocks start.
+
+    Operators, surrogates, searches and projections hold one: it is all that they know of the
+    examples they answer for, besides what the structure packed for them.  It needs no weights, no
+    features and no labels.
+
+    Parameters
+    ----------
+    blocks : Layout, or sequence of Block
+        The blocks of parts, as a space declares them.
+    examples : Examples
+        Their ``offsets``, ``edge_offsets``, ``label_offsets`` and ``topology`` count.
+
+    Attributes
+    ----------
+    n : int
+        Number of examples.
+    shared_size, node_size, edge_size : int
+        Doubles of theta that the shared blocks take, one row of nodes, and one row of edges.
+    max_theta, max_nodes, max_edges, max_label : int
+        Of the largest example: doubles of theta, nodes, rows of edges, integers of a label.
+    starts : dict of str to int
+        First double of each shared block in theta; of the node rows; -1 for edge rows, which begin
+        behind the node rows of their example.
+    shapes : dict of str to tuple
+        Shape of one row of parts of each block, without padding.
+    examples : Examples
+
+    Raises
+    ------
+    ValueError
+        When an example has 2^31 part scores or more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve import Block, Examples
+    >>> from structsolve.part_layout import PartLayout
+    >>> blocks = [Block("transition", "shared", (3, 3)), Block("node", "node", (3,))]
+    >>> layout = PartLayout(blocks, Examples(np.array([0, 2, 5])))
+    >>> layout.n, layout.sizes(1)
+    (2, (28, 3))
+    """
+
+    def __init__(self, blocks, examples):
+        cdef const int64_t[::1] offsets = examples.offsets, edge_offsets, label_offsets
+        cdef Py_ssize_t i, position = 0
+        cdef bint has_edges = False
+        self.starts, self.shapes, self.shared_objects = {}, {}, {}
+        self.examples = examples
+        for block in getattr(blocks, "blocks", blocks):
+            self.shapes[block.name] = tuple(block.shape)
+            if block.kind == "shared":
+                self.starts[block.name] = position
+                position += block.size
+            elif block.kind == "node":
+                self.node_size = block.size
+            else:
+                self.edge_size, has_edges = block.size, True
+        self.shared_size = (position + 7) // 8 * 8
+        for block in getattr(blocks, "blocks", blocks):
+            if block.kind != "shared":
+                self.starts[block.name] = self.shared_size if block.kind == "node" else -1
+        self.n = offsets.shape[0] - 1
+        self.offsets = &offsets[0]
+        label_offsets = examples.label_offsets
+        self.label_offsets = &label_offsets[0]
+        self.owners = (offsets, label_offsets)
+        if has_edges and examples.edge_offsets is not None:
+            edge_offsets = examples.edge_offsets
+            self.edge_offsets = &edge_offsets[0]
+            self.owners += (edge_offsets,)
+        self.max_theta = self.shared_size
+        for i in range(self.n):
+            self.max_theta = max(self.max_theta, self.theta_size(i))
+            self.max_nodes = max(self.max_nodes, self.nodes_of(i))
+            self.max_edges = max(self.max_edges, self.edges_of(i))
+            self.max_label = max(self.max_label, self.label_size(i))
+        if self.max_theta > np.iinfo(np.int32).max:
+            raise ValueError(
+                f"an example has {self.max_theta} part scores, at most 2^31 - 1 are supported"
+            )
+
+    def sizes(self, Py_ssize_t i):
+        """Return the doubles of theta and the integers of a label of example ``i``.
+
+        Raises
+        ------
+        ValueError
+            When there is no such example.
+        """
+        if not 0 <= i < self.n:
+            raise ValueError(f"example {i} of {self.n}: expected 0 to {self.n - 1}")
+        return self.theta_size(i), self.label_size(i)
+
+    def common(self, key, make):
+        """Return what operators of these examples share under ``key``, made at the first call.
+
+        Parameters
+        ----------
+        key : hashable
+            Of the plugin's own, such as one of its classes.
+        make : callable
+            Takes this layout.
+        """
+        if key not in self.shared_objects:
+            self.shared_objects[key] = make(self)
+        return self.shared_objects[key]
+
+    cdef Py_ssize_t nodes_of(self, Py_ssize_t i) noexcept nogil:
+        return self.offsets[i + 1] - self.offsets[i]
+
+    cdef Py_ssize_t edges_of(self, Py_ssize_t i) noexcept nogil:
+        if self.edge_offsets == NULL:
+            return 0
+        return self.edge_offsets[i + 1] - self.edge_offsets[i]
+
+    cdef Py_ssize_t theta_size(self, Py_ssize_t i) noexcept nogil:
+        return self.edge_start(i) + self.edges_of(i) * self.edge_size
+
+    cdef Py_ssize_t label_size(self, Py_ssize_t i) noexcept nogil:
+        return self.label_offsets[i + 1] - self.label_offsets[i]
+
+    cdef Py_ssize_t edge_start(self, Py_ssize_t i) noexcept nogil:
+        return self.shared_size + self.nodes_of(i) * self.node_size

@@ -1,0 +1,18 @@
+# Costs of node states, shared by losses over nodes.
+from structsolve.part_layout cimport PartLayout
+
+
+cdef class NodeCosts:
+    cdef readonly Py_ssize_t K
+    cdef readonly bint normalised, zero_one
+    cdef readonly object cost_matrix            # (rows, K), rows >= K
+    cdef readonly str name, advice
+    cdef const double* cost
+    cdef const double* transposed               # (K, K)
+    cdef bint ones_off_diagonal                 # of the square
+    cdef bint hamming                           # and 1 everywhere in the rows below
+    cdef object owners
+
+
+# Refuse labels that have no row of costs.
+cdef int check_states(NodeCosts costs, PartLayout layout, labels) except -1
