@@ -23,7 +23,7 @@ SHARED = "structsolve._cyutility"
 GLUE = {
     SHARED,
     "structsolve.operators",
-    *(f"structsolve.potentials.{name}" for name in ("calls",)),
+    "structsolve.potentials.calls",
     *(f"structsolve.structure.{name}" for name in ("calls", "projection_calls", "loss_values")),
     *(f"structsolve.structure.{name}" for name in ("python_operators", "python_projection")),
     "structsolve.structure._path_loss",

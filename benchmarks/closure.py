@@ -58,8 +58,8 @@ def thetas(space: Any, n: int) -> list[np.ndarray]:
 
 def ours(space: Any, examples: Any, n: int) -> tuple[Any, Any, Any]:
     """Values, seconds a call from Python, seconds of the native call alone."""
-    from structsolve.structure import calls
     from structsolve.lp.ask import ask_oracle
+    from structsolve.structure import calls
     from structsolve.structure.ask import make_layout
 
     oracle, M = ask_oracle(space)(make_layout(space, examples)), len(space.hierarchy)

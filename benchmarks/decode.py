@@ -26,12 +26,12 @@ def our_kernel_times(structsolve: Any, length: int, states: int) -> dict[str, fl
     """Nanoseconds per cell of our Viterbi and sum-product on one chain, transitions shared."""
     if structsolve is None:
         return {}
-    from structsolve.structure import calls
-    from structsolve.potentials.weight_layout import Block, Layout
-    from structsolve.utils.arrays import aligned_zeros
     from structsolve.part_layout import PartLayout
     from structsolve.plugins.chain._oracle import ChainOracle
     from structsolve.plugins.chain._sum_product import ChainSumProduct
+    from structsolve.potentials.weight_layout import Block, Layout
+    from structsolve.structure import calls
+    from structsolve.utils.arrays import aligned_zeros
 
     blocks = [Block("transition", "shared", (states, states)), Block("node", "node", (states,))]
     layout = Layout(blocks, 1)

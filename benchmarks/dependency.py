@@ -40,10 +40,10 @@ def attachment(guess: list[np.ndarray], truth: list[np.ndarray]) -> float:
 
 def decoders(sizes: np.ndarray, sentences: int = 400) -> list[tuple[Any, ...]]:
     """Speed of the oracles and projections on random scores, sentences of given lengths."""
-    from structsolve.structure import calls
     from structsolve import get_structure
-    from structsolve.plugins.dependency import Arcs, DependencyStructure
     from structsolve.lp.ask import ask_oracle
+    from structsolve.plugins.dependency import Arcs, DependencyStructure
+    from structsolve.structure import calls
     from structsolve.structure.ask import ask_projection, make_layout
 
     assert get_structure("dependency")

@@ -45,8 +45,8 @@ def yeast_models(structsolve: Any, n_models: int, alpha: float) -> tuple[list[An
     Second is a sweep over all training examples: scores, roof duality and cut of each.
     """
     from structsolve.plugins.mrf._model import GraphModel
-    from structsolve.surrogates import Margin
     from structsolve.solvers.passes import surrogate_bounds
+    from structsolve.surrogates import Margin
 
     X, Y, _, _ = multilabel("yeast")
     structure = structsolve.get_structure("multilabel", oracle="roof-duality")

@@ -55,9 +55,9 @@ def structsolve_structures() -> Sequence[Named]:
     return []
 
 
-# Hooks for operators give a callable that takes a structsolve.part_layout.PartLayout and returns the
-# operator for its examples: the operator's class itself, or a functools.partial of it.  They are
-# asked once per space.  A structure of your own needs none of them: its space has methods
+# Hooks for operators give a callable that takes a structsolve.part_layout.PartLayout and returns
+# the operator for its examples: its class itself, or a functools.partial of it.  They are asked
+# once per space.  A structure of your own needs none of them: its space has methods
 # (make_oracle() and so on); hooks are for serving other people's structures.
 
 
@@ -107,7 +107,7 @@ def structsolve_parts(space: Any) -> Any:
 
 @hookspec(firstresult=True)
 def structsolve_projection(space: Any, regularizer: str) -> Any:
-    """Return what binds the projection named ``regularizer`` ("entropy", "euclidean", ...), or None.
+    """Return what binds the projection called ``regularizer``, such as "entropy", or None.
 
     Example::
 

@@ -10,7 +10,7 @@ import pytest
 import structsolve
 from structsolve import abi, operators
 
-# SHA-256 of operators.pxd and part_layout.pxd (line ends as \n) under each number that was in use.
+# SHA-256 of operators.pxd and part_layout.pxd (line ends as \n) under each number in use.
 HASHES = {
     "1": "63fcbff807e79c408d82557b8c97672074dccd8544895c2a5718d9c30bfebb6e",
     "2": "6f1f0119de432ccd79a28a466cb4cce4f752103c80e1f9109319732fcb49b51b",
@@ -27,8 +27,8 @@ def test_the_number_changes_with_the_file():
     found = hashlib.sha256(both.encode()).hexdigest()
     number = text.split("#define STRUCTSOLVE_ABI_NUMBER ")[1].split('"')[1]
     assert HASHES.get(number) == found, (
-        "structsolve/operators.pxd and part_layout.pxd are a C ABI: plugins compiled against another text of it may "
-        f"crash. Raise STRUCTSOLVE_ABI_NUMBER in it (now {number!r}) unless no version with that "
+        "operators.pxd and part_layout.pxd are a C ABI: plugins compiled against another text may "
+        f"crash. Raise STRUCTSOLVE_ABI_NUMBER (now {number!r}) unless no version with that "
         "number was ever released, rebuild, and then record the new number here with the hash "
         "that this test finds once the number is raised"
         f" (now {found!r})."

@@ -1,4 +1,4 @@
-"""No import goes round or upwards: files, folders and plugins, cimports and late imports included."""
+"""No import goes round or upwards: files, folders and plugins; cimports, late imports too."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""structsolve.evaluation.metrics against a word-for-word conlleval, scikit-learn, and hand-made cases."""
+"""Metrics against a word-for-word conlleval, scikit-learn, and hand-made cases."""
 
 import gzip
 import os

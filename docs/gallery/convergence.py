@@ -4,8 +4,7 @@ import warnings
 
 from sklearn.exceptions import ConvergenceWarning
 
-from structsolve import StructuredSVM
-from structsolve import make_strips
+from structsolve import StructuredSVM, make_strips
 from structsolve.evaluation.plotting import plot_convergence
 from structsolve.solvers import BCFW
 

@@ -19,7 +19,12 @@ for k, (name, what, gives) in enumerate(LAYERS):
     left = 2.05 * k
     axes.add_patch(
         FancyBboxPatch(
-            (left, -0.4), 1.3, 1.2, boxstyle="round,pad=0.05", facecolor="#e8f0fa", edgecolor="#3b6ea5"
+            (left, -0.4),
+            1.3,
+            1.2,
+            boxstyle="round,pad=0.05",
+            facecolor="#e8f0fa",
+            edgecolor="#3b6ea5",
         )
     )
     axes.text(left + 0.65, 0.55, name, ha="center", va="center", weight="bold", size=10)
@@ -29,7 +34,11 @@ for k, (name, what, gives) in enumerate(LAYERS):
         axes.text(left + 1.68, 0.85, gives, ha="center", va="bottom", size=7)
 axes.add_patch(
     FancyArrowPatch(
-        (8.85, -0.5), (2.7, -0.5), connectionstyle="arc3,rad=-0.12", arrowstyle="->", mutation_scale=10
+        (8.85, -0.5),
+        (2.7, -0.5),
+        connectionstyle="arc3,rad=-0.12",
+        arrowstyle="->",
+        mutation_scale=10,
     )
 )
 axes.text(5.8, -1.15, "new weights w; the cut's parts p go back through Φ'", ha="center", size=8)

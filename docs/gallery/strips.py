@@ -1,7 +1,6 @@
 """Strips of spoilt digits, read one by one and as a chain."""
 
-from structsolve import StructuredSVM, get_structure
-from structsolve import make_strips
+from structsolve import StructuredSVM, get_structure, make_strips
 from structsolve.evaluation.plotting import plot_sequences
 
 train, test = make_strips(n_train=500, n_test=100)

@@ -2,8 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from structsolve import StructuredSVM
-from structsolve import make_strips
+from structsolve import StructuredSVM, make_strips
 
 train, _ = make_strips(n_train=500, n_test=1)
 model = StructuredSVM("chain", alpha=0.01, tol=0.01).fit(train.pixels, train.labels)

@@ -34,7 +34,7 @@ _ASK: dict[str, Callable[..., Bind | None]] = {
 
 
 class _Kept:
-    """What was asked for one space; an object, so that prediction changes no attribute of a model."""
+    """What was asked for one space: an object, as prediction changes no attribute of a model."""
 
     def __init__(self, space: Any):
         self.space = space

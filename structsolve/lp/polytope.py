@@ -22,9 +22,9 @@ class Polytope:
     low, high : ndarray of float64 of shape (m,)
         Bounds of the rows; equal where a row is an equation, infinite where there is none.
     parts : ndarray of int64 of shape (n,) or (n, p)
-        Where in ``theta_i`` (flat, as :class:`~structsolve.potentials.weight_layout.Layout` says) the score of each
-        variable is; -1 where it has none. Several variables may share a part (pooled tables), and
-        a variable may have several parts (a table's entry, and that of edge features).
+        Where in ``theta_i`` (flat, as :class:`~structsolve.part_layout.PartLayout` says) the score
+        of each variable is; -1 where it has none. Several variables may share a part (pooled
+        tables), and a variable may have several parts (a table's entry, and that of edge features).
     decode : callable
         Makes the encoded label (int32) of an ``x`` that is a label, whose entries are integers.
     lower, upper : ndarray of float64 of shape (n,), optional

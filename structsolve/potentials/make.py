@@ -17,7 +17,7 @@ KERNEL_GRAM_BYTES = 8 * 1024
 def linear_potentials(
     layout: Layout, examples: Examples, name: str, gram: bool, node_scale: Any = None
 ) -> LinearPotentials:
-    """Return potentials whose w are weights of features; ``name`` is the structure's, for errors."""
+    """Return potentials whose w are weights of features; ``name`` is the structure's."""
     examples.check(layout, name)
     budget = 0
     if gram:

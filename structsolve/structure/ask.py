@@ -1,4 +1,4 @@
-"""The operators of a structure, as plugins give them: asked once per space, bound to any examples."""
+"""The operators of a structure: asked of plugins once per space, bound to any examples."""
 
 from __future__ import annotations
 

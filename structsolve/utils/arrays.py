@@ -33,7 +33,7 @@ def aligned_zeros(size: int) -> np.ndarray:
 def checked_array(
     x: Any, dtype: Any, what: str, size: int | None = None, writable: bool = False
 ) -> np.ndarray:
-    """Return x; refuse what is not a flat contiguous array of ``dtype`` (and of ``size`` entries)."""
+    """Return x; refuse what is no flat contiguous array of ``dtype`` (and of ``size`` entries)."""
     name = np.dtype(dtype).name
     if not isinstance(x, np.ndarray) or x.dtype != dtype or x.ndim != 1:
         found = f"{x.dtype}, {x.ndim}-D" if isinstance(x, np.ndarray) else type(x).__name__

@@ -2,7 +2,8 @@
 
 Penalising ``sum ||U_n||^2 / alpha_n`` costs a class as much whether its path from the root is
 short or long once the weights ``alpha`` sum to one over every leaf and its ancestors.  Rules that
-look at the hierarchy alone are here; :mod:`structsolve.estimators.hierarchy.shared` learns the weights.
+look at the hierarchy alone are here; :mod:`structsolve.estimators.hierarchy.shared` learns the
+weights.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from structsolve import Block, Examples, hookimpl, Layout, Named, NodeSpace, Structure
+from structsolve import Block, Examples, Layout, Named, NodeSpace, Structure, hookimpl
 from structsolve.examples import labels, packing
 
 
