@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reference.objectives import primal
-from solver_cases import LOSSES, K, begin, follow, make_case
+from solver_cases import LOSSES, K, begin, follow, make_case, through_file
 
 from structsolve.solvers import CuttingPlane, LinearConstraint, WeightBounds, qp
 from structsolve.solvers.passes import subgradient
@@ -261,3 +261,104 @@ def test_in_the_estimator():
         model.score(X, Y) > 0.9 and model.history_[-1]["gap"] <= 1e-5 * model.history_[-1]["primal"]
     )
     assert isinstance(qp.Contradiction("x"), ValueError)
+
+
+def wide_problem(n=24, length=3, features=40, classes=4, seed=0):
+    """Many normal features and few sequences, which they separate: above 100 columns."""
+    from structsolve import Problem, get_structure
+
+    rng = np.random.default_rng(seed)
+    X = [rng.normal(size=(length, features)) for _ in range(n)]
+    W = rng.normal(size=(features, classes))
+    Y = [np.argmax(x @ W, 1) for x in X]
+    space = get_structure("chain").make_space(X, Y)
+    return Problem(space, space.pack(X, Y))
+
+
+BOUNDS = WeightBounds("transition", 0, 0.05)
+
+
+def out_of_bounds(problem, w):
+    table = problem.space.layout.view(w, "transition")
+    return max(-table.min(), table.max() - 0.05)
+
+
+@pytest.mark.parametrize("constraints", [None, BOUNDS], ids=["free", "bounds"])
+@pytest.mark.parametrize("n, length, groups", [(24, 3, 24), (90, 2, 90)])
+def test_one_slack_splits_the_mean_where_one_cut_per_pass_is_too_few(
+    n, length, groups, constraints
+):
+    """Separable sequences: their mean has corners in more directions than there are passes."""
+    problem = wide_problem(n, length)
+    run = begin(CuttingPlane("one", constraints=constraints), problem, 0.003, tol=1e-3)
+    history = follow(run, tol=1e-3, passes=80)
+    assert history[-1]["gap"] <= 1e-3 * history[-1]["primal"]
+    seen = [record["groups"] for record in history]
+    # Thirty passes say how fast the gap falls; later ones have cuts of each group.
+    assert seen == sorted(seen) and set(seen) == {1, groups} and seen.count(1) > 30
+    assert all(record["oracle_calls"] == n for record in history)
+    best = begin(CuttingPlane("n", constraints=constraints), problem, 0.003, tol=1e-8)
+    best = follow(best, tol=1e-8)[-1]["primal"]
+    assert all(record["dual"] <= best * (1 + 1e-8) for record in history)
+    assert best * (1 - 1e-8) <= history[-1]["primal"] <= best * (1 + 1e-3)
+    if constraints is not None:
+        assert out_of_bounds(problem, run.weights()) <= 1e-9
+
+
+def test_a_mean_in_groups_continues_from_a_checkpoint(tmp_path):
+    problem, solver = wide_problem(), CuttingPlane("one", constraints=BOUNDS)
+    ends = []
+    for stop in (None, 12, 51, 54):
+        run = begin(solver, problem, 0.003, tol=1e-3)
+        for k in range(56):
+            if k == stop:
+                run = through_file(run, begin(solver, problem, 0.003, tol=1e-3), tmp_path / "c")
+            last = run.step()
+        ends.append((last["primal"], last["dual"], last["groups"], last["cuts"]))
+    assert ends[0][2] == 24 and len(set(ends)) == 1
+
+
+def test_a_mean_in_groups_is_the_same_in_threads():
+    problem, ends = wide_problem(90, 2), []
+    for jobs in (1, 3):
+        run = begin(CuttingPlane("one"), problem, 0.003, tol=1e-3, n_jobs=jobs)
+        assert follow(run, passes=44)[-1]["groups"] == 90
+        ends.append(run.next)
+    np.testing.assert_array_equal(*ends)
+
+
+@pytest.mark.parametrize("penalize", [True, False])
+def test_the_gram_matrix_kept_is_that_of_constraints_and_cuts(penalize):
+    """Above 100 columns programs are solved by it: with a wrong sign weights leave their bounds."""
+    problem = wide_problem(n=6)
+    problem.penalty = None
+    if not penalize:
+        problem.penalty = np.ones(problem.dim)
+        problem.space.layout.view(problem.penalty, "node")[-1] = 0
+    run = begin(CuttingPlane("one", inactive=3, constraints=BOUNDS), problem, 0.01)
+    for k in range(12):
+        run.step()
+        if k == 8:
+            run._split()
+        model = run.model()
+        rows = np.vstack([-model.A.toarray(), model.cuts])
+        rows[:, model.free] = 0
+        np.testing.assert_allclose(model.gram, rows @ rows.T, atol=1e-12)
+        assert problem.dim > qp.FEW_COLUMNS
+        # The program's tolerance, in units of weights of size 4.
+        assert out_of_bounds(problem, run.w) <= 1e-7
+        assert out_of_bounds(problem, run.weights()) <= 1e-7
+    assert len(model.b) > 3 and np.abs(model.gram[: model.rows, model.rows :]).max() > 1e-3
+
+
+def test_the_next_point_lies_a_share_of_the_way_to_the_minimiser_of_the_model():
+    run = begin(CuttingPlane(step=0.3), make_case().problem, 0.05)
+    went = 0
+    for _ in range(8):
+        run.step()
+        assert run.best_w.shape == run.w.shape
+        if np.array_equal(run.next, run.w):
+            continue  # the model held at its minimiser already
+        np.testing.assert_allclose(run.next, 0.7 * run.best_w + 0.3 * run.w, atol=1e-15)
+        went += np.abs(run.best_w - run.w).max() > 1e-3
+    assert went >= 5

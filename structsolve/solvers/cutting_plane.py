@@ -10,8 +10,15 @@ import numpy as np
 from ..utils.arrays import aligned_zeros
 from . import qp
 from .base import Run, Solver, Start
-from .passes import partial_sums, subgradient
+from .passes import partial_sums, range_cuts, subgradient
 from .weight_constraints import Rows, assemble
+
+# One cut per pass is too few where the gap, which falls as over the last PASSES, would need more
+# than TOO_MANY further ones: the mean is then split into its examples, if they are few.  Where
+# they are many their mean is smooth, and a cut of each would make the program slow.
+PASSES, TOO_MANY = 30, 100
+# Examples at most, and numbers that their cuts of one pass may hold: the program stays small.
+FEW_EXAMPLES, MOST_NUMBERS = 100, 2_500_000
 
 
 class CuttingPlane(Solver):
@@ -28,7 +35,8 @@ class CuttingPlane(Solver):
     ----------
     slack : {"one", "n"}
         One cut per pass for the mean of all examples, or one per example and pass: fewer passes,
-        a much larger program; for small data and costly oracles.
+        a much larger program; for small data and costly oracles.  Where one cut per pass is too
+        few (see Notes), at most 100 examples get a cut each in the one-slack form too.
     step : float, optional
         The next cut is taken this far on the way from the best weights so far to the minimiser of
         the model.  1 is plain BMRM, which jumps about while the model is poor.  By default 0.2
@@ -41,6 +49,11 @@ class CuttingPlane(Solver):
 
     Notes
     -----
+    The mean surrogate of few examples has corners in hundreds of directions, and a cut shows one.
+    Once 30 passes have shown that the gap needs 100 more to reach ``tol``, the one-slack form
+    begins again from the best weights with one cut per example and pass, where these are at most
+    100: ``groups`` in the records says how many sums have cuts of their own.
+
     Weights outside the norm are bounded by a box as long as the model does not bound them; it
     grows when they reach it, and has no part in the dual that is reported.
 
@@ -87,48 +100,82 @@ class CuttingPlane(Solver):
 
 
 class OneSlack:
-    """Cuts of the mean surrogate, dense, with the Gram matrix of their penalised columns."""
+    """Cuts of the mean surrogate, dense, with the Gram matrix of their penalised columns.
 
-    def __init__(self, dim: int, rows: Rows, inside: np.ndarray):
-        self.A, self.inside = rows.A, inside
+    The mean may be split into groups of examples, each with cuts of its own.
+
+    Parameters
+    ----------
+    dim : int
+    rows : Rows
+        Constraints on w.
+    inside : ndarray of shape (dim,)
+        1 where w is in the norm, else 0.
+    parts : list of tuple of int, optional
+        First example of each group, and the one behind its last; by default all are one group.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        rows: Rows,
+        inside: np.ndarray,
+        parts: list[tuple[int, int]] | None = None,
+    ):
+        self.A, self.inside, self.parts = rows.A, inside, parts
         r = len(rows.c)
+        self.caps = np.ones(len(parts) if parts else 1)
         self.G: np.ndarray = aligned_zeros(0).reshape(0, dim)
         self.b, self.idle = np.zeros(0), np.zeros(0, dtype=np.int64)
+        self.group = np.zeros(0, dtype=np.int64)
         self.gram = np.zeros((r, r))
         self.sums: np.ndarray | None = None
         if r:
             penalised = rows.A.multiply(inside).tocsr()
             self.gram = (penalised @ penalised.T).toarray()
 
-    caps = np.ones(1)
     share, patience = 0.2, 50
 
     def pass_over(self, run: CuttingPlaneRun, at: np.ndarray) -> tuple[float, float, int]:
-        """Take a cut at ``at``; return the mean surrogate there, by how much the cut raises the
-        model at its present minimiser, and the oracle calls."""
-        problem = run.given.problem
-        if self.sums is None:
-            self.sums = partial_sums(problem)
-        g, b, bounds, calls = subgradient(problem, at, run.given.n_jobs, self.sums)
-        news = b - float(g @ run.w) - run.model().slacks(run.w)[0]
-        m, r, dim = len(self.b), self.A.shape[0], problem.dim
-        if m == len(self.G):
-            grown = aligned_zeros((2 * m + 16) * dim).reshape(-1, dim)
-            grown[:m] = self.G
-            self.G = grown
-        self.G[m] = g
-        h = g * self.inside
-        gram = np.empty((r + m + 1,) * 2)
-        gram[:-1, :-1] = self.gram
-        row = np.concatenate([-(self.A @ h), self.G[: m + 1] @ h])
-        gram[-1] = gram[:, -1] = row
-        self.gram = gram
-        self.b, self.idle = np.append(self.b, b), np.append(self.idle, 0)
+        """Take a cut of each group at ``at``; return the mean surrogate there, by how much the cuts
+        raise the model at its present minimiser, and the oracle calls."""
+        problem, xi = run.given.problem, run.model().slacks(run.w)
+        if self.parts is None:
+            if self.sums is None:
+                self.sums = partial_sums(problem)
+            g, b, bounds, calls = subgradient(problem, at, run.given.n_jobs, self.sums)
+            news = b - float(g @ run.w) - xi[0]
+            self._append(g[None], np.array([b]), np.zeros(1, dtype=np.int64))
+        else:
+            if self.sums is None:
+                self.sums = aligned_zeros(len(self.parts) * problem.dim).reshape(-1, problem.dim)
+            cuts, ends, bounds, calls = range_cuts(
+                problem, at, self.parts, self.sums, run.given.n_jobs
+            )
+            rises = ends - cuts @ run.w - xi
+            fresh = np.flatnonzero(rises > run.threshold / len(self.parts))
+            news = float(rises[fresh].sum())
+            self._append(cuts[fresh], ends[fresh], fresh)
         return float(problem.weights @ bounds), news, calls
 
-    @property
-    def group(self) -> np.ndarray:
-        return np.zeros(len(self.b), dtype=np.int64)
+    def _append(self, g: np.ndarray, b: np.ndarray, group: np.ndarray) -> None:
+        m, k, r, dim = len(self.b), len(b), self.A.shape[0], g.shape[1]
+        if not k:
+            return
+        if m + k > len(self.G):
+            grown = aligned_zeros((2 * m + k + 15) * dim).reshape(-1, dim)
+            grown[:m] = self.cuts
+            self.G = grown
+        self.G[m : m + k] = g
+        h = (g * self.inside).T
+        gram = np.empty((r + m + k,) * 2)
+        gram[:-k, :-k] = self.gram
+        columns = np.vstack([-(self.A @ h), self.G[: m + k] @ h])
+        gram[:, -k:] = columns
+        gram[-k:] = columns.T
+        self.gram = gram
+        self.b, self.idle = np.append(self.b, b), np.append(self.idle, np.zeros(k, dtype=np.int64))
+        self.group = np.append(self.group, group)
 
     @property
     def cuts(self) -> np.ndarray:
@@ -138,20 +185,27 @@ class OneSlack:
         """Drop the other cuts."""
         m = int(mask.sum())
         self.G[:m] = self.cuts[mask]
-        self.b, self.idle = self.b[mask], self.idle[mask]
+        self.b, self.idle, self.group = self.b[mask], self.idle[mask], self.group[mask]
         both = np.concatenate([np.ones(self.A.shape[0], dtype=bool), mask])
         self.gram = self.gram[np.ix_(both, both)]
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What a checkpoint needs."""
-        return {"G": self.cuts, "b": self.b, "idle": self.idle, "gram": self.gram}
+        return {
+            "G": self.cuts,
+            "b": self.b,
+            "idle": self.idle,
+            "group": self.group,
+            "gram": self.gram,
+        }
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take the cuts of a checkpoint."""
         G: np.ndarray = arrays["G"]
         self.G = aligned_zeros(G.size).reshape(G.shape)
         self.G[:] = G
-        self.b, self.idle, self.gram = (arrays[k].copy() for k in ("b", "idle", "gram"))
+        names = ("b", "idle", "group", "gram")
+        self.b, self.idle, self.group, self.gram = (arrays[k].copy() for k in names)
 
 
 class NSlack:
@@ -176,10 +230,7 @@ class NSlack:
 
         problem = run.given.problem
         xi, news = run.model().slacks(run.w), 0.0
-        # Cuts that all but hold already could not close more than this share of the gap.
-        threshold = 0.01 * max(run.given.tol * abs(run.best_primal), 1e-14 * abs(run.best_primal))
-        threshold = threshold if np.isfinite(threshold) else 0.0
-        bounds, rows, calls = violated_cuts(problem, at, run.w, xi, threshold, run.given.n_jobs)
+        bounds, rows, calls = violated_cuts(problem, at, run.w, xi, run.threshold, run.given.n_jobs)
         if rows:
             owners, b, columns, values = (list(column) for column in zip(*rows))
             ends = np.concatenate([[0], np.cumsum([len(c) for c in columns])])
@@ -235,13 +286,14 @@ class CuttingPlaneRun(Run):
             for block in layout.blocks:
                 layout.view(stored, block.name)[...] = 1
             self.free = np.flatnonzero((problem.penalty == 0) & (stored > 0))
+        self.inside = inside
+        self.gaps: list[float] = []
         self.store: Any
         if solver.slack == "one":
             self.store = OneSlack(problem.dim, self.constraints, inside)
         else:
             self.store = NSlack(problem.dim, problem.weights)
-        self.share = self.store.share if solver.step is None else float(solver.step)
-        self.patience = self.store.patience if solver.inactive is None else int(solver.inactive)
+        self._take_rates()
         self.box = 10.0
         self.best_primal, self.best_dual, self.least = np.inf, 0.0, 1.0
         self.w = np.zeros(problem.dim)
@@ -251,6 +303,17 @@ class CuttingPlaneRun(Run):
             self.w = qp.solve(self.model()).w
             self.next = self.w.copy()
         self.best_w = self.next.copy()
+
+    def _take_rates(self) -> None:
+        solver = self.solver
+        self.share = self.store.share if solver.step is None else float(solver.step)
+        self.patience = self.store.patience if solver.inactive is None else int(solver.inactive)
+
+    @property
+    def threshold(self) -> float:
+        """By how much a cut must raise the model: less could not close 1 % of the gap wanted."""
+        goal = 0.01 * max(self.given.tol, 1e-14) * abs(self.best_primal)
+        return goal if np.isfinite(goal) else 0.0
 
     def model(self) -> qp.Model:
         """Return the present cutting-plane model."""
@@ -284,8 +347,33 @@ class CuttingPlaneRun(Run):
         record = self._certificate()
         record["oracle_calls"] = calls
         record["cuts"] = len(self.store.b)
+        record["groups"] = len(self.store.caps)
         record["qp_seconds"] = time.perf_counter() - begun
+        if record["groups"] == 1 and self.solver.slack == "one":
+            self._split_where_slow(record["gap"])
         return record
+
+    def _split_where_slow(self, gap: float) -> None:
+        """Go over to cuts of single examples where one cut per pass would take too long."""
+        problem = self.given.problem
+        self.gaps = [*self.gaps[-PASSES:], gap]
+        goal = max(self.given.tol, 1e-12) * abs(self.best_primal)
+        few = 2 <= problem.n <= min(FEW_EXAMPLES, MOST_NUMBERS // max(problem.dim, 1))
+        if not few or len(self.gaps) <= PASSES or gap <= goal:
+            return
+        fall = np.log(max(self.gaps[0] / gap, 1)) / PASSES
+        if np.log(gap / goal) > TOO_MANY * fall:
+            self._split()
+            self.next = self.best_w
+
+    def _split(self) -> None:
+        """Begin a model with cuts of single examples; bounds and weights stay."""
+        problem = self.given.problem
+        parts = [(i, i + 1) for i in range(problem.n)]
+        self.store = OneSlack(problem.dim, self.constraints, self.inside, parts)
+        # This is the n-slack form, and its rates suit it.
+        self.store.share, self.store.patience = NSlack.share, NSlack.patience
+        self._take_rates()
 
     def _minimise(self, share: float) -> None:
         """Minimise the model; sets the dual, and the next point ``share`` of the way there."""
@@ -327,6 +415,8 @@ class CuttingPlaneRun(Run):
             "least": self.least,
             "box": self.box,
             "alpha": self.given.alpha,
+            "groups": len(self.store.caps),
+            "gaps": self.gaps,
         }
         arrays = {f"cuts_{k}": v for k, v in self.store.arrays().items()}
         return meta, arrays | {"w": self.w, "next": self.next, "best_w": self.best_w}
@@ -334,6 +424,9 @@ class CuttingPlaneRun(Run):
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         self.best_primal, self.best_dual = meta["best_primal"], meta["best_dual"]
         self.least, self.box, self.given.alpha = meta["least"], meta["box"], meta["alpha"]
+        self.gaps = list(meta["gaps"])
+        if self.solver.slack == "one" and meta["groups"] > 1:
+            self._split()
         self.store.restore(
             {k.removeprefix("cuts_"): v for k, v in arrays.items() if k.startswith("cuts_")}
         )
@@ -344,6 +437,6 @@ class CuttingPlaneRun(Run):
         problem = self.given.problem
         if np.isfinite(self.best_primal):
             self.best_primal += problem.regulariser(self.best_w, alpha - self.given.alpha)
-        self.given.alpha, self.best_dual = alpha, 0.0
+        self.given.alpha, self.best_dual, self.gaps = alpha, 0.0, []
         if len(self.store.b):
             self._minimise(self.share)

@@ -111,16 +111,43 @@ def subgradient(problem, const double[::1] w, n_jobs=1, sums=None):
         Upper bounds of every ``H_i`` at w.
     calls : int
     """
+    if sums is None:
+        sums = partial_sums(problem)
+    parts = ranges(problem.examples.offsets, summands(problem), taper=True)
+    g, b, bounds, calls = range_cuts(problem, w, parts, sums, n_jobs)
+    return g.sum(axis=0), float(b.sum()), bounds, calls
+
+
+def range_cuts(problem, const double[::1] w, parts, sums, n_jobs=1):
+    """One cut at w for each of some ranges of examples; their sum is a cut of the mean surrogate.
+
+    Parameters
+    ----------
+    problem : Problem
+    w : ndarray of float64 of shape (dim,)
+    parts : list of tuple of int
+        First example of each range, and the one behind its last; together all examples in order.
+    sums : ndarray of shape (at least len(parts), dim)
+        Memory for the cuts.
+    n_jobs : int
+
+    Returns
+    -------
+    g : ndarray of shape (len(parts), dim)
+        ``sum_i u_i Phi_i' p_i`` over the examples of each range; a view of ``sums``.
+    b : ndarray of shape (len(parts),)
+        ``sum_i u_i b_i``.
+    bounds : ndarray of shape (n,)
+        Upper bounds of every ``H_i`` at w.
+    calls : int
+    """
     cdef LinearPotentials potentials = problem.potentials
     cdef Surrogate surrogate = problem.surrogate
     cdef const int[::1] labels = problem.labels
     cdef const int* truths = first_label(surrogate.layout, labels)
     cdef const double[::1] weights = problem.weights
     offsets = problem.examples.offsets
-    parts = ranges(offsets, summands(problem), taper=True)
     bounds, b_all = np.empty(problem.n), np.empty(problem.n)
-    if sums is None:
-        sums = partial_sums(problem)
     cdef double[::1] bound_view = bounds, b_view = b_all
     cdef double[:, ::1] sum_view = sums
     # w and g share the nearest cache badly: decode a few examples, then add them up.
@@ -163,4 +190,5 @@ def subgradient(problem, const double[::1] w, n_jobs=1, sums=None):
     calls = sum(over_examples(piece, offsets[starts], n_jobs,
                               lambda: Scratch(potentials, surrogate.work_bytes,
                                               together * width)))
-    return sums[:len(parts)].sum(axis=0), float(np.asarray(weights) @ b_all), bounds, calls
+    b = np.add.reduceat(np.asarray(weights) * b_all, starts[:-1])
+    return sums[:len(parts)], b, bounds, calls
