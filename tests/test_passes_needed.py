@@ -1,8 +1,8 @@
 """Progress: passes and oracle calls to a given gap, so that a change that only slows is noticed.
 
 Counts of today, with fixed seeds, stand in ``passes_needed.json``; a tenth more and one are
-allowed, for other roundings elsewhere.  ``python tests/test_passes_needed.py`` writes the file anew:
-do that where a change makes training quicker, or for a reason that the commit gives.
+allowed, for other roundings elsewhere.  ``python tests/test_passes_needed.py`` writes the file
+anew: do that where a change makes training quicker, or for a reason that the commit gives.
 """
 
 import json
@@ -114,7 +114,7 @@ def with_margin(count):
     return count + count // 10 + 1
 
 
-@pytest.mark.parametrize("structure, surrogate, solver", CASES, ids="/".join)
+@pytest.mark.parametrize("structure, surrogate, solver", CASES)
 def test_passes_and_oracle_calls_to_a_gap(structure, surrogate, solver):
     counts = json.loads(FILE.read_text())[structure][surrogate]
     if solver not in counts:
