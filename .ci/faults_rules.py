@@ -17,6 +17,8 @@ LINES = 250
 MEMORY = re.compile(
     r"alloc|sizeof|bytes|capacity|np\.(empty|zeros|full|ones)|aligned_zeros|align\(|isinstance|repeat|enumerate|raise|f\"|memset|memcpy"
 )
+# Parts of one piece of memory, each behind the other.
+LAID_OUT = re.compile(r"\s*(\w+)\.\w+ = (<[\w*]+>)?\(?\1\.\w+ [+-] .*")
 HEAD = re.compile(r"\s*(cdef|def|cpdef|class|import|from|cimport|@|ctypedef|with|return 0)\b.*")
 WORD = r"[A-Za-z_][\w.]*(?:\[[^\[\]]*\])?"
 
@@ -101,7 +103,12 @@ def code_lines(text: str) -> Iterator[int]:
             function = "" if not start else function
         if not bare or bare.startswith("#") or not function or HEAD.fullmatch(line):
             continue
-        if MEMORY.search(line) or MEMORY.search(function) or re.search(r"size|_in$|room", function):
+        if (
+            LAID_OUT.fullmatch(line)
+            or MEMORY.search(line)
+            or MEMORY.search(function)
+            or re.search(r"size|_in$|room", function)
+        ):
             continue
         if len(line) - len(line.lstrip()) > opening:
             yield number

@@ -1,6 +1,7 @@
 """CoNLL-U files: what is read, what is refused by line, what is written; features of arcs."""
 
 import gzip
+import zlib
 
 import numpy as np
 import pytest
@@ -129,6 +130,8 @@ def test_features_of_arcs():
     rows = [set(r.indices) for r in arcs[0].features]
     assert all(len(r) == len(set(r)) for r in rows) and len(set(map(frozenset, rows))) == len(rows)
     assert (np.diff(arcs.features.indptr) >= 20).all()
+    # Models are saved with weights of these columns: another hash would be another model.
+    assert zlib.crc32(arcs.features.indices.astype("<i4").tobytes()) == 3375525945
     # Sorted and without repetition, as it says of itself.
     matrix = arcs.features.copy()
     matrix.has_canonical_format = False

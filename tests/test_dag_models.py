@@ -66,6 +66,29 @@ def test_losses_by_their_definitions(kind, forest):
                     assert value == pytest.approx(expected, abs=1e-12), loss
 
 
+@pytest.mark.parametrize("kind", ["closed", "single-leaf"])
+@pytest.mark.parametrize("loss", ["hamming", "leaf", "hierarchical"])
+def test_losses_of_trees_added_to_scores_are_the_losses(loss, kind):
+    """A score with the loss added to it is the sum of both, for every label."""
+    rng = np.random.default_rng(4)
+    for _ in range(6):
+        M = int(rng.integers(3, 8))
+        edges = random_edges(rng, M, True)
+        space, examples = dag_setting(as_dict(M, edges), n=2, labels=kind)
+        native, labels = structsolve_loss(space, examples, loss), all_labels(M, edges, kind)
+        leaves = space.hierarchy.leaves
+        for i in range(2):
+            theta = rng.normal(size=space.layout.node_size)
+            added = theta.copy()
+            constant = calls.augment(native, i, 0.7, added)
+            for label in labels:
+                coded = label.astype(np.int32)
+                if kind == "single-leaf":
+                    coded = leaves[label[leaves] == 1].astype(np.int32)
+                expected = 0.7 * calls.loss_value(native, i, coded)
+                assert constant + (added - theta)[:M] @ label == pytest.approx(expected, abs=1e-12)
+
+
 def test_hierarchical_loss_on_trees_is_that_of_the_paper():
     # One root, which counts as any node: c_s = 1.
     edges = np.array([[0, 1], [0, 2], [1, 3], [1, 4]])

@@ -180,6 +180,23 @@ def test_local_search(seed, kind, most):
     assert better == value or better <= value + 1e-9 * size(model)
 
 
+def test_local_search_leaves_no_better_pair_in_dense_graphs():
+    """Where the forests that are tried hold few of the pairs."""
+    rng, states, n = np.random.default_rng(0), 4, 24
+    ends = np.transpose(np.triu_indices(n, 1))
+    for _ in range(8):
+        tables = rng.normal(size=(len(ends), states, states))
+        model = GraphModel([states] * n, ends, rng.normal(size=(n, states)), tables)
+        label, value = local_search(model, rng.integers(0, states, n))
+        best = value
+        for ends_of_pair in ends:
+            for pair in np.ndindex(states, states):
+                other = label.copy()
+                other[ends_of_pair] = pair
+                best = max(best, model.score(other))
+        assert best <= value + 1e-9 * abs(value)
+
+
 @random_cases(300, kind=KINDS, states=range(2, 5), n=range(1, 10))
 def test_local_search_of_forests_finds_the_best(seed, kind, states, n):
     rng = np.random.default_rng(seed)
