@@ -86,6 +86,18 @@ def test_certificates(kind, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("column", [0, -1])
+def test_pairs_forbidden_in_one_column_alone(column, name):
+    rng = np.random.default_rng(3)
+    for _ in range(60):
+        n = int(rng.integers(2, 7))
+        theta = rng.normal(size=(n, n)) * 10.0 ** rng.integers(-1, 4)
+        forbidden = np.zeros((n, n), dtype=bool)
+        forbidden[rng.permutation(n)[: int(rng.integers(1, n))], column] = True
+        check(theta, name, forbidden)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_convex_programs(name):
     rng = np.random.default_rng(1)
     for rows, cols in ((1, 1), (1, 3), (2, 2), (3, 3), (3, 5), (4, 4), (2, 6)):

@@ -1,5 +1,7 @@
 """Feature rows and linear potentials against the same matrices written out in full."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -27,6 +29,19 @@ def features(storage, rows, columns, rng):
     if storage.endswith("f32"):
         X = X.astype(np.float32)
     return X, (X.toarray() if sp.issparse(X) else X).astype(float)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_only_ones_are_taken_for_ones(dtype):
+    """Sparse features that are all 1 are kept without their values; others only look like it."""
+    for places in itertools.permutations(range(9), 2):
+        for pair in ((2, 2), (0, 2), (2, 0)):
+            values = np.ones(9, dtype=dtype)
+            values[list(places)] = pair
+            design = Design(sp.csr_matrix((values, np.arange(9), [0, 9]), shape=(1, 9)), 4, 0.0)
+            weights = np.arange(1.0, 37.0)
+            expected = values.astype(float) @ weights.reshape(9, 4)
+            np.testing.assert_array_equal(faces.design_score(design, 0, weights), expected)
 
 
 @pytest.mark.parametrize("storage", STORAGE)

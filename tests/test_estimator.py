@@ -163,6 +163,19 @@ def test_constraints_at_prediction():
         model.predict(X, allowed=[[["nope"]] * len(x) for x in X])
 
 
+def test_labels_allowed_at_every_node_hold_there():
+    X, Y = chains(15, longest=8)
+    model = fitted(X, Y)
+    rng = np.random.default_rng(5)
+    paths = [rng.integers(0, 3, len(x)) for x in X]
+    predicted = model.predict(X, allowed=[[[int(k)] for k in path] for path in paths])
+    for path, labels in zip(paths, predicted):
+        np.testing.assert_array_equal(labels, path)
+    # The last node alone.
+    allowed = [[None] * (len(x) - 1) + [[int(path[-1])]] for x, path in zip(X, paths)]
+    assert all(y[-1] == path[-1] for y, path in zip(model.predict(X, allowed=allowed), paths))
+
+
 @pytest.mark.parametrize("solver", ["cutting-plane", "sgd"])
 def test_unpenalised_intercept(solver):
     X, y = classes(60)

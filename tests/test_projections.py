@@ -417,3 +417,27 @@ def test_faces_refuse_bad_arguments():
         projection_calls.sample(sparse, 0, np.zeros(4), np.zeros((1, 1)))
     with pytest.raises(ValueError, match="has_state = False"):
         projection_calls.state_of(sparse, 0, np.zeros(1, np.int32))
+
+
+def test_the_bound_after_one_oracle_call():
+    """One label's distance to the best under scores from which its own marginals are taken."""
+    from structsolve import Problem, get_structure
+    from structsolve.lp.ask import ask_oracle
+    from structsolve.surrogates import SparseMAP
+
+    rng = np.random.default_rng(0)
+    X, Y = [rng.normal(size=(4, 2)) for _ in range(3)], [rng.integers(0, 3, 4) for _ in range(3)]
+    space = get_structure("chain").make_space(X, Y)
+    examples = space.pack(X, Y)
+    projection = Problem(space, examples, surrogate=SparseMAP(max_iter=1)).surrogate.projection
+    exact = Problem(space, examples, surrogate=SparseMAP()).surrogate.projection
+    oracle, shared = ask_oracle(space, examples), space.layout.shared_size
+    for i in range(3):
+        theta = rng.normal(size=space.layout.theta_size(4, 3))
+        mu, value, bound = projection_calls.project_bounded(projection, i, theta)
+        tilted = theta.copy()
+        tilted[shared:] -= mu[shared:]
+        best = calls.argmax(oracle, i, tilted, 4)[1]
+        assert value == pytest.approx(theta @ mu - (mu[shared:] @ mu[shared:]) / 2, rel=1e-12)
+        assert bound == pytest.approx(value + best - tilted @ mu, rel=1e-12)
+        assert bound >= projection_calls.project_bounded(exact, i, theta)[1] - 1e-9

@@ -424,6 +424,22 @@ def test_rooting_and_ordering_agree_with_networkx():
         assert all(place[p] < place[v] for v, p in enumerate(parents) if p >= 0)
 
 
+@pytest.mark.parametrize("which", [0, 1, 2])
+@pytest.mark.parametrize("order", [[1, 0, 2], [0, 0, 2], [0, 1, 3]], ids=str)
+def test_an_order_that_is_none_is_refused_in_every_tree(which, order):
+    """Nodes in an order with children first, a node twice, a node of no tree."""
+    X = [(np.zeros((3, 1)), [-1, 0, 1])] * 3
+    space = TreeStructure().make_space(X, [[0, 1, 0]] * 3)
+    examples = space.pack(X)
+    orders = [[0, 1, 2]] * 3
+    examples.topology["order"] = np.concatenate(orders).astype(np.int32)
+    tree.structsolve_oracle(space, examples)
+    orders[which] = order
+    examples.topology["order"] = np.concatenate(orders).astype(np.int32)
+    with pytest.raises(ValueError, match="order: expected every node of a tree once"):
+        tree.structsolve_oracle(space, examples)
+
+
 NODES = np.zeros((3, 1))
 
 
