@@ -36,6 +36,7 @@ running: set[int] = set()
 folders: list[str] = []
 # What was noticed, and what was not.
 KILLED, CRASH, TIMEOUT = "noticed", "crash", "hangs"
+NOTICED = KILLED, CRASH, TIMEOUT
 SURVIVED, GONE, NO_BUILD = "SURVIVED", "OLD TEXT GONE", "DOES NOT BUILD"
 
 # setup.py itself, with all extensions left out but that of one source: flags stand in one place.
@@ -278,6 +279,14 @@ def sound(copy: Path, faults: list[Fault], limit: float) -> None:
             raise SystemExit(f"with no fault planted, {arguments}: {word} {by}")
 
 
+def logged(path: Path | None) -> dict[tuple[str, str], tuple[str, str]]:
+    """What an earlier run noticed: word and test by old and new text."""
+    if path is None or not path.exists():
+        return {}
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    return {(old, new): (word, by) for old, new, word, by in rows if word in NOTICED}
+
+
 def table(verdicts: list[Verdict]) -> str:
     """The table for people."""
     counts: dict[str, int] = {}
@@ -322,6 +331,9 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="say what would be planted, and leave")
     parser.add_argument("--trust", action="store_true", help="no run of the tests without a fault")
     parser.add_argument("--results", type=Path, help="a file to write the table into")
+    parser.add_argument(
+        "--log", type=Path, help="keep verdicts there; what was noticed is not tried again"
+    )
     parser.add_argument("--generate", action="store_true", help="renew the list where it is stale")
     options = parser.parse_args()
     if options.generate:
@@ -359,12 +371,20 @@ def main() -> int:
         if not options.trust:
             sound(Path(folder, "0"), faults, options.limit)
 
+        known = logged(options.log)
+
         def work(fault: Fault) -> Verdict:
+            if (fault.old, fault.new) in known:
+                return Verdict(fault, *known[fault.old, fault.new])
             copy = copies.get()
             try:
                 verdict = judge(fault, copy, options.limit)
             finally:
                 copies.put(copy)
+            if options.log:
+                row = [fault.old, fault.new, verdict.word, verdict.by]
+                with options.log.open("a") as log:
+                    log.write(json.dumps(row) + "\n")
             told = f"{verdict.word:14s} {fault.id}  {verdict.seconds:.0f} s  {verdict.by}"
             print(told, file=sys.stderr, flush=True)
             return verdict

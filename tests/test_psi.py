@@ -317,3 +317,21 @@ def test_a_psi_that_fails_in_a_search(structure, method, what, n_jobs):
         problem.bounds(np.zeros(problem.dim), n_jobs)
     psi.armed = False
     np.testing.assert_allclose(problem.bounds(np.zeros(problem.dim))[0].max() >= 1, True)
+
+
+class FailsWhereLossesAre(Fails):
+    """As it is told, but right at g = 0."""
+
+    def partials(self, h, g):
+        return super().partials(h, g) if g else (g, h + 1)
+
+
+@pytest.mark.parametrize("answer", [(np.nan, 1.0), (1.0, np.nan)])
+def test_numbers_that_are_none_are_named_with_their_point(answer):
+    psi = FailsWhereLossesAre("partials", answer)
+    X, y = [[1.0], [0.0]], [0, 1]
+    made = structsolve.get_structure("multiclass").make_space(X, y)
+    problem = structsolve.Problem(made, made.pack(X, y), surrogate=BiCriteria(psi))
+    psi.armed = True
+    with pytest.raises(ValueError, match=r"psi: partials\(h=0, g=(0.5|1)\) returned nan"):
+        problem.bounds(np.zeros(problem.dim))

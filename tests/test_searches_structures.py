@@ -60,6 +60,13 @@ def test_zero_one_loss_with_one_call():
         assert found["label_bound"] >= np.log1p(np.exp(-3)) - 1e-12
 
 
+def test_counting_measures_by_what_all_costs_share():
+    """Costs of 1 and 3 at one node and of .5 and 2 at another are all counts of .5."""
+    costs = CostMatrix([[0, 1, 3], [2, 0, 0.5], [0, 1, 0]])
+    for seed in range(10):
+        check_problem(random_chains, seed, "slack", costs, ("label",), search="exact")
+
+
 @pytest.mark.parametrize("background", [0, 2])
 @pytest.mark.parametrize(
     "settings", [{}, {"relaxed": False}, {"search": "exact"}, {"max_calls": 1}]
