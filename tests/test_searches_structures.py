@@ -261,3 +261,18 @@ def test_margin_rescaling_of_inexact_oracles(methods):
             assert cut.bound == pytest.approx((h + g).max(), abs=1e-9)
             here = cut.b - theta[cut.index] @ cut.value
             assert here == pytest.approx(np.sort(h + g)[-2], abs=1e-9)
+
+
+def test_the_next_search_begins_where_the_last_one_ended():
+    """The slope of the line that decided, which a new search asks first."""
+    rng = np.random.default_rng(2)
+    structure, X, Y = random_chains(rng)
+    space = structure.make_space(X, Y)
+    problem = structsolve.Problem(space, space.pack(X, Y), "hamming", "slack")
+    w = rng.normal(size=problem.dim)
+    for i in range(problem.n):
+        theta, truth = score(problem.potentials, i, w), problem.examples.label(i)
+        lam = problem.surrogate.trace(i, theta, truth)["found"]["lam"]
+        surrogate_calls.cut(problem.surrogate, i, theta, truth)
+        kept = problem.surrogate.memory_of_examples()["lams"][i]
+        assert 0 < kept < np.inf and kept == pytest.approx(lam)
