@@ -67,6 +67,11 @@ class Fault:
     tests: str = ""
     reason: str = ""
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What makes it the same fault, in whatever folder the file lies."""
+        return Path(self.file).name, self.old, self.new
+
     def line(self) -> tuple[str, str]:
         """The line that differs, before and after."""
         for a, b in zip(self.old.splitlines(), self.new.splitlines()):
@@ -279,12 +284,12 @@ def sound(copy: Path, faults: list[Fault], limit: float) -> None:
             raise SystemExit(f"with no fault planted, {arguments}: {word} {by}")
 
 
-def logged(path: Path | None) -> dict[tuple[str, str], tuple[str, str]]:
-    """What an earlier run noticed: word and test by old and new text."""
+def logged(path: Path | None) -> dict[tuple[str, ...], tuple[str, str]]:
+    """What an earlier run noticed: word and test by the key of a fault."""
     if path is None or not path.exists():
         return {}
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    return {(old, new): (word, by) for old, new, word, by in rows if word in NOTICED}
+    return {tuple(key): (word, by) for *key, word, by in rows if word in NOTICED}
 
 
 def table(verdicts: list[Verdict]) -> str:
@@ -374,15 +379,15 @@ def main() -> int:
         known = logged(options.log)
 
         def work(fault: Fault) -> Verdict:
-            if (fault.old, fault.new) in known:
-                return Verdict(fault, *known[fault.old, fault.new])
+            if fault.key in known:
+                return Verdict(fault, *known[fault.key])
             copy = copies.get()
             try:
                 verdict = judge(fault, copy, options.limit)
             finally:
                 copies.put(copy)
             if options.log:
-                row = [fault.old, fault.new, verdict.word, verdict.by]
+                row = [*fault.key, verdict.word, verdict.by]
                 with options.log.open("a") as log:
                     log.write(json.dumps(row) + "\n")
             told = f"{verdict.word:14s} {fault.id}  {verdict.seconds:.0f} s  {verdict.by}"

@@ -117,6 +117,27 @@ def test_margin_rescaling_finds_the_most_violated_label(loss, scale):
     assert len(keys) >= 3
 
 
+def test_equal_labels_of_all_examples_have_equal_keys():
+    """Caches tell labels apart by them: a key is made of the label and of nothing else."""
+    rng = np.random.default_rng(1)
+    space, examples = chains([[1, 0, 2]] * 5)
+    surrogate = MarginRescaling(
+        LinearPotentials(examples, space.layout),
+        structsolve_oracle(space, examples),
+        structsolve_parts(space, examples),
+        make_node_loss(space, examples, "hamming"),
+        examples.labels,
+        examples.label_offsets,
+    )
+    seen = set()
+    for _ in range(20):
+        theta = 3 * rng.normal(size=space.layout.theta_size(3, 2))
+        keys = {surrogate_calls.cut(surrogate, i, theta).key for i in range(5)}
+        assert len(keys) == 1
+        seen |= keys
+    assert len(seen) >= 5
+
+
 @pytest.mark.parametrize("loss", ["hamming", "normalized-hamming", "zero-one"])
 def test_labels_not_seen_in_training_always_count_as_errors(loss):
     space, _ = chains()
