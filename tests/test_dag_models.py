@@ -75,17 +75,18 @@ def test_losses_of_trees_added_to_scores_are_the_losses(loss, kind):
         M = int(rng.integers(3, 8))
         edges = random_edges(rng, M, True)
         space, examples = dag_setting(as_dict(M, edges), n=2, labels=kind)
-        native, labels = structsolve_loss(space, examples, loss), all_labels(M, edges, kind)
+        native = ask_loss(space, loss)(make_layout(space, examples))
+        labels = all_labels(M, edges, kind)
         leaves = space.hierarchy.leaves
         for i in range(2):
             theta = rng.normal(size=space.layout.node_size)
             added = theta.copy()
-            constant = calls.augment(native, i, 0.7, added)
+            constant = calls.augment(native, i, examples.label(i), 0.7, added)
             for label in labels:
                 coded = label.astype(np.int32)
                 if kind == "single-leaf":
                     coded = leaves[label[leaves] == 1].astype(np.int32)
-                expected = 0.7 * calls.loss_value(native, i, coded)
+                expected = 0.7 * calls.loss_value(native, i, examples.label(i), coded)
                 assert constant + (added - theta)[:M] @ label == pytest.approx(expected, abs=1e-12)
 
 

@@ -13,6 +13,7 @@ from structsolve.structure.losses import ClassWeights, CostMatrix
 from structsolve.structure.node_losses import NodeCosts, make_node_loss
 from structsolve.surrogates import calls as surrogate_calls
 from structsolve.surrogates._margin import MarginRescaling
+from structsolve.surrogates.task import Task
 
 K = 3
 COST = np.array([[0, 1, 2.5], [4, 0, 0.5], [3, 1, 0]])
@@ -120,19 +121,13 @@ def test_margin_rescaling_finds_the_most_violated_label(loss, scale):
 def test_equal_labels_of_all_examples_have_equal_keys():
     """Caches tell labels apart by them: a key is made of the label and of nothing else."""
     rng = np.random.default_rng(1)
-    space, examples = chains([[1, 0, 2]] * 5)
-    surrogate = MarginRescaling(
-        LinearPotentials(examples, space.layout),
-        structsolve_oracle(space, examples),
-        structsolve_parts(space, examples),
-        make_node_loss(space, examples, "hamming"),
-        examples.labels,
-        examples.label_offsets,
-    )
+    space, layout = chains([[1, 0, 2]] * 5)
+    task, truth = Task(space, layout.examples), as_label([1, 0, 2])
+    surrogate = MarginRescaling(task.layout, task.oracle, task.parts, task.loss)
     seen = set()
     for _ in range(20):
         theta = 3 * rng.normal(size=space.layout.theta_size(3, 2))
-        keys = {surrogate_calls.cut(surrogate, i, theta).key for i in range(5)}
+        keys = {surrogate_calls.cut(surrogate, i, theta, truth).key for i in range(5)}
         assert len(keys) == 1
         seen |= keys
     assert len(seen) >= 5

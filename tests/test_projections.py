@@ -431,13 +431,13 @@ def test_the_bound_after_one_oracle_call():
     examples = space.pack(X, Y)
     projection = Problem(space, examples, surrogate=SparseMAP(max_iter=1)).surrogate.projection
     exact = Problem(space, examples, surrogate=SparseMAP()).surrogate.projection
-    oracle, shared = ask_oracle(space, examples), space.layout.shared_size
+    oracle, shared = ask_oracle(space)(make_layout(space, examples)), space.layout.shared_size
     for i in range(3):
         theta = rng.normal(size=space.layout.theta_size(4, 3))
-        mu, value, bound = projection_calls.project_bounded(projection, i, theta)
+        mu, value, bound = calls.project(projection, i, theta)
         tilted = theta.copy()
         tilted[shared:] -= mu[shared:]
-        best = calls.argmax(oracle, i, tilted, 4)[1]
+        best = calls.argmax(oracle, i, tilted)[1]
         assert value == pytest.approx(theta @ mu - (mu[shared:] @ mu[shared:]) / 2, rel=1e-12)
         assert bound == pytest.approx(value + best - tilted @ mu, rel=1e-12)
-        assert bound >= projection_calls.project_bounded(exact, i, theta)[1] - 1e-9
+        assert bound >= calls.project(exact, i, theta)[1] - 1e-9
