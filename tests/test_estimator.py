@@ -452,3 +452,10 @@ def test_ocr_letters_reach_the_certified_optimum():
     assert model.history_[-1]["dual"] * scale <= 203.88
     test = np.flatnonzero(fold != 0)[:1000]
     assert model.score([X[i] for i in test], [Y[i] for i in test]) > 0.75
+
+
+def test_the_solver_that_ran_is_told():
+    X, y = [[0.0], [1.0], [2.0]], [0, 1, 1]
+    for surrogate, name in (("margin", "bcfw"), ("crf", "gbcfw")):
+        model = StructuredSVM("multiclass", surrogate=surrogate, alpha=0.1).fit(X, y)
+        assert model.solver_.name == name and model.solver == "bcfw"

@@ -135,7 +135,6 @@ def test_wheel_holds_modules_and_their_interface_but_no_generated_sources(wheel)
     assert {
         "structsolve/py.typed",
         "structsolve/operators.pxd",
-        "structsolve/__init__.pxd",
     } <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not [n for n in names if n.endswith((".c", ".cpp"))]

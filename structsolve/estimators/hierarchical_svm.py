@@ -360,7 +360,8 @@ class HierarchicalSVM(SparseFitting):
 
         def begin(problem: Problem, w: Any, tol: float) -> Any:
             start = Start(problem, float(self.alpha), rng, self.n_jobs or 1, w, tol)
-            return settled(solver, problem).start(start)
+            self.solver_ = settled(solver, problem)
+            return self.solver_.start(start)
 
         def inner(run: Any, tol: float) -> Outcome:
             return self._drive(run, None, "", tol)

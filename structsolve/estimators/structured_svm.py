@@ -120,6 +120,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     stop_reason_ : {"converged", "max_iter", "early_stopping", "callback", "interrupted"}
     memory_ : dict of str to int
         Bytes that training held at its end: packed examples, dual variables, weights.
+    solver_ : Solver
+        The solver that ran: where ``solver`` leaves the choice open, the one that was chosen.
     space_ : Space
         The structure on the training data.
 
@@ -237,9 +239,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             run.given.tol, run.given.n_jobs = self.tol, self.n_jobs
             run.continue_at(float(self.alpha))
         else:
-            run = settled(solver, problem).start(
-                self._start(problem, rng, self._warm_weights(space))
-            )
+            self.solver_ = settled(solver, problem)
+            run = self.solver_.start(self._start(problem, rng, self._warm_weights(space)))
         self._run = None
         outcome = self._drive(run, validation, fingerprint + repr(float(self.alpha)))
         if self.warm_start and hasattr(run, "continue_at"):
@@ -278,9 +279,9 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         examples = space.pack(X, y, sample_weight)
         problem = self._problem(space, examples, None, False, gram=False)
         if run is None:
-            run = settled(solver, problem).start(
-                self._start(problem, self._generator(), self._warm_weights(space))
-            )
+            self.solver_ = settled(solver, problem)
+            start = self._start(problem, self._generator(), self._warm_weights(space))
+            run = self.solver_.start(start)
             history: list[dict[str, Any]] = []
         else:
             run.move_to(problem)

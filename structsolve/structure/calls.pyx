@@ -473,6 +473,12 @@ def seconds_per_call(Operator operator not None, Py_ssize_t i, theta, int repeat
     ----------
     operator : Oracle, KBest or Projection
         ``argmax``, ``kbest`` of k labels, or ``project`` is timed.
+    i : int
+    theta : ndarray of float64
+        Flat part scores.
+    repeat : int, default=1000
+        Answers to take the mean of.
+    k : int, default=1
     """
     cdef const double[::1] scores = scores_of(operator, i, theta)
     cdef Oracle oracle = operator if isinstance(operator, Oracle) else None
