@@ -23,6 +23,7 @@ SCRIPTS = {
     "c_loop": [],
     "bcfw_ocr": [],
     "gap_ocr": [],
+    "predict_one": [],
     "accuracy_ocr": [],
     "decode": [],
     "multiclass": [],

@@ -178,7 +178,8 @@ class PredictionMixin(DistributionMixin):
 
     def _prepare(self, X: Any) -> tuple[PartLayout, Any, np.ndarray]:
         """Return where the parts of packed examples lie, potentials, and a vector for these."""
-        check_is_fitted(self, "space_")
+        if not hasattr(self, "space_"):
+            check_is_fitted(self, "space_")  # which takes longer than to decode a sequence
         self._check_names(X)
         if isinstance(self._w, KernelModel):
             self._w.check_columns(X)

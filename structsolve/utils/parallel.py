@@ -41,6 +41,8 @@ def ranges(offsets: np.ndarray, pieces: int, taper: bool = False) -> list[tuple[
     turn end at about the same time.
     """
     n = len(offsets) - 1
+    if n < 2 or pieces < 2:
+        return [(0, n)] if n else []
     share = np.linspace(0, 1, pieces + 1)[1:-1]
     targets = offsets[-1] * (1 - (1 - share) ** 1.5 if taper else share)
     cuts = np.unique(np.concatenate([[0], np.searchsorted(offsets, targets), [n]]))
