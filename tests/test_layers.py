@@ -153,3 +153,17 @@ def test_the_core_imports_no_plugin():
         if base.startswith("structsolve.plugins")
     ]
     assert wrong == []
+
+
+def test_plugins_take_public_modules_of_each_other_alone():
+    wrong = []
+    for module in FILES:
+        if not module.startswith("structsolve.plugins."):
+            continue
+        for base, name, _ in imports(module):
+            if not base.startswith("structsolve.plugins."):
+                continue
+            private = any(part.startswith("_") for part in [*base.split("."), name])
+            if base.split(".")[2] != module.split(".")[2] and private:
+                wrong.append(f"{module} imports {base} {name}")
+    assert wrong == []
