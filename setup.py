@@ -1,6 +1,7 @@
 """Build of the compiled loops; everything else is in pyproject.toml."""
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -18,32 +19,9 @@ SANITIZE = os.environ.get("STRUCTSOLVE_SANITIZE")  # for example "address"
 # Cython's own code for memoryviews, compiled once instead of into every module.
 SHARED = "structsolve._cyutility"
 
-# Modules that call others, from Python or for it, or compute a few numbers a call: at -O1 half the
-# time to compile, and nothing to be seen of it at run time.
-GLUE = {
-    SHARED,
-    "structsolve.operators",
-    "structsolve.potentials.calls",
-    *(f"structsolve.structure.{name}" for name in ("calls", "projection_calls", "loss_values")),
-    *(f"structsolve.structure.{name}" for name in ("python_operators", "python_projection")),
-    "structsolve.structure._path_loss",
-    *(f"structsolve.lp.{name}" for name in ("cones", "oracle")),
-    *(f"structsolve.search.{name}" for name in ("base", "psi", "scalar", "exact")),
-    *(
-        f"structsolve.surrogates.{name}"
-        for name in ("_base", "_bicriteria", "_unit_margin", "calls")
-    ),
-    "structsolve.solvers._loop",
-    *(f"structsolve.plugins.flow.{name}" for name in ("_absolute", "_descent", "_oracle")),
-    *(f"structsolve.plugins.{name}._losses" for name in ("dag", "permutation", "dependency")),
-    "structsolve.algorithms.topological_order",
-    *(f"structsolve.plugins.mrf.{name}" for name in ("_oracle", "_powers", "_relaxation")),
-    "structsolve.plugins.tree._oracle",
-    "structsolve.plugins.ordinal._losses",
-    "structsolve.part_layout",
-    "structsolve.plugins.dag._program",
-    "structsolve.plugins.tree._topology",
-}
+# First line of a module that calls others, from Python or for it, or computes a few numbers a call:
+# at -O1 half the time to compile, and nothing to be seen of it at run time.
+GLUE = "# build: glue\n"
 
 # A module that takes longer than its size tells: vector code for every width.
 LONG = {"structsolve.plugins.permutation._assignment"}
@@ -57,7 +35,7 @@ DIRECTIVES = {
     "freethreading_compatible": True,
     # Operators live as long as a fit; what users hold and copy (structsolve/search) asks for it.
     "auto_pickle": False,
-    # Code saved: each quarter of a second per module is half a minute of the whole build.
+    # Less to compile: a second per four modules is half a minute of the whole build.
     "emit_code_comments": DEBUG,
     "optimize.unpack_method_calls": False,
 }
@@ -66,10 +44,10 @@ DIRECTIVES = {
 MACROS = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("CYTHON_USE_PYLONG_INTERNALS", "0")]
 
 
-def compile_args(module: str) -> list[str]:
+def compile_args(glue: bool) -> list[str]:
     if sys.platform == "win32":
         return ["/O2"]
-    optimize = "-O1" if module in GLUE and OPTIMIZE == "-O3" else OPTIMIZE
+    optimize = "-O1" if glue and OPTIMIZE == "-O3" else OPTIMIZE
     args = [optimize, "-g" if DEBUG or SANITIZE else "-g0"]
     # One rounding per operation wherever the code says so: results are the same everywhere.
     args += ["-fno-math-errno", "-ffp-contract=off", "-Wno-unused-function"]
@@ -78,7 +56,7 @@ def compile_args(module: str) -> list[str]:
 
 def extensions() -> list[Extension]:
     found = [
-        Extension(SHARED, ["structsolve/_cyutility.c"], extra_compile_args=compile_args(SHARED))
+        Extension(SHARED, ["structsolve/_cyutility.c"], extra_compile_args=compile_args(glue=True))
     ]
     for root, folder in PACKAGE_DIR.items():
         for path in sorted(Path(folder).rglob("*.pyx")):
@@ -94,7 +72,7 @@ def extensions() -> list[Extension]:
                         for folder in (Path("structsolve/simd"), path.parent)
                         for p in folder.glob("*.h")
                     ],
-                    extra_compile_args=compile_args(module),
+                    extra_compile_args=compile_args(path.read_text("utf-8").startswith(GLUE)),
                     extra_link_args=[f"-fsanitize={SANITIZE}"] if SANITIZE else [],
                 )
             )
@@ -120,6 +98,12 @@ def stage_pxd() -> str:
     return str(stage)
 
 
+def has_inline(source: str) -> bool:
+    """Tell C with inline functions of our own from C whose only ones are Cython's."""
+    text = Path(source).read_text("utf-8")
+    return re.search(r"^static CYTHON_INLINE [^\n]*\b__pyx_f_", text, re.M) is not None
+
+
 def translated(found: list[Extension]) -> list[Extension]:
     """Return the extensions as C; as they are where nothing is to be compiled."""
     if {"sdist", "egg_info", "dist_info"} & set(sys.argv[1:]):
@@ -132,6 +116,11 @@ def translated(found: list[Extension]) -> list[Extension]:
         include_path=[stage_pxd()],
         nthreads=0 if sys.platform == "win32" else (os.cpu_count() or 1),
     )
+    for extension in made:
+        # Copies of Cython's functions for Python's objects at every call of them: an eighth of the
+        # time to compile.  The word is the same for ours, which the loops are made of.
+        if not has_inline(extension.sources[0]):
+            extension.define_macros = [*extension.define_macros, ("CYTHON_INLINE", "")]
     # The longest first, so that all cores end together.
     return sorted(made, key=lambda e: (e.name not in LONG, -os.path.getsize(e.sources[0])))
 

@@ -1,3 +1,4 @@
+# build: glue
 """Base classes of the native operators: what a structure declares, as the loops call it."""
 
 from structsolve.part_layout cimport PartLayout

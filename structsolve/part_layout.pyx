@@ -1,3 +1,4 @@
+# build: glue
 """Where the parts of each example lie: sizes of theta and of labels, without weights or features."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# build: glue
 """Losses between labels of a hierarchy: weighted Hamming, hierarchical, zero-one, counts.
 
 The shape says how labels are encoded.

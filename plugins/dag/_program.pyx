@@ -1,3 +1,4 @@
+# build: glue
 """Unions of paths in graphs with several parents: what linear and integer programs answer.
 
 The best union is NP-hard there (it covers sets).  With true labels the relaxation is solved, and

@@ -1,3 +1,4 @@
+# build: glue
 """Attachment: the number or the share of words with the wrong head."""
 
 from libc.stdint cimport int64_t

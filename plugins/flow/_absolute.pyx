@@ -1,3 +1,4 @@
+# build: glue
 """Flows of least weighted absolute distance to training flows, for weights of any sign.
 
 The loss is piecewise linear in each arc's flow, with kinks where training flows are; negative

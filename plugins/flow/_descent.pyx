@@ -1,3 +1,4 @@
+# build: glue
 """Flows of least separable piecewise-linear cost, convex or not: descent along residual cycles.
 
 The cost of arc a is given by its kinks ``x_0 < x_1 < ...`` and the slopes between them.  Any move

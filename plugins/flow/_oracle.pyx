@@ -1,3 +1,4 @@
+# build: glue
 """Whole flows of largest score: longest paths in acyclic networks, else successive shortest paths."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# build: glue
 """Oracles of labelings of graphs, one for each way of decoding, on scores taken from theta."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# build: glue
 """The k best labelings of graphs, and max-marginals: of forests, and of few labelings."""
 
 from libc.math cimport INFINITY

@@ -1,3 +1,4 @@
+# build: glue
 """Relaxations of labelings of graphs, and the best labeling in a cone of the label plane."""
 
 import numpy as np

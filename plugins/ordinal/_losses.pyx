@@ -1,3 +1,4 @@
+# build: glue
 """Losses of the threshold model: any cost of one class for another, as costs of thresholds."""
 
 cimport cython

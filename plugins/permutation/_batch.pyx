@@ -1,3 +1,4 @@
+# build: glue
 """Many assignment problems of one size in one call, for Python."""
 
 import numpy as np

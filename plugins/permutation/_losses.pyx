@@ -1,3 +1,4 @@
+# build: glue
 """Losses of assignments: sums over rows of a cost of the column taken and the true column."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# build: glue
 """Max-product on trees as an oracle: best label, k best, max-marginals, best label per count."""
 
 cimport cython

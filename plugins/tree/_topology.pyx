@@ -1,3 +1,4 @@
+# build: glue
 """An order of the nodes of forests in which parents come before their children."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# build: glue
 """Linear walks over a hierarchy: topological order, ancestors, shares of the root's weight."""
 
 import numpy as np

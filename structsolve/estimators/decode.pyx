@@ -1,3 +1,4 @@
+# build: glue
 """Prediction over many examples, in threads: labels, k best, samples, marginals of the nodes."""
 
 import numpy as np

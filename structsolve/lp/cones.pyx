@@ -1,3 +1,4 @@
+# build: glue
 """The best label in a cone of the label plane, for any structure with a polytope.
 
 The k best labels of ``h + lam g`` come first, where an oracle gives them: the first in the cone is

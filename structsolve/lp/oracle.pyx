@@ -1,3 +1,4 @@
+# build: glue
 # cython: boundscheck=True, wraparound=True
 """The oracle of any structure with a polytope: a linear program per call, by any backend."""
 

@@ -1,3 +1,4 @@
+# build: glue
 """Python faces of feature rows and linear potentials, for tests and scripts.
 
 As in :mod:`structsolve.structure.calls`, everything is checked before native code sees it.

@@ -1,3 +1,4 @@
+# build: glue
 # cython: auto_pickle=True
 """What the searches share: a list of points seen, the best of them, and the bound that is left."""
 

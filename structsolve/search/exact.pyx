@@ -1,3 +1,4 @@
+# build: glue
 # cython: auto_pickle=True
 """Exact search by counting: for a loss that counts, the best label of every count is asked for."""
 

@@ -1,3 +1,4 @@
+# build: glue
 # cython: auto_pickle=True
 """psi(h, g): the functions of margin and loss that bi-criteria surrogates maximise.
 

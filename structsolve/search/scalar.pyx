@@ -1,3 +1,4 @@
+# build: glue
 """Searches over lam for slack rescaling, ``max_y (1 + h) g``: binary, bisecting, Sarawagi-Gupta.
 
 They see one label per lam and keep the best: where the maximum lies below the hull of the labels'

@@ -1,3 +1,4 @@
+# build: glue
 """What the inner loops of BCFW share: the iterate, its average, and the scalars of the state."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# build: glue
 """Cuts of single examples in the space of w: what the n-slack cutting plane collects."""
 
 import numpy as np

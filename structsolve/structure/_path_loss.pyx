@@ -1,3 +1,4 @@
+# build: glue
 """Loss between single leaves: the root of the weight of what only one of their paths has.
 
 It is what two normalised classes differ by, ``||sqrt(alpha) * (mu(y) - mu(y_i))||``, so that the margin

@@ -1,3 +1,4 @@
+# build: glue
 """Native operators called from Python, for tests, scripts and single examples.
 
 Every function checks types, sizes and label values before native code sees them: against the

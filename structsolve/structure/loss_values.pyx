@@ -1,3 +1,4 @@
+# build: glue
 """Losses of many labels at once."""
 
 import numpy as np

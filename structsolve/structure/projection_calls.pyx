@@ -1,3 +1,4 @@
+# build: glue
 """Python faces of what projections and losses give beside marginals and losses of labels.
 
 Bounds, states, terms, slopes and samples of projections, and costs of losses, checked as in

@@ -1,3 +1,4 @@
+# build: glue
 # cython: boundscheck=True, wraparound=True
 """Structures written in plain Python, behind the native operators: slower, never different.
 

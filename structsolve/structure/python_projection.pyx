@@ -1,3 +1,4 @@
+# build: glue
 # cython: boundscheck=True, wraparound=True
 """Projections written in plain Python, behind the native operator.
 

@@ -1,3 +1,4 @@
+# build: glue
 """The surrogate interface: one example's scores in, one cut out."""
 
 

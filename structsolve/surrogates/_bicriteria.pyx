@@ -1,3 +1,4 @@
+# build: glue
 """Bi-criteria surrogates: H_i(w) = max_y psi(h(y), g(y)), by a search over the label plane."""
 
 import numpy as np

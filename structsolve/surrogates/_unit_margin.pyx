@@ -1,3 +1,4 @@
+# build: glue
 """Margins of 1 in units of the loss: H_i(w) = max(0, max_y 1 + h(y) / g(y))."""
 
 from libc.math cimport isfinite

@@ -1,3 +1,4 @@
+# build: glue
 """Surrogates called from Python, for tests and scripts; arguments are checked first."""
 
 from collections import namedtuple

@@ -1,3 +1,4 @@
+# build: glue
 """Passes of conditional risk minimisation: labels of least estimated risk, and its surrogate."""
 
 import numpy as np
