@@ -29,12 +29,12 @@ def our_kernel_times(structsolve: Any, length: int, states: int) -> dict[str, fl
     from structsolve.part_layout import PartLayout
     from structsolve.plugins.chain._oracle import ChainOracle
     from structsolve.plugins.chain._sum_product import ChainSumProduct
-    from structsolve.potentials.weight_layout import Block, Layout
+    from structsolve.potentials.weight_layout import Block, WeightLayout
     from structsolve.structure import calls
     from structsolve.utils.arrays import aligned_zeros
 
     blocks = [Block("transition", "shared", (states, states)), Block("node", "node", (states,))]
-    layout = Layout(blocks, 1)
+    layout = WeightLayout(blocks, 1)
     offsets = np.array([0, length], dtype=np.int64)
     bound_to = PartLayout(layout, structsolve.Examples(offsets))
     theta = aligned_zeros(layout.theta_size(length, length - 1))

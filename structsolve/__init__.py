@@ -31,7 +31,7 @@ _HOMES = {
     "NodeSpace": "structure.base",
     "ConePair": "structure.base",
     "Block": "potentials.weight_layout",
-    "Layout": "potentials.weight_layout",
+    "WeightLayout": "potentials.weight_layout",
     "Examples": "examples.packed",
     "Problem": "solvers.problem",
     "Named": "hookspecs",
@@ -41,6 +41,8 @@ _HOMES = {
     "load": "estimators.load",
     "make_strips": "cli.demo",
 }
+# Earlier names, which stay.
+_RENAMED = {"Layout": "WeightLayout"}
 
 __all__ = ["__version__", "get_include", *_HOMES]
 
@@ -54,12 +56,14 @@ if TYPE_CHECKING:
     from .features.node_transformer import NodeTransformer
     from .features.vectorizer import SequenceVectorizer
     from .hookspecs import Named, hookimpl
-    from .potentials.weight_layout import Block, Layout
+    from .potentials.weight_layout import Block, WeightLayout
     from .registry import get_structure, list_plugins
     from .solvers.problem import Problem
     from .structure.base import ConePair, NodeSpace, Space, Structure
     from .structure.functions import FunctionStructure
     from .structure.losses import ClassWeights, CostMatrix
+
+    Layout = WeightLayout
 
 
 def __getattr__(name: str) -> Any:
@@ -67,6 +71,8 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
         globals()[name] = value
         return value
+    if name in _RENAMED:
+        return __getattr__(_RENAMED[name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

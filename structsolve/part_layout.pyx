@@ -13,7 +13,7 @@ cdef class PartLayout:
 
     Parameters
     ----------
-    blocks : Layout, or sequence of Block
+    blocks : WeightLayout, or sequence of Block
         The blocks of parts, as a space declares them.
     examples : Examples
         Their ``offsets``, ``edge_offsets``, ``label_offsets`` and ``topology`` count.

@@ -10,7 +10,7 @@ from structsolve import Examples
 from structsolve.part_layout import PartLayout
 from structsolve.plugins.chain import ChainStructure
 from structsolve.plugins.chain._oracle import ChainKBest, ChainOracle
-from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure import calls
 from structsolve.structure.ask import make_layout
 
@@ -262,7 +262,7 @@ def long_chain(k, length, scale, rng):
         Block("end", "shared", (k,)),
         Block("node", "node", (k,)),
     ]
-    layout = Layout(blocks, 1)
+    layout = WeightLayout(blocks, 1)
     bound_to = PartLayout(layout, Examples(np.array([0, length])))
     theta = np.zeros(layout.theta_size(length, length - 1))
     views = layout.theta_views(theta, length, length - 1)

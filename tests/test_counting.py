@@ -11,7 +11,7 @@ from structsolve import Examples, get_structure
 from structsolve.part_layout import PartLayout
 from structsolve.plugins.chain import ChainStructure
 from structsolve.plugins.chain._oracle import ChainCounts, ChainOracle
-from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure import calls
 from structsolve.structure.ask import ask_loss, ask_power, make_layout
 
@@ -147,7 +147,7 @@ def test_long_chains(k, length):
         Block("end", "shared", (k,)),
         Block("node", "node", (k,)),
     ]
-    layout = Layout(blocks, 1)
+    layout = WeightLayout(blocks, 1)
     bound_to = PartLayout(layout, Examples(np.array([0, length])))
     oracle, counts = ChainOracle(bound_to), ChainCounts(bound_to)
     theta, cost = (np.zeros(layout.theta_size(length, length - 1)) for _ in range(2))

@@ -12,7 +12,7 @@ from structsolve.examples.packed import Examples
 from structsolve.potentials import calls as faces
 from structsolve.potentials.features import Design
 from structsolve.potentials.linear import LinearPotentials
-from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.utils.arrays import padded
 
 STORAGE = ["dense f64", "dense f32", "csr f64", "csr f32", "csr ones"]
@@ -122,7 +122,7 @@ class Written:
             blocks.append(Block("edge", "edge", (k, k)))
             E, dense_edges = features(storage, edge_offsets[-1], 4, rng)
             examples = Examples(offsets, X, edge_offsets=edge_offsets, edges=E)
-        self.layout = Layout(blocks, 5, 4 if edges else 0, intercept)
+        self.layout = WeightLayout(blocks, 5, 4 if edges else 0, intercept)
         self.potentials = LinearPotentials(examples, self.layout, gram_budget)
         self.rng = rng
         self.phi = []
@@ -178,15 +178,15 @@ def test_potentials(storage, k, edges, intercept):
             faces.add(potentials, i, index, value, 0.75, changed)
             np.testing.assert_allclose(changed, w + 0.75 * phi.T @ p, atol=1e-13)
             u = np.zeros(len(phi))
-            faces.add_kernel(potentials, i, index, value, 2.0, u)
+            faces.add_gram(potentials, i, index, value, 2.0, u)
             expected = 2 * phi @ (phi.T @ p)
             np.testing.assert_allclose(u, expected, atol=1e-12)
             copy, theta = u.copy(), rng.normal(size=len(phi))
             moved = theta.copy()
-            faces.move_kernel(potentials, i, index, -0.5, u, moved)
+            faces.move_gram(potentials, i, index, -0.5, u, moved)
             np.testing.assert_allclose(moved, theta - 0.5 * expected, atol=1e-12)
             assert not u.any()
-            faces.move_kernel(potentials, i, index, 1.0, copy, None)
+            faces.move_gram(potentials, i, index, 1.0, copy, None)
             assert not copy.any()
 
 
@@ -241,7 +241,7 @@ def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match="value: "):
         faces.add(potentials, 0, index, value[:1], 1.0, w)
     with pytest.raises(ValueError, match="u: "):
-        faces.add_kernel(potentials, 0, index, value, 1.0, np.zeros(size + 1))
+        faces.add_gram(potentials, 0, index, value, 1.0, np.zeros(size + 1))
     design = Design(np.zeros((2, 3)), 4)
     for row, first, last in ((2, 0, 1), (0, 1, 3), (0, 2, 1), (0, -1, 1)):
         with pytest.raises(ValueError, match="expected them within"):
@@ -284,7 +284,7 @@ def test_ones_are_told_from_almost_ones():
 def test_features_that_are_not_finite_are_named():
     X = np.zeros((6, 2))
     X[4, 1] = np.nan
-    layout = Layout([Block("node", "node", (3,))], 2)
+    layout = WeightLayout([Block("node", "node", (3,))], 2)
     offsets = np.array([0, 3, 6])
     for given_x in (X, sp.csr_matrix(X), X.astype(np.float32)):
         with pytest.raises(ValueError, match=r"X: Input contains NaN \(example 1, row 1\)"):

@@ -46,7 +46,7 @@ def compute():
     from structsolve.plugins.chain._sum_product import ChainSumProduct
     from structsolve.potentials import calls as potential_calls
     from structsolve.potentials.features import Design
-    from structsolve.potentials.weight_layout import Block, Layout
+    from structsolve.potentials.weight_layout import Block, WeightLayout
     from structsolve.structure import calls
     from structsolve.utils.arrays import padded
 
@@ -63,7 +63,7 @@ def compute():
                     potential_calls.design_score(design, r, rows)[:k] for r in range(ROWS)
                 ]
         length = len(scores["node"])
-        layout = Layout(
+        layout = WeightLayout(
             [
                 Block(n, "node" if n == "node" else "shared", s.shape[n == "node" :])
                 for n, s in scores.items()

@@ -7,7 +7,7 @@ from scipy import sparse
 
 import structsolve
 from structsolve import StructuredSVM
-from structsolve.potentials.calls import add, add_kernel, dot, score
+from structsolve.potentials.calls import add, add_gram, dot, score
 from structsolve.potentials.linear import LinearPotentials
 from structsolve.potentials.mercer import Kernel
 from structsolve.solvers.base import Start
@@ -54,7 +54,7 @@ def test_operations_agree_with_scaled_weights(K, budget, as_sparse):
         add(scaled, i, index, value, 1.0, adjoint)
         assert adjoint @ w == pytest.approx(p @ theta / 2, abs=1e-12)
         u = np.zeros(theta.size)
-        add_kernel(scaled, i, index, value, 1.5, u)
+        add_gram(scaled, i, index, value, 1.5, u)
         np.testing.assert_allclose(u, score(scaled, i, adjoint, 1.5), atol=1e-12)
 
 

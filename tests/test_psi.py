@@ -12,23 +12,23 @@ from reference import psi as reference
 import structsolve
 from structsolve.search import psi as native
 from structsolve.search.check import check_psi
-from structsolve.search.psi import Beta, Generalized, Log, ProbLoss, PythonPsi, Ratio
+from structsolve.search.psi import BetaPsi, GeneralizedPsi, LogPsi, ProbLossPsi, PythonPsi, RatioPsi
 from structsolve.surrogates import BiCriteria
 
 PAIRS = {
-    "margin": (Generalized(1, 0), reference.margin()),
-    "slack": (Generalized(1, 1), reference.slack()),
-    "generalized:1,0.5": (Generalized(1, 0.5), reference.generalized(1, 0.5)),
-    "generalized:0.5,0.5": (Generalized(0.5, 0.5), reference.generalized(0.5, 0.5)),
-    "generalized:0.25,0": (Generalized(0.25, 0), reference.generalized(0.25, 0)),
-    "generalized:2,1.5": (Generalized(2, 1.5), reference.generalized(2, 1.5)),
-    "beta:0": (Beta(0), reference.margin()),
-    "beta:0.25": (Beta(0.25), reference.beta(0.25)),
-    "beta:1": (Beta(1), reference.slack()),
-    "log": (Log(), reference.log()),
-    "probloss": (ProbLoss(), reference.convex_probloss()),
-    "probloss:original": (ProbLoss(False), reference.probloss()),
-    "micro-f1": (Ratio(), reference.micro_f1()),
+    "margin": (GeneralizedPsi(1, 0), reference.margin()),
+    "slack": (GeneralizedPsi(1, 1), reference.slack()),
+    "generalized:1,0.5": (GeneralizedPsi(1, 0.5), reference.generalized(1, 0.5)),
+    "generalized:0.5,0.5": (GeneralizedPsi(0.5, 0.5), reference.generalized(0.5, 0.5)),
+    "generalized:0.25,0": (GeneralizedPsi(0.25, 0), reference.generalized(0.25, 0)),
+    "generalized:2,1.5": (GeneralizedPsi(2, 1.5), reference.generalized(2, 1.5)),
+    "beta:0": (BetaPsi(0), reference.margin()),
+    "beta:0.25": (BetaPsi(0.25), reference.beta(0.25)),
+    "beta:1": (BetaPsi(1), reference.slack()),
+    "log": (LogPsi(), reference.log()),
+    "probloss": (ProbLossPsi(), reference.convex_probloss()),
+    "probloss:original": (ProbLossPsi(False), reference.probloss()),
+    "micro-f1": (RatioPsi(), reference.micro_f1()),
 }
 CHECKED = [name for name in PAIRS if name != "micro-f1"]
 every = pytest.mark.parametrize("name", PAIRS)
@@ -72,7 +72,7 @@ def test_values_and_slopes(name, h, g):
     with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
         value, slopes = float(theirs.value(h, g)), [float(s) for s in theirs.slopes(h, g)]
     scale = 1e-12 * max(1.0, abs(h), abs(g)) ** 2
-    assert ours.at(h, g) == pytest.approx(value, rel=1e-10, abs=scale)
+    assert ours(h, g) == pytest.approx(value, rel=1e-10, abs=scale)
     assert ours.slopes(h, g) == pytest.approx(slopes, rel=1e-9, abs=1e-9)
 
 
@@ -84,10 +84,8 @@ def test_slopes_are_those_of_differences(name, h, g):
     if abs(h) < 1e-5:
         h = 0.5  # the convex ProbLoss bends there
     dh, dg = ours.slopes(h, g)
-    assert dh == pytest.approx((ours.at(h + step, g) - ours.at(h - step, g)) / 2e-6, abs=2e-5)
-    assert dg == pytest.approx(
-        (ours.at(h, g + step) - ours.at(h, g - step)) / 2e-6, rel=1e-4, abs=2e-3
-    )
+    assert dh == pytest.approx((ours(h + step, g) - ours(h - step, g)) / 2e-6, abs=2e-5)
+    assert dg == pytest.approx((ours(h, g + step) - ours(h, g - step)) / 2e-6, rel=1e-4, abs=2e-3)
 
 
 @every
@@ -95,13 +93,13 @@ def test_slopes_are_those_of_differences(name, h, g):
 def test_labels_without_loss(name, h):
     """g = 0: values as the reference has them, and slopes that are no NaN."""
     ours, theirs = PAIRS[name]
-    assert ours.at(h, 0.0) == pytest.approx(float(theirs.value(h, 0.0)), abs=1e-15)
+    assert ours(h, 0.0) == pytest.approx(float(theirs.value(h, 0.0)), abs=1e-15)
     assert not np.isnan(ours.slopes(h, 0.0)).any()
     dh = ours.slopes(h, 0.0)[0]
     assert np.isfinite(dh) and dh >= 0
     if name != "micro-f1":
         assert dh == pytest.approx(float(theirs.slopes(h, 0.0)[0]), abs=1e-15)
-    assert ours.at(0.0, 0.0) == 0
+    assert ours(0.0, 0.0) == 0
 
 
 @every
@@ -117,7 +115,7 @@ def test_what_they_say_of_themselves(name):
 @pytest.mark.parametrize("g", [1e-12, 1e-4, 1.0, 1e4])
 def test_far_out_nothing_overflows(name, h, g):
     ours, g = PAIRS[name][0], side(name, g)
-    assert np.isfinite(ours.at(h, g))
+    assert np.isfinite(ours(h, g))
     slopes = np.array(ours.slopes(h, g))
     assert not np.isnan(slopes).any() and slopes[0] >= 0
 
@@ -127,7 +125,7 @@ def test_copies(name):
     """clone() of scikit-learn copies parameters deeply; processes pickle them."""
     ours = PAIRS[name][0]
     for other in (copy.deepcopy(ours), pickle.loads(pickle.dumps(ours))):
-        assert other.at(1.5, side(name, 2.0)) == ours.at(1.5, side(name, 2.0))
+        assert other(1.5, side(name, 2.0)) == ours(1.5, side(name, 2.0))
         assert other.name == ours.name
 
 
@@ -137,13 +135,13 @@ def test_copies(name):
 )  # fmt: skip
 def test_generalized_refuses(alpha, beta):
     with pytest.raises(ValueError, match="0 <= alpha - beta <= 1"):
-        Generalized(alpha, beta)
+        GeneralizedPsi(alpha, beta)
 
 
 @pytest.mark.parametrize("beta", [-0.1, 1.1, np.nan, np.inf])
 def test_beta_refuses(beta):
     with pytest.raises(ValueError, match="expected a number from 0 to 1"):
-        Beta(beta)
+        BetaPsi(beta)
 
 
 @pytest.mark.parametrize("alpha, beta", [(0.5, 1), (2.5, 1), (1, -0.1)])
@@ -263,7 +261,7 @@ def test_what_is_no_psi_at_all():
 
 def test_the_base_class_says_what_is_missing():
     with pytest.raises(NotImplementedError, match=r"does not implement value"):
-        native.Psi().at(0, 0)
+        native.Psi()(0, 0)
     with pytest.raises(NotImplementedError, match=r"does not implement partials"):
         native.Psi().slopes(0, 0)
 
@@ -271,7 +269,7 @@ def test_the_base_class_says_what_is_missing():
 def test_a_ratio_of_negative_losses_is_no_psi_of_losses():
     """It is 0 wherever g >= 0: an objective without data."""
     with pytest.raises(ValueError, match="micro-f1"):
-        structsolve.StructuredSVM("multiclass", surrogate=BiCriteria(Ratio())).fit(
+        structsolve.StructuredSVM("multiclass", surrogate=BiCriteria(RatioPsi())).fit(
             [[0.0], [1.0]], [0, 1]
         )
 

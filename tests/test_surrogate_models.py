@@ -11,7 +11,7 @@ import structsolve
 from structsolve import CostMatrix, StructuredSVM
 from structsolve.plugins.chain.space import ChainStructure
 from structsolve.search import make_search
-from structsolve.search.psi import Generalized as NativePsi
+from structsolve.search.psi import GeneralizedPsi
 from structsolve.solvers import BCFW, SGD, CuttingPlane
 from structsolve.surrogates import Beta, BiCriteria, Generalized, Log, MicroF1, ProbLoss, Slack
 
@@ -78,7 +78,7 @@ def test_wrong_names(name, message):
 @pytest.mark.parametrize(
     "surrogate",
     [Slack(search="exact", max_calls=7), Generalized(1, 0.25), Beta(0.5, relaxed=False), Log(),
-     ProbLoss(False), MicroF1("O"), BiCriteria(NativePsi(1, 0.5)),
+     ProbLoss(False), MicroF1("O"), BiCriteria(GeneralizedPsi(1, 0.5)),
      Slack(search=make_search("convex-hull"))],
     ids=lambda s: s.name,
 )  # fmt: skip
@@ -127,7 +127,7 @@ def test_save_and_load(tmp_path, surrogate):
 
 @pytest.mark.parametrize(
     "surrogate",
-    [BiCriteria(NativePsi(1, 0.5)), Slack(search=make_search("exact"))],
+    [BiCriteria(GeneralizedPsi(1, 0.5)), Slack(search=make_search("exact"))],
     ids=["psi", "search"],
 )
 def test_objects_that_cannot_be_saved_say_so(tmp_path, surrogate):

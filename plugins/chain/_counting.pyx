@@ -9,7 +9,7 @@ errors, at most one a position, takes O(L^2 K^2).
 from libc.math cimport INFINITY
 from structsolve.algorithms.count_costs cimport check_most, count_steps
 from structsolve.algorithms.pairs cimport Pairs, pair_table
-from structsolve.simd.loops cimport ss_kernel_table
+from structsolve.simd.loops cimport ss_loop_table
 
 from structsolve.plugins.chain._shape cimport ChainShape, chain_pairs
 
@@ -72,7 +72,7 @@ cdef inline void _shift(Py_ssize_t K, Py_ssize_t stride, const int* steps, Py_ss
             score[(c + steps[t]) * stride + t] = row[t]
 
 
-cdef void _forward(const ss_kernel_table* kernels, ChainShape shape, Py_ssize_t i,
+cdef void _forward(const ss_loop_table* loops, ChainShape shape, Py_ssize_t i,
                    const double* theta, Py_ssize_t L, Py_ssize_t most, Memory m) noexcept nogil:
     cdef Py_ssize_t K = shape.K, stride = shape.stride, v, c, s, size = (most + 1) * stride
     cdef const double* unary = theta + shape.shared_size
@@ -92,10 +92,10 @@ cdef void _forward(const ss_kernel_table* kernels, ChainShape shape, Py_ssize_t 
             before = score - size
             table = pair_table(pairs, v - 1, K * stride)
             for c in range(m.low[v - 1], m.high[v - 1] + 1):
-                kernels.range(1, before + c * stride, stride, K, 0, &low, &top)
+                loops.range(1, before + c * stride, stride, K, 0, &low, &top)
                 if top == -INFINITY:    # no labeling has this count
                     continue
-                kernels.maxplus(K, before + c * stride, table, stride, stride, unary, m.row)
+                loops.maxplus(K, before + c * stride, table, stride, stride, unary, m.row)
                 _shift(K, stride, m.steps + v * K, c, most, m.row, score)
         score += size
         unary += stride
@@ -120,7 +120,7 @@ cdef void _last_states(ChainShape shape, const double* theta, Py_ssize_t L, Py_s
         row += shape.stride
 
 
-cdef void _read_back(const ss_kernel_table* kernels, ChainShape shape, Py_ssize_t i,
+cdef void _read_back(const ss_loop_table* loops, ChainShape shape, Py_ssize_t i,
                      const double* theta, Py_ssize_t L, Py_ssize_t most, Memory m, int* labels,
                      const double* values) noexcept nogil:
     # The states before, of all counts position by position: one turned table serves all.
@@ -145,13 +145,13 @@ cdef void _read_back(const ss_kernel_table* kernels, ChainShape shape, Py_ssize_
             # Only scores of NaN or +inf lead out of the range, and must not lead out of memory.
             rest = max(m.low[v - 1], min(rest, m.high[v - 1]))
             row = m.score + ((v - 1) * (most + 1) + rest) * stride
-            s = kernels.reach(K, row, m.turned + t * stride, unary[t],
+            s = loops.reach(K, row, m.turned + t * stride, unary[t],
                               m.score[(v * (most + 1) + m.rest[c]) * stride + t])
             m.rest[c] = rest
             labels[c * L + v - 1] = <int>s
 
 
-cdef int best_per_count(const ss_kernel_table* kernels, ChainShape shape, Py_ssize_t i,
+cdef int best_per_count(const ss_loop_table* loops, ChainShape shape, Py_ssize_t i,
                         const double* theta, const double* cost, Py_ssize_t most, int* labels,
                         double* values, char* work) except -1 nogil:
     """`CountOracle.argmax_counts` of a chain; of equal labelings the first as in `Oracle.argmax`.
@@ -161,7 +161,7 @@ cdef int best_per_count(const ss_kernel_table* kernels, ChainShape shape, Py_ssi
     cdef Py_ssize_t L = shape.offsets[i + 1] - shape.offsets[i]
     cdef Memory m = _memory(shape, most, work)
     _read_costs(shape, i, cost, L, most, m)
-    _forward(kernels, shape, i, theta, L, most, m)
+    _forward(loops, shape, i, theta, L, most, m)
     _last_states(shape, theta, L, most, m, labels, values)
-    _read_back(kernels, shape, i, theta, L, most, m, labels, values)
+    _read_back(loops, shape, i, theta, L, most, m, labels, values)
     return 0

@@ -1,6 +1,6 @@
 # Forward and backward messages of chains: what marginals and samples are made of.
 from structsolve.algorithms.messages cimport Marginals
-from structsolve.simd.loops cimport ss_kernel_table
+from structsolve.simd.loops cimport ss_loop_table
 
 from structsolve.plugins.chain._shape cimport ChainShape
 
@@ -8,7 +8,7 @@ from structsolve.plugins.chain._shape cimport ChainShape
 cdef class ChainMessages:
     cdef readonly ChainShape shape
     cdef readonly Py_ssize_t work_bytes
-    cdef const ss_kernel_table* kernels
+    cdef const ss_loop_table* loops
 
     # Marginals of p(y) ~ exp <theta, mu(y)>; value <- the log-partition.
     cdef int marginals(self, Py_ssize_t i, const double* theta, const Marginals* out,

@@ -6,7 +6,7 @@ from libc.string cimport memcmp, memcpy, memset
 from structsolve.algorithms.messages cimport (
     MASS, Marginals, exponentials, impossible, log_columns, log_rows, log_sum_exp, rescale,
 )
-from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
+from structsolve.simd.loops cimport ss_loop_table, ss_loops
 
 from structsolve.plugins.chain._shape cimport ChainShape
 
@@ -37,7 +37,7 @@ cdef class ChainMessages:
 
     def __init__(self, ChainShape shape):
         self.shape = shape
-        self.kernels = ss_kernels(shape.stride)
+        self.loops = ss_loops(shape.stride)
         # Node rows, forward rows, two rows; the table, its exponentials, the tag of both.
         rows = 2 * shape.max_length + 2 + 2 * shape.K
         self.work_bytes = 8 * shape.stride * rows + sizeof(Cache) + 64
@@ -72,16 +72,16 @@ cdef class ChainMessages:
         cdef double* copy = table + size
         cdef Cache* cache = <Cache*>(copy + size)
         if (cache.tag == CACHE_TAG and memcmp(copy, x, size * sizeof(double)) == 0
-                and cache.check == self.kernels.total(size, table) + cache.shift):
+                and cache.check == self.loops.total(size, table) + cache.shift):
             shift[0] = cache.shift
             return True
         cache.tag = 0
-        if not exponentials(self.kernels, self.shape.K, x, self.shape.stride, self.shape.K,
+        if not exponentials(self.loops, self.shape.K, x, self.shape.stride, self.shape.K,
                              table, shift):
             return False
         memcpy(copy, x, size * sizeof(double))
         cache.shift = shift[0]
-        cache.check = self.kernels.total(size, table) + shift[0]
+        cache.check = self.loops.total(size, table) + shift[0]
         cache.tag = CACHE_TAG
         return True
 
@@ -95,11 +95,11 @@ cdef class ChainMessages:
         cdef const double* edges = theta + self.shape.shared_size + L * stride
         cdef double shift = 0, low, top, total = 0
         self._node_scores(i, theta, psi)
-        if not exponentials(self.kernels, L, psi, stride, K, psi, &shift):
+        if not exponentials(self.loops, L, psi, stride, K, psi, &shift):
             return 0
         total = L * shift
         memcpy(alpha, psi, stride * sizeof(double))
-        self.kernels.range(1, alpha, stride, K, 0, &low, &top)
+        self.loops.range(1, alpha, stride, K, 0, &low, &top)
         if not rescale(alpha, stride, low, top, &total):
             return 0
         if self.shape.edge_size == 0 and L > 1:
@@ -118,16 +118,16 @@ cdef class ChainMessages:
                         table[j] = edges[j] + theta[self.shape.transition + j]
                 else:
                     memcpy(table, edges, size * sizeof(double))
-                if not exponentials(self.kernels, K, table, stride, K, table, &shift):
+                if not exponentials(self.loops, K, table, stride, K, table, &shift):
                     return 0
                 total += shift
                 edges += size
-            self.kernels.sumprod(K, alpha, table, stride, stride, alpha + stride)
+            self.loops.sumprod(K, alpha, table, stride, stride, alpha + stride)
             alpha += stride
-            self.kernels.mul_range(stride, psi + v * stride, alpha, &low, &top)
+            self.loops.mul_range(stride, psi + v * stride, alpha, &low, &top)
             if not rescale(alpha, stride, low, top, &total):
                 return 0
-        top = self.kernels.total(stride, alpha)
+        top = self.loops.total(stride, alpha)
         if not top > 0:
             return 0
         value[0] = log(top) + total
@@ -150,11 +150,11 @@ cdef class ChainMessages:
         cdef double* table = beta + 2 * stride
         cdef double* nodes = out.nodes + (L - 1) * stride
         cdef double mass, low, top, ignored = 0
-        mass = self.kernels.total(stride, alpha)
+        mass = self.loops.total(stride, alpha)
         for s in range(stride):
             nodes[s] = alpha[s] / mass
             beta[s] = 0
-        self.kernels.range(1, ahead, stride, K, 0, &low, &top)
+        self.loops.range(1, ahead, stride, K, 0, &low, &top)
         if not rescale(ahead, stride, low, top, &ignored):
             return False
         for v in range(L - 2, -1, -1):
@@ -162,8 +162,8 @@ cdef class ChainMessages:
             nodes -= stride
             if self.shape.edge_size:
                 table = out.edges + v * size
-            self.kernels.dots(K, table, stride, stride, ahead, beta)
-            self.kernels.dots(1, alpha, stride, stride, beta, &mass)
+            self.loops.dots(K, table, stride, stride, ahead, beta)
+            self.loops.dots(1, alpha, stride, stride, beta, &mass)
             if not mass >= MASS:
                 return False
             mass = 1 / mass
@@ -172,16 +172,16 @@ cdef class ChainMessages:
                 ahead[s] *= mass
             # alpha[v, s] table[s, t] ahead[v + 1, t] are the marginals of the edge now.
             if out.edges != NULL:
-                self.kernels.outer(1, K, alpha, ahead, table, stride, stride, out.edges + v * size)
+                self.loops.outer(1, K, alpha, ahead, table, stride, stride, out.edges + v * size)
             if self.shape.edge_size and out.transition != NULL:
                 for s in range(size):
                     out.transition[s] += table[s]
             ahead -= stride
-            self.kernels.mul_range(stride, beta, ahead, &low, &top)
+            self.loops.mul_range(stride, beta, ahead, &low, &top)
             if not rescale(ahead, stride, low, top, &ignored):
                 return False
         if self.shape.edge_size == 0 and out.transition != NULL and L > 1:
-            self.kernels.outer(L - 1, K, first, <double*>work + stride, table, stride, stride,
+            self.loops.outer(L - 1, K, first, <double*>work + stride, table, stride, stride,
                                out.transition)
         return True
 
@@ -231,7 +231,7 @@ cdef class ChainMessages:
             if v:
                 for s in range(K):
                     self._pair_row(theta, edges, v - 1, s, now[s - stride], table + s * stride)
-                log_columns(self.kernels, K, stride, table, tops, now)
+                log_columns(self.loops, K, stride, table, tops, now)
                 for t in range(K):
                     now[t] += psi[v * stride + t]
             top = log_sum_exp(K, now)
@@ -277,7 +277,7 @@ cdef class ChainMessages:
                     self._pair_row(theta, edges, v, s, 0, pairs)
                     for t in range(K):
                         pairs[t] += row[t]
-                log_rows(self.kernels, K, stride, table, shifts, beta)
+                log_rows(self.loops, K, stride, table, shifts, beta)
                 top = log_sum_exp(K, beta)
                 for s in range(K):
                     beta[s] -= top

@@ -4,7 +4,7 @@ cimport cython
 from libc.math cimport INFINITY
 from structsolve.algorithms.lawler_heap cimport Candidate, pop, push, runner_up
 from structsolve.algorithms.pairs cimport Pairs, pair_score, pair_table
-from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
+from structsolve.simd.loops cimport ss_loop_table, ss_loops
 from structsolve.operators cimport CountOracle, KBest, MaxMarginals, Oracle
 from structsolve.part_layout cimport PartLayout
 
@@ -50,12 +50,12 @@ cdef class Viterbi:
     """
 
     cdef ChainShape shape
-    cdef const ss_kernel_table* kernels
+    cdef const ss_loop_table* loops
     cdef Py_ssize_t work_bytes
 
     def __init__(self, PartLayout layout not None):
         self.shape = chain_shape(layout)
-        self.kernels = ss_kernels(self.shape.stride)
+        self.loops = ss_loops(self.shape.stride)
         # Forward scores, the last row with end scores, two rows backward, one table.
         rows = self.shape.max_length + 3 + self.shape.K
         self.work_bytes = 8 * self.shape.stride * rows + 64
@@ -76,12 +76,12 @@ cdef class Viterbi:
             for s in range(stride):
                 row[s] += extra[s]
         if pairs.edges == NULL:
-            self.kernels.viterbi(L, K, pairs.shared, stride, unary, alpha)
+            self.loops.viterbi(L, K, pairs.shared, stride, unary, alpha)
             row += (L - 1) * stride
         else:
             for v in range(1, L):
                 unary += stride
-                self.kernels.maxplus(K, row, pair_table(pairs, v - 1, K * stride), stride, stride,
+                self.loops.maxplus(K, row, pair_table(pairs, v - 1, K * stride), stride, stride,
                                      unary, row + stride)
                 row += stride
         if self.shape.end < 0:
@@ -105,7 +105,7 @@ cdef class Viterbi:
                     pairs.buffer[t * stride + s] = pairs.shared[s * stride + t]
             t = label[v]
             for v in range(v - 1, -1, -1):
-                t = self.kernels.reach(K, alpha + v * stride, pairs.buffer + t * stride,
+                t = self.loops.reach(K, alpha + v * stride, pairs.buffer + t * stride,
                                        unary[(v + 1) * stride + t], alpha[(v + 1) * stride + t])
                 label[v] = <int>t
             return
@@ -124,7 +124,7 @@ cdef class Viterbi:
         cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
         cdef const double* last = self.forward(i, theta, pairs, alpha)
         cdef double top
-        label[L - 1] = <int>self.kernels.first_best(self.shape.K, last, &top)
+        label[L - 1] = <int>self.loops.first_best(self.shape.K, last, &top)
         self.backtrace(theta, pairs, alpha, L - 1, label)
         return top
 
@@ -176,12 +176,12 @@ cdef class ChainMaxMarginals(MaxMarginals):
 
     cdef Viterbi viterbi
     cdef ChainShape shape
-    cdef const ss_kernel_table* kernels
+    cdef const ss_loop_table* loops
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
         self.viterbi = Viterbi(layout)
-        self.shape, self.kernels = self.viterbi.shape, self.viterbi.kernels
+        self.shape, self.loops = self.viterbi.shape, self.viterbi.loops
         self.n_states = self.shape.K
         self.work_bytes = self.viterbi.work_bytes
 
@@ -203,7 +203,7 @@ cdef class ChainMaxMarginals(MaxMarginals):
         for v in range(L - 2, -1, -1):
             for s in range(stride):
                 ahead[s] = beta[s] + unary[(v + 1) * stride + s]
-            self.kernels.maxdots(K, pair_table(pairs, v, K * stride), stride, stride, ahead,
+            self.loops.maxdots(K, pair_table(pairs, v, K * stride), stride, stride, ahead,
                                  beta)
             for s in range(stride):
                 out[v * stride + s] = alpha[v * stride + s] + beta[s] if s < K else 0
@@ -220,12 +220,12 @@ cdef class ChainCounts(CountOracle):
     """
 
     cdef ChainShape shape
-    cdef const ss_kernel_table* kernels
+    cdef const ss_loop_table* loops
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
         self.shape = chain_shape(layout)
-        self.kernels = ss_kernels(self.shape.stride)
+        self.loops = ss_loops(self.shape.stride)
         self.n_states = self.shape.K
 
     cpdef Py_ssize_t bytes_for(self, Py_ssize_t most) except -1:
@@ -234,7 +234,7 @@ cdef class ChainCounts(CountOracle):
     cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
                            Py_ssize_t most, int* labels, double* values,
                            char* work) except -1 nogil:
-        return best_per_count(self.kernels, self.shape, i, theta, cost, most, labels, values, work)
+        return best_per_count(self.loops, self.shape, i, theta, cost, most, labels, values, work)
 
 
 @cython.final

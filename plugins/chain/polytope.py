@@ -14,7 +14,7 @@ class ChainPolytopes(LocalPolytopes):
 
     Parameters
     ----------
-    layout : Layout
+    layout : WeightLayout
     offsets : ndarray of int64 of shape (n + 1,)
     """
 

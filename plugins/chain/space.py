@@ -11,7 +11,7 @@ import numpy as np
 
 from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
-from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import NodeSpace, Structure
 
 
@@ -94,7 +94,7 @@ class ChainSpace(NodeSpace):
         if n_edge_features is not None:
             blocks.append(Block("edge", "edge", (K, K), ("class", "class")))
         super().__init__(
-            structure, Layout(blocks, n_features, n_edge_features or 0, intercept), classes
+            structure, WeightLayout(blocks, n_features, n_edge_features or 0, intercept), classes
         )
         self.n_edge_features = n_edge_features
 

@@ -13,7 +13,7 @@ import numpy as np
 from structsolve.examples import packing
 from structsolve.examples.packed import Examples
 from structsolve.plugins.dag.labels import encode_leaves, encode_sets
-from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
 from structsolve.structure.hierarchy import Hierarchy, as_mapping
 
@@ -157,7 +157,7 @@ class DagSpace(Space):
     ):
         axis = "node" if structure.labels == "single-leaf" else "class"
         block = Block("node", "node", (len(hierarchy),), (axis,))
-        super().__init__(structure, Layout([block], n_features, 0, intercept))
+        super().__init__(structure, WeightLayout([block], n_features, 0, intercept))
         self.hierarchy = hierarchy
         names = hierarchy.nodes[hierarchy.leaves]
         self.leaf_columns = hierarchy.leaves[np.argsort(names, kind="stable")]

@@ -14,7 +14,7 @@ import numpy as np
 from structsolve.examples import packing
 from structsolve.examples.packed import Examples
 from structsolve.plugins.dependency.arcs import Arcs, check_heads, stack_arcs
-from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
 
 
@@ -130,7 +130,7 @@ class DependencySpace(Space):
 
     def __init__(self, structure: DependencyStructure, n_features: int):
         block = Block("arc", "node", (1,), ("score",))
-        super().__init__(structure, Layout([block], n_features, 0, False))
+        super().__init__(structure, WeightLayout([block], n_features, 0, False))
 
     def pack(
         self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"

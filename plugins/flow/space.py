@@ -13,7 +13,7 @@ import numpy as np
 from structsolve.examples import packing
 from structsolve.examples.packed import Examples
 from structsolve.plugins.flow.network import Network
-from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
 
 CONTINUOUS = ("absolute", "squared")
@@ -100,7 +100,7 @@ class FlowSpace(Space):
         self, structure: FlowStructure, network: Network, n_features: int, intercept: bool
     ):
         block = Block("node", "node", (network.m,), ("arc",))
-        super().__init__(structure, Layout([block], n_features, 0, intercept))
+        super().__init__(structure, WeightLayout([block], n_features, 0, intercept))
         self.network = network
 
     def pack(

@@ -12,7 +12,7 @@ from structsolve.algorithms.sum_product cimport (
     forest_entropy, forest_marginals, forest_sample, forest_slope, sums_bytes,
 )
 from structsolve.algorithms.messages cimport Marginals
-from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
+from structsolve.simd.loops cimport ss_loop_table, ss_loops
 from structsolve.operators cimport Projection
 from structsolve.part_layout cimport PartLayout
 
@@ -37,7 +37,7 @@ cdef class ForestSumProduct(Projection):
     """
 
     cdef GraphShape shape
-    cdef const ss_kernel_table* kernels
+    cdef const ss_loop_table* loops
     cdef Py_ssize_t K, stride, scores_bytes
     cdef bint one_table
     cdef object owners
@@ -52,7 +52,7 @@ cdef class ForestSumProduct(Projection):
         self.shape, self.K = shape, shape.max_states
         self.n_states = shape.n_states
         self.stride = padded(self.K)
-        self.kernels = ss_kernels(self.stride)
+        self.loops = ss_loops(self.stride)
         self.one_table = (shape.symmetric and shape.edge_step == 0 and not shape.edge_rows
                           and bool((shape.states == self.K).all()))
         self._index()
@@ -181,7 +181,7 @@ cdef class ForestSumProduct(Projection):
         cdef Marginals out
         out.nodes, out.edges = state, state + forest.n * self.stride
         out.transition = NULL
-        forest_marginals(self.kernels, forest, i, &out, value, work + self.scores_bytes)
+        forest_marginals(self.loops, forest, i, &out, value, work + self.scores_bytes)
         return 0
 
     cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
@@ -230,5 +230,5 @@ cdef class ForestSumProduct(Projection):
                     int* labels, char* work) except -1 nogil:
         cdef double* room
         cdef Forest forest = self.gather(i, theta, &room, work)
-        return forest_sample(self.kernels, &forest, i, n, uniforms, labels,
+        return forest_sample(self.loops, &forest, i, n, uniforms, labels,
                              work + self.scores_bytes)

@@ -1,5 +1,5 @@
 # Dual block-coordinate descent for any number of states: an upper bound and a labeling.
-from structsolve.simd.loops cimport ss_kernel_table
+from structsolve.simd.loops cimport ss_loop_table
 
 from structsolve.plugins.mrf._model cimport Model
 
@@ -26,8 +26,8 @@ cdef struct Pass:
     double* sent                # scores less what came from the receiver
     double* zeros
     # For rows of a multiple of four and of eight states; NULL where no node has that many.
-    const ss_kernel_table* by_four
-    const ss_kernel_table* by_eight
+    const ss_loop_table* by_four
+    const ss_loop_table* by_eight
 
 
 cdef Pass place_pass(const Model* model, char* work) noexcept nogil

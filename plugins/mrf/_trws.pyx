@@ -7,7 +7,7 @@ never falls below the linear relaxation; labelings are read off on the way.
 import numpy as np
 
 from libc.math cimport INFINITY
-from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
+from structsolve.simd.loops cimport ss_loop_table, ss_loops
 
 from structsolve.plugins.mrf._model cimport GraphModel, Model, magnitude, score
 
@@ -51,8 +51,8 @@ cdef Pass place_pass(const Model* model, char* work) noexcept nogil:
     state.message = state.zeros + most
     for e in range(most):
         state.zeros[e] = 0
-    state.by_four = ss_kernels(4) if most >= 4 else NULL
-    state.by_eight = ss_kernels(8) if most >= 4 else NULL
+    state.by_four = ss_loops(4) if most >= 4 else NULL
+    state.by_eight = ss_loops(8) if most >= 4 else NULL
     state.order = <int*>(state.message + state.message_at[model.m])
     state.rank = state.order + model.n
     state.trial = state.rank + model.n
@@ -140,7 +140,7 @@ cdef inline double _gather(const Model* model, Pass* state, int v) noexcept nogi
     return top
 
 
-cdef inline const ss_kernel_table* _kernels(const Pass* state, int width) noexcept nogil:
+cdef inline const ss_loop_table* _kernels(const Pass* state, int width) noexcept nogil:
     if width % 4:
         return NULL
     return state.by_four if width % 8 else state.by_eight
@@ -154,14 +154,14 @@ cdef inline double _send(const Model* model, Pass* state, int e, int v) noexcept
     cdef double* message = state.message + state.message_at[e]
     cdef double* sent = state.sent
     cdef const double* row = model.pair + model.pair_at[e]
-    cdef const ss_kernel_table* kernels
+    cdef const ss_loop_table* loops
     cdef double share = state.share[v], top = -INFINITY, best, x
     for s in range(k):
         sent[s] = share * state.own[s] - message[s] if state.own[s] > -INFINITY else -INFINITY
     if model.ends[2 * e] == v:
-        kernels = _kernels(state, size)
-        if kernels != NULL:
-            kernels.maxplus(k, sent, row, size, size, state.zeros, message)
+        loops = _kernels(state, size)
+        if loops != NULL:
+            loops.maxplus(k, sent, row, size, size, state.zeros, message)
         else:
             for t in range(size):
                 message[t] = -INFINITY
@@ -172,9 +172,9 @@ cdef inline double _send(const Model* model, Pass* state, int e, int v) noexcept
                     message[t] = best if best > message[t] else message[t]
                 row += size
     else:
-        kernels = _kernels(state, k)
-        if kernels != NULL:
-            kernels.maxdots(size, row, k, k, sent, message)
+        loops = _kernels(state, k)
+        if loops != NULL:
+            loops.maxdots(size, row, k, k, sent, message)
         else:
             for t in range(size):
                 best = -INFINITY

@@ -10,7 +10,7 @@ from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.decoders import make_oracle
 from structsolve.plugins.mrf.graph_operators import common_graphs
 from structsolve.plugins.mrf.graphs import check_edges
-from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.potentials.weight_layout import Block, WeightLayout
 
 
 class Decoding(NamedTuple):
@@ -79,7 +79,7 @@ def decode(
     if not isinstance(max_iter, (int, np.integer)) or max_iter < 1:
         raise ValueError(f"max_iter is {max_iter!r}, expected an integer of at least 1")
     K = int(states.max())
-    blocks = Layout([Block("node", "node", (K,)), Block("pair", "edge", (K, K))], 1, 1)
+    blocks = WeightLayout([Block("node", "node", (K,)), Block("pair", "edge", (K, K))], 1, 1)
     examples = Examples(
         np.array([0, len(nodes)], dtype=np.int64),
         edge_offsets=np.array([0, len(ends)], dtype=np.int64),

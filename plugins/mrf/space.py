@@ -23,7 +23,7 @@ from structsolve.plugins.mrf.graph_operators import (
     make_polytopes,
 )
 from structsolve.plugins.mrf.graphs import check_edges, check_states, stack_graphs
-from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import NodeSpace, Structure
 
 TABLES = ("shared", "per-edge", "features")
@@ -206,7 +206,9 @@ class MRFSpace(NodeSpace):
             blocks.append(Block("pair", "edge", (K, K), axes))
         elif edges is not None and len(edges):
             blocks.insert(0, Block("pair", "shared", (len(edges), K, K), ("edge", *axes)))
-        super().__init__(structure, Layout(blocks, n_features, n_edge_features, intercept), classes)
+        super().__init__(
+            structure, WeightLayout(blocks, n_features, n_edge_features, intercept), classes
+        )
         self.edges_, self.states_, self.n_nodes = edges, states, n_nodes
 
     def stack(self, X: Any) -> Examples:

@@ -4,7 +4,7 @@ cimport cython
 from libc.math cimport INFINITY, floor
 from libc.string cimport memcpy, memset
 from structsolve.algorithms.classes cimport best_class, best_class_in_cone, best_classes
-from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
+from structsolve.simd.loops cimport ss_loop_table, ss_loops
 from structsolve.operators cimport (
     Cone, ConeOracle, CountOracle, KBest, MaxMarginals, Oracle, Parts, Relaxation,
 )
@@ -31,18 +31,18 @@ cdef class MulticlassOracle(Oracle):
     """
 
     cdef Py_ssize_t K, stride
-    cdef const ss_kernel_table* kernels
+    cdef const ss_loop_table* loops
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
         self.K, self.stride = layout.shapes["node"][0], layout.node_size
         self.n_states = self.K
-        self.kernels = ss_kernels(self.stride)
+        self.loops = ss_loops(self.stride)
         self.work_bytes = 8
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
-        label[0] = best_class(self.kernels, self.K, self.stride, theta, value)
+        label[0] = best_class(self.loops, self.K, self.stride, theta, value)
         bound[0] = value[0]
         return 0
 
@@ -57,18 +57,18 @@ cdef class MulticlassKBest(KBest):
     """
 
     cdef Py_ssize_t K, stride
-    cdef const ss_kernel_table* kernels
+    cdef const ss_loop_table* loops
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
         self.K, self.stride = layout.shapes["node"][0], layout.node_size
         self.n_states = self.K
-        self.kernels = ss_kernels(self.stride)
+        self.loops = ss_loops(self.stride)
         self.work_bytes = 8
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
-        return best_classes(self.kernels, self.K, self.stride, theta, k, labels, values)
+        return best_classes(self.loops, self.K, self.stride, theta, k, labels, values)
 
 
 @cython.final
@@ -105,18 +105,18 @@ cdef class MulticlassRelaxation(Relaxation):
     """
 
     cdef Py_ssize_t K, stride
-    cdef const ss_kernel_table* kernels
+    cdef const ss_loop_table* loops
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
         self.K, self.stride = layout.shapes["node"][0], layout.node_size
         self.n_states = self.K
-        self.kernels = ss_kernels(self.stride)
+        self.loops = ss_loops(self.stride)
         self.work_bytes = 8
 
     cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
                    double* value, double* bound, char* work) except -1 nogil:
-        label[0] = best_class(self.kernels, self.K, self.stride, theta, value)
+        label[0] = best_class(self.loops, self.K, self.stride, theta, value)
         bound[0] = value[0]
         memset(mu, 0, self.stride * sizeof(double))
         mu[label[0]] = 1

@@ -6,7 +6,7 @@ from structsolve.algorithms.entropies cimport entropy, entropy_slope, slope_at
 from structsolve.algorithms.simplex_projection cimport (
     softmax, sparsemax, square_slope, square_term,
 )
-from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
+from structsolve.simd.loops cimport ss_loop_table, ss_loops
 from structsolve.operators cimport Projection
 from structsolve.part_layout cimport PartLayout
 
@@ -21,13 +21,13 @@ cdef class SimplexProjection(Projection):
     """
 
     cdef Py_ssize_t K, stride
-    cdef const ss_kernel_table* kernels
+    cdef const ss_loop_table* loops
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
         self.K, self.stride = layout.shapes["node"][0], layout.node_size
         self.n_states = self.K
-        self.kernels = ss_kernels(self.stride)
+        self.loops = ss_loops(self.stride)
         self.work_bytes = 8 * self.stride
         self.has_term = True
 
@@ -53,7 +53,7 @@ cdef class Softmax(SimplexProjection):
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
                      double* bound, char* work) except -1 nogil:
-        softmax(i, self.K, self.stride, self.kernels, theta, marginals, value)
+        softmax(i, self.K, self.stride, self.loops, theta, marginals, value)
         bound[0] = value[0]
         return 0
 
@@ -71,7 +71,7 @@ cdef class Softmax(SimplexProjection):
         cdef double* p = <double*>work
         cdef double value
         cdef Py_ssize_t j
-        softmax(i, self.K, self.stride, self.kernels, theta, p, &value)
+        softmax(i, self.K, self.stride, self.loops, theta, p, &value)
         for j in range(n):
             labels[j] = draw_class(self.K, p, uniforms[j])
         return 0

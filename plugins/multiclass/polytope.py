@@ -14,7 +14,7 @@ class Simplex(Polytopes):
 
     Parameters
     ----------
-    layout : Layout
+    layout : WeightLayout
     """
 
     exact = True

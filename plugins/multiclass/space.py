@@ -11,7 +11,7 @@ import numpy as np
 
 from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
-from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import NodeSpace, Structure
 
 
@@ -55,7 +55,7 @@ class MulticlassSpace(NodeSpace):
 
     def __init__(self, structure: Structure, classes: np.ndarray, n_features: int, intercept: bool):
         block = Block("node", "node", (len(classes),), ("class",))
-        super().__init__(structure, Layout([block], n_features, 0, intercept), classes)
+        super().__init__(structure, WeightLayout([block], n_features, 0, intercept), classes)
 
     def stack(self, X: Any) -> Examples:
         nodes, offsets = packing.single_rows(X, self.layout.n_features)

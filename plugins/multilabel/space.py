@@ -23,7 +23,7 @@ from structsolve.plugins.mrf.graph_operators import (
     make_polytopes,
 )
 from structsolve.plugins.multilabel.indicators import column_names, indicators, label_pairs
-from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
 from structsolve.structure.losses import LabelCount
 
@@ -133,7 +133,7 @@ class MultilabelSpace(Space):
             blocks.insert(
                 0, Block("pair", "shared", (len(edges), 2, 2), ("edge", "state", "state"))
             )
-        super().__init__(structure, Layout(blocks, n_features, 0, intercept))
+        super().__init__(structure, WeightLayout(blocks, n_features, 0, intercept))
         self.classes_, self.edges_ = classes, edges
 
     def pack(

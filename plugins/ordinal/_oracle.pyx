@@ -7,7 +7,7 @@ direction and -1 for each threshold up to b_k.  Oracles look at the K scores tha
 cimport cython
 from libc.string cimport memset
 from structsolve.algorithms.classes cimport best_class, best_class_in_cone, best_classes
-from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
+from structsolve.simd.loops cimport ss_loop_table, ss_loops
 from structsolve.operators cimport Cone, ConeOracle, KBest, Oracle, Parts, Relaxation
 from structsolve.part_layout cimport PartLayout
 
@@ -54,20 +54,20 @@ cdef class ThresholdOracle(Oracle):
     """
 
     cdef Steps steps
-    cdef const ss_kernel_table* kernels
+    cdef const ss_loop_table* loops
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
         self.steps = steps_of(layout)
         self.n_states = self.steps.K
-        self.kernels = ss_kernels(self.steps.stride)
+        self.loops = ss_loops(self.steps.stride)
         self.work_bytes = 8 * self.steps.room
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
         cdef double* scores = <double*>work
         class_scores(&self.steps, theta, scores)
-        label[0] = best_class(self.kernels, self.steps.K, self.steps.stride, scores, value)
+        label[0] = best_class(self.loops, self.steps.K, self.steps.stride, scores, value)
         bound[0] = value[0]
         return 0
 
@@ -82,20 +82,20 @@ cdef class ThresholdKBest(KBest):
     """
 
     cdef Steps steps
-    cdef const ss_kernel_table* kernels
+    cdef const ss_loop_table* loops
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
         self.steps = steps_of(layout)
         self.n_states = self.steps.K
-        self.kernels = ss_kernels(self.steps.stride)
+        self.loops = ss_loops(self.steps.stride)
         self.work_bytes = 8 * self.steps.room
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
         cdef double* scores = <double*>work
         class_scores(&self.steps, theta, scores)
-        return best_classes(self.kernels, self.steps.K, self.steps.stride, scores, k, labels,
+        return best_classes(self.loops, self.steps.K, self.steps.stride, scores, k, labels,
                             values)
 
 
@@ -109,13 +109,13 @@ cdef class ThresholdRelaxation(Relaxation):
     """
 
     cdef Steps steps
-    cdef const ss_kernel_table* kernels
+    cdef const ss_loop_table* loops
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
         self.steps = steps_of(layout)
         self.n_states = self.steps.K
-        self.kernels = ss_kernels(self.steps.stride)
+        self.loops = ss_loops(self.steps.stride)
         # Scores, and the answer as probabilities.
         self.work_bytes = 16 * self.steps.room
 
@@ -124,7 +124,7 @@ cdef class ThresholdRelaxation(Relaxation):
         cdef double* scores = <double*>work
         cdef double* p = scores + self.steps.room
         class_scores(&self.steps, theta, scores)
-        label[0] = best_class(self.kernels, self.steps.K, self.steps.stride, scores, value)
+        label[0] = best_class(self.loops, self.steps.K, self.steps.stride, scores, value)
         bound[0] = value[0]
         memset(p, 0, self.steps.room * sizeof(double))
         p[label[0]] = 1

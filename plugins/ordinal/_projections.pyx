@@ -7,7 +7,7 @@ from structsolve.algorithms.entropies cimport entropy, entropy_slope, slope_at
 from structsolve.algorithms.simplex_projection cimport (
     softmax, sparsemax, square_slope, square_term,
 )
-from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
+from structsolve.simd.loops cimport ss_loop_table, ss_loops
 from structsolve.operators cimport Projection
 from structsolve.part_layout cimport PartLayout
 
@@ -30,12 +30,12 @@ cdef class ThresholdProjection(Projection):
     """
 
     cdef Steps steps
-    cdef const ss_kernel_table* kernels
+    cdef const ss_loop_table* loops
 
     def __init__(self, bint entropy, PartLayout layout not None):
         super().__init__(layout)
         self.steps = steps_of(layout)
-        self.kernels = ss_kernels(self.steps.stride)
+        self.loops = ss_loops(self.steps.stride)
         self.n_states = self.steps.K
         self.gibbs = entropy
         self.has_state = True
@@ -59,7 +59,7 @@ cdef class ThresholdProjection(Projection):
         cdef double* scores = <double*>work
         class_scores(&self.steps, theta, scores)
         if self.gibbs:
-            softmax(i, self.steps.K, self.steps.stride, self.kernels, scores, state, value)
+            softmax(i, self.steps.K, self.steps.stride, self.loops, scores, state, value)
         else:
             sparsemax(i, self.steps.K, self.steps.stride, scores, state, value)
         bound[0] = value[0]

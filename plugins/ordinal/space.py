@@ -15,7 +15,7 @@ import numpy as np
 from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
 from structsolve.plugins.multiclass import MulticlassSpace
-from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import NodeSpace, Structure
 
 
@@ -141,7 +141,7 @@ class ThresholdSpace(OrderedLabels):
         blocks = [Block("node", "node", (1,), ("direction",))]
         if len(classes) > 1:
             blocks.insert(0, Block("threshold", "shared", (len(classes) - 1,), ("step",)))
-        super().__init__(structure, Layout(blocks, n_features, 0, False), classes)
+        super().__init__(structure, WeightLayout(blocks, n_features, 0, False), classes)
         #: The projections' states hold this many probabilities of classes.
         self.state_rows = len(classes)
 

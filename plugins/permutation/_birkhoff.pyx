@@ -16,7 +16,7 @@ scaling down the columns that take too much and giving the rest to those that ta
 cimport cython
 from libc.math cimport INFINITY, exp, fabs, log
 from libc.string cimport memcpy, memset
-from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
+from structsolve.simd.loops cimport ss_loop_table, ss_loops
 from structsolve.operators cimport Projection
 from structsolve.part_layout cimport PartLayout
 
@@ -60,7 +60,7 @@ cdef class AssignmentProjection(Projection):
     cdef PairShape shape
     cdef bint euclidean
     cdef Py_ssize_t start
-    cdef const ss_kernel_table* kernels
+    cdef const ss_loop_table* loops
 
     def __init__(self, str regularizer, PartLayout layout not None):
         super().__init__(layout)
@@ -69,7 +69,7 @@ cdef class AssignmentProjection(Projection):
         cdef PairShape shape = pair_shape(layout)
         self.shape, self.euclidean = shape, regularizer == "euclidean"
         self.n_states = shape.max_cols
-        self.kernels = ss_kernels(8)
+        self.loops = ss_loops(8)
         self.exact = False
         self.has_term = True
         ld = (shape.max_cols + 7) // 8 * 8
@@ -137,7 +137,7 @@ cdef class AssignmentProjection(Projection):
         cdef Search s
         cdef double* x = <double*>work
         cdef Py_ssize_t r, c
-        s.kernels, s.euclidean = self.kernels, self.euclidean
+        s.loops, s.euclidean = self.loops, self.euclidean
         s.rows, s.cols, s.ld = task.rows, task.cols, task.ld
         s.square = task.rows == task.cols
         s.cost, s.column = task.cost, task.column

@@ -1,10 +1,10 @@
 # Prices of columns that make the rows' own answers doubly stochastic.
-from structsolve.simd.loops cimport ss_kernel_table
+from structsolve.simd.loops cimport ss_loop_table
 
 
 # Where things lie in work memory; rows are `ld` doubles.
 cdef struct Search:
-    const ss_kernel_table* kernels
+    const ss_loop_table* loops
     bint euclidean
     Py_ssize_t rows, cols, ld
     bint square

@@ -41,12 +41,12 @@ cdef double answer_rows(Search* s, const double* p, double* g) noexcept nogil:
         q, cost = s.q + r * s.ld, s.cost + r * s.ld
         for c in range(s.ld):
             q[c] = -cost[c] - p[c]
-        s.kernels.range(1, q, s.ld, s.cols, 0, &low, &top)
+        s.loops.range(1, q, s.ld, s.cols, 0, &low, &top)
         if s.euclidean:
             total += _simplex(s.ld, q, top)
         else:
-            s.kernels.exp_rows(1, q, s.ld, s.cols, top, q)
-            mass = s.kernels.total(s.ld, q)
+            s.loops.exp_rows(1, q, s.ld, s.cols, top, q)
+            mass = s.loops.total(s.ld, q)
             total += top + log(mass)
             mass = 1 / mass
             for c in range(s.ld):
@@ -91,17 +91,17 @@ cdef void sinkhorn(Search* s, double target) noexcept nogil:
     for r in range(s.rows):
         for c in range(s.ld):
             s.q[r * s.ld + c] = -s.cost[r * s.ld + c] - s.p[c]
-        s.kernels.range(1, s.q + r * s.ld, s.ld, s.cols, 0, &low, &top)
-        s.kernels.exp_rows(1, s.q + r * s.ld, s.ld, s.cols, top, s.q + r * s.ld)
+        s.loops.range(1, s.q + r * s.ld, s.ld, s.cols, 0, &low, &top)
+        s.loops.exp_rows(1, s.q + r * s.ld, s.ld, s.cols, top, s.q + r * s.ld)
     for c in range(s.ld):
         s.b[c] = 1 if c < s.cols else 0
         # A price is at least 0 where rows are few, so that a scaling is at most:
         s.d[c] = INFINITY if s.square else exp(min(s.p[c], 600))
     for it in range(most):
-        s.kernels.dots(s.rows, s.q, s.ld, s.ld, s.b, s.a)
+        s.loops.dots(s.rows, s.q, s.ld, s.ld, s.b, s.a)
         for r in range(s.rows):
             s.a[r] = 1 / s.a[r]
-        s.kernels.sumprod(s.rows, s.a, s.q, s.ld, s.ld, s.g)
+        s.loops.sumprod(s.rows, s.a, s.q, s.ld, s.ld, s.g)
         size, low, top = 0, INFINITY, 0
         for c in range(s.cols):
             x = s.g[c] * s.b[c]
@@ -196,7 +196,7 @@ cdef void _hessian(Search* s) noexcept nogil:
         for c in range(s.cols):
             for k in range(s.ld):
                 s.H[c * s.ld + k] = -1
-        s.kernels.outer(s.rows, s.cols, s.q, s.q, s.H, s.ld, s.ld, s.H)
+        s.loops.outer(s.rows, s.cols, s.q, s.q, s.H, s.ld, s.ld, s.H)
         for c in range(s.cols):
             x = 0
             for r in range(s.rows):

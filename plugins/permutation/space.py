@@ -14,7 +14,7 @@ import numpy as np
 from structsolve.examples import packing
 from structsolve.examples.packed import Examples
 from structsolve.plugins.permutation.labels import matchings, rankings, stack_pairs
-from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
 from structsolve.structure.losses import ClassWeights, CostMatrix
 
@@ -219,7 +219,7 @@ class RankingSpace(_PermutationSpace):
     ):
         K = len(classes)
         block = Block("node", "node", (K, K), ("class", "rank"))
-        super().__init__(structure, Layout([block], n_features, 0, intercept))
+        super().__init__(structure, WeightLayout([block], n_features, 0, intercept))
         self.classes_ = classes
 
     def pack(
@@ -280,7 +280,7 @@ class MatchingSpace(_PermutationSpace):
 
     def __init__(self, structure: PermutationStructure, n_features: int):
         block = Block("pair", "node", (1,), ("score",))
-        super().__init__(structure, Layout([block], n_features, 0, False))
+        super().__init__(structure, WeightLayout([block], n_features, 0, False))
 
     def pack(
         self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"

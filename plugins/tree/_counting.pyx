@@ -12,7 +12,7 @@ from libc.string cimport memcpy
 from structsolve.algorithms.count_costs cimport check_most, count_steps
 from structsolve.algorithms.max_product cimport Forest, node_at
 from structsolve.algorithms.pairs cimport pair_row, pair_table
-from structsolve.simd.loops cimport ss_kernel_table
+from structsolve.simd.loops cimport ss_loop_table
 
 from structsolve.plugins.tree._shape cimport TreeShape
 
@@ -83,7 +83,7 @@ cdef void _leaves(const Forest* forest, Memory m) noexcept nogil:
         steps += K
 
 
-cdef void _meet(const ss_kernel_table* kernels, const Forest* forest, Py_ssize_t v,
+cdef void _meet(const ss_loop_table* loops, const Forest* forest, Py_ssize_t v,
                 Memory m) noexcept nogil:
     # v's parent takes v in.
     cdef Py_ssize_t K = forest.K, stride = forest.stride, p = forest.parent[v], a, c, s, low, high
@@ -105,12 +105,12 @@ cdef void _meet(const ss_kernel_table* kernels, const Forest* forest, Py_ssize_t
     for s in range(m.low[p] * stride, (m.high[p] + 1) * stride):
         score[s] = -INFINITY
     for c in range(m.low[v], m.high[v] + 1):
-        kernels.range(1, own + c * stride, stride, K, 0, &bottom, &top)
+        loops.range(1, own + c * stride, stride, K, 0, &bottom, &top)
         if top == -INFINITY:    # no labeling has this count
             for s in range(K):
                 message[c * stride + s] = -INFINITY
             continue
-        kernels.maxdots(K, table, stride, stride, own + c * stride, message + c * stride)
+        loops.maxdots(K, table, stride, stride, own + c * stride, message + c * stride)
         for a in range(low, min(high, m.most - c) + 1):
             gathered, out = before + a * stride, score + (a + c) * stride
             for s in range(K):
@@ -160,7 +160,7 @@ cdef Py_ssize_t _split(const double* before, const double* message, Py_ssize_t s
     return best
 
 
-cdef void _read_back(const ss_kernel_table* kernels, const Forest* forest, Py_ssize_t count,
+cdef void _read_back(const ss_loop_table* loops, const Forest* forest, Py_ssize_t count,
                      Memory m, int* label) noexcept nogil:
     # Parents first, each child from the last that was taken in to the first.
     cdef Py_ssize_t K = forest.K, stride = forest.stride, j, v, p, c, s
@@ -183,12 +183,12 @@ cdef void _read_back(const ss_kernel_table* kernels, const Forest* forest, Py_ss
                        &m.left[p], m)
             own = m.score + v * m.size + c * stride
             row = pair_row(forest.pairs, forest.edge[v], s, K, stride, m.row)
-            kernels.maxdots(1, row, stride, stride, own, &top)
-            label[v] = <int>kernels.reach(K, own, row, 0, top)
+            loops.maxdots(1, row, stride, stride, own, &top)
+            label[v] = <int>loops.reach(K, own, row, 0, top)
         m.left[v] = c
 
 
-cdef int best_per_count(const ss_kernel_table* kernels, TreeShape shape, Py_ssize_t i,
+cdef int best_per_count(const ss_loop_table* loops, TreeShape shape, Py_ssize_t i,
                         const double* theta, const double* cost, Py_ssize_t most, int* labels,
                         double* values, char* work) except -1 nogil:
     """`CountOracle.argmax_counts` of a forest.
@@ -208,11 +208,11 @@ cdef int best_per_count(const ss_kernel_table* kernels, TreeShape shape, Py_ssiz
         if forest.parent[v] < 0:
             _meet_trees(&forest, v, &low, &high, m)
         else:
-            _meet(kernels, &forest, v, m)
+            _meet(loops, &forest, v, m)
     for c in range(most + 1):
         values[c] = m.total[c] if low <= c <= high else -INFINITY
         if values[c] > -INFINITY:
-            _read_back(kernels, &forest, c, m, labels)
+            _read_back(loops, &forest, c, m, labels)
         else:
             for v in range(forest.n):
                 labels[v] = 0

@@ -6,7 +6,7 @@ from structsolve.algorithms.max_product cimport (
     Forest, forest_argmax, forest_bytes, forest_kbest, forest_max_marginals,
 )
 from structsolve.algorithms.lawler_heap cimport Candidate
-from structsolve.simd.loops cimport ss_kernel_table, ss_kernels
+from structsolve.simd.loops cimport ss_loop_table, ss_loops
 from structsolve.operators cimport CountOracle, KBest, MaxMarginals, Oracle
 from structsolve.part_layout cimport PartLayout
 
@@ -30,19 +30,19 @@ cdef class TreeOracle(Oracle):
     """
 
     cdef TreeShape shape
-    cdef const ss_kernel_table* kernels
+    cdef const ss_loop_table* loops
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
         self.shape = tree_shape(layout)
-        self.kernels = ss_kernels(self.shape.stride)
+        self.loops = ss_loops(self.shape.stride)
         self.n_states = self.shape.K
         self.work_bytes = program_bytes(self.shape)
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
         cdef Forest forest = self.shape.forest(i, theta, work)
-        value[0] = forest_argmax(self.kernels, &forest, label, work + self.shape.buffer_bytes())
+        value[0] = forest_argmax(self.loops, &forest, label, work + self.shape.buffer_bytes())
         bound[0] = value[0]
         return 0
 
@@ -57,19 +57,19 @@ cdef class TreeMaxMarginals(MaxMarginals):
     """
 
     cdef TreeShape shape
-    cdef const ss_kernel_table* kernels
+    cdef const ss_loop_table* loops
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
         self.shape = tree_shape(layout)
-        self.kernels = ss_kernels(self.shape.stride)
+        self.loops = ss_loops(self.shape.stride)
         self.n_states = self.shape.K
         self.work_bytes = program_bytes(self.shape)
 
     cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
                            char* work) except -1 nogil:
         cdef Forest forest = self.shape.forest(i, theta, work)
-        forest_max_marginals(self.kernels, &forest, out, work + self.shape.buffer_bytes())
+        forest_max_marginals(self.loops, &forest, out, work + self.shape.buffer_bytes())
         return 0
 
 
@@ -85,12 +85,12 @@ cdef class TreeKBest(KBest):
     """
 
     cdef TreeShape shape
-    cdef const ss_kernel_table* kernels
+    cdef const ss_loop_table* loops
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
         self.shape = tree_shape(layout)
-        self.kernels = ss_kernels(self.shape.stride)
+        self.loops = ss_loops(self.shape.stride)
         self.n_states = self.shape.K
         self.work_bytes = program_bytes(self.shape)
 
@@ -100,7 +100,7 @@ cdef class TreeKBest(KBest):
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
         cdef Forest forest = self.shape.forest(i, theta, work)
-        return forest_kbest(self.kernels, &forest, k, labels, values,
+        return forest_kbest(self.loops, &forest, k, labels, values,
                             <Candidate*>(work + self.work_bytes),
                             work + self.shape.buffer_bytes())
 
@@ -115,12 +115,12 @@ cdef class TreeCounts(CountOracle):
     """
 
     cdef TreeShape shape
-    cdef const ss_kernel_table* kernels
+    cdef const ss_loop_table* loops
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
         self.shape = tree_shape(layout)
-        self.kernels = ss_kernels(self.shape.stride)
+        self.loops = ss_loops(self.shape.stride)
         self.n_states = self.shape.K
 
     cpdef Py_ssize_t bytes_for(self, Py_ssize_t most) except -1:
@@ -129,7 +129,7 @@ cdef class TreeCounts(CountOracle):
     cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
                            Py_ssize_t most, int* labels, double* values,
                            char* work) except -1 nogil:
-        return best_per_count(self.kernels, self.shape, i, theta, cost, most, labels, values, work)
+        return best_per_count(self.loops, self.shape, i, theta, cost, most, labels, values, work)
 
 
 cdef Py_ssize_t program_bytes(TreeShape shape) noexcept:

@@ -15,7 +15,7 @@ class TreePolytopes(LocalPolytopes):
 
     Parameters
     ----------
-    layout : Layout
+    layout : WeightLayout
     offsets : ndarray of int64 of shape (n + 1,)
     parents : ndarray of int32
         Of all nodes, counted from 0 in every example, -1 at roots.

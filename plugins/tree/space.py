@@ -12,7 +12,7 @@ import numpy as np
 from structsolve.examples import labels
 from structsolve.examples.packed import Examples
 from structsolve.plugins.tree.trees import stack_trees
-from structsolve.potentials.weight_layout import Block, Layout
+from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import NodeSpace, Structure
 
 
@@ -115,7 +115,7 @@ class TreeSpace(NodeSpace):
         if n_edge_features is not None:
             blocks.append(Block("edge", "edge", (K, K), axes))
         super().__init__(
-            structure, Layout(blocks, n_features, n_edge_features or 0, intercept), classes
+            structure, WeightLayout(blocks, n_features, n_edge_features or 0, intercept), classes
         )
         self.n_edge_features = n_edge_features
 

@@ -2,28 +2,28 @@
 # Scores of -inf forbid a class.
 from libc.math cimport INFINITY, isinf
 from structsolve.operators cimport Cone
-from structsolve.simd.loops cimport ss_kernel_table
+from structsolve.simd.loops cimport ss_loop_table
 
 
-cdef inline int best_class(const ss_kernel_table* kernels, Py_ssize_t K, Py_ssize_t stride,
+cdef inline int best_class(const ss_loop_table* loops, Py_ssize_t K, Py_ssize_t stride,
                            const double* scores, double* value) noexcept nogil:
     # Of equal ones the first; 0 where a score is NaN.
     cdef double low
     cdef Py_ssize_t s
-    kernels.range(1, scores, stride, K, 0, &low, value)
+    loops.range(1, scores, stride, K, 0, &low, value)
     for s in range(K):
         if scores[s] == value[0]:
             return <int>s
     return 0
 
 
-cdef inline Py_ssize_t best_classes(const ss_kernel_table* kernels, Py_ssize_t K,
+cdef inline Py_ssize_t best_classes(const ss_loop_table* loops, Py_ssize_t K,
                                     Py_ssize_t stride, const double* scores, Py_ssize_t k,
                                     int* labels, double* values) noexcept nogil:
     # The k best, best first; forbidden ones are left out, but for the first, which is always that
     # of best_class().  A sorted list of the best so far: most scores fail at its last entry.
     cdef Py_ssize_t count = 1, s, j
-    labels[0] = best_class(kernels, K, stride, scores, values)
+    labels[0] = best_class(loops, K, stride, scores, values)
     for s in range(K):
         if s == labels[0] or not scores[s] > -INFINITY:
             continue

@@ -5,7 +5,7 @@ import numpy as np
 cdef extern from *:
     r"""
     /* Vectors of GCC and Clang, compiled for AVX-512, AVX2 and what the build is for; chosen once
-     * per process, as kernels.h does (STRUCTSOLVE_SIMD asks for a lesser one).  Others: log(). */
+     * per process, as loops.h does (STRUCTSOLVE_SIMD asks for a lesser one).  Others: log(). */
     #include <float.h>
     #include <math.h>
     #include <stddef.h>

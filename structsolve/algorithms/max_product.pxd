@@ -1,7 +1,7 @@
 # Labelings of forests: what the programs over them are given.
 from structsolve.algorithms.lawler_heap cimport Candidate
 from structsolve.algorithms.pairs cimport Pairs
-from structsolve.simd.loops cimport ss_kernel_table
+from structsolve.simd.loops cimport ss_loop_table
 
 
 cdef struct Forest:
@@ -25,13 +25,13 @@ cdef Py_ssize_t forest_bytes(Py_ssize_t n, Py_ssize_t K, Py_ssize_t stride) noex
 
 # The best labeling; of equal ones that with the smallest state at the first node in order, then
 # at the second, and so on.  Returns its score.
-cdef double forest_argmax(const ss_kernel_table* kernels, const Forest* forest, int* label,
+cdef double forest_argmax(const ss_loop_table* loops, const Forest* forest, int* label,
                           char* work) noexcept nogil
 # out (n, stride) <- the best score of a labeling with that state, 0 in the padding.
-cdef void forest_max_marginals(const ss_kernel_table* kernels, const Forest* forest, double* out,
+cdef void forest_max_marginals(const ss_loop_table* loops, const Forest* forest, double* out,
                                char* work) noexcept nogil
 # The k best labelings, one after the other; returns how many there are.  The heap has room for
 # k * n candidates.
-cdef Py_ssize_t forest_kbest(const ss_kernel_table* kernels, const Forest* forest, Py_ssize_t k,
+cdef Py_ssize_t forest_kbest(const ss_loop_table* loops, const Forest* forest, Py_ssize_t k,
                              int* labels, double* values, Candidate* heap,
                              char* work) noexcept nogil

@@ -11,7 +11,7 @@ from libc.string cimport memcpy, memset
 
 from structsolve.algorithms.lawler_heap cimport Candidate, pop, push, runner_up
 from structsolve.algorithms.pairs cimport pair_row, pair_table
-from structsolve.simd.loops cimport ss_kernel_table
+from structsolve.simd.loops cimport ss_loop_table
 
 
 cdef Py_ssize_t forest_bytes(Py_ssize_t n, Py_ssize_t K, Py_ssize_t stride) noexcept nogil:
@@ -27,7 +27,7 @@ cdef inline double _largest(Py_ssize_t K, const double* row) noexcept nogil:
     return top
 
 
-cdef double _upward(const ss_kernel_table* kernels, const Forest* forest, double* belief,
+cdef double _upward(const ss_loop_table* loops, const Forest* forest, double* belief,
                     double* before, double* messages, double* spare) noexcept nogil:
     # belief[v, s] <- the best score of v's subtree with v in state s, -inf in the padding.
     # Unless they are NULL, messages[v] <- what v sends to its parent, and before[v] <- what the
@@ -61,13 +61,13 @@ cdef double _upward(const ss_kernel_table* kernels, const Forest* forest, double
             memcpy(before + v * stride, up, stride * sizeof(double))
         # The padding of the beliefs is -inf, that of the tables 0.
         table = pair_table(forest.pairs, forest.edge[v], K * stride)
-        kernels.maxdots(K, table, stride, stride, belief + v * stride, row)
+        loops.maxdots(K, table, stride, stride, belief + v * stride, row)
         for s in range(K):
             up[s] += row[s]
     return total
 
 
-cdef inline int _choose(const ss_kernel_table* kernels, const Forest* forest, Py_ssize_t v,
+cdef inline int _choose(const ss_loop_table* loops, const Forest* forest, Py_ssize_t v,
                         const int* label, const double* belief, double* spare) noexcept nogil:
     # The first of the best states of v, given its parent's.
     cdef Py_ssize_t K = forest.K, stride = forest.stride, s
@@ -82,23 +82,23 @@ cdef inline int _choose(const ss_kernel_table* kernels, const Forest* forest, Py
                 return <int>s
         return 0
     row = pair_row(forest.pairs, forest.edge[v], label[parent], K, stride, spare)
-    kernels.maxdots(1, row, stride, stride, own, &top)
-    return <int>kernels.reach(K, own, row, 0, top)
+    loops.maxdots(1, row, stride, stride, own, &top)
+    return <int>loops.reach(K, own, row, 0, top)
 
 
-cdef double forest_argmax(const ss_kernel_table* kernels, const Forest* forest, int* label,
+cdef double forest_argmax(const ss_loop_table* loops, const Forest* forest, int* label,
                           char* work) noexcept nogil:
     cdef double* belief = <double*>work
     cdef double* spare = belief + forest.n * forest.stride
     cdef Py_ssize_t j, v
-    cdef double total = _upward(kernels, forest, belief, NULL, NULL, spare)
+    cdef double total = _upward(loops, forest, belief, NULL, NULL, spare)
     for j in range(forest.n):
         v = node_at(forest, j)
-        label[v] = _choose(kernels, forest, v, label, belief, spare)
+        label[v] = _choose(loops, forest, v, label, belief, spare)
     return total
 
 
-cdef void forest_max_marginals(const ss_kernel_table* kernels, const Forest* forest, double* out,
+cdef void forest_max_marginals(const ss_loop_table* loops, const Forest* forest, double* out,
                                char* work) noexcept nogil:
     cdef Py_ssize_t K = forest.K, stride = forest.stride, j, v, s
     cdef double* belief = <double*>work
@@ -113,7 +113,7 @@ cdef void forest_max_marginals(const ss_kernel_table* kernels, const Forest* for
     cdef double rest = 0
     cdef int parent
     memset(zeros, 0, stride * sizeof(double))
-    _upward(kernels, forest, belief, before, messages, zeros)
+    _upward(loops, forest, belief, before, messages, zeros)
     for j in range(forest.n):
         v = node_at(forest, j)
         parent = forest.parent[v]
@@ -131,7 +131,7 @@ cdef void forest_max_marginals(const ss_kernel_table* kernels, const Forest* for
                 row[s] += up[s]
                 up[s] += messages[v * stride + s]
             table = pair_table(forest.pairs, forest.edge[v], K * stride)
-            kernels.maxplus(K, row, table, stride, stride, zeros, above)
+            loops.maxplus(K, row, table, stride, stride, zeros, above)
         for s in range(stride):
             out[v * stride + s] = belief[v * stride + s] + above[s] if s < K else 0
 
@@ -156,7 +156,7 @@ cdef void _branch(const Forest* forest, const double* belief, const int* label, 
             push(heap, size, item)
 
 
-cdef Py_ssize_t forest_kbest(const ss_kernel_table* kernels, const Forest* forest, Py_ssize_t k,
+cdef Py_ssize_t forest_kbest(const ss_loop_table* loops, const Forest* forest, Py_ssize_t k,
                              int* labels, double* values, Candidate* heap,
                              char* work) noexcept nogil:
     # Lawler's partition: all labelings but the answers so far fall into disjoint sets, each made
@@ -169,10 +169,10 @@ cdef Py_ssize_t forest_kbest(const ss_kernel_table* kernels, const Forest* fores
     cdef const int* path
     cdef Candidate item
     cdef int parent
-    values[0] = _upward(kernels, forest, belief, NULL, NULL, spare)
+    values[0] = _upward(loops, forest, belief, NULL, NULL, spare)
     for j in range(n):
         v = node_at(forest, j)
-        label[v] = _choose(kernels, forest, v, label, belief, spare)
+        label[v] = _choose(loops, forest, v, label, belief, spare)
     if not values[0] > -INFINITY:
         return 1
     item.v = 0
@@ -191,7 +191,7 @@ cdef Py_ssize_t forest_kbest(const ss_kernel_table* kernels, const Forest* fores
             v = node_at(forest, j)
             parent = forest.parent[v]
             if parent >= 0 and label[parent] != path[parent]:
-                label[v] = _choose(kernels, forest, v, label, belief, spare)
+                label[v] = _choose(loops, forest, v, label, belief, spare)
         # Sums of the same scores in another order may differ in the last bit.
         values[found] = min(item.value, values[found - 1])
     return k

@@ -1,6 +1,6 @@
 # Steps of sum-product recursions: exponentials in range, and messages through tables of pairs.
 from libc.math cimport log
-from structsolve.simd.loops cimport ss_kernel_table
+from structsolve.simd.loops cimport ss_loop_table
 
 cdef extern from *:
     """
@@ -47,7 +47,7 @@ cdef int draw(Py_ssize_t K, const double* weights, double uniform) noexcept nogi
 cdef int impossible(Py_ssize_t i) except -1 nogil
 
 # out = exp(x - shift), the largest 1.  False where the scaled form does not suit them.
-cdef bint exponentials(const ss_kernel_table* kernels, Py_ssize_t rows, const double* x,
+cdef bint exponentials(const ss_loop_table* loops, Py_ssize_t rows, const double* x,
                        Py_ssize_t stride, Py_ssize_t K, double* out, double* shift) noexcept nogil
 
 
@@ -68,19 +68,19 @@ cdef inline bint rescale(double* row, Py_ssize_t stride, double low, double top,
 
 # table[s, t] holds a score: out[t] <- log sum_s exp table[s, t]; the table is written over, `tops`
 # is a row.
-cdef void log_columns(const ss_kernel_table* kernels, Py_ssize_t K, Py_ssize_t stride,
+cdef void log_columns(const ss_loop_table* loops, Py_ssize_t K, Py_ssize_t stride,
                       double* table, double* tops, double* out) noexcept nogil
 # The same along rows: out[s] <- log sum_t exp table[s, t]; table <- exp(table[s, t] - tops[s]).
-cdef void log_rows(const ss_kernel_table* kernels, Py_ssize_t K, Py_ssize_t stride, double* table,
+cdef void log_rows(const ss_loop_table* loops, Py_ssize_t K, Py_ssize_t stride, double* table,
                    double* tops, double* out) noexcept nogil
 
 # Fit a table for the functions below; `exponentials` has room for one.
-cdef SumTable sum_table(const ss_kernel_table* kernels, Py_ssize_t K, Py_ssize_t stride,
+cdef SumTable sum_table(const ss_loop_table* loops, Py_ssize_t K, Py_ssize_t stride,
                         const double* scores, double* exponentials) noexcept nogil
 # out[s] <- log sum_t exp(scores[s, t] + x[t]).  `spare` has room for a table and two rows.
-cdef void message_up(const ss_kernel_table* kernels, const SumTable* table, Py_ssize_t K,
+cdef void message_up(const ss_loop_table* loops, const SumTable* table, Py_ssize_t K,
                      Py_ssize_t stride, const double* x, double* out, double* spare) noexcept nogil
 # out[t] <- log sum_s exp(x[s] + scores[s, t]).
-cdef void message_down(const ss_kernel_table* kernels, const SumTable* table, Py_ssize_t K,
+cdef void message_down(const ss_loop_table* loops, const SumTable* table, Py_ssize_t K,
                        Py_ssize_t stride, const double* x, double* out,
                        double* spare) noexcept nogil

@@ -6,7 +6,7 @@ and K^2 exponentials where scores span too much for that.
 
 from libc.math cimport INFINITY, exp, log
 from structsolve.algorithms.entropies cimport logarithms
-from structsolve.simd.loops cimport ss_kernel_table
+from structsolve.simd.loops cimport ss_loop_table
 
 
 cdef double log_sum_exp(Py_ssize_t n, const double* x) noexcept nogil:
@@ -45,17 +45,17 @@ cdef int impossible(Py_ssize_t i) except -1 nogil:
         )
 
 
-cdef bint exponentials(const ss_kernel_table* kernels, Py_ssize_t rows, const double* x,
+cdef bint exponentials(const ss_loop_table* loops, Py_ssize_t rows, const double* x,
                        Py_ssize_t stride, Py_ssize_t K, double* out, double* shift) noexcept nogil:
     cdef double low
-    kernels.range(rows, x, stride, K, -INFINITY, &low, shift)
+    loops.range(rows, x, stride, K, -INFINITY, &low, shift)
     if not (shift[0] > -INFINITY and shift[0] - low <= SPAN):
         return False
-    kernels.exp_rows(rows, x, stride, K, shift[0], out)
+    loops.exp_rows(rows, x, stride, K, shift[0], out)
     return True
 
 
-cdef void log_columns(const ss_kernel_table* kernels, Py_ssize_t K, Py_ssize_t stride,
+cdef void log_columns(const ss_loop_table* loops, Py_ssize_t K, Py_ssize_t stride,
                       double* table, double* tops, double* out) noexcept nogil:
     # Row by row: the largest of every column, then the exponentials.
     cdef Py_ssize_t s, t
@@ -72,7 +72,7 @@ cdef void log_columns(const ss_kernel_table* kernels, Py_ssize_t K, Py_ssize_t s
     for s in range(K):
         for t in range(K):
             table[s * stride + t] -= tops[t]
-    kernels.exp_rows(K, table, stride, K, 0, table)
+    loops.exp_rows(K, table, stride, K, 0, table)
     for s in range(K):
         for t in range(K):
             out[t] += table[s * stride + t]
@@ -80,80 +80,80 @@ cdef void log_columns(const ss_kernel_table* kernels, Py_ssize_t K, Py_ssize_t s
         out[t] = tops[t] + log(out[t])
 
 
-cdef void log_rows(const ss_kernel_table* kernels, Py_ssize_t K, Py_ssize_t stride, double* table,
+cdef void log_rows(const ss_loop_table* loops, Py_ssize_t K, Py_ssize_t stride, double* table,
                    double* tops, double* out) noexcept nogil:
     cdef Py_ssize_t s
     cdef double low, top
     cdef double* row = table
     for s in range(K):
-        kernels.range(1, row, stride, K, -INFINITY, &low, &top)
+        loops.range(1, row, stride, K, -INFINITY, &low, &top)
         if top == -INFINITY:
             top = 0
-        kernels.exp_rows(1, row, stride, K, top, row)
+        loops.exp_rows(1, row, stride, K, top, row)
         tops[s] = top
-        out[s] = top + log(kernels.total(stride, row))
+        out[s] = top + log(loops.total(stride, row))
         row += stride
 
 
-cdef SumTable sum_table(const ss_kernel_table* kernels, Py_ssize_t K, Py_ssize_t stride,
+cdef SumTable sum_table(const ss_loop_table* loops, Py_ssize_t K, Py_ssize_t stride,
                         const double* scores, double* exponentials) noexcept nogil:
     cdef SumTable table
     cdef double low, top
     table.scores, table.exponentials, table.kind = scores, exponentials, WIDE
     # The smallest entry, -inf included: no entry is NaN.
-    kernels.range(K, scores, stride, K, INFINITY, &low, &top)
+    loops.range(K, scores, stride, K, INFINITY, &low, &top)
     table.shift = top
     if top - low <= FULL_SPAN:
         table.kind = FULL
     elif top > -INFINITY:
-        kernels.range(K, scores, stride, K, -INFINITY, &low, &top)
+        loops.range(K, scores, stride, K, -INFINITY, &low, &top)
         if top - low <= SPAN:
             table.kind = PARTIAL
     if table.kind != WIDE:
-        kernels.exp_rows(K, scores, stride, K, top, exponentials)
+        loops.exp_rows(K, scores, stride, K, top, exponentials)
     return table
 
 
-cdef inline bint _fast(const ss_kernel_table* kernels, const SumTable* table, Py_ssize_t K,
+cdef inline bint _fast(const ss_loop_table* loops, const SumTable* table, Py_ssize_t K,
                        Py_ssize_t stride, const double* x, double* row, double* top) noexcept nogil:
     # row <- exp(x - top), where messages can be made of that.
     cdef double low
     if table.kind == WIDE:
         return False
-    kernels.range(1, x, stride, K, -INFINITY, &low, top)
+    loops.range(1, x, stride, K, -INFINITY, &low, top)
     if not (top[0] > -INFINITY and (table.kind == FULL or top[0] - low <= SPAN)):
         return False
-    kernels.exp_rows(1, x, stride, K, top[0], row)
+    loops.exp_rows(1, x, stride, K, top[0], row)
     return True
 
 
-cdef void message_up(const ss_kernel_table* kernels, const SumTable* table, Py_ssize_t K,
+cdef void message_up(const ss_loop_table* loops, const SumTable* table, Py_ssize_t K,
                      Py_ssize_t stride, const double* x, double* out,
                      double* spare) noexcept nogil:
     cdef Py_ssize_t s, t
     cdef double* row = spare + K * stride
     cdef double top
-    if _fast(kernels, table, K, stride, x, row, &top):
-        kernels.dots(K, table.exponentials, stride, stride, row, out)
+    if _fast(loops, table, K, stride, x, row, &top):
+        loops.dots(K, table.exponentials, stride, stride, row, out)
         logarithms(K, out, top + table.shift, out)
         return
     for s in range(K):
         for t in range(K):
             spare[s * stride + t] = table.scores[s * stride + t] + x[t]
-    log_rows(kernels, K, stride, spare, row, out)
+    log_rows(loops, K, stride, spare, row, out)
 
 
-cdef void message_down(const ss_kernel_table* kernels, const SumTable* table, Py_ssize_t K,
+cdef void message_down(const ss_loop_table* loops, const SumTable* table, Py_ssize_t K,
                        Py_ssize_t stride, const double* x, double* out,
                        double* spare) noexcept nogil:
     cdef Py_ssize_t s, t
     cdef double* row = spare + K * stride
     cdef double top
-    if _fast(kernels, table, K, stride, x, row, &top):
-        kernels.sumprod(K, row, table.exponentials, stride, stride, row + stride)
+    if _fast(loops, table, K, stride, x, row, &top):
+        loops.sumprod(K, row, table.exponentials, stride, stride, row + stride)
         logarithms(K, row + stride, top + table.shift, out)
         return
     for s in range(K):
         for t in range(K):
             spare[s * stride + t] = table.scores[s * stride + t] + x[s]
-    log_columns(kernels, K, stride, spare, row, out)
+    log_columns(loops, K, stride, spare, row, out)

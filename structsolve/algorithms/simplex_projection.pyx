@@ -3,7 +3,7 @@
 import numpy as np
 
 from libc.math cimport INFINITY, log
-from structsolve.simd.loops cimport ss_kernel_table
+from structsolve.simd.loops cimport ss_loop_table
 
 
 cdef double simplex_threshold(Py_ssize_t n, const double* q) noexcept nogil:
@@ -38,12 +38,12 @@ cdef int _impossible(Py_ssize_t i) except -1 with gil:
     )
 
 
-cdef int softmax(Py_ssize_t i, Py_ssize_t K, Py_ssize_t stride, const ss_kernel_table* kernels,
+cdef int softmax(Py_ssize_t i, Py_ssize_t K, Py_ssize_t stride, const ss_loop_table* loops,
                  const double* scores, double* p, double* value) except -1 nogil:
     cdef double low, top, total = 0
     cdef Py_ssize_t s
-    kernels.range(1, scores, stride, K, 0, &low, &top)
-    kernels.exp_rows(1, scores, stride, K, top, p)
+    loops.range(1, scores, stride, K, 0, &low, &top)
+    loops.exp_rows(1, scores, stride, K, top, p)
     for s in range(K):
         total += p[s]
     if not (top > -INFINITY and total > 0):     # a NaN comes out of the sum

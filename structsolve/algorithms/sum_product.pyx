@@ -13,7 +13,7 @@ from structsolve.algorithms.messages cimport (
     WIDE, Marginals, SumTable, draw, impossible, log_sum_exp, message_down, message_up, sum_table,
 )
 from structsolve.algorithms.entropies cimport entropy, entropy_slope, slope_at
-from structsolve.simd.loops cimport ss_kernel_table
+from structsolve.simd.loops cimport ss_loop_table
 
 
 cdef struct Memory:
@@ -57,7 +57,7 @@ cdef inline double _normalise(Py_ssize_t K, double* row) noexcept nogil:
     return top
 
 
-cdef double _upward(const ss_kernel_table* kernels, const Forest* forest, SumTable* shared,
+cdef double _upward(const ss_loop_table* loops, const Forest* forest, SumTable* shared,
                     Memory m, bint keep) noexcept nogil:
     # The pass up; returns the log-partition.  `keep`: for a pass down.
     cdef Py_ssize_t K = forest.K, stride = forest.stride, size = K * stride, j, v, s
@@ -74,7 +74,7 @@ cdef double _upward(const ss_kernel_table* kernels, const Forest* forest, SumTab
                 for s in range(K):
                     m.belief[v * stride + s] += forest.roots[s]
     if forest.pairs.edges == NULL:
-        shared[0] = sum_table(kernels, K, stride, forest.pairs.shared, m.exponentials)
+        shared[0] = sum_table(loops, K, stride, forest.pairs.shared, m.exponentials)
     for j in range(forest.n - 1, -1, -1):
         v = node_at(forest, j)
         parent = forest.parent[v]
@@ -82,36 +82,36 @@ cdef double _upward(const ss_kernel_table* kernels, const Forest* forest, SumTab
             total += log_sum_exp(K, m.belief + v * stride)
             continue
         if forest.pairs.edges != NULL:
-            own = sum_table(kernels, K, stride, pair_table(forest.pairs, forest.edge[v], size),
+            own = sum_table(loops, K, stride, pair_table(forest.pairs, forest.edge[v], size),
                             m.exponentials)
             table = &own
         up = m.belief + parent * stride
         if keep:
             message = m.messages + v * stride
             memcpy(m.before + v * stride, up, stride * sizeof(double))
-        message_up(kernels, table, K, stride, m.belief + v * stride, message, m.spare)
+        message_up(loops, table, K, stride, m.belief + v * stride, message, m.spare)
         total += _normalise(K, message)
         for s in range(K):
             up[s] += message[s]
     return total
 
 
-cdef int forest_partition(const ss_kernel_table* kernels, const Forest* forest, Py_ssize_t i,
+cdef int forest_partition(const ss_loop_table* loops, const Forest* forest, Py_ssize_t i,
                           double* value, char* work) except -1 nogil:
     cdef SumTable shared
-    value[0] = _upward(kernels, forest, &shared, _memory(forest, work), False)
+    value[0] = _upward(loops, forest, &shared, _memory(forest, work), False)
     if not -INFINITY < value[0] < INFINITY:
         impossible(i)
     return 0
 
 
-cdef inline double _proportions(const ss_kernel_table* kernels, Py_ssize_t K, Py_ssize_t stride,
+cdef inline double _proportions(const ss_loop_table* loops, Py_ssize_t K, Py_ssize_t stride,
                                 const double* x, double* out) noexcept nogil:
     # out <- exp(x), less a constant, 0 in the padding; returns its sum.
     cdef double low, top
-    kernels.range(1, x, stride, K, -INFINITY, &low, &top)
-    kernels.exp_rows(1, x, stride, K, top, out)
-    return kernels.total(stride, out)
+    loops.range(1, x, stride, K, -INFINITY, &low, &top)
+    loops.exp_rows(1, x, stride, K, top, out)
+    return loops.total(stride, out)
 
 
 cdef void _edge_slowly(const SumTable* table, Py_ssize_t K, Py_ssize_t stride, const double* rest,
@@ -135,7 +135,7 @@ cdef void _edge_slowly(const SumTable* table, Py_ssize_t K, Py_ssize_t stride, c
         out[s] /= total
 
 
-cdef bint _factors(const ss_kernel_table* kernels, const SumTable* table, Py_ssize_t K,
+cdef bint _factors(const ss_loop_table* loops, const SumTable* table, Py_ssize_t K,
                    Py_ssize_t stride, double* rest, double* belief,
                    double* spare) noexcept nogil:
     # rest, belief <- exponentials whose product with the table's is the edge's marginals; False,
@@ -147,16 +147,16 @@ cdef bint _factors(const ss_kernel_table* kernels, const SumTable* table, Py_ssi
     if table.kind == WIDE:
         return False
     if table.kind != 0:         # PARTIAL
-        kernels.range(1, rest, stride, K, -INFINITY, &low, &top)
+        loops.range(1, rest, stride, K, -INFINITY, &low, &top)
         if not top - low <= 75:
             return False
-        kernels.range(1, belief, stride, K, -INFINITY, &low, &top)
+        loops.range(1, belief, stride, K, -INFINITY, &low, &top)
         if not top - low <= 75:
             return False
-    _proportions(kernels, K, stride, rest, a)
-    _proportions(kernels, K, stride, belief, b)
+    _proportions(loops, K, stride, rest, a)
+    _proportions(loops, K, stride, belief, b)
     # sum_s a[s] sum_t E[s, t] b[t], at least the product of the smallest numbers.
-    kernels.dots(K, table.exponentials, stride, stride, b, spare + 2 * stride)
+    loops.dots(K, table.exponentials, stride, stride, b, spare + 2 * stride)
     mass = 0
     for s in range(K):
         mass += a[s] * spare[2 * stride + s]
@@ -167,7 +167,7 @@ cdef bint _factors(const ss_kernel_table* kernels, const SumTable* table, Py_ssi
     return True
 
 
-cdef int forest_marginals(const ss_kernel_table* kernels, const Forest* forest, Py_ssize_t i,
+cdef int forest_marginals(const ss_loop_table* loops, const Forest* forest, Py_ssize_t i,
                           const Marginals* out, double* value, char* work) except -1 nogil:
     cdef Py_ssize_t K = forest.K, stride = forest.stride, size = K * stride, j, v, s
     cdef Memory m = _memory(forest, work)
@@ -181,7 +181,7 @@ cdef int forest_marginals(const ss_kernel_table* kernels, const Forest* forest, 
     cdef int parent
     cdef bint pool = out.transition != NULL, fast
     cdef bint batch = pool and forest.pairs.edges == NULL and out.edges == NULL
-    value[0] = _upward(kernels, forest, &shared, m, True)
+    value[0] = _upward(loops, forest, &shared, m, True)
     if not -INFINITY < value[0] < INFINITY:
         impossible(i)
     for j in range(forest.n):
@@ -196,14 +196,14 @@ cdef int forest_marginals(const ss_kernel_table* kernels, const Forest* forest, 
                 m.after[parent * stride + s] += m.messages[v * stride + s]
             _normalise(K, row)
             if forest.pairs.edges != NULL:
-                own = sum_table(kernels, K, stride, pair_table(forest.pairs, forest.edge[v], size),
+                own = sum_table(loops, K, stride, pair_table(forest.pairs, forest.edge[v], size),
                                 m.exponentials)
                 table = &own
-            message_down(kernels, table, K, stride, row, above, m.spare)
+            message_down(loops, table, K, stride, row, above, m.spare)
             _normalise(K, above)
         for s in range(K):
             m.spare[s] = belief[s] + above[s]
-        mass = _proportions(kernels, K, stride, m.spare, out.nodes + v * stride)
+        mass = _proportions(loops, K, stride, m.spare, out.nodes + v * stride)
         for s in range(K):
             out.nodes[v * stride + s] /= mass
         if parent < 0 or not (pool or out.edges != NULL):
@@ -211,12 +211,12 @@ cdef int forest_marginals(const ss_kernel_table* kernels, const Forest* forest, 
                 memset(row, 0, stride * sizeof(double))
                 memset(belief, 0, stride * sizeof(double))
             continue
-        fast = _factors(kernels, table, K, stride, row, belief, m.spare)
+        fast = _factors(loops, table, K, stride, row, belief, m.spare)
         if batch and fast:
             continue
         edge = m.table if out.edges == NULL else out.edges + forest.edge[v] * size
         if fast:
-            kernels.outer(1, K, row, belief, table.exponentials, stride, stride, edge)
+            loops.outer(1, K, row, belief, table.exponentials, stride, stride, edge)
         else:
             _edge_slowly(table, K, stride, row, belief, edge)
             memset(row, 0, stride * sizeof(double))
@@ -226,14 +226,14 @@ cdef int forest_marginals(const ss_kernel_table* kernels, const Forest* forest, 
                 out.transition[s] += edge[s]
     if batch and shared.kind != WIDE:
         # The products of all edges at once: sum_v row[v, s] E[s, t] belief[v, t].
-        kernels.outer(forest.n, K, m.before, m.belief, shared.exponentials, stride, stride,
+        loops.outer(forest.n, K, m.before, m.belief, shared.exponentials, stride, stride,
                       m.table)
         for s in range(size):
             out.transition[s] += m.table[s]
     return 0
 
 
-cdef int forest_sample(const ss_kernel_table* kernels, const Forest* forest, Py_ssize_t i,
+cdef int forest_sample(const ss_loop_table* loops, const Forest* forest, Py_ssize_t i,
                        Py_ssize_t count, const double* uniforms, int* labels,
                        char* work) except -1 nogil:
     cdef Py_ssize_t K = forest.K, stride = forest.stride, j, c, v, s
@@ -244,7 +244,7 @@ cdef int forest_sample(const ss_kernel_table* kernels, const Forest* forest, Py_
     cdef const double* row
     cdef int parent
     cdef int* label = labels
-    value = _upward(kernels, forest, &shared, m, False)
+    value = _upward(loops, forest, &shared, m, False)
     if not -INFINITY < value < INFINITY:
         impossible(i)
     for c in range(count):
@@ -258,7 +258,7 @@ cdef int forest_sample(const ss_kernel_table* kernels, const Forest* forest, Py_
                                weights + stride)
                 for s in range(K):
                     weights[s] += row[s]
-            _proportions(kernels, K, stride, weights, weights)
+            _proportions(loops, K, stride, weights, weights)
             label[v] = draw(K, weights, uniforms[c * forest.n + v])
         label += forest.n
     return 0

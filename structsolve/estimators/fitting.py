@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..potentials.weight_layout import Layout
+from ..potentials.weight_layout import WeightLayout
 from ..solvers.problem import Problem
 
 
@@ -77,7 +77,7 @@ def hold_out(
     return pick(X, kept), pick(y, kept), weights, (pick(X, held), pick(y, held))
 
 
-def split_weights(layout: Layout, w: np.ndarray) -> dict[str, np.ndarray]:
+def split_weights(layout: WeightLayout, w: np.ndarray) -> dict[str, np.ndarray]:
     """Return copies of the blocks of w by name, the intercept apart from its node block."""
     coef = {}
     for block in layout.blocks:

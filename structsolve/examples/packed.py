@@ -56,7 +56,7 @@ class Examples:
 
         Parameters
         ----------
-        layout : Layout
+        layout : WeightLayout
         name : str
             Of the structure, for the message.
         columns : bool, default=True

@@ -128,7 +128,7 @@ def dot(LinearPotentials potentials not None, Py_ssize_t i, index, value, w):
     return total
 
 
-def add_kernel(LinearPotentials potentials not None, Py_ssize_t i, index, value, double coef, u):
+def add_gram(LinearPotentials potentials not None, Py_ssize_t i, index, value, double coef, u):
     """``u += coef Phi_i Phi_i' p`` in place."""
     picked, values = _entries(potentials, i, index, value)
     cdef const int[::1] index_view = picked
@@ -137,11 +137,11 @@ def add_kernel(LinearPotentials potentials not None, Py_ssize_t i, index, value,
     cdef double[::1] scratch = np.zeros(potentials.scratch_size)
     cdef Py_ssize_t n = index.size
     with nogil:
-        potentials.add_kernel(i, n, &index_view[0], &value_view[0], coef, &out[0], &scratch[0])
+        potentials.add_gram(i, n, &index_view[0], &value_view[0], coef, &out[0], &scratch[0])
 
 
-def move_kernel(LinearPotentials potentials not None, Py_ssize_t i, index, double coef, u, theta):
-    """Move what ``add_kernel`` left in u, times ``coef``, to theta; u is zero again there.
+def move_gram(LinearPotentials potentials not None, Py_ssize_t i, index, double coef, u, theta):
+    """Move what ``add_gram`` left in u, times ``coef``, to theta; u is zero again there.
 
     Without a theta, u is set to zero.
     """
@@ -152,8 +152,8 @@ def move_kernel(LinearPotentials potentials not None, Py_ssize_t i, index, doubl
     cdef Py_ssize_t n = index.size
     if theta is None:
         with nogil:
-            potentials.clear_kernel(i, n, &index_view[0], &source[0])
+            potentials.clear_gram(i, n, &index_view[0], &source[0])
         return
     target = _array(theta, np.float64, "theta", size, writable=True)
     with nogil:
-        potentials.move_kernel(i, n, &index_view[0], coef, &source[0], &target[0])
+        potentials.move_gram(i, n, &index_view[0], coef, &source[0], &target[0])

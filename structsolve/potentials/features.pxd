@@ -1,8 +1,8 @@
 # Feature rows (dense or CSR) as the loops use them: scoring, its adjoint, inner products.
 from libc.stdint cimport int32_t, int64_t
-from ..simd.loops cimport ss_kernel_table
+from ..simd.loops cimport ss_loop_table
 
-cdef enum Storage:     # the order of the tables in kernels.h and columns.h
+cdef enum Storage:     # the order of the tables in loops.h and columns.h
     DENSE_F64
     DENSE_F32
     CSR_F64
@@ -25,7 +25,7 @@ cdef class Design:
     cdef const int32_t* indices
     cdef const double* f64
     cdef const float* f32
-    cdef const ss_kernel_table* kernels
+    cdef const ss_loop_table* loops
     cdef readonly Py_ssize_t stride         # width of a row of weights, fixed at construction
     cdef object owners
 

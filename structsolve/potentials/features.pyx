@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..simd.loops cimport ss_kernels
+from ..simd.loops cimport ss_loops
 
 from ..utils.parallel import over_examples
 
@@ -57,7 +57,7 @@ cdef class Design:
         self.n_rows, self.n_cols = X.shape
         self.intercept = intercept
         self.stride = width
-        self.kernels = ss_kernels(width)
+        self.loops = ss_loops(width)
         if hasattr(X, "indptr"):
             indptr = np.ascontiguousarray(X.indptr, dtype=np.int64)
             indices = np.ascontiguousarray(X.indices, dtype=np.int32)
@@ -136,7 +136,7 @@ cdef class Design:
         else:
             for t in range(self.stride):
                 out[t] = 0
-        self.kernels.score[<int>self.storage](x.n, x.index, x.values, W, self.stride, self.stride,
+        self.loops.score[<int>self.storage](x.n, x.index, x.values, W, self.stride, self.stride,
                                               out)
 
     cdef void scatter(self, Py_ssize_t row, Py_ssize_t m, const int* cols, const double* coefs,

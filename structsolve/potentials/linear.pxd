@@ -47,12 +47,12 @@ cdef class LinearPotentials:
     cdef double dot(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, const double* value,
                     const double* w) noexcept nogil
     # u += coef * K_ii p; scratch as scratch_size() says, zeros, left zero
-    cdef void add_kernel(self, Py_ssize_t i, Py_ssize_t nnz, const int* index,
+    cdef void add_gram(self, Py_ssize_t i, Py_ssize_t nnz, const int* index,
                          const double* value, double coef, double* u,
                          double* scratch) noexcept nogil
     # u[where K_ii p may differ from zero] is added, times coef, to theta and reset to zero
-    cdef void move_kernel(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, double coef,
+    cdef void move_gram(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, double coef,
                           double* u, double* theta) noexcept nogil
     # u = 0 where K_ii p may differ from zero
-    cdef void clear_kernel(self, Py_ssize_t i, Py_ssize_t nnz, const int* index,
+    cdef void clear_gram(self, Py_ssize_t i, Py_ssize_t nnz, const int* index,
                            double* u) noexcept nogil

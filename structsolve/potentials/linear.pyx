@@ -18,7 +18,7 @@ cdef class LinearPotentials:
     ----------
     examples : Examples
         Packed features.
-    layout : Layout
+    layout : WeightLayout
         Blocks of the weight vector.
     gram_budget : int, default=0
         Bytes that may be spent on keeping the Gram matrices of each example's node features.
@@ -267,7 +267,7 @@ cdef class LinearPotentials:
             j += m
         return total
 
-    cdef void add_kernel(self, Py_ssize_t i, Py_ssize_t nnz, const int* index,
+    cdef void add_gram(self, Py_ssize_t i, Py_ssize_t nnz, const int* index,
                          const double* value, double coef, double* u,
                          double* scratch) noexcept nogil:
         cdef Py_ssize_t j, v, n_nodes = 0, n_edges, held = -1
@@ -312,7 +312,7 @@ cdef class LinearPotentials:
                     column[v * self.edge_size] += c * line[v]
         # `line` holds old numbers, `dense` is zero again: callers keep the two together.
 
-    cdef void move_kernel(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, double coef,
+    cdef void move_gram(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, double coef,
                           double* u, double* theta) noexcept nogil:
         cdef Py_ssize_t j, v, first, count, size, n_nodes = 0
         cdef Place place
@@ -333,6 +333,6 @@ cdef class LinearPotentials:
                 theta[first + v * size] += coef * u[first + v * size]
                 u[first + v * size] = 0
 
-    cdef void clear_kernel(self, Py_ssize_t i, Py_ssize_t nnz, const int* index,
+    cdef void clear_gram(self, Py_ssize_t i, Py_ssize_t nnz, const int* index,
                            double* u) noexcept nogil:
-        self.move_kernel(i, nnz, index, 0.0, u, u)
+        self.move_gram(i, nnz, index, 0.0, u, u)

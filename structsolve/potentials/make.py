@@ -8,14 +8,14 @@ from ..examples.packed import Examples
 from .linear import LinearPotentials
 from .mercer import Kernel
 from .mercer_features import KernelDesign, kernel_layout
-from .weight_layout import Layout
+from .weight_layout import WeightLayout
 
 # Kernel values within its example that are kept for each node, in bytes.
 KERNEL_GRAM_BYTES = 8 * 1024
 
 
 def linear_potentials(
-    layout: Layout, examples: Examples, name: str, gram: bool, node_scale: Any = None
+    layout: WeightLayout, examples: Examples, name: str, gram: bool, node_scale: Any = None
 ) -> LinearPotentials:
     """Return potentials whose w are weights of features; ``name`` is the structure's."""
     examples.check(layout, name)
@@ -28,7 +28,7 @@ def linear_potentials(
 
 
 def kernel_potentials(
-    layout: Layout,
+    layout: WeightLayout,
     examples: Examples,
     name: str,
     kernel: Kernel,

@@ -18,7 +18,7 @@ cdef extern from "structsolve/simd/mercer_columns.h" nogil:
                            Py_ssize_t stride) noexcept nogil
 
 from . import mercer as settings
-from .weight_layout import Layout
+from .weight_layout import WeightLayout
 from .mercer import node_name
 
 # Sums of that share of their terms' magnitudes are rounding.
@@ -259,7 +259,7 @@ def column_stride(Py_ssize_t n):
 
 def kernel_layout(layout, n_nodes):
     """Blocks of the vector that stands for ``w``: those of ``layout``, duals and scores for nodes."""
-    return Layout(layout.blocks, n_nodes + column_stride(n_nodes), layout.n_edge_features, False)
+    return WeightLayout(layout.blocks, n_nodes + column_stride(n_nodes), layout.n_edge_features, False)
 
 
 def split_block(W, n_nodes, stride):

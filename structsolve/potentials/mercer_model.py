@@ -11,7 +11,7 @@ from ..examples.packed import Examples, Sequences
 from ..examples.packing import is_sparse
 from ..utils.arrays import aligned_zeros
 from .mercer import Kernel, node_name
-from .weight_layout import Layout
+from .weight_layout import WeightLayout
 
 # Bytes of kernel values between new nodes and support vectors that are held at a time.
 PREDICTION_BYTES = 1 << 25
@@ -119,7 +119,7 @@ class KernelModel:
 
         layout = space.layout
         n = int(examples.offsets[-1])
-        inner = Layout(layout.blocks, n, layout.n_edge_features, False)
+        inner = WeightLayout(layout.blocks, n, layout.n_edge_features, False)
         w = aligned_zeros(inner.dim)
         for block in layout.blocks:
             if block.kind != "node":
@@ -168,7 +168,7 @@ class KernelModel:
 
     @classmethod
     def from_arrays(
-        cls, kernel: Kernel, arrays: dict[str, np.ndarray], layout: Layout
+        cls, kernel: Kernel, arrays: dict[str, np.ndarray], layout: WeightLayout
     ) -> KernelModel:
         """Rebuild a model from :meth:`to_arrays`; refuse arrays that do not fit together."""
         support = arrays["support"]
@@ -214,7 +214,7 @@ class KernelModel:
         return cls(kernel, n_nodes, support, vectors, arrays["duals"], rest)
 
 
-def unpadded(rows: np.ndarray, layout: Layout) -> np.ndarray:
+def unpadded(rows: np.ndarray, layout: WeightLayout) -> np.ndarray:
     """Return rows of the node block in its shape, without the padding of its last axis."""
     block: Any = layout.node
     full = rows.reshape(*rows.shape[:-1], *block.shape[:-1], block.stride)

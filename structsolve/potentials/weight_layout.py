@@ -59,7 +59,7 @@ class Block:
         return prod(self.shape[:-1]) * self.stride
 
 
-class Layout:
+class WeightLayout:
     """Where the blocks of a space lie in ``w`` and in ``theta_i``.
 
     Parameters

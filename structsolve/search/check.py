@@ -33,20 +33,20 @@ def check_psi(
     Examples
     --------
     >>> from structsolve.search.check import check_psi
-    >>> from structsolve.search.psi import Beta
-    >>> check_psi(Beta(0.5))
+    >>> from structsolve.search.psi import BetaPsi
+    >>> check_psi(BetaPsi(0.5))
     """
     if margins is None:
         margins = np.concatenate([np.linspace(-10, 10, 21), [-0.3, 0.3]])
     if losses is None:
         losses = np.concatenate([np.arange(11.0), [0.1, 0.5, 2.5]])
     points = [(float(h), float(g)) for h in margins for g in losses]
-    values = {point: psi.at(*point) for point in points}
+    values = {point: psi(*point) for point in points}
     if not np.isfinite(list(values.values())).all():
         at = next(p for p, v in values.items() if not np.isfinite(v))
         raise ValueError(f"psi({_at(at)}) is {values[at]}, expected a finite number")
-    if abs(psi.at(0.0, 0.0)) > 1e-12:
-        raise ValueError(f"psi(h=0, g=0) is {psi.at(0.0, 0.0):g}, expected 0: that of the truth")
+    if abs(psi(0.0, 0.0)) > 1e-12:
+        raise ValueError(f"psi(h=0, g=0) is {psi(0.0, 0.0):g}, expected 0: that of the truth")
     for point in points:
         if values[point] > 0 and point[1] > 0:
             _check_derivatives(psi, point)
@@ -57,7 +57,7 @@ def check_psi(
         share = rng.uniform()
         middle = ((1 - share) * h0 + share * h1, (1 - share) * g0 + share * g1)
         least = min(values[h0, g0], values[h1, g1])
-        found = psi.at(*middle)
+        found = psi(*middle)
         if found < least - 1e-9 * (1 + abs(least)):
             raise ValueError(
                 f"psi is not quasi-concave: psi({_at(middle)}) = {found:g} lies between "
@@ -72,8 +72,8 @@ def _check_derivatives(psi: Any, point: tuple[float, float]) -> None:
     slopes = psi.slopes(h, g)
     step = STEP * max(1.0, abs(h), g)
     differences = (
-        (psi.at(h + step, g) - psi.at(h - step, g)) / (2 * step),
-        (psi.at(h, g + step) - psi.at(h, max(g - step, 0.0))) / (step + min(g, step)),
+        (psi(h + step, g) - psi(h - step, g)) / (2 * step),
+        (psi(h, g + step) - psi(h, max(g - step, 0.0))) / (step + min(g, step)),
     )
     for name, slope, difference in zip("hg", slopes, differences):
         scale = max(1.0, abs(slope), abs(difference))
@@ -94,8 +94,8 @@ def _check_derivatives(psi: Any, point: tuple[float, float]) -> None:
 
 def _one_sided(psi: Any, h: float, g: float, step: float, name: str) -> tuple[float, float]:
     a, b = (step, 0.0) if name == "h" else (0.0, step)
-    middle = psi.at(h, g)
-    return (psi.at(h + a, g + b) - middle) / step, (middle - psi.at(h - a, g - b)) / step
+    middle = psi(h, g)
+    return (psi(h + a, g + b) - middle) / step, (middle - psi(h - a, g - b)) / step
 
 
 def _check_shape(psi: Any, points: list[tuple[float, float]]) -> None:
@@ -103,7 +103,7 @@ def _check_shape(psi: Any, points: list[tuple[float, float]]) -> None:
     if not psi.convex:
         return
     for h, g in points:
-        left, middle, right = (psi.at(h + d, g) for d in (-1.0, 0.0, 1.0))
+        left, middle, right = (psi(h + d, g) for d in (-1.0, 0.0, 1.0))
         bend = left + right - 2 * middle
         scale = 1e-7 * (1 + abs(left) + abs(middle) + abs(right))
         if bend < -scale or (psi.affine and bend > scale):

@@ -33,13 +33,13 @@ cdef class Psi:
         with gil:
             raise NotImplementedError(f"{type(self).__qualname__} does not implement partials()")
 
-    def at(self, double h, double g):
+    def __call__(self, double h, double g):
         """Return ``psi(h, g)``.
 
         Examples
         --------
-        >>> from structsolve.search.psi import Generalized
-        >>> Generalized(1, 1).at(0.5, 2.0)
+        >>> from structsolve.search.psi import GeneralizedPsi
+        >>> GeneralizedPsi(1, 1)(0.5, 2.0)
         3.0
         """
         return self.value(h, g)
@@ -62,7 +62,7 @@ cdef inline double _power(double g, double exponent) noexcept nogil:
     return pow(g, exponent)
 
 
-cdef class Generalized(Psi):
+cdef class GeneralizedPsi(Psi):
     """``h g^beta + g^alpha``: (1, 0) is margin rescaling, (1, 1) slack rescaling.
 
     Parameters
@@ -109,7 +109,7 @@ cdef inline double _slope(double coef, double exponent, double g) noexcept nogil
     return coef * exponent * _power(g, exponent) / g
 
 
-cdef class Beta(Psi):
+cdef class BetaPsi(Psi):
     """``h g^beta + g`` with ``0 <= beta <= 1``.
 
     Parameters
@@ -134,7 +134,7 @@ cdef class Beta(Psi):
         return 0
 
 
-cdef class Log(Psi):
+cdef class LogPsi(Psi):
     """``g log(exp(h) + 1)``: at h = 0 it is .69 g, no upper bound of the loss."""
 
     def __init__(self):
@@ -149,7 +149,7 @@ cdef class Log(Psi):
         return 0
 
 
-cdef class ProbLoss(Psi):
+cdef class ProbLossPsi(Psi):
     """``2 g NormalCDF(h; mean 0, variance 2 g / pi)``, for the Hamming loss.
 
     Parameters
@@ -185,7 +185,7 @@ cdef class ProbLoss(Psi):
         return 0
 
 
-cdef class Ratio(Psi):
+cdef class RatioPsi(Psi):
     """``h / (-g)`` with negative g: the micro-F1 surrogate, a ratio of two counts.
 
     0 at g = 0, where both label sets are empty.

@@ -50,6 +50,6 @@ typedef struct {
   /* sum of x */
   double (*total)(ptrdiff_t n, const double *x);
   const char *name;
-} ss_kernel_table;
+} ss_loop_table;
 
 #endif

@@ -2,13 +2,13 @@
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t
 
-ctypedef void (*ss_score_kernel)(ptrdiff_t n, const int32_t* index, const void* values,
+ctypedef void (*ss_score_loop)(ptrdiff_t n, const int32_t* index, const void* values,
                                  const double* W, ptrdiff_t stride, ptrdiff_t width,
                                  double* out) noexcept nogil
 
 cdef extern from "structsolve/simd/loops.h" nogil:
-    ctypedef struct ss_kernel_table:
-        ss_score_kernel* score
+    ctypedef struct ss_loop_table:
+        ss_score_loop* score
         void maxplus(ptrdiff_t K, const double* previous, const double* T, ptrdiff_t stride,
                      ptrdiff_t width, const double* add, double* next) noexcept nogil
         void maxdots(ptrdiff_t rows, const double* T, ptrdiff_t stride, ptrdiff_t width,
@@ -34,4 +34,4 @@ cdef extern from "structsolve/simd/loops.h" nogil:
         const char* name
 
 # The table for rows of `width` doubles.
-cdef const ss_kernel_table* ss_kernels(ptrdiff_t width) noexcept nogil
+cdef const ss_loop_table* ss_loops(ptrdiff_t width) noexcept nogil

@@ -1,4 +1,4 @@
-/* The vector kernels, written once and compiled for each instruction set by loops_tables.h,
+/* The vector loops, written once and compiled for each instruction set by loops_tables.h,
  * which defines NAME(f), VEC, LANES, LOAD, STORE and the arithmetic before each inclusion.
  *
  * A tile is NV vectors of columns kept in registers while the rows stream by: the state axis
@@ -365,7 +365,7 @@ static double NAME(total)(ptrdiff_t n, const double *x) {
   return total;
 }
 
-static const ss_kernel_table NAME(table) = {
+static const ss_loop_table NAME(table) = {
     {NAME(score_dense_f64), NAME(score_dense_f32), NAME(score_csr_f64), NAME(score_csr_f32),
      NAME(score_csr_ones)},
     NAME(maxplus),   NAME(maxdots), NAME(sumprod), NAME(dots), NAME(outer), NAME(exp_rows),

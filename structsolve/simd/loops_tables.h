@@ -138,7 +138,7 @@ static double ss_plain_total(ptrdiff_t n, const double *x) {
   return total;
 }
 
-static const ss_kernel_table ss_plain_table = {
+static const ss_loop_table ss_plain_table = {
     {ss_plain_score_dense_f64, ss_plain_score_dense_f32, ss_plain_score_csr_f64,
      ss_plain_score_csr_f32, ss_plain_score_csr_ones},
     ss_plain_maxplus, ss_plain_maxdots, ss_plain_sumprod,   ss_plain_dots,  ss_plain_outer,
@@ -258,8 +258,8 @@ static inline double ss_avx512_fold(__m512d v, int op) {
 #endif
 
 /* The table for rows of `width` doubles (the padded width of a block: 1, 2, 4 or 8k). */
-static const ss_kernel_table *ss_table_for(ptrdiff_t width) {
-  const ss_kernel_table *table = &ss_plain_table;
+static const ss_loop_table *ss_table_for(ptrdiff_t width) {
+  const ss_loop_table *table = &ss_plain_table;
 #ifdef SS_X86
   const char *wish = getenv("STRUCTSOLVE_SIMD");
   if (wish && strcmp(wish, "plain") == 0) return table;

@@ -240,11 +240,11 @@ cdef class BlockLoop(Loop):
         if not self.potentials.has_gram:
             self._gram_row_through_features(i, row, gram, side)
             return
-        self.potentials.add_kernel(i, head.nnz, cut_index(head), cut_values(head), 1.0, u,
+        self.potentials.add_gram(i, head.nnz, cut_index(head), cut_values(head), 1.0, u,
                                    &self.scratch[0])
         for j in range(row + 1):
             gram[row * side + j] = gram[j * side + row] = inner(self.heads[j], u)
-        self.potentials.clear_kernel(i, head.nnz, cut_index(head), u)
+        self.potentials.clear_gram(i, head.nnz, cut_index(head), u)
 
     cdef void _gram_row_through_features(self, Py_ssize_t i, Py_ssize_t row, double* gram,
                                          Py_ssize_t side) noexcept nogil:
@@ -285,14 +285,14 @@ cdef class BlockLoop(Loop):
             head = self.heads[j]
             change = head.weight - self.before[j] - self.scored[j]
             if change != 0:
-                self.potentials.add_kernel(i, head.nnz, cut_index(head), cut_values(head),
+                self.potentials.add_gram(i, head.nnz, cut_index(head), cut_values(head),
                                            change, u, &self.scratch[0])
         for j in range(m):
             head = self.heads[j]
             change = head.weight - self.before[j] - self.scored[j]
             if change != 0:
                 self.scored[j] += change
-                self.potentials.move_kernel(i, head.nnz, cut_index(head), share, u, theta)
+                self.potentials.move_gram(i, head.nnz, cut_index(head), share, u, theta)
 
     cdef void _apply(self, Py_ssize_t i, Py_ssize_t m, double share, bint averaging) noexcept nogil:
         """One change of w (and of the average) for all steps of a visit."""

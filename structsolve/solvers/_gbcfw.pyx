@@ -258,7 +258,7 @@ cdef class SegmentLoop(Loop):
             total = self.potentials.dot(i, n, index, value, &self.spread[0])
             self.potentials.clear(i, n, index, &self.spread[0])
             return total
-        self.potentials.add_kernel(i, n, index, value, 1.0, u, &self.scratch[0])
+        self.potentials.add_gram(i, n, index, value, 1.0, u, &self.scratch[0])
         for k in range(n):
             total += value[k] * u[index[k]]
         memset(u, 0, self.potentials.theta_size(i) * sizeof(double))

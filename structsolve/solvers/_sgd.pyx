@@ -212,11 +212,11 @@ cdef class SGDLoop:
         """<w, Phi' p> and ||Phi' p||^2."""
         cdef Py_ssize_t k
         cdef double* u = &self.u[0]
-        self.potentials.add_kernel(i, cut.nnz, cut.index, cut.value, 1.0, u, &self.scratch[0])
+        self.potentials.add_gram(i, cut.nnz, cut.index, cut.value, 1.0, u, &self.scratch[0])
         for k in range(cut.nnz):
             along[0] += self.theta[cut.index[k]] * cut.value[k]
             square[0] += u[cut.index[k]] * cut.value[k]
-        self.potentials.clear_kernel(i, cut.nnz, cut.index, u)
+        self.potentials.clear_gram(i, cut.nnz, cut.index, u)
 
     cdef void _rescale(self) noexcept nogil:
         """v = w, scale = 1; the sums of the average follow."""

@@ -156,7 +156,7 @@ def assemble(constraints: Any, layout: Any) -> Rows:
     ----------
     constraints : list or None
         Objects with ``rows(layout)``, which returns rows (CSR) and their lower and upper ends.
-    layout : Layout
+    layout : WeightLayout
     """
     import scipy.sparse as sp
 

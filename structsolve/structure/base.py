@@ -9,7 +9,7 @@ import numpy as np
 
 from ..examples import labels, packing
 from ..examples.packed import Examples
-from ..potentials.weight_layout import Layout
+from ..potentials.weight_layout import WeightLayout
 from ..utils.params import Params
 
 
@@ -91,7 +91,7 @@ class Space:
     Parameters
     ----------
     structure : Structure
-    layout : Layout
+    layout : WeightLayout
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class Space:
     classes_: np.ndarray
     structure: Any
 
-    def __init__(self, structure: Structure, layout: Layout):
+    def __init__(self, structure: Structure, layout: WeightLayout):
         self.structure = structure
         self.layout = layout
 
@@ -243,12 +243,12 @@ class NodeSpace(Space):
     Parameters
     ----------
     structure : Structure
-    layout : Layout
+    layout : WeightLayout
     classes : ndarray
         Sorted.
     """
 
-    def __init__(self, structure: Structure, layout: Layout, classes: np.ndarray):
+    def __init__(self, structure: Structure, layout: WeightLayout, classes: np.ndarray):
         super().__init__(structure, layout)
         self.classes_ = classes
 

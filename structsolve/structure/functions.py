@@ -11,7 +11,7 @@ import numpy as np
 
 from ..examples import packing
 from ..examples.packed import Examples
-from ..potentials.weight_layout import Block, Layout
+from ..potentials.weight_layout import Block, WeightLayout
 from .base import Space, Structure
 
 
@@ -120,7 +120,7 @@ class FunctionSpace(Space):
     structure: FunctionStructure
 
     def __init__(self, structure: FunctionStructure, dim: int):
-        super().__init__(structure, Layout([Block("weights", "shared", (dim,))], 0))
+        super().__init__(structure, WeightLayout([Block("weights", "shared", (dim,))], 0))
         self.dim = dim
         self._warned = False
 

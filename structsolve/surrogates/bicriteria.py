@@ -84,9 +84,9 @@ class BiCriteria(Params):
         """Return the native psi, checked where it is not one of ours."""
         from ..search import check, psi
 
-        if type(self.psi) in (psi.Generalized, psi.Beta, psi.Log, psi.ProbLoss):
+        if type(self.psi) in (psi.GeneralizedPsi, psi.BetaPsi, psi.LogPsi, psi.ProbLossPsi):
             return self.psi
-        if isinstance(self.psi, psi.Ratio):
+        if isinstance(self.psi, psi.RatioPsi):
             raise ValueError(
                 "psi 'micro-f1' is a ratio of counts and 0 for every loss; use surrogate='micro-f1'"
             )

@@ -39,7 +39,7 @@ class Margin(Params):
         if relaxation is not None:
             from ..search.hull import ConvexHull
             from ..search.plane import LabelPlane
-            from ..search.psi import Generalized as Psi
+            from ..search.psi import GeneralizedPsi
             from ._bicriteria import BiCriteriaSurrogate
 
             plane = LabelPlane(
@@ -47,7 +47,7 @@ class Margin(Params):
             )
             # h + g: the tangent has lam = 1 everywhere, so that one call is a search.
             search = ConvexHull(max_calls=1)
-            return BiCriteriaSurrogate(plane, Psi(1, 0), search, True, warm_start=False)
+            return BiCriteriaSurrogate(plane, GeneralizedPsi(1, 0), search, True, warm_start=False)
         return MarginRescaling(
             task.layout,
             task.oracle,

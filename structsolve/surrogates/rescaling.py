@@ -59,7 +59,7 @@ class Slack(_Named):
     def make_psi(self) -> Any:
         from ..search import psi
 
-        return psi.Generalized(1, 1)
+        return psi.GeneralizedPsi(1, 1)
 
 
 class Generalized(_Named):
@@ -80,7 +80,7 @@ class Generalized(_Named):
     Examples
     --------
     >>> from structsolve.surrogates import Generalized
-    >>> Generalized(1, 0.5).make_psi().at(2.0, 4.0)
+    >>> Generalized(1, 0.5).make_psi()(2.0, 4.0)
     8.0
     """
 
@@ -105,7 +105,7 @@ class Generalized(_Named):
     def make_psi(self) -> Any:
         from ..search import psi
 
-        return psi.Generalized(_real("alpha", self.alpha), _real("beta", self.beta))
+        return psi.GeneralizedPsi(_real("alpha", self.alpha), _real("beta", self.beta))
 
 
 class Beta(_Named):
@@ -126,7 +126,7 @@ class Beta(_Named):
     Examples
     --------
     >>> from structsolve.surrogates import Beta
-    >>> Beta(0.5).make_psi().at(1.0, 4.0)
+    >>> Beta(0.5).make_psi()(1.0, 4.0)
     6.0
     """
 
@@ -149,7 +149,7 @@ class Beta(_Named):
     def make_psi(self) -> Any:
         from ..search import psi
 
-        return psi.Beta(_real("beta", self.beta))
+        return psi.BetaPsi(_real("beta", self.beta))
 
 
 class Log(_Named):
@@ -170,7 +170,7 @@ class Log(_Named):
     Examples
     --------
     >>> from structsolve.surrogates import Log
-    >>> round(Log().make_psi().at(0.0, 2.0), 3)
+    >>> round(Log().make_psi()(0.0, 2.0), 3)
     1.386
     """
 
@@ -179,7 +179,7 @@ class Log(_Named):
     def make_psi(self) -> Any:
         from ..search import psi
 
-        return psi.Log()
+        return psi.LogPsi()
 
 
 class ProbLoss(_Named):
@@ -202,7 +202,7 @@ class ProbLoss(_Named):
     Examples
     --------
     >>> from structsolve.surrogates import ProbLoss
-    >>> ProbLoss().make_psi().at(0.0, 3.0)
+    >>> ProbLoss().make_psi()(0.0, 3.0)
     3.0
     """
 
@@ -225,7 +225,7 @@ class ProbLoss(_Named):
     def make_psi(self) -> Any:
         from ..search import psi
 
-        return psi.ProbLoss(bool(self.convex))
+        return psi.ProbLossPsi(bool(self.convex))
 
     def axes(self, task: Any) -> dict[str, Any]:
         if task.loss.averaged:
@@ -283,7 +283,7 @@ class MicroF1(_Named):
     def make_psi(self) -> Any:
         from ..search import psi
 
-        return psi.Ratio()
+        return psi.RatioPsi()
 
     def axes(self, task: Any) -> dict[str, Any]:
         from ..structure.ask import ask_loss

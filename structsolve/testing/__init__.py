@@ -4,7 +4,7 @@ It is to plugin authors what ``check_estimator`` is to authors of scikit-learn e
 structure in plain Python, checked in one line:
 
 >>> import numpy as np
->>> from structsolve import Block, Examples, Layout, NodeSpace, Structure
+>>> from structsolve import Block, Examples, WeightLayout, NodeSpace, Structure
 >>> from structsolve.examples import labels, packing
 >>> from structsolve.testing import check_structure
 >>> class Steps(Structure):
@@ -24,7 +24,7 @@ structure in plain Python, checked in one line:
 >>> class StepsSpace(NodeSpace):
 ...     def __init__(self, structure, classes, n_features, intercept):
 ...         block = Block("node", "node", (len(classes),), ("class",))
-...         super().__init__(structure, Layout([block], n_features, 0, intercept), classes)
+...         super().__init__(structure, WeightLayout([block], n_features, 0, intercept), classes)
 ...     def stack(self, X):
 ...         nodes, offsets = packing.stack_rows(X, self.layout.n_features)
 ...         return Examples(offsets, nodes)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from structsolve import Block, Examples, Layout, Named, NodeSpace, Structure, hookimpl
+from structsolve import Block, Examples, Named, NodeSpace, Structure, WeightLayout, hookimpl
 from structsolve.examples import labels as label_codes
 from structsolve.examples import packing
 
@@ -44,7 +44,7 @@ class RingSpace(NodeSpace):
         blocks = [Block("node", "node", (K,), ("class",))]
         if structure.transitions:
             blocks.append(Block("transition", "shared", (K, K), ("class", "class")))
-        super().__init__(structure, Layout(blocks, n_features, 0, intercept), classes)
+        super().__init__(structure, WeightLayout(blocks, n_features, 0, intercept), classes)
 
     def stack(self, X):
         nodes, offsets = packing.stack_rows(X, self.layout.n_features)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from structsolve import Block, Examples, Layout, Named, NodeSpace, Structure, hookimpl
+from structsolve import Block, Examples, Named, NodeSpace, Structure, WeightLayout, hookimpl
 from structsolve.examples import labels, packing
 
 
@@ -35,7 +35,7 @@ class RingSpace(NodeSpace):
             Block("transition", "shared", (K, K), ("class", "class")),
             Block("node", "node", (K,), ("class",)),
         ]
-        super().__init__(structure, Layout(blocks, n_features, intercept=intercept), classes)
+        super().__init__(structure, WeightLayout(blocks, n_features, intercept=intercept), classes)
 
     def stack(self, X):
         rows, offsets = packing.stack_rows(X, self.layout.n_features)

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from structsolve import Block, Examples, Layout, Named, NodeSpace, Structure, hookimpl
+from structsolve import Block, Examples, Named, NodeSpace, Structure, WeightLayout, hookimpl
 from structsolve.examples import packing
 
 
@@ -47,7 +47,9 @@ class QuotaSpace(NodeSpace):
             Block("count", "shared", (structure.most + 1,)),
             Block("node", "node", (2,), ("class",)),
         ]
-        super().__init__(structure, Layout(blocks, n_features, 0, intercept), np.array([0, 1]))
+        super().__init__(
+            structure, WeightLayout(blocks, n_features, 0, intercept), np.array([0, 1])
+        )
 
     def stack(self, X):
         nodes, offsets = packing.stack_rows(X, self.layout.n_features)
