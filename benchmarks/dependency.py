@@ -54,7 +54,7 @@ def decoders(sizes: np.ndarray, sentences: int = 400) -> list[tuple[Any, ...]]:
     arcs = Arcs(np.zeros((int((picked**2).sum()), 1), dtype=np.float32), picked)
     for projective in (False, True):
         for single in (False, True):
-            space = DependencyStructure(projective, single).make_space(arcs, None)
+            space, _ = DependencyStructure(projective, single).make_space(arcs, None)
             layout = make_layout(space, space.pack(arcs))
             oracle = ask_oracle(space)(layout)
             projection = ask_projection(space, "entropy")(layout)

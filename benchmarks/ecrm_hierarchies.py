@@ -83,8 +83,7 @@ def measured(graph: Any, loss: str, truth: np.ndarray, found: np.ndarray) -> flo
     from structsolve.structure.ask import ask_loss, make_layout
     from structsolve.structure.loss_values import losses
 
-    space = DagStructure(graph).make_space(np.zeros((len(truth), 1)), truth)
-    examples = space.pack(np.zeros((len(truth), 1)), truth)
+    space, examples = DagStructure(graph).make_space(np.zeros((len(truth), 1)), truth)
     flat = np.ascontiguousarray(found, dtype=np.int32).ravel()
     native = ask_loss(space, loss)(make_layout(space, examples))
     return float(losses(native, examples.labels, flat).mean())
@@ -213,8 +212,7 @@ def label_curve() -> None:
         Y = [sorted(set(row)) for row in leaves.tolist()]
         model = ConditionalRiskMinimizer(structure)
         with Clock() as packing:
-            space = structure.make_space(X, Y)
-            space.pack(X, Y)
+            structure.make_space(X, Y)
         with Clock() as training:
             model.fit(X, Y)
         with Clock() as prediction:

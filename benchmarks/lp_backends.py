@@ -30,7 +30,7 @@ def space_of(name: str, rng: np.random.Generator, n: int) -> tuple[Any, Any]:
         X, Y = np.zeros((n, 1)), np.array([rng.permutation(10) for _ in range(n)])
     else:
         X, Y = np.zeros((n, 1)), rng.integers(0, 2, (n, 14))
-    space = structsolve.get_structure(name).make_space(X, Y)
+    space, _ = structsolve.get_structure(name).make_space(X, Y)
     return space, space.pack(X)
 
 

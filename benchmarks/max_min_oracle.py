@@ -57,9 +57,9 @@ def errors(
     from structsolve.surrogates import MaxMin
 
     x, y = words.x_list("packed"), words.y_list()
-    space = structsolve.get_structure("chain").make_space(x, y)
+    space, examples = structsolve.get_structure("chain").make_space(x, y)
     surrogate = MaxMin(geometry, max_iter=iterations, tol=0.0, warm_start=warm)
-    problem = Problem(space, space.pack(x, y), "hamming", surrogate)
+    problem = Problem(space, examples, "hamming", surrogate)
     projection, found = problem.surrogate.projection, []
     for w in weights:
         thetas = [potential_calls.score(problem.potentials, i, w) for i in range(problem.n)]

@@ -17,7 +17,8 @@ class PyChainStructure(ChainStructure):
     name = "py-chain"
 
     def make_space(self, X, Y, classes=None, fit_intercept=True):
-        return PyChainSpace.of(super().make_space(X, Y, classes, fit_intercept))
+        native, examples = super().make_space(X, Y, classes, fit_intercept)
+        return PyChainSpace.of(native), examples
 
     def space_from_state(self, state, arrays):
         return PyChainSpace.of(super().space_from_state(state, arrays))

@@ -80,8 +80,8 @@ def classes_problem(costs, surrogate):
     K = len(costs)
     structure = structsolve.get_structure("multiclass")
     X, y = np.zeros((K, 1)), np.arange(K)
-    space = structure.make_space(X, y, classes=y)
-    return structsolve.Problem(space, space.pack(X, y), CostMatrix(costs), surrogate)
+    space, examples = structure.make_space(X, y, classes=y)
+    return structsolve.Problem(space, examples, CostMatrix(costs), surrogate)
 
 
 def padded(problem, i, scores):
@@ -164,8 +164,7 @@ def check_problem(
     """
     rng = np.random.default_rng(seed)
     structure, X, Y = make(rng)
-    space = structure.make_space(X, Y)
-    examples = space.pack(X, Y)
+    space, examples = structure.make_space(X, Y)
     if isinstance(surrogate, str):
         surrogate, psi = make_surrogate(surrogate, **settings)
     problem = structsolve.Problem(space, examples, loss, surrogate)

@@ -67,7 +67,7 @@ def make_case(kind="chain", seed=0, n=8, loss="hamming", weights=None, penalize=
     given = list(zip(X, edge_x)) if edge_x else X
     tables = kind != "classes"
     structure = structsolve.get_structure("chain", transitions=tables, start_end=tables)
-    space = structure.make_space(given, Y, classes=np.arange(K), fit_intercept=True)
+    space, _ = structure.make_space(given, Y, classes=np.arange(K), fit_intercept=True)
     packed = space.pack(given, Y, weights)
     problem = Problem(space, packed, loss=LOSSES[loss][0], penalize_intercept=penalize)
     blocks = tuple(block.name for block in space.layout.blocks)

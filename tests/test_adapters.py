@@ -46,8 +46,7 @@ def test_same_optimum_and_predictions(setting, solver, loss):
 
 def test_operators_are_named_in_errors(setting):
     structure, _, X, Y = setting
-    space = structure.make_space(X, Y)
-    examples = space.pack(X, Y)
+    space, examples = structure.make_space(X, Y)
     layout, theta = make_layout(space, examples), np.zeros(1000)
     size = space.layout.theta_size(len(Y[2]), examples.edges is not None and len(Y[2]) - 1)
     assert layout.sizes(2) == (size, len(Y[2]))
@@ -73,7 +72,8 @@ def space_with(**methods):
 
     class Bent(PyChainStructure):
         def make_space(self, X, Y, classes=None, fit_intercept=True):
-            return space_class.of(super().make_space(X, Y, classes, fit_intercept))
+            native, examples = super().make_space(X, Y, classes, fit_intercept)
+            return space_class.of(native), examples
 
     return Bent()
 
@@ -216,8 +216,7 @@ class TestOwnLoss:
 
 def test_native_objects_come_from_the_hooks():
     X, Y = PyChainStructure().sample(1, n=6, size=3)
-    space = PyChainStructure().make_space(X, Y)
-    examples = space.pack(X, Y)
+    space, examples = PyChainStructure().make_space(X, Y)
     problem = Problem(space, examples)
     assert type(problem.oracle).__name__ == "PythonOracle"
     assert type(problem.task.power("kbest")).__name__ == "PythonKBest"

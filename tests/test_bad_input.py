@@ -193,11 +193,12 @@ def test_a_plugin_that_raises_inside_an_oracle_names_the_example():
         def parts(self, examples, i, label):
             return {"node": np.eye(len(self.classes_))[label]}
 
-    inner = structsolve.get_structure("chain", transitions=False, start_end=False).make_space(X, Y)
+    chains = structsolve.get_structure("chain", transitions=False, start_end=False)
+    inner, examples = chains.make_space(X, Y)
 
     class BrokenStructure(type(inner.structure)):
         def make_space(self, X, Y, classes=None, fit_intercept=True):
-            return Broken(self, inner.layout, inner.classes_)
+            return Broken(self, inner.layout, inner.classes_), examples
 
     with pytest.raises(ValueError, match=r"example 3: argmax\(\) .* raised KeyError: 'lost'"):
         StructuredSVM(BrokenStructure()).fit(X, Y)

@@ -43,21 +43,32 @@ PACKS = {
 def test_packed_arrays_that_do_not_fit(monkeypatch, what):
     X, y = sequences(np.random.default_rng(0))
     spoil, message = PACKS[what]
-    space = type(ChainStructure().make_space(X, y))
-    pack = space.pack
+    expected = rf"structure 'chain': make_space\(\) or pack\(\) gave .*{message}"
+    model = StructuredSVM("chain", max_iter=2, tol=1e3).fit(X, y)
+    pack, make_space = type(model.space_).pack, ChainStructure.make_space
 
-    def packed(self, X, y=None, sample_weight=None):
-        examples = pack(self, X, y, sample_weight)
+    def packed(self, X, y=None, sample_weight=None, unseen="error"):
+        examples = pack(self, X, y, sample_weight, unseen)
         spoil(examples)
         return examples
 
-    monkeypatch.setattr(space, "pack", packed)
-    with pytest.raises(ValueError, match=f"structure 'chain': pack.. gave .*{message}"):
+    def made(self, X, y, classes=None, fit_intercept=True):
+        space, examples = make_space(self, X, y, classes, fit_intercept)
+        spoil(examples)
+        return space, examples
+
+    if what == "weights below 0":  # fit() sets weights itself
+        monkeypatch.setattr(type(model.space_), "pack", packed)
+        with pytest.raises(ValueError, match=expected):
+            model.score(X, y)
+        return
+    monkeypatch.setattr(ChainStructure, "make_space", made)
+    with pytest.raises(ValueError, match=expected):
         StructuredSVM("chain", max_iter=2).fit(X, y)
 
 
 def test_examples_that_fit_pass():
-    space = ChainStructure().make_space(*sequences(np.random.default_rng(1)))
+    space, _ = ChainStructure().make_space(*sequences(np.random.default_rng(1)))
     space.pack(*sequences(np.random.default_rng(1))).check(space.layout, "chain")
     with pytest.raises(ValueError, match="expected int64"):
         Examples(np.zeros((2, 2), np.int64)).check(space.layout, "chain")
@@ -183,3 +194,14 @@ def test_tiny_alphas_of_conditional_risk(intercept, twice):
         model = ConditionalRiskMinimizer(alpha=alpha, fit_intercept=intercept).fit(X, y)
         _, risks = model.predict_with_risk(X)
         assert model.score(X, y) > 0.9 and np.abs(risks).max() < 2
+
+
+@pytest.mark.parametrize("drop", [lambda space, _: space, lambda space, _: (space, None)])
+def test_make_space_without_examples(monkeypatch, drop):
+    make_space = ChainStructure.make_space
+    monkeypatch.setattr(ChainStructure, "make_space", lambda *a: drop(*make_space(*a)))
+    X, y = sequences(np.random.default_rng(0))
+    with pytest.raises(
+        TypeError, match=r"make_space\(\) returned .*, expected \(space, examples\)"
+    ):
+        StructuredSVM("chain").fit(X, y)

@@ -45,7 +45,7 @@ class Case:
         if edges:
             X = [(x, np.zeros((len(x) - 1, 1))) for x in X]
         structure = ChainStructure(start_end=start_end, transitions=transitions)
-        self.space = structure.make_space(
+        self.space, _ = structure.make_space(
             X, [np.zeros(n, int) for n in (length, 1, length + 1)], classes=range(k)
         )
         self.examples = self.space.pack(X)

@@ -235,7 +235,7 @@ def test_losses_that_do_not_decompose_are_refused():
 
 def test_few_labels_where_memory_is_dear():
     """The k best of a long chain would take much: fewer are asked for."""
-    space = structsolve.get_structure("chain").make_space([np.zeros((2, 1))], [[0, 1]])
+    space, _ = structsolve.get_structure("chain").make_space([np.zeros((2, 1))], [[0, 1]])
     examples = space.pack([np.zeros((50_000, 1))])
     layout = make_layout(space, examples)
     oracle, parts = ask_oracle(space)(layout), ask_parts(space)(layout)

@@ -36,7 +36,7 @@ class Case:
             X = [(x, np.zeros((len(x) - 1, 1))) for x in X]
         structure = ChainStructure(start_end=start_end, transitions=transitions)
         Y = [np.zeros(len(x[0] if edges else x), int) for x in X]
-        self.space = structure.make_space(X, Y, classes=range(k))
+        self.space, _ = structure.make_space(X, Y, classes=range(k))
         layout = make_layout(self.space, self.space.pack(X))
         self.oracle, self.counts = self.space.make_oracle()(layout), counts_of(self.space, layout)
         self.size = self.space.layout.theta_size(length, length - 1)
@@ -176,8 +176,7 @@ def test_agreements_are_the_hamming_loss_turned_round():
     """How a search asks: augment() takes 1 from each true state and returns the length."""
     structure = get_structure("chain")
     X, Y = [np.eye(3)], [[2, 0, 1]]
-    space = structure.make_space(X, Y)
-    examples = space.pack(X, Y)
+    space, examples = structure.make_space(X, Y)
     theta = np.random.default_rng(0).normal(size=space.layout.theta_size(3, 2))
     theta = np.where(np.arange(theta.size) % 4 == 3, 0, theta)
     cost = np.zeros_like(theta)
@@ -196,8 +195,8 @@ def test_agreements_are_the_hamming_loss_turned_round():
 def test_a_python_structure_answers_the_same():
     rng = np.random.default_rng(2)
     X, Y = [rng.normal(size=(n, 2)) for n in (1, 3)], [[0], [1, 2, 0]]
-    native = get_structure("chain").make_space(X, Y)
-    other = CountingStructure().make_space(X, Y)
+    native, _ = get_structure("chain").make_space(X, Y)
+    other, _ = CountingStructure().make_space(X, Y)
     operators = [
         counts_of(space, make_layout(space, space.pack(X, Y))) for space in (native, other)
     ]
@@ -222,12 +221,10 @@ def test_a_python_answer_of_the_wrong_length_is_refused():
         space_class = type("Short", (Counting,), {"argmax_counts": lambda *a: [None]})
 
     X, Y = [np.zeros((2, 1))], [[0, 1]]
-    space = Short().make_space(X, Y)
+    space, examples = Short().make_space(X, Y)
     theta = np.zeros(space.layout.theta_size(2, 1))
     with pytest.raises(ValueError, match="argmax_counts.* expected a list of 4 labels or None"):
-        calls.argmax_counts(
-            counts_of(space, make_layout(space, space.pack(X, Y))), 0, theta, theta, 3
-        )
+        calls.argmax_counts(counts_of(space, make_layout(space, examples)), 0, theta, theta, 3)
 
 
 # ---- multiclass ----------------------------------------------------------------------------------
@@ -237,7 +234,7 @@ def test_a_python_answer_of_the_wrong_length_is_refused():
 @given(st.integers(1, 12), st.integers(0, 6), st.sampled_from(KINDS), st.integers(0, 2**32 - 1))
 def test_multiclass(k, most, kind, seed):
     rng = np.random.default_rng(seed)
-    space = get_structure("multiclass").make_space(np.zeros((k, 1)), np.arange(k) % max(k, 1))
+    space, _ = get_structure("multiclass").make_space(np.zeros((k, 1)), np.arange(k) % max(k, 1))
     counts = counts_of(space, make_layout(space, space.pack(np.zeros((2, 1)))))
     theta, cost = np.zeros((2, space.layout.theta_size(1, 0)))
     theta[:k] = rng.integers(-1, 2, k) if kind == "ties" else rng.normal(size=k)

@@ -181,10 +181,10 @@ def test_free_weights_beyond_the_first_box():
     x = np.array([[1000.0], [1001.0], [1002.0], [1003.0]])
     y = [[0], [0], [1], [1]]
     structure = get_structure("chain", transitions=False, start_end=False)
-    space = structure.make_space(x[:, None], y)
+    space, examples = structure.make_space(x[:, None], y)
     problem = Problem(
         space,
-        space.pack(x[:, None], y),
+        examples,
         penalize_intercept=False,
         loss=CostMatrix([[0, 3], [3, 0]]),
     )
@@ -208,10 +208,8 @@ def test_zero_is_optimal(slack):
 
     structure = get_structure("chain")
     X, Y = [np.ones((2, 1))], [[0, 1]]
-    space = structure.make_space(X, Y)
-    run = begin(
-        CuttingPlane(slack), Problem(space, space.pack(X, Y), CostMatrix(np.zeros((2, 2)))), 0.1
-    )
+    space, examples = structure.make_space(X, Y)
+    run = begin(CuttingPlane(slack), Problem(space, examples, CostMatrix(np.zeros((2, 2)))), 0.1)
     record = run.step()
     assert record["primal"] == record["dual"] == record["gap"] == 0 and not run.weights().any()
 
@@ -271,8 +269,8 @@ def wide_problem(n=24, length=3, features=40, classes=4, seed=0):
     X = [rng.normal(size=(length, features)) for _ in range(n)]
     W = rng.normal(size=(features, classes))
     Y = [np.argmax(x @ W, 1) for x in X]
-    space = get_structure("chain").make_space(X, Y)
-    return Problem(space, space.pack(X, Y))
+    space, examples = get_structure("chain").make_space(X, Y)
+    return Problem(space, examples)
 
 
 BOUNDS = WeightBounds("transition", 0, 0.05)

@@ -22,8 +22,9 @@ TREES = {(n, *kind): all_trees(n, *kind) for n in range(1, 5) for kind in KINDS}
 
 def operators(n, projective, single):
     """Return oracle, projection and k best of a sentence of n words, all arcs candidates."""
-    space = DependencyStructure(projective, single).make_space(Arcs(np.zeros((n * n, 1)), n), None)
-    layout = make_layout(space, space.pack(Arcs(np.zeros((n * n, 1)), n)))
+    structure = DependencyStructure(projective, single)
+    space, examples = structure.make_space(Arcs(np.zeros((n * n, 1)), n), None)
+    layout = make_layout(space, examples)
     binds = ask_oracle(space), ask_projection(space, "entropy"), ask_power(space, "kbest")
     return tuple(bind(layout) for bind in binds)
 
@@ -425,8 +426,7 @@ def test_candidates_only():
 
 def test_losses():
     X, Y = sentences(3, seed=4)
-    space = DependencyStructure().make_space(X, Y)
-    examples = space.pack(X, Y)
+    space, examples = DependencyStructure().make_space(X, Y)
     guess = np.roll(Y[0], 1)
     wrong = (guess != Y[0]).sum()
     for name, expected in (("hamming", wrong), ("normalized-hamming", wrong / len(guess))):
@@ -518,7 +518,7 @@ def test_arcs_that_do_not_fit_are_refused(make, message):
 
 
 def test_arcs_and_words_must_fit():
-    space = DependencyStructure().make_space(Arcs(np.zeros((4, 1)), 2), None)
+    space, _ = DependencyStructure().make_space(Arcs(np.zeros((4, 1)), 2), None)
     examples = space.pack(Arcs(np.zeros((4, 1)), 2))
     examples.offsets = np.array([0, 3])
     examples.nodes = examples.nodes[:3]
@@ -566,7 +566,7 @@ def test_polytopes_have_trees_as_corners(projective, single):
         )
         kept = (rng.random(n * n) < (0.7 if case % 2 else 1)) | (y[modifiers - 1] == heads)
         arcs = Arcs(np.zeros((int(kept.sum()), 1)), n, heads[kept], modifiers[kept])
-        space = structure.make_space(arcs, None)
+        space, _ = structure.make_space(arcs, None)
         examples = space.pack(arcs)
         polytopes = TreePolytopes(space, examples)
         polytope = polytopes.build(0)

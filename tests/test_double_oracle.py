@@ -83,8 +83,8 @@ def test_labels_are_kept_within_limits():
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(30, 4)) for _ in range(2)]
     Y = [rng.integers(0, 5, 30) for _ in X]
-    space = get_structure("chain").make_space(X, Y)
-    problem = Problem(space, space.pack(X, Y), "hamming", MaxMin(max_iter=50, tol=0))
+    space, examples = get_structure("chain").make_space(X, Y)
+    problem = Problem(space, examples, "hamming", MaxMin(max_iter=50, tol=0))
     surrogate = problem.surrogate
     for scale in (0, 0.01, 0.1, 1, 10, 1e3, 1e-3, 1e6, 0):
         theta = score(problem.potentials, 0, scale * rng.normal(size=problem.dim))
@@ -99,9 +99,9 @@ def test_full_tables_do_not_end_an_answer(warm):
     """Labels of earlier scores take up all places, and have no part in answers to later ones."""
     rng = np.random.default_rng(1)
     X, Y = [rng.normal(size=(9, 4))], [rng.integers(0, 3, 9)]
-    space = get_structure("chain").make_space(X, Y)
+    space, examples = get_structure("chain").make_space(X, Y)
     surrogate = MaxMin(max_iter=400, tol=0, warm_start=warm)
-    problem = Problem(space, space.pack(X, Y), "hamming", surrogate)
+    problem = Problem(space, examples, "hamming", surrogate)
     for _ in range(30):
         theta = score(problem.potentials, 0, 0.5 * rng.normal(size=problem.dim))
         _, low, high = calls.project(problem.surrogate.projection, 0, theta)

@@ -116,8 +116,7 @@ class Case:
         if isinstance(structure, str):
             structure = structsolve.get_structure(structure)
         self.kind, self.structure, self.X, self.Y, self.loss = kind, structure, X, Y, loss
-        space = structure.make_space(X, Y)
-        examples = space.pack(X, Y)
+        space, examples = structure.make_space(X, Y)
         self.problem = Problem(space, examples, loss, surrogate or SURROGATES[kind])
         self.problem.loss_name = loss
         self.labels, self.mu, self.truths, self.nodes, self.losses = [], [], [], [], []
@@ -237,8 +236,8 @@ def test_max_min_without_labels_needs_a_closed_form():
 
     for maker, refused in ((classes, False), (chain, True)):
         structure, X, Y, loss = maker(np.random.default_rng(0))
-        space = structsolve.get_structure(structure).make_space(X, Y)
-        task = Task(space, replace(space.pack(X, Y), labels=None), loss)
+        space, examples = structsolve.get_structure(structure).make_space(X, Y)
+        task = Task(space, replace(examples, labels=None), loss)
         if refused:
             with pytest.raises(ValueError, match="needs true labels"):
                 MaxMin().bind(task)
@@ -400,8 +399,8 @@ def test_the_unit_of_a_loss_does_not_matter(unit, geometry):
 @pytest.mark.parametrize("gram", [True, False])
 def test_gram_matrices_or_none(gram):
     structure, X, Y, loss = chain(np.random.default_rng(0))
-    space = structsolve.get_structure(structure).make_space(X, Y)
-    problem = Problem(space, space.pack(X, Y), loss, "crf", gram=gram)
+    space, examples = structsolve.get_structure(structure).make_space(X, Y)
+    problem = Problem(space, examples, loss, "crf", gram=gram)
     run = begin(GBCFW(), problem, 0.1)
     for _ in range(60):
         run.step()

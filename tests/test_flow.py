@@ -67,7 +67,7 @@ def test_keeps_its_promises(network):
 def oracle_of(graph):
     structure = FlowStructure(graph)
     X, Y = np.zeros((1, 1)), None
-    space = structure.make_space(X, Y)
+    space, _ = structure.make_space(X, Y)
     examples = space.pack(X)
     return space, examples, ask_oracle(space)(make_layout(space, examples))
 
@@ -151,7 +151,7 @@ def test_trains_and_saves(tmp_path):
     rng = np.random.default_rng(2)
     graph = paths_network()
     X = rng.normal(size=(80, 2))
-    space = FlowStructure(graph).make_space(X, None)
+    space, _ = FlowStructure(graph).make_space(X, None)
     W = rng.normal(size=(2, 6))
     labels = space.enumerate_labels(space.pack(X), 0)
     Y = labels[(X @ W @ labels.T).argmax(axis=1)]

@@ -156,7 +156,7 @@ def test_exponentials_to_the_last_bits(shift):
     from structsolve.structure.ask import make_layout
 
     k = 4096
-    space = MulticlassStructure().make_space(np.zeros((1, 1)), [0], classes=range(k))
+    space, _ = MulticlassStructure().make_space(np.zeros((1, 1)), [0], classes=range(k))
     layout = make_layout(space, space.pack(np.zeros((1, 1))))
     theta = shift - np.linspace(0, 707, k) ** 1.1 / 2
     marginals, value, _ = calls.project(space.make_projection("entropy")(layout), 0, theta)

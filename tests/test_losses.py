@@ -34,8 +34,8 @@ LOSSES = {
 
 def chains(truths=TRUTHS, **params):
     X = [np.zeros((len(y), 2)) for y in truths]
-    space = ChainStructure(**params).make_space(X, truths, classes=range(K))
-    return space, make_layout(space, space.pack(X, truths))
+    space, examples = ChainStructure(**params).make_space(X, truths, classes=range(K))
+    return space, make_layout(space, examples)
 
 
 def as_label(label):
@@ -78,8 +78,8 @@ def test_value_and_augmented_scores(loss, start_end):
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_single_nodes(loss):
     y = [0, 2, 1, 2]
-    space = MulticlassStructure().make_space(np.zeros((4, 1)), y, classes=range(K))
-    layout = make_layout(space, space.pack(np.zeros((4, 1)), y))
+    space, examples = MulticlassStructure().make_space(np.zeros((4, 1)), y, classes=range(K))
+    layout = make_layout(space, examples)
     native = make_node_loss(space, loss)(layout)
     for i, truth in enumerate(y):
         for s in range(K):

@@ -62,8 +62,8 @@ STRUCTURES = [
 def packed(name, params, seed=0, n=5, size=3):
     structure = structsolve.get_structure(name, **params)
     X, Y = structure.sample(seed, n=n, size=size)
-    space = structure.make_space(X, Y)
-    return space, space.pack(X, Y)
+    space, examples = structure.make_space(X, Y)
+    return space, examples
 
 
 def vectors(space, layout, i):
@@ -374,7 +374,7 @@ class WithPolytopes(PyChainStructure):
     kind = FreePolytopes
 
     def make_space(self, X, Y, classes=None, fit_intercept=True):
-        space = super().make_space(X, Y, classes, fit_intercept)
+        space, examples = super().make_space(X, Y, classes, fit_intercept)
         kind = self.kind
 
         class Space(type(space)):
@@ -382,7 +382,7 @@ class WithPolytopes(PyChainStructure):
                 return kind(self.layout, examples)
 
         space.__class__ = Space
-        return space
+        return space, examples
 
 
 class Silent(FreePolytopes):

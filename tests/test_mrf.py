@@ -274,8 +274,8 @@ def test_auto_is_exact_where_that_is_cheap():
     def oracle(V, edges, K):
         structure = MRFStructure(edges, n_states=K)
         X, Y = [np.zeros((V, 1))], [np.zeros(V, int)]
-        space = structure.make_space(X, Y)
-        return ask_oracle(space)(make_layout(space, space.pack(X, Y)))
+        space, examples = structure.make_space(X, Y)
+        return ask_oracle(space)(make_layout(space, examples))
 
     ring = [(v, (v + 1) % 30) for v in range(30)]
     assert oracle(30, ring[:-1], 5).exact
@@ -296,9 +296,9 @@ def test_topologies_of_many_examples(data):
         edges = data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
         X.append((np.arange(V, dtype=float)[:, None], np.array(edges, int).reshape(-1, 2)))
         Y.append([v % 2 for v in range(V)])
-    space = MRFStructure(directed=True, n_states=2, oracle="exact").make_space(X, Y)
+    space, examples = MRFStructure(directed=True, n_states=2, oracle="exact").make_space(X, Y)
     bind = ask_oracle(space)
-    oracle = bind(make_layout(space, space.pack(X, Y)))
+    oracle = bind(make_layout(space, examples))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     for i in range(len(X)):
         V = len(Y[i])

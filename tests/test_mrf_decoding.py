@@ -34,8 +34,8 @@ class Graph:
             oracle=oracle,
         )
         X, Y = [(np.zeros((n, 1)), np.zeros((m, 1)))], [np.zeros(n, int)]
-        self.space = structure.make_space(X, Y)
-        self.examples = self.space.pack(X, Y)
+        self.space, examples = structure.make_space(X, Y)
+        self.examples = examples
         self.bound = make_layout(self.space, self.examples)
         self.oracle = ask_oracle(self.space)(self.bound)
         self.parts = ask_parts(self.space)(self.bound)
@@ -211,8 +211,8 @@ def test_max_marginals_where_a_node_of_a_forest_is_forbidden(shape):
         edges=np.column_stack([parents, np.arange(1, n)]), n_states=[2] * n, oracle="exact"
     )
     X, Y = [np.zeros((n, 1))], [np.zeros(n, int)]
-    space = structure.make_space(X, Y)
-    best = ask_power(space, "max-marginals")(make_layout(space, space.pack(X, Y)))
+    space, examples = structure.make_space(X, Y)
+    best = ask_power(space, "max-marginals")(make_layout(space, examples))
     theta = np.zeros(space.layout.theta_size(n, n - 1))
     node = space.layout.theta_views(theta, n, n - 1)["node"]
     node[:, 1] = NONE
@@ -459,8 +459,8 @@ def test_integer_program_where_enumeration_gives_up():
     edges = [(v, v + 1) for v in range(n - 1)] + [(v, v + 2) for v in range(n - 2)]
     structure = MRFStructure(edges=edges, tables="per-edge", n_states=2, oracle="exact")
     X, Y = [np.zeros((n, 1))], [np.zeros(n, int)]
-    space = structure.make_space(X, Y)
-    oracle = ask_oracle(space)(make_layout(space, space.pack(X, Y)))
+    space, examples = structure.make_space(X, Y)
+    oracle = ask_oracle(space)(make_layout(space, examples))
     assert oracle.exact
     theta = rng.normal(size=space.layout.theta_size(n, len(edges)))
     label, value, _ = calls.argmax(oracle, 0, theta)

@@ -18,7 +18,7 @@ WIDTHS = [*range(1, 35), 64, 100, 1000]
 
 
 def operators(k):
-    space = MulticlassStructure().make_space(np.zeros((1, 2)), [0], classes=range(k))
+    space, _ = MulticlassStructure().make_space(np.zeros((1, 2)), [0], classes=range(k))
     layout = make_layout(space, space.pack(np.zeros((3, 2))))
     return (
         space,
@@ -206,8 +206,7 @@ class TestSpace:
         ],
     )
     def test_round_trip(self, y):
-        space = MulticlassStructure().make_space(self.X, y)
-        examples = space.pack(self.X, y)
+        space, examples = MulticlassStructure().make_space(self.X, y)
         assert examples.labels.tolist() == [1, 0, 1] and examples.n == 3
         assert space.classes_.dtype != object
         assert space.unpack(examples.labels, examples).tolist() == np.asarray(y).tolist()
@@ -229,7 +228,7 @@ class TestSpace:
         ],
     )
     def test_forms_of_x(self, X):
-        space = MulticlassStructure().make_space(X, [0, 1, 0])
+        space, _ = MulticlassStructure().make_space(X, [0, 1, 0])
         nodes = space.pack(X).nodes
         np.testing.assert_array_equal(nodes.toarray() if sp.issparse(nodes) else nodes, self.X)
         assert space.layout.blocks[0].name == "node" and len(space.layout.blocks) == 1
@@ -238,12 +237,12 @@ class TestSpace:
         pandas = pytest.importorskip("pandas")
         frame = pandas.DataFrame(self.X, columns=["u", "v"])
         y = pandas.Series(["p", "q", "p"])
-        space = MulticlassStructure().make_space(frame, y)
-        assert space.pack(frame, y).labels.tolist() == [0, 1, 0]
+        space, examples = MulticlassStructure().make_space(frame, y)
+        assert examples.labels.tolist() == [0, 1, 0]
 
     def test_column_vector(self):
         with pytest.warns(DataConversionWarning, match="column-vector y"):
-            space = MulticlassStructure().make_space(self.X, [[1], [0], [1]])
+            space, _ = MulticlassStructure().make_space(self.X, [[1], [0], [1]])
         assert space.classes_.tolist() == [0, 1]
 
     @pytest.mark.parametrize(
@@ -268,13 +267,13 @@ class TestSpace:
             MulticlassStructure().make_space(self.X, y)
 
     def test_unseen_labels(self):
-        space = MulticlassStructure().make_space(self.X, [0, 1, 0])
+        space, _ = MulticlassStructure().make_space(self.X, [0, 1, 0])
         with pytest.raises(ValueError, match="example 2: label .*7.* was not seen in training"):
             space.pack(self.X, [0, 1, 7])
         assert space.pack(self.X, [0, 1, 7], unseen="extra").labels.tolist() == [0, 1, 2]
 
     def test_masks(self):
-        space = MulticlassStructure().make_space(self.X, ["a", "b", "c"])
+        space, _ = MulticlassStructure().make_space(self.X, ["a", "b", "c"])
         examples = space.pack(self.X)
         mask = space.mask(examples, allowed=[["a"], None, ["b", "c"]])["node"]
         expected = [[True, False, False], [True] * 3, [False, True, True]]
@@ -291,6 +290,6 @@ class TestSpace:
     def test_sample(self):
         X, y = MulticlassStructure().sample(0, n=5, size=4)
         assert X.shape == (5, 3) and y.shape == (5,) and y.max() < 4
-        space = MulticlassStructure().make_space(X, y)
+        space, _ = MulticlassStructure().make_space(X, y)
         labels = space.enumerate_labels(space.pack(X), 0)
         assert labels.tolist() == [[s] for s in range(len(space.classes_))]

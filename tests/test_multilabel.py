@@ -189,9 +189,9 @@ def test_a_run_resumes_only_with_the_same_pairs(tmp_path):
 def test_another_oracle_predicts():
     X, Y = label_sets()
     structure = MultilabelStructure(oracle="roof-duality", predict_oracle="exact")
-    space = structure.make_space(X, Y)
+    space, examples = structure.make_space(X, Y)
     bind = ask_oracle(space)
-    assert not bind(make_layout(space, space.pack(X, Y))).exact
+    assert not bind(make_layout(space, examples)).exact
     assert bind(make_layout(space, space.pack(X))).exact
     model = StructuredSVM(structure, tol=0.1, max_iter=5).fit(X, Y)
     assert model.score(X, Y) == pytest.approx((model.predict(X) == Y).mean())
@@ -200,8 +200,8 @@ def test_another_oracle_predicts():
 def test_many_labels_are_decoded_with_a_bound():
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(6, 3)), rng.integers(0, 2, (6, 30))
-    space = MultilabelStructure().make_space(X, Y)
-    layout = make_layout(space, space.pack(X, Y))
+    space, examples = MultilabelStructure().make_space(X, Y)
+    layout = make_layout(space, examples)
     oracle = ask_oracle(space)(layout)
     assert not oracle.exact
     theta = rng.normal(size=space.layout.theta_size(1, 0))
@@ -318,8 +318,7 @@ def test_bad_parameters_and_sizes():
 
 def test_losses_count_wrong_labels():
     X, Y = label_sets(n=5)
-    space = MultilabelStructure().make_space(X, Y)
-    examples = space.pack(X, Y)
+    space, examples = MultilabelStructure().make_space(X, Y)
     for name, scale in (("hamming", 1), ("normalized-hamming", 0.25)):
         loss = ask_loss(space, name)(make_layout(space, examples))
         for i in range(5):

@@ -20,7 +20,7 @@ def chain(K, seed=0, as_sparse=False):
     X = [rng.normal(size=(length, 3)) * (rng.random((length, 3)) < 0.7) for length in (1, 2, 4)]
     Y = [rng.integers(0, K, len(x)) for x in X]
     Y[-1] = np.arange(4) % K
-    space = structsolve.get_structure("chain").make_space(X, Y, classes=np.arange(K))
+    space, _ = structsolve.get_structure("chain").make_space(X, Y, classes=np.arange(K))
     return space, space.pack([sparse.csr_matrix(x) for x in X] if as_sparse else X, Y)
 
 
@@ -69,8 +69,8 @@ def single_nodes(scale, kernel=None, seed=0):
     """A problem with one node per example, and the same written out for the reference."""
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(12, 2)), np.r_[np.arange(4), rng.integers(0, 4, 8)]
-    space = structsolve.get_structure("multiclass").make_space(X, y)
-    problem = Problem(space, space.pack(X, y), kernel=kernel, node_scale=scale)
+    space, examples = structsolve.get_structure("multiclass").make_space(X, y)
+    problem = Problem(space, examples, kernel=kernel, node_scale=scale)
     rows = np.c_[X, np.ones(12)]
     written = []
     for x, truth in zip(rows, y):

@@ -15,7 +15,7 @@ from structsolve.testing import check_structure
 
 
 def with_thresholds(k, n=3):
-    space = OrdinalStructure(thresholds=True).make_space(np.zeros((n, 2)), [0] * n, range(k))
+    space, _ = OrdinalStructure(thresholds=True).make_space(np.zeros((n, 2)), [0] * n, range(k))
     return space, make_layout(space, space.pack(np.zeros((n, 2)), np.arange(n) % k))
 
 
@@ -108,8 +108,8 @@ def test_losses(loss):
             cost = rng.integers(0, 9, (k, k)) * (1.0 - np.eye(k))
         for thresholds in (False, True):
             X, y = np.zeros((5, 2)), rng.integers(0, k, 5)
-            space = OrdinalStructure(thresholds).make_space(X, y, range(k))
-            layout = make_layout(space, space.pack(X, y))
+            space, examples = OrdinalStructure(thresholds).make_space(X, y, range(k))
+            layout = make_layout(space, examples)
             native = ask_loss(space, CostMatrix(cost) if loss == "any" else loss)(layout)
             native.check_truths(layout.examples.labels)
             parts = ask_parts(space)(layout)
@@ -145,8 +145,7 @@ class TestLabels:
     def test_integers(self, y):
         for thresholds, cls in ((False, OrdinalSpace), (True, ThresholdSpace)):
             structure = OrdinalStructure(thresholds)
-            space = structure.make_space(self.X, y)
-            examples = space.pack(self.X, y)
+            space, examples = structure.make_space(self.X, y)
             assert type(space) is cls and len(space.classes_) == 3
             assert examples.labels.tolist() == [int(a - min(y)) for a in y]
             assert space.unpack(examples.labels, examples).tolist() == list(y)
@@ -158,13 +157,12 @@ class TestLabels:
         y = ["low", "high", "mid", "low"]
         order = ["low", "mid", "high", "highest"]
         for thresholds in (False, True):
-            space = OrdinalStructure(thresholds, order).make_space(self.X, y)
-            examples = space.pack(self.X, y)
+            space, examples = OrdinalStructure(thresholds, order).make_space(self.X, y)
             assert space.classes_.tolist() == order
             assert examples.labels.tolist() == [0, 2, 1, 0]
             assert space.unpack(examples.labels, examples).tolist() == y
             assert space.pack(self.X, [*y[:3], "?"], unseen="extra").labels[3] == 4
-        space = OrdinalStructure(classes=[10, 20, 50]).make_space(self.X, [10, 50, 20, 10])
+        space, _ = OrdinalStructure(classes=[10, 20, 50]).make_space(self.X, [10, 50, 20, 10])
         assert space.pack(self.X, [10, 50, 20, 10]).labels.tolist() == [0, 2, 1, 0]
 
     @pytest.mark.parametrize(
@@ -190,18 +188,18 @@ class TestLabels:
             OrdinalStructure(classes=classes).make_space(self.X, y)
 
     def test_classes_of_partial_fit_come_in_any_order(self):
-        space = OrdinalStructure().make_space(self.X, [1, 1, 5, 1], [5, 1, 2])
+        space, _ = OrdinalStructure().make_space(self.X, [1, 1, 5, 1], [5, 1, 2])
         assert space.classes_.tolist() == [1, 2, 5]
         with pytest.raises(ValueError, match="whose order is not known"):
             OrdinalStructure().make_space(self.X, list("abab"), ["b", "a"])
-        space = OrdinalStructure(classes=["b", "a"]).make_space(self.X, list("abab"), ["a", "b"])
+        space, _ = OrdinalStructure(classes=["b", "a"]).make_space(self.X, list("abab"), ["a", "b"])
         assert space.classes_.tolist() == ["b", "a"]
         with pytest.raises(ValueError, match="classes: found no 9 among"):
             OrdinalStructure().make_space(self.X, [1, 2, 3, 9], [1, 2, 3])
 
     def test_unseen_labels(self):
         for thresholds in (False, True):
-            space = OrdinalStructure(thresholds).make_space(self.X, [1, 2, 3, 1])
+            space, _ = OrdinalStructure(thresholds).make_space(self.X, [1, 2, 3, 1])
             with pytest.raises(ValueError, match="example 3: label 4 was not seen in training"):
                 space.pack(self.X, [1, 2, 3, 4])
             examples = space.pack(self.X, [1, 2, 3, 4], unseen="extra")
@@ -219,10 +217,10 @@ class TestLabels:
                     native.check_truths(examples.labels)
 
     def test_masks(self):
-        space = OrdinalStructure().make_space(self.X, [0, 1, 2, 0])
+        space, _ = OrdinalStructure().make_space(self.X, [0, 1, 2, 0])
         examples = space.pack(self.X)
         assert (space.mask(examples, allowed=[[1], None, None, None])["node"][0] == 0).sum() == 1
-        space = OrdinalStructure(True).make_space(self.X, [0, 1, 2, 0])
+        space, _ = OrdinalStructure(True).make_space(self.X, [0, 1, 2, 0])
         assert space.mask(space.pack(self.X)) == {}
         with pytest.raises(ValueError, match="allowed: ordinal classes on thresholds"):
             space.mask(space.pack(self.X), allowed=[[1], None, None, None])

@@ -78,8 +78,8 @@ def make_problem(structure, surrogate):
     else:
         X, W = rng.normal(size=(60, 4)), rng.normal(size=(4, 5))
         Y = np.argmax(X @ W + rng.normal(size=(60, 5)), 1)
-    space = get_structure(structure).make_space(X, Y)
-    return Problem(space, space.pack(X, Y), surrogate=surrogate)
+    space, examples = get_structure(structure).make_space(X, Y)
+    return Problem(space, examples, surrogate=surrogate)
 
 
 def needed(structure, surrogate, solver, most_passes, least=None):

@@ -149,8 +149,7 @@ def test_scikit_learn():
 
 def test_costs_of_ranks():
     X, ranks = rankings(n=8, K=3)
-    space = PermutationStructure().make_space(X, ranks)
-    examples = space.pack(X, ranks)
+    space, examples = PermutationStructure().make_space(X, ranks)
     layout = make_layout(space, examples)
     table = np.array([[0, 1, 4], [2, 0, 1], [5, 3, 0.5]])
     table[2, 2] = 0
@@ -171,7 +170,7 @@ def test_costs_of_ranks():
 
 def test_oracle_of_masked_scores():
     X, ranks = rankings(n=4, K=4)
-    space = PermutationStructure().make_space(X, ranks)
+    space, _ = PermutationStructure().make_space(X, ranks)
     oracle = ask_oracle(space)(make_layout(space, space.pack(X)))
     theta = np.random.default_rng(0).normal(size=16)
     theta.reshape(4, 4)[0, 1:] = -np.inf
@@ -187,7 +186,7 @@ def test_oracle_of_masked_scores():
 def test_sizes_that_do_not_fit_are_refused():
     structure = PermutationStructure("matching")
     X = [np.ones((2, 3, 1)), np.ones((1, 2, 1))]
-    space = structure.make_space(X, None)
+    space, _ = structure.make_space(X, None)
     for name, value, message in (
         ("cols", np.array([3, 3]), "example 1: found 2 pairs, expected 1 x 3"),
         ("cols", np.array([1, 2]), "example 0: found 2 rows and 1 columns"),
@@ -202,7 +201,7 @@ def test_sizes_that_do_not_fit_are_refused():
 
 def test_true_columns_are_checked_once():
     X = [np.ones((2, 3, 1)), np.ones((1, 2, 1))]
-    space = PermutationStructure("matching").make_space(X, None)
+    space, _ = PermutationStructure("matching").make_space(X, None)
     for name in ("hamming", "spearman"):
         loss = ask_loss(space, name)(make_layout(space, space.pack(X)))
         loss.check_truths(np.array([2, 0, 1], np.int32))

@@ -78,7 +78,7 @@ class TestEntropies:
 
 
 def on_classes(k, name, n=3):
-    space = MulticlassStructure().make_space(np.zeros((1, 2)), [0], classes=range(k))
+    space, _ = MulticlassStructure().make_space(np.zeros((1, 2)), [0], classes=range(k))
     layout = make_layout(space, space.pack(np.zeros((n, 2))))
     return space.layout.node_size, space.make_projection(name)(layout)
 
@@ -267,8 +267,8 @@ def test_bad_scores_of_chains(name, bad):
 
 def on_label_sets(L, name):
     X, Y = np.zeros((3, 2)), np.zeros((3, L), int)
-    space = MultilabelStructure(edges="none").make_space(X, Y)
-    layout = make_layout(space, space.pack(X, Y))
+    space, examples = MultilabelStructure(edges="none").make_space(X, Y)
+    layout = make_layout(space, examples)
     return space.layout.node_size, space.make_projection(name)(layout)
 
 
@@ -303,7 +303,7 @@ def test_label_sets_without_pairs(kind):
 
 def test_no_projection_of_label_sets_with_pairs():
     X, Y = np.zeros((3, 2)), np.zeros((3, 4), int)
-    space = MultilabelStructure(edges="full").make_space(X, Y)
+    space, _ = MultilabelStructure(edges="full").make_space(X, Y)
     layout = make_layout(space, space.pack(X))
     with pytest.raises(ValueError, match="has a cycle"):
         space.make_projection("entropy")(layout)
@@ -427,8 +427,7 @@ def test_the_bound_after_one_oracle_call():
 
     rng = np.random.default_rng(0)
     X, Y = [rng.normal(size=(4, 2)) for _ in range(3)], [rng.integers(0, 3, 4) for _ in range(3)]
-    space = get_structure("chain").make_space(X, Y)
-    examples = space.pack(X, Y)
+    space, examples = get_structure("chain").make_space(X, Y)
     projection = Problem(space, examples, surrogate=SparseMAP(max_iter=1)).surrogate.projection
     exact = Problem(space, examples, surrogate=SparseMAP()).surrogate.projection
     oracle, shared = ask_oracle(space)(make_layout(space, examples)), space.layout.shared_size

@@ -148,7 +148,7 @@ def test_a_partly_wrong_plugin_leaves_no_hook_behind(install):
     )
     found = load()
     assert "wrong" in plugin(found, "half").error
-    space = PyChainStructure().make_space([np.eye(2)], [[0, 1]])
+    space, _ = PyChainStructure().make_space([np.eye(2)], [[0, 1]])
     assert found.manager.hook.structsolve_loss(space=space, loss="none") is None
 
 
@@ -261,14 +261,14 @@ def test_register_and_unregister(registered):
 @pytest.fixture
 def packed():
     X, Y = PyChainStructure().sample(0)
-    space = PyChainStructure().make_space(X, Y)
-    return space, make_layout(space, space.pack(X, Y))
+    space, examples = PyChainStructure().make_space(X, Y)
+    return space, make_layout(space, examples)
 
 
 def test_a_replaced_oracle_is_used(registered, packed):
     space, layout = packed
     X, Y = PyChainStructure().sample(0)
-    native = structsolve.get_structure("chain").make_space(X, Y)
+    native, _ = structsolve.get_structure("chain").make_space(X, Y)
     theirs = ask_oracle(native)(make_layout(native, native.pack(X)))
     assert type(ask_oracle(space)(layout)).__name__ == "PythonOracle"
     registered(structsolve_oracle=lambda space: lambda layout: theirs)

@@ -112,8 +112,8 @@ def test_any_weights(data):
     structure, loss = data.draw(st.sampled_from(CASES))
     rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
     X, y = sample(structure, rng, 5)
-    space = structsolve.get_structure(structure).make_space(X, y)
-    targets = PartTargets(space, space.pack(X, y), loss)
+    space, examples = structsolve.get_structure(structure).make_space(X, y)
+    targets = PartTargets(space, examples, loss)
     assert isinstance(targets.loss, Loss)
     numbers = st.sampled_from([0.0, 1.0, -1.0, 0.5, 1e6, -1e6, 1e-9])
     weights = np.array(data.draw(st.lists(numbers, min_size=5, max_size=5)))
@@ -142,7 +142,7 @@ def test_hierarchies(loss, intercept):
     for number in range(20):
         structure = DagStructure(graph if number % 2 and loss != "hierarchical" else tree)
         X = rng.normal(size=(8, 2))
-        space = structure.make_space(X, np.zeros((8, 5)))
+        space, _ = structure.make_space(X, np.zeros((8, 5)))
         labels = space.enumerate_labels(space.pack(X), 0)
         Y = labels[rng.integers(0, len(labels), 8)]
         alpha = float(10 ** rng.uniform(-6, 1))

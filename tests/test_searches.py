@@ -158,10 +158,10 @@ def test_any_plane(name, scores, data):
 def test_jobs_change_nothing():
     rng = np.random.default_rng(0)
     structure, X, Y = random_chains(rng, n=40)
-    space = structure.make_space(X, Y)
+    space, examples = structure.make_space(X, Y)
     answers = []
     for jobs in (1, 2, 3):
-        problem = structsolve.Problem(space, space.pack(X, Y), surrogate="slack")
+        problem = structsolve.Problem(space, examples, surrogate="slack")
         draw = np.random.default_rng(1)
         answers.append([problem.bounds(draw.normal(size=problem.dim), jobs) for _ in range(4)])
         answers[-1].append((problem.surrogate.memory_of_examples()["labels"], 0))
@@ -197,8 +197,8 @@ def test_copies(name):
 
 def test_trace():
     structure, X, Y = random_chains(np.random.default_rng(0))
-    space = structure.make_space(X, Y)
-    problem = structsolve.Problem(space, space.pack(X, Y), surrogate="slack")
+    space, examples = structure.make_space(X, Y)
+    problem = structsolve.Problem(space, examples, surrogate="slack")
     result = problem.trace(0, np.zeros(problem.dim))
     assert result.value <= result.bound and result.calls == len(result.path)
     assert sum(share for _, share in result.mixture) == pytest.approx(1)
@@ -240,17 +240,17 @@ def test_trace():
 )
 def test_what_is_refused(settings, message):
     structure, X, Y = random_chains(np.random.default_rng(0))
-    space = structure.make_space(X, Y)
+    space, examples = structure.make_space(X, Y)
     with pytest.raises(ValueError, match=message):
-        structsolve.Problem(space, space.pack(X, Y), surrogate=Slack(**settings))
+        structsolve.Problem(space, examples, surrogate=Slack(**settings))
 
 
 def test_searches_for_a_product_refuse_other_psis():
     structure, X, Y = random_chains(np.random.default_rng(0))
-    space = structure.make_space(X, Y)
+    space, examples = structure.make_space(X, Y)
     for search in ("bisecting", "binary", "sarawagi", "angular"):
         with pytest.raises(ValueError, match=f"search '{search}' is for slack rescaling alone"):
-            structsolve.Problem(space, space.pack(X, Y), surrogate=Log(search=search))
+            structsolve.Problem(space, examples, surrogate=Log(search=search))
 
 
 def test_counting_refuses_what_does_not_count():

@@ -49,10 +49,10 @@ def test_zero_one_loss_with_one_call():
     """The truth is the first answer; the best other label is not known then."""
     structure = structsolve.get_structure("chain")
     X, Y = [np.zeros((2, 1))], [np.array([0, 1])]
-    space = structure.make_space(X, Y)
+    space, examples = structure.make_space(X, Y)
     for calls in (1, 2, 3):
         surrogate = Log(relaxed=False, max_calls=calls)
-        problem = structsolve.Problem(space, space.pack(X, Y), "zero-one", surrogate)
+        problem = structsolve.Problem(space, examples, "zero-one", surrogate)
         theta = np.zeros(problem.task.layout.sizes(0)[0])
         node = space.layout.theta_views(theta, 2, 0)["node"]
         node[0, 0] = node[1, 1] = 3.0
@@ -127,9 +127,9 @@ def test_cuts_of_fractional_points():
     fractional = 0
     for oracle in ("lp", "roof-duality"):
         structure, X, Y = random_graphs(oracle)(np.random.default_rng(0))
-        space = structure.make_space(X, Y)
+        space, examples = structure.make_space(X, Y)
         for surrogate in (Slack(), Log(), Beta(0.5), Margin(relaxed=True)):
-            problem = structsolve.Problem(space, space.pack(X, Y), surrogate=surrogate)
+            problem = structsolve.Problem(space, examples, surrogate=surrogate)
             rng = np.random.default_rng(1)
             thetas = [score(problem.potentials, 0, rng.normal(size=problem.dim)) for _ in range(12)]
             truth = problem.examples.label(0)
@@ -150,8 +150,8 @@ def python_chains(**methods):
 
     class Structure(PyChainStructure):
         def make_space(self, X, Y, classes=None, fit_intercept=True):
-            native = ChainStructure.make_space(self, X, Y, classes, fit_intercept)
-            return type("Space", (PyChainSpace,), methods).of(native)
+            native, examples = ChainStructure.make_space(self, X, Y, classes, fit_intercept)
+            return type("Space", (PyChainSpace,), methods).of(native), examples
 
     def make(rng):
         X, Y = random_chains(rng, n=3)[1:]
@@ -248,8 +248,7 @@ def test_margin_rescaling_of_inexact_oracles(methods):
     """What the oracle may have missed is in the bound, and the cut is that of its label."""
     rng = np.random.default_rng(0)
     structure, X, Y = python_chains(**methods)(rng)
-    space = structure.make_space(X, Y)
-    examples = space.pack(X, Y)
+    space, examples = structure.make_space(X, Y)
     problem = structsolve.Problem(space, examples, "hamming", Margin(relaxed=False))
     assert not problem.oracle.exact and not problem.surrogate.exact
     for i in range(problem.n):
@@ -267,8 +266,8 @@ def test_the_next_search_begins_where_the_last_one_ended():
     """The slope of the line that decided, which a new search asks first."""
     rng = np.random.default_rng(2)
     structure, X, Y = random_chains(rng)
-    space = structure.make_space(X, Y)
-    problem = structsolve.Problem(space, space.pack(X, Y), "hamming", "slack")
+    space, examples = structure.make_space(X, Y)
+    problem = structsolve.Problem(space, examples, "hamming", "slack")
     w = rng.normal(size=problem.dim)
     for i in range(problem.n):
         theta, truth = score(problem.potentials, i, w), problem.examples.label(i)

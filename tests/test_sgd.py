@@ -175,7 +175,7 @@ def test_cost_of_a_step_does_not_grow_with_the_features():
     X.sum_duplicates()
     y = rng.integers(0, 2, n)
     items = structsolve.Sequences(X, np.ones(n, int))
-    space = structsolve.get_structure("chain").make_space(items, y[:, None])
+    space, _ = structsolve.get_structure("chain").make_space(items, y[:, None])
     run = begin(SGD(certify_every=1000), Problem(space, space.pack(items, y[:, None])), 1e-3)
     for _ in range(20):
         record = run.step()

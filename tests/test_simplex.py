@@ -87,7 +87,7 @@ def problem(k, n=30, d=6, seed=0, storage="dense", loss="hamming", weights=None,
     if loss == "costs":
         cost = rng.integers(0, 4, (k, k)).astype(float)
         loss = structsolve.CostMatrix(cost * (1 - np.eye(k)))
-    space = structsolve.get_structure("multiclass").make_space(
+    space, _ = structsolve.get_structure("multiclass").make_space(
         X, y, classes=np.arange(k), fit_intercept=intercept
     )
     return Problem(space, space.pack(X, y, weights), loss=loss)
@@ -140,8 +140,8 @@ def test_exact_steps_whatever_they_keep(seed, k, alpha, **options):
 def test_examples_without_features():
     """Their block of the dual is linear: one label takes all the weight."""
     X, y = np.zeros((4, 2)), np.array([0, 1, 2, 1])
-    space = structsolve.get_structure("multiclass").make_space(X, y, fit_intercept=False)
-    run = begin(BCFW(steps="exact"), Problem(space, space.pack(X, y)), 0.1)
+    space, examples = structsolve.get_structure("multiclass").make_space(X, y, fit_intercept=False)
+    run = begin(BCFW(steps="exact"), Problem(space, examples), 0.1)
     last = follow(run)[-1]
     assert last["primal"] == last["dual"] == 1.0 and not run.weights().any()
 
@@ -173,9 +173,9 @@ def test_checkpoint_of_exact_steps(tmp_path):
 
 def test_exact_steps_are_refused_where_there_are_none():
     X, y = [np.zeros((2, 1))], [[0, 1]]
-    space = structsolve.get_structure("chain").make_space(X, y)
+    space, examples = structsolve.get_structure("chain").make_space(X, y)
     with pytest.raises(ValueError, match="'chain' with NodeLoss has none; use steps='pairwise'"):
-        begin(BCFW(steps="exact"), Problem(space, space.pack(X, y)), 1.0)
+        begin(BCFW(steps="exact"), Problem(space, examples), 1.0)
     begin(BCFW(), Problem(space, space.pack(X, y)), 1.0).step()
 
 

@@ -166,8 +166,8 @@ def test_resuming_warm_searches_is_bit_for_bit(tmp_path, surrogate, solver, stop
 
 def test_a_wrong_memory_is_refused():
     structure = structsolve.get_structure("chain")
-    space = structure.make_space(X, Y)
-    surrogate = structsolve.Problem(space, space.pack(X, Y), surrogate="slack").surrogate
+    space, examples = structure.make_space(X, Y)
+    surrogate = structsolve.Problem(space, examples, surrogate="slack").surrogate
     good = {k: v.copy() for k, v in surrogate.memory_of_examples().items()}
     surrogate.remember(good)
     for name in good:
@@ -261,8 +261,8 @@ def python_chain(**methods):
 
     class Made(PyChainStructure):
         def make_space(self, X, Y, classes=None, fit_intercept=True):
-            native = ChainStructure.make_space(self, X, Y, classes, fit_intercept)
-            return type("Space", (PyChainSpace,), methods).of(native)
+            native, examples = ChainStructure.make_space(self, X, Y, classes, fit_intercept)
+            return type("Space", (PyChainSpace,), methods).of(native), examples
 
     return Made()
 

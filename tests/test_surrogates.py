@@ -67,8 +67,8 @@ class Case:
 
     def __init__(self, make, name, seed=0, loss="hamming", **settings):
         structure, X, Y = make(np.random.default_rng(seed))
-        self.space = structure.make_space(X, Y)
-        self.examples = self.space.pack(X, Y)
+        self.space, examples = structure.make_space(X, Y)
+        self.examples = examples
         self.count = None
         if name == "micro-f1":
             self.count = LabelCount(None if make is sets else int(self.space.classes_[0]))
@@ -182,8 +182,7 @@ def test_truths_are_given_with_the_scores(make, name):
     """Neither labels nor features are needed, and what is remembered is of no other truth."""
     rng = np.random.default_rng(3)
     structure, X, Y = make(rng)
-    space = structure.make_space(X, Y)
-    examples = space.pack(X, Y)
+    space, examples = structure.make_space(X, Y)
     bare = Task(space, replace(examples, labels=None, nodes=None))
     surrogate = DESCRIPTIONS[name].bind(bare)
     potentials = structsolve.Problem(space, examples).potentials
@@ -203,7 +202,7 @@ def test_truths_are_given_with_the_scores(make, name):
 
 
 def test_counting_is_made_for_its_labels():
-    space = structsolve.get_structure("multiclass").make_space(np.zeros((3, 1)), np.arange(3))
+    space, _ = structsolve.get_structure("multiclass").make_space(np.zeros((3, 1)), np.arange(3))
     examples, loss = (
         space.pack(np.zeros((1, 1)), [0]),
         CostMatrix([[0, 1, 1], [1, 0, 5], [1, 1, 0]]),

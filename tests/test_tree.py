@@ -42,7 +42,7 @@ class Case:
         x = (np.zeros((self.n, 1)), self.parents)
         X = [(*x, np.zeros((self.m, 1)))] if edges else [x]
         structure = TreeStructure(transitions=transitions, root=root)
-        self.space = structure.make_space(X, [np.zeros(self.n, int)], classes=range(k))
+        self.space, _ = structure.make_space(X, [np.zeros(self.n, int)], classes=range(k))
         self.examples = self.space.pack(X)
         layout = make_layout(self.space, self.examples)
         self.oracle = self.space.make_oracle()(layout)
@@ -233,9 +233,9 @@ def paths(n_chains, rng, edges=False):
 def test_paths_are_chains(edges):
     rng = np.random.default_rng(int(edges))
     chains, trees, Y = paths(6, rng, edges)
-    a = chain.ChainStructure(start_end=False).make_space(chains, Y)
-    b = TreeStructure(root=False).make_space(trees, Y)
-    first, second = a.pack(chains, Y), b.pack(trees, Y)
+    a, examples = chain.ChainStructure(start_end=False).make_space(chains, Y)
+    b, examples = TreeStructure(root=False).make_space(trees, Y)
+    first, second = examples, examples
     for i in range(first.n):
         n = len(Y[i])
         size = a.layout.theta_size(n, n - 1)
@@ -391,7 +391,7 @@ def test_all_forms_of_a_tree_are_the_same():
         for k, (p, v) in zip(shuffled, edges):
             digraph.add_edge(f"n{p}", f"n{v}", features=rows[k])
         forms = [(nodes, parents, rows), (nodes, edges, rows[shuffled]), digraph]
-        space = TreeStructure().make_space(forms, [np.zeros(n, int)] * 3)
+        space, _ = TreeStructure().make_space(forms, [np.zeros(n, int)] * 3)
         packed = space.pack(forms)
         assert (packed.topology["parents"].reshape(3, n) == parents).all()
         np.testing.assert_array_equal(packed.nodes.reshape(3, n, 2), [nodes] * 3)
@@ -430,7 +430,7 @@ def test_rooting_and_ordering_agree_with_networkx():
 def test_an_order_that_is_none_is_refused_in_every_tree(which, order):
     """Nodes in an order with children first, a node twice, a node of no tree."""
     X = [(np.zeros((3, 1)), [-1, 0, 1])] * 3
-    space = TreeStructure().make_space(X, [[0, 1, 0]] * 3)
+    space, _ = TreeStructure().make_space(X, [[0, 1, 0]] * 3)
     examples = space.pack(X)
     orders = [[0, 1, 2]] * 3
     examples.topology["order"] = np.concatenate(orders).astype(np.int32)
@@ -464,7 +464,7 @@ NODES = np.zeros((3, 1))
 )
 def test_bad_trees_are_refused(x, message):
     fine = (NODES, [-1, 0, 0])
-    space = TreeStructure().make_space([fine], [[0, 1, 0]])
+    space, _ = TreeStructure().make_space([fine], [[0, 1, 0]])
     with pytest.raises(ValueError, match=message):
         space.pack([fine, x])
 
@@ -495,7 +495,7 @@ def test_operators_refuse_what_is_no_forest():
 
 def test_bad_edge_features_and_graphs_are_refused():
     rows = np.zeros((2, 2))
-    space = TreeStructure().make_space([(NODES, [-1, 0, 0], rows)], [[0, 1, 0]])
+    space, _ = TreeStructure().make_space([(NODES, [-1, 0, 0], rows)], [[0, 1, 0]])
     with pytest.raises(ValueError, match="example 0: no edge features for 2 edges"):
         space.pack([(NODES, [-1, 0, 0])])
     with pytest.raises(ValueError, match="example 0: 3 rows of edge features for 2 edges"):

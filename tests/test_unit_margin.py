@@ -49,8 +49,7 @@ def test_cuts_by_enumeration(seed):
     for structure, loss in settings(rng):
         X, Y = structure.sample(seed, n=4, size=3)
         classes = [0, 1, 2] if structure.name == "multiclass" else None
-        space = structure.make_space(X, Y, classes)
-        examples = space.pack(X, Y)
+        space, examples = structure.make_space(X, Y, classes)
         problem = structsolve.Problem(space, examples, loss, "unit-margin")
         for step in range(6):
             w = rng.integers(-2, 3, problem.dim) * 1.0 if step % 2 else rng.normal(size=problem.dim)

@@ -23,7 +23,8 @@ class WrongStructure(PyChainStructure):
     space_class = PyChainSpace
 
     def make_space(self, X, Y, classes=None, fit_intercept=True):
-        return self.space_class.of(super().make_space(X, Y, classes, fit_intercept))
+        native, examples = super().make_space(X, Y, classes, fit_intercept)
+        return self.space_class.of(native), examples
 
     def space_from_state(self, state, arrays):
         return self.space_class.of(super().space_from_state(state, arrays))
@@ -544,6 +545,14 @@ class FitsItself(WrongStructure):
     def make_space(self, X, Y, classes=None, fit_intercept=True):
         self.seen = len(X)
         return super().make_space(X, Y, classes, fit_intercept)
+
+
+@wrong(r"make_space .* hands on what pack\(\) gives")
+class HandsOnOtherLabels(WrongStructure):
+    def make_space(self, X, Y, classes=None, fit_intercept=True):
+        space, examples = super().make_space(X, Y, classes, fit_intercept)
+        examples.labels = np.roll(examples.labels, 1)
+        return space, examples
 
 
 @wrong(r"sample .* draws examples.*NotImplementedError")

@@ -109,17 +109,16 @@ class DagStructure(Structure):
 
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
-    ) -> DagSpace:
+    ) -> tuple[DagSpace, Examples]:
         self._check()
-        nodes, _ = packing.single_rows(X)
+        nodes, offsets = packing.single_rows(X)
         space = DagSpace(self, Hierarchy(self.hierarchy), nodes.shape[1], fit_intercept)
         if classes is not None and not np.array_equal(classes, space.classes_):
             raise ValueError(
                 f"classes: found {list(classes)[:8]}, expected those of the hierarchy, "
                 f"{space.classes_[:8].tolist()}"
             )
-        space.encode(Y, nodes.shape[0])
-        return space
+        return space, space._examples(nodes, offsets, space.encode(Y, nodes.shape[0]))
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> DagSpace:
         return DagSpace(self, Hierarchy(self.hierarchy), state["n_features"], state["intercept"])
@@ -205,12 +204,15 @@ class DagSpace(Space):
         self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
     ) -> Examples:
         nodes, offsets = packing.single_rows(X, self.layout.n_features)
-        size = 1 if self.single else len(self.hierarchy)
-        examples = Examples(offsets, nodes, label_offsets=size * offsets)
-        if Y is not None:
-            examples.labels = self.encode(Y, examples.n)
+        labels = None if Y is None else self.encode(Y, nodes.shape[0])
+        examples = self._examples(nodes, offsets, labels)
         examples.sample_weight = packing.check_weights(sample_weight, examples.n)
         return examples
+
+    def _examples(self, nodes: Any, offsets: np.ndarray, labels: np.ndarray | None) -> Examples:
+        """Put checked rows and encoded labels together."""
+        size = 1 if self.single else len(self.hierarchy)
+        return Examples(offsets, nodes, labels, size * offsets)
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
         if self.single:

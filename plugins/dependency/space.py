@@ -74,13 +74,15 @@ class DependencyStructure(Structure):
 
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
-    ) -> DependencySpace:
+    ) -> tuple[DependencySpace, Examples]:
         for name in ("projective", "single_root"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise ValueError(f"{name} is {getattr(self, name)!r}, expected True or False")
         if classes is not None:
             raise ValueError("classes: dependency trees have none")
-        return DependencySpace(self, stack_arcs(X).features.shape[1])
+        arcs = stack_arcs(X)
+        space = DependencySpace(self, arcs.features.shape[1])
+        return space, space._examples(arcs, Y, strict=True)
 
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
@@ -140,6 +142,12 @@ class DependencySpace(Space):
         With ``unseen="extra"`` (scoring) any tree will do, also one that cannot be predicted.
         """
         arcs = stack_arcs(X, self.layout.n_features)
+        examples = self._examples(arcs, Y, strict=unseen == "error")
+        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
+        return examples
+
+    def _examples(self, arcs: Arcs, Y: Any, strict: bool) -> Examples:
+        """Put stacked arcs and the trees of Y together; strict: trees that can be predicted."""
         features = packing.as_features(arcs.features)
         examples = Examples(arcs.offsets, features, label_offsets=arcs.word_offsets)
         examples.topology = {"arcs": arcs}
@@ -147,7 +155,6 @@ class DependencySpace(Space):
         pruned = "" if arcs.complete else (arcs.starts.tobytes() + arcs.heads.tobytes()).hex()
         examples.topology["identity"] = arcs.n_words.tobytes().hex() + pruned
         if Y is not None:
-            strict = unseen == "error"
             examples.labels = check_heads(
                 Y,
                 examples.label_offsets,
@@ -156,7 +163,6 @@ class DependencySpace(Space):
             )
             if strict and not arcs.complete:
                 self._check_candidates(examples)
-        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
         return examples
 
     def _check_candidates(self, examples: Examples) -> None:

@@ -65,9 +65,10 @@ class FlowStructure(Structure):
 
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
-    ) -> FlowSpace:
-        nodes, _ = packing.single_rows(X)
-        return FlowSpace(self, Network.of_graph(self.network), nodes.shape[1], fit_intercept)
+    ) -> tuple[FlowSpace, Examples]:
+        nodes, offsets = packing.single_rows(X)
+        space = FlowSpace(self, Network.of_graph(self.network), nodes.shape[1], fit_intercept)
+        return space, space._examples(nodes, offsets, Y)
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> FlowSpace:
         return FlowSpace(
@@ -107,6 +108,12 @@ class FlowSpace(Space):
         self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
     ) -> Examples:
         nodes, offsets = packing.single_rows(X, self.layout.n_features)
+        examples = self._examples(nodes, offsets, Y)
+        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
+        return examples
+
+    def _examples(self, nodes: Any, offsets: np.ndarray, Y: Any) -> Examples:
+        """Put checked rows and the flows of Y, whole numbers, together."""
         examples = Examples(offsets, nodes, label_offsets=self.network.m * offsets)
         if Y is not None:
             network = self.network.integral()
@@ -119,7 +126,6 @@ class FlowSpace(Space):
                     "number; ConditionalRiskMinimizer with loss 'absolute' or 'squared' takes any"
                 )
             examples.labels = flows.astype(np.int32).ravel()
-        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
         return examples
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
@@ -179,17 +185,15 @@ class FlowSpace(Space):
 
     # -- conditional risk minimisation ----------------------------------------------------------
 
-    def risk_targets(self, X: Any, Y: Any, loss: Any) -> tuple[Examples, Any]:
-        """Return packed X and what :class:`~structsolve.ConditionalRiskMinimizer` averages."""
-        from structsolve.estimators.risk.targets import PartTargets
-
+    def risk_targets(self, examples: Examples, Y: Any, loss: Any) -> Any:
+        """Return what :class:`~structsolve.ConditionalRiskMinimizer` averages."""
         if loss not in CONTINUOUS:
-            return PartTargets.of_data(self, X, Y, loss)
+            from structsolve.estimators.risk.targets import PartTargets
+
+            return PartTargets(self, examples, loss)
         from structsolve.plugins.flow.continuous import FlowTargets
 
-        examples = self.pack(X)
-        flows = self.network.check_flows(Y, examples.n)
-        return examples, FlowTargets(self.network, flows, loss)
+        return FlowTargets(self.network, self.network.check_flows(Y, examples.n), loss)
 
     def targets_from_state(
         self, loss: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray]

@@ -76,7 +76,7 @@ def bind_oracle(space: GraphSpace, layout: Any) -> Any:
     >>> from structsolve.plugins.mrf.graph_operators import bind_oracle
     >>> from structsolve.structure.ask import make_layout
     >>> X = [(np.zeros((2, 1)), [[0, 1]])]
-    >>> space = MRFStructure().make_space(X, [["a", "b"]])
+    >>> space, _ = MRFStructure().make_space(X, [["a", "b"]])
     >>> type(bind_oracle(space, make_layout(space, space.pack(X)))).__name__
     'ForestOracle'
     """

@@ -115,7 +115,7 @@ class MRFStructure(Structure):
 
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
-    ) -> MRFSpace:
+    ) -> tuple[MRFSpace, Examples]:
         self._check()
         examples = stack_graphs(X, self.edges is not None, self.tables == "features")
         edges = None
@@ -124,19 +124,21 @@ class MRFStructure(Structure):
         states = check_states(self.n_states, None if edges is None else int(examples.offsets[1]))
         flat = labels.flatten(Y, examples.offsets)
         if states is None:
-            found = labels.learn_classes(flat, classes)
+            names = labels.learn_classes(flat, classes)
         else:
-            found = np.arange(int(states.max()))
-            if classes is not None and not np.array_equal(np.sort(classes), found):
+            names = np.arange(int(states.max()))
+            if classes is not None and not np.array_equal(np.sort(classes), names):
                 raise ValueError(
-                    f"classes: found {list(classes)}, expected 0 to {len(found) - 1} as n_states "
+                    f"classes: found {list(classes)}, expected 0 to {len(names) - 1} as n_states "
                     "says"
                 )
         n_edge = examples.edges.shape[1] if self.tables == "features" else 0
         n_nodes = None if edges is None else int(examples.offsets[1])
-        return MRFSpace(
-            self, found, edges, states, n_nodes, examples.nodes.shape[1], n_edge, fit_intercept
+        space = MRFSpace(
+            self, names, edges, states, n_nodes, examples.nodes.shape[1], n_edge, fit_intercept
         )
+        examples.labels = space.encode(flat, examples.offsets)
+        return space, examples
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> MRFSpace:
         return MRFSpace(
@@ -222,26 +224,20 @@ class MRFSpace(NodeSpace):
             self.n_nodes,
         )
 
-    def pack(
-        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
-    ) -> Examples:
-        examples = super().pack(X, Y, sample_weight, unseen)
-        if Y is not None and self.states_ is not None and unseen == "error":
-            most = (
-                np.broadcast_to(self.states_, (examples.n, examples.offsets[1])).ravel()
-                if (self.states_.size > 1)
-                else np.full(len(examples.labels), self.states_[0])
-            )
-            beyond = np.flatnonzero(examples.labels >= most)
+    def encode(self, flat: np.ndarray, offsets: np.ndarray, unseen: str = "error") -> np.ndarray:
+        """Return flat labels as numbers of classes, each below the number of its node's states."""
+        encoded = super().encode(flat, offsets, unseen)
+        if self.states_ is not None and unseen == "error":
+            most = np.resize(self.states_, len(encoded))  # all examples have the same nodes
+            beyond = np.flatnonzero(encoded >= most)
             if beyond.size:
-                at = int(beyond[0])
-                i = int(np.searchsorted(examples.offsets, at, side="right")) - 1
+                row = int(beyond[0])
+                i = int(np.searchsorted(offsets, row, side="right")) - 1
                 raise ValueError(
-                    f"example {i}, node {at - examples.offsets[i]}: y holds the state "
-                    f"{examples.labels[at]}, expected 0 to {most[at] - 1}: n_states gives the node "
-                    f"{most[at]}"
+                    f"example {i}, node {row - offsets[i]}: y holds the state {encoded[row]}, "
+                    f"expected 0 to {most[row] - 1}: n_states gives the node {most[row]}"
                 )
-        return examples
+        return encoded
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         layout = self.layout

@@ -35,10 +35,12 @@ class MulticlassStructure(Structure):
 
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
-    ) -> MulticlassSpace:
-        nodes, _ = packing.single_rows(X)
-        found = labels.learn_classes(labels.flatten_rows(Y, nodes.shape[0]), classes)
-        return MulticlassSpace(self, found, nodes.shape[1], fit_intercept)
+    ) -> tuple[MulticlassSpace, Examples]:
+        nodes, offsets = packing.single_rows(X)
+        flat = labels.flatten_rows(Y, nodes.shape[0])
+        names = labels.learn_classes(flat, classes)
+        space = MulticlassSpace(self, names, nodes.shape[1], fit_intercept)
+        return space, Examples(offsets, nodes, space.encode(flat, offsets))
 
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]

@@ -76,11 +76,11 @@ class MultilabelStructure(Structure):
 
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
-    ) -> MultilabelSpace:
+    ) -> tuple[MultilabelSpace, Examples]:
         check_name(self.oracle)
         if self.predict_oracle is not None:
             check_name(self.predict_oracle, "predict_oracle")
-        nodes, _ = packing.single_rows(X)
+        nodes, offsets = packing.single_rows(X)
         names = column_names(Y)
         matrix = indicators(Y, nodes.shape[0])
         if classes is not None:
@@ -94,7 +94,8 @@ class MultilabelStructure(Structure):
         if names is None:
             names = np.arange(matrix.shape[1])
         edges = label_pairs(self.edges, matrix, names)
-        return MultilabelSpace(self, names, edges, nodes.shape[1], fit_intercept)
+        space = MultilabelSpace(self, names, edges, nodes.shape[1], fit_intercept)
+        return space, space._examples(nodes, offsets, matrix)
 
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
@@ -140,8 +141,7 @@ class MultilabelSpace(Space):
         self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
     ) -> Examples:
         nodes, offsets = packing.single_rows(X, self.layout.n_features)
-        L = len(self.classes_)
-        examples = Examples(offsets, nodes, label_offsets=L * offsets)
+        matrix = None
         if Y is not None:
             names = column_names(Y)
             named = self.classes_.dtype.kind in "US"
@@ -150,8 +150,16 @@ class MultilabelSpace(Space):
                     f"y: found the columns {names.tolist()}, expected {self.classes_.tolist()} as "
                     "in training"
                 )
-            examples.labels = indicators(Y, examples.n, L).ravel()
+            matrix = indicators(Y, nodes.shape[0], len(self.classes_))
+        examples = self._examples(nodes, offsets, matrix)
         examples.sample_weight = packing.check_weights(sample_weight, examples.n)
+        return examples
+
+    def _examples(self, nodes: Any, offsets: np.ndarray, matrix: np.ndarray | None) -> Examples:
+        """Put checked rows and indicators together."""
+        examples = Examples(offsets, nodes, label_offsets=len(self.classes_) * offsets)
+        if matrix is not None:
+            examples.labels = matrix.ravel()
         # Which pairs there are may depend on the training labels: a run that goes on shares them.
         examples.topology["identity"] = self.edges_.tobytes().hex()
         return examples

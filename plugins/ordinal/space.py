@@ -64,18 +64,21 @@ class OrdinalStructure(Structure):
 
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
-    ) -> OrdinalSpace | ThresholdSpace:
-        nodes, _ = packing.single_rows(X)
+    ) -> tuple[OrdinalSpace | ThresholdSpace, Examples]:
+        nodes, offsets = packing.single_rows(X)
         flat = labels.flatten_rows(Y, nodes.shape[0])
         if self.classes is None and classes is not None:
             # Those of partial_fit() tell which there are, in any order.
-            found = learn_order(labels.learn_classes(flat, classes), None, gaps=True)
-            learn_order(flat, found)
+            order = learn_order(labels.learn_classes(flat, classes), None, gaps=True)
+            learn_order(flat, order)
         else:
-            found = learn_order(flat, self.classes)
+            order = learn_order(flat, self.classes)
+        space: OrdinalSpace | ThresholdSpace
         if self.thresholds:
-            return ThresholdSpace(self, found, nodes.shape[1])
-        return OrdinalSpace(self, found, nodes.shape[1], fit_intercept)
+            space = ThresholdSpace(self, order, nodes.shape[1])
+        else:
+            space = OrdinalSpace(self, order, nodes.shape[1], fit_intercept)
+        return space, Examples(offsets, nodes, space.encode(flat, offsets))
 
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
@@ -100,18 +103,13 @@ class OrderedLabels(NodeSpace):
     def flatten(self, Y: Any, offsets: np.ndarray) -> np.ndarray:
         return labels.flatten_rows(Y, len(offsets) - 1)
 
-    def pack(
-        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
-    ) -> Examples:
-        examples = super().pack(X, None, sample_weight)
-        if Y is not None:
-            K = len(self.classes_)
-            order = np.argsort(self.classes_, kind="stable")
-            extra = None if unseen == "error" else K
-            flat = self.flatten(Y, examples.offsets)
-            found = labels.encode(flat, self.classes_[order], examples.offsets, extra)
-            examples.labels = np.append(order, K).astype(np.int32)[found]
-        return examples
+    def encode(self, flat: np.ndarray, offsets: np.ndarray, unseen: str = "error") -> np.ndarray:
+        """Return flat labels as numbers of classes in their order."""
+        K = len(self.classes_)
+        order = np.argsort(self.classes_, kind="stable")
+        extra = None if unseen == "error" else K
+        ranks = labels.encode(flat, self.classes_[order], offsets, extra)
+        return np.append(order, K).astype(np.int32)[ranks]
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
         return self.classes_[flat]

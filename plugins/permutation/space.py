@@ -69,7 +69,7 @@ class PermutationStructure(Structure):
 
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
-    ) -> RankingSpace | MatchingSpace:
+    ) -> tuple[RankingSpace | MatchingSpace, Examples]:
         if self.kind not in KINDS:
             raise ValueError(f"kind is {self.kind!r}, expected one of {list(KINDS)}")
         kind = self.kind
@@ -78,13 +78,15 @@ class PermutationStructure(Structure):
         if kind == "matching":
             if classes is not None:
                 raise ValueError("classes: matchings have none")
-            features, *_ = stack_pairs(X)
-            return MatchingSpace(self, features.shape[1])
-        nodes, _ = packing.single_rows(X)
+            pairs = stack_pairs(X)
+            matching = MatchingSpace(self, pairs[0].shape[1])
+            return matching, matching._examples(*pairs, Y)
+        nodes, offsets = packing.single_rows(X)
         names = np.asarray(list(Y.columns)) if hasattr(Y, "columns") else None
         if names is not None and names.dtype == object:
             names = names.astype(str)
-        K = rankings(Y, nodes.shape[0]).shape[1]
+        ranks = rankings(Y, nodes.shape[0])
+        K = ranks.shape[1]
         if classes is not None:
             names = np.asarray(classes)
         names = np.arange(K) if names is None else names
@@ -92,7 +94,8 @@ class PermutationStructure(Structure):
             raise ValueError(
                 f"classes: found {names.tolist()}, expected {K} distinct names of the columns of y"
             )
-        return RankingSpace(self, names, nodes.shape[1], fit_intercept)
+        space = RankingSpace(self, names, nodes.shape[1], fit_intercept)
+        return space, Examples(offsets, nodes, ranks.ravel(), K * offsets)
 
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
@@ -290,7 +293,14 @@ class MatchingSpace(_PermutationSpace):
                 f"X has shape {X.shape}, expected a list with one array of shape (rows, columns, "
                 "n_features) per example, as in training"
             )
-        features, rows, cols, forbidden = stack_pairs(X, self.layout.n_features)
+        examples = self._examples(*stack_pairs(X, self.layout.n_features), Y)
+        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
+        return examples
+
+    def _examples(
+        self, features: Any, rows: np.ndarray, cols: np.ndarray, forbidden: Any, Y: Any
+    ) -> Examples:
+        """Put stacked pairs and the matchings of Y together."""
         offsets = np.concatenate([[0], np.cumsum(rows * cols)]).astype(np.int64)
         label_offsets = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
         examples = Examples(offsets, features, label_offsets=label_offsets)
@@ -300,7 +310,6 @@ class MatchingSpace(_PermutationSpace):
         examples.topology["identity"] = (rows.tobytes() + cols.tobytes() + barred).hex()
         if Y is not None:
             examples.labels = matchings(Y, rows, cols, forbidden)
-        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
         return examples
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> list[np.ndarray]:

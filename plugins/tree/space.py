@@ -63,11 +63,19 @@ class TreeStructure(Structure):
 
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
-    ) -> TreeSpace:
+    ) -> tuple[TreeSpace, Examples]:
         examples = stack_trees(X)
-        found = labels.learn_classes(labels.flatten(Y, examples.offsets), classes)
+        flat = labels.flatten(Y, examples.offsets)
         n_edge = None if examples.edges is None else examples.edges.shape[1]
-        return TreeSpace(self, found, examples.nodes.shape[1], n_edge, fit_intercept)
+        space = TreeSpace(
+            self,
+            labels.learn_classes(flat, classes),
+            examples.nodes.shape[1],
+            n_edge,
+            fit_intercept,
+        )
+        examples.labels = space.encode(flat, examples.offsets)
+        return space, examples
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> TreeSpace:
         return TreeSpace(

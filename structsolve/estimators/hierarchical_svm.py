@@ -270,9 +270,8 @@ class HierarchicalSVM(SparseFitting):
             name, hierarchy=self.hierarchy, labels=labels, close=self.close
         )
 
-    def _make_space(self, X: Any, y: Any, classes: Any = None) -> Any:
-        labels = _kind_of(y) if self.labels == "auto" else self.labels
-        return self._structure(labels).make_space(X, y, classes, bool(self.fit_intercept))
+    def _structure_for(self, y: Any) -> Any:
+        return self._structure(_kind_of(y) if self.labels == "auto" else self.labels)
 
     def _problem(
         self, space: Any, examples: Any, kernel: Kernel | None, dense: bool, gram: bool = True
@@ -351,8 +350,7 @@ class HierarchicalSVM(SparseFitting):
     def _fit_learned(self, X: Any, y: Any, sample_weight: Any) -> HierarchicalSVM:
         self._check_settings()
         rng = self._generator()
-        space = self._make_space(X, y)
-        examples = space.pack(X, y, sample_weight)
+        space, examples = self._learn_space(X, y, None, sample_weight)
         hierarchy, solver = space.hierarchy, self._solver()
 
         def make(scale: np.ndarray) -> Problem:

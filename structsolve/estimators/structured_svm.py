@@ -13,12 +13,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .. import registry
+from ..examples.packed import Examples
 from ..potentials.mercer import Kernel, given_dense
 from ..potentials.mercer_model import KernelModel
 from ..solvers.base import Solver, Start, contradicts
 from ..solvers.choose import settled
 from ..solvers.driver import Outcome, Validation, drive
 from ..solvers.problem import Problem
+from ..structure.ask import learn_space
+from ..structure.base import Space
 from ..utils.arrays import aligned_zeros
 from ..utils.parallel import effective_jobs
 from . import saving
@@ -218,8 +221,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
                 "X with one column per training node"
             )
         rng = self._generator()
-        space = self._make_space(X, y)
-        examples = space.pack(X, y, sample_weight)
+        space, examples = self._learn_space(X, y, None, sample_weight)
         if self.early_stopping and validation is None:
             X, y, sample_weight, validation = hold_out(
                 X, y, sample_weight, self.validation_fraction, rng
@@ -272,11 +274,11 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         if self._kernel() is not None:
             solver.check_kernel()
         if not hasattr(self, "space_") or getattr(self, "_partial", None) is None:
-            space = self._make_space(X, y, classes)
+            space, examples = self._learn_space(X, y, classes, sample_weight)
             run = None
         else:
             space, run = self.space_, self._partial
-        examples = space.pack(X, y, sample_weight)
+            examples = space.pack(X, y, sample_weight)
         problem = self._problem(space, examples, None, False, gram=False)
         if run is None:
             self.solver_ = settled(solver, problem)
@@ -392,9 +394,15 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             return None
         return Kernel(self.kernel, self.kernel_params, self.cache_size)
 
-    def _make_space(self, X: Any, y: Any, classes: Any = None) -> Any:
-        structure = registry.get_structure(self.structure)
-        return structure.make_space(X, y, classes, bool(self.fit_intercept))
+    def _structure_for(self, y: Any) -> Any:
+        """The structure to train on labels such as y."""
+        return registry.get_structure(self.structure)
+
+    def _learn_space(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> tuple[Space, Examples]:
+        structure = self._structure_for(y)
+        return learn_space(structure, X, y, classes, bool(self.fit_intercept), sample_weight)
 
     def _problem(
         self, space: Any, examples: Any, kernel: Kernel | None, dense: bool, gram: bool = True

@@ -72,7 +72,8 @@ class Examples:
 
         def wrong(what: str, found: Any, expected: Any) -> ValueError:
             return ValueError(
-                f"structure {name!r}: pack() gave {what}: found {found}, expected {expected}"
+                f"structure {name!r}: make_space() or pack() gave {what}: found {found}, "
+                f"expected {expected}"
             )
 
         n = len(self.offsets) - 1

@@ -59,7 +59,7 @@ def ask_cones(space: Space, oracle: Oracle, parts: Parts, kbest: Any = None, k: 
     >>> import structsolve
     >>> from structsolve.lp import ask_cones, ask_oracle
     >>> from structsolve.structure.ask import ask_parts, make_layout
-    >>> space = structsolve.get_structure("chain").make_space([[[0.0]]], [["a"]])
+    >>> space, _ = structsolve.get_structure("chain").make_space([[[0.0]]], [["a"]])
     >>> layout = make_layout(space, space.pack([[[1.0]]]))
     >>> type(ask_cones(space, ask_oracle(space)(layout), ask_parts(space)(layout))).__name__
     'PolytopeCones'

@@ -58,7 +58,7 @@ class LinearDecoder:
     --------
     >>> import numpy as np, structsolve
     >>> from structsolve.lp import Highs, LinearDecoder, ask_polytopes
-    >>> space = structsolve.get_structure("multiclass").make_space([[0.0]] * 3, ["a", "b", "c"])
+    >>> space, _ = structsolve.get_structure("multiclass").make_space([[0.0]] * 3, ["a", "b", "c"])
     >>> decoder = LinearDecoder(ask_polytopes(space, space.pack([[1.0]])), Highs())
     >>> found = decoder.relax(0, np.array([5.0, 7.0, 6.0, 0.0]))
     >>> found.label.tolist(), found.value, found.bound

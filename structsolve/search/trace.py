@@ -69,8 +69,8 @@ def trace(surrogate: Any, i: int, theta: Any, truth: Any) -> SearchResult:
     >>> from structsolve.surrogates import Slack
     >>> from structsolve.surrogates.task import Task
     >>> X, Y = [[[1.0], [-1.0]]], [["a", "b"]]
-    >>> space = structsolve.get_structure("chain").make_space(X, Y)
-    >>> task = Task(space, space.pack(X, Y))
+    >>> space, examples = structsolve.get_structure("chain").make_space(X, Y)
+    >>> task = Task(space, examples)
     >>> surrogate = Slack().bind(task)
     >>> result = trace(surrogate, 0, np.zeros(task.layout.sizes(0)[0]), task.labels)
     >>> result.label.tolist(), result.value, result.calls

@@ -21,8 +21,7 @@ def settled(solver: Solver, problem: Problem) -> Solver:
     >>> import structsolve
     >>> from structsolve.solvers import BCFW, settled
     >>> X, y = [[0.0], [1.0]], ["a", "b"]
-    >>> space = structsolve.get_structure("multiclass").make_space(X, y)
-    >>> examples = space.pack(X, y)
+    >>> space, examples = structsolve.get_structure("multiclass").make_space(X, y)
     >>> settled(BCFW(), structsolve.Problem(space, examples, surrogate="crf")).name
     'gbcfw'
     >>> settled(BCFW(), structsolve.Problem(space, examples)).name

@@ -69,8 +69,8 @@ class Problem:
     >>> from structsolve.solvers.problem import Problem
     >>> structure = structsolve.get_structure("multiclass")
     >>> X, y = [[0.0], [1.0]], ["a", "b"]
-    >>> space = structure.make_space(X, y)
-    >>> problem = Problem(space, space.pack(X, y), loss="hamming")
+    >>> space, examples = structure.make_space(X, y)
+    >>> problem = Problem(space, examples, loss="hamming")
     >>> problem.n, problem.weights.tolist()
     (2, [0.5, 0.5])
     """
@@ -175,8 +175,8 @@ class Problem:
         >>> import numpy as np
         >>> import structsolve
         >>> X, Y = [[[1.0], [-1.0]]], [["a", "b"]]
-        >>> space = structsolve.get_structure("chain").make_space(X, Y)
-        >>> problem = structsolve.Problem(space, space.pack(X, Y), surrogate="slack")
+        >>> space, examples = structsolve.get_structure("chain").make_space(X, Y)
+        >>> problem = structsolve.Problem(space, examples, surrogate="slack")
         >>> result = problem.trace(0, np.zeros(problem.dim))
         >>> result.label.tolist(), result.value, result.calls
         ([1, 0], 2.0, 2)

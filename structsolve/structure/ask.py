@@ -1,4 +1,4 @@
-"""The operators of a structure: asked of plugins once per space, bound to any examples."""
+"""What is asked of a structure: a space on training data; operators, bound to any examples."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import registry
 from ..examples.packed import Examples
+from ..examples.packing import check_weights
 from ..operators import (
     AugmentedOracle,
     ConeOracle,
@@ -34,6 +35,43 @@ POWERS: dict[str, type[Operator]] = {
 
 #: From the layout of packed examples to the operator that answers for them.
 Bind = Callable[[PartLayout], Any]
+
+
+def learn_space(
+    structure: Any,
+    X: Any,
+    Y: Any,
+    classes: Any = None,
+    fit_intercept: bool = True,
+    sample_weight: Any = None,
+) -> tuple[Space, Examples]:
+    """Return a structure's space on training data, and the packed data with their weights.
+
+    Parameters
+    ----------
+    structure : Structure
+    X, Y, classes, fit_intercept
+        As for :meth:`structsolve.Structure.make_space`.
+    sample_weight : array of shape (n,), optional
+
+    Raises
+    ------
+    TypeError
+        When ``make_space()`` returns anything but a space and packed examples.
+    ValueError
+        When a weight is no finite number of at least 0, or none is above 0.
+    """
+    answer = structure.make_space(X, Y, classes, fit_intercept)
+    if not (isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Examples)):
+        kinds = [type(part).__name__ for part in answer] if isinstance(answer, tuple) else None
+        raise TypeError(
+            f"structure {structure.name!r}: make_space() returned "
+            f"{f'a tuple of {kinds}' if kinds else f'a {type(answer).__name__} alone'}, expected "
+            "(space, examples): the space, and the Examples that its pack(X, Y) gives"
+        )
+    space, examples = answer
+    examples.sample_weight = check_weights(sample_weight, examples.n)
+    return space, examples
 
 
 def make_layout(space: Space, examples: Examples) -> PartLayout:

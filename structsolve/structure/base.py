@@ -63,8 +63,12 @@ class Structure(Params):
         """Return what turns the sentences of a CoNLL-U file into X, by fit() and transform()."""
         raise NotImplementedError(f"{type(self).__name__} does not implement make_featurizer()")
 
-    def make_space(self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True) -> Space:
-        """Learn classes and sizes from training data.
+    def make_space(
+        self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
+    ) -> tuple[Space, Examples]:
+        """Learn classes and sizes from training data; return the space and the packed data.
+
+        Training calls nothing else on X and Y: they are checked and stacked here, once.
 
         Parameters
         ----------
@@ -73,6 +77,12 @@ class Structure(Params):
             All classes, where Y may lack some.
         fit_intercept : bool
             Append a constant feature to the node features.
+
+        Returns
+        -------
+        space : Space
+        examples : Examples
+            What ``space.pack(X, Y)`` gives.  The core checks and sets ``sample_weight``.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement make_space()")
 
@@ -238,7 +248,8 @@ class NodeSpace(Space):
     """A space whose labels give every node one of ``classes_``; one node block ``(K,)``.
 
     Chains, plain classes and graphs share it.  Subclasses say how X becomes nodes
-    (``stack``) and in which form users give labels (``flatten``, ``unpack``).
+    (``stack``), in which form users give labels (``flatten``, ``unpack``), and where ``classes_``
+    are not sorted, how these become numbers (``encode``).
 
     Parameters
     ----------
@@ -260,14 +271,31 @@ class NodeSpace(Space):
         """Return all labels, one after the other, not encoded."""
         return labels.flatten(Y, offsets)
 
+    def encode(self, flat: np.ndarray, offsets: np.ndarray, unseen: str = "error") -> np.ndarray:
+        """Return flat labels as numbers of classes.
+
+        Parameters
+        ----------
+        flat : ndarray
+            As ``flatten`` returns it.
+        offsets : ndarray of int64 of shape (n + 1,)
+        unseen : {"error", "extra"}
+            As for ``pack``; the extra state is ``len(classes_)``.
+
+        Returns
+        -------
+        ndarray of int32
+        """
+        extra = None if unseen == "error" else len(self.classes_)
+        return labels.encode(flat, self.classes_, offsets, extra)
+
     def pack(
         self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
     ) -> Examples:
         examples = self.stack(X)
         if Y is not None:
             flat = self.flatten(Y, examples.offsets)
-            extra = None if unseen == "error" else len(self.classes_)
-            examples.labels = labels.encode(flat, self.classes_, examples.offsets, extra)
+            examples.labels = self.encode(flat, examples.offsets, unseen)
         examples.sample_weight = packing.check_weights(sample_weight, examples.n)
         return examples
 

@@ -103,7 +103,7 @@ def argmax(Oracle oracle not None, Py_ssize_t i, theta, room=None):
     >>> from structsolve.lp import ask_oracle
     >>> from structsolve.structure.ask import make_layout
     >>> from structsolve.structure.calls import argmax
-    >>> space = structsolve.get_structure("multiclass").make_space([[0.0]] * 3, ["a", "b", "c"])
+    >>> space, _ = structsolve.get_structure("multiclass").make_space([[0.0]] * 3, ["a", "b", "c"])
     >>> oracle = ask_oracle(space)(make_layout(space, space.pack([[0.0]])))
     >>> label, value, bound = argmax(oracle, 0, np.array([1.0, 3.0, 2.0, 0.0]))
     >>> label.tolist(), value, bound
@@ -175,7 +175,7 @@ def kbest(KBest oracle not None, Py_ssize_t i, theta, Py_ssize_t k, banned=(), r
     >>> import structsolve
     >>> from structsolve.structure.ask import ask_power, make_layout
     >>> from structsolve.structure.calls import kbest
-    >>> space = structsolve.get_structure("multiclass").make_space([[0.0]] * 3, ["a", "b", "c"])
+    >>> space, _ = structsolve.get_structure("multiclass").make_space([[0.0]] * 3, ["a", "b", "c"])
     >>> best = ask_power(space, "kbest")(make_layout(space, space.pack([[0.0]])))
     >>> theta = np.array([1.0, 3.0, 2.0, 0.0])      # rows of three are padded to four
     >>> kbest(best, 0, theta, 2, banned=[[1]])[0].tolist()

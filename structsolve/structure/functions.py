@@ -82,7 +82,7 @@ class FunctionStructure(Structure):
 
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
-    ) -> FunctionSpace:
+    ) -> tuple[FunctionSpace, Examples]:
         for what in ("features", "oracle", "loss", "key"):
             given = getattr(self, what)
             if not callable(given) and (what != "key" or given is not None):
@@ -97,7 +97,8 @@ class FunctionStructure(Structure):
                 f"example 0: features(x, y) returned {dim} numbers, expected "
                 f"{'at least one' if self.dim is None else f'dim={self.dim}'}"
             )
-        return FunctionSpace(self, dim)
+        space = FunctionSpace(self, dim)
+        return space, space._examples(objects, labels)
 
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
@@ -128,10 +129,15 @@ class FunctionSpace(Space):
         self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
     ) -> Examples:
         objects, labels = (_objects(X, "X"), None) if Y is None else _pairs(X, Y)
+        examples = self._examples(objects, labels)
+        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
+        return examples
+
+    def _examples(self, objects: list[Any], labels: list[Any] | None) -> Examples:
+        """Put objects and their labels, as numbers of a new table, together."""
         table = LabelTable(self.structure.key)
         examples = Examples(
             np.arange(len(objects) + 1, dtype=np.int64),
-            sample_weight=packing.check_weights(sample_weight, len(objects)),
             # The identity keeps cuts of one set of objects from being taken for another's.
             topology={
                 "objects": objects,

@@ -42,7 +42,7 @@ def cut(Surrogate surrogate not None, Py_ssize_t i, theta, truth):
     >>> from structsolve.surrogates import Margin
     >>> from structsolve.surrogates.calls import cut
     >>> from structsolve.surrogates.task import Task
-    >>> space = structsolve.get_structure("multiclass").make_space([[0.0]] * 2, ["a", "b"])
+    >>> space, _ = structsolve.get_structure("multiclass").make_space([[0.0]] * 2, ["a", "b"])
     >>> margin = Margin().bind(Task(space, structsolve.Examples(np.array([0, 1]))))
     >>> answer = cut(margin, 0, np.array([0.5, 0.2]), truth=np.array([1], np.int32))
     >>> answer.b, sorted(zip(answer.index.tolist(), answer.value.tolist()))

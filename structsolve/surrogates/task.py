@@ -43,7 +43,7 @@ class Task:
     >>> from structsolve.surrogates import Margin
     >>> from structsolve.surrogates.calls import cut
     >>> from structsolve.surrogates.task import Task
-    >>> space = structsolve.get_structure("multiclass").make_space([[0.0]] * 2, ["a", "b"])
+    >>> space, _ = structsolve.get_structure("multiclass").make_space([[0.0]] * 2, ["a", "b"])
     >>> task = Task(space, structsolve.Examples(np.array([0, 1])))
     >>> margin = Margin().bind(task)
     >>> answer = cut(margin, 0, np.array([0.5, 0.2]), truth=np.array([1], np.int32))

@@ -12,8 +12,10 @@ structure in plain Python, checked in one line:
 ...     name = "steps"
 ...     def make_space(self, X, Y, classes=None, fit_intercept=True):
 ...         nodes, offsets = packing.stack_rows(X)
-...         classes = labels.learn_classes(labels.flatten(Y, offsets), classes)
-...         return StepsSpace(self, classes, nodes.shape[1], fit_intercept)
+...         flat = labels.flatten(Y, offsets)
+...         classes = labels.learn_classes(flat, classes)
+...         space = StepsSpace(self, classes, nodes.shape[1], fit_intercept)
+...         return space, Examples(offsets, nodes, space.encode(flat, offsets))
 ...     def space_from_state(self, state, arrays):
 ...         return StepsSpace(self, arrays["classes"], **state)
 ...     def sample(self, random_state, n=4, size=3):

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..lp import ask_cones, ask_oracle
 from ..structure import calls
-from ..structure.ask import ask_loss, ask_parts, ask_power, make_layout
+from ..structure.ask import ask_loss, ask_parts, ask_power, learn_space, make_layout
 
 # Bytes on each side of memory that an operator is given, and what they hold: as a double the
 # pattern is 1.4e306, so that reading beyond the end does not go unnoticed either.
@@ -116,7 +116,8 @@ class Case:
         before = {k: id(v) for k, v in vars(structure).items()}
         self.intercept = number % 2 == 0
         with self.promise("make_space", "accepts its own sample"):
-            self.space = structure.make_space(self.X, self.Y, fit_intercept=self.intercept)
+            made = learn_space(structure, self.X, self.Y, fit_intercept=self.intercept)
+        self.space, self.learned = made
         if before != {k: id(v) for k, v in vars(structure).items()}:
             self.fail(
                 "make_space",

@@ -100,6 +100,8 @@ def check_packing(case: Case) -> None:
         case.fail("pack", "leaves X and y as they are", None, (case.X, case.Y), case.given)
     if bare.labels is not None or not _same_inputs(bare, examples):
         case.fail("pack", "packs X the same with and without labels", None, bare, examples)
+    if not _same_packed(case.learned, examples):
+        case.fail("make_space", "hands on what pack() gives", None, case.learned, examples)
     _check_round_trip(case, examples, range(n))
     for rows in (list(range(1, n)), [n - 1, 0], [0]):
         with case.promise("pack", "packs any subset of the examples"):
@@ -190,6 +192,19 @@ def _example(examples: Any, i: int) -> list[Any]:
 
 def _same_inputs(a: Any, b: Any) -> bool:
     return a.n == b.n and all(_equal(_example(a, i), _example(b, i)) for i in range(a.n))
+
+
+def _same_packed(a: Any, b: Any) -> bool:
+    arrays = [
+        {name: v for name, v in x.topology.items() if isinstance(v, np.ndarray)} for x in (a, b)
+    ]
+    return (
+        _same_inputs(a, b)
+        and _equal(a.labels, b.labels)
+        and _equal(a.label_offsets, b.label_offsets)
+        and arrays[0].keys() == arrays[1].keys()
+        and all(_equal(arrays[0][name], arrays[1][name]) for name in arrays[0])
+    )
 
 
 def _equal(a: Any, b: Any) -> bool:

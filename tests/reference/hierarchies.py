@@ -85,7 +85,7 @@ def dag_setting(hierarchy, n=1, with_labels=True, **options):
 
     structure = DagStructure(hierarchy, **options)
     X, Y = structure.sample(0, n=n)
-    space = structure.make_space(X, Y)
+    space, _ = structure.make_space(X, Y)
     return space, space.pack(X, Y if with_labels else None)
 
 

@@ -200,8 +200,7 @@ def test_points_of_a_chain():
     rng = np.random.default_rng(5)
     structure = get_structure("chain")
     X, Y = [rng.normal(size=(3, 2))], [np.array([2, 0, 1])]
-    space = structure.make_space(X, Y, classes=range(3))
-    examples = space.pack(X, Y)
+    space, examples = structure.make_space(X, Y, classes=range(3))
     theta = np.zeros(space.layout.theta_size(3, 2))
     views = space.layout.theta_views(theta, 3, 2)
     for view in views.values():

@@ -26,11 +26,11 @@ class SparseFitting(StructuredSVM):
     def _fit_sparse(self, X: Any, y: Any, sample_weight: Any, validation: Any) -> Any:
         self._check_settings()
         self._check_sparse(validation)
-        space = self._make_space(X, y)
+        space, examples = self._learn_space(X, y, None, sample_weight)
         if not space.single or not space.hierarchy.forest:
             found = "a node with several parents" if space.single else "label sets"
             raise ValueError(f"sparse=True: found {found}, expected one leaf per example of a tree")
-        examples = _finite(space.pack(X, y, sample_weight))
+        _finite(examples)
         weights = node_weights(space.hierarchy, self.normalization, self.directional, self.slack)
         stopped: list[bool] = []
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from ... import registry
 from ...examples.packing import is_sparse
 from ...potentials.mercer import PRECOMPUTED, Kernel, given_dense
 from ...potentials.mercer_model import PREDICTION_BYTES
+from ...structure.ask import learn_space
 from ...utils.parallel import effective_jobs
 from .diagnostics import RiskDiagnostics
 from .held_out import held_out_loss
@@ -124,9 +124,17 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         """
         alphas = self._check_settings()
         structure = registry.get_structure(self.structure)
-        space = structure.make_space(X, y, fit_intercept=False)
-        make_targets = getattr(space, "risk_targets", None) or partial(PartTargets.of_data, space)
-        examples, targets = make_targets(X, y, self.loss)
+        # Labels of such a loss are no labels of the structure: the targets take them.
+        rows_of_numbers = self.loss in getattr(structure, "continuous_losses", ())
+        space, examples = learn_space(
+            structure, X, None if rows_of_numbers else y, fit_intercept=False
+        )
+        make_targets = getattr(space, "risk_targets", None)
+        targets = (
+            PartTargets(space, examples, self.loss)
+            if make_targets is None
+            else make_targets(examples, y, self.loss)
+        )
         kernel = self._kernel()
         rows = self._rows(kernel, examples, X)
         if self.feature_map is not None:

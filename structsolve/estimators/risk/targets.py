@@ -50,12 +50,6 @@ class PartTargets:
             raise ValueError("a label has parts beyond those of the structure")
         self.mu = csr_matrix((data, indices, indptr), shape=(examples.n, self.size))
 
-    @classmethod
-    def of_data(cls, space: Any, X: Any, y: Any, loss: Any) -> tuple[Examples, PartTargets]:
-        """Return packed training data, and their targets."""
-        examples = space.pack(X, y)
-        return examples, cls(space, examples, loss)
-
     # Operators, and what binds them, are made when they are needed: pickles go without them.
 
     @cached_property

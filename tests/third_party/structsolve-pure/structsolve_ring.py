@@ -23,8 +23,10 @@ class RingStructure(Structure):
 
     def make_space(self, X, Y, classes=None, fit_intercept=True):
         nodes, offsets = packing.stack_rows(X)
-        found = label_codes.learn_classes(label_codes.flatten(Y, offsets), classes)
-        return RingSpace(self, found, nodes.shape[1], fit_intercept)
+        flat = label_codes.flatten(Y, offsets)
+        classes = label_codes.learn_classes(flat, classes)
+        space = RingSpace(self, classes, nodes.shape[1], fit_intercept)
+        return space, Examples(offsets, nodes, space.encode(flat, offsets))
 
     def space_from_state(self, state, arrays):
         return RingSpace(self, arrays["classes"], **state)

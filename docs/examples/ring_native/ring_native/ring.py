@@ -13,8 +13,10 @@ class RingStructure(Structure):
 
     def make_space(self, X, Y, classes=None, fit_intercept=True):
         rows, offsets = packing.stack_rows(X)
-        classes = labels.learn_classes(labels.flatten(Y, offsets), classes)
-        return RingSpace(self, classes, rows.shape[1], fit_intercept)
+        flat = labels.flatten(Y, offsets)
+        classes = labels.learn_classes(flat, classes)
+        space = RingSpace(self, classes, rows.shape[1], fit_intercept)
+        return space, Examples(offsets, rows, space.encode(flat, offsets))
 
     def space_from_state(self, state, arrays):
         return RingSpace(self, arrays["classes"], **state)

@@ -26,8 +26,9 @@ class QuotaStructure(Structure):
         self.most = most
 
     def make_space(self, X, Y, classes=None, fit_intercept=True):
-        nodes, _ = packing.stack_rows(X)
-        return QuotaSpace(self, nodes.shape[1], fit_intercept)
+        nodes, offsets = packing.stack_rows(X)
+        space = QuotaSpace(self, nodes.shape[1], fit_intercept)
+        return space, Examples(offsets, nodes, space.encode(space.flatten(Y, offsets), offsets))
 
     def space_from_state(self, state, arrays):
         return QuotaSpace(self, **state)
