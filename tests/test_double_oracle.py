@@ -6,8 +6,10 @@ from scipy.optimize import linprog
 from solver_cases import begin
 from test_fenchel_young import Case
 
-from structsolve import get_structure
+from structsolve import CostMatrix, get_structure
+from structsolve.plugins.mrf import MRFStructure
 from structsolve.potentials.calls import score
+from structsolve.projections.choose import free_nodes
 from structsolve.projections.double_oracle import DoubleOracle
 from structsolve.projections.matrix_game import play
 from structsolve.solvers import GBCFW
@@ -76,6 +78,49 @@ def test_certificates_hold_and_close(name, most, warm):
                 assert term + theta @ mu == pytest.approx(low, abs=slack)
             if most == 40:
                 assert high - low <= slack
+
+
+COSTS = CostMatrix([[0, 2, 1], [3, 0, 1], [1, 1, 0]])
+
+
+@pytest.mark.parametrize("closed_form", [True, False])
+@pytest.mark.parametrize("geometry", ["labels", "euclidean", "entropy"])
+@pytest.mark.parametrize("loss", ["hamming", COSTS])
+@pytest.mark.parametrize("edges", [[[0, 1]], np.zeros((0, 2), int)], ids=["pair", "no edge"])
+def test_nodes_with_numbers_of_states_of_their_own(edges, loss, geometry, closed_form):
+    """Neither side may play a state that a node has not."""
+    rng = np.random.default_rng(5)
+    X, Y = list(rng.normal(size=(3, 2, 2))), [[0, 2], [1, 1], [1, 0]]
+    space = MRFStructure(edges=edges, n_states=[2, 3], tables="per-edge").make_space(X, Y)
+    surrogate = MaxMin(geometry=geometry, max_iter=200, tol=0, closed_form=closed_form)
+    problem = Problem(space, space.pack(X, Y), loss, surrogate)
+    for i in range(problem.n):
+        labels = space.enumerate_labels(problem.examples, i)
+        theta = score(problem.potentials, i, rng.normal(size=problem.dim))
+        payoff = np.empty((len(labels), len(labels)))
+        for a, truth in enumerate(labels):
+            index, entries = calls.encode(problem.parts, i, truth)
+            scored = theta[index] @ entries
+            for b, label in enumerate(labels):
+                payoff[b, a] = calls.loss_value(problem.loss, i, truth, label) + scored
+        value = game_value(payoff)
+        _, low, high = calls.project(problem.surrogate.projection, i, theta)
+        assert low - 1e-7 <= value <= high + 1e-7
+        assert high - low <= 0.05
+
+
+def test_spaces_that_list_fewer_labels_have_no_free_nodes():
+    space = get_structure("chain").make_space([[[0.0]]], [["a"]])
+    assert free_nodes(space)
+
+    class Fewer(type(space)):
+        def enumerate_labels(self, examples, i):
+            return super().enumerate_labels(examples, i)[:-1]
+
+    space.__class__ = Fewer
+    assert not free_nodes(space)
+    space.free_nodes = True
+    assert free_nodes(space)
 
 
 def test_labels_are_kept_within_limits():

@@ -213,6 +213,11 @@ class MRFSpace(NodeSpace):
         )
         self.edges_, self.states_, self.n_nodes = edges, states, n_nodes
 
+    @property
+    def free_nodes(self) -> bool:
+        """Whether every node may take all of ``classes_``."""
+        return self.states_ is None or bool((self.states_ == len(self.classes_)).all())
+
     def stack(self, X: Any) -> Examples:
         return stack_graphs(
             X,

@@ -6,10 +6,21 @@ from typing import Any
 
 import numpy as np
 
+from .. import registry
+from ..operators import Loss, Projection
+from ..part_layout import PartLayout
+from ..structure.ask import Bind, ask
+from ..structure.base import NodeSpace, Space
+from ..structure.node_losses import NodeLoss
+from .active_set import ActiveSet
+from .double_oracle import DoubleOracle
+from .rows import NodeRows, RowMaxMin, RowSoftmax, RowSparsemax
+from .saddle import SaddleProx
+
 GEOMETRIES = ("auto", "labels", "entropy", "euclidean")
 
 
-def max_min_projection(task: Any, settings: Any) -> Any:
+def max_min_projection(task: Any, settings: Any) -> Projection:
     """Return the projection whose G is ``min_nu nu' A mu`` for the loss of a task.
 
     Parameters
@@ -26,14 +37,9 @@ def max_min_projection(task: Any, settings: Any) -> Any:
     Raises
     ------
     ValueError
-        When the loss is not bilinear in the marginals, or a setting is none.
+        When the loss is not bilinear in the marginals, labels are missing, or the geometry is
+        unknown or one that the structure lacks.
     """
-    from .. import registry
-    from ..operators import Projection
-    from ..structure.ask import ask
-    from .double_oracle import DoubleOracle
-    from .saddle import SaddleProx
-
     space, layout, loss = task.space, task.layout, task.loss
     name = space.structure.name
     if settings.geometry not in GEOMETRIES:
@@ -46,7 +52,7 @@ def max_min_projection(task: Any, settings: Any) -> Any:
             f"{type(loss).__name__} on structure {name!r} is not; use loss='hamming'"
         )
     if settings.closed_form:
-        closed_form = registry.default().ask(
+        closed_form: Projection | None = registry.default().ask(
             "structsolve_max_min", Projection, space=space, loss=loss, layout=layout
         )
         if closed_form is not None:
@@ -57,19 +63,19 @@ def max_min_projection(task: Any, settings: Any) -> Any:
             "point: give the task examples with labels"
         )
     euclidean = settings.geometry != "entropy"
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "layout": layout,
         "oracle": task.oracle,
         "loss": loss,
         "parts": task.parts,
         "labels": task.labels,
-        "rows": _rows(task, euclidean),
+        "rows": _node_rows(task, euclidean),
         "max_iter": int(settings.max_iter),
         "tol": float(settings.tol),
         "warm_start": bool(settings.warm_start),
     }
     if settings.geometry in ("auto", "labels"):
-        return DoubleOracle(**given)
+        return DoubleOracle(**arguments)
     if euclidean:
         projection = euclidean_projection(task)
     else:
@@ -83,69 +89,99 @@ def max_min_projection(task: Any, settings: Any) -> Any:
             projection = entropy(layout)
         except ValueError as error:
             raise ValueError(f"surrogate 'max-min': {error}; use geometry='euclidean'") from None
-    return SaddleProx(projection=projection, **given)
+    return SaddleProx(projection=projection, **arguments)
 
 
-def euclidean_projection(task: Any, max_iter: int = 100, tol: float = 1e-9) -> Any:
-    """Return the projection "euclidean" of a task; see :func:`ask_euclidean`."""
+def euclidean_projection(task: Any, max_iter: int = 100, tol: float = 1e-9) -> Projection:
+    """Return the projection "euclidean", bound to the examples of a task.
+
+    Parameters
+    ----------
+    task : structsolve.surrogates.task.Task
+    max_iter, tol
+        As of :func:`ask_euclidean`.
+
+    Returns
+    -------
+    Projection
+    """
     bind = ask_euclidean(task.space, lambda _: task.oracle, lambda _: task.parts, max_iter, tol)
-    return bind(task.layout)
+    projection: Projection = bind(task.layout)
+    return projection
 
 
 def ask_euclidean(
-    space: Any, oracle: Any, parts: Any, max_iter: int = 100, tol: float = 1e-9
-) -> Any:
+    space: Space, oracle: Bind, parts: Bind, max_iter: int = 100, tol: float = 1e-9
+) -> Bind:
     """Return what binds the projection "euclidean": the structure's own, or one over its oracle.
 
     Parameters
     ----------
     space : Space
     oracle, parts : callable
-        What binds these operators.
+        From a PartLayout to these operators.
     max_iter : int
         Oracle calls per answer at most, over the oracle.
     tol : float
         Relative accuracy, over the oracle.
-    """
-    from ..operators import Projection
-    from ..structure.ask import ask
-    from .active_set import ActiveSet
 
+    Returns
+    -------
+    callable
+        From a PartLayout to the Projection of its examples.
+    """
     own = ask("structsolve_projection", Projection, space, regularizer="euclidean")
     if own is not None:
         return own
     return lambda layout: ActiveSet(oracle(layout), parts(layout), max_iter, tol)
 
 
-def _rows(task: Any, euclidean: bool) -> Any:
+def _node_rows(task: Any, euclidean: bool) -> NodeRows | None:
     """Return the projection of single nodes, where nu needs no more than that."""
-    from ..structure.node_losses import NodeLoss
-    from .rows import RowSoftmax, RowSparsemax
-
     space = task.space
     if not (isinstance(task.loss, NodeLoss) and free_nodes(space)):
         return None
     return (RowSparsemax if euclidean else RowSoftmax)(len(space.classes_), task.layout)
 
 
-def free_nodes(space: Any) -> bool:
-    """Tell whether every node has the same states and may take any, whatever the others do."""
-    from ..structure.base import NodeSpace
+def free_nodes(space: Space) -> bool:
+    """Tell whether every node may take any class, whatever the others do.
 
+    Then the marginals of single nodes range over a product of simplices.
+
+    Parameters
+    ----------
+    space : Space
+        It may tell by an attribute ``free_nodes``.  Without one, a
+        :class:`~structsolve.structure.base.NodeSpace` has free nodes if it inherits
+        ``enumerate_labels``: one that lists its labels itself may have fewer.
+
+    Returns
+    -------
+    bool
+    """
     node = space.layout.node
-    return (
-        isinstance(space, NodeSpace)
-        and getattr(space, "free_nodes", True)
-        and node is not None
-        and node.shape == (len(space.classes_),)
-    )
+    if not isinstance(space, NodeSpace) or node is None or node.shape != (len(space.classes_),):
+        return False
+    inherited = type(space).enumerate_labels is NodeSpace.enumerate_labels
+    return bool(getattr(space, "free_nodes", inherited))
 
 
-def node_closed_form(space: Any, loss: Any, layout: Any) -> Any:
-    """Return the max-min margin of nodes without pairs under 0-1 or absolute costs, or None."""
-    from ..structure.node_losses import NodeLoss
-    from .rows import RowMaxMin
+def node_closed_form(space: Space, loss: Loss, layout: PartLayout) -> Projection | None:
+    """Return the max-min margin of nodes without pairs under 0-1 or absolute costs.
 
+    Parameters
+    ----------
+    space : Space
+    loss : Loss
+        Bound to the examples.
+    layout : PartLayout
+
+    Returns
+    -------
+    RowMaxMin or None
+        None for other spaces and costs.
+    """
     if not (isinstance(loss, NodeLoss) and free_nodes(space) and len(space.layout.blocks) == 1):
         return None
     K = len(space.classes_)
