@@ -6,10 +6,12 @@ from scipy import sparse
 
 from structsolve import ConditionalRiskMinimizer, StructuredSVM, get_structure, registry
 from structsolve.examples.packed import Examples
-from structsolve.lp import Highs, Polytope
+from structsolve.lp import Highs, Polytope, ask_oracle
 from structsolve.lp.base import Answer, Backend, Program
 from structsolve.plugins.chain import ChainStructure
 from structsolve.solvers.base import contradicts
+from structsolve.structure.ask import make_layout
+from structsolve.structure.calls import argmax
 
 
 def sequences(rng, n=6, d=3):
@@ -144,6 +146,28 @@ def test_tolerances_of_programs():
             registry.default().make("lp_backends", bad)
     with pytest.raises(TypeError):
         Highs(True)
+
+
+@pytest.mark.parametrize("backend", ["lp:0.1", "lp:0.01", "ilp:0.1", "lp", "ilp"])
+def test_bounds_hold_where_programs_are_solved_loosely(backend):
+    rng = np.random.default_rng(0)
+    X, Y = sequences(rng)
+    space = ChainStructure().make_space(X, Y)
+    layout = make_layout(space, space.pack(X, Y))
+    own, program = ask_oracle(space)(layout), ask_oracle(space, backend)(layout)
+    assert program.exact == (not backend.startswith("lp:"))
+    for i in range(20):
+        theta = np.zeros(space.layout.theta_size(4, 0))
+        for view in space.layout.theta_views(theta, 4, 0).values():
+            # Labels that differ by less than the tolerance.
+            view[...] = rng.normal(size=view.shape).round(1)
+            view += 1e-3 * rng.normal(size=view.shape)
+        best = argmax(own, i % len(X), theta)[1]
+        label, value, bound = argmax(program, i % len(X), theta)
+        assert bound >= best - 1e-9
+        assert bound >= value
+        if program.exact:
+            assert value == pytest.approx(best, abs=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -59,10 +59,13 @@ class Program:
         raise NotImplementedError(f"{type(self).__name__} does not implement solve()")
 
 
-class Kept(threading.local):
+class ProgramCache(threading.local):
     """Programs that were put together, by key; every thread has its own.
 
-    Where there are too many, the oldest is forgotten.
+    Attributes
+    ----------
+    most : int
+        Programs that are kept; beyond, the oldest is dropped.
     """
 
     most = 64
@@ -71,7 +74,18 @@ class Kept(threading.local):
         self.made: dict[Any, Any] = {}
 
     def get(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Return what is kept under ``key``, made at the first call."""
+        """Return what is kept under ``key``, made at the first call.
+
+        Parameters
+        ----------
+        key : hashable
+        make : callable
+            Makes it, without arguments.
+
+        Returns
+        -------
+        object
+        """
         if key not in self.made:
             if len(self.made) >= self.most:
                 self.made.pop(next(iter(self.made)))
@@ -87,6 +101,9 @@ class Backend:
     name : str
     integer : bool
         Programs are integer programs.
+    accurate : bool
+        Answers are optimal up to rounding.  False: an oracle made of such programs is not exact,
+        and its bounds come from row duals.
     batch : int
         Rows that are worth solving at once: examples to be decoded are put side by side into one
         block-diagonal program up to this size. 0: one by one.
@@ -94,15 +111,37 @@ class Backend:
 
     name = "backend"
     integer = False
+    accurate = True
     batch = 0
 
     def program(self, polytope: Any) -> Program:
-        """Return a program over ``polytope`` (its A, low, high, lower, upper, integer)."""
+        """Return a program over a polytope.
+
+        Parameters
+        ----------
+        polytope : Polytope
+            Or an object with its A, low, high, lower, upper and integer.
+
+        Returns
+        -------
+        Program
+        """
         raise NotImplementedError(f"{type(self).__name__} does not implement program()")
 
 
 def unit_of(c: np.ndarray) -> float:
-    """Return the power of two that brings the largest entry near 1: tolerances are absolute."""
+    """Return the size of costs, a power of two to divide by: solvers' tolerances are absolute.
+
+    Parameters
+    ----------
+    c : ndarray of shape (n,)
+        Finite.
+
+    Returns
+    -------
+    float
+        The largest entry of ``c``, rounded down to a power of two; 1 where all are 0.
+    """
     top = float(np.max(np.abs(c), initial=0))
     return 2.0 ** np.clip(np.floor(np.log2(top)), -1000, 1000) if top > 0 else 1.0
 
@@ -118,6 +157,11 @@ def cone_rows(
         ``h = c x + h0`` and ``g = d x + g0``.
     h0, g0 : float
     cone : ConePair
+
+    Returns
+    -------
+    list of tuple
+        ``(a, b)`` of each side, a of shape (n,).
     """
     rows = []
     for factor, sign in ((cone.beta, 1.0), (cone.alpha, -1.0)):

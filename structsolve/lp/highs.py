@@ -8,8 +8,11 @@ import numpy as np
 
 from .base import Answer, Backend, Program, unit_of
 
+# HiGHS' own tolerance of rows and reduced costs.
+ACCURATE = 1e-7
 
-class HighsProgram(Program):
+
+class _HighsProgram(Program):
     """One HiGHS model.
 
     Parameters
@@ -21,15 +24,17 @@ class HighsProgram(Program):
     """
 
     def __init__(self, polytope: Any, integer: bool, tolerance: float | None = None):
-        import highspy
+        import highspy  # heavy
 
         self.polytope, self.integer = polytope, integer
-        self.kinds = highspy
+        self.highspy = highspy
         self.highs = highs = highspy.Highs()
         options: dict[str, Any] = {"output_flag": False, "threads": 1}
         if tolerance is not None:
             options |= {"primal_feasibility_tolerance": tolerance}
-            options |= {"dual_feasibility_tolerance": tolerance}
+            # Integer programs have no duals that would tell what wrong reduced costs miss.
+            reduced = min(tolerance, ACCURATE) if integer else tolerance
+            options |= {"dual_feasibility_tolerance": reduced}
         if integer:
             options |= {"mip_rel_gap": 0.0, "mip_abs_gap": 0.0}
         else:
@@ -68,7 +73,7 @@ class HighsProgram(Program):
         n_rows = self.polytope.A.shape[0]
         for row, least in sides or ():
             used = np.flatnonzero(row).astype(np.int32)
-            self.highs.addRow(least, self.kinds.kHighsInf, len(used), used, row[used])
+            self.highs.addRow(least, self.highspy.kHighsInf, len(used), used, row[used])
         try:
             if start is not None and not sides and not self.integer:
                 self.highs.setBasis(start)
@@ -78,7 +83,7 @@ class HighsProgram(Program):
             x = np.array(solution.col_value)
             if self.integer:
                 return Answer(np.where(self.polytope.integer, np.round(x), x), None)
-            # Its sign is that of the objective as it is, whatever the sense.
+            # HiGHS signs duals by the objective as it is given, maximised or not.
             dual = unit * np.array(solution.row_dual)[:n_rows]
             return Answer(x, dual, None if sides else self.highs.getBasis())
         finally:
@@ -87,21 +92,21 @@ class HighsProgram(Program):
                 self.highs.deleteRows(len(sides), added)
 
     def _run(self) -> bool:
-        status = self.kinds.HighsModelStatus
+        status = self.highspy.HighsModelStatus
         for _ in range(2):
-            if self.highs.run() == self.kinds.HighsStatus.kError:
-                # Another program of this thread began with a number of threads of its own.
+            if self.highs.run() == self.highspy.HighsStatus.kError:
+                # Another program of this thread has set another number of threads.
                 self.highs.setOptionValue("threads", 0)
                 self.highs.run()
-            found = self.highs.getModelStatus()
-            if found in (status.kInfeasible, status.kUnboundedOrInfeasible):
+            outcome = self.highs.getModelStatus()
+            if outcome in (status.kInfeasible, status.kUnboundedOrInfeasible):
                 return False
-            if found in (status.kOptimal, status.kModelEmpty):
+            if outcome in (status.kOptimal, status.kModelEmpty):
                 return True
-            # A basis that lost its way: once more from the start.
+            # The basis led nowhere: once more without one.
             self.highs.clearSolver()
         raise ValueError(
-            f"HiGHS gave up on a program of {len(self.columns)} variables: {found}; scale the "
+            f"HiGHS gave up on a program of {len(self.columns)} variables: {outcome}; scale the "
             "scores"
         )
 
@@ -113,12 +118,13 @@ class Highs(Backend):
     ----------
     integer : bool, default=False
     tolerance : float, optional
-        By how much rows and reduced costs may be wrong, at least 1e-10; 1e-7 by default.
+        By how much rows may be wrong, and reduced costs of linear programs; at least 1e-10, by
+        default 1e-7.  Linear programs with a larger one are no exact oracle.
 
     Raises
     ------
     ValueError
-        When ``tolerance`` is none.
+        When ``tolerance`` is no such number.
     """
 
     def __init__(self, *, integer: bool = False, tolerance: float | None = None):
@@ -127,7 +133,18 @@ class Highs(Backend):
         ):
             raise ValueError(f"tolerance is {tolerance!r}, expected a number from 1e-10 to 1")
         self.integer, self.tolerance = integer, tolerance
+        self.accurate = integer or tolerance is None or tolerance <= ACCURATE
         self.name = "ilp" if integer else "lp"
 
     def program(self, polytope: Any) -> Program:
-        return HighsProgram(polytope, self.integer, self.tolerance)
+        """Return a HiGHS model over a polytope.
+
+        Parameters
+        ----------
+        polytope : Polytope
+
+        Returns
+        -------
+        Program
+        """
+        return _HighsProgram(polytope, self.integer, self.tolerance)

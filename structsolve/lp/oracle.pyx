@@ -53,7 +53,8 @@ cdef class ProgramOracle(Oracle):
         super().__init__(layout)
         self.structure, self.decoder = structure, decoder
         self.batched = decoder.backend.batch > 0
-        self.exact = bool(decoder.backend.integer or decoder.polytopes.exact)
+        whole = decoder.backend.integer or decoder.polytopes.exact
+        self.exact = bool(whole and decoder.backend.accurate)
 
     cdef object flat(self, Py_ssize_t i, const double* theta):
         return as_array(theta, self.layout.theta_size(i))
@@ -66,7 +67,7 @@ cdef class ProgramOracle(Oracle):
             if answer is None:
                 if not np.isneginf(scores).any():
                     raise ValueError(_empty(self.decoder, self.structure, i))
-                # What a masked example has when nothing is left; prediction says so.
+                # Masks have left no label; prediction says so.
                 value[0] = bound[0] = -np.inf
                 return 0
             _write(self.layout, self.structure, i, answer[0], label)
