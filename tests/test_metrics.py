@@ -3,6 +3,7 @@
 import gzip
 import os
 import pickle
+import re
 from pathlib import Path
 
 import numpy as np
@@ -176,6 +177,39 @@ def test_schemes_by_hand(scheme, tags):
     assert spans(tags.split()) == chunks
 
 
+# Spans of type k as patterns over the tags of a sequence, a blank behind each: another way to read.
+PATTERNS = {
+    "IOB2": "B-k (I-k )*",
+    "IOE2": "(I-k )*E-k ",
+    "IOBES": "S-k |B-k (I-k )*E-k ",
+}
+
+
+def matched(tags, scheme):
+    """Spans of a strict reading, by regular expressions."""
+    text = "".join(f"{tag} " for tag in tags)
+    return {
+        (text[: match.start()].count(" "), text[: match.end()].count(" "), kind)
+        for kind in "AB"
+        for match in re.finditer(PATTERNS[scheme].replace("k", kind), text)
+    }
+
+
+@settings(deadline=None)
+@given(st.data(), st.sampled_from(sorted(PATTERNS)), chunked())
+def test_strict_schemes_are_patterns(data, scheme, case):
+    """Predictions may be broken in any way, with the marks that the scheme has."""
+    length, chunks = case
+    truth = tags_from_spans([(a, b, kind or "A") for a, b, kind in chunks], length, scheme)
+    marks = set("".join(PATTERNS[scheme].replace("k", "").split())) & set("BIES")
+    tag = st.sampled_from(["O", *(f"{mark}-{kind}" for mark in sorted(marks) for kind in "AB")])
+    guess = data.draw(st.lists(tag, min_size=length, max_size=length))
+    report = span_f1([truth], [guess], scheme)
+    true, predicted = matched(truth, scheme), matched(guess, scheme)
+    assert (report["support"], report["predicted"]) == (len(true), len(predicted))
+    assert report["correct"] == len(true & predicted)
+
+
 def test_strict_scheme():
     truth = [["B-A", "I-A", "O"], ["B-A", "B-A"]]
     guess = [["B-A", "I-A", "I-B"], ["I-A", "B-A"]]
@@ -194,6 +228,10 @@ def test_other_names_of_the_prefixes():
         (3, 4, "A"),
         (4, 5, "A"),
     ]
+    names = {"L": "E", "U": "S", "M": "I"}
+    for marks in ("LLI", "BML", "UMU", "IUL", "MBU"):
+        own = [f"{mark}-A" for mark in marks]
+        assert spans(own) == spans([f"{names.get(mark, mark)}-A" for mark in marks])
     assert spans(["B", "I", "O", "I"]) == [(0, 2, ""), (3, 4, "")]
     assert spans([]) == [] and tags_from_spans([], 0) == []
 
@@ -361,7 +399,7 @@ def test_scorers_in_a_grid_search():
             "span": make_span_scorer(),
             "token": make_token_scorer("macro-f1"),
             "whole": make_token_scorer("sequence-accuracy"),
-            "b": make_span_scorer("recall", chunk_type="B", scheme="IOB2"),
+            "b": make_span_scorer("recall", span_type="B", scheme="IOB2"),
         },
     )
     search.fit(X, Y)

@@ -1,4 +1,4 @@
-"""How good predicted label sequences are: by token, by sequence, and by chunk (span).
+"""How good predicted label sequences are: by token, by sequence, and by span.
 
 Every function takes two lists of label sequences, truth first.  The spans follow conlleval, the
 script of the CoNLL shared tasks, because its figures are the ones published and because real
@@ -21,6 +21,7 @@ from structsolve.evaluation.spans import (
     flatten,
     spans,
     tags_from_spans,
+    token_name,
 )
 
 __all__ = [
@@ -40,7 +41,7 @@ def token_report(
     y_true: Sequence[Labels], y_pred: Sequence[Labels], labels: Sequence[Any] | None = None
 ) -> dict[str, Any]:
     """
-    Accuracy, and precision, recall and F1 of every class, over all tokens.
+    Compute accuracy, and precision, recall and F1 of every class, over all tokens.
 
     Parameters
     ----------
@@ -57,6 +58,11 @@ def token_report(
         ``recall``, ``f1`` and ``support``), and the averages ``macro``, ``micro`` and
         ``weighted`` of the same figures.  A share of nothing is 0.
 
+    Raises
+    ------
+    ValueError
+        For unequal lengths, mixed types, or `labels` of another type.
+
     Examples
     --------
     >>> from structsolve.evaluation.metrics import token_report
@@ -64,7 +70,7 @@ def token_report(
     >>> round(report["accuracy"], 3), report["per_class"]["D"]["precision"]
     (0.667, 0.5)
     """
-    from sklearn.metrics import precision_recall_fscore_support
+    from sklearn.metrics import precision_recall_fscore_support  # heavy
 
     true, pred, _ = _paired(y_true, y_pred)
     if labels is None:
@@ -107,7 +113,7 @@ def hamming_loss(
     average: Literal["token", "sequence", "count"] = "token",
 ) -> float:
     """
-    How many tokens are wrong.
+    Compute how many tokens are wrong.
 
     Parameters
     ----------
@@ -115,7 +121,7 @@ def hamming_loss(
         The labels, one sequence per example.
     average : {"token", "sequence", "count"}
         The share of all tokens (1 - accuracy); the mean over sequences of each one's share; or
-        the mean number of wrong tokens a sequence, which is the loss ``"hamming"`` of training.
+        the mean number of wrong tokens per sequence, which is the loss ``"hamming"`` of training.
 
     Returns
     -------
@@ -141,7 +147,7 @@ def hamming_loss(
 
 def sequence_error(y_true: Sequence[Labels], y_pred: Sequence[Labels]) -> float:
     """
-    Share of the sequences with at least one wrong token.
+    Compute the share of sequences with at least one wrong token.
 
     Parameters
     ----------
@@ -166,7 +172,7 @@ def span_f1(
     y_true: Sequence[Labels], y_pred: Sequence[Labels], scheme: str = "conll"
 ) -> dict[str, Any]:
     """
-    Precision, recall and F1 of whole chunks: right only if start, end and type all are.
+    Compute precision, recall and F1 of whole spans: right only if start, end and type are.
 
     Parameters
     ----------
@@ -174,14 +180,14 @@ def span_f1(
         Chunk tags such as ``"B-NP"``, ``"I-NP"``, ``"O"``, one sequence per example.
     scheme : {"conll", "IOB1", "IOB2", "IOE1", "IOE2", "IOBES"}
         ``"conll"`` reads tags as conlleval does, whatever the scheme, and makes the best of
-        broken ones.  A named scheme is strict: a predicted chunk counts only if its tags are
+        broken ones.  A named scheme is strict: a predicted span counts only if its tags are
         those that the scheme writes for it, and the truth must be wholly valid.
 
     Returns
     -------
     dict
         ``precision``, ``recall``, ``f1`` (shares, 0 where there is nothing), ``support`` (true
-        chunks), ``predicted``, ``correct``, and ``per_type``: the same for each chunk type.
+        spans), ``predicted``, ``correct``, and ``per_type``: the same for each type.
 
     Raises
     ------
@@ -200,21 +206,17 @@ def span_f1(
     true, pred, lengths = _paired(y_true, y_pred)
     starts = np.cumsum(lengths) - lengths
     types: dict[str, int] = {}
-    found = [
-        Spans(flat, starts, types, name) for flat, name in ((true, "y_true"), (pred, "y_pred"))
-    ]
+    truth, guess = Spans(true, starts, types, "y_true"), Spans(pred, starts, types, "y_pred")
     if scheme != "conll":
-        for one in found:
-            broken = one.enforce(scheme)
-            if one.name == "y_true" and broken.size:
-                example = int(np.searchsorted(starts, broken[0], side="right")) - 1
-                raise ValueError(
-                    f"y_true[{example}][{int(broken[0] - starts[example])}] is "
-                    f"{true[broken[0]].item()!r}, which {scheme} does not allow there; pass the "
-                    "scheme of your tags, or scheme='conll' to score broken tags as conlleval does"
-                )
+        broken = truth.enforce(scheme)
+        if broken.size:
+            raise ValueError(
+                f"{token_name('y_true', starts, broken[0])} is {true[broken[0]].item()!r}, which "
+                f"{scheme} does not allow there; pass the scheme of your tags, or scheme='conll' "
+                "to score broken tags as conlleval does"
+            )
+        guess.enforce(scheme)
     # Spans of one side do not overlap, so a span is known by its start.
-    truth, guess = found
     end, kind = np.full((2, true.size), -1)
     end[truth.first], kind[truth.first] = truth.last, truth.kind
     hit = (end[guess.first] == guess.last) & (kind[guess.first] == guess.kind)
@@ -239,10 +241,10 @@ def make_span_scorer(
     metric: Literal["f1", "precision", "recall"] = "f1",
     *,
     scheme: str = "conll",
-    chunk_type: str | None = None,
+    span_type: str | None = None,
 ) -> Callable[..., float]:
     """
-    A scikit-learn scorer of chunks, for ``GridSearchCV(scoring=...)`` and ``cross_validate``.
+    Make a scikit-learn scorer of spans, for ``GridSearchCV(scoring=...)`` and ``cross_validate``.
 
     Parameters
     ----------
@@ -250,8 +252,8 @@ def make_span_scorer(
         The figure of `span_f1` to return.
     scheme : str
         As for `span_f1`.
-    chunk_type : str, optional
-        Score this type of chunk only.
+    span_type : str, optional
+        Score this type of span only.
 
     Returns
     -------
@@ -268,19 +270,19 @@ def make_span_scorer(
     >>> make_span_scorer("recall")(Echo(), [["B-A", "O"]], [["B-A", "B-A"]])
     0.5
     """
-    from sklearn.metrics import make_scorer
+    from sklearn.metrics import make_scorer  # heavy
 
     check_scheme(scheme)
     if metric not in ("f1", "precision", "recall"):
         raise ValueError(f"metric is {metric!r}; choose 'f1', 'precision' or 'recall'")
-    return make_scorer(_span_score, metric=metric, scheme=scheme, chunk_type=chunk_type)
+    return make_scorer(_span_score, metric=metric, scheme=scheme, span_type=span_type)
 
 
 def make_token_scorer(
     metric: str = "accuracy", *, labels: Sequence[Any] | None = None
 ) -> Callable[..., float]:
     """
-    A scikit-learn scorer of tokens or whole sequences.
+    Make a scikit-learn scorer of tokens or whole sequences.
 
     Parameters
     ----------
@@ -305,22 +307,16 @@ def make_token_scorer(
     >>> make_token_scorer("sequence-accuracy")(Echo(), [[1, 2], [3]], [[1, 2], [4]])
     0.5
     """
-    from sklearn.metrics import make_scorer
+    from sklearn.metrics import make_scorer  # heavy
 
     if metric not in _TOKEN_METRICS:
         raise ValueError(f"metric is {metric!r}; choose one of {', '.join(_TOKEN_METRICS)}")
     return make_scorer(_token_score, metric=metric, labels=labels)
 
 
-_TOKEN_METRICS = (
-    "accuracy",
-    "sequence-accuracy",
-    *(
-        f"{average}-{figure}"
-        for average in ("macro", "micro", "weighted")
-        for figure in ("f1", "precision", "recall")
-    ),
-)
+_TOKEN_METRICS = ("accuracy", "sequence-accuracy")
+for _average in ("macro", "micro", "weighted"):
+    _TOKEN_METRICS += tuple(f"{_average}-{figure}" for figure in ("f1", "precision", "recall"))
 
 
 def _token_score(y_true: Any, y_pred: Any, metric: str, labels: Sequence[Any] | None) -> float:
@@ -332,12 +328,10 @@ def _token_score(y_true: Any, y_pred: Any, metric: str, labels: Sequence[Any] | 
     return token_report(y_true, y_pred, labels)[average][figure]
 
 
-def _span_score(
-    y_true: Any, y_pred: Any, metric: str, scheme: str, chunk_type: str | None
-) -> float:
+def _span_score(y_true: Any, y_pred: Any, metric: str, scheme: str, span_type: str | None) -> float:
     report = span_f1(y_true, y_pred, scheme)
-    if chunk_type is not None:
-        report = report["per_type"].get(chunk_type, _shares(0, 0, 0))
+    if span_type is not None:
+        report = report["per_type"].get(span_type, _shares(0, 0, 0))
     return report[metric]
 
 
@@ -386,10 +380,10 @@ def _paired(
         )
     uneven = np.flatnonzero(lengths != others)
     if uneven.size:
-        at = uneven[0]
+        i = uneven[0]
         raise ValueError(
-            f"y_true[{at}] has {lengths[at]} labels and y_pred[{at}] has "
-            f"{others[at]}; expected the same number in both"
+            f"y_true[{i}] has {lengths[i]} labels and y_pred[{i}] has {others[i]}; expected the "
+            "same number in both"
         )
     if not true.size:
         raise ValueError("y_true holds no labels; there is nothing to score")

@@ -39,14 +39,19 @@ def plot_convergence(
     path : path-like, optional
         Where to write the picture; the ending says the format (png, svg, pdf).
     x : {"seconds", "passes"}, default="seconds"
-        What to draw over.
+        The horizontal axis.
     tol : float, optional
-        A line at the gap where training was to stop.
+        Draw a line at the gap where training should stop.
 
     Returns
     -------
     matplotlib.figure.Figure
         Not registered with pyplot: no window opens, no global state changes.
+
+    Raises
+    ------
+    ValueError
+        For another `x`, or no passes.
 
     Examples
     --------
@@ -102,14 +107,10 @@ def plot_convergence(
         axes.set_xlabel("seconds" if x == "seconds" else "passes over the data", color=_INK)
         axes.grid(True, color=_GRID, linewidth=0.7)
         axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.spines[["left", "bottom"]].set_color("#999999")
-        axes.tick_params(colors=_INK, labelsize=9)
+        _plain_frame(axes)
         axes.margins(x=0.02)
     objective.legend(frameon=False, fontsize=9, labelcolor=_INK)
-    if path is not None:
-        figure.savefig(path, dpi=150)
-    return figure
+    return _written(figure, path)
 
 
 def plot_label_plane(
@@ -140,6 +141,11 @@ def plot_label_plane(
     Returns
     -------
     matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        For wrong shapes or keys, values that are not finite, or nothing to draw.
 
     Examples
     --------
@@ -174,17 +180,22 @@ def plot_label_plane(
         )
     axes.set_xlabel("h: margin error", color=_INK)
     axes.set_ylabel("g: loss", color=_INK)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color("#999999")
-    axes.tick_params(colors=_INK, labelsize=9)
+    _plain_frame(axes)
     axes.legend(frameon=False, fontsize=9, labelcolor=_INK)
-    if file is not None:
-        figure.savefig(file, dpi=150)
-    return figure
+    return _written(figure, file)
 
 
 def upper_hull(points: np.ndarray) -> np.ndarray:
     """Return the corners with the largest h for their g, in order of g.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_labels, 2)
+        The columns h and g.
+
+    Returns
+    -------
+    ndarray of shape (n_corners, 2)
 
     Examples
     --------
@@ -224,12 +235,19 @@ def plot_sequences(
     Returns
     -------
     matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        For no sequence, or unequal numbers of them.
     """
     n, longest = len(images), max(map(len, truth), default=0)
     if n == 0 or len(truth) != n or any(len(labels) != n for labels in predictions.values()):
-        found = ", ".join(str(len(s)) for s in (images, truth, *predictions.values()))
-        raise ValueError(f"found {found} sequences; expected the same number of all, at least one")
+        sizes = ", ".join(str(len(s)) for s in (images, truth, *predictions.values()))
+        raise ValueError(f"found {sizes} sequences; expected the same number of all, at least one")
     step = 0.42 * (len(predictions) + 1)
+    box = {"boxstyle": "round,pad=0.15", "fc": COLORS[1], "ec": "none"}
+    mark = {"color": "white", "fontweight": "bold", "bbox": box}
     figure = _figure(0.9 + 0.75 * longest, (1.25 + step) * n * 0.62)
     axes = figure.subplots()
     for i, (strip, labels) in enumerate(zip(images, truth, strict=True)):
@@ -241,23 +259,15 @@ def plot_sequences(
             y = top + 1.22 + 0.42 * row
             axes.text(-0.15, y, name, ha="right", va="center", fontsize=8, color=_INK)
             for t, (label, right) in enumerate(zip(line, labels, strict=True)):
-                wrong = label != right
-                axes.text(
-                    t + 0.475,
-                    y,
-                    str(label),
-                    ha="center",
-                    va="center",
-                    fontsize=10,
-                    color="white" if wrong else _INK,
-                    fontweight="bold" if wrong else "normal",
-                    bbox={"boxstyle": "round,pad=0.15", "fc": COLORS[1], "ec": "none"}
-                    if wrong
-                    else None,
-                )
+                style = mark if label != right else {"color": _INK}
+                axes.text(t + 0.475, y, str(label), ha="center", va="center", fontsize=10, **style)
     axes.set_xlim(-1.6, longest)
     axes.set_ylim(n * (1.25 + step), -0.1)
     axes.set_axis_off()
+    return _written(figure, path)
+
+
+def _written(figure: Figure, path: Any) -> Figure:
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure
@@ -324,6 +334,12 @@ def _contours(axes: Axes, psi: Any, shown: np.ndarray, best: np.ndarray | None) 
             axes.contour(h, g, level, levels=[top], colors=COLORS[1], linewidths=1.2)
 
 
+def _plain_frame(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color("#999999")
+    axes.tick_params(colors=_INK, labelsize=9)
+
+
 def _number(axes: Axes, visited: np.ndarray) -> None:
     """Write beside each point in which calls it was the answer."""
     calls: dict[tuple[float, float], list[str]] = {}
@@ -337,7 +353,7 @@ def _number(axes: Axes, visited: np.ndarray) -> None:
 
 
 def _figure(width: float, height: float) -> Figure:
-    try:
+    try:  # heavy, and optional
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
