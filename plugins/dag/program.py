@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.lp import Highs, Polytope
-from structsolve.lp.base import Kept
+from structsolve.lp.base import ProgramCache
 from structsolve.plugins.dag.polytope import union_rows
 from structsolve.structure.hierarchy import Hierarchy
 
@@ -29,7 +29,7 @@ class UnionProgram:
 
     def __init__(self, hierarchy: Hierarchy):
         self.hierarchy = hierarchy
-        self._programs = Kept()
+        self._programs = ProgramCache()
 
     def relax(self, scores: np.ndarray) -> tuple[np.ndarray, float]:
         """Return the maximiser over the linear relaxation, in [0, 1], and an upper bound."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.lp import Cvxpy, Highs, local_rows
-from structsolve.lp.base import Kept, cone_rows
+from structsolve.lp.base import ProgramCache, cone_rows
 from structsolve.lp.polytope import bound_of
 
 # What simplex solvers leave of 0, 1/2 and 1.
@@ -110,7 +110,7 @@ class Programs:
     def __init__(self, backend: Any):
         self.backend, self._integer = backend, Highs(integer=True)
         self._starts: dict[int, Any] = {}
-        self._programs = Kept()
+        self._programs = ProgramCache()
 
     def _kept(self, shape: Any, i: int, finite: bool, backend: Any) -> tuple[LocalPolytope, Any]:
         states, ends = shape.graph_of(i)

@@ -20,31 +20,42 @@ from .polytope import Polytopes
 def ask_polytopes(space: Any, examples: Any) -> Polytopes:
     """Return the polytopes that a plugin declares for this space.
 
+    Parameters
+    ----------
+    space : Space
+    examples : Examples
+        Packed; one polytope each.
+
+    Returns
+    -------
+    Polytopes
+
     Raises
     ------
     ValueError
         Where the structure declares none.
     """
-    found = _declared(space, examples)
-    if found is None:
+    polytopes = _declared(space, examples)
+    if polytopes is None:
         raise ValueError(
             f"structure {space.structure.name!r} declares no polytope for a linear program; use "
             f"oracle=None{registry.default().broken_note()}"
         )
-    return found
+    return polytopes
 
 
 def _declared(space: Any, examples: Any) -> Polytopes | None:
-    """The polytopes of a structure that declares some."""
+    """Return the polytopes of a structure, None where it declares none."""
     return registry.default().ask("structsolve_polytope", Polytopes, space=space, examples=examples)
 
 
 def ask_cones(space: Space, oracle: Oracle, parts: Parts, kbest: Any = None, k: int = 64) -> Any:
     """Return an operator that answers within a cone of the label plane, or None.
 
-    The structure's own, where it has one.  Else, where it declares its polytope, the k best labels
-    are looked through, if it has them, and then HiGHS solves the linear program over the polytope
-    with two more rows.
+    It is the structure's own, where there is one.  A structure that declares its polytope gets
+    :class:`~structsolve.lp.cones.PolytopeCones`: it looks through the k best labels, if the
+    structure has them, and then HiGHS solves the linear program over the polytope with two more
+    rows.
 
     Parameters
     ----------
@@ -53,6 +64,10 @@ def ask_cones(space: Space, oracle: Oracle, parts: Parts, kbest: Any = None, k: 
         Bound to the same examples.
     k : int, default=64
         Labels that are looked through at most; fewer where their memory would be large.
+
+    Returns
+    -------
+    ConeOracle or None
 
     Examples
     --------
@@ -76,6 +91,22 @@ def ask_cones(space: Space, oracle: Oracle, parts: Parts, kbest: Any = None, k: 
 def make_backend(oracle: Any) -> Backend:
     """Return the backend called ``oracle``; a backend object passes through.
 
+    Parameters
+    ----------
+    oracle : str or Backend
+        ``"lp"``, ``"ilp"``, ``"cvxpy:SOLVER"``, or what a plugin names.
+
+    Returns
+    -------
+    Backend
+
+    Raises
+    ------
+    TypeError
+        When ``oracle`` is neither, or a plugin makes something else.
+    ValueError
+        When no plugin has a backend of this name.
+
     Examples
     --------
     >>> from structsolve.lp import make_backend
@@ -89,13 +120,13 @@ def make_backend(oracle: Any) -> Backend:
             f"oracle is {oracle!r}, expected None, a name (known: "
             f"{registry.default().names('lp_backends')}) or a structsolve.lp.Backend"
         )
-    found = registry.default().make("lp_backends", oracle)
-    if not isinstance(found, Backend):
+    backend = registry.default().make("lp_backends", oracle)
+    if not isinstance(backend, Backend):
         raise TypeError(
-            f"the LP backend {oracle!r} is a {type(found).__name__}, expected a "
+            f"the LP backend {oracle!r} is a {type(backend).__name__}, expected a "
             "structsolve.lp.Backend"
         )
-    return found
+    return backend
 
 
 def ask_oracle(space: Space, oracle: Any = None) -> Bind:
@@ -107,6 +138,29 @@ def ask_oracle(space: Space, oracle: Any = None) -> Bind:
     oracle : str or Backend, optional
         A solver of linear programs over the structure's polytope, in place of its own oracle.
         Programs start warm where examples have labels: that is training.
+
+    Returns
+    -------
+    callable
+        From a PartLayout to the Oracle of its examples.
+
+    Raises
+    ------
+    ValueError
+        When no plugin gives an oracle, or the backend is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import structsolve
+    >>> from structsolve.lp import ask_oracle
+    >>> from structsolve.structure.ask import make_layout
+    >>> from structsolve.structure.calls import argmax
+    >>> space = structsolve.get_structure("multiclass").make_space([[0.0]] * 2, ["a", "b"])
+    >>> oracle = ask_oracle(space, "lp")(make_layout(space, space.pack([[1.0]])))
+    >>> label, value, bound = argmax(oracle, 0, np.array([1.0, 3.0]))
+    >>> label.tolist(), value, bound
+    ([1], 3.0, 3.0)
     """
     if oracle is None:
         return required("structsolve_oracle", Oracle, space)
@@ -117,7 +171,20 @@ def ask_oracle(space: Space, oracle: Any = None) -> Bind:
 
 
 def ask_program_power(space: Space, oracle: Any, power: str) -> Bind | None:
-    """Return what binds a power by an LP backend: "relaxation" and "cones", of linear programs."""
+    """Return what binds a power by an LP backend: "relaxation" and "cones", of linear programs.
+
+    Parameters
+    ----------
+    space : Space
+    oracle : str or Backend
+    power : str
+        A key of :data:`structsolve.structure.ask.POWERS`.
+
+    Returns
+    -------
+    callable or None
+        From a PartLayout to the operator; None for other powers, and of integer programs.
+    """
     backend = make_backend(oracle)
     if backend.integer or power not in ("relaxation", "cones"):
         return None
@@ -129,7 +196,7 @@ def ask_program_power(space: Space, oracle: Any, power: str) -> Bind | None:
 
 
 def _decoder(space: Space, backend: Backend, layout: PartLayout) -> LinearDecoder:
-    # One for all operators of the same examples: programs are put together once.
+    # All operators of the same examples share one: programs are put together once.
     def make(layout: PartLayout) -> LinearDecoder:
         examples = layout.examples
         warm = examples.labels is not None

@@ -2,13 +2,13 @@
 from structsolve.operators cimport Cone
 
 
-# What a sum of so many terms, of this size together, may be off by.
+# The rounding error that a sum of so many terms, of this size together, may have.
 cdef inline double rounding(Py_ssize_t terms, double size) noexcept nogil:
     return 2.3e-16 * (terms + 4) * size
 
 
-# Is the point in the cone?  Coordinates are known up to slack: what may be on a side is in where
-# the side belongs to the cone, and else outside.
+# True where the point is in the cone.  Coordinates are known up to slack: a point that may lie on a
+# side is inside where the side belongs to the cone, and else outside.
 cdef bint in_cone(const Cone* cone, double h, double g, double h_slack,
                   double g_slack) noexcept nogil
 # A copy that Python may keep.

@@ -1,7 +1,7 @@
 # build: glue
 """The best label in a cone of the label plane, for any structure with a polytope.
 
-The k best labels of ``h + lam g`` come first, where an oracle gives them: the first in the cone is
+Where a structure has the k best labels of ``h + lam g``, they come first: the first in the cone is
 the best one there, and where there are fewer than k, all have been seen.  Else two more rows keep
 the linear program over the polytope within the cone; its answer may be fractional.
 """
@@ -16,13 +16,13 @@ from ..part_layout cimport PartLayout
 
 from ..structure.base import ConePair
 
-# Fewest labels worth looking through before a program is solved, and the memory they may take.
-LEAST, BYTES = 4, 1 << 24
+# Fewest labels worth looking through before a program is solved, and bytes that they may take.
+FEWEST_LABELS, MOST_BYTES = 4, 1 << 24
 
 
 cdef bint in_cone(const Cone* cone, double h, double g, double h_slack,
                   double g_slack) noexcept nogil:
-    # An infinite alpha asks for h >= 0 alone, of the twin too.
+    # With an infinite alpha the side is h >= 0, also where `twin` is set.
     cdef bint above = h >= -h_slack
     cdef double near
     if cone.alpha < INFINITY:
@@ -33,11 +33,11 @@ cdef bint in_cone(const Cone* cone, double h, double g, double h_slack,
 
 
 cdef object as_array(const double* theta, Py_ssize_t size):
-    found = np.empty(size)
-    cdef double[::1] view = found
+    copied = np.empty(size)
+    cdef double[::1] view = copied
     if size:
         memcpy(&view[0], theta, size * sizeof(double))
-    return found
+    return copied
 
 
 cdef int program_in_cone(object decoder, Py_ssize_t i, object scores, object costs,
@@ -47,28 +47,28 @@ cdef int program_in_cone(object decoder, Py_ssize_t i, object scores, object cos
     cdef const int[::1] states
     cdef double h, g, h_slack, g_slack
     pair = ConePair(cone.h0, cone.g0, cone.lam, cone.alpha, cone.beta, bool(cone.twin))
-    found = decoder.constrained(i, scores, costs, pair)
-    if found is None:
+    best = decoder.constrained(i, scores, costs, pair)
+    if best is None:
         return 0
-    # What is left out may score -inf.
-    inside = found.mu != 0
-    h_terms, g_terms = (part[inside] * found.mu[inside] for part in (scores, costs))
+    # Parts that mu leaves out may score -inf.
+    inside = best.mu != 0
+    h_terms, g_terms = (part[inside] * best.mu[inside] for part in (scores, costs))
     h, g = float(h_terms.sum()) + cone.h0, float(g_terms.sum()) + cone.g0
     h_slack = rounding(h_terms.size, float(np.abs(h_terms).sum()) + abs(cone.h0))
     g_slack = rounding(g_terms.size, float(np.abs(g_terms).sum()) + abs(cone.g0))
     value[0] = h + cone.lam * g
-    if found.mu.size:
-        point = found.mu
+    if best.mu.size:
+        point = best.mu
         memcpy(mu, &point[0], point.shape[0] * sizeof(double))
-    if found.label is None or not in_cone(cone, h, g, h_slack, g_slack):
+    if best.label is None or not in_cone(cone, h, g, h_slack, g_slack):
         return 2
-    if found.label.shape != (label_size,):
+    if best.label.shape != (label_size,):
         raise ValueError(
             f"example {i}: decode() of the polytope returned an array of shape "
-            f"{found.label.shape}, expected a label of {label_size} integers"
+            f"{best.label.shape}, expected a label of {label_size} integers"
         )
     if label_size:
-        states = found.label
+        states = best.label
         memcpy(label, &states[0], label_size * sizeof(int))
     return 1
 
@@ -106,19 +106,19 @@ cdef class PolytopeCones(ConeOracle):
         super().__init__(layout)
         self.kbest, self.parts, self.decoder = kbest, parts, decoder
         self.k = self._affordable(k) if kbest is not None and oracle.exact else 0
-        # Scores, values, entries of a label, labels; then what the k best need.
+        # Scores, values, entries of a label, labels; then the scratch memory of the k best.
         if self.k:
             own = (8 * (layout.max_theta + self.k) + 12 * parts.max_entries
                    + 4 * self.k * layout.max_label + 128)
             self.work_bytes = own + kbest.bytes_for(self.k)
 
     def _affordable(self, k):
-        # Where k best cost more than a program, their operator says how few are worth it.
+        # Where k best cost more than a program, their operator tells how many are worth it.
         k = min(k, getattr(self.kbest, "worth", k))
-        room = BYTES + 2 * self.kbest.bytes_for(1)
-        while k >= LEAST and self.kbest.bytes_for(k) + 4 * k * self.layout.max_label > room:
+        room = MOST_BYTES + 2 * self.kbest.bytes_for(1)
+        while k >= FEWEST_LABELS and self.kbest.bytes_for(k) + 4 * k * self.layout.max_label > room:
             k //= 2
-        return k if k >= LEAST else 0
+        return k if k >= FEWEST_LABELS else 0
 
     cdef int argmax_in_cone(self, Py_ssize_t i, const double* theta, const double* cost,
                             const Cone* cone, double* mu, int* label, double* value,
@@ -137,7 +137,7 @@ cdef class PolytopeCones(ConeOracle):
 
     cdef int _look_through(self, Py_ssize_t i, const double* theta, const double* cost,
                            const Cone* cone, int* label, double* value, char* work) except -1 nogil:
-        # As argmax_in_cone(), of the k best; 2 where none of them is inside and there are more.
+        # As argmax_in_cone(), among the k best; 2 where none is inside and there are more labels.
         cdef double* scaled = <double*>align(work)
         cdef double* values = scaled + self.layout.max_theta
         cdef double* entry = values + self.k

@@ -14,13 +14,13 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def _turn() -> AbstractContextManager[Any]:
-    """cvxpy before 1.8 compiles with settings that all threads share."""
-    from cvxpy.utilities import scopes
+    """Return a lock for cvxpy before 1.8: it compiles with settings that all threads share."""
+    from cvxpy.utilities import scopes  # heavy
 
     return nullcontext() if hasattr(scopes, "_thread_local") else _ONE_AT_A_TIME
 
 
-class CvxpyProgram(Program):
+class _CvxpyProgram(Program):
     """One parametrised problem.
 
     Parameters
@@ -30,14 +30,14 @@ class CvxpyProgram(Program):
     """
 
     def __init__(self, polytope: Any, solver: str):
-        import cvxpy as cp
+        import cvxpy as cp  # heavy
 
         self.polytope, self.solver = polytope, solver
         m, size = polytope.A.shape
         self.x, self.cost, self.top = cp.Variable(size), cp.Parameter(size), cp.Parameter(size)
         self.sides, self.least = cp.Parameter((2, size)), cp.Parameter(2)
         equal = polytope.low == polytope.high
-        # Rows by the sides that they have, each with its constraint: their duals come in these.
+        # Rows are grouped by the sides that they have; cvxpy gives duals by constraint.
         self.rows: list[tuple[np.ndarray, Any, float]] = []
         for picked, sign in (
             (equal, 0.0),
@@ -61,7 +61,7 @@ class CvxpyProgram(Program):
     def solve(
         self, c: np.ndarray, upper: Any = None, start: Any = None, sides: Any = None
     ) -> Answer | None:
-        import cvxpy as cp
+        import cvxpy as cp  # heavy
 
         problem = self.plain
         if sides:
@@ -93,9 +93,9 @@ class CvxpyProgram(Program):
         for rows, constraint, sign in self.rows:
             if constraint.dual_value is None:
                 return None
-            found = np.atleast_1d(np.asarray(constraint.dual_value))
-            # cvxpy's multiplier of an equality is that of the minimisation of -c x.
-            dual[rows] += unit * (sign * np.abs(found) if sign else found)
+            multiplier = np.atleast_1d(np.asarray(constraint.dual_value))
+            # cvxpy's multiplier of an equality belongs to the minimisation of -c x.
+            dual[rows] += unit * (sign * np.abs(multiplier) if sign else multiplier)
         return dual
 
 
@@ -106,6 +106,11 @@ class Cvxpy(Backend):
     ----------
     solver : str
         As in ``cvxpy.installed_solvers()``.
+
+    Raises
+    ------
+    ValueError
+        When ``solver`` is no name, or not installed.
     """
 
     # A call of cvxpy costs milliseconds whatever the size; larger products than this are slower.
@@ -119,12 +124,29 @@ class Cvxpy(Backend):
         self.name = f"cvxpy:{solver}"
 
     def program(self, polytope: Any) -> Program:
-        return CvxpyProgram(polytope, self.solver)
+        """Return a parametrised problem over a polytope.
+
+        Parameters
+        ----------
+        polytope : Polytope
+
+        Returns
+        -------
+        Program
+        """
+        return _CvxpyProgram(polytope, self.solver)
 
 
 def check_solver(name: str, argument: str = "oracle") -> None:
-    """Raise ValueError unless cvxpy has an installed solver of this name."""
-    import cvxpy
+    """Raise ValueError unless cvxpy has an installed solver of this name.
+
+    Parameters
+    ----------
+    name : str
+    argument : str
+        What the message calls it.
+    """
+    import cvxpy  # heavy
 
     installed = cvxpy.installed_solvers()
     if name not in installed:

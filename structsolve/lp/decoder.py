@@ -7,16 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .base import Answer, Backend, Kept, Program, cone_rows
+from .base import Answer, Backend, Program, ProgramCache, cone_rows
 from .highs import Highs
 from .polytope import Polytope, Polytopes, block_diagonal, bound_of
 
-# What solvers leave of an integer; interior points leave more than simplex.
-NEAR = 1e-6
+# How far from an integer an answer may be and still count as one; interior-point solvers are off by
+# more than simplex.
+INTEGRAL = 1e-6
 
-# How far from the rows and bounds an answer may be, in units of its largest number: first-order
+# How far outside the rows and bounds an answer may be, in units of its largest number: first-order
 # solvers stop at 1e-4.
-FAR = 1e-2
+INFEASIBLE = 1e-2
 
 
 class Relaxed(NamedTuple):
@@ -27,11 +28,11 @@ class Relaxed(NamedTuple):
     mu : ndarray
         Marginals of the parts, flat, in the layout of theta.
     label : ndarray of int32, or None
-        Where mu is that of a label.
+        The label whose parts mu are, if there is one.
     value : float
         ``<theta, mu>``.
     bound : float
-        No label scores more, by the row duals; the value itself where there are none.
+        An upper bound of every label's score, by the row duals; the value where there are none.
     dual : ndarray of shape (m,), or None
         Of the polytope's rows.
     """
@@ -51,8 +52,8 @@ class LinearDecoder:
     polytopes : Polytopes
     backend : Backend
     warm : bool, default=False
-        Start each example's program where its last one ended.  Of several optima another may be
-        found then; a thread's work never decides which.
+        Start each example's program where its last one ended.  Of several optima it may then
+        return another one; the number of threads never decides which.
 
     Examples
     --------
@@ -60,8 +61,8 @@ class LinearDecoder:
     >>> from structsolve.lp import Highs, LinearDecoder, ask_polytopes
     >>> space, _ = structsolve.get_structure("multiclass").make_space([[0.0]] * 3, ["a", "b", "c"])
     >>> decoder = LinearDecoder(ask_polytopes(space, space.pack([[1.0]])), Highs())
-    >>> found = decoder.relax(0, np.array([5.0, 7.0, 6.0, 0.0]))
-    >>> found.label.tolist(), found.value, found.bound
+    >>> best = decoder.relax(0, np.array([5.0, 7.0, 6.0, 0.0]))
+    >>> best.label.tolist(), best.value, best.bound
     ([1], 7.0, 7.0)
     """
 
@@ -69,14 +70,31 @@ class LinearDecoder:
         self.polytopes, self.backend, self.warm = polytopes, backend, warm
         self._vertices = Highs(integer=not polytopes.exact)
         self._starts: dict[int, Any] = {}
-        self._programs, self._products = Kept(), Kept()
+        self._programs, self._products = ProgramCache(), ProgramCache()
 
     # -- one example ----------------------------------------------------------------------------
 
     def relax(self, i: int, theta: np.ndarray) -> Relaxed | None:
-        """Maximise over the polytope of example ``i``; None where everything is forbidden."""
+        """Maximise over the polytope of an example.
+
+        Parameters
+        ----------
+        i : int
+        theta : ndarray of shape (theta_size,)
+            Scores; -inf forbids a part.
+
+        Returns
+        -------
+        Relaxed or None
+            None where everything is forbidden.
+
+        Raises
+        ------
+        ValueError
+            When scores are NaN or infinite, or the backend's answer is no point of the polytope.
+        """
         polytope, program = self._kept(i, self.backend)
-        c, upper = costs_of(polytope, theta, i)
+        c, upper = _costs_and_bounds(polytope, theta, i)
         answer = program.solve(c, upper, self._starts.get(i) if self.warm else None)
         if answer is None:
             return None
@@ -85,25 +103,42 @@ class LinearDecoder:
         return self._relaxed(polytope, answer, c, upper, len(theta))
 
     def decode(self, i: int, theta: np.ndarray) -> tuple[np.ndarray, float, float] | None:
-        """Return ``(label, value, bound)``: a best label, None where everything is forbidden.
+        """Return a best label of an example.
 
-        Where the program's answer is fractional, an integer program of HiGHS finds the label.
+        Where the program's answer is fractional, an integer program of HiGHS gives the label.
+
+        Parameters
+        ----------
+        i, theta
+            As of :meth:`relax`.
+
+        Returns
+        -------
+        (label, value, bound) or None
+            An ndarray of int32, its score, and an upper bound of every label's score; None where
+            everything is forbidden.
         """
-        found = self.relax(i, theta)
-        if found is None:
-            return None
-        if found.label is not None:
-            return found.label, found.value, max(found.bound, found.value)
-        return self._vertex(i, theta, found.bound)
+        relaxed = self.relax(i, theta)
+        return None if relaxed is None else self._as_label(i, theta, relaxed)
 
-    def constrained(self, i: int, theta: np.ndarray, cost: np.ndarray, cone: Any) -> Any:
-        """Return the maximiser of ``h + lam g`` in a cone's closed sides as a :class:`Relaxed`.
+    def constrained(self, i: int, theta: np.ndarray, cost: np.ndarray, cone: Any) -> Relaxed | None:
+        """Maximise ``h + lam g`` over the part of the polytope within a cone's closed sides.
 
-        None where the cone holds no point of the polytope.
+        Parameters
+        ----------
+        i : int
+        theta, cost : ndarray of shape (theta_size,)
+            Scores of h and of g.
+        cone : ConePair
+
+        Returns
+        -------
+        Relaxed or None
+            None where the cone holds no point of the polytope.
         """
         polytope, program = self._kept(i, self.backend)
-        c, upper = costs_of(polytope, theta, i)
-        d, _ = costs_of(polytope, cost, i)
+        c, upper = _costs_and_bounds(polytope, theta, i)
+        d, _ = _costs_and_bounds(polytope, cost, i)
         sides = cone_rows(c, cone.h0, d, cone.g0, cone)
         answer = program.solve(c + cone.lam * d, upper, None, sides)
         if answer is None:
@@ -113,14 +148,39 @@ class LinearDecoder:
     # -- many examples --------------------------------------------------------------------------
 
     def copies(self, i: int) -> int:
-        """Return how many programs like that of example ``i`` are worth solving at once."""
+        """Return how many programs like this example's are worth solving at once.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        int
+            At least 1.
+        """
         rows = self._kept(i, self.backend)[0].A.shape[0]
         return max(self.backend.batch // max(rows, 1), 1)
 
     def decode_alike(
         self, indices: Sequence[int], thetas: Sequence[np.ndarray], copies: int
     ) -> list[tuple[np.ndarray, float, float] | None]:
-        """Decode examples of one key, side by side in a program of ``copies`` blocks."""
+        """Decode examples that share a polytope, side by side in one program.
+
+        Parameters
+        ----------
+        indices : sequence of int
+            Examples of one :meth:`Polytopes.key`, at most ``copies``.
+        thetas : sequence of ndarray
+            Their scores.
+        copies : int
+            Blocks of the program.
+
+        Returns
+        -------
+        list of (label, value, bound) or None
+            As of :meth:`decode`.
+        """
         polytope = self._kept(indices[0], self.backend)[0]
 
         def make() -> tuple[Polytope, Program]:
@@ -129,7 +189,7 @@ class LinearDecoder:
 
         product, program = self._products.get((self.polytopes.key(indices[0]), copies), make)
         c, upper = np.zeros(product.size), product.upper.copy()
-        single = [costs_of(polytope, theta, i) for i, theta in zip(indices, thetas)]
+        single = [_costs_and_bounds(polytope, theta, i) for i, theta in zip(indices, thetas)]
         for j, (costs, top) in enumerate(single):
             block = slice(j * polytope.size, (j + 1) * polytope.size)
             c[block] = costs
@@ -137,19 +197,16 @@ class LinearDecoder:
                 upper[block] = top
         barred = any(top is not None for _, top in single)
         answer = program.solve(c, upper if barred else None)
-        if answer is None:  # one of them, then: which?
+        if answer is None:  # one of them has no label; alone, the others are decoded
             return [self.decode(i, theta) for i, theta in zip(indices, thetas)]
-        found: list[tuple[np.ndarray, float, float] | None] = []
+        decoded: list[tuple[np.ndarray, float, float] | None] = []
         m = polytope.A.shape[0]
         for j, (i, theta) in enumerate(zip(indices, thetas)):
             x = answer.x[j * polytope.size : (j + 1) * polytope.size]
             dual = None if answer.dual is None else answer.dual[j * m : (j + 1) * m]
-            one = self._relaxed(polytope, Answer(x, dual), *single[j], len(theta))
-            if one.label is not None:
-                found.append((one.label, one.value, max(one.bound, one.value)))
-            else:
-                found.append(self._vertex(i, theta, one.bound))
-        return found
+            relaxed = self._relaxed(polytope, Answer(x, dual), *single[j], len(theta))
+            decoded.append(self._as_label(i, theta, relaxed))
+        return decoded
 
     # -- shared ---------------------------------------------------------------------------------
 
@@ -179,7 +236,7 @@ class LinearDecoder:
             float(np.max(polytope.lower - x, initial=0)),
             float(np.max(x - polytope.upper, initial=0)),
         )
-        if off > FAR * max(1.0, float(np.abs(x).max(initial=0))):
+        if off > INFEASIBLE * max(1.0, float(np.abs(x).max(initial=0))):
             raise ValueError(
                 f"LP backend {name!r} answered with a point that is {off:.2g} away from the rows "
                 "or bounds of the polytope; use another solver, or check the plugin"
@@ -188,12 +245,13 @@ class LinearDecoder:
     def _relaxed(
         self, polytope: Polytope, answer: Answer, c: np.ndarray, upper: Any, size: int
     ) -> Relaxed:
+        # ``c`` and ``upper`` as _costs_and_bounds() gives them, ``size`` of theta.
         top = polytope.upper if upper is None else upper
         self._check(polytope, answer)
         x = np.clip(answer.x, polytope.lower, top)
         whole = np.round(x)
         label = None
-        if (np.abs(x - whole)[polytope.integer] < NEAR).all():
+        if (np.abs(x - whole)[polytope.integer] < INTEGRAL).all():
             x = np.where(polytope.integer, whole, x)
             label = _label(polytope, x)
         value = float(c @ x)
@@ -202,21 +260,24 @@ class LinearDecoder:
             bound = max(value, bound_of(polytope, c, answer.dual, upper))
         return Relaxed(polytope.marginals(x, size), label, value, bound, answer.dual)
 
-    def _vertex(
-        self, i: int, theta: np.ndarray, bound: float
+    def _as_label(
+        self, i: int, theta: np.ndarray, relaxed: Relaxed
     ) -> tuple[np.ndarray, float, float] | None:
+        """Return (label, value, bound) of an answer; a fractional one is solved again by HiGHS."""
+        if relaxed.label is not None:
+            return relaxed.label, relaxed.value, relaxed.bound
         polytope, program = self._kept(i, self._vertices)
-        c, upper = costs_of(polytope, theta, i)
+        c, upper = _costs_and_bounds(polytope, theta, i)
         answer = program.solve(c, upper)
         if answer is None:
             return None
-        found = self._relaxed(polytope, answer, c, upper, len(theta))
-        if found.label is None:
+        vertex = self._relaxed(polytope, answer, c, upper, len(theta))
+        if vertex.label is None:
             raise ValueError(
                 f"example {i}: the polytope is said to be exact "
                 f"({self.polytopes.note!r}), but a vertex of it is no label; set exact = False"
             )
-        return found.label, found.value, max(min(bound, found.bound), found.value)
+        return vertex.label, vertex.value, max(min(relaxed.bound, vertex.bound), vertex.value)
 
 
 def _label(polytope: Polytope, x: np.ndarray) -> np.ndarray:
@@ -228,7 +289,7 @@ def _label(polytope: Polytope, x: np.ndarray) -> np.ndarray:
         ) from error
 
 
-def costs_of(polytope: Polytope, theta: np.ndarray, i: int) -> tuple[np.ndarray, Any]:
+def _costs_and_bounds(polytope: Polytope, theta: np.ndarray, i: int) -> tuple[np.ndarray, Any]:
     """Return the objective, and upper bounds where -inf forbids parts (else None)."""
     c = polytope.scores(theta)
     if np.isfinite(c).all():

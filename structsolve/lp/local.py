@@ -18,13 +18,15 @@ def local_rows(states: np.ndarray, ends: np.ndarray) -> tuple[Any, np.ndarray]:
     Parameters
     ----------
     states : ndarray of int of shape (n,)
-        States of each node.
+        Number of states of each node.
     ends : ndarray of int of shape (m, 2)
+        Nodes u and v of each edge.
 
     Returns
     -------
     A : scipy.sparse.csr_matrix
-    b : ndarray
+        One row per node, then one per (edge, end, state); a column per variable.
+    b : ndarray of shape (rows,)
 
     Examples
     --------
@@ -34,15 +36,15 @@ def local_rows(states: np.ndarray, ends: np.ndarray) -> tuple[Any, np.ndarray]:
     >>> A.toarray().astype(int).tolist()[2], b.tolist()
     ([-1, 0, 0, 0, 1, 1, 0, 0], [1.0, 1.0, 0.0, 0.0, 0.0, 0.0])
     """
-    from scipy import sparse
+    from scipy import sparse  # heavy
 
     states, ends = np.asarray(states, dtype=np.int64), np.asarray(ends, dtype=np.int64)
     n, m, shapes = len(states), len(ends), states[ends].reshape(-1, 2)
-    unary_at = np.concatenate([[0], np.cumsum(states)])
-    pair_at = np.concatenate([[0], np.cumsum(shapes.prod(axis=1))])
-    U, P = int(unary_at[-1]), int(pair_at[-1])
+    unary_start = np.concatenate([[0], np.cumsum(states)])
+    pair_start = np.concatenate([[0], np.cumsum(shapes.prod(axis=1))])
+    U, P = int(unary_start[-1]), int(pair_start[-1])
     edge_of = np.repeat(np.arange(m), shapes.prod(axis=1))
-    within = np.arange(P) - pair_at[:-1][edge_of]
+    within = np.arange(P) - pair_start[:-1][edge_of]
     s, t = np.divmod(within, shapes[edge_of, 1] if m else 1)
     first = n + np.concatenate([[0], np.cumsum(shapes.sum(axis=1))])
     row_s = first[edge_of] + s
@@ -50,10 +52,10 @@ def local_rows(states: np.ndarray, ends: np.ndarray) -> tuple[Any, np.ndarray]:
     # Each (edge, end, state) row has one node variable.
     end_of = np.repeat(ends.ravel(), shapes.ravel())
     starts = np.cumsum(shapes.ravel()) - shapes.ravel()
-    at = np.arange(len(end_of)) - np.repeat(starts, shapes.ravel())
+    state = np.arange(len(end_of)) - np.repeat(starts, shapes.ravel())
     pair = U + np.arange(P)
     rows = [np.repeat(np.arange(n), states), row_s, row_t, n + np.arange(len(end_of))]
-    columns = [np.arange(U), pair, pair, unary_at[end_of] + at]
+    columns = [np.arange(U), pair, pair, unary_start[end_of] + state]
     values = np.concatenate([np.ones(U + 2 * P), -np.ones(len(end_of))])
     shape = (n + len(end_of), U + P)
     A = sparse.csr_matrix((values, (np.concatenate(rows), np.concatenate(columns))), shape=shape)
@@ -61,7 +63,7 @@ def local_rows(states: np.ndarray, ends: np.ndarray) -> tuple[Any, np.ndarray]:
 
 
 class LocalPolytopes(Polytopes):
-    """Polytopes of labelings of graphs; subclasses say which graphs, and where their parts lie.
+    """Polytopes of labelings of graphs; subclasses say which graphs, and where parts are in theta.
 
     Parameters
     ----------
@@ -78,14 +80,44 @@ class LocalPolytopes(Polytopes):
         )
 
     def graph(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return ``(states, ends)`` of example ``i``, as :func:`local_rows` takes them."""
+        """Return the graph of an example.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        states, ends : ndarray of int
+            As :func:`local_rows` takes them.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not implement graph()")
 
     def parts(self, i: int) -> np.ndarray:
-        """Return :attr:`Polytope.parts` of the variables."""
+        """Return where in theta the score of each variable is.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        ndarray of int64
+            :attr:`Polytope.parts`.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not implement parts()")
 
     def build(self, i: int) -> Polytope:
+        """Return the local polytope of an example's graph.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        Polytope
+        """
         states, ends = self.graph(i)
         A, b = local_rows(states, ends)
         bounds = np.concatenate([[0], np.cumsum(states)])

@@ -1,4 +1,4 @@
-# Oracles by linear programs, for those who gather what they are asked.
+# Oracles by linear programs, for callers that decode many examples at once.
 from ..operators cimport Oracle
 
 
@@ -6,4 +6,5 @@ cdef class ProgramOracle(Oracle):
     cdef readonly object decoder
     cdef readonly bint batched
     cdef str structure
+    # A copy of theta, the scores of example i.
     cdef object flat(self, Py_ssize_t i, const double* theta)

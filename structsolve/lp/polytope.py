@@ -23,7 +23,7 @@ class Polytope:
         Bounds of the rows; equal where a row is an equation, infinite where there is none.
     parts : ndarray of int64 of shape (n,) or (n, p)
         Where in ``theta_i`` (flat, as :class:`~structsolve.part_layout.PartLayout` says) the score
-        of each variable is; -1 where it has none. Several variables may share a part (pooled
+        of each variable is; -1 where it has none.  Several variables may share a part (pooled
         tables), and a variable may have several parts (a table's entry, and that of edge features).
     decode : callable
         Makes the encoded label (int32) of an ``x`` that is a label, whose entries are integers.
@@ -103,24 +103,49 @@ class Polytope:
         return self.A.shape[1]
 
     def scores(self, theta: np.ndarray) -> np.ndarray:
-        """Return the objective of the variables for part scores ``theta``."""
+        """Return the objective of the variables for part scores.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (theta_size,)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            When ``theta`` is shorter than ``parts`` say.
+        """
         if self.parts.max(initial=-1) >= len(theta):
             raise ValueError(
                 f"parts holds {self.parts.max()}, expected places in theta, which has {len(theta)}"
             )
-        found = np.zeros(self.size)
+        c = np.zeros(self.size)
         for parts in self.parts.T:
             own = parts >= 0
-            found[own] += theta[parts[own]]
-        return found
+            c[own] += theta[parts[own]]
+        return c
 
     def marginals(self, x: np.ndarray, size: int) -> np.ndarray:
-        """Return what ``x`` says of the parts, an array of the size of ``theta``."""
-        found = np.zeros(size)
+        """Return the parts that ``x`` stands for.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n,)
+        size : int
+            Size of ``theta``.
+
+        Returns
+        -------
+        mu : ndarray of shape (size,)
+        """
+        mu = np.zeros(size)
         for parts in self.parts.T:
             own = parts >= 0
-            found += np.bincount(parts[own], weights=x[own], minlength=size)
-        return found
+            mu += np.bincount(parts[own], weights=x[own], minlength=size)
+        return mu
 
 
 class Polytopes:
@@ -141,11 +166,29 @@ class Polytopes:
     note: str = ""
 
     def build(self, i: int) -> Polytope:
-        """Return the polytope of example ``i``."""
+        """Return the polytope of an example.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        Polytope
+        """
         raise NotImplementedError(f"{type(self).__name__} does not implement build()")
 
     def key(self, i: int) -> Hashable:
-        """Return what examples of the same polytope have in common; ``i`` by default."""
+        """Return what examples of the same polytope have in common; ``i`` by default.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        hashable
+        """
         return i
 
 
@@ -162,19 +205,33 @@ def bound_of(rows: Any, c: np.ndarray, dual: np.ndarray, upper: Any = None) -> f
         An entry whose row has no bound on its side counts as 0.
     upper : ndarray of shape (n,), optional
         In place of the variables' upper bounds.
+
+    Returns
+    -------
+    float
     """
     upper = rows.upper if upper is None else upper
-    at = np.where(dual > 0, rows.high, rows.low)
-    y = np.where(np.isfinite(at), dual, 0.0)
+    side = np.where(dual > 0, rows.high, rows.low)
+    y = np.where(np.isfinite(side), dual, 0.0)
     rest = c - rows.A.T @ y
-    return float(y @ np.where(np.isfinite(at), at, 0.0)) + float(
+    return float(y @ np.where(np.isfinite(side), side, 0.0)) + float(
         np.where(rest > 0, rest * upper, rest * rows.lower).sum()
     )
 
 
 def block_diagonal(polytopes: Sequence[Polytope]) -> Polytope:
-    """Return the product of polytopes, its variables one after the other; it has no parts."""
-    from scipy import sparse
+    """Return the product of polytopes, their variables one after the other.
+
+    Parameters
+    ----------
+    polytopes : sequence of Polytope
+
+    Returns
+    -------
+    Polytope
+        Without parts (all -1); ``decode`` raises ValueError.
+    """
+    from scipy import sparse  # heavy
 
     def stacked(name: str) -> np.ndarray:
         return np.concatenate([getattr(p, name) for p in polytopes])
