@@ -77,6 +77,23 @@ cdef class MaxMarginals(Operator):
 cdef class AugmentedOracle(Operator):
     """The most violated label, by an oracle that knows the loss: the power ``"augmented"``."""
 
+    def knows(self, Loss loss not None):
+        """Tell whether ``loss`` is the one that ``argmax`` adds; with another it is not called.
+
+        Subclasses of structures with several losses override it.
+
+        Parameters
+        ----------
+        loss : Loss
+            The task loss, bound to the same examples.
+
+        Returns
+        -------
+        bool
+            True by default.
+        """
+        return True
+
     cdef int argmax(self, Py_ssize_t i, const double* theta, const int* truth, int* label,
                     double* value, double* loss, char* work) except -1 nogil:
         return _missing(self, "argmax")

@@ -9,6 +9,8 @@ from structsolve.lp.ask import ask_oracle
 from structsolve.solvers.problem import Problem
 from structsolve.structure import calls
 from structsolve.structure.ask import ask_loss, ask_parts, ask_projection, make_layout
+from structsolve.structure.losses import CostMatrix
+from structsolve.surrogates.task import Task
 
 
 @pytest.fixture(params=["plain", "edges", "bare"])
@@ -212,6 +214,65 @@ class TestOwnLoss:
         structure = space_with(loss=self.loss, loss_costs=lambda *_: 1, loss_names=("double",))
         with pytest.raises(ValueError, match=r"example .: .*expected a pair \(costs, const\)"):
             StructuredSVM(structure, loss="double").fit(X, Y)
+
+
+class TestAugmentedOracles:
+    """``argmax_augmented`` knows the space's own loss, and is used with that one alone."""
+
+    @staticmethod
+    def squared(space, examples, i, truth, label):
+        return float((np.asarray(label) != truth).sum()) ** 2
+
+    @staticmethod
+    def most_violated(space, examples, i, theta, truth):
+        space.calls += 1
+        labels = space.enumerate_labels(examples, i)
+        values = [
+            space.score(examples, i, theta, y) + space.loss(examples, i, truth, y) for y in labels
+        ]
+        return labels[int(np.argmax(values))]
+
+    def structure(self, **methods):
+        return space_with(
+            argmax_augmented=self.most_violated,
+            loss=self.squared,
+            loss_names=("squared",),
+            **({"calls": 0} | methods),
+        )
+
+    @pytest.mark.parametrize("surrogate", ["margin", "slack"])
+    @pytest.mark.parametrize("loss", ["hamming", "zero-one", CostMatrix(1 - np.eye(3))], ids=str)
+    def test_other_losses_go_the_ordinary_way(self, surrogate, loss):
+        X, Y = PyChainStructure().sample(1, n=6, size=3)
+        settings = {"loss": loss, "surrogate": surrogate, "alpha": 0.1, "tol": 1e-6}
+        ours = StructuredSVM(self.structure(), **settings).fit(X, Y)
+        theirs = StructuredSVM(PyChainStructure(), **settings).fit(X, Y)
+        assert ours.space_.calls == 0
+        assert ours.history_[-1]["primal"] == pytest.approx(theirs.history_[-1]["primal"], rel=1e-9)
+
+    @pytest.mark.parametrize("surrogate", ["margin", "slack"])
+    def test_the_own_loss_is_maximised_by_it(self, surrogate):
+        X, Y = PyChainStructure().sample(1, n=6, size=3)
+        settings = {"loss": "squared", "surrogate": surrogate, "alpha": 0.1}
+        assert StructuredSVM(self.structure(), **settings).fit(X, Y).space_.calls > 0
+
+    @pytest.mark.parametrize("surrogate", ["margin", "slack"])
+    def test_losses_that_nothing_can_maximise(self, surrogate):
+        X, Y = PyChainStructure().sample(1, n=6, size=3)
+        structure = self.structure(kbest=property())  # the 0-1 loss needs k best
+        with pytest.raises(ValueError, match="ZeroOneLoss does not decompose and .* no k-best"):
+            StructuredSVM(structure, loss="zero-one", surrogate=surrogate).fit(X, Y)
+
+    def test_which_loss_it_knows(self):
+        X, Y = PyChainStructure().sample(1, n=6, size=3)
+        tasks = []
+        for loss in ("squared", "hamming"):
+            space = self.structure().make_space(X, Y)
+            tasks.append(Task(space, space.pack(X, Y), loss))
+        own, other = tasks
+        augmented = own.power("augmented")
+        assert augmented.knows(own.loss) and not augmented.knows(other.loss)
+        assert not augmented.knows(ask_loss(other.space, "squared")(other.layout))
 
 
 def test_native_objects_come_from_the_hooks():

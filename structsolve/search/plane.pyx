@@ -52,7 +52,8 @@ cdef class LabelPlane:
     relaxation : Relaxation, optional
         Asked for maximisers in place of the oracle: they may be fractional.
     augmented : AugmentedOracle, optional
-        Knows the loss; asked in place of the oracle where nothing speaks against it.
+        Asked in place of the oracle where it knows ``loss``, there is no ``h_loss``, sign is 1, and
+        the oracle is exact or the loss does not decompose.
     sign : float, default=1
 
     Attributes
@@ -85,8 +86,8 @@ cdef class LabelPlane:
                 self.states = layout.shapes[name][0]
         self.scratch_bytes = oracle.work_bytes
         # An inexact oracle tells its bound for scores alone, not for augmented ones.
-        if (augmented is not None and h_loss is None and sign == 1 and not self.relaxed
-                and (oracle.exact or not loss.decomposes)):
+        if (augmented is not None and augmented.knows(loss) and h_loss is None and sign == 1
+                and not self.relaxed and (oracle.exact or not loss.decomposes)):
             self.mode = AUGMENTED
             self.scratch_bytes = max(self.scratch_bytes, augmented.work_bytes)
         elif loss.decomposes and (h_loss is None or h_loss.decomposes):

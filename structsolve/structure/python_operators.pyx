@@ -16,8 +16,8 @@ entries.  A label is an array of integers, ``label_offsets`` says how many.
 ``loss_costs(examples, i, truth)``         optional: ``(costs, const)``, the loss as costs of parts
 ``costs(examples, i, nu, transposed)``     optional: ``(costs, const)`` of predictions, where truths
                                            have the marginals nu; transposed: of truths
-``argmax_augmented(examples, i, theta,     optional: the most violated label, loss included
-truth)``
+``argmax_augmented(examples, i, theta,     optional: the most violated label, the space's own ``loss``
+truth)``                                   included; not asked where users name another loss
 ``relax(examples, i, theta)``              optional: ``(mu, label or None)``, the maximiser over a
                                            polytope around the labels; its label where it is one
 ``argmax_constrained(examples, i, theta,   optional: ``(mu, label or None)`` with the largest
@@ -36,7 +36,8 @@ A space with its own ``loss`` says in ``loss_names`` what it may be called (defa
 ``("hamming",)``), one with ``project`` the ``projections`` it knows (default ``("entropy",)``).
 A :class:`~structsolve.NodeSpace` needs neither: the node losses are there already.
 A space whose labels are single numbers y with ``mu(y) = e_y`` may say ``indicator = True``: solvers
-then take exact steps.  ``structsolve.testing`` holds an example of a whole structure, and checks yours.
+then take exact steps.  ``structsolve.testing`` holds an example of a whole structure, and checks
+yours.
 """
 
 import reprlib
@@ -52,8 +53,15 @@ from ..part_layout cimport PartLayout
 from .base import ConePair, NodeSpace
 
 
-cdef class Face:
-    """Flat theta to named arrays, named arrays back to sparse parts, and named errors."""
+cdef class Adapter:
+    """Turns flat theta into named arrays and named arrays into sparse parts; names errors.
+
+    Parameters
+    ----------
+    space : Space
+    layout : PartLayout
+        The methods of ``space`` are given its examples.
+    """
 
     def __init__(self, space, PartLayout layout not None):
         self.space, self.examples, self.sizes = space, layout.examples, layout
@@ -74,7 +82,26 @@ cdef class Face:
         return self.layout.theta_views(flat, self.sizes.nodes_of(i), self.sizes.edges_of(i))
 
     def ask(self, str method, Py_ssize_t i, *arguments):
-        """Call the space's method; what it raises becomes a ValueError that names the example."""
+        """Call a method of the space.
+
+        Parameters
+        ----------
+        method : str
+        i : int
+            Number of the example.
+        *arguments
+            Its further arguments.
+
+        Returns
+        -------
+        object
+            The answer, not checked.
+
+        Raises
+        ------
+        ValueError
+            When the method raises anything; the error names the example.
+        """
         try:
             return getattr(self.space, method)(self.examples, i, *arguments)
         except Exception as error:
@@ -85,23 +112,20 @@ cdef class Face:
                 f"{type(error).__name__}: {error}"
             ) from error
 
-    def refuse(self, str method, Py_ssize_t i, found, expected):
-        """Raise the ValueError for an answer of the wrong kind."""
+    cdef object refuse(self, str method, Py_ssize_t i, answer, expected):
         raise ValueError(
             f"example {i}: {method}() of structure {self.space.structure.name!r} returned "
-            f"{found}, expected {expected}"
+            f"{answer}, expected {expected}"
         )
 
-    def pair(self, str method, Py_ssize_t i, answer, expected):
-        """Unpack an answer of two, the second a number."""
+    cdef tuple pair(self, str method, Py_ssize_t i, answer, expected):
         try:
             first, second = answer
         except (TypeError, ValueError):
             self.refuse(method, i, reprlib.repr(answer), expected)
         return first, self.number(method, i, second)
 
-    def number(self, str method, Py_ssize_t i, answer):
-        """Check a number."""
+    cdef object number(self, str method, Py_ssize_t i, answer):
         try:
             value = float(answer)
         except (TypeError, ValueError):
@@ -110,8 +134,7 @@ cdef class Face:
             self.refuse(method, i, value, "a finite number")
         return value
 
-    def label(self, str method, Py_ssize_t i, answer):
-        """Check a label; return it as int32."""
+    cdef object label(self, str method, Py_ssize_t i, answer):
         cdef Py_ssize_t size = self.sizes.label_size(i)
         try:
             array = np.asarray(answer).ravel()
@@ -120,14 +143,14 @@ cdef class Face:
         if array.dtype.kind not in "iub" and array.size or array.size != size:
             self.refuse(method, i, reprlib.repr(answer), f"a label of {size} integers")
         label = np.ascontiguousarray(array, dtype=np.int32)
-        if self.n_states is not None and size and not 0 <= array.min() <= array.max() < self.n_states:
+        if self.n_states is not None and size and not (
+                0 <= array.min() <= array.max() < self.n_states):
             self.refuse(method, i, reprlib.repr(answer), f"states 0 .. {self.n_states - 1}")
         if not np.array_equal(label, array):
             self.refuse(method, i, reprlib.repr(answer), "integers that fit 32 bits")
         return label
 
-    def entries(self, str method, Py_ssize_t i, parts):
-        """Return named parts as positions in theta and values; zeros are left out."""
+    cdef tuple entries(self, str method, Py_ssize_t i, parts):
         rows = {"node": self.sizes.nodes_of(i), "edge": self.sizes.edges_of(i)}
         starts = {"node": self.sizes.shared_size, "edge": self.sizes.edge_start(i)}
         blocks = {block.name: block for block in self.layout.blocks}
@@ -140,14 +163,14 @@ cdef class Face:
                 self.refuse(method, i, f"the block {name!r}", f"blocks of {sorted(blocks)}")
             block = blocks[name]
             shape = block.shape if block.kind == "shared" else (rows[block.kind], *block.shape)
-            index, value = self.nonzero(method, i, name, given, shape)
+            index, value = self._nonzero(method, i, name, given, shape)
             start = starts.get(block.kind, self.layout.starts[name])
             indices.append(start + index // shape[-1] * block.stride + index % shape[-1])
             values.append(value)
         return np.concatenate(indices), np.concatenate(values)
 
-    def nonzero(self, str method, Py_ssize_t i, name, given, shape):
-        """Return one block's flat positions and values that are not zero."""
+    def _nonzero(self, str method, Py_ssize_t i, name, given, shape):
+        # Flat positions and values of one block that are not zero.
         pair = isinstance(given, tuple) and len(given) == 2
         try:
             index = np.asarray(given[0] if pair else [])
@@ -171,15 +194,13 @@ cdef class Face:
             self.refuse(method, i, f"block {name!r} with NaN or infinity", "finite numbers")
         return index.astype(np.int64), value
 
-    def dense(self, str method, Py_ssize_t i, parts):
-        """Return named parts as a flat vector in theta's layout."""
+    cdef object dense(self, str method, Py_ssize_t i, parts):
         positions, values = self.entries(method, i, parts)
         mu = np.zeros(self.sizes.theta_size(i))
         np.add.at(mu, positions, values)
         return mu
 
-    def score(self, Py_ssize_t i, flat, label):
-        """Return ``<theta, mu(label)>``; parts that a label lacks may score -inf."""
+    cdef object score(self, Py_ssize_t i, flat, label):
         index, value = self.entries("parts", i, self.ask("parts", i, label))
         return float(flat[index] @ value)
 
@@ -191,8 +212,8 @@ cdef int copy_label(object label, int* out) except -1:
     return 0
 
 
-cdef object label_array(Face face, Py_ssize_t i, const int* label):
-    array = np.empty(face.sizes.label_size(i), dtype=np.int32)
+cdef object label_array(Adapter adapter, Py_ssize_t i, const int* label):
+    array = np.empty(adapter.sizes.label_size(i), dtype=np.int32)
     cdef int[::1] view = array
     if view.shape[0]:
         memcpy(&view[0], label, view.shape[0] * sizeof(int))
@@ -202,196 +223,44 @@ cdef object label_array(Face face, Py_ssize_t i, const int* label):
 cdef class PythonOracle(Oracle):
     """An oracle that calls the space's ``argmax``, or its ``argmax_bounded``."""
 
-    cdef Face face
+    cdef Adapter adapter
 
     def __init__(self, space, PartLayout layout):
         super().__init__(layout)
-        self.face = Face(space, layout)
-        self.n_states = self.face.n_states or 0
+        self.adapter = Adapter(space, layout)
+        self.n_states = self.adapter.n_states or 0
         self.exact = not hasattr(space, "argmax_bounded")
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
         with gil:
-            flat = self.face.flat(i, theta)
+            flat = self.adapter.flat(i, theta)
             method = "argmax" if self.exact else "argmax_bounded"
-            answer, upper = self.face.ask(method, i, self.face.named(i, flat)), -np.inf
+            answer, upper = self.adapter.ask(method, i, self.adapter.named(i, flat)), -np.inf
             if not self.exact:
-                answer, upper = self.face.pair(method, i, answer, "a pair (label, bound)")
-            answer = self.face.label(method, i, answer)
+                answer, upper = self.adapter.pair(method, i, answer, "a pair (label, bound)")
+            answer = self.adapter.label(method, i, answer)
             copy_label(answer, label)
-            value[0] = self.face.score(i, flat, answer)
+            value[0] = self.adapter.score(i, flat, answer)
             bound[0] = max(upper, value[0])
         return 0
-
-
-cdef class PythonKBest(KBest):
-    """The space's ``kbest``."""
-
-    cdef Face face
-
-    def __init__(self, space, PartLayout layout):
-        super().__init__(layout)
-        self.face = Face(space, layout)
-        self.n_states = self.face.n_states or 0
-
-    cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
-                          double* values, char* work) except -1 nogil:
-        cdef Py_ssize_t n = 0
-        with gil:
-            flat = self.face.flat(i, theta)
-            answers = self.face.ask("kbest", i, self.face.named(i, flat), k)
-            if not hasattr(answers, "__len__"):
-                self.face.refuse("kbest", i, repr(answers), "a list of labels")
-            for answer in answers[:k]:
-                answer = self.face.label("kbest", i, answer)
-                copy_label(answer, labels + n * <Py_ssize_t>len(answer))
-                values[n] = self.face.score(i, flat, answer)
-                n += 1
-        return n
-
-
-cdef class PythonAugmented(AugmentedOracle):
-    """The space's ``argmax_augmented``, and its ``loss``."""
-
-    cdef Face face
-
-    def __init__(self, space, PartLayout layout):
-        super().__init__(layout)
-        self.face = Face(space, layout)
-        self.n_states = self.face.n_states or 0
-
-    cdef int argmax(self, Py_ssize_t i, const double* theta, const int* truth, int* label,
-                    double* value, double* loss, char* work) except -1 nogil:
-        with gil:
-            flat, true_label = self.face.flat(i, theta), label_array(self.face, i, truth)
-            answer = self.face.ask("argmax_augmented", i, self.face.named(i, flat), true_label)
-            answer = self.face.label("argmax_augmented", i, answer)
-            copy_label(answer, label)
-            loss[0] = self.face.number("loss", i, self.face.ask("loss", i, true_label, answer))
-            value[0] = self.face.score(i, flat, answer) + loss[0]
-        return 0
-
-
-cdef class PythonRelaxation(Relaxation):
-    """The space's ``relax``."""
-
-    cdef Face face
-
-    def __init__(self, space, PartLayout layout):
-        super().__init__(layout)
-        self.face = Face(space, layout)
-
-    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, double* bound, char* work) except -1 nogil:
-        cdef int integral
-        with gil:
-            flat = self.face.flat(i, theta)
-            answer = self.face.ask("relax", i, self.face.named(i, flat))
-            integral = _vertex(self.face, "relax", i, flat, answer, mu, label, value)
-            bound[0] = value[0]
-        return integral
-
-
-cdef class PythonCones(ConeOracle):
-    """The space's ``argmax_constrained``."""
-
-    cdef Face face
-
-    def __init__(self, space, PartLayout layout):
-        super().__init__(layout)
-        self.face = Face(space, layout)
-
-    cdef int argmax_in_cone(self, Py_ssize_t i, const double* theta, const double* cost,
-                            const Cone* cone, double* mu, int* label, double* value,
-                            char* work) except -1 nogil:
-        with gil:
-            flat, flat_cost = self.face.flat(i, theta), self.face.flat(i, cost)
-            pair = ConePair(cone.h0, cone.g0, cone.lam, cone.alpha, cone.beta, bool(cone.twin))
-            answer = self.face.ask("argmax_constrained", i, self.face.named(i, flat),
-                                   self.face.named(i, flat_cost), pair)
-            if answer is None:
-                return 0
-            integral = _vertex(self.face, "argmax_constrained", i, flat + cone.lam * flat_cost,
-                               answer, mu, label, value)
-            value[0] += cone.h0 + cone.lam * cone.g0
-            return 1 if integral else 2
-
-
-cdef class PythonCounts(CountOracle):
-    """The space's ``argmax_counts``."""
-
-    cdef Face face
-
-    def __init__(self, space, PartLayout layout):
-        super().__init__(layout)
-        self.face = Face(space, layout)
-        self.n_states = self.face.n_states or 0
-
-    cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
-                           Py_ssize_t most, int* labels, double* values,
-                           char* work) except -1 nogil:
-        cdef Py_ssize_t c = 0, size = self.layout.label_size(i)
-        with gil:
-            flat, flat_cost = self.face.flat(i, theta), self.face.flat(i, cost)
-            answers = self.face.ask("argmax_counts", i, self.face.named(i, flat),
-                                    self.face.named(i, flat_cost), most)
-            if not hasattr(answers, "__len__") or len(answers) != most + 1:
-                self.face.refuse("argmax_counts", i, reprlib.repr(answers),
-                                 f"a list of {most + 1} labels or None")
-            for answer in answers:
-                values[c] = -np.inf
-                if answer is not None:
-                    answer = self.face.label("argmax_counts", i, answer)
-                    copy_label(answer, labels + c * size)
-                    values[c] = self.face.score(i, flat, answer)
-                c += 1
-        return 0
-
-
-cdef int _vertex(Face face, str method, Py_ssize_t i, object flat, object answer, double* mu,
-                 int* label, double* value) except -1:
-    # Write down an answer (mu, label or None); tell whether there is a label.
-    cdef const double[::1] view
-    try:
-        parts, integral = answer
-    except (TypeError, ValueError):
-        face.refuse(method, i, reprlib.repr(answer), "a pair (mu, label or None)")
-    view = dense = face.dense(method, i, parts)
-    if view.shape[0]:
-        memcpy(mu, &view[0], view.shape[0] * sizeof(double))
-    value[0] = float(dense[dense != 0] @ flat[dense != 0])
-    if integral is None:
-        return 0
-    copy_label(face.label(method, i, integral), label)
-    return 1
-
-
-#: Powers of Python spaces: their name, the method that gives each, its operator.
-POWERS = {
-    "kbest": ("kbest", PythonKBest),
-    "augmented": ("argmax_augmented", PythonAugmented),
-    "relaxation": ("relax", PythonRelaxation),
-    "cones": ("argmax_constrained", PythonCones),
-    "counts": ("argmax_counts", PythonCounts),
-}
 
 
 cdef class PythonParts(Parts):
     """Parts from the space's ``parts``."""
 
-    cdef Face face
+    cdef Adapter adapter
 
     def __init__(self, space, PartLayout layout):
         super().__init__(layout)
-        self.face = Face(space, layout)
-        self.n_states = self.face.n_states or 0
+        self.adapter = Adapter(space, layout)
+        self.n_states = self.adapter.n_states or 0
         self.max_entries = max(layout.max_theta, 1)
         self.indicator = bool(getattr(space, "indicator", False))
 
     cdef tuple vector(self, Py_ssize_t i, const int* label):
-        parts = self.face.ask("parts", i, label_array(self.face, i, label))
-        return self.face.entries("parts", i, parts)
+        parts = self.adapter.ask("parts", i, label_array(self.adapter, i, label))
+        return self.adapter.entries("parts", i, parts)
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
                            double* value) except -1 nogil:
@@ -427,33 +296,33 @@ cdef Py_ssize_t _sparse(object positions, object values, int* index, double* val
 cdef class PythonLoss(Loss):
     """The loss that a space computes itself."""
 
-    cdef Face face
+    cdef Adapter adapter
 
     def __init__(self, space, PartLayout layout):
         super().__init__(layout)
-        self.face = Face(space, layout)
-        self.n_states = self.face.n_states or 0
+        self.adapter = Adapter(space, layout)
+        self.n_states = self.adapter.n_states or 0
         self.decomposes = hasattr(space, "loss_costs")
         self.has_costs = hasattr(space, "costs")
         self.averaged = bool(getattr(space, "loss_averaged", False))
 
     cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil:
         with gil:
-            answer = self.face.ask("loss", i, label_array(self.face, i, truth),
-                                   label_array(self.face, i, label))
-            return self.face.number("loss", i, answer)
+            answer = self.adapter.ask("loss", i, label_array(self.adapter, i, truth),
+                                   label_array(self.adapter, i, label))
+            return self.adapter.number("loss", i, answer)
 
     cdef double augment(self, Py_ssize_t i, const int* truth, double scale,
                         double* theta) except? -1 nogil:
         with gil:
-            answer = self.face.ask("loss_costs", i, label_array(self.face, i, truth))
+            answer = self.adapter.ask("loss_costs", i, label_array(self.adapter, i, truth))
             return self.add("loss_costs", i, answer, scale, theta)
 
     cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,
                       double* theta) except? -1 nogil:
         with gil:
-            named = self.face.named(i, self.face.flat(i, nu))
-            answer = self.face.ask("costs", i, named, bool(transposed))
+            named = self.adapter.named(i, self.adapter.flat(i, nu))
+            answer = self.adapter.ask("costs", i, named, bool(transposed))
             return self.add("costs", i, answer, scale, theta)
 
     cdef double add(self, str method, Py_ssize_t i, object answer, double scale,
@@ -462,9 +331,175 @@ cdef class PythonLoss(Loss):
         cdef const double[::1] cost
         cdef const long long[::1] position
         cdef Py_ssize_t j
-        parts, const = self.face.pair(method, i, answer, "a pair (costs, const)")
-        positions, values = self.face.entries(method, i, parts)
+        parts, const = self.adapter.pair(method, i, answer, "a pair (costs, const)")
+        positions, values = self.adapter.entries(method, i, parts)
         cost, position = values, positions.astype(np.longlong)
         for j in range(cost.shape[0]):
             theta[position[j]] += scale * cost[j]
         return scale * const
+
+
+cdef class PythonKBest(KBest):
+    """The space's ``kbest``."""
+
+    cdef Adapter adapter
+
+    def __init__(self, space, PartLayout layout):
+        super().__init__(layout)
+        self.adapter = Adapter(space, layout)
+        self.n_states = self.adapter.n_states or 0
+
+    cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
+                          double* values, char* work) except -1 nogil:
+        cdef Py_ssize_t n = 0
+        with gil:
+            flat = self.adapter.flat(i, theta)
+            answers = self.adapter.ask("kbest", i, self.adapter.named(i, flat), k)
+            if not hasattr(answers, "__len__"):
+                self.adapter.refuse("kbest", i, repr(answers), "a list of labels")
+            for answer in answers[:k]:
+                answer = self.adapter.label("kbest", i, answer)
+                copy_label(answer, labels + n * <Py_ssize_t>len(answer))
+                values[n] = self.adapter.score(i, flat, answer)
+                n += 1
+        return n
+
+
+cdef class PythonAugmented(AugmentedOracle):
+    """The space's ``argmax_augmented``; it knows the space's ``loss`` and no other."""
+
+    cdef Adapter adapter
+
+    def __init__(self, space, PartLayout layout):
+        super().__init__(layout)
+        self.adapter = Adapter(space, layout)
+        self.n_states = self.adapter.n_states or 0
+
+    def knows(self, Loss loss not None):
+        """Tell whether ``loss`` is the space's own ``loss``.
+
+        Parameters
+        ----------
+        loss : Loss
+
+        Returns
+        -------
+        bool
+        """
+        return isinstance(loss, PythonLoss) and (
+            (<PythonLoss>loss).adapter.space is self.adapter.space)
+
+    cdef int argmax(self, Py_ssize_t i, const double* theta, const int* truth, int* label,
+                    double* value, double* loss, char* work) except -1 nogil:
+        with gil:
+            flat, true_label = self.adapter.flat(i, theta), label_array(self.adapter, i, truth)
+            answer = self.adapter.ask("argmax_augmented", i, self.adapter.named(i, flat), true_label)
+            answer = self.adapter.label("argmax_augmented", i, answer)
+            copy_label(answer, label)
+            loss[0] = self.adapter.number("loss", i, self.adapter.ask("loss", i, true_label, answer))
+            value[0] = self.adapter.score(i, flat, answer) + loss[0]
+        return 0
+
+
+cdef class PythonRelaxation(Relaxation):
+    """The space's ``relax``."""
+
+    cdef Adapter adapter
+
+    def __init__(self, space, PartLayout layout):
+        super().__init__(layout)
+        self.adapter = Adapter(space, layout)
+
+    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
+                   double* value, double* bound, char* work) except -1 nogil:
+        cdef int integral
+        with gil:
+            flat = self.adapter.flat(i, theta)
+            answer = self.adapter.ask("relax", i, self.adapter.named(i, flat))
+            integral = _vertex(self.adapter, "relax", i, flat, answer, mu, label, value)
+            bound[0] = value[0]
+        return integral
+
+
+cdef class PythonCones(ConeOracle):
+    """The space's ``argmax_constrained``."""
+
+    cdef Adapter adapter
+
+    def __init__(self, space, PartLayout layout):
+        super().__init__(layout)
+        self.adapter = Adapter(space, layout)
+
+    cdef int argmax_in_cone(self, Py_ssize_t i, const double* theta, const double* cost,
+                            const Cone* cone, double* mu, int* label, double* value,
+                            char* work) except -1 nogil:
+        with gil:
+            flat, flat_cost = self.adapter.flat(i, theta), self.adapter.flat(i, cost)
+            pair = ConePair(cone.h0, cone.g0, cone.lam, cone.alpha, cone.beta, bool(cone.twin))
+            answer = self.adapter.ask("argmax_constrained", i, self.adapter.named(i, flat),
+                                   self.adapter.named(i, flat_cost), pair)
+            if answer is None:
+                return 0
+            integral = _vertex(self.adapter, "argmax_constrained", i, flat + cone.lam * flat_cost,
+                               answer, mu, label, value)
+            value[0] += cone.h0 + cone.lam * cone.g0
+            return 1 if integral else 2
+
+
+cdef class PythonCounts(CountOracle):
+    """The space's ``argmax_counts``."""
+
+    cdef Adapter adapter
+
+    def __init__(self, space, PartLayout layout):
+        super().__init__(layout)
+        self.adapter = Adapter(space, layout)
+        self.n_states = self.adapter.n_states or 0
+
+    cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
+                           Py_ssize_t most, int* labels, double* values,
+                           char* work) except -1 nogil:
+        cdef Py_ssize_t c = 0, size = self.layout.label_size(i)
+        with gil:
+            flat, flat_cost = self.adapter.flat(i, theta), self.adapter.flat(i, cost)
+            answers = self.adapter.ask("argmax_counts", i, self.adapter.named(i, flat),
+                                    self.adapter.named(i, flat_cost), most)
+            if not hasattr(answers, "__len__") or len(answers) != most + 1:
+                self.adapter.refuse("argmax_counts", i, reprlib.repr(answers),
+                                 f"a list of {most + 1} labels or None")
+            for answer in answers:
+                values[c] = -np.inf
+                if answer is not None:
+                    answer = self.adapter.label("argmax_counts", i, answer)
+                    copy_label(answer, labels + c * size)
+                    values[c] = self.adapter.score(i, flat, answer)
+                c += 1
+        return 0
+
+
+cdef int _vertex(Adapter adapter, str method, Py_ssize_t i, object flat, object answer, double* mu,
+                 int* label, double* value) except -1:
+    # Write down an answer (mu, label or None); tell whether there is a label.
+    cdef const double[::1] view
+    try:
+        parts, integral = answer
+    except (TypeError, ValueError):
+        adapter.refuse(method, i, reprlib.repr(answer), "a pair (mu, label or None)")
+    view = dense = adapter.dense(method, i, parts)
+    if view.shape[0]:
+        memcpy(mu, &view[0], view.shape[0] * sizeof(double))
+    value[0] = float(dense[dense != 0] @ flat[dense != 0])
+    if integral is None:
+        return 0
+    copy_label(adapter.label(method, i, integral), label)
+    return 1
+
+
+#: Powers of Python spaces: their name, the method that gives each, its operator.
+POWERS = {
+    "kbest": ("kbest", PythonKBest),
+    "augmented": ("argmax_augmented", PythonAugmented),
+    "relaxation": ("relax", PythonRelaxation),
+    "cones": ("argmax_constrained", PythonCones),
+    "counts": ("argmax_counts", PythonCounts),
+}

@@ -2,10 +2,10 @@
 # cython: boundscheck=True, wraparound=True
 """Projections written in plain Python, behind the native operator.
 
-A space that gives ``project`` may give more, as :mod:`structsolve.structure.python_operators` says for other
-operators.  ``name`` is that of the projection; a *state* is a dict of arrays by block name like
-marginals, unless the space has ``state_of``: then it is a flat array of the space's own, linear in
-the distribution of labels.
+A space that gives ``project`` may give more; the conventions are those of
+:mod:`structsolve.structure.python_operators`.  ``name`` is the projection's name.  A *state* is a
+dict of arrays by block name like marginals.  A space with ``state_of`` has states of another form:
+flat arrays, linear in the distribution of labels.
 
 =================================================  ==================================================
 ``project(examples, i, theta, name)``              ``(mu, value)``, or ``(mu, value, bound)`` where
@@ -30,7 +30,7 @@ import reprlib
 import numpy as np
 
 from libc.string cimport memcpy
-from .python_operators cimport Face, copy_label, label_array
+from .python_operators cimport Adapter, copy_label, label_array
 from ..operators cimport Projection
 from ..part_layout cimport PartLayout
 
@@ -52,9 +52,17 @@ cdef int _write(object array, double* out) except -1:
 
 
 cdef class PythonProjection(Projection):
-    """A projection from the space's ``project``, and what else it gives."""
+    """A projection from the space's ``project``, and what else it gives.
 
-    cdef Face face
+    Parameters
+    ----------
+    space : Space
+    name : str
+        Of the projection, such as "entropy".
+    layout : PartLayout
+    """
+
+    cdef Adapter adapter
     cdef str name
     cdef object own_sizes
     cdef const long long* size
@@ -65,56 +73,57 @@ cdef class PythonProjection(Projection):
     def __init__(self, space, str name, PartLayout layout):
         cdef const long long[::1] view
         super().__init__(layout)
-        self.face = Face(space, layout)
+        self.adapter = Adapter(space, layout)
         self.name = name
         self.gibbs = name == "entropy" and getattr(space, "gibbs", True)
         self.has_state = hasattr(space, "state_of")
         self.has_term = hasattr(space, "term") and hasattr(space, "slope")
         self.has_samples = name == "entropy" and hasattr(space, "draw")
         if self.has_state:
-            sizes = [self.own_size(i) for i in range(layout.n)]
+            sizes = [self._own_size(i) for i in range(layout.n)]
         else:
             sizes = [layout.theta_size(i) for i in range(layout.n)]
         self.own_sizes = view = np.array([*sizes, 0], dtype=np.longlong)
         self.size = &view[0]
 
-    def own_size(self, i):
-        """Doubles in a state of example i: those of a label's state."""
+    def _own_size(self, i):
+        # Doubles in a state of example i: those of a label's state.
         label = np.zeros(self.layout.label_size(i), dtype=np.int32)
-        if self.face.examples.labels is not None:
-            label = np.array(self.face.examples.label(i), dtype=np.int32)
-        return np.size(self.face.ask("state_of", i, label, self.name))
+        if self.adapter.examples.labels is not None:
+            label = np.array(self.adapter.examples.label(i), dtype=np.int32)
+        return np.size(self.adapter.ask("state_of", i, label, self.name))
 
     cdef tuple solution(self, str method, Py_ssize_t i, const double* theta):
         # (marginals or state, value, bound)
-        answer = self.face.ask(method, i, self.face.named(i, self.face.flat(i, theta)), self.name)
+        named = self.adapter.named(i, self.adapter.flat(i, theta))
+        answer = self.adapter.ask(method, i, named, self.name)
         expected = "a pair (marginals, value)" if self.exact else "(marginals, value, bound)"
         if not isinstance(answer, (tuple, list)) or len(answer) != (2 if self.exact else 3):
-            self.face.refuse(method, i, reprlib.repr(answer), expected)
-        value = self.face.number(method, i, answer[1])
-        bound = value if self.exact else self.face.number(method, i, answer[2])
+            self.adapter.refuse(method, i, reprlib.repr(answer), expected)
+        value = self.adapter.number(method, i, answer[1])
+        bound = value if self.exact else self.adapter.number(method, i, answer[2])
         return answer[0], value, max(value, bound)
 
-    def flat_state(self, str method, Py_ssize_t i, answer):
-        """Check a state of the space's own."""
+    def _flat_state(self, str method, Py_ssize_t i, answer):
+        # A state that the space made, checked.
         try:
             state = np.ascontiguousarray(answer, dtype=np.float64)
         except (TypeError, ValueError):
-            self.face.refuse(method, i, reprlib.repr(answer), "an array of numbers")
+            self.adapter.refuse(method, i, reprlib.repr(answer), "an array of numbers")
         if state.shape != (self.own_sizes[i],) or not np.isfinite(state).all():
-            self.face.refuse(method, i, f"a state of shape {state.shape}",
-                             f"{self.own_sizes[i]} finite numbers")
+            self.adapter.refuse(method, i, f"a state of shape {state.shape}",
+                                f"{self.own_sizes[i]} finite numbers")
         return state
 
     cdef object given(self, Py_ssize_t i, const double* state):
         flat = _array(state, self.state_size(i))
-        return flat if self.has_state else self.face.named(i, flat)
+        return flat if self.has_state else self.adapter.named(i, flat)
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
                      double* bound, char* work) except -1 nogil:
         with gil:
             parts, value[0], bound[0] = self.solution("project", i, theta)
-            _write(self.face.dense("project", i, parts), marginals)
+            _write(self.adapter.dense("project", i, parts), marginals)
         return 0
 
     cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
@@ -125,38 +134,40 @@ cdef class PythonProjection(Projection):
         if not self.has_state:
             return self.project(i, theta, state, value, bound, work)
         with gil:
-            found, value[0], bound[0] = self.solution("project_state", i, theta)
-            _write(self.flat_state("project_state", i, found), state)
+            answer, value[0], bound[0] = self.solution("project_state", i, theta)
+            _write(self._flat_state("project_state", i, answer), state)
         return 0
 
     cdef int state_of(self, Py_ssize_t i, const int* label, double* state) except -1 nogil:
         with gil:
-            found = self.face.ask("state_of", i, label_array(self.face, i, label), self.name)
-            _write(self.flat_state("state_of", i, found), state)
+            encoded = label_array(self.adapter, i, label)
+            answer = self.adapter.ask("state_of", i, encoded, self.name)
+            _write(self._flat_state("state_of", i, answer), state)
         return 0
 
     cdef int pool(self, Py_ssize_t i, const double* state, double* marginals) except -1 nogil:
         with gil:
-            parts = self.face.ask("pool", i, self.given(i, state), self.name)
-            _write(self.face.dense("pool", i, parts), marginals)
+            parts = self.adapter.ask("pool", i, self.given(i, state), self.name)
+            _write(self.adapter.dense("pool", i, parts), marginals)
         return 0
 
     cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
         with gil:
-            answer = self.face.ask("term", i, self.given(i, state), self.name)
-            return self.face.number("term", i, answer)
+            answer = self.adapter.ask("term", i, self.given(i, state), self.name)
+            return self.adapter.number("term", i, answer)
 
     cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
                       char* work) except? -1 nogil:
         cdef double value
         with gil:
-            answer = self.face.ask("slope", i, self.given(i, a), self.given(i, b), gamma, self.name)
+            first, second = self.given(i, a), self.given(i, b)
+            answer = self.adapter.ask("slope", i, first, second, gamma, self.name)
             try:
                 value = float(answer)
             except (TypeError, ValueError):
-                self.face.refuse("slope", i, reprlib.repr(answer), "a number")
+                self.adapter.refuse("slope", i, reprlib.repr(answer), "a number")
             if value != value:
-                self.face.refuse("slope", i, value, "a number, infinite at gamma 0 and 1 alone")
+                self.adapter.refuse("slope", i, value, "a number, infinite at gamma 0 and 1 alone")
             return value
 
     cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
@@ -165,10 +176,10 @@ cdef class PythonProjection(Projection):
         with gil:
             size = self.layout.label_size(i)
             numbers = _array(uniforms, n * size).reshape(n, size)
-            named = self.face.named(i, self.face.flat(i, theta))
-            answers = self.face.ask("draw", i, named, numbers)
+            named = self.adapter.named(i, self.adapter.flat(i, theta))
+            answers = self.adapter.ask("draw", i, named, numbers)
             if not hasattr(answers, "__len__") or len(answers) != n:
-                self.face.refuse("draw", i, reprlib.repr(answers), f"{n} labels")
+                self.adapter.refuse("draw", i, reprlib.repr(answers), f"{n} labels")
             for j, answer in enumerate(answers):
-                copy_label(self.face.label("draw", i, answer), labels + j * size)
+                copy_label(self.adapter.label("draw", i, answer), labels + j * size)
         return 0

@@ -20,7 +20,7 @@ cdef class MarginRescaling(OneLabel):
     kbest : KBest, optional
         For the 0-1 loss, where it does not decompose.
     augmented : AugmentedOracle, optional
-        Knows the loss.  Where the oracle is inexact and the loss decomposes it is not used: it
+        Used where it knows ``loss``, unless the oracle is inexact and the loss decomposes: it
         tells no bound.
 
     Raises
@@ -36,6 +36,8 @@ cdef class MarginRescaling(OneLabel):
     def __init__(self, PartLayout layout not None, Oracle oracle not None, Parts parts not None,
                  Loss loss not None, KBest kbest=None, AugmentedOracle augmented=None):
         cdef Py_ssize_t scratch = oracle.work_bytes
+        if augmented is not None and not augmented.knows(loss):
+            augmented = None
         if augmented is None and not loss.decomposes and not (
                 loss.zero_one and kbest is not None):
             raise ValueError(

@@ -267,11 +267,14 @@ def check_constraints(case: Case) -> None:
 
 
 def check_augmented_oracle(case: Case, loss: Any) -> None:
-    """The most violated label under the loss that the structure trains with."""
+    """The most violated label under a loss that the oracle knows: ``loss``, or else another."""
     operator = case.power("augmented")
     if operator is None:
         return
-    native = case.loss(loss)
+    known = [pair for pair in losses_of(case, loss) if operator.knows(pair[1])]
+    if not known:
+        return
+    loss, native = next((pair for pair in known if pair[0] == loss), known[0])
     what = "AugmentedOracle.argmax"
     for i in range(case.n):
         truth = case.examples.label(i)
