@@ -59,14 +59,14 @@ class PyChainSpace(NodeSpace):
     def scores(self, examples, i, theta):
         """All labels, and their scores."""
         labels = self.enumerate_labels(examples, i)
-        at = np.arange(labels.shape[1])
-        total = theta["node"][at, labels].sum(axis=1)
+        nodes = np.arange(labels.shape[1])
+        total = theta["node"][nodes, labels].sum(axis=1)
         if "transition" in theta:
             total += theta["transition"][labels[:, :-1], labels[:, 1:]].sum(axis=1)
         if "start" in theta:
             total += theta["start"][labels[:, 0]] + theta["end"][labels[:, -1]]
         if "edge" in theta:
-            total += theta["edge"][at[:-1], labels[:, :-1], labels[:, 1:]].sum(axis=1)
+            total += theta["edge"][nodes[:-1], labels[:, :-1], labels[:, 1:]].sum(axis=1)
         return labels, total
 
     def ranked(self, examples, i, theta):

@@ -104,7 +104,7 @@ def check_found(told, h, g, labels, psi, exact=(), hull=True, cones=False, tol=0
     `exact`: what it must find ("hull", "label"); `hull`: its bound is one of the hull; `cones`: it
     asks within cones.
     """
-    found, seen = told["found"], told["points"]
+    answer, seen = told["found"], told["points"]
     close = rounding(h, g, psi)
     where = {tuple(label): row for row, label in enumerate(np.asarray(labels).tolist())}
     for point in seen:
@@ -121,28 +121,28 @@ def check_found(told, h, g, labels, psi, exact=(), hull=True, cones=False, tol=0
             assert lines.max() <= visit["bound"] + 1e-9 * scale
     best = integral_maximum(h, g, psi)[1]
     close += tol * abs(best)
-    label = seen[found["label"]]
+    label = seen[answer["label"]]
     assert label["label"] is not None
-    assert found["label_value"] == pytest.approx(
+    assert answer["label_value"] == pytest.approx(
         float(psi.value(label["h"], label["g"])), abs=close
     )
-    assert found["label_value"] <= best + close
-    assert best <= found["label_bound"] + close, (best, found)
-    a, b, t = seen[found["first"]], seen[found["second"]], found["share"]
+    assert answer["label_value"] <= best + close
+    assert best <= answer["label_bound"] + close, (best, answer)
+    a, b, t = seen[answer["first"]], seen[answer["second"]], answer["share"]
     assert 0 <= t <= 1
     mixed = [(1 - t) * a[axis] + t * b[axis] for axis in "hg"]
-    assert found["value"] == pytest.approx(float(psi.value(*mixed)), abs=close)
+    assert answer["value"] == pytest.approx(float(psi.value(*mixed)), abs=close)
     if hull:
         # A mixture of labels that are there: where it is better, the reference's grid is coarse.
-        top = max(relaxed_maximum(h, g, psi)[1], found["value"])
-        assert top <= found["bound"] + close, (top, found)
-    assert found["label_value"] <= found["label_bound"] and found["value"] <= found["bound"]
+        top = max(relaxed_maximum(h, g, psi)[1], answer["value"])
+        assert top <= answer["bound"] + close, (top, answer)
+    assert answer["label_value"] <= answer["label_bound"] and answer["value"] <= answer["bound"]
     if "hull" in exact:
-        assert found["value"] >= top - close, (found["value"], top)
-        assert found["bound"] <= top + close, (found["bound"], top)
+        assert answer["value"] >= top - close, (answer["value"], top)
+        assert answer["bound"] <= top + close, (answer["bound"], top)
     if "label" in exact:
-        assert found["label_value"] >= best - close, (found["label_value"], best)
-        assert found["label_bound"] <= best + close, (found["label_bound"], best)
+        assert answer["label_value"] >= best - close, (answer["label_value"], best)
+        assert answer["label_bound"] <= best + close, (answer["label_bound"], best)
 
 
 def random_chains(rng, n=4):

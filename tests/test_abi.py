@@ -24,14 +24,14 @@ LAYOUT = PXD.with_name("part_layout.pxd")
 def test_the_number_changes_with_the_file():
     text = PXD.read_text(encoding="utf-8")
     both = text + LAYOUT.read_text(encoding="utf-8")
-    found = hashlib.sha256(both.encode()).hexdigest()
+    digest = hashlib.sha256(both.encode()).hexdigest()
     number = text.split("#define STRUCTSOLVE_ABI_NUMBER ")[1].split('"')[1]
-    assert HASHES.get(number) == found, (
+    assert HASHES.get(number) == digest, (
         "operators.pxd and part_layout.pxd are a C ABI: plugins compiled against another text may "
         f"crash. Raise STRUCTSOLVE_ABI_NUMBER (now {number!r}) unless no version with that "
         "number was ever released, rebuild, and then record the new number here with the hash "
         "that this test finds once the number is raised"
-        f" (now {found!r})."
+        f" (now {digest!r})."
     )
 
 

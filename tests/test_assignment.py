@@ -50,22 +50,22 @@ def check(scores, maximize):
         with pytest.raises(ValueError, match="no assignment is possible"):
             assign(scores, maximize)
         return
-    found = assign(scores, maximize)
+    matching = assign(scores, maximize)
     n = len(scores)
     size = n * np.abs(scores[np.isfinite(scores)]).max(initial=0)
     near = {"rtol": 0, "atol": 1e-12 * size}
-    assert len(set(found.columns.tolist())) == n
-    np.testing.assert_allclose(found.value, expected, **near)
-    np.testing.assert_allclose(found.value, scores[np.arange(n), found.columns].sum(), **near)
-    np.testing.assert_allclose(found.bound, expected, **near)
+    assert len(set(matching.columns.tolist())) == n
+    np.testing.assert_allclose(matching.value, expected, **near)
+    np.testing.assert_allclose(matching.value, scores[np.arange(n), matching.columns].sum(), **near)
+    np.testing.assert_allclose(matching.bound, expected, **near)
     sign = 1 if maximize else -1
-    slack = sign * (found.row_prices[:, None] + found.column_prices - scores)
+    slack = sign * (matching.row_prices[:, None] + matching.column_prices - scores)
     assert slack.min(initial=0) >= -1e-12 * size
-    np.testing.assert_allclose(slack[np.arange(n), found.columns], 0, **near)
+    np.testing.assert_allclose(slack[np.arange(n), matching.columns], 0, **near)
     if n < scores.shape[1]:
-        free = np.setdiff1d(np.arange(scores.shape[1]), found.columns)
-        assert (found.column_prices[free] == 0).all()
-        assert (sign * found.column_prices >= 0).all()
+        free = np.setdiff1d(np.arange(scores.shape[1]), matching.columns)
+        assert (matching.column_prices[free] == 0).all()
+        assert (sign * matching.column_prices >= 0).all()
 
 
 KINDS = ["normal", "ties", "zeros", "scaled", "mixed", "few", "metric", "tenths", "product"]
@@ -211,21 +211,21 @@ def test_published_optima():
     data = np.load(Path(os.environ["STRUCTSOLVE_DATA"], "lap-orlib", "assign.npz"))
     for n, optimum in zip(data["n"].tolist(), data["optimum"].tolist()):
         if n <= 400:
-            found = assign(data[f"cost{n}"], maximize=False)
-            assert found.value == optimum
-            assert found.bound == pytest.approx(optimum, rel=1e-12)
+            matching = assign(data[f"cost{n}"], maximize=False)
+            assert matching.value == optimum
+            assert matching.bound == pytest.approx(optimum, rel=1e-12)
 
 
 def test_batch():
     rng = np.random.default_rng(3)
     scores = rng.normal(size=(20, 3, 5))
-    found = assign(scores)
+    matchings = assign(scores)
     for i, one in enumerate(scores):
         alone = assign(one)
-        assert found.columns[i].tolist() == alone.columns.tolist()
-        assert found.value[i] == alone.value and found.bound[i] == alone.bound
-        assert (found.row_prices[i] == alone.row_prices).all()
-        assert (found.column_prices[i] == alone.column_prices).all()
+        assert matchings.columns[i].tolist() == alone.columns.tolist()
+        assert matchings.value[i] == alone.value and matchings.bound[i] == alone.bound
+        assert (matchings.row_prices[i] == alone.row_prices).all()
+        assert (matchings.column_prices[i] == alone.column_prices).all()
 
 
 def test_empty():

@@ -200,8 +200,8 @@ def test_factories_that_make_nothing(monkeypatch, answer):
             raise answer
         return answer
 
-    found = registry.Named("nothing", factory, "")
-    monkeypatch.setattr(registry.Registry, "find", lambda self, kind, name: found)
+    named = registry.Named("nothing", factory, "")
+    monkeypatch.setattr(registry.Registry, "find", lambda self, kind, name: named)
     with pytest.raises((TypeError, RuntimeError), match="structure 'nothing': "):
         get_structure("nothing")
 

@@ -121,8 +121,8 @@ class Case:
                 for v in range(self.length)
             ]
         )
-        found = calls.max_marginals(self.max_marginals, 0, theta, self.k)
-        np.testing.assert_allclose(found, expected, **close)
+        best = calls.max_marginals(self.max_marginals, 0, theta, self.k)
+        np.testing.assert_allclose(best, expected, **close)
         return label, value
 
     def check_kbest(self, theta, scores, label, value, close):
@@ -205,11 +205,11 @@ def test_against_the_reference(seed):
     np.testing.assert_allclose(values, scores, atol=1e-12)
     np.testing.assert_array_equal(labels, expected)
     marginals, value, _ = calls.project(case.projection, 0, theta)
-    found = case.views(marginals)
+    blocks = case.views(marginals)
     assert value == pytest.approx(chain.log_partition())
-    np.testing.assert_allclose(found["node"], chain.node_marginals(), atol=1e-12)
-    np.testing.assert_allclose(found["edge"], chain.edge_marginals(), atol=1e-12)
-    np.testing.assert_allclose(found["transition"], chain.transition_marginals(), atol=1e-12)
+    np.testing.assert_allclose(blocks["node"], chain.node_marginals(), atol=1e-12)
+    np.testing.assert_allclose(blocks["edge"], chain.edge_marginals(), atol=1e-12)
+    np.testing.assert_allclose(blocks["transition"], chain.transition_marginals(), atol=1e-12)
     # The entropy projection is the maximum: value = Ent(mu) + <theta, mu>.
     inside = marginals > 0
     assert value == pytest.approx(chain.entropy() + theta[inside] @ marginals[inside])
@@ -279,11 +279,11 @@ def test_long_chains_in_both_forms(k, length, scale):
     layout, bound_to, theta, views = long_chain(k, length, scale, np.random.default_rng(k))
     expected, total = forward_backward(views, k)
     marginals, value, _ = calls.project(ChainSumProduct(bound_to), 0, theta)
-    found = layout.theta_views(marginals, length, length - 1)
+    blocks = layout.theta_views(marginals, length, length - 1)
     assert value == pytest.approx(total, rel=1e-12)
-    np.testing.assert_allclose(found["node"], expected, atol=1e-9)
-    assert found["transition"].sum() == pytest.approx(length - 1)
-    np.testing.assert_allclose(found["node"].sum(axis=1), 1, rtol=1e-12)
+    np.testing.assert_allclose(blocks["node"], expected, atol=1e-9)
+    assert blocks["transition"].sum() == pytest.approx(length - 1)
+    np.testing.assert_allclose(blocks["node"].sum(axis=1), 1, rtol=1e-12)
 
 
 def test_paths_that_only_pay_in_the_end():
@@ -297,11 +297,11 @@ def test_paths_that_only_pay_in_the_end():
     views["node"][length // 2 :, :2] += 20
     expected, total = forward_backward(views, k)
     marginals, value, _ = calls.project(ChainSumProduct(bound_to), 0, theta)
-    found = layout.theta_views(marginals, length, length - 1)
+    blocks = layout.theta_views(marginals, length, length - 1)
     assert value == pytest.approx(total, rel=1e-12)
-    np.testing.assert_allclose(found["node"], expected, atol=1e-9)
+    np.testing.assert_allclose(blocks["node"], expected, atol=1e-9)
     assert 1e-6 < expected[0, :2].sum() < 1 - 1e-6
-    assert not found["transition"][:2, 2:].any()
+    assert not blocks["transition"][:2, 2:].any()
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -330,10 +330,10 @@ def test_states_that_no_one_can_reach_change_nothing():
     marginals, value, _ = calls.project(small.projection, 0, theta)
     for never in (NONE, -1e4, -300.0):
         large.views(wide)["node"][:, 3:] = never
-        found, same, _ = calls.project(large.projection, 0, wide)
+        wider, same, _ = calls.project(large.projection, 0, wide)
         assert same == pytest.approx(value)
         for name, view in small.views(marginals).items():
-            inner = large.views(found)[name][tuple(slice(n) for n in view.shape)]
+            inner = large.views(wider)[name][tuple(slice(n) for n in view.shape)]
             np.testing.assert_allclose(inner, view, atol=1e-12)
 
 
@@ -349,14 +349,14 @@ def test_kept_exponentials_are_never_trusted():
             case.views(theta)["transition"][0, 0] = 0
         case.views(theta)["node"][...] = rng.normal(size=(4, 5))
         if round_ % 3 == 0:
-            at = rng.integers(work.size)
-            work[at : at + rng.integers(1, 30)] = rng.choice([0.0, 1.0, np.nan, 1e300, -7.5])
+            first = rng.integers(work.size)
+            work[first : first + rng.integers(1, 30)] = rng.choice([0.0, 1.0, np.nan, 1e300, -7.5])
         if case.scores(theta).max() == NONE:
             continue
         expected, value, _ = calls.project(case.projection, 0, theta)
-        found, same, _ = calls.project(case.projection, 0, theta, work)
+        reused, same, _ = calls.project(case.projection, 0, theta, work)
         assert same == value
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(reused, expected)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

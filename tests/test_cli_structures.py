@@ -85,12 +85,12 @@ def test_sets_of_labels(capsys, data, labels):
         capsys, folder, "sets.npz", *given, *(["--labels", labels] if labels else [])
     )
     own = StructuredSVM(DagStructure(hierarchy, labels or "closed", close=True), alpha=0.05)
-    found = own.fit(X, Y).predict(X)
-    expected = [",".join(n for n, on in zip(nodes, row) if on) for row in found]
+    predicted = own.fit(X, Y).predict(X)
+    expected = [",".join(n for n, on in zip(nodes, row) if on) for row in predicted]
     assert lines == expected
     closed = Y.copy()
     closed[:, 0], closed[:, 1] = Y[:, [2, 3]].max(axis=1), Y[:, [4, 5]].max(axis=1)
-    assert report["accuracy"] == pytest.approx((closed == found).mean())
+    assert report["accuracy"] == pytest.approx((closed == predicted).mean())
     assert list(report["per_class"]) == nodes
     out = works(capsys, "predict", model, folder / "plain.npz", "--kbest", "2").splitlines()
     assert out[1] == lines[0]
@@ -138,13 +138,13 @@ def test_label_sets_of_a_model_saved_from_python(capsys, data, hierarchy):
     ]
     (folder / "own.svm").write_text("\n".join(rows) + "\n")
     out = works(capsys, "predict", folder / "own.structsolve", folder / "own.svm").splitlines()
-    found = model.predict(X)
-    assert out == [",".join(str(n) for n, on in zip(names, row) if on) for row in found]
+    predicted = model.predict(X)
+    assert out == [",".join(str(n) for n, on in zip(names, row) if on) for row in predicted]
     report = json.loads(
         works(capsys, "score", folder / "own.structsolve", folder / "own.svm", "--json")
     )
     truth = model.space_.pack(X, Y).labels.reshape(Y.shape)
-    assert report["accuracy"] == pytest.approx((truth == found).mean())
+    assert report["accuracy"] == pytest.approx((truth == predicted).mean())
 
 
 def test_validation_and_history(capsys, data):
@@ -175,9 +175,9 @@ def test_forms_of_hierarchies(tmp_path, name):
         (nx.write_gml if name.endswith("gml") and "graphml" not in name else nx.write_graphml)(
             graph, path
         )
-    found = read_hierarchy(path)
-    assert {k: v for k, v in found.items() if v} == TREE
-    assert set(found) == {"bird", "mammal", "owl", "duck", "cat", "dog"}
+    children = read_hierarchy(path)
+    assert {k: v for k, v in children.items() if v} == TREE
+    assert set(children) == {"bird", "mammal", "owl", "duck", "cat", "dog"}
 
 
 @pytest.mark.parametrize(
@@ -300,9 +300,9 @@ def test_flows(capsys, data):
     given = ("--network", folder / "network.json", "--alpha", "0.01")
     lines, report, model = run(capsys, folder, "flows.npz", *given)
     own = StructuredSVM(FlowStructure(read_network(folder / "network.json")), alpha=0.01)
-    found = own.fit(X, flows(X)).predict(X)
-    assert lines == [" ".join(map(str, row)) for row in found.tolist()]
-    assert report["accuracy"] == np.mean(found == flows(X))
+    predicted = own.fit(X, flows(X)).predict(X)
+    assert lines == [" ".join(map(str, row)) for row in predicted.tolist()]
+    assert report["accuracy"] == np.mean(predicted == flows(X))
     line = fails(capsys, "predict", model, folder / "plain.npz", "--kbest", "2")
     assert "has no k-best power" in line
     line = fails(capsys, "predict", model, folder / "plain.npz", "--marginals")
@@ -319,8 +319,8 @@ def test_continuous_flows(capsys, data, loss):
     given = ("--network", folder / "network.gml", "--estimator", "risk", "--loss", loss)
     lines, report, model = run(capsys, folder, "flows.npz", *given)
     own = ConditionalRiskMinimizer(FlowStructure(graph), loss=loss).fit(X, Y)
-    found = np.array([[float(v) for v in line.split()] for line in lines])
-    np.testing.assert_array_equal(found, own.predict(X))
+    printed = np.array([[float(v) for v in line.split()] for line in lines])
+    np.testing.assert_array_equal(printed, own.predict(X))
     assert report == {"loss": pytest.approx(-own.score(X, Y)), "examples": 40}
     out = works(capsys, "score", model, folder / "flows.npz")
     assert re.fullmatch(rf"mean {loss} loss \S+ of 40 examples\n", out)
@@ -378,8 +378,8 @@ def test_settings_of_conditional_risk(capsys, data, options, params):
         params["joint_kernel"] = hierarchy
     own = ConditionalRiskMinimizer(DagStructure(hierarchy, "closed"), **params).fit(X, Y)
     names = list(hierarchy)
-    found = own.predict(X)
-    assert lines == [",".join(n for n, on in zip(names, row) if on) for row in found]
+    predicted = own.predict(X)
+    assert lines == [",".join(n for n, on in zip(names, row) if on) for row in predicted]
 
 
 def test_the_chosen_alpha_is_told(capsys, data):

@@ -161,7 +161,7 @@ def test_searches_train(name):
     else:
         structure = DagStructure(**DAGS[name])
         X, Y = structure.sample(3, n=6)
-    found = {}
+    primals = {}
     for search in SEARCHES:
         settings = {"alpha": 0.1, "solver": "cutting-plane", "tol": 1e-3, "max_iter": 100}
         fits = [
@@ -170,14 +170,14 @@ def test_searches_train(name):
         ]
         one, two = (fit.fit(X, Y) for fit in fits)
         assert all(np.array_equal(one.coef_[b], two.coef_[b]) for b in one.coef_)
-        found[search] = one.history_[-1]["primal"]
+        primals[search] = one.history_[-1]["primal"]
         np.testing.assert_array_equal(
             np.concatenate([np.ravel(y) for y in one.predict(X)]),
             np.concatenate([np.ravel(y) for y in two.predict(X)]),
         )
     # Labels alone: no more than their hull, and what a search may have missed is in its bound.
-    assert found["angular"] <= found["convex-hull"] * (1 + 2e-3)
-    assert all(found["angular"] <= value * (1 + 2e-3) for value in found.values())
+    assert primals["angular"] <= primals["convex-hull"] * (1 + 2e-3)
+    assert all(primals["angular"] <= value * (1 + 2e-3) for value in primals.values())
 
 
 def test_outside_structures_get_it_for_their_polytope():
@@ -209,15 +209,15 @@ def test_forbidden_parts(name, k):
             high = h >= 0 if np.isinf(cone.alpha) else g <= 2 * h
             inside = left & high & (g > 0.25 * h)
             given = np.where(barred, -np.inf, theta)
-            found = calls.argmax_in_cone(cones, i, given, cost, cone)
-            answers.add(None if found is None else found[1] is None)
+            answer = calls.argmax_in_cone(cones, i, given, cost, cone)
+            answers.add(None if answer is None else answer[1] is None)
             if inside.any():
                 best = (h + 0.5 * g)[inside].max()
-                assert found is not None and found[2] >= best - 1e-6
-                if found[1] is not None:
-                    assert inside[case.row(i, found[1])] and found[2] == pytest.approx(best)
-            elif found is not None:
-                assert found[1] is None
+                assert answer is not None and answer[2] >= best - 1e-6
+                if answer[1] is not None:
+                    assert inside[case.row(i, answer[1])] and answer[2] == pytest.approx(best)
+            elif answer is not None:
+                assert answer[1] is None
     assert False in answers
 
 

@@ -102,9 +102,9 @@ def toy(n=40, seed=0):
                 tags.append("VERB")
             else:
                 tags += ["DET", "NOUN"]
-        at = tags.index("VERB") + 1
+        root = tags.index("VERB") + 1
         for m, tag in enumerate(tags):
-            heads.append({"VERB": 0, "DET": m + 2, "NOUN": at}[tag])
+            heads.append({"VERB": 0, "DET": m + 2, "NOUN": root}[tag])
         words = [f"{tag}{rng.integers(5)}" for tag in tags]
         sentences.append(ConlluSentence.of(words, tags, heads=heads))
     return sentences
@@ -168,9 +168,9 @@ def test_the_shell_trains_a_parser(tmp_path, capsys):
     assert "30 sentences" in capsys.readouterr().out
     out = str(tmp_path / "c.conllu")
     assert main(["predict", model, new, "--output", out]) == 0
-    found, heads = read_conllu(out)
+    parsed, heads = read_conllu(out)
     right = [(h == s.heads).mean() for h, s in zip(heads, sentences[30:])]
-    assert np.mean(right) > 0.9 and found[0].forms == sentences[30].forms
+    assert np.mean(right) > 0.9 and parsed[0].forms == sentences[30].forms
     assert main(["score", model, train]) == 0
     assert "right heads 1.0000" in capsys.readouterr().out
     assert main(["score", model, train, "--json"]) == 0

@@ -346,8 +346,8 @@ def test_cut_at_every_byte(small, whole):
 @pytest.mark.parametrize("mask", [0x01, 0xFF])
 def test_every_byte_flipped(small, whole, mask):
     refused = 0
-    for at in range(len(whole)):
-        small.write_bytes(whole[:at] + bytes([whole[at] ^ mask]) + whole[at + 1 :])
+    for place in range(len(whole)):
+        small.write_bytes(whole[:place] + bytes([whole[place] ^ mask]) + whole[place + 1 :])
         try:
             assert same_file(read(small, "model"))
         except ValueError:

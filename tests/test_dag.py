@@ -102,18 +102,18 @@ def check_worths(operator, theta, labels, values, single):
     M = labels.shape[1]
     if values.max() == -np.inf:
         return
-    found = marginals_of(operator, theta, M)
+    worths = marginals_of(operator, theta, M)
     for v in range(M):
         on = values[labels[:, v] == 1].max(initial=-np.inf)
         if single:
-            assert found[v] == pytest.approx(on, rel=1e-12, abs=1e-9)
+            assert worths[v] == pytest.approx(on, rel=1e-12, abs=1e-9)
             continue
         off = values[labels[:, v] == 0].max(initial=-np.inf)
         expected = on - off
         if np.isfinite(expected):
-            assert found[v] == pytest.approx(expected, rel=1e-9, abs=1e-7)
+            assert worths[v] == pytest.approx(expected, rel=1e-9, abs=1e-7)
         else:
-            assert found[v] == expected
+            assert worths[v] == expected
 
 
 def marginals_of(operator, theta, M):
@@ -124,10 +124,10 @@ def marginals_of(operator, theta, M):
 def check_kbest(operator, theta, rows, values, above):
     M = len(next(iter(rows)))
     k = min(len(values), 12) + 2
-    found, top = calls.kbest(operator, 0, theta, k)
+    best, top = calls.kbest(operator, 0, theta, k)
     if above:
-        found = [[int(v in above[leaf[0]]) for v in range(M)] for leaf in found]
-    seen = [rows[tuple(row)] for row in np.asarray(found).tolist()]
+        best = [[int(v in above[leaf[0]]) for v in range(M)] for leaf in best]
+    seen = [rows[tuple(row)] for row in np.asarray(best).tolist()]
     assert len(set(seen)) == len(seen)
     possible = max(1, int(np.isfinite(values).sum()))
     assert len(seen) == min(k, possible)
@@ -219,11 +219,11 @@ def solve(polytope, theta):
     b = np.concatenate([-polytope.low, polytope.high[finite]])
     bounds = np.column_stack([polytope.lower, polytope.upper])
     empty = A.shape[0] == 0
-    found = linprog(
+    answer = linprog(
         -polytope.scores(theta), None if empty else A, None if empty else b, bounds=bounds
     )
-    assert found.status == 0
-    return found.x
+    assert answer.status == 0
+    return answer.x
 
 
 def test_every_label_is_in_the_relaxation_of_unions():

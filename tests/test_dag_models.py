@@ -246,8 +246,8 @@ def test_forms_of_single_leaves():
         again = StructuredSVM(given, loss="zero-one", alpha=0.1, tol=0.01).fit(X, form)
         assert again.predict(X).tolist() == expected
     assert model.score(X, y) == pytest.approx(np.mean(model.predict(X) == y))
-    found = model.decision_function(X)
-    assert model.classes_[found.argmax(axis=1)].tolist() == expected
+    decisions = model.decision_function(X)
+    assert model.classes_[decisions.argmax(axis=1)].tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -351,10 +351,10 @@ def test_predictions_and_what_labels_add():
     sets = all_labels(7, edges)
     values = (X @ model.coef_["node"] + model.coef_["intercept"]) @ sets.T
     assert model.predict(X).tolist() == sets[values.argmax(axis=1)].tolist()
-    found = model.decision_function(X)
+    decisions = model.decision_function(X)
     on = np.stack([values[:, sets[:, v] == 1].max(axis=1) for v in range(7)], axis=1)
     off = np.stack([values[:, sets[:, v] == 0].max(axis=1) for v in range(7)], axis=1)
-    assert np.allclose(found, on - off)
+    assert np.allclose(decisions, on - off)
     best = model.predict_kbest(X, 3)
     assert np.allclose([[v for _, v in row] for row in best], -np.sort(-values, axis=1)[:, :3])
     some = model.predict(X, allowed=[["a", "b"]] * 30)

@@ -257,9 +257,9 @@ def test_matrix_tree_theorem(single, n):
     else:
         laplacian += np.diag(weights[:, 0])
     assert value == pytest.approx(np.linalg.slogdet(laplacian)[1], rel=1e-12)
-    found = tables(marginals, n)
-    assert found.sum(axis=1) == pytest.approx(np.ones(n))
-    assert not single or found[:, 0].sum() == pytest.approx(1)
+    table_of_marginals = tables(marginals, n)
+    assert table_of_marginals.sum(axis=1) == pytest.approx(np.ones(n))
+    assert not single or table_of_marginals[:, 0].sum() == pytest.approx(1)
     # Scores of words may be shifted, and the largest range of scores changes the way of computing.
     table[0] += 5
     table[1, 5] = -2000
@@ -302,9 +302,9 @@ def test_long_sentences_use_logs(single):
     wider = np.full((n + 2, n + 3), -800.0)
     wider[:n, : n + 1] = table
     wider[n:, n] = 0
-    found, same, _ = calls.project(operators(n + 2, True, single)[1], 0, in_order(wider))
+    longer, same, _ = calls.project(operators(n + 2, True, single)[1], 0, in_order(wider))
     assert same == pytest.approx(value + np.log(1), rel=1e-9)
-    assert tables(found, n + 2)[:n, : n + 1] == pytest.approx(tables(marginals, n), abs=1e-9)
+    assert tables(longer, n + 2)[:n, : n + 1] == pytest.approx(tables(marginals, n), abs=1e-9)
 
 
 @each_kind
@@ -460,9 +460,9 @@ def test_projectivize():
             every = TREES[n, False, single]
             projective = TREES[n, True, single]
             for tree in every:
-                found = projectivize(tree, single)
-                assert (projective == found).all(axis=1).any()
-                assert (found == tree).sum() == (projective == tree).sum(axis=1).max()
+                nearest = projectivize(tree, single)
+                assert (projective == nearest).all(axis=1).any()
+                assert (nearest == tree).sum() == (projective == tree).sum(axis=1).max()
     y = rng.integers(0, 1, 5)
     assert projectivize(y).tolist() == [0] * 5
 
@@ -574,7 +574,7 @@ def test_polytopes_have_trees_as_corners(projective, single):
         theta = rng.normal(size=len(arcs.heads)) * (case % 3) + rng.integers(-2, 3, int(kept.sum()))
         label, value, _ = calls.argmax(ask_oracle(space)(make_layout(space, examples)), 0, theta)
         equal = polytope.low == polytope.high
-        found = linprog(
+        answer = linprog(
             -polytope.scores(theta),
             A_eq=polytope.A[equal],
             b_eq=polytope.low[equal],
@@ -583,11 +583,11 @@ def test_polytopes_have_trees_as_corners(projective, single):
             bounds=np.column_stack([polytope.lower, polytope.upper]),
             method="highs-ds",
         )
-        assert found.status == 0 and -found.fun == pytest.approx(value, abs=1e-7)
-        marginals = polytope.marginals(found.x, len(theta))
+        assert answer.status == 0 and -answer.fun == pytest.approx(value, abs=1e-7)
+        marginals = polytope.marginals(answer.x, len(theta))
         assert marginals.sum() == pytest.approx(n) and marginals @ theta == pytest.approx(value)
         if case % 3:
-            assert polytope.decode(found.x).tolist() == label.tolist()
+            assert polytope.decode(answer.x).tolist() == label.tolist()
             assert marginals == pytest.approx(marginals.round())
 
 

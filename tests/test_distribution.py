@@ -35,12 +35,12 @@ def test_samples_are_as_frequent_as_likely(name):
     assert len(draws) == n
     marginals = model.predict_proba(X)
     for i in range(len(X)):
-        found = np.array([labels[i] for labels in draws])
+        drawn = np.array([labels[i] for labels in draws])
         expected = marginals[i]
         if name == "multilabel":
-            shares = found.mean(axis=0)
+            shares = drawn.mean(axis=0)
         else:
-            shares = (found[..., None] == model.classes_).mean(axis=0)
+            shares = (drawn[..., None] == model.classes_).mean(axis=0)
         np.testing.assert_allclose(shares, expected, atol=5 / np.sqrt(n))
 
 
@@ -70,8 +70,8 @@ def test_euclidean_marginals_are_the_nearest_point(name):
         from structsolve.algorithms.simplex_projection import project_simplex
 
         scores = model.decision_function(X)
-        found = model.predict_marginals(X, projection="euclidean")
-        for row, score in zip(found, scores):
+        nearest = model.predict_marginals(X, projection="euclidean")
+        for row, score in zip(nearest, scores):
             np.testing.assert_allclose(row, project_simplex(score), atol=1e-12)
 
 

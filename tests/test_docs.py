@@ -134,8 +134,8 @@ def headings(page):
 
 
 def test_every_hook_has_a_section_with_its_signature():
-    found = {heading for heading in headings(DOCS / "hooks.rst") if "(" in heading}
-    assert found == set(hooks().values())
+    signatures = {heading for heading in headings(DOCS / "hooks.rst") if "(" in heading}
+    assert signatures == set(hooks().values())
 
 
 @pytest.mark.parametrize("name", hooks())
@@ -160,10 +160,10 @@ def documented():
     """Names with an entry in docs/api.rst, fully qualified."""
     module, names = "structsolve", []
     for line in (DOCS / "api.rst").read_text(encoding="utf-8").splitlines():
-        if found := re.match(r"\.\. currentmodule:: (\S+)", line):
-            module = found.group(1)
-        elif found := re.match(r"\.\. auto(?:class|function|data):: (\S+)", line):
-            name = found.group(1)
+        if match := re.match(r"\.\. currentmodule:: (\S+)", line):
+            module = match.group(1)
+        elif match := re.match(r"\.\. auto(?:class|function|data):: (\S+)", line):
+            name = match.group(1)
             names.append(name if name.startswith("structsolve.") else f"{module}.{name}")
     return names
 
@@ -223,10 +223,10 @@ def test_docstrings_are_complete(name):
 def problems(validate, thing, name):
     """What numpydoc finds, of what is wanted; a docstring without parameters may be one line."""
     home = f"{thing.__module__}.{thing.__qualname__}"
-    found = [(code, text) for code, text in validate(home)["errors"] if code in WANTED]
+    errors = [(code, text) for code, text in validate(home)["errors"] if code in WANTED]
     if "Parameters\n" not in (thing.__doc__ or "") and not inspect.isclass(thing):
-        found = [(code, text) for code, text in found if code != "PR01"]
-    return [f"{name}: {code} {text}" for code, text in found]
+        errors = [(code, text) for code, text in errors if code != "PR01"]
+    return [f"{name}: {code} {text}" for code, text in errors]
 
 
 @pytest.mark.parametrize("path", sorted(Path(structsolve.__file__).parent.rglob("*.py")), ids=str)

@@ -21,7 +21,7 @@ from structsolve.surrogates import MaxMin
 def game_value(payoff):
     """Value of a matrix game by HiGHS."""
     q, m = payoff.shape
-    found = linprog(
+    answer = linprog(
         np.r_[np.zeros(m), -1],
         A_ub=np.c_[-payoff, np.ones(q)],
         b_ub=np.zeros(q),
@@ -29,7 +29,7 @@ def game_value(payoff):
         b_eq=[1],
         bounds=[(0, None)] * m + [(None, None)],
     )
-    return -found.fun
+    return -answer.fun
 
 
 @pytest.mark.parametrize("levels", [0, 2, 3])
@@ -62,8 +62,8 @@ NAMES = ("classes", "costly", "chain", "costly_chain", "loose_chain", "pairs", "
 @pytest.mark.parametrize("name", NAMES)
 def test_certificates_hold_and_close(name, most, warm):
     rng = np.random.default_rng(2)
-    found = MaxMin(max_iter=most, tol=0, warm_start=warm, closed_form=False)
-    case = Case("max-min", name, surrogate=found)
+    surrogate = MaxMin(max_iter=most, tol=0, warm_start=warm, closed_form=False)
+    case = Case("max-min", name, surrogate=surrogate)
     projection = case.problem.surrogate.projection
     assert isinstance(projection, DoubleOracle)
     for i in range(case.problem.n):

@@ -174,13 +174,13 @@ class Case:
     def features(self):
         """``Phi_i' mu(y)`` of all labels."""
         columns = np.flatnonzero(self.free)
-        found = []
+        features = []
         for i in range(self.problem.n):
             scores = np.array(
                 [score(self.problem.potentials, i, e) for e in np.eye(len(self.free))[columns]]
             )
-            found.append(self.mu[i] @ scores.T)
-        return found
+            features.append(self.mu[i] @ scores.T)
+        return features
 
     def optimum(self, alpha):
         return reference.optimum(
@@ -256,13 +256,13 @@ def test_closed_forms_are_chosen_and_agree_with_searches(name, geometry):
     case = Case("max-min", name)
     for i in range(closed.n):
         for theta in case.thetas(i, rng):
-            exact, found = (
+            exact, searched = (
                 surrogate_calls.cut(closed.surrogate, i, theta, case.truth(i)),
                 surrogate_calls.cut(other.surrogate, i, theta, case.truth(i)),
             )
-            assert found.bound >= exact.bound - 1e-9
-            assert found.bound == pytest.approx(exact.bound, abs=1e-3)
-            assert found.b - theta[found.index] @ found.value <= exact.bound + 1e-9
+            assert searched.bound >= exact.bound - 1e-9
+            assert searched.bound == pytest.approx(exact.bound, abs=1e-3)
+            assert searched.b - theta[searched.index] @ searched.value <= exact.bound + 1e-9
 
 
 SOLVERS = {
@@ -358,8 +358,8 @@ def test_the_average_is_that_of_the_iterates():
     for t in range(1, 20):
         run.loop.run(np.array([t % case.problem.n]), "search", 0, True)
         total, mass = total + t * run.loop.w, mass + t
-    found = run.loop.w - run.loop.average / run.loop.average_mass
-    np.testing.assert_allclose(found, total / mass, atol=1e-12)
+    average = run.loop.w - run.loop.average / run.loop.average_mass
+    np.testing.assert_allclose(average, total / mass, atol=1e-12)
 
 
 def test_steps_of_mirror_prox_over_an_inexact_projection_stay_long():
@@ -391,9 +391,9 @@ def test_the_unit_of_a_loss_does_not_matter(unit, geometry):
     for i in range(3):
         for theta in one.thetas(i, rng):
             expected = surrogate_calls.cut(one.problem.surrogate, i, theta, one.truth(i))
-            found = surrogate_calls.cut(other.problem.surrogate, i, unit * theta, one.truth(i))
-            assert found.bound == pytest.approx(unit * expected.bound, rel=1e-12)
-            assert found.b == pytest.approx(unit * expected.b, rel=1e-12)
+            scaled = surrogate_calls.cut(other.problem.surrogate, i, unit * theta, one.truth(i))
+            assert scaled.bound == pytest.approx(unit * expected.bound, rel=1e-12)
+            assert scaled.b == pytest.approx(unit * expected.b, rel=1e-12)
 
 
 @pytest.mark.parametrize("gram", [True, False])

@@ -74,8 +74,8 @@ def oracle_of(graph):
 
 def best_by_program(polytope, theta):
     bounds = np.column_stack([polytope.lower, polytope.upper])
-    found = linprog(-polytope.scores(theta), A_eq=polytope.A, b_eq=polytope.low, bounds=bounds)
-    return -found.fun
+    answer = linprog(-polytope.scores(theta), A_eq=polytope.A, b_eq=polytope.low, bounds=bounds)
+    return -answer.fun
 
 
 @pytest.mark.parametrize("cases", [60, pytest.param(600, marks=pytest.mark.slow)])
@@ -204,8 +204,8 @@ def test_absolute_loss_against_linear_programs():
         targets = FlowTargets(network, flows, "absolute")
         weights = rng.exponential(size=(3, n)) * (rng.random((3, n)) < 0.8)
         weights[1] = 1.0
-        found, values = targets.decode(weights, 1)
-        network.check_flows(found, 3)
+        decoded, values = targets.decode(weights, 1)
+        network.check_flows(decoded, 3)
         for t in range(3):
             best = least_by_program(network, flows, weights[t])
             assert values[t] == pytest.approx(best, abs=1e-6)
@@ -273,9 +273,9 @@ def test_absolute_loss_is_locally_optimal():
         if tied:
             weights = np.round(2 * weights)
         targets = FlowTargets(network, flows, "absolute")
-        found, values = targets.decode(weights, 1)
-        up, down = one_sided(found[0], flows, weights[0], network.unit)
-        assert least_cycle(network, found[0], up, down) >= -1e-9
+        decoded, values = targets.decode(weights, 1)
+        up, down = one_sided(decoded[0], flows, weights[0], network.unit)
+        assert least_cycle(network, decoded[0], up, down) >= -1e-9
         given = targets.weighted(np.repeat(weights, len(flows), axis=0), flows)
         assert values[0] <= given.min() + 1e-9 * np.abs(weights).sum()
         for other in np.vstack([random_flows(rng, network, 5), flows]):
@@ -300,9 +300,9 @@ def test_kinks_close_together():
     weights = rng.normal(size=(60, 300)) + 0.1
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
-        found, _ = targets.decode(weights, 1)
-    assert np.abs(network.incidence() @ found.T - network.demand[:, None]).max() < 1e-12
-    for y, weight in zip(found, weights):
+        decoded, _ = targets.decode(weights, 1)
+    assert np.abs(network.incidence() @ decoded.T - network.demand[:, None]).max() < 1e-12
+    for y, weight in zip(decoded, weights):
         assert least_cycle(network, y, *one_sided(y, flows, weight, 0.0)) >= -1e-6
 
 
@@ -315,8 +315,8 @@ def test_squared_loss_against_cvxpy():
         flows = random_flows(rng, network, 5)
         weights = rng.normal(size=(2, 5)) + 0.5
         weights[:, 0] += np.maximum(0.1 - weights.sum(axis=1), 0)
-        found, values = FlowTargets(network, flows, "squared").decode(weights, 1)
-        network.check_flows(found, 2)
+        decoded, values = FlowTargets(network, flows, "squared").decode(weights, 1)
+        network.check_flows(decoded, 2)
         for t in range(2):
             y = cp.Variable(network.m)
             mean, total = weights[t] @ flows, weights[t].sum()
@@ -339,10 +339,10 @@ def test_any_network_and_weights(seed, loss):
     if loss == "squared":
         weights[:, 0] += np.maximum(1 - weights.sum(axis=1), 0)
     targets = FlowTargets(network, flows, loss)
-    found, values = targets.decode(weights, 1)
-    network.check_flows(found, 5)
+    decoded, values = targets.decode(weights, 1)
+    network.check_flows(decoded, 5)
     again, _ = targets.decode(weights, 3)
-    assert (found == again).all()
+    assert (decoded == again).all()
     scale = 1e-6 * np.abs(weights).max()
     for y in flows:
         excess = targets.excess_ if loss == "absolute" else 0
@@ -364,9 +364,9 @@ def test_flows_of_estimated_risk():
             FlowStructure(graph), loss=loss, alphas=[1e-5, 1e-3, 1e-1], kernel_params={"gamma": 5.0}
         ).fit(X, Y)
         x = np.linspace(0.2, 0.8, 7)[:, None]
-        found, risks = model.predict_with_risk(x)
-        assert np.abs(found[:, 0] - x[:, 0]).max() < 0.1
-        assert model.conditional_risk(x, found) == pytest.approx(risks)
+        predicted, risks = model.predict_with_risk(x)
+        assert np.abs(predicted[:, 0] - x[:, 0]).max() < 0.1
+        assert model.conditional_risk(x, predicted) == pytest.approx(risks)
         assert (model.conditional_risk(x, Y[:7]) >= risks - 1e-9).all() or loss == "absolute"
         assert model.score(X, Y) < 0
         with pytest.raises(ValueError, match="continuous"):
@@ -435,8 +435,8 @@ def test_flows_in_any_unit(demand):
     model = ConditionalRiskMinimizer(
         FlowStructure(diamond(demand)), loss="squared", kernel="linear", alpha=1e-3
     ).fit(X, Y)
-    found = model.predict([[2.0], [-3.0]])
-    assert found == pytest.approx(
+    predicted = model.predict([[2.0], [-3.0]])
+    assert predicted == pytest.approx(
         demand * np.array([[0, 1, 0, 1], [1, 0, 1, 0]]), abs=1e-6 * demand
     )
     with pytest.raises(ValueError, match="example 0"):

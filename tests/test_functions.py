@@ -56,9 +56,9 @@ def test_reaches_the_optimum(data, solver):
         for x, y in zip(X, Y)
     ]
     best = cp.Problem(cp.Minimize(0.025 * cp.sum_squares(w) + sum(hinges) / len(X))).solve()
-    found = objective(model.coef_["weights"], X, Y, 0.05)
-    assert found == pytest.approx(best, rel=1e-6)
-    assert model.history_[-1]["primal"] == pytest.approx(found, rel=1e-9)
+    reached = objective(model.coef_["weights"], X, Y, 0.05)
+    assert reached == pytest.approx(best, rel=1e-6)
+    assert model.history_[-1]["primal"] == pytest.approx(reached, rel=1e-9)
 
 
 def test_sgd_comes_near(data):

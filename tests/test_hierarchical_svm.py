@@ -37,7 +37,7 @@ def written_out(graph, X, y, alpha, loss):
     hierarchy = Hierarchy(graph)
     paths = brute_paths(hierarchy)
     names = hierarchy.nodes[hierarchy.leaves]
-    found = []
+    problem = []
     for x, truth in zip(np.c_[X, np.ones(len(X))], y):
         t = int(np.flatnonzero(names == truth)[0])
         between = np.abs(paths - paths[t])
@@ -46,8 +46,8 @@ def written_out(graph, X, y, alpha, loss):
             "hamming": between.sum(axis=1),
             "zero-one": (np.arange(len(paths)) != t).astype(float),
         }[loss]
-        found.append((np.array([np.kron(paths[t] - p, x) for p in paths]), losses))
-    return found
+        problem.append((np.array([np.kron(paths[t] - p, x) for p in paths]), losses))
+    return problem
 
 
 @pytest.mark.parametrize("kind", GRAPHS)

@@ -157,16 +157,16 @@ def test_constrained_programs_are_at_least_the_best_label_in_the_cone(name, back
             h, g = mu @ theta + cone.h0, mu @ cost + cone.g0
             upper = np.where(h >= 0, np.inf if np.isinf(cone.alpha) else cone.alpha * h, -1)
             inside = (cone.beta * h <= g) & (g <= upper)
-            found = calls.argmax_in_cone(cones, i, theta, cost, cone)
-            seen.add(None if found is None else found[1] is None)
+            answer = calls.argmax_in_cone(cones, i, theta, cost, cone)
+            seen.add(None if answer is None else answer[1] is None)
             if inside.any():
-                assert found is not None
-                assert found[2] >= (h + cone.lam * g)[inside].max() - 1e-5
-            if found is not None:
-                point = mu[0] * 0 + found[0] if found[0] is not None else None
+                assert answer is not None
+                assert answer[2] >= (h + cone.lam * g)[inside].max() - 1e-5
+            if answer is not None:
+                point = mu[0] * 0 + answer[0] if answer[0] is not None else None
                 if point is not None:
                     value = point @ (theta + cone.lam * cost) + cone.h0 + cone.lam * cone.g0
-                    assert found[2] == pytest.approx(value, abs=1e-5)
+                    assert answer[2] == pytest.approx(value, abs=1e-5)
     assert {None, True, False} >= seen and len(seen) > 1
 
 
@@ -176,11 +176,11 @@ def test_bounds_hold_for_any_dual_and_are_tight_at_the_optimal_one(seed):
     rng = np.random.default_rng(seed)
     n, m = rng.integers(1, 6), rng.integers(0, 5)
     A = sparse.csr_matrix(rng.integers(-1, 2, (m, n)).astype(float))
-    at = A @ rng.random(n)
-    low = np.where(rng.random(m) < 0.3, -np.inf, at - rng.random(m))
-    high = np.where(rng.random(m) < 0.3, np.inf, at + rng.random(m))
+    inside = A @ rng.random(n)
+    low = np.where(rng.random(m) < 0.3, -np.inf, inside - rng.random(m))
+    high = np.where(rng.random(m) < 0.3, np.inf, inside + rng.random(m))
     equal = rng.random(m) < 0.3
-    low[equal] = high[equal] = at[equal]
+    low[equal] = high[equal] = inside[equal]
     polytope = Polytope(A, low, high, np.arange(n), lambda x: x)
     c = rng.normal(size=n)
     answer = Highs().program(polytope).solve(c)
@@ -193,8 +193,8 @@ def test_duals_of_cvxpy_are_those_of_highs(solver):
     rng = np.random.default_rng(4)
     for _ in range(10):
         A = sparse.csr_matrix(rng.normal(size=(3, 4)))
-        at = A @ rng.random(4)
-        low, high = at - [0, 1, 1], at + [0, 1, 1]
+        inside = A @ rng.random(4)
+        low, high = inside - [0, 1, 1], inside + [0, 1, 1]
         low[2], high[1] = -np.inf, np.inf
         polytope = Polytope(A, low, high, np.arange(4), lambda x: x)
         c = rng.normal(size=4)
@@ -349,15 +349,15 @@ def test_threads_share_a_decoder():
     size = make_layout(space, examples).sizes(0)[0]
     thetas = np.random.default_rng(6).normal(size=(40, size))
     alone = [decoder.decode(0, theta)[1] for theta in thetas]
-    found = {}
+    values = {}
 
     def work(k):
-        found[k] = [decoder.decode(k, theta)[1] for theta in thetas]
+        values[k] = [decoder.decode(k, theta)[1] for theta in thetas]
 
     threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
     [t.start() for t in threads]
     [t.join() for t in threads]
-    assert all(found[k] == pytest.approx(alone) for k in range(4))
+    assert all(values[k] == pytest.approx(alone) for k in range(4))
 
 
 # -- the conformance kit: polytopes that each get one thing wrong ---------------------------------
@@ -484,7 +484,7 @@ def test_what_was_solved_before_does_not_change_an_answer(solver):
 
 def test_another_user_of_highs_in_the_same_thread():
     highspy = pytest.importorskip("highspy")
-    found = []
+    answers = []
 
     def work():
         own = highspy.Highs()
@@ -494,9 +494,9 @@ def test_another_user_of_highs_in_the_same_thread():
         own.run()
         one = np.ones(1)
         simplex = Polytope(sparse.csr_matrix(np.ones((1, 2))), one, one, np.arange(2), None)
-        found.append(Highs().program(simplex).solve(np.array([1.0, 2.0])).x.tolist())
+        answers.append(Highs().program(simplex).solve(np.array([1.0, 2.0])).x.tolist())
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert found == [[0.0, 1.0]]
+    assert answers == [[0.0, 1.0]]

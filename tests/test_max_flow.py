@@ -104,7 +104,7 @@ def test_grids_against_scipy(side, noise):
 def test_arguments_that_are_refused():
     good = (2, [[0, 1]], [1.0], [1, 0], [0, 1])
     assert minimum_cut(*good).value == 1
-    for at, bad, message in [
+    for place, bad, message in [
         (0, 0, "n_nodes: found 0, expected an integer of at least 1"),
         (0, 2.5, "n_nodes: found 2.5"),
         (1, [[0, 2]], r"arcs\[0\]: found \(0, 2\), expected nodes 0 to 1"),
@@ -118,7 +118,7 @@ def test_arguments_that_are_refused():
         (4, [0, np.nan], r"to_sink\[1\]: found nan"),
     ]:
         with pytest.raises(ValueError, match=message):
-            minimum_cut(*good[:at], bad, *good[at + 1 :])
+            minimum_cut(*good[:place], bad, *good[place + 1 :])
     with pytest.raises(ValueError, match="node 0 are both infinite"):
         minimum_cut(1, [], [], [np.inf], [np.inf])
     with pytest.raises(ValueError, match="infinite capacity"):

@@ -43,8 +43,8 @@ KINDS = {
 
 
 def scores(model, X):
-    found = model.decision_function(X)
-    return np.concatenate(found) if isinstance(found, list) else found
+    decisions = model.decision_function(X)
+    return np.concatenate(decisions) if isinstance(decisions, list) else decisions
 
 
 def equal(a, b):
@@ -134,8 +134,8 @@ def test_against_a_conic_solver(metric, params, seed):
         tol=1e-9, max_iter=5000,
     ).fit(X, y)  # fmt: skip
     assert model.history_[-1]["dual"] == pytest.approx(optimum, rel=1e-6, abs=1e-8)
-    found = K[:, model.support_] @ model.dual_coef_
-    np.testing.assert_allclose(found, expected, atol=1e-3 * np.abs(expected).max())
+    reached = K[:, model.support_] @ model.dual_coef_
+    np.testing.assert_allclose(reached, expected, atol=1e-3 * np.abs(expected).max())
 
 
 def test_two_classes_are_sklearns_svc():
@@ -188,8 +188,8 @@ def test_the_primal_is_the_objective_of_the_stored_model():
     rest = {k: v for k, v in model.coef_.items() if k != "intercept"}
     np.testing.assert_allclose(model.coef_["intercept"], duals.sum(axis=0), atol=1e-12)
     packed = model.space_.pack(X, y)
-    found = naive(model.space_, packed, K, duals, rest, 0.05)
-    assert found == pytest.approx(model.history_[-1]["primal"], rel=1e-9)
+    objective = naive(model.space_, packed, K, duals, rest, 0.05)
+    assert objective == pytest.approx(model.history_[-1]["primal"], rel=1e-9)
 
 
 @settings(max_examples=40, deadline=None)
@@ -446,9 +446,9 @@ def test_curvature_below_zero_met_in_training():
     X, y = classes(900)
 
     def turns(A, B):
-        found = rbf_kernel(A, B)
+        values = rbf_kernel(A, B)
         # Indefinite among the nodes that the check leaves out.
-        return found if len(A) == len(B) else found - 2.0 * (A @ B.T)
+        return values if len(A) == len(B) else values - 2.0 * (A @ B.T)
 
     with pytest.raises(ValueError, match="not positive semi-definite"):
         fit(X, y, kernel=turns, alpha=1e-3)
@@ -472,10 +472,10 @@ def test_kernels_that_fail_in_the_middle_of_training():
 
     def late(A, B):
         calls.append(len(A))
-        found = rbf_kernel(A, B)
+        values = rbf_kernel(A, B)
         if len(B) == 300 and len(A) < 300:
-            found[1, 7] = np.inf
-        return found
+            values[1, 7] = np.inf
+        return values
 
     def fails(A, B):
         if len(B) == 300 and len(A) < 300:

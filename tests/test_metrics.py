@@ -140,12 +140,12 @@ def test_spans_are_conllevals(pairs):
 @st.composite
 def chunked(draw):
     """A length and chunks that fit into it."""
-    length, chunks, at = draw(st.integers(1, 9)), [], 0
-    while at < length:
-        size = draw(st.integers(1, length - at))
+    length, chunks, start = draw(st.integers(1, 9)), [], 0
+    while start < length:
+        size = draw(st.integers(1, length - start))
         if draw(st.booleans()):
-            chunks.append((at, at + size, draw(st.sampled_from(["A", "B", ""]))))
-        at += size
+            chunks.append((start, start + size, draw(st.sampled_from(["A", "B", ""]))))
+        start += size
     return length, chunks
 
 

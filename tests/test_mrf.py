@@ -405,17 +405,17 @@ def test_decode_by_every_decoder():
         for (u, v), table in zip(edges, pair):
             scores += table[labels[:, u], labels[:, v]]
         for oracle in ("auto", "exact", "roof-duality", "trws", "lp", "cvxpy:CLARABEL"):
-            found = decode(unary, edges, pair, oracle=oracle)
-            row = int(np.flatnonzero((labels == found.label).all(axis=1))[0])
-            assert found.value == pytest.approx(scores[row])
-            assert found.bound >= scores.max() - 1e-9
+            best = decode(unary, edges, pair, oracle=oracle)
+            row = int(np.flatnonzero((labels == best.label).all(axis=1))[0])
+            assert best.value == pytest.approx(scores[row])
+            assert best.bound >= scores.max() - 1e-9
             if oracle in ("auto", "exact"):
-                assert found.value == pytest.approx(scores.max())
+                assert best.value == pytest.approx(scores.max())
 
 
 def test_decode_with_nodes_of_different_sizes():
-    found = decode([[0, 1], [5.0], [0, 0, 2]], [[0, 2]], [[[0, 9, 0], [0, 0, 0]]])
-    assert found.label.tolist() == [0, 0, 1] and found.value == found.bound == 14
+    best = decode([[0, 1], [5.0], [0, 0, 2]], [[0, 2]], [[[0, 9, 0], [0, 0, 0]]])
+    assert best.label.tolist() == [0, 0, 1] and best.value == best.bound == 14
     shared = decode([[0, 1], [0, 0, 2]], [[1, 0]], np.arange(9).reshape(3, 3), directed=True)
     assert shared.label.tolist() == [1, 2] and shared.value == 10
     none = decode([[-np.inf, -np.inf]], [], [])

@@ -110,8 +110,8 @@ def test_roof_duality_of_a_submodular_grid_is_the_best_labeling():
     model = GraphModel([2] * n, ends, rng.normal(size=2 * n), list(table))
     value, state, _ = roof_duality(model)
     assert (state < 2).all() and model.score(state) == value
-    label, found, bound, proven = branch_and_bound(model)
-    assert proven and found == bound == value
+    label, best, bound, proven = branch_and_bound(model)
+    assert proven and best == bound == value
 
 
 @random_cases(800, kind=KINDS, most=range(1, 5))
@@ -205,8 +205,8 @@ def test_local_search_of_forests_finds_the_best(seed, kind, states, n):
     tables = [scores(rng, kind, (states, states)) for _ in ends]
     model = GraphModel([states] * n, ends, [scores(rng, kind, (states,)) for _ in range(n)], tables)
     expected = tree_reweighted(model)[1]
-    found = local_search(model, rng.integers(0, states, n))[1]
-    assert found == expected or found == pytest.approx(expected, abs=1e-11 * size(model))
+    reached = local_search(model, rng.integers(0, states, n))[1]
+    assert reached == expected or reached == pytest.approx(expected, abs=1e-11 * size(model))
 
 
 @random_cases(1500, kind=KINDS, most=range(1, 5))
@@ -256,8 +256,8 @@ def test_branch_and_bound_of_complete_graphs(n):
     total = np.zeros(2**n)
     for v in range(n):
         total += model.unary[2 * v + labels[:, v]]
-    for (u, v), at in zip(model.ends, model.pair_at):
-        total += model.pair[at + 2 * labels[:, u] + labels[:, v]]
+    for (u, v), start in zip(model.ends, model.pair_at):
+        total += model.pair[start + 2 * labels[:, u] + labels[:, v]]
     assert value == pytest.approx(total.max(), rel=1e-13)
 
 
@@ -288,12 +288,12 @@ def test_constrained_argmax(seed, kind, most, alpha, beta, twin):
     h, g = scores + h0, scores_of(second, labels) + g0
     with np.errstate(invalid="ignore"):
         allowed = (h > NONE) & inside(h, g, alpha, beta, twin)
-    label, *found = constrained_argmax(first, second, lam, alpha, beta, h0, g0, twin)
+    label, *point = constrained_argmax(first, second, lam, alpha, beta, h0, g0, twin)
     if not allowed.any():
-        assert label is None and found == [NONE, NONE]
+        assert label is None and point == [NONE, NONE]
         return
     row = int(np.flatnonzero((labels == label).all(axis=1))[0])
-    assert allowed[row] and found == [h[row], g[row]]
+    assert allowed[row] and point == [h[row], g[row]]
     assert h[row] + lam * g[row] >= (h + lam * g)[allowed].max() - 1e-12
 
 
@@ -319,5 +319,5 @@ def test_huge_scores_do_no_harm():
     ids=lambda m: m.__name__,
 )
 def test_examples_of_compiled_modules(module):
-    found = doctest.testmod(module)
-    assert found.attempted and not found.failed
+    results = doctest.testmod(module)
+    assert results.attempted and not results.failed

@@ -19,13 +19,13 @@ def test_scores_and_adjacency(kind):
     for _ in range(30):
         model = random_model(rng, 5, 3, kind)
         labels, scores = enumerate_labels(model)
-        found = [model.score(label) for label in labels]
-        np.testing.assert_allclose(found, scores, rtol=1e-12, atol=1e-9)
+        own = [model.score(label) for label in labels]
+        np.testing.assert_allclose(own, scores, rtol=1e-12, atol=1e-9)
         for v in range(len(model.states)):
             near = model.near[model.near_at[v] : model.near_at[v + 1]]
             assert near.tolist() == np.flatnonzero((model.ends == v).any(axis=1)).tolist()
         flat = GraphModel(model.states, model.ends, model.unary, model.pair)
-        assert flat.score(labels[-1]) == found[-1]
+        assert flat.score(labels[-1]) == own[-1]
         with pytest.raises(ValueError, match="read-only"):
             flat.unary[0] = 1
 
@@ -39,13 +39,13 @@ def test_a_table_that_edges_share():
     apart = GraphModel([2] * 4, ends, unary, [table] * 5)
     assert shared.pair.size == 4 and apart.pair.size == 20
     for call in (roof_duality, tree_reweighted, branch_and_bound, eliminate):
-        for found, expected in zip(call(shared), call(apart)):
-            np.testing.assert_array_equal(found, expected)
+        for answer, expected in zip(call(shared), call(apart)):
+            np.testing.assert_array_equal(answer, expected)
     for label in enumerate_labels(apart)[0]:
         assert shared.score(label) == apart.score(label)
         assert local_search(shared, label)[1] == local_search(apart, label)[1]
-    found = constrained_argmax(shared, shared, 1.0, 2.0, 0.5)
-    np.testing.assert_array_equal(found[0], constrained_argmax(apart, apart, 1.0, 2.0, 0.5)[0])
+    answer = constrained_argmax(shared, shared, 1.0, 2.0, 0.5)
+    np.testing.assert_array_equal(answer[0], constrained_argmax(apart, apart, 1.0, 2.0, 0.5)[0])
     with pytest.raises(
         ValueError, match=r"pair of edge 1: found shape \(2, 2\), expected \(3, 2\)"
     ):
@@ -58,7 +58,7 @@ GOOD = ([2, 3], [[0, 1]], [[0, 0], [0, 0, 0]], [np.zeros((2, 3))])
 
 
 @pytest.mark.parametrize(
-    "at, bad, message",
+    "place, bad, message",
     [
         (0, [], r"states: found shape \(0,\), expected at least one node"),
         (0, [2, 0], "states of node 1: found 0, expected at least 1"),
@@ -79,10 +79,10 @@ GOOD = ([2, 3], [[0, 1]], [[0, 0], [0, 0, 0]], [np.zeros((2, 3))])
         (3, [], "pair: found 0 arrays, expected 1, one per edge"),
     ],
 )
-def test_models_that_are_refused(at, bad, message):
+def test_models_that_are_refused(place, bad, message):
     GraphModel(*GOOD)
     with pytest.raises(ValueError, match=message):
-        GraphModel(*GOOD[:at], bad, *GOOD[at + 1 :])
+        GraphModel(*GOOD[:place], bad, *GOOD[place + 1 :])
 
 
 def test_arguments_that_are_refused():
@@ -108,9 +108,9 @@ def test_arguments_that_are_refused():
     other = GraphModel([2, 2], [[0, 1]], np.zeros(4), np.zeros(4))
     with pytest.raises(ValueError, match="second: found other states or edges"):
         constrained_argmax(model, other, 1.0, 1.0, 0.0)
-    for at, name in enumerate(("lam", "alpha", "beta", "h0", "g0")):
+    for place, name in enumerate(("lam", "alpha", "beta", "h0", "g0")):
         arguments = [1.0, 1.0, 0.0, 0.0, 0.0]
-        arguments[at] = np.nan
+        arguments[place] = np.nan
         with pytest.raises(ValueError, match=f"{name}: found nan"):
             constrained_argmax(other, other, *arguments)
     wide = GraphModel([2] * 25, [], np.zeros(50), [])

@@ -104,8 +104,8 @@ class Graph:
         cost = theta[used]
         bounds = [(0, 0 if np.isneginf(c) else None) for c in cost]
         cost = np.where(np.isneginf(cost), 0, cost)
-        found = linprog(-cost, A_eq=np.array(rows), b_eq=right, bounds=bounds, method="highs")
-        return NONE if found.status == 2 else -found.fun
+        answer = linprog(-cost, A_eq=np.array(rows), b_eq=right, bounds=bounds, method="highs")
+        return NONE if answer.status == 2 else -answer.fun
 
 
 def random_graph(rng, most=5, states=(2, 3), forest=False):
@@ -140,10 +140,10 @@ def test_exact_decoders_and_max_marginals(states, forest):
             assert near(scores[row], scores.max(), scale)
             assert near(value, scores[row], scale) and value == bound
             K = len(graph.space.classes_)
-            found = calls.max_marginals(best, 0, theta, K)
-            for v, s in np.ndindex(found.shape):
+            marginals = calls.max_marginals(best, 0, theta, K)
+            for v, s in np.ndindex(marginals.shape):
                 having = scores[graph.labels[:, v] == s]
-                assert near(found[v, s], having.max(initial=NONE), scale)
+                assert near(marginals[v, s], having.max(initial=NONE), scale)
 
 
 @pytest.mark.parametrize("n", [9, 10, 11, 13])
@@ -159,9 +159,9 @@ def test_tables_of_many_two_state_nodes(n):
         label, value, _ = calls.argmax(graph.oracle, 0, theta)
         row = int(np.flatnonzero((graph.labels == label).all(axis=1))[0])
         assert near(scores[row], scores.max(), scale) and near(value, scores[row], scale)
-        found = calls.max_marginals(best, 0, theta, 2)
-        for v, s in np.ndindex(found.shape):
-            assert near(found[v, s], scores[graph.labels[:, v] == s].max(), scale)
+        marginals = calls.max_marginals(best, 0, theta, 2)
+        for v, s in np.ndindex(marginals.shape):
+            assert near(marginals[v, s], scores[graph.labels[:, v] == s].max(), scale)
 
 
 def check_kbest(graph, theta, k):
@@ -341,7 +341,7 @@ def cones(rng, h, g):
 @pytest.mark.parametrize("states", [(2,), (1, 2, 3)], ids=str)
 def test_constrained_by_enumeration(states):
     rng = np.random.default_rng(4)
-    empty = found = 0
+    empty = full = 0
     for k in range(150):
         graph = Graph(*random_graph(rng, 5 if k % 10 else 10, states if k % 10 else (2,)), "auto")
         own = graph.power("cones")
@@ -374,8 +374,8 @@ def test_constrained_by_enumeration(states):
             row = int(np.flatnonzero((graph.labels == label).all(axis=1))[0])
             assert inside[row]
             assert value == (h + lam * g)[row] == (h + lam * g)[inside].max()
-            found += 1
-    assert empty > 100 and found > 300
+            full += 1
+    assert empty > 100 and full > 300
 
 
 @pytest.mark.parametrize("oracle", ["lp", "cvxpy:CLARABEL"])
@@ -487,7 +487,7 @@ def test_local_polytope_bound_holds_for_any_dual():
         polytope = LocalPolytope(np.array(states), np.array([[0, 1], [2, 1], [0, 2]]))
         assert sparse.issparse(polytope.A)
         c = rng.normal(size=polytope.size)
-        found = linprog(
+        answer = linprog(
             -c,
             **(
                 {"A_ub": polytope.A, "b_ub": polytope.high}
@@ -498,7 +498,7 @@ def test_local_polytope_bound_holds_for_any_dual():
         )
         for _ in range(20):
             dual = rng.normal(size=polytope.A.shape[0])
-            assert bound_of(polytope, c, dual) >= -found.fun - 1e-9
+            assert bound_of(polytope, c, dual) >= -answer.fun - 1e-9
 
 
 def test_cone_rows_of_infinite_alpha_ask_for_h_alone():

@@ -94,7 +94,7 @@ def in_cone(h, g, cone):
 def test_best_class_in_a_cone(kind):
     rng = np.random.default_rng(1)
     slopes = [0.0, 0.5, 1.0, 2.0, 3.0, np.inf]
-    found = 0
+    full = 0
     for k in [*range(1, 12), 64]:
         space, oracle, *_ = operators(k)
         cones = power(oracle, space, "cones")
@@ -113,12 +113,12 @@ def test_best_class_in_a_cone(kind):
             if inside.size == 0:
                 assert answer is None
                 continue
-            found += 1
+            full += 1
             mu, label, value = answer
             values = (h + lam * g)[inside]
             assert mu is None and value == values.max()
             assert label[0] == inside[np.argmax(values)]
-    assert found > 100
+    assert full > 100
 
 
 def test_the_angular_search_is_exact_over_the_native_oracle():
@@ -139,10 +139,10 @@ def test_the_angular_search_is_exact_over_the_native_oracle():
                 return None if answer is None else int(answer[1][0])
 
         plane = Native(theta[:k] + 1, cost[:k], seed, truth=0)
-        found = angular_search(plane, angular_start(plane.h, plane.g))
+        answer = angular_search(plane, angular_start(plane.h, plane.g))
         best = max(np.max(plane.h * plane.g, where=plane.h > 0, initial=0), 0)
-        assert found.value == pytest.approx(best, rel=1e-8)
-        assert found.calls < 100
+        assert answer.value == pytest.approx(best, rel=1e-8)
+        assert answer.calls < 100
 
 
 @pytest.mark.parametrize("kind", KINDS)

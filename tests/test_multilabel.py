@@ -61,11 +61,11 @@ def test_score_of_a_set_is_that_of_its_labels_and_pairs():
     assert model.predict(X).tolist() == sets[scores.argmax(axis=1)].tolist()
     assert model.classes_.tolist() == [0, 1, 2, 3]
     # What a label adds, the others at their best.
-    found = model.decision_function(X)
+    decisions = model.decision_function(X)
     on = np.stack([scores[:, sets[:, v] == 1].max(axis=1) for v in range(4)], axis=1)
     off = np.stack([scores[:, sets[:, v] == 0].max(axis=1) for v in range(4)], axis=1)
-    assert np.allclose(found, on - off)
-    assert ((found > 0) == (model.predict(X) == 1)).all()
+    assert np.allclose(decisions, on - off)
+    assert ((decisions > 0) == (model.predict(X) == 1)).all()
     # All sets, best first.
     for row, answers in zip(scores, model.predict_kbest(X, 20), strict=True):
         np.testing.assert_allclose([value for _, value in answers], np.sort(row)[::-1])
@@ -222,14 +222,14 @@ def test_mutual_information_by_its_definition():
     rng = np.random.default_rng(1)
     Y = rng.integers(0, 2, (50, 4))
     Y[:, 3] = 1
-    found = mutual_information(Y)
+    information = mutual_information(Y)
     for u, v in np.ndindex(4, 4):
         expected = 0.0
         for a, b in np.ndindex(2, 2):
             joint = ((Y[:, u] == a) & (Y[:, v] == b)).mean()
             if joint:
                 expected += joint * np.log(joint / ((Y[:, u] == a).mean() * (Y[:, v] == b).mean()))
-        assert found[u, v] == pytest.approx(expected, abs=1e-11)
+        assert information[u, v] == pytest.approx(expected, abs=1e-11)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -19,9 +19,9 @@ def test_it_is_the_transformer_of_stacked_rows(transformer):
     rows = np.concatenate(X)
     expected = transformer.fit(rows).transform(rows)
     made = NodeTransformer(transformer)
-    for found in (made.fit_transform(X), made.fit(X).transform(X)):
-        assert [len(x) for x in found] == [len(x) for x in X]
-        np.testing.assert_array_equal(np.concatenate(found), expected)
+    for sequences in (made.fit_transform(X), made.fit(X).transform(X)):
+        assert [len(x) for x in sequences] == [len(x) for x in X]
+        np.testing.assert_array_equal(np.concatenate(sequences), expected)
     packed = made.transform(Sequences(rows, [len(x) for x in X]))
     np.testing.assert_array_equal(packed.features, expected)
     assert len(packed) == 8
@@ -32,8 +32,8 @@ def test_it_is_the_transformer_of_stacked_rows(transformer):
 
 def test_sparse_rows_and_labels():
     X, y = chains(12)
-    found = NodeTransformer(MaxAbsScaler()).fit_transform([sp.csr_matrix(x) for x in X])
-    assert all(sp.issparse(x) for x in found)
+    sequences = NodeTransformer(MaxAbsScaler()).fit_transform([sp.csr_matrix(x) for x in X])
+    assert all(sp.issparse(x) for x in sequences)
     made = NodeTransformer(LinearDiscriminantAnalysis())
     rows, flat = np.concatenate(X), np.concatenate(y)
     expected = LinearDiscriminantAnalysis().fit(rows, flat).transform(rows)

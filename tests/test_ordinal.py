@@ -295,12 +295,12 @@ class TestEstimator:
     def test_solvers_agree(self):
         X, y = noisy(40, 4)
         for structure in (OrdinalStructure(), OrdinalStructure(True)):
-            found = [
+            primals = [
                 StructuredSVM(structure, loss="absolute", alpha=0.1, solver=s, tol=1e-6)
                 .fit(X, y).history_[-1]["primal"]
                 for s in ("bcfw", "cutting-plane")
             ]  # fmt: skip
-            assert found[0] == pytest.approx(found[1], rel=1e-4)
+            assert primals[0] == pytest.approx(primals[1], rel=1e-4)
 
     def test_one_class(self):
         for thresholds in (False, True):

@@ -160,6 +160,6 @@ def test_wheel_can_be_imported_and_trains(wheel, tmp_path):
         "model = structsolve.StructuredSVM('chain', alpha=0.01).fit(X, Y)\n"
         "print([y.tolist() for y in model.predict(X)], structsolve.__version__)\n"
     )
-    found = run(sys.executable, "-c", program, str(site), cwd=tmp_path)
+    out = run(sys.executable, "-c", program, str(site), cwd=tmp_path)
     version = wheel.name.split("-")[1]
-    assert found.strip() == f"[['a', 'b'], ['b']] {version}"
+    assert out.strip() == f"[['a', 'b'], ['b']] {version}"

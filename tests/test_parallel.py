@@ -24,9 +24,9 @@ def test_every_example_once_and_in_order(sizes, jobs):
         assert len(set(scratch)) == 1, "scratch memory of two threads"
         return list(range(first, last))
 
-    found = parallel.over_examples(work, offsets_of(sizes), jobs, list)
+    parts = parallel.over_examples(work, offsets_of(sizes), jobs, list)
     # Examples without nodes at the end belong to the last range.
-    assert [i for part in found for i in part] == list(range(len(sizes)))
+    assert [i for part in parts for i in part] == list(range(len(sizes)))
 
 
 @given(SIZES, st.integers(0, 29), st.integers(0, 29))

@@ -41,12 +41,12 @@ def test_values_and_augmented_scores(seed):
     # The root of a difference of sums: half of the digits.
     atol = 1e-7 * np.sqrt(alpha.sum())
     for i, truth in enumerate(leaves):
-        found = [calls.loss_value(loss, i, leaf_label(truth), leaf_label(leaf)) for leaf in leaves]
-        np.testing.assert_allclose(found, costs[i], rtol=1e-9, atol=atol)
-        assert found[i] == 0
+        values = [calls.loss_value(loss, i, leaf_label(truth), leaf_label(leaf)) for leaf in leaves]
+        np.testing.assert_allclose(values, costs[i], rtol=1e-9, atol=atol)
+        assert values[i] == 0
         out = theta.copy()
         assert calls.augment(loss, i, leaf_label(truth), 2.0, out) == 0
-        assert (out - theta)[leaves] == pytest.approx(2 * np.array(found), rel=1e-9, abs=1e-12)
+        assert (out - theta)[leaves] == pytest.approx(2 * np.array(values), rel=1e-9, abs=1e-12)
         inner = np.setdiff1d(np.arange(len(theta)), leaves)
         assert out[inner].tolist() == theta[inner].tolist()
         assert out[truth] == theta[truth]
@@ -56,10 +56,10 @@ def test_unit_sums_differ_by_what_is_below_the_common_ancestor():
     tree = Hierarchy(nx.balanced_tree(2, 3, create_using=nx.DiGraph))
     alpha = node_weights(tree, "rho:2").values
     below = 1 - alpha[0]
-    found = calls.loss_value(
+    value = calls.loss_value(
         path_loss(tree, alpha), 0, leaf_label(tree.leaves[0]), leaf_label(tree.leaves[-1])
     )
-    assert found == pytest.approx(np.sqrt(2 * below))
+    assert value == pytest.approx(np.sqrt(2 * below))
 
 
 TREE = nx.DiGraph([("r", "a"), ("r", "b"), ("b", "c"), ("b", "d"), ("d", "e"), ("d", "f")])

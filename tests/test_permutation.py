@@ -54,9 +54,9 @@ def test_rankings(solver):
     X, ranks = rankings()
     model = StructuredSVM("permutation", alpha=0.003, solver=solver, tol=0.02, loss="spearman")
     model.fit(X[:40], ranks[:40])
-    found = model.predict(X[40:])
-    assert (np.sort(found, axis=1) == np.arange(4)).all() and found.dtype == np.int64
-    distance = np.abs(found - ranks[40:]).sum(axis=1)
+    predicted = model.predict(X[40:])
+    assert (np.sort(predicted, axis=1) == np.arange(4)).all() and predicted.dtype == np.int64
+    distance = np.abs(predicted - ranks[40:]).sum(axis=1)
     assert model.score(X[40:], ranks[40:]) == pytest.approx(1 - distance.mean() / 4)
     assert distance.mean() < 2.5  # 5 by chance
     assert model.coef_["node"].shape == (4, 4, 4) and model.coef_["intercept"].shape == (4, 4)
@@ -69,9 +69,9 @@ def test_matchings():
     model = StructuredSVM("permutation", alpha=0.01).fit(X[:30], Y[:30])
     assert model.score(X[30:], Y[30:]) > 0.85
     assert list(model.coef_) == ["pair"] and model.coef_["pair"].shape == (3, 1)
-    for x, found in zip(X, model.predict(X)):
+    for x, predicted in zip(X, model.predict(X)):
         best = assign((x @ model.coef_["pair"])[..., 0])
-        assert found.tolist() == best.columns.tolist()
+        assert predicted.tolist() == best.columns.tolist()
     wrong = [(a != b).sum() for a, b in zip(model.predict(X), Y)]
     assert model.score(X, Y) == pytest.approx(1 - sum(wrong) / sum(map(len, Y)))
 
@@ -84,8 +84,8 @@ def test_forbidden_pairs_are_not_matched():
         barred[np.arange(len(y)), y] = False
         x[barred] = np.nan
     model = StructuredSVM("permutation", alpha=0.01).fit(X, Y)
-    for x, found in zip(X, model.predict(X)):
-        assert np.isfinite(x[np.arange(len(found)), found]).all()
+    for x, predicted in zip(X, model.predict(X)):
+        assert np.isfinite(x[np.arange(len(predicted)), predicted]).all()
     assert np.isfinite(model.coef_["pair"]).all()
 
 
@@ -123,8 +123,8 @@ def test_forms_of_matchings():
     fit = StructuredSVM("permutation", tol=0.1).fit
     expected = [y.tolist() for y in fit(list(block), Y).predict(block)]
     for X, y in ((block, np.array(Y)), (block.tolist(), Y), (tuple(block), [list(v) for v in Y])):
-        found = fit(X, y).predict(list(block))
-        assert [v.tolist() for v in found] == expected
+        predicted = fit(X, y).predict(list(block))
+        assert [v.tolist() for v in predicted] == expected
 
 
 @pytest.mark.parametrize("kind", ["ranking", "matching"])
@@ -164,8 +164,8 @@ def test_costs_of_ranks():
         loss = ask_loss(space, CostMatrix(table) if name == "table" else name)(layout)
         for i in range(8):
             for label in space.enumerate_labels(examples, i):
-                found = calls.loss_value(loss, i, examples.label(i), label)
-                assert found == pytest.approx(expected(label, ranks[i]))
+                value = calls.loss_value(loss, i, examples.label(i), label)
+                assert value == pytest.approx(expected(label, ranks[i]))
 
 
 def test_oracle_of_masked_scores():
@@ -314,10 +314,10 @@ def test_refused_at_prediction():
 def test_marginals():
     X, ranks = rankings(n=10, K=3)
     model = StructuredSVM("permutation", alpha=0.1).fit(X, ranks)
-    found = model.predict_marginals(X)
-    assert found.shape == (10, 3, 3)
-    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-9)
-    np.testing.assert_allclose(found.sum(axis=2), 1, atol=1e-9)
+    marginals = model.predict_marginals(X)
+    assert marginals.shape == (10, 3, 3)
+    np.testing.assert_allclose(marginals.sum(axis=1), 1, atol=1e-9)
+    np.testing.assert_allclose(marginals.sum(axis=2), 1, atol=1e-9)
     X, Y = matchings(n=5)
     tables = StructuredSVM("permutation", alpha=0.1).fit(X, Y).predict_marginals(X)
     assert [t.shape for t in tables] == [x.shape[:2] for x in X]

@@ -68,8 +68,8 @@ def test_design(storage, k, intercept):
             W2 = W.copy()
             W2[:, cols] += np.outer(dense[row], coefs)
             np.testing.assert_allclose(changed, W2, atol=1e-14)
-            found = faces.design_dot(design, row, cols, W.ravel())
-            np.testing.assert_allclose(found, dense[row] @ W[:, cols], atol=1e-13)
+            products = faces.design_dot(design, row, cols, W.ravel())
+            np.testing.assert_allclose(products, dense[row] @ W[:, cols], atol=1e-13)
         np.testing.assert_allclose(
             faces.design_gram(design, row, 1, 5), dense[row] @ dense[1:5].T, atol=1e-13
         )
@@ -277,8 +277,8 @@ def test_ones_are_told_from_almost_ones():
             W = np.full(4, 2.0)
             assert Design(X, 4).nbytes < Design(unlike, 4).nbytes
             row = size - 1
-            found = faces.design_score(Design(unlike, 4), row, W)
-            np.testing.assert_array_equal(found, float(unlike.data[-1]) * W)
+            scores = faces.design_score(Design(unlike, 4), row, W)
+            np.testing.assert_array_equal(scores, float(unlike.data[-1]) * W)
 
 
 def test_features_that_are_not_finite_are_named():

@@ -200,8 +200,8 @@ def test_slope_at_labels_is_infinite_and_signed():
     case = ChainCase(4, 3)
     P, states = case.projection, states_of(case)
     for i, j in np.random.default_rng(0).integers(0, len(states), (200, 2)):
-        at = [projection_calls.slope(P, 0, states[i], states[j], g) for g in (0.0, 1.0)]
-        assert at == ([0, 0] if i == j else [np.inf, -np.inf])
+        slopes = [projection_calls.slope(P, 0, states[i], states[j], g) for g in (0.0, 1.0)]
+        assert slopes == ([0, 0] if i == j else [np.inf, -np.inf])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -224,11 +224,11 @@ def test_samples_of_chains(variant, kind):
         assert not seen[p < 1e-12].any()
         common = n * p > 8
         expected = np.append(n * p[common], n - n * p[common].sum())
-        found = np.append(seen[common], n - seen[common].sum())
+        counts = np.append(seen[common], n - seen[common].sum())
         if expected[-1] < 5:
-            expected, found = expected[:-1], found[:-1]
+            expected, counts = expected[:-1], counts[:-1]
         if len(expected) > 1 and expected.min() >= 5:
-            statistic = ((found - expected) ** 2 / expected).sum()
+            statistic = ((counts - expected) ** 2 / expected).sum()
             assert statistic < len(expected) + 8 * np.sqrt(2 * len(expected))
 
 
@@ -334,7 +334,7 @@ def test_maximum_by_a_general_solver(make, name):
                 return -projection_calls.term(P, 0, mu) - theta @ mu
 
             simplex = {"type": "eq", "fun": lambda x: x.sum() - 1}
-            found = minimize(
+            answer = minimize(
                 cost,
                 np.full(k, 1 / k if make is on_classes else 0.4),
                 bounds=[(0, 1)] * k,
@@ -342,7 +342,7 @@ def test_maximum_by_a_general_solver(make, name):
                 method="SLSQP",
                 options={"ftol": 1e-12},
             )
-            assert calls.project(P, 0, theta)[1] == pytest.approx(-found.fun, abs=1e-6)
+            assert calls.project(P, 0, theta)[1] == pytest.approx(-answer.fun, abs=1e-6)
 
 
 # -- matrices of losses ---------------------------------------------------------------------------

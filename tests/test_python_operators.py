@@ -35,12 +35,12 @@ def test_same_optimum_and_predictions(setting, solver, loss):
     for block, weights in ours.coef_.items():
         np.testing.assert_allclose(weights, theirs.coef_[block], atol=1e-3)
     ours._w = theirs._w  # so that nothing but decoding can differ
-    for found, expected in zip(ours.predict(X), theirs.predict(X)):
-        assert found.tolist() == expected.tolist()
-    for found, expected in zip(ours.predict_marginals(X), theirs.predict_marginals(X)):
-        np.testing.assert_allclose(found, expected, atol=1e-9)
-    for found, expected in zip(ours.predict_kbest(X, 3), theirs.predict_kbest(X, 3)):
-        np.testing.assert_allclose([v for _, v in found], [v for _, v in expected], atol=1e-9)
+    for answer, expected in zip(ours.predict(X), theirs.predict(X)):
+        assert answer.tolist() == expected.tolist()
+    for answer, expected in zip(ours.predict_marginals(X), theirs.predict_marginals(X)):
+        np.testing.assert_allclose(answer, expected, atol=1e-9)
+    for answer, expected in zip(ours.predict_kbest(X, 3), theirs.predict_kbest(X, 3)):
+        np.testing.assert_allclose([v for _, v in answer], [v for _, v in expected], atol=1e-9)
     allowed = [[None] * len(y) for y in Y]
     allowed[0][0] = [Y[0][0]]
     assert ours.predict(X, allowed)[0].tolist() == theirs.predict(X, allowed)[0].tolist()

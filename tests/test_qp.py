@@ -103,10 +103,10 @@ def test_both_forms(seed, m, dim, groups, rows, equal, free, sparse, scale):
         assert (model.A[~model.equal] @ w - model.c[~model.equal]).max(initial=0) <= 1e-6
         if not free or np.abs(w_free).max() < 0.9 * model.box:
             assert objective(model, w) - lower <= 5e-5 * size
-    found = qp.solve(model)
-    assert found.lower <= value + 2e-5 * size
-    if not found.at_box:
-        assert objective(model, found.w) - found.lower <= 1.1e-4 * size
+    answer = qp.solve(model)
+    assert answer.lower <= value + 2e-5 * size
+    if not answer.at_box:
+        assert objective(model, answer.w) - answer.lower <= 1.1e-4 * size
 
 
 @settings(max_examples=100, deadline=None)
@@ -147,9 +147,9 @@ def test_the_box_is_noticed():
     """One cut that a free weight satisfies for nothing: it runs to the box."""
     model = make_model(0, m=1, dim=3, free=1)
     model.b[:] = 1e6
-    found = qp.solve(model)
-    assert found.at_box and abs(found.w[0]) == pytest.approx(model.box, rel=1e-6)
-    assert found.lower == 0
+    answer = qp.solve(model)
+    assert answer.at_box and abs(answer.w[0]) == pytest.approx(model.box, rel=1e-6)
+    assert answer.lower == 0
 
 
 def test_contradictions():
@@ -168,8 +168,8 @@ def test_other_solvers_stand_in(monkeypatch, rows, equal, free):
     model = make_model(3, m=8, groups=2, rows=rows, equal=equal, free=free)
     value = qp.solve(model).lower
     monkeypatch.setattr(qp, "_clarabel", lambda model: iter(()))
-    found = qp.solve(model)
-    assert found.lower == pytest.approx(value, rel=1e-4) and found.lower <= value * (1 + 1e-7)
+    answer = qp.solve(model)
+    assert answer.lower == pytest.approx(value, rel=1e-4) and answer.lower <= value * (1 + 1e-7)
     monkeypatch.setattr(
         qp,
         "_cvxpy",

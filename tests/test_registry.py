@@ -44,13 +44,13 @@ def install(tmp_path, monkeypatch):
 
 
 def load():
-    found = Registry()
-    found.load_entry_points()
-    return found
+    loaded = Registry()
+    loaded.load_entry_points()
+    return loaded
 
 
-def plugin(found, name):
-    return next(p for p in found.plugins if p.name == name)
+def plugin(loaded, name):
+    return next(p for p in loaded.plugins if p.name == name)
 
 
 GOOD = """
@@ -122,8 +122,8 @@ def test_broken_plugins_are_named_and_the_others_stay(install, case, caplog):
     install("bent", code, version="0.3")
     install("sound", GOOD.format(name="sound"))
     with caplog.at_level(logging.WARNING, "structsolve.plugins"):
-        found = load()
-    bent = plugin(found, "bent")
+        loaded = load()
+    bent = plugin(loaded, "bent")
     assert bent.label == "plugin 'bent' (structsolve-bent 0.3)"
     assert re.search(f"^{message}", bent.error), bent.error
     assert "\n" not in bent.error
@@ -131,11 +131,11 @@ def test_broken_plugins_are_named_and_the_others_stay(install, case, caplog):
     assert bent.declares == {}
     # Not even the hooks before the wrong one are left behind.
     module = sys.modules.get("outside_bent")
-    assert module is None or not found.manager.is_registered(module)
-    assert {"chain", "multiclass", "sound"} <= set(found.names("structures"))
-    assert found.find("structures", "sound").summary == "a test"
+    assert module is None or not loaded.manager.is_registered(module)
+    assert {"chain", "multiclass", "sound"} <= set(loaded.names("structures"))
+    assert loaded.find("structures", "sound").summary == "a test"
     with pytest.raises(ValueError, match="unknown structure 'bent'; known: .*sound") as caught:
-        found.find("structures", "bent")
+        loaded.find("structures", "bent")
     assert bent.label in str(caught.value) and bent.error in str(caught.value)
 
 
@@ -146,33 +146,33 @@ def test_a_partly_wrong_plugin_leaves_no_hook_behind(install):
         "@hookimpl\ndef structsolve_loss(space, loss): return 'not a loss'\n"
         "@hookimpl\ndef structsolve_oracle(space, wrong): pass\n",
     )
-    found = load()
-    assert "wrong" in plugin(found, "half").error
+    loaded = load()
+    assert "wrong" in plugin(loaded, "half").error
     space, _ = PyChainStructure().make_space([np.eye(2)], [[0, 1]])
-    assert found.manager.hook.structsolve_loss(space=space, loss="none") is None
+    assert loaded.manager.hook.structsolve_loss(space=space, loss="none") is None
 
 
 def test_names_taken_twice(install):
     install("one", GOOD.format(name="same"))
     install("two", GOOD.format(name="same"), version="2.0")
-    found = load()
+    loaded = load()
     with pytest.raises(
         ValueError, match="structure 'same' is declared by plugin 'one'.*1.0.* and p"
     ):
-        found.find("structures", "same")
-    assert found.find("structures", "chain").name == "chain"
+        loaded.find("structures", "same")
+    assert loaded.find("structures", "chain").name == "chain"
 
 
 def test_plugin_names_taken_twice(install, tmp_path):
     install("one", GOOD.format(name="first"))
     install("one", None, distribution="another", entry="outside_other")
     (tmp_path / "outside_other.py").write_text(GOOD.format(name="second"))
-    found = load()
-    errors = [p.error for p in found.plugins if p.name == "one" and p.error]
+    loaded = load()
+    errors = [p.error for p in loaded.plugins if p.name == "one" and p.error]
     assert errors == [
         "ValueError: the name is taken by plugin 'one' (another 1.0); rename or uninstall one"
     ]
-    assert "second" in found.names("structures") and "first" not in found.names("structures")
+    assert "second" in loaded.names("structures") and "first" not in loaded.names("structures")
 
 
 def test_only_the_first_distribution_of_a_name_counts(install, tmp_path, monkeypatch):
@@ -181,17 +181,17 @@ def test_only_the_first_distribution_of_a_name_counts(install, tmp_path, monkeyp
     sys.modules.pop("outside_same", None)
     monkeypatch.setattr(sys, "path", [*sys.path, str(old)])
     install("same", GOOD.format(name="visible"), distribution="Structsolve_Same", version="0.2")
-    found = load()
-    assert plugin(found, "same").version == "0.2"
-    assert "visible" in found.names("structures") and "shadowed" not in found.names("structures")
+    loaded = load()
+    assert plugin(loaded, "same").version == "0.2"
+    assert "visible" in loaded.names("structures") and "shadowed" not in loaded.names("structures")
 
 
 def test_entry_points_that_are_none(install):
     info = install("odd", None)
     (info / "entry_points.txt").write_text("[structsolve]\nodd = not a module!\n")
-    found = load()
-    assert [p.distribution for p in found.plugins if p.error] == ["structsolve-odd"]
-    assert "chain" in found.names("structures")
+    loaded = load()
+    assert [p.distribution for p in loaded.plugins if p.error] == ["structsolve-odd"]
+    assert "chain" in loaded.names("structures")
 
 
 def test_a_stale_binary_is_refused_before_it_is_imported(install, tmp_path):
@@ -214,9 +214,9 @@ def test_outside_plugins_are_asked_first(install):
         "    return 'mine' if space == 'chain' else None\n",
         distribution="aaa",
     )
-    found = load()
-    assert found.plugins[-1].name == "aaa"
-    assert found.manager.hook.structsolve_oracle(space="chain") == "mine"
+    loaded = load()
+    assert loaded.plugins[-1].name == "aaa"
+    assert loaded.manager.hook.structsolve_oracle(space="chain") == "mine"
 
 
 @pytest.fixture
@@ -382,12 +382,12 @@ def test_objects_can_be_plugins(packed):
         def structsolve_loss_names(self):
             return ["of-an-object"]
 
-    found = Registry()
+    own = Registry()
     thing = Plugin()
-    found.register(thing)
-    assert found.loss_names() == ["of-an-object"]
-    found.unregister(thing)
-    assert found.loss_names() == []
+    own.register(thing)
+    assert own.loss_names() == ["of-an-object"]
+    own.unregister(thing)
+    assert own.loss_names() == []
 
 
 def test_structures_pass_through_and_are_not_changed():
@@ -410,14 +410,14 @@ def test_a_plugin_may_ask_for_structures_while_it_is_imported(install, monkeypat
 
 def test_many_threads_get_one_registry(monkeypatch):
     monkeypatch.setattr(registry, "_registry", None)
-    found = []
-    threads = [threading.Thread(target=lambda: found.append(registry.default())) for _ in range(8)]
+    seen = []
+    threads = [threading.Thread(target=lambda: seen.append(registry.default())) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len({id(r) for r in found}) == 1
-    assert "chain" in found[0].names("structures")
+    assert len({id(r) for r in seen}) == 1
+    assert "chain" in seen[0].names("structures")
 
 
 def test_every_hook_is_documented_with_an_example():

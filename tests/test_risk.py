@@ -126,8 +126,8 @@ def test_any_weights(data):
     every, values = weighted_losses(model, X, y, X[:1], weights, loss)
     scale = 1e-9 * max(1, np.abs(values).max(), np.abs(weights).max())
     assert risks[0] == pytest.approx(values.min(), abs=scale)
-    found = int(np.flatnonzero((every == labels).all(axis=1))[0])
-    assert values[found] == pytest.approx(values.min(), abs=scale)
+    row = int(np.flatnonzero((every == labels).all(axis=1))[0])
+    assert values[row] == pytest.approx(values.min(), abs=scale)
 
 
 @pytest.mark.parametrize("loss", ["hamming", "hierarchical", "leaf"])
@@ -178,14 +178,14 @@ def test_leaving_one_out_is_training_without_it(intercept):
     alpha, T = 0.05, rng.normal(size=(8, 2))
     K = X @ X.T
     for smoother in (KernelSmoother(K, intercept), FeatureSmoother(X, intercept)):
-        found = smoother.left_out(alpha)
+        left_out = smoother.left_out(alpha)
         for i in range(8):
             rest = np.arange(8) != i
             # The penalty n alpha is kept.
             small = KernelSmoother(K[np.ix_(rest, rest)], intercept)
             expected = small.weights(K[i : i + 1, rest], alpha * 8 / 7)
-            assert found[i, i] == 0
-            assert np.allclose(found[i, rest] @ T[rest], expected @ T[rest])
+            assert left_out[i, i] == 0
+            assert np.allclose(left_out[i, rest] @ T[rest], expected @ T[rest])
 
 
 def test_alphas_are_chosen_by_held_out_loss():
@@ -206,12 +206,12 @@ def test_alphas_are_chosen_by_held_out_loss():
     assert model.alpha_ == alphas[int(np.flatnonzero(np.isclose(expected, min(expected)))[-1])]
     folds = ConditionalRiskMinimizer(alphas=alphas, cv=4).fit(X, y)
     fold = np.arange(60) // 15
-    for alpha, found in zip(alphas, folds.cv_losses_):
+    for alpha, held_out in zip(alphas, folds.cv_losses_):
         wrong = 0
         for k in range(4):
             one = ConditionalRiskMinimizer(alpha=alpha).fit(X[fold != k], y[fold != k])
             wrong += (one.predict(X[fold == k]) != y[fold == k]).sum()
-        assert found == pytest.approx(wrong / 60)
+        assert held_out == pytest.approx(wrong / 60)
     for one, alpha in zip(model.path(X, y, alphas), alphas):
         alone = ConditionalRiskMinimizer(alpha=alpha).fit(X, y)
         assert one.alpha_ == alpha and (one.predict(X) == alone.predict(X)).all()
@@ -229,13 +229,13 @@ def test_folds_are_training_without_them(kernel, intercept, labels):
     alphas = [1e-3, 1e-2, 1e-1, 1.0]
     model = ConditionalRiskMinimizer(structure, alphas=alphas, cv=3, **options).fit(X, Y)
     fold = np.arange(30) // 10
-    for alpha, found in zip(alphas, model.cv_losses_):
+    for alpha, held_out in zip(alphas, model.cv_losses_):
         wrong = 0
         for k in range(3):
             one = ConditionalRiskMinimizer(structure, alpha=alpha, **options)
             one.fit(X[fold != k], Y[fold != k])
             wrong += (one.predict(X[fold == k]) != Y[fold == k]).sum()
-        assert found == pytest.approx(wrong / 30)
+        assert held_out == pytest.approx(wrong / 30)
 
 
 def test_features_stand_for_kernels():
@@ -269,8 +269,8 @@ def test_joint_ridge_solves_its_problem():
     B = B @ B.T
     K = X @ X.T
     A = np.linalg.solve(np.kron(K, B) + n * alpha * np.eye(n * q), T.ravel()).reshape(n, q)
-    found = JointSmoother(KernelSmoother(K, False), B).averages(x @ X.T, T, alpha)
-    assert np.allclose(found, x @ X.T @ A @ B)
+    averages = JointSmoother(KernelSmoother(K, False), B).averages(x @ X.T, T, alpha)
+    assert np.allclose(averages, x @ X.T @ A @ B)
     apart = JointSmoother(KernelSmoother(K, True), np.eye(q)).averages(x @ X.T, T, alpha)
     assert np.allclose(apart, KernelSmoother(K, True).weights(x @ X.T, alpha) @ T)
 
@@ -320,16 +320,16 @@ def test_surrogate_is_above_the_loss_and_tight(structure, loss):
     true = losses(native, examples.labels, predicted)
     before = true - 1e-9
     for rho in (1e-9, 1e-3, 0.1, 1.0, 10.0, 1e3):
-        found = model.surrogate_loss(x, truth, rho)
-        assert (found >= before - 1e-6).all()
-        before = found
+        bounds = model.surrogate_loss(x, truth, rho)
+        assert (bounds >= before - 1e-6).all()
+        before = bounds
         weights = model.weights(x)
         for i in range(3 if rho == 0.1 else 0):
             labels, risks = weighted_losses(model, X, y, x[i : i + 1], weights[i], loss)
             own = model.space_.pack(x[i : i + 1], truth[i : i + 1])
             bound = ask_loss(model.space_, loss)(make_layout(model.space_, own))
             values = [losses(bound, own.labels, np.array(v))[0] for v in labels]
-            assert found[i] == pytest.approx((values + (risks.min() - risks) / rho).max())
+            assert bounds[i] == pytest.approx((values + (risks.min() - risks) / rho).max())
     assert np.allclose(model.surrogate_loss(x, truth, 1e-7), true, atol=1e-6)
 
 
@@ -504,8 +504,8 @@ def test_threads_and_chunks_change_nothing(monkeypatch):
     model = ConditionalRiskMinimizer("multilabel").fit(X, Y)
     expected, risks = model.predict_with_risk(X)
     monkeypatch.setattr(targets, "CHUNK_BYTES", 8 * 40 * 7)
-    found = model.set_params(n_jobs=3).predict_with_risk(X)
-    assert (found[0] == expected).all() and np.allclose(found[1], risks)
+    again = model.set_params(n_jobs=3).predict_with_risk(X)
+    assert (again[0] == expected).all() and np.allclose(again[1], risks)
 
 
 def test_damaged_files_are_refused(tmp_path):
@@ -545,7 +545,7 @@ def test_models_pickle(structure, loss):
     model = ConditionalRiskMinimizer(structure, loss=loss, alpha=0.1).fit(X, y)
     expected, risks = model.predict_with_risk(X)
     again = pickle.loads(pickle.dumps(model))
-    found, same = again.predict_with_risk(X)
-    assert [np.asarray(a).tolist() for a in found] == [np.asarray(a).tolist() for a in expected]
+    predicted, same = again.predict_with_risk(X)
+    assert [np.asarray(a).tolist() for a in predicted] == [np.asarray(a).tolist() for a in expected]
     np.testing.assert_array_equal(same, risks)
     assert again.score(X, y) == model.score(X, y)

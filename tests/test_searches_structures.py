@@ -56,8 +56,8 @@ def test_zero_one_loss_with_one_call():
         theta = np.zeros(problem.task.layout.sizes(0)[0])
         node = space.layout.theta_views(theta, 2, 0)["node"]
         node[0, 0] = node[1, 1] = 3.0
-        found = problem.surrogate.trace(0, theta, problem.labels)["found"]
-        assert found["label_bound"] >= np.log1p(np.exp(-3)) - 1e-12
+        answer = problem.surrogate.trace(0, theta, problem.labels)["found"]
+        assert answer["label_bound"] >= np.log1p(np.exp(-3)) - 1e-12
 
 
 def test_counting_measures_by_what_all_costs_share():
@@ -134,8 +134,8 @@ def test_cuts_of_fractional_points():
             thetas = [score(problem.potentials, 0, rng.normal(size=problem.dim)) for _ in range(12)]
             truth = problem.examples.label(0)
             cuts = [surrogate_calls.cut(problem.surrogate, 0, theta, truth) for theta in thetas]
-            for cut, at in zip(cuts, thetas):
-                assert cut.b - at[cut.index] @ cut.value == pytest.approx(cut.bound, rel=1e-7)
+            for cut, here in zip(cuts, thetas):
+                assert cut.b - here[cut.index] @ cut.value == pytest.approx(cut.bound, rel=1e-7)
                 fractional += bool(np.any(np.abs(cut.value - np.round(cut.value)) > 1e-6))
                 for other, theta in zip(cuts, thetas):
                     assert other.bound >= cut.b - theta[cut.index] @ cut.value - 1e-7

@@ -27,11 +27,11 @@ def random_forest(rng, size):
 
 
 def line(hierarchy, leaf):
-    found = []
+    nodes = []
     while leaf >= 0:
-        found.append(int(leaf))
+        nodes.append(int(leaf))
         leaf = hierarchy.parent[leaf]
-    return found
+    return nodes
 
 
 def reference(hierarchy, X, labels, scale, cost, loss, alpha, orders, weight):
@@ -96,11 +96,11 @@ def test_steps_are_those_of_pegasos(seed):
     expected = reference(hierarchy, X, labels, scale, cost, loss, alpha, orders, weight)
     assert model.weights.toarray() == pytest.approx(expected, rel=1e-9, abs=1e-10)
     assert history[-1]["nonzeros"] <= np.count_nonzero(X.any(axis=0)) * len(hierarchy)
-    found, scores = model.predict(X)
+    predicted, scores = model.predict(X)
     lines = [line(hierarchy, leaf) for leaf in hierarchy.leaves]
     totals = np.array([(X @ expected)[:, nodes].sum(axis=1) for nodes in lines])
     assert scores == pytest.approx(totals.max(axis=0), abs=1e-9)
-    assert set(found) <= set(hierarchy.leaves)
+    assert set(predicted) <= set(hierarchy.leaves)
 
 
 @pytest.fixture

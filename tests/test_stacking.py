@@ -92,13 +92,13 @@ def test_dense_matrices_with_few_values(sizes, n_columns, dtype, seed, share, de
     if seed % 3 == 0 and rows[0].size:
         rows[0][0, 0] = np.nan if seed % 2 else -0.0
     expected = np.concatenate(rows)
-    found = dense_to_csr(rows, density)
+    stacked = dense_to_csr(rows, density)
     nonzero = np.count_nonzero(expected)
-    assert (found is None) == (nonzero > int(density * expected.size) or not expected.size)
-    if found is not None:
-        values, indices, indptr = found
+    assert (stacked is None) == (nonzero > int(density * expected.size) or not expected.size)
+    if stacked is not None:
+        values, indices, indptr = stacked
         assert values.dtype == dtype and len(values) == len(indices) == indptr[-1] == nonzero
-        whole = sp.csr_matrix(found, shape=expected.shape)
+        whole = sp.csr_matrix(stacked, shape=expected.shape)
         assert whole.has_canonical_format
         np.testing.assert_array_equal(whole.toarray(), expected + 0.0)
 
@@ -139,8 +139,8 @@ def test_pieces_are_slices(sizes, dtype, rest, reverse):
     shape = (int(offsets[-1]), *rest)
     flat = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
     flat = flat[::-1] if reverse else flat
-    found = pieces(flat, offsets)
-    for piece, a, z in zip(found, offsets[:-1], offsets[1:], strict=True):
+    cut = pieces(flat, offsets)
+    for piece, a, z in zip(cut, offsets[:-1], offsets[1:], strict=True):
         expected = flat[a:z]
         np.testing.assert_array_equal(piece, expected)
         assert piece.dtype == flat.dtype and piece.shape == expected.shape
@@ -151,11 +151,11 @@ def test_pieces_are_slices(sizes, dtype, rest, reverse):
 
 def test_pieces_keep_the_array_alive_and_its_flags():
     flat = np.array(["a", "b", "c" * 100], dtype=object)
-    found = pieces(flat, [0, 1, 3])
+    cut = pieces(flat, [0, 1, 3])
     del flat
-    assert [piece.tolist() for piece in found] == [["a"], ["b", "c" * 100]]
-    found[1][0] = "z"
-    assert found[1][0] == "z" and found[0].base is found[1].base
+    assert [piece.tolist() for piece in cut] == [["a"], ["b", "c" * 100]]
+    cut[1][0] = "z"
+    assert cut[1][0] == "z" and cut[0].base is cut[1].base
     fixed = np.arange(4)
     fixed.flags.writeable = False
     assert not pieces(fixed, [0, 4])[0].flags.writeable

@@ -51,7 +51,7 @@ def test_native_structures_pass(structure):
 
 
 @pytest.mark.parametrize(
-    "structure", [PyChainStructure(), SubsetStructure()], ids=lambda found: found.name
+    "structure", [PyChainStructure(), SubsetStructure()], ids=lambda structure: structure.name
 )
 def test_python_structures_pass(structure):
     check_structure(structure, n_cases=2)

@@ -106,10 +106,10 @@ class Case:
         label, value, bound = calls.argmax(self.oracle, 0, theta)
         assert bound == value
         np.testing.assert_allclose([value, scores[self.row(label)]], scores.max(), **close)
-        found = calls.max_marginals(self.max_marginals, 0, theta, self.k)
+        best = calls.max_marginals(self.max_marginals, 0, theta, self.k)
         having = [[self.labels[:, v] == s for s in range(self.k)] for v in range(self.n)]
         expected = [[scores[rows].max() for rows in row] for row in having]
-        np.testing.assert_allclose(found, expected, **close)
+        np.testing.assert_allclose(best, expected, **close)
         self.check_kbest(theta, scores, label, value, close)
         self.check_counts(theta, scores, rng, close)
         if scores.max() > NONE:
@@ -250,14 +250,14 @@ def test_paths_are_chains(edges):
             ]
             for space, examples in ((b, second), (a, first))
         )
-        for found, expected in zip(
+        for answer, expected in zip(
             calls.kbest(mine[0], i, theta, 9), calls.kbest(theirs[0], i, theta, 9)
         ):
-            np.testing.assert_allclose(found, expected, rtol=1e-12)
-        for found, expected in zip(
+            np.testing.assert_allclose(answer, expected, rtol=1e-12)
+        for answer, expected in zip(
             calls.project(mine[1], i, theta), calls.project(theirs[1], i, theta)
         ):
-            np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-14)
+            np.testing.assert_allclose(answer, expected, rtol=1e-10, atol=1e-14)
 
 
 @pytest.mark.parametrize("surrogate", ["margin", "crf"])
@@ -285,15 +285,15 @@ def test_the_polytope_has_the_labelings_as_vertices(variant):
             theta = case.theta(kind, rng)
             label, value, _ = calls.argmax(case.oracle, 0, theta)
             bounds = np.column_stack([polytope.lower, polytope.upper])
-            found = linprog(
+            answer = linprog(
                 -polytope.scores(theta), A_eq=polytope.A, b_eq=polytope.low, bounds=bounds
             )
-            assert -found.fun == pytest.approx(value, rel=1e-7, abs=1e-7)
-            marginals = polytope.marginals(found.x, case.size)
+            assert -answer.fun == pytest.approx(value, rel=1e-7, abs=1e-7)
+            marginals = polytope.marginals(answer.x, case.size)
             assert theta @ marginals == pytest.approx(value, rel=1e-7, abs=1e-7)
             if kind == "normal":
-                np.testing.assert_allclose(found.x, np.round(found.x), atol=1e-7)
-                np.testing.assert_array_equal(polytope.decode(found.x), label)
+                np.testing.assert_allclose(answer.x, np.round(answer.x), atol=1e-7)
+                np.testing.assert_array_equal(polytope.decode(answer.x), label)
 
 
 def test_every_check_of_the_kit():
@@ -350,11 +350,11 @@ def test_deep_and_broad_trees(shape):
     assert log_partition > value
     # The derivative of the log-partition.
     v, s, step = n // 3, 1, 1e-3
-    at = case.space.layout.shared_size + v * 4 + s
+    place = case.space.layout.shared_size + v * 4 + s
     sides = []
     for sign in (1, -1):
         moved = theta.copy()
-        moved[at] += sign * step
+        moved[place] += sign * step
         sides.append(case.projection.log_partition(0, moved))
     assert (sides[0] - sides[1]) / (2 * step) == pytest.approx(nodes[v, s], abs=1e-4)
 
@@ -521,8 +521,8 @@ def test_a_model_predicts_from_its_file_with_constraints(tmp_path):
     again = structsolve.load(path)
     for mine, theirs in zip(again.predict(X), model.predict(X)):
         np.testing.assert_array_equal(mine, theirs)
-    found = model.predict(X, forbidden=[("a", "a"), ("b", "b"), ("c", "c")])
-    for (_, parents), y in zip(X, found):
+    predicted = model.predict(X, forbidden=[("a", "a"), ("b", "b"), ("c", "c")])
+    for (_, parents), y in zip(X, predicted):
         assert all(y[p] != y[v] for v, p in enumerate(parents) if p >= 0)
 
 

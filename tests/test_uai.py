@@ -132,9 +132,9 @@ def test_files_cut_short(tmp_path):
     max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.integers(0, len(TOY.split()) - 1), st.text(max_size=6) | st.integers().map(str))
-def test_any_word_in_any_place(tmp_path, at, word):
+def test_any_word_in_any_place(tmp_path, place, word):
     words = TOY.split()
-    words[at] = word
+    words[place] = word
     path = tmp_path / "any.uai"
     path.write_text(" ".join(words), encoding="utf-8", errors="replace")
     try:
@@ -151,12 +151,12 @@ def test_real_models(name):
     paths = sorted(Path(os.environ["STRUCTSOLVE_DATA"], name).glob("*.uai.gz"))
     assert paths
     for path in paths:
-        found = read_uai(path, str(path).replace(".uai.gz", ".uai.evid.gz"))
-        model = GraphModel(*found[:4])
+        given = read_uai(path, str(path).replace(".uai.gz", ".uai.evid.gz"))
+        model = GraphModel(*given[:4])
         label, value, bound, _ = tree_reweighted(model, max_iter=100)
         assert model.score(label) == value <= bound
         better, score = local_search(model, label)
         assert value <= score == model.score(better) <= bound + 1e-9 * abs(bound)
-        if found.states.max() <= 2:
+        if given.states.max() <= 2:
             assert roof_duality(model)[0] <= bound + 1e-9 * abs(bound)
             assert roof_duality(model)[0] >= score - 1e-9 * abs(bound)

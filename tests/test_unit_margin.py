@@ -19,12 +19,12 @@ def ratios(problem, space, examples, i, theta, loss):
     """1 + h / g of every wrong label, 0 for the truth, and the labels."""
     labels = space.enumerate_labels(examples, i)
     truth = examples.label(i)
-    native, found = ask_loss(space, loss)(problem.task.layout), []
+    native, values = ask_loss(space, loss)(problem.task.layout), []
     for label in labels:
         index, value = calls.difference(problem.parts, i, truth, np.ascontiguousarray(label))
         g = calls.loss_value(native, i, truth, np.ascontiguousarray(label))
-        found.append(1 - theta[index] @ value / g if g > 0 else 0.0)
-    return labels, np.array(found)
+        values.append(1 - theta[index] @ value / g if g > 0 else 0.0)
+    return labels, np.array(values)
 
 
 def settings(rng):

@@ -117,7 +117,7 @@ def test_scores(results, version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_recursions(results, version):
-    found = results[version]
+    ours = results[version]
     for k in WIDTHS:
         scores = inputs(k)[3]
         unary = scores["node"].copy()
@@ -127,14 +127,14 @@ def test_recursions(results, version):
         for row in unary[1:]:
             best = (best[:, None] + scores["transition"]).max(axis=0) + row
             total = np.logaddexp.reduce(total[:, None] + scores["transition"], axis=0) + row
-        assert found[f"{k} value"] == pytest.approx(best.max(), rel=1e-13)
-        assert found[f"{k} log-partition"] == pytest.approx(np.logaddexp.reduce(total), rel=1e-13)
-        label = found[f"{k} label"]
+        assert ours[f"{k} value"] == pytest.approx(best.max(), rel=1e-13)
+        assert ours[f"{k} log-partition"] == pytest.approx(np.logaddexp.reduce(total), rel=1e-13)
+        label = ours[f"{k} label"]
         reached = unary[np.arange(len(label)), label].sum()
         reached += scores["transition"][label[:-1], label[1:]].sum()
         assert reached == pytest.approx(best.max(), rel=1e-13)
-        np.testing.assert_allclose(found[f"{k} max-marginals"].max(axis=1), best.max(), rtol=1e-13)
-        np.testing.assert_allclose(found[f"{k} node marginals"].sum(axis=1), 1, rtol=1e-13)
+        np.testing.assert_allclose(ours[f"{k} max-marginals"].max(axis=1), best.max(), rtol=1e-13)
+        np.testing.assert_allclose(ours[f"{k} node marginals"].sum(axis=1), 1, rtol=1e-13)
 
 
 @pytest.mark.parametrize("version", VERSIONS[:-1])

@@ -297,9 +297,9 @@ class CountingStructure(WrongStructure):
 @wrong(r"CountOracle.argmax_counts .* best value for count \d of \d+ \(agreements of loss")
 class CountsByRank(Counting):
     def argmax_counts(self, examples, i, theta, cost, most):
-        found = super().argmax_counts(examples, i, theta, cost, most)
+        best = super().argmax_counts(examples, i, theta, cost, most)
         worst = super().argmax_counts(examples, i, {k: -v for k, v in theta.items()}, cost, most)
-        return [found[0], *worst[1:]]
+        return [best[0], *worst[1:]]
 
 
 @wrong(r"CountOracle.argmax_counts .* gives the best value for count 0 of \d+")
@@ -311,12 +311,12 @@ class CountsAtMost(Counting):
 @wrong(r"CountOracle.argmax_counts .* returns for count \d a label that has it")
 class CountsOfAnotherLabel(Counting):
     def argmax_counts(self, examples, i, theta, cost, most):
-        found = super().argmax_counts(examples, i, theta, cost, most)
-        scores = [None if y is None else self.score(examples, i, theta, y) for y in found]
+        best = super().argmax_counts(examples, i, theta, cost, most)
+        scores = [None if y is None else self.score(examples, i, theta, y) for y in best]
         for c in range(1, most + 1):
             if scores[c] is not None and scores[c] == scores[c - 1]:
-                found[c] = found[c - 1]
-        return found
+                best[c] = best[c - 1]
+        return best
 
 
 @wrong(r"Parts.difference .* is encode\(truth\) - encode\(label\)")

@@ -24,14 +24,14 @@ class Chain:
         unary = np.asarray(unary, dtype=float)
         self.length, self.n_classes = length, k = unary.shape
         self.labels = labelings(length, k)
-        at = self.labels.T
-        scores = sum(unary[t, at[t]] for t in range(length))
+        states = self.labels.T
+        scores = sum(unary[t, states[t]] for t in range(length))
         for t in range(length - 1):
-            pair = at[t], at[t + 1]
+            pair = states[t], states[t + 1]
             scores += 0 if transition is None else transition[pair]
             scores += 0 if edges is None else edges[t][pair]
-        scores += 0 if start is None else start[at[0]]
-        scores += 0 if end is None else end[at[-1]]
+        scores += 0 if start is None else start[states[0]]
+        scores += 0 if end is None else end[states[-1]]
         self.scores = scores
 
     def score(self, labels):
@@ -137,8 +137,10 @@ def enumerate_examples(
     for i, (x, truth) in enumerate(zip(X, Y, strict=True)):
 
         def features(labels, x=x, i=i):
-            found = joint_features(x, labels, n_classes, None if edge_x is None else edge_x[i])
-            return np.concatenate([found[name].ravel() for name in blocks])
+            blocks_of_x = joint_features(
+                x, labels, n_classes, None if edge_x is None else edge_x[i]
+            )
+            return np.concatenate([blocks_of_x[name].ravel() for name in blocks])
 
         every = labelings(len(x), n_classes)
         at_truth = features(np.asarray(truth))

@@ -28,7 +28,7 @@ def max_min_value(scores, L):
     # maximise scores' p + t subject to t <= (L p)_a for every prediction a
     cost = -np.append(scores, 1.0)
     rows = np.hstack([-L, np.ones((n, 1))])
-    found = linprog(
+    answer = linprog(
         cost,
         A_ub=rows,
         b_ub=np.zeros(n),
@@ -37,7 +37,7 @@ def max_min_value(scores, L):
         bounds=[(0, None)] * n + [(None, None)],
         method="highs",
     )
-    return -float(found.fun)
+    return -float(answer.fun)
 
 
 def sparsemap_value(scores, nodes):

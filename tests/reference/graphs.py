@@ -83,11 +83,11 @@ def relaxation(model):
     # A node's marginals sum to 1; an edge's sum to those of its ends, which are subtracted.
     plus, minus = [(np.repeat(np.arange(n), model.states), np.arange(n_unary))], []
     used = n
-    for (u, v), at in zip(model.ends.tolist(), model.pair_at.tolist()):
+    for (u, v), first_pair in zip(model.ends.tolist(), model.pair_at.tolist()):
         first, second = model.states[u], model.states[v]
         index = np.arange(first * second)
         for own, node, count in ((index // second, u, first), (index % second, v, second)):
-            plus.append((used + own, n_unary + at + index))
+            plus.append((used + own, n_unary + first_pair + index))
             minus.append((used + np.arange(count), model.unary_at[node] + np.arange(count)))
             used += count
     rows, columns = (np.concatenate(part) for part in zip(*plus, *minus))
@@ -95,13 +95,13 @@ def relaxation(model):
     values[sum(len(part) for part, _ in plus) :] = -1
     A = sparse.csc_array((values, (rows, columns)), shape=(used, len(scores)))
     right = (np.arange(used) < n).astype(float)
-    found = milp(
+    answer = milp(
         -np.where(never, 0, scores),
         constraints=LinearConstraint(A, right, right),
         bounds=Bounds(0, np.where(never, 0.0, 1.0)),
     )
-    assert found.status in (0, 2), found
-    return NONE if found.status == 2 else -found.fun
+    assert answer.status in (0, 2), answer
+    return NONE if answer.status == 2 else -answer.fun
 
 
 def half_integral_score(model, state, pairing=None):
@@ -110,19 +110,22 @@ def half_integral_score(model, state, pairing=None):
     unary, pair = model.unary.tolist(), model.pair.tolist()
     half = [k == 2 and s == 2 for k, s in zip(counts, state)]
     total = 0.0
-    for at, s, between in zip(model.unary_at.tolist(), state, half):
-        total += (unary[at] + unary[at + 1]) / 2 if between else unary[at + s]
-    for e, ((u, v), at) in enumerate(zip(model.ends.tolist(), model.pair_at.tolist())):
+    for start, s, between in zip(model.unary_at.tolist(), state, half):
+        total += (unary[start] + unary[start + 1]) / 2 if between else unary[start + s]
+    for e, ((u, v), start) in enumerate(zip(model.ends.tolist(), model.pair_at.tolist())):
         k = counts[v]
         if half[u] and half[v]:
-            equal, other = (pair[at] + pair[at + 3]) / 2, (pair[at + 1] + pair[at + 2]) / 2
+            equal, other = (
+                (pair[start] + pair[start + 3]) / 2,
+                (pair[start + 1] + pair[start + 2]) / 2,
+            )
             total += max(equal, other) if pairing is None else (equal, other)[pairing[e]]
         elif half[u]:
-            total += (pair[at + state[v]] + pair[at + k + state[v]]) / 2
+            total += (pair[start + state[v]] + pair[start + k + state[v]]) / 2
         elif half[v]:
-            total += (pair[at + k * state[u]] + pair[at + k * state[u] + 1]) / 2
+            total += (pair[start + k * state[u]] + pair[start + k * state[u] + 1]) / 2
         else:
-            total += pair[at + k * state[u] + state[v]]
+            total += pair[start + k * state[u] + state[v]]
     return total
 
 

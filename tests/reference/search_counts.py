@@ -44,20 +44,20 @@ def run(name, h, g, seed):
     plane = Plane(h, g, seed, truth=0)
     best = max(integral_maximum(h, g, PRODUCT)[1], 0.0)
     if name == "binary":
-        found = binary_search(plane)
+        answer = binary_search(plane)
     elif name == "bisecting":
-        found = bisecting_search(plane)
+        answer = bisecting_search(plane)
     elif name == "angular":
-        found = angular_search(plane, angular_start(h, g))
+        answer = angular_search(plane, angular_start(h, g))
     elif name == "convex hull":
-        found = hull_search(plane, PRODUCT)
+        answer = hull_search(plane, PRODUCT)
     else:
         xi = (0.1, 1.0, 5.0)[seed % 3]
-        found = sarawagi_gupta_search(plane, xi)
+        answer = sarawagi_gupta_search(plane, xi)
         inside = (h > 0) & (g > 0)
         best = np.max(h[inside] - xi / g[inside], initial=0.0)
-        return max(found.value, 0.0), best, found.calls
-    return found.value, best, found.calls
+        return max(answer.value, 0.0), best, answer.calls
+    return answer.value, best, answer.calls
 
 
 NAMES = ("sarawagi-gupta", "binary", "bisecting", "convex hull", "angular")

@@ -90,15 +90,15 @@ def edge_maximum(first, second, psi):
     A dense grid, then ever finer ones around its best point: no unimodality is taken for granted.
     """
     (h0, g0), (h1, g1) = first, second
-    low, high, found = 0.0, 1.0, (0.0, -np.inf)
+    low, high, best_point = 0.0, 1.0, (0.0, -np.inf)
     while high - low > 1e-10:
         grid = np.linspace(low, high, 257)
         values = psi.value(h0 + grid * (h1 - h0), g0 + grid * (g1 - g0))
         best = int(np.argmax(values))
-        if values[best] > found[1]:
-            found = float(grid[best]), float(values[best])
+        if values[best] > best_point[1]:
+            best_point = float(grid[best]), float(values[best])
         low, high = grid[max(best - 1, 0)], grid[min(best + 1, 256)]
-    return found
+    return best_point
 
 
 def relaxed_maximum(h, g, psi):
@@ -340,14 +340,14 @@ class _Vertices:
     def fractional(self):
         """Best mixture on the two edges at the best vertex, as ((row, row, t), value)."""
         h, g, t = self.plane.h, self.plane.g, self.best()
-        found = None
+        mixture = None
         for k in (t - 1, t + 1):
             if 0 <= k < len(self.rows):
                 a, b = self.rows[t], self.rows[k]
                 mix, value = edge_maximum((h[a], g[a]), (h[b], g[b]), self.psi)
-                if found is None or value > found[1]:
-                    found = (a, b, mix), value
-        return found
+                if mixture is None or value > mixture[1]:
+                    mixture = (a, b, mix), value
+        return mixture
 
 
 def hull_search(plane, psi, start=()):

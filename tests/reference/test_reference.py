@@ -99,13 +99,13 @@ def test_k_best_bans_and_forbidden():
     table["transition"][0, 1] = -np.inf
     table["unary"][1, 2] = -np.inf
     masked = Chain(**table)
-    found, _ = masked.k_best(99)
+    possible, _ = masked.k_best(99)
     allowed = [
         one
         for one in labelings(3, 3).tolist()
         if one[1] != 2 and (0, 1) not in itertools.pairwise(one)
     ]
-    assert sorted(found.tolist()) == allowed
+    assert sorted(possible.tolist()) == allowed
     assert masked.max_marginals()[1, 2] == -np.inf
     assert masked.node_marginals()[1, 2] == 0 and masked.edge_marginals()[:, 0, 1].sum() == 0
     assert math.isfinite(masked.log_partition()) and masked.entropy() > 0
@@ -193,7 +193,7 @@ def test_optimum_by_scipy(problem):
         [np.hstack([D, np.tile(np.eye(n)[i], (len(D), 1))]) for i, (D, _) in enumerate(problem)]
     )
     losses = np.concatenate([losses for _, losses in problem])
-    found = minimize(
+    answer = minimize(
         lambda z: alpha / 2 * z[:21] @ z[:21] + z[21:].mean(),
         np.r_[np.zeros(21), 3 * np.ones(n)],
         jac=lambda z: np.r_[alpha * z[:21], np.full(n, 1 / n)],
@@ -201,8 +201,8 @@ def test_optimum_by_scipy(problem):
         constraints={"type": "ineq", "fun": lambda z: cuts @ z - losses, "jac": lambda z: cuts},
         options={"maxiter": 500, "ftol": 1e-12},
     )
-    assert found.success and found.fun == pytest.approx(best.value, rel=1e-6)
-    np.testing.assert_allclose(found.x[:21], best.w, atol=1e-3)
+    assert answer.success and answer.fun == pytest.approx(best.value, rel=1e-6)
+    np.testing.assert_allclose(answer.x[:21], best.w, atol=1e-3)
 
 
 def test_optimum_under_constraints(problem):
@@ -230,11 +230,11 @@ def test_optimum_without_any_norm(problem):
     cuts = np.vstack(
         [np.hstack([-D, np.tile(-np.eye(n)[i], (len(D), 1))]) for i, (D, _) in enumerate(problem)]
     )
-    found = linprog(
+    answer = linprog(
         np.r_[np.zeros(21), np.full(n, 1 / n)],
         cuts,
         np.concatenate([-losses for _, losses in problem]),
         bounds=[(-1, 1)] * 21 + [(None, None)] * n,
     )
-    assert best.value == pytest.approx(found.fun, abs=1e-8)
-    assert best.dual_value == pytest.approx(found.fun, abs=1e-7)
+    assert best.value == pytest.approx(answer.fun, abs=1e-8)
+    assert best.dual_value == pytest.approx(answer.fun, abs=1e-7)

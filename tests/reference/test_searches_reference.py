@@ -240,16 +240,16 @@ def test_bounds_hold_and_what_the_lambda_oracle_reaches_is_found(kind):
         reached = np.max(h[rows] * g[rows])
         _, relaxed = relaxed_maximum(h, g, PRODUCT)
         for search in (binary_search, bisecting_search):
-            found = search(Plane(h, g, seed, truth=0))
-            assert found.bound >= best - 1e-9
-            assert found.value >= reached - 1e-9
+            answer = search(Plane(h, g, seed, truth=0))
+            assert answer.bound >= best - 1e-9
+            assert answer.value >= reached - 1e-9
         # The interval of the binary search ends at lam = 1e8.
         assert binary_search(Plane(h, g, seed, truth=0)).bound <= relaxed * (1 + 1e-4) + 1e-6
-        found = hull_search(Plane(h, g, seed, truth=0), PRODUCT)
-        assert found.bound == pytest.approx(relaxed, abs=1e-9)
-        assert found.value >= reached - 1e-9
-        found = angular_search(Plane(h, g, seed, truth=0), angular_start(h, g))
-        assert found.value == pytest.approx(best, rel=1e-8, abs=1e-12)
+        answer = hull_search(Plane(h, g, seed, truth=0), PRODUCT)
+        assert answer.bound == pytest.approx(relaxed, abs=1e-9)
+        assert answer.value >= reached - 1e-9
+        answer = angular_search(Plane(h, g, seed, truth=0), angular_start(h, g))
+        assert answer.value == pytest.approx(best, rel=1e-8, abs=1e-12)
 
 
 @pytest.mark.parametrize("xi", [0.05, 1.0, 8.0])
@@ -259,8 +259,8 @@ def test_sarawagi_gupta_proves_that_nothing_is_violated(xi):
         h, g = random_plane(KINDS[seed % 4], rng)
         inside = (h > 0) & (g > 0)
         violation = np.max(h[inside] - xi / g[inside], initial=-np.inf)
-        found = sarawagi_gupta_search(Plane(h, g, seed, truth=0), xi)
-        assert found.bound >= violation - 1e-9 and found.value <= violation + 1e-12
+        answer = sarawagi_gupta_search(Plane(h, g, seed, truth=0), xi)
+        assert answer.bound >= violation - 1e-9 and answer.value <= violation + 1e-12
 
 
 @by_name
@@ -269,14 +269,14 @@ def test_hull_search_is_exact_for_the_relaxed_maximum(psi):
     for seed in range(200):
         h, g = plane_for(psi, KINDS[seed % 5], rng)
         plane = Plane(h, g, seed, truth=0)
-        found = hull_search(plane, psi)
+        answer = hull_search(plane, psi)
         (a, b, t), value = relaxed_maximum(h, g, psi)
-        assert found.bound == pytest.approx(value, rel=1e-9, abs=1e-9)
-        assert found.value == psi.value(h[found.row], g[found.row])
+        assert answer.bound == pytest.approx(value, rel=1e-9, abs=1e-9)
+        assert answer.value == psi.value(h[answer.row], g[answer.row])
         rows = upper_hull(h, g)
-        assert found.value >= psi.value(h[rows], g[rows]).max() - 1e-9
+        assert answer.value >= psi.value(h[rows], g[rows]).max() - 1e-9
         # One call a vertex, one for the stop, and two at lam = inf where all g are equal.
-        assert found.calls <= len(rows) + 3
+        assert answer.calls <= len(rows) + 3
         again = hull_search(Plane(h, g, seed, truth=0), psi, start=[*rows])
         assert again.calls <= 3 and again.bound == pytest.approx(value, rel=1e-9, abs=1e-9)
 
@@ -304,30 +304,30 @@ def test_enumerated_optimum(problem, psi, relaxed):
     if psi.name == "micro-f1":
         entries = micro_f1_problem(entries, sizes)
     alpha = 0.1
-    found = enumerated_optimum(entries, psi, alpha, relaxed)
-    assert found.lower - 1e-9 <= found.value <= found.lower + 2e-8
-    assert found.value == rescaled_primal(found.w, entries, psi, alpha, relaxed)
+    best = enumerated_optimum(entries, psi, alpha, relaxed)
+    assert best.lower - 1e-9 <= best.value <= best.lower + 2e-8
+    assert best.value == rescaled_primal(best.w, entries, psi, alpha, relaxed)
     rng = np.random.default_rng(11)
     for _ in range(20):
-        w = found.w + rng.normal(size=found.w.shape) * rng.choice([1e-3, 0.1, 1])
-        assert rescaled_primal(w, entries, psi, alpha, relaxed) >= found.value - 1e-8
+        w = best.w + rng.normal(size=best.w.shape) * rng.choice([1e-3, 0.1, 1])
+        assert rescaled_primal(w, entries, psi, alpha, relaxed) >= best.value - 1e-8
         for entry in entries:  # the cut inequality
-            value, slope = cut(found.w, entry, psi, relaxed)
-            assert cut(w, entry, psi, relaxed)[0] >= value + slope @ (w - found.w) - 1e-9
+            value, slope = cut(best.w, entry, psi, relaxed)
+            assert cut(w, entry, psi, relaxed)[0] >= value + slope @ (w - best.w) - 1e-9
     if psi.affine:
         w, value = affine_optimum(entries, psi, alpha, grid=16 if relaxed else 1)
         # On a grid it is a lower bound; 16 steps leave an error of 3e-3.
-        assert value <= found.value + 1e-8 and value >= found.value - (5e-3 if relaxed else 1e-8)
-        np.testing.assert_allclose(w, found.w, atol=0.1 if relaxed else 1e-4)
+        assert value <= best.value + 1e-8 and value >= best.value - (5e-3 if relaxed else 1e-8)
+        np.testing.assert_allclose(w, best.w, atol=0.1 if relaxed else 1e-4)
     elif psi.name == "log" and not relaxed:
-        assert log_optimum(entries, alpha)[1] == pytest.approx(found.value, abs=1e-7)
+        assert log_optimum(entries, alpha)[1] == pytest.approx(best.value, abs=1e-7)
 
 
 def test_margin_is_the_objective_of_the_other_reference(problem):
     entries, _ = problem
     for relaxed in (False, True):
-        found = enumerated_optimum(entries, psis.margin(), 0.2, relaxed)
-        assert found.value == pytest.approx(optimum(entries, 0.2).value, abs=1e-8)
+        best = enumerated_optimum(entries, psis.margin(), 0.2, relaxed)
+        assert best.value == pytest.approx(optimum(entries, 0.2).value, abs=1e-8)
 
 
 def test_raw_probloss_is_refused(problem):
