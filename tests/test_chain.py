@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from enumeration import NONE, Enumerated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.chains import Chain, labelings
@@ -12,57 +13,36 @@ from structsolve.plugins.chain import ChainStructure
 from structsolve.plugins.chain._oracle import ChainKBest, ChainOracle
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure import calls
-from structsolve.structure.ask import make_layout
 
 VARIANTS = [(t, s, e) for t in (True, False) for s in (True, False) for e in (True, False)]
 SIZES = [
-    (1, 1),
-    (1, 2),
-    (1, 5),
-    (1, 9),
-    (2, 1),
-    (4, 1),
-    (2, 2),
-    (2, 4),
-    (2, 13),
-    (3, 3),
-    (3, 5),
-    (4, 2),
-    (4, 4),
-    (5, 3),
-    (7, 2),
-]
+    (1, 1), (1, 2), (1, 5), (1, 9), (2, 1), (4, 1), (2, 2), (2, 4), (2, 13), (3, 3), (3, 5), (4, 2),
+    (4, 4), (5, 3), (7, 2),
+]  # fmt: skip
 KINDS = ["normal", "ties", "equal", "wide", "huge", "forbidden", "forbidden pairs"]
-NONE = -np.inf
 
 
-class Case:
-    """Operators of chains of one length, and the matrix of all labelings' parts."""
+class Case(Enumerated):
+    """A chain of some length, with others behind it, and before it of the lengths `before`."""
 
-    def __init__(self, length, k, transitions=True, start_end=True, edges=False):
-        self.length, self.k = length, k
-        X = [np.zeros((n, 2)) for n in (length, 1, length + 1)]
+    def __init__(self, length, k, transitions=True, start_end=True, edges=False, before=()):
+        self.length, self.k, self.number = length, k, len(before)
+        lengths = (*before, length, 1, length + 1)
+        X = [np.zeros((n, 2)) for n in lengths]
         if edges:
             X = [(x, np.zeros((len(x) - 1, 1))) for x in X]
         structure = ChainStructure(start_end=start_end, transitions=transitions)
-        self.space, _ = structure.make_space(
-            X, [np.zeros(n, int) for n in (length, 1, length + 1)], classes=range(k)
-        )
-        self.examples = self.space.pack(X)
-        layout = make_layout(self.space, self.examples)
-        self.oracle = self.space.make_oracle()(layout)
-        self.kbest = self.space.make_power("kbest")(layout)
-        self.max_marginals = self.space.make_power("max-marginals")(layout)
-        self.parts = self.space.make_parts()(layout)
-        self.projection = self.space.make_projection("entropy")(layout)
+        Y = [np.zeros(n, int) for n in lengths]
+        self.bind(*structure.make_space(X, Y, classes=range(k)))
+        self.states = (k,) * length
         self.labels = labelings(length, k).astype(np.int32)
         self.size = self.space.layout.theta_size(length, length - 1)
-        self.matrix = np.array([self._indicator(label) for label in self.labels])
+        self.matrix = np.array([self.indicator(label) for label in self.labels])
 
     def views(self, theta):
         return self.space.layout.theta_views(theta, self.length, self.length - 1)
 
-    def _indicator(self, label):
+    def indicator(self, label):
         row = np.zeros(self.size)
         views = self.views(row)
         for v, s in enumerate(label):
@@ -75,86 +55,6 @@ class Case:
         if "start" in views:
             views["start"][label[0]] = views["end"][label[-1]] = 1
         return row
-
-    def theta(self, kind, rng):
-        theta = np.zeros(self.size)
-        for name, view in self.views(theta).items():
-            if kind == "ties":
-                view[...] = rng.integers(-1, 2, view.shape)
-            elif kind == "huge":
-                view[...] = rng.choice([-1e4, 1e4, 0.0, 9999.5], view.shape)
-            elif kind != "equal":
-                view[...] = rng.normal(size=view.shape) * (120 if kind == "wide" else 1)
-            if kind == "forbidden" and name == "node":
-                view[rng.random(view.shape) < 0.3] = NONE
-            if kind == "forbidden pairs" and name != "node":
-                view[rng.random(view.shape) < 0.3] = NONE
-        return theta
-
-    def scores(self, theta):
-        """Score of every labeling."""
-        never = np.isneginf(theta)
-        scores = self.matrix @ np.where(never, 0, theta)
-        scores[self.matrix @ never > 0] = NONE
-        return scores
-
-    def check(self, theta):
-        scores = self.scores(theta)
-        scale = 1 + np.abs(theta[np.isfinite(theta)]).max(initial=0)
-        close = {"rtol": 1e-13, "atol": 1e-14 * scale * (self.length + 1)}
-        label, value = self.check_best(theta, scores, close)
-        self.check_kbest(theta, scores, label, value, close)
-        if scores.max() > NONE:
-            self.check_marginals(theta, scores, scale)
-        else:
-            with pytest.raises(ValueError, match="example 0: every labeling is forbidden"):
-                calls.project(self.projection, 0, theta)
-
-    def check_best(self, theta, scores, close):
-        label, value, bound = calls.argmax(self.oracle, 0, theta)
-        assert bound == value
-        row = int(np.flatnonzero((self.labels == label).all(axis=1))[0])
-        np.testing.assert_allclose([value, scores[row]], scores.max(), **close)
-        expected = np.array(
-            [
-                [scores[self.labels[:, v] == s].max() for s in range(self.k)]
-                for v in range(self.length)
-            ]
-        )
-        best = calls.max_marginals(self.max_marginals, 0, theta, self.k)
-        np.testing.assert_allclose(best, expected, **close)
-        return label, value
-
-    def check_kbest(self, theta, scores, label, value, close):
-        ranked = -np.sort(-scores[scores > NONE])
-        for k in (1, 2, 7, len(scores) + 3):
-            labels, values = calls.kbest(self.kbest, 0, theta, k)
-            assert values[0] == value and (labels[0] == label).all()
-            if len(ranked) == 0:
-                assert len(values) == 1 and value == NONE
-                continue
-            np.testing.assert_allclose(values, ranked[:k], **close)
-            assert (np.diff(values) <= 0).all()
-            assert len(np.unique(labels, axis=0)) == len(labels)
-            rows = np.ravel_multi_index(labels.T, (self.k,) * self.length)
-            np.testing.assert_allclose(scores[rows], values, **close)
-
-    def check_marginals(self, theta, scores, scale):
-        marginals, value, bound = calls.project(self.projection, 0, theta)
-        assert bound == value
-        top = scores.max()
-        weights = np.exp(scores - top)
-        expected = weights @ self.matrix / weights.sum()
-        np.testing.assert_allclose(
-            value, top + np.log(weights.sum()), rtol=1e-13, atol=1e-13 * scale
-        )
-        np.testing.assert_allclose(marginals, expected, rtol=1e-9, atol=1e-14 * scale * self.length)
-        assert (marginals[np.isneginf(theta)] == 0).all()
-        assert (marginals[(self.matrix == 0).all(axis=0)] == 0).all()  # padding too
-        nodes = self.views(marginals)["node"]
-        np.testing.assert_allclose(nodes.sum(axis=1), 1, rtol=1e-13)
-        again = self.projection.log_partition(0, theta)
-        assert again == value
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -171,24 +71,7 @@ def test_against_enumeration(variant):
 def test_parts_against_enumeration(variant):
     rng = np.random.default_rng(0)
     for length, k in SIZES:
-        case = Case(length, k, *variant)
-
-        def dense(entries, case=case):
-            index, value = entries
-            assert len(index) <= case.parts.max_entries
-            return np.bincount(index, value, minlength=case.size)
-
-        for row in rng.integers(len(case.labels), size=10):
-            other = rng.integers(len(case.labels))
-            label, truth = case.labels[row], case.labels[other]
-            np.testing.assert_array_equal(
-                dense(calls.encode(case.parts, 0, label)), case.matrix[row]
-            )
-            np.testing.assert_array_equal(
-                dense(calls.difference(case.parts, 0, truth, label)),
-                case.matrix[other] - case.matrix[row],
-            )
-        assert calls.difference(case.parts, 0, label, label)[0].size == 0
+        Case(length, k, *variant).check_parts(rng)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -371,21 +254,6 @@ def test_nan_and_infinity_do_not_pass_for_marginals(name, bad):
     assert label.min() >= 0 and label.max() < 3
     labels, _ = calls.kbest(case.kbest, 0, theta, 5)
     assert labels.min() >= 0 and labels.max() < 3
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 7), st.integers(1, 5), st.integers(1, 4), st.integers(0, 2**32 - 1))
-def test_marginals_are_the_gradient_of_the_log_partition(variant, length, k, seed):
-    rng = np.random.default_rng(seed)
-    case = Case(length, k, *VARIANTS[variant])
-    theta = case.theta("normal", rng)
-    direction = case.theta("normal", rng)
-    marginals, *_ = calls.project(case.projection, 0, theta)
-    step = 1e-4
-    ahead, behind = (
-        case.projection.log_partition(0, theta + sign * step * direction) for sign in (1, -1)
-    )
-    assert (ahead - behind) / (2 * step) == pytest.approx(marginals @ direction, abs=1e-6)
 
 
 @settings(max_examples=40, deadline=None)

@@ -4,6 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from python_structures import PyChainStructure
+from reference.cones import in_cone
 from reference.hierarchies import as_dict, random_edges
 from search_cases import check_problem, random_chains
 from test_lp import WithPolytopes
@@ -206,8 +207,7 @@ def test_forbidden_parts(name, k):
             left = case.mu[i][:, barred].sum(axis=1) == 0
             cone = ConePair(1.0, 0.0, 0.5, float(rng.choice([2.0, np.inf])), 0.25, False)
             h, g = case.mu[i] @ theta + 1, case.mu[i] @ cost
-            high = h >= 0 if np.isinf(cone.alpha) else g <= 2 * h
-            inside = left & high & (g > 0.25 * h)
+            inside = left & in_cone(cone, h, g)
             given = np.where(barred, -np.inf, theta)
             answer = calls.argmax_in_cone(cones, i, given, cost, cone)
             answers.add(None if answer is None else answer[1] is None)

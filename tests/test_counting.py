@@ -2,64 +2,32 @@
 
 import numpy as np
 import pytest
+from enumeration import NONE
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference.chains import Chain
+from test_chain import VARIANTS, long_chain
+from test_chain import Case as ChainCase
 from wrong_structures import Counting, CountingStructure
 
-from structsolve import Examples, get_structure
-from structsolve.part_layout import PartLayout
-from structsolve.plugins.chain import ChainStructure
+from structsolve import get_structure
 from structsolve.plugins.chain._oracle import ChainCounts, ChainOracle
-from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure import calls
 from structsolve.structure.ask import ask_loss, ask_power, make_layout
 
-VARIANTS = [(t, s, e) for t in (True, False) for s in (True, False) for e in (True, False)]
 SIZES = [(1, 1), (1, 4), (2, 1), (2, 2), (2, 9), (3, 3), (4, 2), (4, 5), (5, 1), (5, 3), (7, 2)]
-KINDS = ["normal", "ties", "equal", "negative", "huge", "forbidden", "all forbidden"]
+KINDS = ["normal", "ties", "equal", "negative", "huge", "forbidden parts", "all forbidden"]
 COSTS = ["errors", "agreements", "integers", "zeros", "fives", "far"]
-NONE = -np.inf
 
 
 def counts_of(space, layout):
     return ask_power(space, "counts")(layout)
 
 
-class Case:
-    """Chains of one length and their tables, with room for others before and after."""
+class Case(ChainCase):
+    """Chains with others before and behind them, and costs of their states."""
 
-    def __init__(self, length, k, transitions=True, start_end=True, edges=False):
-        self.length, self.k = length, k
-        X = [np.zeros((n, 1)) for n in (1, length, length + 2)]
-        if edges:
-            X = [(x, np.zeros((len(x) - 1, 1))) for x in X]
-        structure = ChainStructure(start_end=start_end, transitions=transitions)
-        Y = [np.zeros(len(x[0] if edges else x), int) for x in X]
-        self.space, _ = structure.make_space(X, Y, classes=range(k))
-        layout = make_layout(self.space, self.space.pack(X))
-        self.oracle, self.counts = self.space.make_oracle()(layout), counts_of(self.space, layout)
-        self.size = self.space.layout.theta_size(length, length - 1)
-
-    def views(self, flat):
-        return self.space.layout.theta_views(flat, self.length, self.length - 1)
-
-    def theta(self, kind, rng):
-        theta = np.zeros(self.size)
-        for view in self.views(theta).values():
-            if kind == "ties":
-                view[...] = rng.integers(-1, 2, view.shape)
-            elif kind == "huge":
-                view[...] = rng.choice([-1e4, 1e4, 0.0, 9999.5], view.shape)
-            elif kind == "negative":
-                view[...] = -rng.exponential(3, view.shape)
-            elif kind != "equal":
-                view[...] = rng.normal(size=view.shape)
-            if kind == "forbidden":
-                view[rng.random(view.shape) < 0.25] = NONE
-        if kind == "all forbidden":
-            self.views(theta)["node"][rng.integers(self.length)] = NONE
-        return theta
+    def __init__(self, *given, **named):
+        super().__init__(*given, **named, before=(1,))
 
     def cost(self, kind, rng):
         cost = np.zeros(self.size)
@@ -75,27 +43,12 @@ class Case:
                 node[rng.random(node.shape) < 0.3] = 1e300
         return cost
 
-    def check(self, theta, cost, most):
-        views, costs = self.views(theta), self.views(cost)["node"]
-        chain = Chain(*(views.get(b) for b in ("node", "transition", "start", "end", "edge")))
-        counts = costs[np.arange(self.length), chain.labels].sum(axis=1)
-        labels, values = calls.argmax_counts(self.counts, 1, theta, cost, most)
-        finite = np.abs(theta[np.isfinite(theta)]).max(initial=1)
-        for c in range(most + 1):
-            best = chain.scores[counts == c].max(initial=NONE)
-            np.testing.assert_allclose(values[c], best, rtol=1e-13, atol=1e-13 * finite)
-            if best == NONE:
-                assert (labels[c] == 0).all()
-                continue
-            assert labels[c].min() >= 0 and labels[c].max() < self.k
-            assert costs[np.arange(self.length), labels[c]].sum() == c
-            np.testing.assert_allclose(
-                chain.score(labels[c]), best, rtol=1e-13, atol=1e-13 * finite
-            )
+    def check_counts(self, theta, cost, most):
+        counts, labels, values = super().check_counts(theta, cost, most)
         if most >= counts.max():
             value = calls.argmax(self.oracle, 1, theta)[1]
             assert values.max() == value  # bit by bit: the same sums in the same order
-        return chain, counts, labels, values
+        return counts, labels, values
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -106,7 +59,7 @@ def test_against_enumeration(variant):
         for kind in KINDS:
             for costs in COSTS:
                 most = int(rng.choice([0, 1, length, 3 * length, 16 * length]))
-                case.check(case.theta(kind, rng), case.cost(costs, rng), most)
+                case.check_counts(case.theta(kind, rng), case.cost(costs, rng), most)
 
 
 def test_ties_go_to_the_smallest_state_last_position_first():
@@ -115,9 +68,9 @@ def test_ties_go_to_the_smallest_state_last_position_first():
         case = Case(length, k)
         for kind in ("ties", "equal"):
             theta, cost = case.theta(kind, rng), case.cost("integers", rng)
-            chain, counts, labels, values = case.check(theta, cost, 3 * length)
+            counts, labels, values = case.check_counts(theta, cost, 3 * length)
             for c in np.flatnonzero(values > NONE):
-                tied = chain.labels[(counts == c) & (chain.scores == values[c])]
+                tied = case.labels[(counts == c) & (case.scores(theta) == values[c])]
                 np.testing.assert_array_equal(labels[c], tied[np.lexsort(tied.T)[0]])
 
 
@@ -134,26 +87,16 @@ def test_ties_go_to_the_smallest_state_last_position_first():
 def test_any_chain(variant, length, k, most, kind, costs, seed):
     rng = np.random.default_rng(seed)
     case = Case(length, k, *variant)
-    case.check(case.theta(kind, rng), case.cost(costs, rng), most)
+    case.check_counts(case.theta(kind, rng), case.cost(costs, rng), most)
 
 
 @pytest.mark.parametrize("k, length", [(26, 40), (9, 120), (33, 12), (1, 300), (2, 200)])
 def test_long_chains(k, length):
     """The frontier against a program that keeps whole tables, and the unconstrained maximum."""
     rng = np.random.default_rng(k)
-    blocks = [
-        Block("transition", "shared", (k, k)),
-        Block("start", "shared", (k,)),
-        Block("end", "shared", (k,)),
-        Block("node", "node", (k,)),
-    ]
-    layout = WeightLayout(blocks, 1)
-    bound_to = PartLayout(layout, Examples(np.array([0, length])))
+    layout, bound_to, theta, views = long_chain(k, length, 1.0, rng)
     oracle, counts = ChainOracle(bound_to), ChainCounts(bound_to)
-    theta, cost = (np.zeros(layout.theta_size(length, length - 1)) for _ in range(2))
-    views = layout.theta_views(theta, length, length - 1)
-    for view in views.values():
-        view[...] = rng.normal(size=view.shape)
+    cost = np.zeros(theta.size)
     costs = layout.theta_views(cost, length, length - 1)["node"]
     costs[...] = rng.random(costs.shape) < 0.5
     labels, values = calls.argmax_counts(counts, 0, theta, cost, length)
@@ -285,7 +228,7 @@ def test_nan_and_infinity_stay_in_memory(name, bad):
     rng = np.random.default_rng(3)
     case = Case(4, 5, edges=True)
     for _ in range(50):
-        theta = case.theta("forbidden", rng)
+        theta = case.theta("forbidden parts", rng)
         view = case.views(theta)[name]
         view[rng.random(view.shape) < 0.3] = bad
         labels, _ = calls.argmax_counts(case.counts, 1, theta, case.cost("integers", rng), 9)

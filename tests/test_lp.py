@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from python_structures import PyChainStructure
+from reference.cones import in_cone
 from scipy import sparse
 from sklearn.base import clone
 
@@ -155,8 +156,7 @@ def test_constrained_programs_are_at_least_the_best_label_in_the_cone(name, back
             sides = [(2.0, 0.5), (np.inf, 1.0)][rng.integers(2)]
             cone = ConePair(1.0, 0.5, float(rng.integers(1, 4)), *sides, False)
             h, g = mu @ theta + cone.h0, mu @ cost + cone.g0
-            upper = np.where(h >= 0, np.inf if np.isinf(cone.alpha) else cone.alpha * h, -1)
-            inside = (cone.beta * h <= g) & (g <= upper)
+            inside = in_cone(cone, h, g, tol=0)
             answer = calls.argmax_in_cone(cones, i, theta, cost, cone)
             seen.add(None if answer is None else answer[1] is None)
             if inside.any():

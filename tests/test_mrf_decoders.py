@@ -7,6 +7,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from random_cases import random_cases
+from reference.cones import in_cone
 from reference.graphs import (
     KINDS,
     NONE,
@@ -20,6 +21,7 @@ from reference.graphs import (
     size,
 )
 
+from structsolve import ConePair
 from structsolve.algorithms import max_flow
 from structsolve.plugins.mrf import (
     _branch_and_bound as _exact,
@@ -261,14 +263,6 @@ def test_branch_and_bound_of_complete_graphs(n):
     assert value == pytest.approx(total.max(), rel=1e-13)
 
 
-def inside(h, g, alpha, beta, twin):
-    if alpha == np.inf:
-        high = np.where(h >= 0, np.inf, NONE)
-    else:
-        high = alpha * h
-    return (beta * h <= g) & (g < high) if twin else (beta * h < g) & (g <= high)
-
-
 @random_cases(
     2500,
     kind=["ties", "normal", "forbidden", "zeros", "frustrated"],
@@ -286,8 +280,7 @@ def test_constrained_argmax(seed, kind, most, alpha, beta, twin):
     lam, h0, g0 = rng.choice([0, 0.5, 3]), float(rng.integers(-2, 4)), float(rng.integers(0, 2))
     labels, scores = enumerate_labels(first)
     h, g = scores + h0, scores_of(second, labels) + g0
-    with np.errstate(invalid="ignore"):
-        allowed = (h > NONE) & inside(h, g, alpha, beta, twin)
+    allowed = in_cone(ConePair(h0, g0, lam, alpha, beta, twin), h, g)
     label, *point = constrained_argmax(first, second, lam, alpha, beta, h0, g0, twin)
     if not allowed.any():
         assert label is None and point == [NONE, NONE]

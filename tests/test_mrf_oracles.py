@@ -1,9 +1,13 @@
 """Decoders of labelings of graphs against enumeration, linear programs against each other."""
 
+import functools
+
 import numpy as np
 import pytest
+from enumeration import NONE, Enumerated
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference.cones import in_cone
 from scipy import sparse
 from scipy.optimize import linprog
 
@@ -16,15 +20,16 @@ from structsolve.plugins.mrf.programs import LocalPolytope
 from structsolve.structure import calls
 from structsolve.structure.ask import ask_parts, ask_power, make_layout
 
-KINDS = ["normal", "ties", "zero", "huge", "negative", "forbidden"]
-NONE = -np.inf
+KINDS = ["normal", "ties", "equal", "huge", "negative", "forbidden parts"]
 
 
-class Graph:
+class Graph(Enumerated):
     """Operators of one graph whose theta holds every score: node rows, then a table per edge."""
 
+    huge = 1e6
+
     def __init__(self, states, edges, oracle):
-        self.states, self.edges = np.asarray(states), np.asarray(edges).reshape(-1, 2)
+        self.states, self.edges = tuple(states), np.asarray(edges).reshape(-1, 2)
         n, m = len(self.states), len(self.edges)
         structure = MRFStructure(
             edges=self.edges,
@@ -34,50 +39,40 @@ class Graph:
             oracle=oracle,
         )
         X, Y = [(np.zeros((n, 1)), np.zeros((m, 1)))], [np.zeros(n, int)]
-        self.space, examples = structure.make_space(X, Y)
-        self.examples = examples
-        self.bound = make_layout(self.space, self.examples)
-        self.oracle = ask_oracle(self.space)(self.bound)
-        self.parts = ask_parts(self.space)(self.bound)
+        self.space, self.examples = structure.make_space(X, Y)
+        bound = make_layout(self.space, self.examples)
+        self.oracle = ask_oracle(self.space)(bound)
+        self.parts = ask_parts(self.space)(bound)
         self.layout = self.space.layout
         self.labels = self.space.enumerate_labels(self.examples, 0)
         self.size = self.layout.theta_size(n, m)
         self.n, self.m = n, m
-        self.mu = np.zeros((len(self.labels), self.size))
-        for row, label in zip(self.mu, self.labels):
+        self.matrix = np.zeros((len(self.labels), self.size))
+        for row, label in zip(self.matrix, self.labels):
             views = self.views(row)
             views["node"][np.arange(n), label] = 1
             for e, (u, v) in enumerate(self.edges):
                 views["pair"][e, label[u], label[v]] = 1
-        used = self.mu.any(axis=0)
-        self.unused = ~used
+        self.unused = ~self.matrix.any(axis=0)
 
     def power(self, name):
-        return ask_power(self.space, name)(self.bound)
+        return ask_power(self.space, name)(self.oracle.layout)
 
     def views(self, theta):
         return self.layout.theta_views(theta, self.n, self.m)
 
-    def theta(self, kind, rng):
-        theta = np.zeros(self.size)
-        for name, view in self.views(theta).items():
-            if kind == "ties":
-                view[...] = rng.integers(-1, 2, view.shape)
-            elif kind == "huge":
-                view[...] = rng.choice([-1e6, 1e6, 0.0, 999999.5], view.shape)
-            elif kind != "zero":
-                view[...] = rng.normal(size=view.shape)
-            if kind == "negative":
-                view[...] = -np.abs(view)
-            if kind == "forbidden":
-                view[rng.random(view.shape) < (0.2 if name == "node" else 0.1)] = NONE
-        return theta
+    kbest = functools.cached_property(lambda self: self.power("kbest"))
+    max_marginals = functools.cached_property(lambda self: self.power("max-marginals"))
 
-    def scores(self, theta):
-        never = np.isneginf(theta)
-        scores = self.mu @ np.where(never, 0, theta)
-        scores[self.mu @ never > 0] = NONE
-        return scores
+    def close(self, theta):
+        return {"rtol": 0, "atol": 1e-11 * (1 + np.abs(theta[np.isfinite(theta)]).sum())}
+
+    def answer(self, theta):
+        """Value and bound of the oracle's label, which has that value."""
+        label, value, bound = calls.argmax(self.oracle, 0, theta)
+        reached = self.scores(theta)[self.rows(label)]
+        np.testing.assert_allclose(value, reached, **self.close(theta))
+        return value, bound
 
     def local_polytope(self, theta):
         """Maximum over the local polytope by scipy, one variable per part."""
@@ -119,10 +114,6 @@ def random_graph(rng, most=5, states=(2, 3), forest=False):
     return rng.choice(states, n), np.array([edges[k] for k in order], dtype=int).reshape(-1, 2)
 
 
-def near(a, b, scale):
-    return a == b or abs(a - b) <= 1e-11 * scale
-
-
 @pytest.mark.parametrize("states", [(2,), (1, 2), (2, 3), (1, 2, 3, 4)], ids=str)
 @pytest.mark.parametrize("forest", [True, False])
 def test_exact_decoders_and_max_marginals(states, forest):
@@ -130,20 +121,8 @@ def test_exact_decoders_and_max_marginals(states, forest):
     for _ in range(80):
         graph = Graph(*random_graph(rng, 5, states, forest), "exact")
         assert graph.oracle.exact
-        best = graph.power("max-marginals")
         for kind in KINDS:
-            theta = graph.theta(kind, rng)
-            scores = graph.scores(theta)
-            scale = 1 + np.abs(theta[np.isfinite(theta)]).sum()
-            label, value, bound = calls.argmax(graph.oracle, 0, theta)
-            row = int(np.flatnonzero((graph.labels == label).all(axis=1))[0])
-            assert near(scores[row], scores.max(), scale)
-            assert near(value, scores[row], scale) and value == bound
-            K = len(graph.space.classes_)
-            marginals = calls.max_marginals(best, 0, theta, K)
-            for v, s in np.ndindex(marginals.shape):
-                having = scores[graph.labels[:, v] == s]
-                assert near(marginals[v, s], having.max(initial=NONE), scale)
+            graph.check_best(graph.theta(kind, rng))
 
 
 @pytest.mark.parametrize("n", [9, 10, 11, 13])
@@ -151,31 +130,10 @@ def test_tables_of_many_two_state_nodes(n):
     rng = np.random.default_rng(n)
     edges = np.column_stack(np.triu_indices(n, 1))
     graph = Graph([2] * n, edges[rng.random(len(edges)) < 0.8], "exact")
-    best = graph.power("max-marginals")
     for kind in KINDS:
-        theta = graph.theta(kind, rng)
-        scores = graph.scores(theta)
-        scale = 1 + np.abs(theta[np.isfinite(theta)]).sum()
-        label, value, _ = calls.argmax(graph.oracle, 0, theta)
-        row = int(np.flatnonzero((graph.labels == label).all(axis=1))[0])
-        assert near(scores[row], scores.max(), scale) and near(value, scores[row], scale)
-        marginals = calls.max_marginals(best, 0, theta, 2)
-        for v, s in np.ndindex(marginals.shape):
-            assert near(marginals[v, s], scores[graph.labels[:, v] == s].max(), scale)
-
-
-def check_kbest(graph, theta, k):
-    """The k best values of the enumeration on labels that differ, and the best first."""
-    scores = graph.scores(theta)
-    scale = 1 + np.abs(theta[np.isfinite(theta)]).sum()
-    labels, values = calls.kbest(graph.power("kbest"), 0, theta, k)
-    rows = [int(np.flatnonzero((graph.labels == label).all(axis=1))[0]) for label in labels]
-    possible = np.sort(scores[scores > NONE])[::-1]
-    assert len(rows) == max(min(k, len(possible)), 1) and len(set(rows)) == len(rows)
-    for row, value, expected in zip(rows, values, [*possible, NONE], strict=False):
-        assert near(value, expected, scale) and near(scores[row], expected, scale)
-    assert (np.diff(values) <= 0).all()
-    return labels, values
+        graph.check_best(graph.theta(kind, rng))
+        for k in (1, 7, 100, 600):
+            graph.check_kbest(graph.theta(kind, rng), k)
 
 
 @pytest.mark.parametrize("states", [(2,), (1, 2), (2, 3), (1, 2, 3, 4)], ids=str)
@@ -184,23 +142,12 @@ def test_kbest(states, forest):
     rng = np.random.default_rng(len(states) + 10 * forest)
     for _ in range(60):
         graph = Graph(*random_graph(rng, 5, states, forest), "exact")
-        best = graph.power("kbest")
         for kind in KINDS:
             theta = graph.theta(kind, rng)
             n = len(graph.labels)
-            labels, values = check_kbest(graph, theta, int(rng.integers(1, n + 3)))
-            fewer, first = calls.kbest(best, 0, theta, max(len(labels) // 2, 1))
+            labels, values = graph.check_kbest(theta, int(rng.integers(1, n + 3)))
+            fewer, first = calls.kbest(graph.kbest, 0, theta, max(len(labels) // 2, 1))
             assert (fewer == labels[: len(fewer)]).all() and (first == values[: len(first)]).all()
-
-
-@pytest.mark.parametrize("n", [9, 10, 11, 13])
-def test_kbest_of_many_two_state_nodes(n):
-    rng = np.random.default_rng(n)
-    edges = np.column_stack(np.triu_indices(n, 1))
-    graph = Graph([2] * n, edges[rng.random(len(edges)) < 0.8], "exact")
-    for kind in KINDS:
-        for k in (1, 7, 100, 600):
-            check_kbest(graph, graph.theta(kind, rng), k)
 
 
 @pytest.mark.parametrize("shape", ["path", "star"])
@@ -222,13 +169,13 @@ def test_max_marginals_where_a_node_of_a_forest_is_forbidden(shape):
     assert (calls.max_marginals(best, 0, theta, 2) == NONE).all()
 
 
-def test_kbest_of_long_paths_and_of_large_graphs():
+def test_kbest_of_long_paths():
     rng = np.random.default_rng(0)
     n = 12
     path = np.column_stack([np.arange(n - 1), np.arange(1, n)])
     graph = Graph([2] * n, path[rng.permutation(n - 1)], "exact")
     for kind in KINDS:
-        check_kbest(graph, graph.theta(kind, rng), 200)
+        graph.check_kbest(graph.theta(kind, rng), 200)
 
 
 def test_kbest_is_for_forests_and_few_labelings():
@@ -256,9 +203,7 @@ def test_bounds(oracle):
             theta = graph.theta(kind, rng)
             scores = graph.scores(theta)
             scale = 1 + np.abs(theta[np.isfinite(theta)]).sum()
-            label, value, bound = calls.argmax(graph.oracle, 0, theta)
-            row = int(np.flatnonzero((graph.labels == label).all(axis=1))[0])
-            assert near(value, scores[row], scale)
+            value, bound = graph.answer(theta)
             assert bound >= scores.max() - 1e-12 * scale
             assert bound >= value
             if np.isfinite(scores.max()):
@@ -276,7 +221,7 @@ def test_relaxation_is_the_local_polytope(oracle):
         states = (1, 2) if k % 2 else (1, 2, 3)
         graph = Graph(*random_graph(rng, 4, states), oracle)
         relaxation = graph.power("relaxation")
-        for kind in ["normal", "ties", "forbidden"]:
+        for kind in ["normal", "ties", "forbidden parts"]:
             theta = graph.theta(kind, rng)
             graph.views(theta)["node"][...] *= 0.1  # edges decide: the relaxation is loose
             expected = graph.local_polytope(theta)
@@ -318,17 +263,6 @@ def test_two_states_three_ways():
     assert halves > 4
 
 
-def in_cone(cone, h, g, closed=False):
-    high = np.inf if np.isinf(cone.alpha) else cone.alpha * h
-    if np.isinf(cone.alpha) and h < (-1e-6 if closed else 0):
-        return False
-    if closed:
-        return cone.beta * h <= g + 1e-6 and g <= high + 1e-6
-    if cone.twin:
-        return cone.beta * h <= g < high
-    return cone.beta * h < g <= high
-
-
 def cones(rng, h, g):
     """Sides through labels; integers over powers of two, so that nothing rounds."""
     slopes = [0.0, 0.5, 1.0, *(b / a for a, b in zip(h, g) if a in (1, 2, 4))]
@@ -353,7 +287,7 @@ def test_constrained_by_enumeration(states):
             graph.views(theta)["node"][rng.random((graph.n, len(graph.space.classes_))) < 0.2] = (
                 NONE
             )
-        scores, costs = graph.scores(theta), graph.mu @ cost
+        scores, costs = graph.scores(theta), graph.matrix @ cost
         if not np.isfinite(scores).any():
             continue
         for _ in range(10):
@@ -362,16 +296,14 @@ def test_constrained_by_enumeration(states):
             alpha, beta = cones(rng, h, g)
             lam = float(rng.choice([0.5, 1, 2]))
             cone = ConePair(h0, 0.0, lam, alpha, beta, bool(rng.integers(2)))
-            inside = np.array(
-                [np.isfinite(a) and in_cone(cone, a, b) for a, b in zip(h, g)], dtype=bool
-            )
+            inside = in_cone(cone, h, g)
             answer = calls.argmax_in_cone(own, 0, theta, cost, cone)
             if not inside.any():
                 assert answer is None
                 empty += 1
                 continue
             _, label, value = answer
-            row = int(np.flatnonzero((graph.labels == label).all(axis=1))[0])
+            row = graph.rows(label)
             assert inside[row]
             assert value == (h + lam * g)[row] == (h + lam * g)[inside].max()
             full += 1
@@ -389,10 +321,10 @@ def test_constrained_programs(oracle):
             theta, cost = graph.theta("normal", rng), np.zeros(graph.size)
             graph.views(cost)["node"][...] = rng.integers(0, 2, graph.views(cost)["node"].shape)
             h0 = float(-rng.choice(graph.scores(theta)) + rng.normal())
-            h, g = graph.scores(theta) + h0, graph.mu @ cost
+            h, g = graph.scores(theta) + h0, graph.matrix @ cost
             alpha, beta = cones(rng, np.round(h), g)
             cone = ConePair(h0, 0.0, 1.5, alpha, beta, False)
-            inside = np.array([in_cone(cone, a, b) for a, b in zip(h, g)])
+            inside = in_cone(cone, h, g)
             best = (h + 1.5 * g)[inside].max(initial=NONE)
             answer = calls.argmax_in_cone(own, 0, theta, cost, cone)
             if answer is None:
@@ -402,11 +334,11 @@ def test_constrained_programs(oracle):
             mu, label, value = answer
             assert value >= best - 1e-6 * (1 + abs(best))
             if label is not None:
-                row = int(np.flatnonzero((graph.labels == label).all(axis=1))[0])
+                row = graph.rows(label)
                 assert inside[row] and value == pytest.approx((h + 1.5 * g)[row])
                 kinds.add(1)
             else:
-                assert in_cone(cone, mu @ theta + h0, mu @ cost, closed=True)
+                assert in_cone(cone, mu @ theta + h0, mu @ cost, tol=1e-6)
                 assert value == pytest.approx(mu @ theta + h0 + 1.5 * (mu @ cost))
                 kinds.add(2)
     assert kinds >= {1, 2}
@@ -430,26 +362,16 @@ def test_any_theta(data):
         )
     scores = graph.scores(theta)
     scale = 1 + np.abs(theta[np.isfinite(theta)]).sum()
-    label, value, bound = calls.argmax(graph.oracle, 0, theta)
-    row = int(np.flatnonzero((graph.labels == label).all(axis=1))[0])
-    assert near(value, scores[row], scale)
+    value, bound = graph.answer(theta)
     assert bound >= scores.max() - 1e-9 * scale
     if graph.oracle.exact:
-        assert near(value, scores.max(), scale)
+        np.testing.assert_allclose(value, scores.max(), **graph.close(theta))
 
 
 def test_parts():
     rng = np.random.default_rng(6)
     for _ in range(50):
-        graph = Graph(*random_graph(rng, 5, (1, 2, 3)), "exact")
-        for _ in range(10):
-            a, b = rng.integers(len(graph.labels), size=2)
-            index, value = calls.encode(graph.parts, 0, graph.labels[a])
-            assert np.bincount(index, value, graph.size).tolist() == graph.mu[a].tolist()
-            index, value = calls.difference(graph.parts, 0, graph.labels[a], graph.labels[b])
-            expected = graph.mu[a] - graph.mu[b]
-            assert np.bincount(index, value, graph.size).tolist() == expected.tolist()
-            assert len(index) == np.count_nonzero(expected)
+        Graph(*random_graph(rng, 5, (1, 2, 3)), "exact").check_parts(rng, shortest=True)
 
 
 def test_integer_program_where_enumeration_gives_up():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference.cones import in_cone
 from reference.search_counts import angular_start
 from reference.searches import Plane, angular_search
 from scipy.special import logsumexp, softmax
@@ -80,16 +81,6 @@ def test_operators(kind):
         assert np.bincount(index, value, minlength=k)[k - 1] == (-1 if k > 1 else 0)
 
 
-def in_cone(h, g, cone):
-    """The sides of a cone as ``ConePair`` says them; a forbidden class (h = -inf) is outside."""
-    with np.errstate(invalid="ignore"):
-        if np.isinf(cone.alpha):
-            inside = h >= 0
-        else:
-            inside = g < cone.alpha * h if cone.twin else g <= cone.alpha * h
-        return inside & (g >= cone.beta * h if cone.twin else g > cone.beta * h) & np.isfinite(h)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_best_class_in_a_cone(kind):
     rng = np.random.default_rng(1)
@@ -108,7 +99,7 @@ def test_best_class_in_a_cone(kind):
             lam, h0, g0 = rng.choice([0, 0.5, 1, 4]), rng.integers(-1, 3), rng.integers(0, 2)
             cone = ConePair(h0, g0, lam, alpha, beta, bool(rng.random() < 0.5))
             h, g = theta[:k] + h0, cost[:k] + g0
-            inside = np.flatnonzero(in_cone(h, g, cone))
+            inside = np.flatnonzero(in_cone(cone, h, g))
             answer = calls.argmax_in_cone(cones, 0, theta, cost, cone)
             if inside.size == 0:
                 assert answer is None

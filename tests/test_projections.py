@@ -366,11 +366,11 @@ def test_costs_are_means_of_losses(length, k, normalized, hamming, seed):
         values = np.array([calls.loss_value(bound, 0, truth, y) for y in case.labels])
         expected += weight * values
         turned[j] = q @ values
-        nu += weight * case._indicator(truth)
+        nu += weight * case.indicator(truth)
     costs, const = projection_calls.costs(bound, 0, nu)
     np.testing.assert_allclose(case.matrix @ costs + const, expected, atol=1e-12)
     costs, const = projection_calls.costs(bound, 0, q @ case.matrix, transposed=True)
-    mus = np.array([case._indicator(truth) for truth in truths])
+    mus = np.array([case.indicator(truth) for truth in truths])
     np.testing.assert_allclose(mus @ costs + const, turned, atol=1e-12)
     twice, more = projection_calls.costs(bound, 0, nu, scale=2.0)
     once, less = projection_calls.costs(bound, 0, nu)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from python_structures import PyChainSpace, PyChainStructure
+from reference import cones
 from reference import psi as reference
 from reference.searches import points
 from scipy.optimize import linprog
@@ -167,8 +168,7 @@ def everything(space, examples, i, theta, cost, cone):
 
 def in_cone(space, examples, i, theta, cost, cone):
     labels, h, g = everything(space, examples, i, theta, cost, cone)
-    above = h >= 0 if np.isinf(cone.alpha) else g <= cone.alpha * h
-    rows = np.flatnonzero(above & (g > cone.beta * h))
+    rows = np.flatnonzero(cones.in_cone(cone, h, g))
     if not rows.size:
         return None
     label = labels[rows[np.argmax((h + cone.lam * g)[rows])]]

@@ -3,6 +3,7 @@
 import networkx as nx
 import numpy as np
 import pytest
+from enumeration import Enumerated
 from random_cases import random_cases
 from scipy.optimize import linprog
 
@@ -20,7 +21,6 @@ from structsolve.testing import check_structure
 VARIANTS = [(t, r, e) for t in (True, False) for r in (True, False) for e in (True, False)]
 SIZES = [(1, 1), (1, 2), (1, 9), (2, 1), (5, 1), (2, 2), (2, 5), (3, 3), (2, 9), (4, 4), (5, 3)]
 KINDS = ["normal", "ties", "equal", "wide", "huge", "forbidden", "forbidden pairs"]
-NONE = -np.inf
 
 
 def random_parents(n, rng, connected=0.85):
@@ -33,8 +33,10 @@ def random_parents(n, rng, connected=0.85):
     return parents
 
 
-class Case:
-    """Operators of one forest, and the matrix of all labelings' parts."""
+class Case(Enumerated):
+    """One forest."""
+
+    rounding, rounding_of_marginals = 2e-14, 1e-13
 
     def __init__(self, parents, k, transitions=True, root=True, edges=False):
         self.parents, self.n, self.k = np.asarray(parents), len(parents), k
@@ -42,15 +44,8 @@ class Case:
         x = (np.zeros((self.n, 1)), self.parents)
         X = [(*x, np.zeros((self.m, 1)))] if edges else [x]
         structure = TreeStructure(transitions=transitions, root=root)
-        self.space, _ = structure.make_space(X, [np.zeros(self.n, int)], classes=range(k))
-        self.examples = self.space.pack(X)
-        layout = make_layout(self.space, self.examples)
-        self.oracle = self.space.make_oracle()(layout)
-        self.kbest = self.space.make_power("kbest")(layout)
-        self.max_marginals = self.space.make_power("max-marginals")(layout)
-        self.counts = self.space.make_power("counts")(layout)
-        self.parts = self.space.make_parts()(layout)
-        self.projection = self.space.make_projection("entropy")(layout)
+        self.bind(*structure.make_space(X, [np.zeros(self.n, int)], classes=range(k)))
+        self.states = (k,) * self.n
         self.size = self.space.layout.theta_size(self.n, self.m)
 
     def views(self, theta):
@@ -58,10 +53,10 @@ class Case:
 
     def enumerate(self):
         self.labels = self.space.enumerate_labels(self.examples, 0)
-        self.matrix = np.array([self._indicator(label) for label in self.labels])
+        self.matrix = np.array([self.indicator(label) for label in self.labels])
         return self
 
-    def _indicator(self, label):
+    def indicator(self, label):
         row = np.zeros(self.size)
         views = self.views(row)
         edge = 0
@@ -78,90 +73,13 @@ class Case:
             edge += 1
         return row
 
-    def theta(self, kind, rng):
-        theta = np.zeros(self.size)
-        for name, view in self.views(theta).items():
-            if kind == "ties":
-                view[...] = rng.integers(-1, 2, view.shape)
-            elif kind == "huge":
-                view[...] = rng.choice([-1e4, 1e4, 0.0, 9999.5], view.shape)
-            elif kind != "equal":
-                view[...] = rng.normal(size=view.shape) * (120 if kind == "wide" else 1)
-            if kind == "forbidden" and name == "node":
-                view[rng.random(view.shape) < 0.3] = NONE
-            if kind == "forbidden pairs" and name != "node":
-                view[rng.random(view.shape) < 0.3] = NONE
-        return theta
-
-    def scores(self, theta):
-        never = np.isneginf(theta)
-        scores = self.matrix @ np.where(never, 0, theta)
-        scores[self.matrix @ never > 0] = NONE
-        return scores
-
-    def check(self, theta, rng):
-        scores = self.scores(theta)
-        scale = 1 + np.abs(theta[np.isfinite(theta)]).max(initial=0)
-        close = {"rtol": 1e-13, "atol": 2e-14 * scale * (self.n + 1)}
-        label, value, bound = calls.argmax(self.oracle, 0, theta)
-        assert bound == value
-        np.testing.assert_allclose([value, scores[self.row(label)]], scores.max(), **close)
-        best = calls.max_marginals(self.max_marginals, 0, theta, self.k)
-        having = [[self.labels[:, v] == s for s in range(self.k)] for v in range(self.n)]
-        expected = [[scores[rows].max() for rows in row] for row in having]
-        np.testing.assert_allclose(best, expected, **close)
-        self.check_kbest(theta, scores, label, value, close)
-        self.check_counts(theta, scores, rng, close)
-        if scores.max() > NONE:
-            self.check_marginals(theta, scores, scale)
-        else:
-            with pytest.raises(ValueError, match="example 0: every labeling is forbidden"):
-                calls.project(self.projection, 0, theta)
-
-    def row(self, label):
-        return int(np.ravel_multi_index(label, (self.k,) * self.n))
-
-    def check_kbest(self, theta, scores, label, value, close):
-        ranked = -np.sort(-scores[scores > NONE])
-        for k in (1, 7, len(scores) + 3) if len(scores) < 100 else (2, 9):
-            labels, values = calls.kbest(self.kbest, 0, theta, k)
-            assert values[0] == value and (labels[0] == label).all()
-            if len(ranked) == 0:
-                assert len(values) == 1 and value == NONE
-                continue
-            np.testing.assert_allclose(values, ranked[:k], **close)
-            assert (np.diff(values) <= 0).all()
-            assert len(np.unique(labels, axis=0)) == len(labels)
-            rows = np.ravel_multi_index(labels.T, (self.k,) * self.n)
-            np.testing.assert_allclose(scores[rows], values, **close)
-
-    def check_counts(self, theta, scores, rng, close):
+    def check_all(self, theta, rng):
+        self.check(theta)
         cost = np.zeros(self.size)
         self.views(cost)["node"][...] = rng.integers(0, 3, (self.n, self.k))
-        counts = self.matrix @ cost
-        for most in (int(counts.max()) + 1, int(counts.max()) // 2):
-            labels, values = calls.argmax_counts(self.counts, 0, theta, cost, most)
-            for c in range(most + 1):
-                best = scores[counts == c].max(initial=NONE)
-                np.testing.assert_allclose(values[c], best, **close)
-                if best > NONE:
-                    assert counts[self.row(labels[c])] == c
-                    np.testing.assert_allclose(scores[self.row(labels[c])], best, **close)
-
-    def check_marginals(self, theta, scores, scale):
-        marginals, value, bound = calls.project(self.projection, 0, theta)
-        assert bound == value
-        top = scores.max()
-        weights = np.exp(scores - top)
-        expected = weights @ self.matrix / weights.sum()
-        np.testing.assert_allclose(
-            value, top + np.log(weights.sum()), rtol=1e-13, atol=1e-13 * scale
-        )
-        np.testing.assert_allclose(marginals, expected, rtol=1e-9, atol=1e-13 * scale * self.n)
-        assert (marginals[np.isneginf(theta)] == 0).all()
-        assert (marginals[(self.matrix == 0).all(axis=0)] == 0).all()  # padding too
-        np.testing.assert_allclose(self.views(marginals)["node"].sum(axis=1), 1, rtol=1e-13)
-        assert self.projection.log_partition(0, theta) == value
+        largest = int((self.matrix @ cost).max())
+        for most in (largest + 1, largest // 2):
+            self.check_counts(theta, cost, most)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -170,7 +88,7 @@ def test_against_enumeration(variant):
     for n, k in SIZES:
         case = Case(random_parents(n, rng), k, *variant).enumerate()
         for kind in KINDS:
-            case.check(case.theta(kind, rng), rng)
+            case.check_all(case.theta(kind, rng), rng)
 
 
 @pytest.mark.slow
@@ -179,29 +97,14 @@ def test_any_forest(seed, n, k, kind):
     rng = np.random.default_rng(seed)
     variant = VARIANTS[rng.integers(len(VARIANTS))]
     case = Case(random_parents(n, rng, rng.random()), k, *variant).enumerate()
-    case.check(case.theta(kind, rng), rng)
+    case.check_all(case.theta(kind, rng), rng)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_parts_against_enumeration(variant):
     rng = np.random.default_rng(0)
     for n, k in SIZES:
-        case = Case(random_parents(n, rng), k, *variant).enumerate()
-
-        def dense(entries, case=case):
-            index, value = entries
-            assert len(index) <= case.parts.max_entries
-            return np.bincount(index, value, minlength=case.size)
-
-        for row, other in rng.integers(len(case.labels), size=(10, 2)):
-            label, truth = case.labels[row], case.labels[other]
-            np.testing.assert_array_equal(
-                dense(calls.encode(case.parts, 0, label)), case.matrix[row]
-            )
-            np.testing.assert_array_equal(
-                dense(calls.difference(case.parts, 0, truth, label)),
-                case.matrix[other] - case.matrix[row],
-            )
+        Case(random_parents(n, rng), k, *variant).enumerate().check_parts(rng)
 
 
 def test_ties_go_to_the_smallest_state_parents_first():

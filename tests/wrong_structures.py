@@ -13,6 +13,7 @@ from python_structures import (
     subset_labels,
     subset_loss,
 )
+from reference.cones import in_cone
 
 from structsolve import Examples
 
@@ -163,11 +164,7 @@ class Powers(PyChainSpace):
         return self.parts(examples, i, label), label
 
     def in_cone(self, h, g, cone):
-        with np.errstate(invalid="ignore"):
-            high = np.where(np.isinf(cone.alpha), np.inf, cone.alpha * h)
-        left = cone.beta * h <= g if cone.twin else cone.beta * h < g
-        right = g < high if cone.twin else g <= high
-        return left & right & (np.isfinite(cone.alpha) | (h >= 0))
+        return in_cone(cone, h, g)
 
 
 class PowersStructure(WrongStructure):

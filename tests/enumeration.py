@@ -1,0 +1,156 @@
+"""Operators of one example against the enumeration of its labels: scores, and what must hold."""
+
+import numpy as np
+import pytest
+
+from structsolve.structure import calls
+from structsolve.structure.ask import make_layout
+
+NONE = -np.inf
+
+
+def fill(views, kind, rng, huge):
+    """Write scores of a kind into arrays by name of their block."""
+    for name, view in views.items():
+        if kind == "ties":
+            view[...] = rng.integers(-1, 2, view.shape)
+        elif kind == "huge":
+            view[...] = rng.choice([-huge, huge, 0.0, huge - 0.5], view.shape)
+        elif kind == "negative":
+            view[...] = -rng.exponential(3, view.shape)
+        elif kind != "equal":
+            view[...] = rng.normal(size=view.shape) * (120 if kind == "wide" else 1)
+        nodes = name == "node"
+        if kind == "forbidden parts" or kind == ("forbidden" if nodes else "forbidden pairs"):
+            view[rng.random(view.shape) < 0.3] = NONE
+        if kind == "all forbidden" and nodes:
+            view[rng.integers(len(view))] = NONE
+
+
+class Enumerated:
+    """Operators of one example, all its labels, and the parts of each as a row of ``matrix``.
+
+    A subclass has ``views(theta)``, the ``size`` of theta, ``states`` of each node, and ``labels``
+    in lexicographic order.
+    """
+
+    number = 0  # of the example
+    huge = 1e4
+    rounding = rounding_of_marginals = 1e-14
+
+    def bind(self, space, examples):
+        """Make all operators of an exact structure."""
+        self.space, self.examples = space, examples
+        layout = make_layout(space, examples)
+        self.oracle, self.parts = space.make_oracle()(layout), space.make_parts()(layout)
+        self.kbest, self.max_marginals, self.counts = (
+            space.make_power(name)(layout) for name in ("kbest", "max-marginals", "counts")
+        )
+        self.projection = space.make_projection("entropy")(layout)
+
+    def theta(self, kind, rng):
+        theta = np.zeros(self.size)
+        fill(self.views(theta), kind, rng, self.huge)
+        return theta
+
+    def scores(self, theta):
+        """Score of every label."""
+        never = np.isneginf(theta)
+        scores = self.matrix @ np.where(never, 0, theta)
+        scores[self.matrix @ never > 0] = NONE
+        return scores
+
+    def rows(self, labels):
+        """Rows of labels in the enumeration."""
+        return np.ravel_multi_index(np.transpose(labels), self.states)
+
+    def scale(self, theta):
+        return 1 + np.abs(theta[np.isfinite(theta)]).max(initial=0)
+
+    def close(self, theta):
+        """What rounding may do to scores."""
+        atol = self.rounding * self.scale(theta) * (len(self.states) + 1)
+        return {"rtol": 1e-13, "atol": atol}
+
+    def check(self, theta):
+        scores = self.scores(theta)
+        label, value = self.check_best(theta)
+        for k in (1, 2, 7, len(scores) + 3):
+            labels, values = self.check_kbest(theta, k)
+            assert values[0] == value and (labels[0] == label).all()
+        if scores.max() > NONE:
+            self.check_marginals(theta)
+        else:
+            with pytest.raises(ValueError, match="example 0: every labeling is forbidden"):
+                calls.project(self.projection, self.number, theta)
+
+    def check_best(self, theta):
+        """The best label, and of every state of every node the best label that has it."""
+        scores, close = self.scores(theta), self.close(theta)
+        label, value, bound = calls.argmax(self.oracle, self.number, theta)
+        assert bound == value
+        np.testing.assert_allclose([value, scores[self.rows(label)]], scores.max(), **close)
+        best = calls.max_marginals(self.max_marginals, self.number, theta, max(self.states))
+        having = [
+            scores[self.labels[:, v] == s].max(initial=NONE) for v, s in np.ndindex(best.shape)
+        ]
+        np.testing.assert_allclose(best.ravel(), having, **close)
+        return label, value
+
+    def check_kbest(self, theta, k):
+        """Labels that differ, the best first; where none is possible, some label."""
+        scores, close = self.scores(theta), self.close(theta)
+        ranked = -np.sort(-scores[scores > NONE])[:k] if scores.max() > NONE else [NONE]
+        labels, values = calls.kbest(self.kbest, self.number, theta, k)
+        np.testing.assert_allclose(values, ranked, **close)
+        np.testing.assert_allclose(scores[self.rows(labels)], values, **close)
+        assert (values[1:] <= values[:-1]).all()
+        assert len(np.unique(labels, axis=0)) == len(labels)
+        return labels, values
+
+    def check_counts(self, theta, cost, most):
+        """The best label for each count; where none has it, zeros."""
+        scores, counts, close = self.scores(theta), self.matrix @ cost, self.close(theta)
+        labels, values = calls.argmax_counts(self.counts, self.number, theta, cost, most)
+        for c in range(most + 1):
+            best = scores[counts == c].max(initial=NONE)
+            np.testing.assert_allclose(values[c], best, **close)
+            if best == NONE:
+                assert (labels[c] == 0).all()
+                continue
+            assert counts[self.rows(labels[c])] == c
+            np.testing.assert_allclose(scores[self.rows(labels[c])], best, **close)
+        return counts, labels, values
+
+    def check_marginals(self, theta):
+        scores = self.scores(theta)
+        marginals, value, bound = calls.project(self.projection, self.number, theta)
+        assert bound == value == self.projection.log_partition(self.number, theta)
+        scale, top = self.scale(theta), scores.max()
+        weights = np.exp(scores - top)
+        total = top + np.log(weights.sum())
+        np.testing.assert_allclose(value, total, rtol=1e-13, atol=1e-13 * scale)
+        atol = self.rounding_of_marginals * scale * len(self.states)
+        expected = weights @ self.matrix / weights.sum()
+        np.testing.assert_allclose(marginals, expected, rtol=1e-9, atol=atol)
+        assert (marginals[np.isneginf(theta)] == 0).all()
+        assert (marginals[(self.matrix == 0).all(axis=0)] == 0).all()  # padding too
+        np.testing.assert_allclose(self.views(marginals)["node"].sum(axis=1), 1, rtol=1e-13)
+
+    def check_parts(self, rng, shortest=False):
+        """Parts of labels and of differences; `shortest`: without zeros and repetition."""
+
+        def dense(entries):
+            index, value = entries
+            assert len(index) <= self.parts.max_entries
+            return np.bincount(index, value, minlength=self.size)
+
+        for row, other in rng.integers(len(self.labels), size=(10, 2)):
+            label, truth = (np.ascontiguousarray(self.labels[j], np.int32) for j in (row, other))
+            encoded = calls.encode(self.parts, self.number, label)
+            np.testing.assert_array_equal(dense(encoded), self.matrix[row])
+            apart = calls.difference(self.parts, self.number, truth, label)
+            expected = self.matrix[other] - self.matrix[row]
+            np.testing.assert_array_equal(dense(apart), expected)
+            assert not shortest or len(apart[0]) == np.count_nonzero(expected)
+        assert calls.difference(self.parts, self.number, label, label)[0].size == 0
