@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from checks import refused
 from enumeration import NONE, Enumerated
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -116,8 +117,7 @@ def test_bans():
     theta = np.zeros(case.size)
     with pytest.raises(ValueError, match="banned: found .* expected a label of 2 integers"):
         calls.kbest(case.kbest, 0, theta, 1, banned=[[0]])
-    with pytest.raises(ValueError, match="k is 0"):
-        calls.kbest(case.kbest, 0, theta, 0)
+    refused("k is 0", calls.kbest, case.kbest, 0, theta, 0)
     labels, values = calls.kbest(case.kbest, 0, theta, 9, banned=case.labels)
     assert labels.shape == (0, 2) and values.shape == (0,)
     labels, _ = calls.kbest(case.kbest, 0, theta, 9, banned=[*case.labels[:3], [5, 5]])
@@ -297,33 +297,25 @@ def test_bad_arguments_are_refused():
     for call in with_theta:
         call(good)
         for theta in thetas:
-            with pytest.raises(ValueError, match="theta"):
-                call(theta)
+            refused("theta", call, theta)
     for bad in (None, [0, 0], label.astype(np.int64), np.zeros(3, np.int32), label - 1, label + 3):
         for call in (
             lambda x: calls.encode(case.parts, 0, x),
             lambda x: calls.difference(case.parts, 0, label, x),
             lambda x: calls.difference(case.parts, 0, x, label),
         ):
-            with pytest.raises(ValueError, match="label|truth"):
-                call(bad)
+            refused("label|truth", call, bad)
     for i in (-1, 3, 10**9):
-        with pytest.raises(ValueError, match=f"example {i}"):
-            calls.argmax(case.oracle, i, good)
-        with pytest.raises(ValueError, match=f"example {i}"):
-            calls.encode(case.parts, i, label)
-    with pytest.raises(ValueError, match="k is 0"):
-        calls.kbest(case.kbest, 0, good, 0)
-    with pytest.raises(ValueError, match="n_states is 4, expected 3"):
-        calls.max_marginals(case.max_marginals, 0, good, 4)
-    with pytest.raises(ValueError, match="work"):
-        calls.project(case.projection, 0, good, np.zeros(3))
+        refused(f"example {i}", calls.argmax, case.oracle, i, good)
+        refused(f"example {i}", calls.encode, case.parts, i, label)
+    refused("k is 0", calls.kbest, case.kbest, 0, good, 0)
+    refused("n_states is 4, expected 3", calls.max_marginals, case.max_marginals, 0, good, 4)
+    refused("work", calls.project, case.projection, 0, good, np.zeros(3))
     with pytest.raises(TypeError):
         calls.argmax(None, 0, good)
     with pytest.raises(TypeError):
         calls.argmax(case.parts, 0, good)
-    with pytest.raises(ValueError, match="expected 36"):
-        case.projection.log_partition(2, good)
+    refused("expected 36", case.projection.log_partition, 2, good)
     with pytest.raises(ValueError, match="example 1: a chain of 0 nodes"):
         ChainOracle(PartLayout(case.space.layout, Examples(np.array([0, 2, 2, 3]))))
     with_edges = Case(2, 3, edges=True).space.layout

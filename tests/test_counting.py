@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from checks import refused
 from enumeration import NONE
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -206,20 +207,15 @@ def test_bad_arguments_are_refused():
     for name in ("transition", "start", "end", "edge"):
         wrong = cost.copy()
         case.views(wrong)[name].flat[0] = 1
-        with pytest.raises(ValueError, match=r"example 1: a part that is no state .* costs 1\.0"):
-            ask(wrong)
+        refused(r"example 1: a part that is no state .* costs 1\.0", ask, wrong)
     for bad in (-1, 0.5, np.nan, np.inf):
         wrong = cost.copy()
         case.views(wrong)["node"][1, 1] = bad
-        with pytest.raises(ValueError, match="cost: found values that are no counts"):
-            ask(wrong)
-    with pytest.raises(ValueError, match="most is -1"):
-        ask(most=-1)
+        refused("cost: found values that are no counts", ask, wrong)
+    refused("most is -1", ask, most=-1)
     for most in (2**31, 2**62):
-        with pytest.raises(ValueError, match=f"most is {most}, .* fits into memory"):
-            case.counts.bytes_for(most)
-    with pytest.raises(ValueError, match="theta"):
-        ask(theta=theta[:-1])
+        refused(f"most is {most}, .* fits into memory", case.counts.bytes_for, most)
+    refused("theta", ask, theta=theta[:-1])
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from checks import refused
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -107,15 +108,11 @@ def test_probabilities_are_logistic_regression():
 
 def test_refusals():
     model, X = fitted("chain")
-    with pytest.raises(ValueError, match="n_samples is 0"):
-        model.sample(X, 0)
-    with pytest.raises(ValueError, match="random_state is 'a'"):
-        model.sample(X, random_state="a")
-    with pytest.raises(ValueError, match="no plugin gives the projection 'flat'"):
-        model.predict_marginals(X, projection="flat")
+    refused("n_samples is 0", model.sample, X, 0)
+    refused("random_state is 'a'", model.sample, X, random_state="a")
+    refused("no plugin gives the projection 'flat'", model.predict_marginals, X, projection="flat")
     edges = np.array([[0, 1], [1, 2], [2, 0]])
     graphs = [(np.ones((3, 1)), edges), (np.zeros((3, 1)), edges)]
     other = StructuredSVM("mrf", max_iter=2).fit(graphs, [[0, 1, 0], [1, 1, 1]])
-    with pytest.raises(ValueError, match="projection 'entropy' of structure 'mrf'"):
-        other.sample(graphs)
+    refused("projection 'entropy' of structure 'mrf'", other.sample, graphs)
     assert len(other.predict_marginals(graphs, projection="euclidean")) == 2

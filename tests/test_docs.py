@@ -140,7 +140,8 @@ def test_every_hook_has_a_section_with_its_signature():
 
 @pytest.mark.parametrize("name", hooks())
 def test_hook_specifications_hold_an_example(name):
-    assert "@hookimpl" in getattr(hookspecs, name).__doc__
+    text = getattr(hookspecs, name).__doc__
+    assert "Example" in text and "@hookimpl" in text and f"def {name}(" in text
 
 
 def test_every_option_of_the_shell_is_described():

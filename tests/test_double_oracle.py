@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from checks import refused
 from scipy.optimize import linprog
 from solver_cases import begin
 from test_fenchel_young import Case
@@ -49,8 +50,7 @@ def test_matrix_games(shape, levels):
 
 def test_matrix_games_are_checked():
     for payoff in ([[0.0]], [[np.nan]], [1.0], np.zeros((0, 2))):
-        with pytest.raises(ValueError, match="above 0"):
-            play(payoff)
+        refused("above 0", play, payoff)
 
 
 NAMES = ("classes", "costly", "chain", "costly_chain", "loose_chain", "pairs", "ranks",
@@ -189,5 +189,4 @@ def test_checkpoints_with_other_sizes_are_refused():
     surrogate = case.problem.surrogate
     arrays = {k: v.copy() for k, v in surrogate.memory_of_examples().items()}
     arrays["sizes"][0, 0] = 1000
-    with pytest.raises(ValueError, match="more labels"):
-        surrogate.remember(arrays)
+    refused("more labels", surrogate.remember, arrays)

@@ -5,12 +5,12 @@ import warnings
 import networkx as nx
 import numpy as np
 import pytest
+from checks import refused, reloaded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
-import structsolve
 from structsolve import ConditionalRiskMinimizer, StructuredSVM, registry
 from structsolve.lp import Polytopes
 from structsolve.lp.ask import ask_oracle
@@ -122,8 +122,7 @@ def test_true_flows_of_losses_are_checked():
     loss.check_truths(np.zeros(m, np.int32))
     with pytest.raises(ValueError, match="example 0: arc 1 carries 2, expected 0 or 1"):
         loss.check_truths(np.array([0, 2] + [0] * (m - 2), np.int32))
-    with pytest.raises(ValueError, match=f"found flows on 1 arcs, expected 1 x {m}"):
-        loss.check_truths(np.zeros(1, np.int32))
+    refused(f"found flows on 1 arcs, expected 1 x {m}", loss.check_truths, np.zeros(1, np.int32))
 
 
 def test_longest_paths_against_networkx():
@@ -161,8 +160,7 @@ def test_trains_and_saves(tmp_path):
     assert risk.score(X, Y) > 0.9
     continuous = ConditionalRiskMinimizer(FlowStructure(graph), loss="absolute").fit(X, Y)
     for number, one in enumerate((model, risk, continuous)):
-        one.save(tmp_path / str(number))
-        again = structsolve.load(tmp_path / str(number))
+        again = reloaded(one, tmp_path)
         assert np.allclose(again.predict(X), one.predict(X))
 
 
@@ -369,11 +367,10 @@ def test_flows_of_estimated_risk():
         assert model.conditional_risk(x, predicted) == pytest.approx(risks)
         assert (model.conditional_risk(x, Y[:7]) >= risks - 1e-9).all() or loss == "absolute"
         assert model.score(X, Y) < 0
-        with pytest.raises(ValueError, match="continuous"):
-            model.surrogate_loss(X, Y, 1.0)
+        refused("continuous", model.surrogate_loss, X, Y, 1.0)
 
 
-def refused(message, graph, Y=None, **settings_):
+def no_flow(message, graph, Y=None, **settings_):
     with pytest.raises(ValueError, match=message):
         X = np.zeros((1 if Y is None else len(Y), 1))
         ConditionalRiskMinimizer(FlowStructure(graph), loss="absolute", **settings_).fit(X, Y)
@@ -381,8 +378,8 @@ def refused(message, graph, Y=None, **settings_):
 
 def test_what_cannot_be_is_refused():
     for graph in (None, nx.Graph([(0, 1)]), nx.MultiDiGraph([(0, 1)]), 3):
-        refused("expected a networkx.DiGraph", graph)
-    refused("no arcs", nx.DiGraph())
+        no_flow("expected a networkx.DiGraph", graph)
+    no_flow("no arcs", nx.DiGraph())
     good = paths_network()
     Y = np.array([[1.0, 0, 0, 0, 1, 0]])  # arcs s-a, s-b, s-t, a-b, a-t, b-t
 
@@ -394,20 +391,20 @@ def test_what_cannot_be_is_refused():
             graph.add_edge(*arc, **attributes)
         return graph
 
-    refused("node 't': demand is 'x'", changed("t", demand="x"))
-    refused("node 't': demand is nan", changed("t", demand=np.nan))
-    refused("demands sum to 1, expected 0", changed("t", demand=2))
-    refused("arc 's' -> 'a': capacity is -1", changed(arc=("s", "a"), capacity=-1))
-    refused("arc '.' -> '.': it lies on a cycle", changed(arc=("b", "a")))
+    no_flow("node 't': demand is 'x'", changed("t", demand="x"))
+    no_flow("node 't': demand is nan", changed("t", demand=np.nan))
+    no_flow("demands sum to 1, expected 0", changed("t", demand=2))
+    no_flow("arc 's' -> 'a': capacity is -1", changed(arc=("s", "a"), capacity=-1))
+    no_flow("arc '.' -> '.': it lies on a cycle", changed(arc=("b", "a")))
     tight = good.copy()
     for arc in [("s", "a"), ("s", "b"), ("s", "t")]:
         tight.add_edge(*arc, capacity=0.25)
-    refused(r"no flow meets the demands; of 1 only 0.75 can leave the nodes \['s'\]", tight)
-    refused(r"y: found shape \(1, 5\)", good, Y[:, :5])
-    refused("y is None", good)
-    refused("example 1, arc 's' -> 'a': y holds -1", good, np.vstack([Y, -Y]))
-    refused("example 0, arc 's' -> 'a': y holds nan", good, Y * np.nan)
-    refused("example 0, node 'a': inflow less outflow is 0.5", good, Y * [[1, 1, 1, 1, 0.5, 1]])
+    no_flow(r"no flow meets the demands; of 1 only 0.75 can leave the nodes \['s'\]", tight)
+    no_flow(r"y: found shape \(1, 5\)", good, Y[:, :5])
+    no_flow("y is None", good)
+    no_flow("example 1, arc 's' -> 'a': y holds -1", good, np.vstack([Y, -Y]))
+    no_flow("example 0, arc 's' -> 'a': y holds nan", good, Y * np.nan)
+    no_flow("example 0, node 'a': inflow less outflow is 0.5", good, Y * [[1, 1, 1, 1, 0.5, 1]])
     half = np.array([[0.5, 0, 0.5, 0, 0.5, 0]])
     with pytest.raises(ValueError, match="example 0, arc 's' -> 'a': y holds 0.5.*whole"):
         StructuredSVM(FlowStructure(good)).fit([[0.0]], half)
@@ -439,8 +436,7 @@ def test_flows_in_any_unit(demand):
     assert predicted == pytest.approx(
         demand * np.array([[0, 1, 0, 1], [1, 0, 1, 0]]), abs=1e-6 * demand
     )
-    with pytest.raises(ValueError, match="example 0"):
-        model.fit(X, Y + 0.5 * demand)
+    refused("example 0", model.fit, X, Y + 0.5 * demand)
 
 
 def test_capacities_that_do_not_fit_32_bits_together_are_refused():

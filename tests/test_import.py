@@ -6,17 +6,9 @@ import sys
 
 import pytest
 
-HEAVY = {
-    "sklearn",
-    "scipy",
-    "pandas",
-    "matplotlib",
-    "cvxpy",
-    "highspy",
-    "networkx",
-    "joblib",
-    "torch",
-}
+HEAVY = set(
+    ["sklearn", "scipy", "pandas", "matplotlib", "cvxpy", "highspy", "networkx", "joblib", "torch"]
+)
 
 
 def loaded_after(code, tmp_path):

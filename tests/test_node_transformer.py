@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from checks import refused
 from data import chains
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.kernel_approximation import Nystroem, RBFSampler
@@ -56,7 +57,6 @@ def test_nystroem_on_all_nodes_is_the_kernel_model():
 
 
 def test_what_is_no_list_of_matrices():
-    with pytest.raises(ValueError, match="X is a ndarray, expected a list"):
-        NodeTransformer(StandardScaler()).fit(np.eye(3))
+    refused("X is a ndarray, expected a list", NodeTransformer(StandardScaler()).fit, np.eye(3))
     with pytest.raises(ValueError, match="example 1: found 3 features, expected 2"):
         NodeTransformer(StandardScaler()).fit([np.ones((1, 2)), np.ones((1, 3))])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from checks import refused, reloaded
 from scipy.special import logsumexp, softmax
 from sklearn.model_selection import GridSearchCV
 
@@ -249,8 +250,7 @@ class TestEstimator:
         s = np.arange(5) * u[:7, None] - np.append(0, np.cumsum(b))
         np.testing.assert_allclose(p, softmax(2 * s, axis=1), atol=1e-9)
         assert [a[0] for a in model.predict_kbest(X[:7], 2)[0]][0] == model.predict(X[:7])[0]
-        with pytest.raises(ValueError, match="decision_function needs max-marginals"):
-            model.decision_function(X)
+        refused("decision_function needs max-marginals", model.decision_function, X)
         names = {block for block, *_ in model.named_weights()}
         assert names == {"threshold", "node"}
 
@@ -270,8 +270,7 @@ class TestEstimator:
         model = StructuredSVM(
             OrdinalStructure(thresholds, list(names)), loss="absolute", max_iter=5, tol=0.5
         ).fit(X, names[y])
-        model.save(tmp_path / "m.structsolve")
-        loaded = structsolve.load(tmp_path / "m.structsolve")
+        loaded = reloaded(model, tmp_path)
         assert loaded.classes_.tolist() == list(names)
         np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
 

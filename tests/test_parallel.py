@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 import pytest
+from checks import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -57,5 +58,4 @@ def test_the_exception_of_any_thread_is_raised(jobs):
 
 @pytest.mark.parametrize("jobs", [0, 1.5, "2"])
 def test_jobs_that_are_no_number(jobs):
-    with pytest.raises(ValueError, match="n_jobs is"):
-        parallel.effective_jobs(jobs)
+    refused("n_jobs is", parallel.effective_jobs, jobs)

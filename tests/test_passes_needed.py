@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from checks import refused
 from solver_cases import begin
 
 from structsolve import Problem, get_structure
@@ -118,8 +119,7 @@ def with_margin(count):
 def test_passes_and_oracle_calls_to_a_gap(structure, surrogate, solver):
     counts = json.loads(FILE.read_text())[structure][surrogate]
     if solver not in counts:
-        with pytest.raises(ValueError, match="use (solver|steps)="):
-            needed(structure, surrogate, solver, 1)
+        refused("use (solver|steps)=", needed, structure, surrogate, solver, 1)
         return
     passes, calls = counts[solver]
     most = with_margin(passes)

@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from checks import refused
 
 from structsolve.evaluation.plotting import (
     plot_convergence,
@@ -65,8 +66,7 @@ def test_estimates_are_faint_and_do_not_count():
     ],
 )
 def test_faults(histories, options, message):
-    with pytest.raises(ValueError, match=message):
-        plot_convergence(histories, **options)
+    refused(message, plot_convergence, histories, **options)
 
 
 def test_histories_without_finite_values(tmp_path):
@@ -90,8 +90,7 @@ def test_models_stand_for_their_histories():
     models = [Model("bcfw", RUN), Model("sgd", SGD), Model(Solver(), RUN[:1])]
     assert names(models) == ["bcfw", "sgd", "bcfw #2"]
     assert names({"one": models[0], "two": RUN}) == ["one", "two"]
-    with pytest.raises(ValueError, match="or a list of fitted models"):
-        plot_convergence([*models, Model("none", [])])
+    refused("or a list of fitted models", plot_convergence, [*models, Model("none", [])])
 
 
 POINTS = np.array([[1.0, 0], [3, 1], [2, 2], [0, 1], [-1, 3], [2.9, 1]])
@@ -171,8 +170,7 @@ class TestLabelPlane:
         ],
     )
     def test_faults(self, points, path, message):
-        with pytest.raises(ValueError, match=message):
-            plot_label_plane(points, path)
+        refused(message, plot_label_plane, points, path)
 
     def test_hull_is_that_of_the_reference(self):
         from reference.searches import upper_hull as reference
@@ -193,8 +191,7 @@ def test_sequences(tmp_path):
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(ValueError, match="found 2, 2, 1 sequences; expected the same number"):
         plot_sequences(images, truth, {"m": [[1, 2, 9]]})
-    with pytest.raises(ValueError, match="at least one"):
-        plot_sequences([], [], {})
+    refused("at least one", plot_sequences, [], [], {})
 
 
 def test_no_global_state_and_lazy_import():

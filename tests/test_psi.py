@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from checks import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import psi as reference
@@ -134,14 +135,12 @@ def test_copies(name):
                     (np.inf, np.inf), (np.inf, 0)]
 )  # fmt: skip
 def test_generalized_refuses(alpha, beta):
-    with pytest.raises(ValueError, match="0 <= alpha - beta <= 1"):
-        GeneralizedPsi(alpha, beta)
+    refused("0 <= alpha - beta <= 1", GeneralizedPsi, alpha, beta)
 
 
 @pytest.mark.parametrize("beta", [-0.1, 1.1, np.nan, np.inf])
 def test_beta_refuses(beta):
-    with pytest.raises(ValueError, match="expected a number from 0 to 1"):
-        BetaPsi(beta)
+    refused("expected a number from 0 to 1", BetaPsi, beta)
 
 
 @pytest.mark.parametrize("alpha, beta", [(0.5, 1), (2.5, 1), (1, -0.1)])
@@ -231,8 +230,7 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_wrong_ones_are_refused_with_the_point(name):
     psi, message = BAD[name]
-    with pytest.raises(ValueError, match=message):
-        check_psi(PythonPsi(psi))
+    refused(message, check_psi, PythonPsi(psi))
     with pytest.raises(ValueError, match=message):
         structsolve.StructuredSVM("multiclass", surrogate=BiCriteria(psi), max_iter=1).fit(
             [[0.0], [1.0]], [0, 1]
@@ -245,14 +243,12 @@ def test_nan_and_nonsense():
             check_psi(PythonPsi(Given(lambda h, g, answer=answer: answer)))
     for answer in (None, 1.0, (1.0,), (1, 2, 3), ("a", "b"), (np.nan, 0.0)):
         bad = Given(lambda h, g: (h + 1) * g, lambda h, g, answer=answer: answer)
-        with pytest.raises(ValueError, match=r"psi: partials\(h=.*\) returned"):
-            check_psi(PythonPsi(bad))
+        refused(r"psi: partials\(h=.*\) returned", check_psi, PythonPsi(bad))
 
 
 def test_what_is_no_psi_at_all():
     for wrong in (3, "slack", None, object(), lambda h, g: g):
-        with pytest.raises(TypeError, match=r"expected an object with value\(h, g\)"):
-            PythonPsi(wrong)
+        refused(r"expected an object with value\(h, g\)", PythonPsi, wrong, error=TypeError)
         with pytest.raises(TypeError, match=r"expected an object with value\(h, g\)"):
             structsolve.StructuredSVM("multiclass", surrogate=BiCriteria(wrong)).fit(
                 [[0.0], [1.0]], [0, 1]
@@ -311,8 +307,7 @@ def test_a_psi_that_fails_in_a_search(structure, method, what, n_jobs):
     made, examples = structsolve.get_structure(structure).make_space(X, Y)
     problem = structsolve.Problem(made, examples, surrogate=BiCriteria(psi))
     psi.armed = True
-    with pytest.raises(ValueError, match=f"psi: {method}"):
-        problem.bounds(np.zeros(problem.dim), n_jobs)
+    refused(f"psi: {method}", problem.bounds, np.zeros(problem.dim), n_jobs)
     psi.armed = False
     np.testing.assert_allclose(problem.bounds(np.zeros(problem.dim))[0].max() >= 1, True)
 
@@ -331,5 +326,4 @@ def test_numbers_that_are_none_are_named_with_their_point(answer):
     made, examples = structsolve.get_structure("multiclass").make_space(X, y)
     problem = structsolve.Problem(made, examples, surrogate=BiCriteria(psi))
     psi.armed = True
-    with pytest.raises(ValueError, match=r"psi: partials\(h=0, g=(0.5|1)\) returned nan"):
-        problem.bounds(np.zeros(problem.dim))
+    refused(r"psi: partials\(h=0, g=(0.5|1)\) returned nan", problem.bounds, np.zeros(problem.dim))

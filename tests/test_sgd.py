@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from checks import refused
 from reference.objectives import margins, primal
 from solver_cases import begin, make_case
 
@@ -142,8 +143,7 @@ def test_moves_on_to_other_examples():
     np.testing.assert_allclose(joined.flat(run.loop.last()), last, atol=1e-11)
     np.testing.assert_allclose(joined.flat(run.loop.averaged()), averages["weighted"], atol=1e-11)
     assert run.loop.t == 22
-    with pytest.raises(ValueError, match="the new examples have .* weights, the run"):
-        run.move_to(make_case("edges").problem)
+    refused("the new examples have .* weights, the run", run.move_to, make_case("edges").problem)
 
 
 def test_stops_when_the_primal_has_settled():

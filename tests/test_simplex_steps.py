@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from checks import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from solver_cases import begin, follow, through_file
@@ -69,8 +70,7 @@ def test_projection_of_extremes():
     np.testing.assert_array_equal(project_simplex([1e300, -1e300]), [1, 0])
     np.testing.assert_array_equal(project_simplex([1e17, 1e17]), [0.5, 0.5])
     for bad in ([], [[1.0]], [np.nan, 1], [np.inf]):
-        with pytest.raises(ValueError, match="expected at least one finite number"):
-            project_simplex(bad)
+        refused("expected at least one finite number", project_simplex, bad)
 
 
 def problem(k, n=30, d=6, seed=0, storage="dense", loss="hamming", weights=None, intercept=True):
@@ -165,8 +165,7 @@ def test_checkpoint_of_exact_steps(tmp_path):
         (begin(BCFW(), problem(30, 59), 1e-3), "60 examples"),
         (begin(BCFW(), problem(20, 60), 1e-3), "weights, this problem"),
     ):
-        with pytest.raises(ValueError, match=message):
-            through_file(straight, other, tmp_path / "run")
+        refused(message, through_file, straight, other, tmp_path / "run")
     with pytest.raises(ValueError, match="made with other steps"):
         through_file(begin(BCFW(steps="pairwise"), given, 1e-3), again, tmp_path / "run")
 

@@ -3,6 +3,7 @@
 import networkx as nx
 import numpy as np
 import pytest
+from checks import refused, reloaded
 from enumeration import Enumerated
 from random_cases import random_cases
 from scipy.optimize import linprog
@@ -341,8 +342,7 @@ def test_an_order_that_is_none_is_refused_in_every_tree(which, order):
     bind(make_layout(space, examples))
     orders[which] = order
     examples.topology["order"] = np.concatenate(orders).astype(np.int32)
-    with pytest.raises(ValueError, match="order: expected every node of a tree once"):
-        bind(make_layout(space, examples))
+    refused("order: expected every node of a tree once", bind, make_layout(space, examples))
 
 
 NODES = np.zeros((3, 1))
@@ -389,8 +389,7 @@ def test_operators_refuse_what_is_no_forest():
         packed = structsolve.Examples(
             good.offsets, edge_offsets=good.edge_offsets, topology=topology
         )
-        with pytest.raises(ValueError, match=message):
-            case.space.make_oracle()(PartLayout(layout, packed))
+        refused(message, case.space.make_oracle(), PartLayout(layout, packed))
     empty = structsolve.Examples(np.array([0, 0]), topology={"parents": np.zeros(0, np.int32)})
     with pytest.raises(ValueError, match="example 0: a tree of 0 nodes, expected at least 1"):
         case.space.make_oracle()(PartLayout(layout, empty))
@@ -408,8 +407,7 @@ def test_bad_edge_features_and_graphs_are_refused():
     nx.set_node_attributes(cycle, [0.0], "features")
     with pytest.raises(ValueError, match="example 0, edges: the edges close a cycle of 4 nodes"):
         TreeStructure().make_space([cycle], [[0, 1, 0, 1]])
-    with pytest.raises(ValueError, match="two of .0, 2. are in one tree"):
-        root_tree([[0, 1], [1, 2]], 3, roots=[0, 2])
+    refused("two of .0, 2. are in one tree", root_tree, [[0, 1], [1, 2]], 3, roots=[0, 2])
     with pytest.raises(ValueError, match="X is empty"):
         TreeStructure().make_space([], [])
 
@@ -419,9 +417,7 @@ def test_a_model_predicts_from_its_file_with_constraints(tmp_path):
     X, Y = TreeStructure().sample(rng, n=30, size=8)
     Y = [np.array(["a", "b", "c"])[y] for y in Y]
     model = StructuredSVM("tree", alpha=0.1, tol=1e-3).fit(X, Y)
-    path = tmp_path / "model.structsolve"
-    model.save(path)
-    again = structsolve.load(path)
+    again = reloaded(model, tmp_path)
     for mine, theirs in zip(again.predict(X), model.predict(X)):
         np.testing.assert_array_equal(mine, theirs)
     predicted = model.predict(X, forbidden=[("a", "a"), ("b", "b"), ("c", "c")])
