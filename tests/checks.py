@@ -1,9 +1,12 @@
-"""What tests of many parts check: refusals, models in files, histories."""
+"""What tests of many parts need: refusals, models in files, runs that stop, plugins."""
+
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 import structsolve
+from structsolve import hookimpl
 
 
 def refused(message, call, *given, error=ValueError, **named):
@@ -51,3 +54,12 @@ def stopped_after(number):
             raise RuntimeError("killed")
 
     return stop
+
+
+def plugin_of(module_name, **hooks):
+    """A plugin with these hooks, out of no package."""
+    module = ModuleType(module_name)
+    for name, function in hooks.items():
+        function.__module__ = module_name
+        setattr(module, name, hookimpl(function))
+    return module

@@ -12,6 +12,11 @@ needs_data = pytest.mark.skipif(
 )
 
 
+def data_file(*parts):
+    """Path of a real data set."""
+    return Path(os.environ["STRUCTSOLVE_DATA"], *parts)
+
+
 def chains(n=30, n_features=6, n_classes=3, longest=6, seed=0, noise=1.0):
     """Random chains whose labels can be learnt: X list of arrays, Y list of int arrays."""
     rng = np.random.default_rng(seed)
@@ -37,7 +42,7 @@ def classes(n=60, n_features=5, n_classes=3, seed=0):
 
 def ocr_letters():
     """OCR letters as (list of (length, 128) arrays, list of label arrays, fold per word)."""
-    with np.load(Path(os.environ["STRUCTSOLVE_DATA"], "ocr-letters", "letters.npz")) as data:
+    with np.load(data_file("ocr-letters", "letters.npz")) as data:
         X = np.unpackbits(data["X"], axis=1).astype(np.float64)
         y, offsets, fold = data["y"], data["offsets"], data["fold"]
     cut = offsets[1:-1]

@@ -43,3 +43,20 @@ def random_cases(n, /, **settings):
         return run
 
     return decorate
+
+
+def class_scores(k, kind, rng):
+    """Scores of k classes of a kind; some are allowed."""
+    scores = rng.normal(size=k) * 2
+    if kind == "ties":
+        scores = rng.integers(-1, 2, k).astype(float)
+    elif kind == "equal":
+        scores[:] = 0.3
+    elif kind == "huge":
+        scores = rng.choice([-1e4, 1e4, 0.5, 9999.7], k)
+    elif kind == "forbidden":
+        scores[rng.random(k) < 0.5] = -np.inf
+        scores[rng.integers(k)] = 0.25
+    elif kind == "one left":
+        scores[np.arange(k) != rng.integers(k)] = -np.inf
+    return scores

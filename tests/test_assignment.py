@@ -8,12 +8,11 @@ import os
 import subprocess
 import sys
 from itertools import permutations
-from pathlib import Path
 
 import numpy as np
 import pytest
 from checks import refused
-from data import needs_data
+from data import data_file, needs_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -207,7 +206,7 @@ def test_enumeration():
 
 @needs_data
 def test_published_optima():
-    data = np.load(Path(os.environ["STRUCTSOLVE_DATA"], "lap-orlib", "assign.npz"))
+    data = np.load(data_file("lap-orlib", "assign.npz"))
     for n, optimum in zip(data["n"].tolist(), data["optimum"].tolist()):
         if n <= 400:
             matching = assign(data[f"cost{n}"], maximize=False)

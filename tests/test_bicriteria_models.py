@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checks import refused, reloaded
+from checks import refused, reloaded, same, same_run, stopped_after
 from data import chains
 from python_structures import PyChainSpace, PyChainStructure, SubsetStructure
 from sklearn.base import clone
@@ -119,8 +119,7 @@ def test_save_and_load(tmp_path, surrogate):
     model = fit(surrogate, labels=TAGS, solver="sgd")
     other = reloaded(model, tmp_path)
     assert repr(other.surrogate) == repr(surrogate)
-    for one, two in zip(model.predict(X), other.predict(X)):
-        np.testing.assert_array_equal(one, two)
+    same(model.predict(X), other.predict(X))
     other.partial_fit(X, TAGS)
 
 
@@ -135,10 +134,6 @@ def test_objects_that_cannot_be_saved_say_so(tmp_path, surrogate):
     assert not (tmp_path / "model").exists()
 
 
-def without_seconds(history):
-    return [{k: v for k, v in h.items() if not k.endswith("seconds")} for h in history]
-
-
 @pytest.mark.parametrize("stop", [1, 4])
 @pytest.mark.parametrize("solver", [BCFW(), CuttingPlane("n"), CuttingPlane(), SGD()], ids=repr)
 @pytest.mark.parametrize(
@@ -149,18 +144,11 @@ def without_seconds(history):
 def test_resuming_warm_searches_is_bit_for_bit(tmp_path, surrogate, solver, stop):
     settings = {"solver": solver, "tol": 0, "random_state": 3, "max_iter": 7, "alpha": 0.01}
     whole = fit(surrogate, **settings)
-
-    def die(record):
-        if record["pass"] == stop:
-            raise RuntimeError("killed")
-
     path = tmp_path / "run.checkpoint"
     with pytest.raises(RuntimeError):
-        fit(surrogate, checkpoint=path, callbacks=[die], **settings)
+        fit(surrogate, checkpoint=path, callbacks=[stopped_after(stop)], **settings)
     resumed = fit(surrogate, checkpoint=path, **settings)
-    for name, values in whole.coef_.items():
-        np.testing.assert_array_equal(resumed.coef_[name], values)
-    assert without_seconds(resumed.history_) == without_seconds(whole.history_)
+    same_run(resumed, whole)
 
 
 def test_a_wrong_memory_is_refused():
@@ -210,8 +198,7 @@ def test_calls_per_search_are_in_the_history():
 @pytest.mark.parametrize("solver", ["bcfw", "cutting-plane", "sgd"])
 def test_jobs_change_nothing(solver):
     one, two = (fit("slack", solver=solver, n_jobs=jobs, max_iter=6) for jobs in (1, 3))
-    np.testing.assert_array_equal(one.coef_["node"], two.coef_["node"])
-    assert without_seconds(one.history_) == without_seconds(two.history_)
+    same_run(one, two)
 
 
 def test_functions_with_an_oracle_that_knows_the_loss():

@@ -114,22 +114,6 @@ def test_convex_programs(name):
         np.testing.assert_allclose(mu, x.value, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_finite_differences(name):
-    # The gradient of the value is the marginals.
-    rng = np.random.default_rng(2)
-    for rows, cols in ((3, 3), (3, 4), (5, 5)):
-        theta = rng.normal(size=(rows, cols))
-        mu, _, _ = project(theta, name)
-        for a, b in np.ndindex(rows, cols):
-            values = []
-            for h in (1e-4, -1e-4):
-                moved = theta.copy()
-                moved[a, b] += h
-                values.append(project(moved, name)[1])
-            assert (values[0] - values[1]) / 2e-4 == pytest.approx(mu[a, b], abs=1e-5)
-
-
 def test_uniform():
     for name in NAMES:
         mu, _ = check(np.zeros((5, 5)), name)

@@ -1,21 +1,19 @@
 # The shell, as users call it: main(argv), what it prints, what it writes, and its exit status.
 import csv
 import json
-import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from data import data_file, needs_data
 
 import structsolve
-from structsolve.cli.main import main, make_parser
+from structsolve.cli.main import main
 from structsolve.io.crfsuite import write_crfsuite
 from structsolve.io.npz import write_npz
 
-DATA = os.environ.get("STRUCTSOLVE_DATA")
 TRAIN = """He PRP B-NP
 reckons VBZ B-VP
 the DT B-NP
@@ -115,12 +113,6 @@ def test_usage_errors(capsys, tmp_path, monkeypatch, argv, message):
     monkeypatch.chdir(tmp_path)
     line = fails(capsys, *argv)
     assert re.search(message, line), line
-
-
-def test_every_command_has_a_function():
-    parser = make_parser()
-    for argv in (["demo"], ["plugins"], ["bench"], ["score", "m", "d"], ["predict", "m", "d"]):
-        assert callable(parser.parse_args(argv).run)
 
 
 @pytest.mark.parametrize("place", ["before", "after"])
@@ -397,11 +389,11 @@ def test_demo_images_are_apart():
     assert set(steps.tolist()) == {0, 1, 2}
 
 
-@pytest.mark.skipif(not DATA, reason="STRUCTSOLVE_DATA does not name the data folder")
+@needs_data
 def test_conll2000_from_the_shell(capsys, tmp_path):
     from structsolve.io.conll import read_conll, write_conll
 
-    X, Y = read_conll(Path(DATA) / "seq-conll2000" / "test.txt.gz")
+    X, Y = read_conll(data_file("seq-conll2000", "test.txt.gz"))
     train, test, path = (
         tmp_path / "train.conll",
         tmp_path / "test.conll",

@@ -1,12 +1,12 @@
 """Oracles within a cone that a polytope is enough for, against enumeration; and all searches."""
 
-import networkx as nx
 import numpy as np
 import pytest
 from python_structures import PyChainStructure
 from reference.cones import in_cone
-from reference.hierarchies import as_dict, random_edges
+from reference.hierarchies import GRAPH, TREE, as_dict, random_edges
 from search_cases import check_problem, random_chains
+from test_flow import paths_network
 from test_lp import WithPolytopes
 
 import structsolve
@@ -21,8 +21,6 @@ from structsolve.surrogates import Slack
 from structsolve.testing import _relaxed, check_structure
 from structsolve.testing._case import Case
 
-TREE = {"a": ["b", "c"], "b": ["d", "e"], "f": ["g"]}
-GRAPH = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("c", "e"), ("f", "e"), ("f", "g")]
 DAGS = {
     "closed tree": {"hierarchy": TREE},
     "closed graph": {"hierarchy": GRAPH},
@@ -35,18 +33,11 @@ DAGS = {
 SEARCHES = ("convex-hull", "angular", "bisecting", "binary", "sarawagi")
 
 
-def network():
-    graph = nx.DiGraph([("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("s", "t")])
-    graph.add_node("s", demand=-1)
-    graph.add_node("t", demand=1)
-    return FlowStructure(graph)
-
-
 STRUCTURES = {
     "chain": lambda: structsolve.get_structure("chain"),
     "tree": lambda: structsolve.get_structure("tree"),
     "permutation": lambda: structsolve.get_structure("permutation"),
-    "flow": network,
+    "flow": lambda: FlowStructure(paths_network()),
     "python": WithPolytopes,
     **{name: (lambda given=given: DagStructure(**given)) for name, given in DAGS.items()},
     **{

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from checks import refused, reloaded
 from reference.hierarchies import (
+    GRAPH,
+    TREE,
     all_labels,
     ancestors,
     as_dict,
@@ -24,9 +26,6 @@ from structsolve import ClassWeights, StructuredSVM
 from structsolve.plugins.dag import DagStructure, Hierarchy
 from structsolve.structure import calls
 from structsolve.structure.ask import ask_loss, make_layout
-
-TREE = {"a": ["b", "c"], "b": ["d", "e"], "f": ["g"]}
-GRAPH = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("c", "e"), ("f", "e"), ("f", "g")]
 
 # -- losses ---------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from checks import refused
+from checks import refused, same
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -49,9 +49,7 @@ def test_samples_do_not_depend_on_jobs_and_follow_the_seed():
     model, X = fitted("chain")
     first = model.sample(X, 5, random_state=3)
     other = model.set_params(n_jobs=2).sample(X, 5, random_state=3)
-    for a, b in zip(first, other):
-        for x, y in zip(a, b):
-            np.testing.assert_array_equal(x, y)
+    same(first, other)
     again = model.sample(X, 5, random_state=4)
     assert any((x != y).any() for a, b in zip(first, again) for x, y in zip(a, b))
     # The model's own seed by default.

@@ -5,11 +5,11 @@ import networkx as nx
 import numpy as np
 import pytest
 from checks import refused, reloaded
+from reference.hierarchies import brute_paths
 from reference.objectives import optimum
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
-from test_hierarchy_weights import brute_paths
 
 import structsolve
 from structsolve import HierarchicalSVM

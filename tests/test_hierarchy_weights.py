@@ -9,6 +9,7 @@ import pytest
 from checks import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference.hierarchies import brute_paths, numbered, random_dag, random_tree
 
 from structsolve.estimators.hierarchy import (
     Hierarchy,
@@ -18,43 +19,6 @@ from structsolve.estimators.hierarchy import (
     shared_weights,
 )
 from structsolve.estimators.hierarchy.shared import penalty
-
-
-def numbered(n, edges):
-    """The hierarchy of nodes 0 .. n - 1."""
-    children = {v: [] for v in range(n)}
-    for p, c in edges:
-        children[int(p)].append(int(c))
-    return Hierarchy(children)
-
-
-def random_tree(rng, n, forest=False):
-    """Nodes in random order, so that parents do not come before children."""
-    order = rng.permutation(n)
-    parents = [int(rng.integers(k)) for k in range(1, n)]
-    edges = [
-        (order[p], order[k + 1]) for k, p in enumerate(parents) if not forest or rng.random() < 0.8
-    ]
-    return numbered(n, edges)
-
-
-def random_dag(rng, n):
-    order = rng.permutation(n)
-    edges = [
-        (order[a], order[b]) for a in range(n) for b in range(a + 1, n) if rng.random() < 2.5 / n
-    ]
-    return numbered(n, edges)
-
-
-def brute_paths(hierarchy):
-    graph = nx.DiGraph()
-    graph.add_nodes_from(range(len(hierarchy)))
-    graph.add_edges_from(hierarchy.edges.tolist())
-    leaves = [n for n in range(len(hierarchy)) if graph.out_degree(n) == 0]
-    rows = np.zeros((len(leaves), len(hierarchy)))
-    for row, leaf in zip(rows, leaves):
-        row[[leaf, *nx.ancestors(graph, leaf)]] = 1
-    return rows
 
 
 def program(hierarchy, goal, low=1.0, top=1.0, directional=False):

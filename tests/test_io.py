@@ -1,11 +1,10 @@
 # Readers and writers: round trips, real files, and the error of every kind of broken file.
 import gzip
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 from checks import refused
+from data import data_file, needs_data
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
@@ -17,8 +16,6 @@ from structsolve.io.crfsuite import escape, read_crfsuite, unescape, write_crfsu
 from structsolve.io.npz import read_npz, write_npz
 from structsolve.io.svmlight import read_svmlight
 
-DATA = os.environ.get("STRUCTSOLVE_DATA")
-needs_data = pytest.mark.skipif(not DATA, reason="STRUCTSOLVE_DATA does not name the data folder")
 same_folder = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
 )
@@ -133,7 +130,7 @@ def test_conll_refuses_what_it_cannot_hold(tmp_path, row):
 @needs_data
 @pytest.mark.parametrize(("part", "n", "tokens"), [("train", 8936, 211727), ("test", 2012, 47377)])
 def test_conll2000(part, n, tokens):
-    X, Y = read_examples(Path(DATA) / "seq-conll2000" / f"{part}.txt.gz")
+    X, Y = read_examples(data_file("seq-conll2000", f"{part}.txt.gz"))
     assert (len(X), sum(map(len, Y))) == (n, tokens)
     assert {len(row) for rows in X for row in rows} == {2}
 
@@ -387,6 +384,6 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
 
 @needs_data
 def test_iris_archive():
-    X, y = read_examples(Path(DATA) / "mc-iris" / "data.npz")
+    X, y = read_examples(data_file("mc-iris", "data.npz"))
     assert X.shape == (150, 4)
     assert sorted(set(y.tolist())) == ["Iris-setosa", "Iris-versicolor", "Iris-virginica"]

@@ -14,8 +14,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 import structsolve
-from structsolve import StructuredSVM, registry
-from structsolve.hookspecs import Named, hookimpl
+from structsolve import StructuredSVM
+from structsolve.hookspecs import Named
 from structsolve.lp import (
     Backend,
     Cvxpy,
@@ -284,24 +284,15 @@ class Slow(Backend):
         return Program()
 
 
-def test_a_plugin_brings_a_backend():
-    class Plugin:
-        @staticmethod
-        @hookimpl
-        def structsolve_lp_backends():
-            return [Named("slow", Slow, "looks at every point")]
-
-    plugin = Plugin()
-    registry.default().register(plugin, "slow-lp")
-    try:
-        X, y = np.eye(3), ["a", "b", "c"]
-        model = StructuredSVM("multiclass", oracle="slow", alpha=0.1).fit(X, y)
-        assert Slow.calls > 0
-        assert model.predict(X).tolist() == y
-        listed = [p for p in structsolve.list_plugins() if p["name"] == "slow-lp"]
-        assert listed[0]["lp_backends"] == ["slow"]
-    finally:
-        registry.default().unregister(plugin)
+def test_a_plugin_brings_a_backend(registered):
+    named = [Named("slow", Slow, "looks at every point")]
+    registered("slow-lp", structsolve_lp_backends=lambda: named)
+    X, y = np.eye(3), ["a", "b", "c"]
+    model = StructuredSVM("multiclass", oracle="slow", alpha=0.1).fit(X, y)
+    assert Slow.calls > 0
+    assert model.predict(X).tolist() == y
+    listed = [p for p in structsolve.list_plugins() if p["name"] == "slow-lp"]
+    assert listed[0]["lp_backends"] == ["slow"]
 
 
 @pytest.mark.parametrize(
@@ -449,20 +440,14 @@ class NoPolytopes:
     pass
 
 
-def test_a_hook_that_returns_something_else_is_named():
-    class Plugin:
-        @staticmethod
-        @hookimpl
-        def structsolve_polytope(space, examples):
-            return NoPolytopes() if space.structure.name == "multiclass" else None
+def test_a_hook_that_returns_something_else_is_named(registered):
+    def polytope(space, examples):
+        return NoPolytopes() if space.structure.name == "multiclass" else None
 
-    plugin = Plugin()
-    registry.default().register(plugin, "wrong-polytope")
-    try:
-        with pytest.raises(TypeError, match="returned NoPolytopes from structsolve_polytope"):
-            StructuredSVM("multiclass", oracle="lp").fit(np.eye(2), [0, 1])
-    finally:
-        registry.default().unregister(plugin)
+    registered("wrong-polytope", structsolve_polytope=polytope)
+    model = StructuredSVM("multiclass", oracle="lp")
+    message = "returned NoPolytopes from structsolve_polytope"
+    refused(message, model.fit, np.eye(2), [0, 1], error=TypeError)
 
 
 def test_polytopes_is_abstract():

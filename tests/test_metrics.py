@@ -1,14 +1,13 @@
 """Metrics against a word-for-word conlleval, scikit-learn, and hand-made cases."""
 
 import gzip
-import os
 import pickle
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 from checks import refused
+from data import data_file, needs_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -247,11 +246,9 @@ def test_other_names_of_the_prefixes():
     assert spans([]) == [] and tags_from_spans([], 0) == []
 
 
+@needs_data
 def test_conll2000():
-    folder = os.environ.get("STRUCTSOLVE_DATA")
-    if not folder:
-        pytest.skip("STRUCTSOLVE_DATA is not set")
-    text = gzip.decompress((Path(folder) / "seq-conll2000" / "test.txt.gz").read_bytes()).decode()
+    text = gzip.decompress(data_file("seq-conll2000", "test.txt.gz").read_bytes()).decode()
     truth = [
         [line.split()[2] for line in block.splitlines()] for block in text.strip().split("\n\n")
     ]

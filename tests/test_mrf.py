@@ -3,7 +3,7 @@
 import networkx as nx
 import numpy as np
 import pytest
-from checks import refused, reloaded
+from checks import refused, reloaded, same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.objectives import optimum
@@ -131,8 +131,7 @@ def test_one_graph_and_a_graph_per_example_are_the_same_model():
     own = StructuredSVM("mrf", alpha=0.01, tol=1e-2).fit([(x, edges) for x in X], Y)
     cube = StructuredSVM(MRFStructure(edges), alpha=0.01, tol=1e-2).fit(np.array(X), np.array(Y))
     for other in (own, cube):
-        for name, weights in shared.coef_.items():
-            assert np.array_equal(weights, other.coef_[name])
+        same(dict(shared.coef_), dict(other.coef_))
 
 
 def test_networkx_graphs():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from checks import refused
+from random_cases import class_scores
 from reference.cones import in_cone
 from reference.search_counts import angular_start
 from reference.searches import Plane, angular_search
@@ -34,22 +35,6 @@ def power(oracle, space, name):
     return space.make_power(name)(oracle.layout)
 
 
-def draw(k, kind, rng):
-    scores = rng.normal(size=k)
-    if kind == "ties":
-        scores = rng.integers(-1, 2, k).astype(float)
-    elif kind == "equal":
-        scores[:] = 0.3
-    elif kind == "huge":
-        scores = rng.choice([-1e4, 1e4, 0.5], k)
-    elif kind == "forbidden":
-        scores[rng.random(k) < 0.5] = -np.inf
-        scores[rng.integers(k)] = 0.25
-    elif kind == "one left":
-        scores[np.arange(k) != rng.integers(k)] = -np.inf
-    return scores
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_operators(kind):
     rng = np.random.default_rng(0)
@@ -57,7 +42,7 @@ def test_operators(kind):
         space, oracle, parts, projection = operators(k)
         best, some = (power(oracle, space, name) for name in ("max-marginals", "kbest"))
         for i in range(3):
-            scores = draw(k, kind, rng)
+            scores = class_scores(k, kind, rng)
             theta = np.zeros(space.layout.node_size)
             theta[:k] = scores
             label, value, bound = calls.argmax(oracle, i, theta)
@@ -92,7 +77,7 @@ def test_best_class_in_a_cone(kind):
         cones = power(oracle, space, "cones")
         for _ in range(120):
             theta, cost = np.zeros((2, space.layout.node_size))
-            theta[:k], cost[:k] = draw(k, kind, rng), rng.integers(0, 4, k)
+            theta[:k], cost[:k] = class_scores(k, kind, rng), rng.integers(0, 4, k)
             if rng.random() < 0.5:  # ties, and points on the sides
                 theta[:k] = np.round(np.clip(theta[:k], -3, 3))
             beta, alpha = sorted(rng.choice(slopes, 2))
@@ -143,7 +128,7 @@ def test_the_relaxation_is_the_simplex(kind):
     for k in WIDTHS:
         space, oracle, *_ = operators(k)
         theta = np.zeros(space.layout.node_size)
-        theta[:k] = draw(k, kind, rng)
+        theta[:k] = class_scores(k, kind, rng)
         mu, label, value, bound = calls.relax(power(oracle, space, "relaxation"), 0, theta)
         assert (label[0], value) == (np.argmax(theta[:k]), theta[:k].max())
         assert bound == value

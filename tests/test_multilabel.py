@@ -1,12 +1,10 @@
 """Label sets: indicator matrices in and out, which pairs have weights, losses, training."""
 
-import os
-
 import networkx as nx
 import numpy as np
 import pytest
 from checks import refused, reloaded
-from data import needs_data
+from data import data_file, needs_data
 from reference.objectives import optimum
 from scipy import sparse
 from sklearn.base import clone
@@ -325,7 +323,7 @@ def test_losses_count_wrong_labels():
 
 @needs_data
 def test_yeast():
-    with np.load(os.path.join(os.environ["STRUCTSOLVE_DATA"], "ml-yeast", "data.npz")) as data:
+    with np.load(data_file("ml-yeast", "data.npz")) as data:
         X, Xt = data["X_train"], data["X_test"]
         Y, Yt = (
             sparse.csr_matrix(

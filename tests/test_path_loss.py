@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from checks import refused
-from test_hierarchy_weights import brute_paths, random_dag, random_tree
+from reference.hierarchies import brute_paths, random_dag, random_tree
 
 import structsolve
 from structsolve import Block, Examples, StructuredSVM

@@ -5,12 +5,11 @@ import json
 import re
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 
 import networkx as nx
 import numpy as np
 import pytest
-from checks import refused, reloaded
+from checks import plugin_of, refused, reloaded, same
 from data import chains, classes
 from sklearn.base import clone, is_classifier
 from test_cli import fails, works
@@ -21,7 +20,6 @@ from structsolve import (
     HierarchicalSVM,
     Named,
     StructuredSVM,
-    hookimpl,
     registry,
 )
 from structsolve.io.conllu import ConlluSentence, write_conllu
@@ -79,20 +77,11 @@ def copy_of(name):
     return type(f"Outside{original.__name__}", (original,), made)
 
 
-def plugin_of(**hooks):
-    """A plugin with these hooks, out of no package."""
-    module = ModuleType("plugin_from_outside")
-    for key, function in hooks.items():
-        function.__module__ = module.__name__
-        setattr(module, key, hookimpl(function))
-    return module
-
-
 @pytest.fixture(autouse=True, scope="module")
 def copies():
     """All copies, registered as a plugin from outside."""
     named = [Named(f"outside-{name}", copy_of(name), "a copy") for name in CASES]
-    module = plugin_of(structsolve_structures=lambda: named)
+    module = plugin_of("plugin_from_outside", structsolve_structures=lambda: named)
     registry.default().register(module, "copies")
     yield
     registry.default().unregister(module)
@@ -156,24 +145,9 @@ def outcome(ask):
         return f"{type(error).__name__}: {text}"
 
 
-def assert_same(one, other):
-    """Equal to the last bit, in whatever lists and tuples."""
-    assert type(one) is type(other)
-    if isinstance(one, (list, tuple)):
-        assert len(one) == len(other)
-        for a, b in zip(one, other):
-            assert_same(a, b)
-    elif isinstance(one, dict):
-        assert one.keys() == other.keys()
-        for key, value in one.items():
-            assert_same(value, other[key])
-    else:
-        np.testing.assert_array_equal(one, other)
-
-
 def same_answers(one, other, X, y):
-    assert_same(one.predict(X), other.predict(X))
-    assert_same(one.score(X, y), other.score(X, y))
+    same(one.predict(X), other.predict(X))
+    same(one.score(X, y), other.score(X, y))
     for ask in (
         lambda model: model.decision_function(X),
         lambda model: model.predict_kbest(X, 3),
@@ -183,7 +157,7 @@ def same_answers(one, other, X, y):
         lambda model: model.set_params(oracle=None).classes_.tolist(),
         lambda model: model.named_weights(),
     ):
-        assert_same(outcome(partial(ask, one)), outcome(partial(ask, other)))
+        same(outcome(partial(ask, one)), outcome(partial(ask, other)))
 
 
 @BOTH
@@ -195,15 +169,15 @@ def test_training_scoring_and_files(tmp_path, name, params):
     for model in models:
         model.fit(X, y)
     assert models[1].space_.structure.name == f"outside-{name}"
-    assert_same(models[0].coef_, models[1].coef_)
+    same(models[0].coef_, models[1].coef_)
     for key in ("primal", "dual", "oracle_calls"):
-        assert_same(*([record.get(key) for record in model.history_] for model in models))
+        same(*([record.get(key) for record in model.history_] for model in models))
     loaded = []
     for number, model in enumerate(models):
         model.save(tmp_path / f"{number}.structsolve")
         loaded.append(structsolve.load(tmp_path / f"{number}.structsolve"))
     assert type(loaded[1].space_.structure) is type(structures[1])
-    assert_same(models[1].predict(X), loaded[1].predict(X))
+    same(models[1].predict(X), loaded[1].predict(X))
     same_answers(*models, X, y)
     same_answers(*loaded, X, y)
 
@@ -229,7 +203,7 @@ def test_settings_of_training(name, params, settings):
     def weights(structure):
         return StructuredSVM(structure, alpha=0.1, max_iter=3, **settings).fit(X, y).coef_
 
-    assert_same(*(outcome(partial(weights, one)) for one in structures))
+    same(*(outcome(partial(weights, one)) for one in structures))
 
 
 @BOTH
@@ -245,7 +219,7 @@ def test_conditional_risk(tmp_path, name, params):
         assert type(again.space_.structure) is type(model.structure)
         return model.predict(X), again.predict(X), model.score(X, y)
 
-    assert_same(*(outcome(partial(predictions, model)) for model in models))
+    same(*(outcome(partial(predictions, model)) for model in models))
 
 
 @pytest.mark.parametrize("name", ["multiclass", "ordinal"])
@@ -271,11 +245,11 @@ def test_fairly_penalised_hierarchies(tmp_path, normalization):
         assert is_classifier(model.fit(X, y))
         again = reloaded(model, tmp_path)
         assert again.space_.structure.name == model.structure.name
-        assert_same(model.predict(X), again.predict(X))
+        same(model.predict(X), again.predict(X))
     assert [model.structure.name for model in models] == ["dag", "dag", "outside-dag"]
     for model in models[1:]:
-        assert_same(models[0].coef_, model.coef_)
-        assert_same(models[0].score(X, y), model.score(X, y))
+        same(models[0].coef_, model.coef_)
+        same(models[0].score(X, y), model.score(X, y))
 
 
 def test_a_hierarchy_needs_a_structure_that_takes_one():
@@ -413,23 +387,6 @@ class Times(Params):
         return partial(NodeLoss, NodeCosts(self.factor * (1 - np.eye(K)), name="times"))
 
 
-@pytest.fixture
-def registered():
-    """Register hooks with the default registry; they are out again afterwards."""
-    modules = []
-
-    def add(name, **hooks):
-        module = plugin_of(**hooks)
-        registry.default().register(module, name)
-        modules.append(module)
-        return module
-
-    yield add
-    for module in modules:
-        if registry.default().manager.is_registered(module):
-            registry.default().unregister(module)
-
-
 def test_losses_from_outside_are_saved(registered, tmp_path):
     X, Y = chains(12)
     model = StructuredSVM("chain", loss=Times(3.0), max_iter=4).fit(X, Y)
@@ -443,7 +400,7 @@ def test_losses_from_outside_are_saved(registered, tmp_path):
         assert isinstance(again.loss, Times) and again.loss.factor == one.loss.factor
         data = (X, Y) if one is model else classes(20)
         assert again.score(*data) == one.score(*data)
-        assert_same(again.predict(data[0]), one.predict(data[0]))
+        same(again.predict(data[0]), one.predict(data[0]))
     registry.default().unregister(module)
     with pytest.raises(ValueError, match="unknown loss 'times'; known: .*'CostMatrix'"):
         structsolve.load(tmp_path / "m.structsolve")
@@ -472,7 +429,7 @@ def test_searches_from_outside_are_used(registered, tmp_path):
         for name in ("convex-hull", "golden")
     )
     assert len(asked) > 1
-    assert_same(one.coef_, other.coef_)
+    same(one.coef_, other.coef_)
     other.save(tmp_path / "m.structsolve")
     assert structsolve.load(tmp_path / "m.structsolve").surrogate.search == "golden"
     refused("unknown search 'silver'; known: .*'golden'", make_search, "silver")

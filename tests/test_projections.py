@@ -5,6 +5,7 @@ import pytest
 from checks import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_cases import class_scores
 from scipy.optimize import minimize
 from scipy.special import entr
 from scipy.stats import chisquare
@@ -19,22 +20,6 @@ from structsolve.structure import calls, projection_calls
 from structsolve.structure.ask import ask_loss, make_layout
 
 EXTREME = ["normal", "ties", "equal", "huge", "forbidden", "one left"]
-
-
-def draw(k, kind, rng):
-    scores = rng.normal(size=k) * 2
-    if kind == "ties":
-        scores = rng.integers(-1, 2, k).astype(float)
-    elif kind == "equal":
-        scores[:] = 0.3
-    elif kind == "huge":
-        scores = rng.choice([-1e4, 1e4, 0.5, 9999.7], k)
-    elif kind == "forbidden":
-        scores[rng.random(k) < 0.5] = -np.inf
-        scores[rng.integers(k)] = 0.25
-    elif kind == "one left":
-        scores[np.arange(k) != rng.integers(k)] = -np.inf
-    return scores
 
 
 class TestEntropies:
@@ -89,7 +74,7 @@ def test_sparsemax_meets_its_optimality_conditions(kind):
         assert not projection.gibbs and not projection.has_samples
         for _ in range(8):
             theta = np.zeros(width)
-            theta[:k] = draw(k, kind, rng)
+            theta[:k] = class_scores(k, kind, rng)
             mu, value, bound = calls.project(projection, 1, theta)
             p, s = mu[:k], theta[:k]
             assert not mu[k:].any() and p.min() >= 0 and p.sum() == pytest.approx(1, abs=1e-14)
@@ -278,7 +263,7 @@ def test_label_sets_without_pairs(kind):
         assert soft.gibbs and not hard.gibbs
         for _ in range(8):
             theta = np.zeros(width)
-            theta[:L] = draw(L, kind, rng)
+            theta[:L] = class_scores(L, kind, rng)
             s = theta[:L]
             mu, value, bound = calls.project(soft, 1, theta)
             with np.errstate(over="ignore"):

@@ -220,26 +220,6 @@ def test_outside_plugins_are_asked_first(install):
     assert loaded.manager.hook.structsolve_oracle(space="chain") == "mine"
 
 
-@pytest.fixture
-def registered():
-    """Register plugins with the default registry; they are out again afterwards."""
-    modules = []
-
-    def add(name=None, **functions):
-        module = ModuleType(f"fake_plugin_{len(modules)}")
-        for key, function in functions.items():
-            function.__module__ = module.__name__
-            setattr(module, key, hookimpl(function))
-        registry.default().register(module, name)
-        modules.append(module)
-        return module
-
-    yield add
-    for module in modules:
-        if registry.default().manager.is_registered(module):
-            registry.default().unregister(module)
-
-
 def test_register_and_unregister(registered):
     module = registered(
         structsolve_structures=lambda: [Named("mine", PyChainStructure, "of this test")]

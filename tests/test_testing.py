@@ -23,6 +23,8 @@ from wrong_structures import (
 
 from structsolve import get_structure
 from structsolve.plugins.chain.space import ChainStructure
+from structsolve.solvers import BCFW
+from structsolve.solvers.bcfw import BCFWRun
 from structsolve.testing import BrokenPromise, check_structure
 
 
@@ -93,9 +95,6 @@ class TestTraining:
 
     @staticmethod
     def solver(**changes):
-        from structsolve.solvers import BCFW
-        from structsolve.solvers.bcfw import BCFWRun
-
         class Liar(BCFW):
             name = "liar"
 
@@ -105,24 +104,19 @@ class TestTraining:
 
         return Liar()
 
-    def test_primal(self):
-        from structsolve.solvers.bcfw import BCFWRun
-
+    @pytest.mark.parametrize(
+        "key, of_the_primal, message",
+        [
+            ("primal", 0.9, "'liar' .* reports the objective of its weights"),
+            ("dual", 1.1, "'liar' .* has a dual below the primal"),
+        ],
+    )
+    def test_records(self, key, of_the_primal, message):
         def certify(self):
             record = BCFWRun.certify(self)
-            return {**record, "primal": record["primal"] * 0.9}
+            return {**record, key: record["primal"] * of_the_primal}
 
-        with pytest.raises(BrokenPromise, match="'liar' .* reports the objective of its weights"):
-            check_structure("multiclass", n_cases=1, solvers=[self.solver(certify=certify)])
-
-    def test_dual(self):
-        from structsolve.solvers.bcfw import BCFWRun
-
-        def certify(self):
-            record = BCFWRun.certify(self)
-            return {**record, "dual": record["primal"] * 1.1}
-
-        with pytest.raises(BrokenPromise, match="'liar' .* has a dual below the primal"):
+        with pytest.raises(BrokenPromise, match=message):
             check_structure("multiclass", n_cases=1, solvers=[self.solver(certify=certify)])
 
     def test_gap(self):

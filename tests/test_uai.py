@@ -2,13 +2,11 @@
 
 import gzip
 import itertools
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 from checks import refused
-from data import needs_data
+from data import data_file, needs_data
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -146,7 +144,7 @@ def test_any_word_in_any_place(tmp_path, place, word):
 @needs_data
 @pytest.mark.parametrize("name", ["uai-grids", "uai-segmentation", "uai-objectdetection"])
 def test_real_models(name):
-    paths = sorted(Path(os.environ["STRUCTSOLVE_DATA"], name).glob("*.uai.gz"))
+    paths = sorted(data_file(name).glob("*.uai.gz"))
     assert paths
     for path in paths:
         given = read_uai(path, str(path).replace(".uai.gz", ".uai.evid.gz"))

@@ -1,10 +1,9 @@
 # SequenceVectorizer and the chunking features.
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 from checks import refused
+from data import data_file, needs_data
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -17,7 +16,6 @@ from sklearn.pipeline import make_pipeline
 from structsolve.features.token_features import conll_features, word_features, word_shape
 from structsolve.features.vectorizer import SequenceVectorizer, split_rows
 
-DATA = os.environ.get("STRUCTSOLVE_DATA")
 DICTS = [
     [{"word": "Vienna", "len": 6, "first": True}, {"word": "waits", "len": 5.5}],
     [{"word": "Vienna", "len": 0}],
@@ -206,11 +204,11 @@ def test_template_edges():
         refused("sentence: found no tokens, or one without columns", conll_features, bad)
 
 
-@pytest.mark.skipif(not DATA, reason="STRUCTSOLVE_DATA does not name the data folder")
+@needs_data
 def test_conll2000_features():
     from structsolve.io.conll import read_conll
 
-    X, _ = read_conll(Path(DATA) / "seq-conll2000" / "test.txt.gz")
+    X, _ = read_conll(data_file("seq-conll2000", "test.txt.gz"))
     items = [conll_features(sentence) for sentence in X[:200]]
     blocks = SequenceVectorizer().fit_transform(items)
     flat = [dict.fromkeys(item, 1.0) for sentence in items for item in sentence]

@@ -2,7 +2,7 @@
 
 import numpy as np
 from python_structures import PyChainSpace
-from wrong_structures import WrongStructure, wrong
+from wrong_structures import WrongStructure, wrong, wrong_answers
 
 
 class Chances(PyChainSpace):
@@ -46,6 +46,21 @@ class ChancesStructure(WrongStructure):
     space_class = Chances
 
 
+wrong_answers(
+    Chances,
+    ("StateOfAnotherLabel", "state_of", lambda state: state[::-1],
+     r"Projection.pool \(entropy\) .* gives mu\(y\) for the state of the label"),
+    ("StateNotFinite", "state_of", lambda state: state * np.nan,
+     r"Projection.state_of \(entropy\) .* answers without an exception.*finite numbers"),
+    ("StateOfAnotherTheta", "project_state", lambda pair: (pair[0][::-1], pair[1]),
+     r"Projection.project_state \(entropy\) .* pools to the marginals of project\(\)"),
+    ("StateValueOff", "project_state", lambda pair: (pair[0], pair[1] + 1),
+     r"Projection.project_state \(entropy\) .* gives the value of project\(\)"),
+    ("SamplesTooFew", "draw", lambda labels: labels[1:],
+     r"Projection.sample \(entropy\) .* answers without an exception.*labels"),
+)  # fmt: skip
+
+
 class Bounded(Chances):
     """The same, with a bound that is not tight."""
 
@@ -73,36 +88,10 @@ class ProjectionBoundTooLow(Bounded):
         return p, value - 1
 
 
-@wrong(r"Projection.pool \(entropy\) .* gives mu\(y\) for the state of the label")
-class StateOfAnotherLabel(Chances):
-    def state_of(self, examples, i, label, name):
-        return super().state_of(examples, i, label, name)[::-1]
-
-
 @wrong(r"Projection.pool \(entropy\) .* is linear in the state")
 class StateNotLinear(Chances):
     def pool(self, examples, i, state, name):
         return super().pool(examples, i, state**2, name)
-
-
-@wrong(r"Projection.state_of \(entropy\) .* answers without an exception.*finite numbers")
-class StateNotFinite(Chances):
-    def state_of(self, examples, i, label, name):
-        return super().state_of(examples, i, label, name) * np.nan
-
-
-@wrong(r"Projection.project_state \(entropy\) .* pools to the marginals of project\(\)")
-class StateOfAnotherTheta(Chances):
-    def project_state(self, examples, i, theta, name):
-        p, value = super().project_state(examples, i, theta, name)
-        return p[::-1], value
-
-
-@wrong(r"Projection.project_state \(entropy\) .* gives the value of project\(\)")
-class StateValueOff(Chances):
-    def project_state(self, examples, i, theta, name):
-        p, value = super().project_state(examples, i, theta, name)
-        return p, value + 1
 
 
 @wrong(r"Projection.term \(entropy\) .* makes up the value at the maximiser")
@@ -148,12 +137,6 @@ class SamplesOfTheirOwn(Chances):
 
     def draw(self, examples, i, theta, uniforms):
         return super().draw(examples, i, theta, self.rng.random(uniforms.shape))
-
-
-@wrong(r"Projection.sample \(entropy\) .* answers without an exception.*labels")
-class SamplesTooFew(Chances):
-    def draw(self, examples, i, theta, uniforms):
-        return super().draw(examples, i, theta, uniforms)[1:]
 
 
 class Concave(PyChainSpace):
@@ -223,6 +206,13 @@ class MatrixStructure(WrongStructure):
     space_class = Matrix
 
 
+wrong_answers(
+    Matrix,
+    ("MatrixWithAWrongConstant", "costs", lambda pair: (pair[0], 0.5),
+     r"Loss 'own'.costs .* gives every label's loss"),
+)  # fmt: skip
+
+
 @wrong(r"Loss 'own'.costs .* transposed")
 class MatrixNotTurned(Matrix):
     def costs(self, examples, i, nu, transposed):
@@ -233,12 +223,6 @@ class MatrixNotTurned(Matrix):
 class MatrixTurned(Matrix):
     def costs(self, examples, i, nu, transposed):
         return super().costs(examples, i, nu, not transposed)
-
-
-@wrong(r"Loss 'own'.costs .* gives every label's loss")
-class MatrixWithAWrongConstant(Matrix):
-    def costs(self, examples, i, nu, transposed):
-        return super().costs(examples, i, nu, transposed)[0], 0.5
 
 
 @wrong(r"Loss 'own'.costs .* is the loss at truth")

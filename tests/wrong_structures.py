@@ -47,6 +47,39 @@ def wrong(message):
     return collect
 
 
+def wrong_answers(base, *rows):
+    """Collect spaces of class `base` by name, method, change of its answers, and message."""
+    for name, method, change, message in rows:
+        methods = {method: changed(getattr(base, method), change)}
+        wrong(message)(type(name, (base,), methods))
+
+
+def changed(method, change):
+    """The method, its answers changed."""
+    return lambda self, *given, **named: change(method(self, *given, **named))
+
+
+wrong_answers(
+    PyChainSpace,
+    ("InvalidState", "argmax", lambda label: label + 1,
+     r"Oracle.argmax .* answers without an exception.*states 0 \.\. 2"),
+    ("KBestUnsorted", "kbest", lambda labels: labels[::-1],
+     r"KBest.kbest .* returns the best first"),
+    ("PartsOfWrongShape", "parts", lambda mu: {**mu, "start": np.ones(2)},
+     r"Parts.encode .* answers without an exception.*shape \(2,\), expected \(3,\)"),
+    ("ProjectionValueOff", "project", lambda pair: (pair[0], pair[1] + 0.01),
+     r"Projection.project \(entropy\) .* returns the log-partition"),
+    ("StateLosesAClass", "state", lambda pair: (pair[0], {"classes": pair[1]["classes"][:-1]}),
+     r"space_from_state .* keeps the classes"),
+    ("StateLosesTheIntercept", "state", lambda pair: ({**pair[0], "intercept": False}, pair[1]),
+     r"space_from_state .* keeps the layout \(intercept\)"),
+    ("StateNotPlain", "state", lambda pair: ({**pair[0], "classes": pair[1]["classes"]}, pair[1]),
+     r"state .* returns values that JSON can hold.*not JSON serializable"),
+    ("EnumeratesTwice", "enumerate_labels", lambda rows: np.repeat(rows, 2, axis=0),
+     r"enumerate_labels .* lists no label twice"),
+)  # fmt: skip
+
+
 @wrong(r"Oracle.argmax breaks a promise: it returns a label that attains the maximum \(random")
 class SecondBest(PyChainSpace):
     def argmax(self, examples, i, theta):
@@ -97,12 +130,6 @@ class WrongValue(PyChainSpace):
             self.scored = False
             mu["node"] = 2 * mu["node"]
         return mu
-
-
-@wrong(r"Oracle.argmax .* answers without an exception.*states 0 \.\. 2")
-class InvalidState(PyChainSpace):
-    def argmax(self, examples, i, theta):
-        return super().argmax(examples, i, theta) + 1
 
 
 @wrong(r"Oracle.argmax .* returns a label of the example")
@@ -171,6 +198,19 @@ class PowersStructure(WrongStructure):
     space_class = Powers
 
 
+wrong_answers(
+    Powers,
+    ("RelaxHidesALabel", "relax", lambda pair: (pair[0], None),
+     r"Relaxation.relax .* tells where mu is that of a label"),
+    ("RelaxOutside", "relax", lambda pair: ({**pair[0], "node": 1.5 * pair[0]["node"]}, None),
+     r"Relaxation.relax .* keeps the sums that all labels share \(node"),
+    ("ConeIgnored", "in_cone", np.ones_like,
+     r"ConeOracle.argmax_in_cone .* returns a label in the cone"),
+    ("ConeAlwaysEmpty", "argmax_constrained", lambda answer: None,
+     r"ConeOracle.argmax_in_cone .* finds a label where the cone holds one"),
+)  # fmt: skip
+
+
 @wrong(r"Oracle.argmax .* returns a bound that no label exceeds")
 class BoundTooLow(Powers):
     def best(self, examples, i, theta):
@@ -190,24 +230,11 @@ class RelaxBelow(Powers):
         return self.parts(examples, i, label), label
 
 
-@wrong(r"Relaxation.relax .* tells where mu is that of a label")
-class RelaxHidesALabel(Powers):
-    def relax(self, examples, i, theta):
-        return super().relax(examples, i, theta)[0], None
-
-
 @wrong(r"Relaxation.relax .* returns the mu of the label it returns")
 class RelaxOfAnotherLabel(Powers):
     def relax(self, examples, i, theta):
         mu, _ = super().relax(examples, i, theta)
         return mu, self.ranked(examples, i, theta)[0][-1]
-
-
-@wrong(r"Relaxation.relax .* keeps the sums that all labels share \(node")
-class RelaxOutside(Powers):
-    def relax(self, examples, i, theta):
-        mu, label = super().relax(examples, i, theta)
-        return {**mu, "node": 1.5 * mu["node"]}, None
 
 
 @wrong(r"Relaxation.relax .* has no negative parts \(node")
@@ -220,23 +247,11 @@ class RelaxNegative(Powers):
 
 
 @wrong(r"ConeOracle.argmax_in_cone .* returns a label in the cone")
-class ConeIgnored(Powers):
-    def in_cone(self, h, g, cone):
-        return np.ones(len(h), dtype=bool)
-
-
-@wrong(r"ConeOracle.argmax_in_cone .* returns a label in the cone")
 class ConeWithClosedSides(Powers):
     def in_cone(self, h, g, cone):
         return super().in_cone(h, g, cone) | super().in_cone(
             h, g, cone._replace(twin=not cone.twin)
         )
-
-
-@wrong(r"ConeOracle.argmax_in_cone .* finds a label where the cone holds one")
-class ConeAlwaysEmpty(Powers):
-    def argmax_constrained(self, examples, i, theta, cost, cone):
-        return None
 
 
 @wrong(r"ConeOracle.argmax_in_cone .* attains the best value in the cone")
@@ -250,12 +265,6 @@ class ConeOfAPointOutside(Powers):
     def argmax_constrained(self, examples, i, theta, cost, cone):
         best = self.ranked(examples, i, theta)[0][0]
         return self.parts(examples, i, best), None
-
-
-@wrong(r"KBest.kbest .* returns the best first")
-class KBestUnsorted(PyChainSpace):
-    def kbest(self, examples, i, theta, k):
-        return super().kbest(examples, i, theta, k)[::-1]
 
 
 @wrong(r"KBest.kbest .* returns distinct labels \(k=2")
@@ -328,12 +337,6 @@ class PartsChange(PyChainSpace):
         return mu
 
 
-@wrong(r"Parts.encode .* answers without an exception.*shape \(2,\), expected \(3,\)")
-class PartsOfWrongShape(PyChainSpace):
-    def parts(self, examples, i, label):
-        return {**super().parts(examples, i, label), "start": np.ones(2)}
-
-
 @wrong(r"Oracle.argmax .* attains the maximum")
 class PartsOfAnotherScore(PyChainSpace):
     def ranked(self, examples, i, theta):
@@ -354,16 +357,16 @@ class OwnLossStructure(WrongStructure):
     space_class = OwnLoss
 
 
-@wrong(r"Loss 'own'.value .* is 0 for the true label")
-class LossAtTruth(OwnLoss):
-    def loss(self, examples, i, truth, label):
-        return 1.0 + super().loss(examples, i, truth, label)
-
-
-@wrong(r"Loss 'own'.value .* is finite and at least 0")
-class LossNegative(OwnLoss):
-    def loss(self, examples, i, truth, label):
-        return -super().loss(examples, i, truth, label)
+wrong_answers(
+    OwnLoss,
+    ("LossAtTruth", "loss", lambda value: 1.0 + value,
+     r"Loss 'own'.value .* is 0 for the true label"),
+    ("LossNegative", "loss", lambda value: -value, r"Loss 'own'.value .* is finite and at least 0"),
+    ("LossDoesNotDecompose", "loss", lambda value: value**2,
+     r"Loss 'own'.augment .* adds 1.0 times the loss to the score of every label"),
+    ("LossWithAWrongConstant", "loss_costs", lambda pair: (pair[0], 1.0),
+     r"Loss 'own'.augment .* adds 1.0 times the loss"),
+)  # fmt: skip
 
 
 @wrong(r"Loss 'own'.value .* is 0 for the true label")
@@ -373,19 +376,6 @@ class LossOfTheLabelsPacked(OwnLoss):
 
     def loss_costs(self, examples, i, truth):
         return super().loss_costs(examples, i, examples.label(i))
-
-
-@wrong(r"Loss 'own'.augment .* adds 1.0 times the loss to the score of every label")
-class LossDoesNotDecompose(OwnLoss):
-    def loss(self, examples, i, truth, label):
-        return super().loss(examples, i, truth, label) ** 2
-
-
-@wrong(r"Loss 'own'.augment .* adds 1.0 times the loss")
-class LossWithAWrongConstant(OwnLoss):
-    def loss_costs(self, examples, i, truth):
-        costs, _ = super().loss_costs(examples, i, truth)
-        return costs, 1.0
 
 
 @wrong(r"AugmentedOracle.argmax .* attains the maximum")
@@ -400,13 +390,6 @@ class ProjectionTooSoft(PyChainSpace):
         _, value = super().project(examples, i, theta, name)
         soft = {name: 0.5 * array for name, array in theta.items()}
         return super().project(examples, i, soft, name)[0], value
-
-
-@wrong(r"Projection.project \(entropy\) .* returns the log-partition")
-class ProjectionValueOff(PyChainSpace):
-    def project(self, examples, i, theta, name):
-        mu, value = super().project(examples, i, theta, name)
-        return mu, value + 0.01
 
 
 @wrong(r"Projection.project \(entropy\) .* answers without an exception")
@@ -431,39 +414,14 @@ class OtherProjectionStructure(WrongStructure):
     space_class = OtherProjection
 
 
-@wrong(r"Projection.project \(none\) .* returns the gradient of its value")
-class ProjectionGradientOff(OtherProjection):
-    def project(self, examples, i, theta, name):
-        mu, value = super().project(examples, i, theta, name)
-        return mu, 2 * value
-
-
-@wrong(r"Projection.project \(none\) .* stays in the convex hull")
-class ProjectionOutside(OtherProjection):
-    def project(self, examples, i, theta, name):
-        mu, value = super().project(examples, i, theta, name)
-        return {**mu, "node": 2 * mu["node"]}, value
-
-
-@wrong(r"space_from_state .* keeps the classes")
-class StateLosesAClass(PyChainSpace):
-    def state(self):
-        meta, arrays = super().state()
-        return meta, {"classes": arrays["classes"][:-1]}
-
-
-@wrong(r"space_from_state .* keeps the layout \(intercept\)")
-class StateLosesTheIntercept(PyChainSpace):
-    def state(self):
-        meta, arrays = super().state()
-        return {**meta, "intercept": False}, arrays
-
-
-@wrong(r"state .* returns values that JSON can hold.*not JSON serializable")
-class StateNotPlain(PyChainSpace):
-    def state(self):
-        meta, arrays = super().state()
-        return {**meta, "classes": arrays["classes"]}, arrays
+wrong_answers(
+    OtherProjection,
+    ("ProjectionGradientOff", "project", lambda pair: (pair[0], 2 * pair[1]),
+     r"Projection.project \(none\) .* returns the gradient of its value"),
+    ("ProjectionOutside", "project",
+     lambda pair: ({**pair[0], "node": 2 * pair[0]["node"]}, pair[1]),
+     r"Projection.project \(none\) .* stays in the convex hull"),
+)  # fmt: skip
 
 
 @wrong(r"pack .* keeps every example \(offsets\).*Found 3, expected 4")
@@ -523,12 +481,6 @@ class EnumeratesTooFew(PyChainSpace):
     def enumerate_labels(self, examples, i):
         rows = super().enumerate_labels(examples, i)
         return rows[(rows != examples.label(i)).any(axis=1)]
-
-
-@wrong(r"enumerate_labels .* lists no label twice")
-class EnumeratesTwice(PyChainSpace):
-    def enumerate_labels(self, examples, i):
-        return np.repeat(super().enumerate_labels(examples, i), 2, axis=0)
 
 
 @wrong(r"__init__ breaks a promise: it stores 'transitions' unmodified")

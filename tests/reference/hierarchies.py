@@ -2,7 +2,13 @@
 
 from itertools import product
 
+import networkx as nx
 import numpy as np
+
+from structsolve.estimators.hierarchy import Hierarchy
+
+TREE = {"a": ["b", "c"], "b": ["d", "e"], "f": ["g"]}
+GRAPH = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("c", "e"), ("f", "e"), ("f", "g")]
 
 
 def random_edges(rng, M, forest, chance=0.5):
@@ -103,3 +109,41 @@ def power_of(space, examples, name):
 
     bind = ask_power(space, name)
     return None if bind is None else bind(make_layout(space, examples))
+
+
+def numbered(n, edges):
+    """The hierarchy of nodes 0 .. n - 1."""
+    children = {v: [] for v in range(n)}
+    for p, c in edges:
+        children[int(p)].append(int(c))
+    return Hierarchy(children)
+
+
+def random_tree(rng, n, forest=False):
+    """Nodes in random order, so that parents do not come before children."""
+    order = rng.permutation(n)
+    parents = [int(rng.integers(k)) for k in range(1, n)]
+    edges = [
+        (order[p], order[k + 1]) for k, p in enumerate(parents) if not forest or rng.random() < 0.8
+    ]
+    return numbered(n, edges)
+
+
+def random_dag(rng, n):
+    order = rng.permutation(n)
+    edges = [
+        (order[a], order[b]) for a in range(n) for b in range(a + 1, n) if rng.random() < 2.5 / n
+    ]
+    return numbered(n, edges)
+
+
+def brute_paths(hierarchy):
+    """Which nodes lie on the way to each leaf, one row a leaf."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(len(hierarchy)))
+    graph.add_edges_from(hierarchy.edges.tolist())
+    leaves = [n for n in range(len(hierarchy)) if graph.out_degree(n) == 0]
+    rows = np.zeros((len(leaves), len(hierarchy)))
+    for row, leaf in zip(rows, leaves):
+        row[[leaf, *nx.ancestors(graph, leaf)]] = 1
+    return rows
