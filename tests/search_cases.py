@@ -80,8 +80,7 @@ def classes_problem(costs, surrogate):
     K = len(costs)
     structure = structsolve.get_structure("multiclass")
     X, y = np.zeros((K, 1)), np.arange(K)
-    space, examples = structure.make_space(X, y, classes=y)
-    return structsolve.Problem(space, examples, CostMatrix(costs), surrogate)
+    return structsolve.Problem(*structure.make_space(X, y, classes=y), CostMatrix(costs), surrogate)
 
 
 def padded(problem, i, scores):

@@ -14,8 +14,7 @@ def crf_problem():
     rng = np.random.default_rng(2)
     X = [rng.normal(size=(length, 2)) for length in (1, 3, 2, 2)]
     Y = [rng.integers(0, 3, len(x)) for x in X]
-    space, examples = get_structure("chain").make_space(X, Y)
-    return Problem(space, examples, surrogate="crf")
+    return Problem(*get_structure("chain").make_space(X, Y), surrogate="crf")
 
 
 def check_average(run, visit):
@@ -58,8 +57,7 @@ def test_iterate_t_has_weight_t_in_the_average_of_gbcfw():
 def test_iterate_t_has_weight_t_in_the_average_of_exact_steps():
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(8, 3)), rng.integers(0, 4, 8)
-    space, examples = get_structure("multiclass").make_space(X, y)
-    run = begin(BCFW(), Problem(space, examples), ALPHA)
+    run = begin(BCFW(), Problem(*get_structure("multiclass").make_space(X, y)), ALPHA)
     assert run.exact
     check_average(run, exact_visit)
 

@@ -153,8 +153,7 @@ def test_resuming_warm_searches_is_bit_for_bit(tmp_path, surrogate, solver, stop
 
 def test_a_wrong_memory_is_refused():
     structure = structsolve.get_structure("chain")
-    space, examples = structure.make_space(X, Y)
-    surrogate = structsolve.Problem(space, examples, surrogate="slack").surrogate
+    surrogate = structsolve.Problem(*structure.make_space(X, Y), surrogate="slack").surrogate
     good = {k: v.copy() for k, v in surrogate.memory_of_examples().items()}
     surrogate.remember(good)
     for name in good:

@@ -148,8 +148,8 @@ def test_tolerances_of_programs():
 def test_bounds_hold_where_programs_are_solved_loosely(backend):
     rng = np.random.default_rng(0)
     X, Y = sequences(rng)
-    space = ChainStructure().make_space(X, Y)
-    layout = make_layout(space, space.pack(X, Y))
+    space, examples = ChainStructure().make_space(X, Y)
+    layout = make_layout(space, examples)
     own, program = ask_oracle(space)(layout), ask_oracle(space, backend)(layout)
     assert program.exact == (not backend.startswith("lp:"))
     for i in range(20):

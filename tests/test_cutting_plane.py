@@ -208,8 +208,9 @@ def test_zero_is_optimal(slack):
 
     structure = get_structure("chain")
     X, Y = [np.ones((2, 1))], [[0, 1]]
-    space, examples = structure.make_space(X, Y)
-    run = begin(CuttingPlane(slack), Problem(space, examples, CostMatrix(np.zeros((2, 2)))), 0.1)
+    run = begin(
+        CuttingPlane(slack), Problem(*structure.make_space(X, Y), CostMatrix(np.zeros((2, 2)))), 0.1
+    )
     record = run.step()
     assert record["primal"] == record["dual"] == record["gap"] == 0 and not run.weights().any()
 
@@ -269,8 +270,7 @@ def wide_problem(n=24, length=3, features=40, classes=4, seed=0):
     X = [rng.normal(size=(length, features)) for _ in range(n)]
     W = rng.normal(size=(features, classes))
     Y = [np.argmax(x @ W, 1) for x in X]
-    space, examples = get_structure("chain").make_space(X, Y)
-    return Problem(space, examples)
+    return Problem(*get_structure("chain").make_space(X, Y))
 
 
 BOUNDS = WeightBounds("transition", 0, 0.05)

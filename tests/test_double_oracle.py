@@ -91,9 +91,10 @@ def test_nodes_with_numbers_of_states_of_their_own(edges, loss, geometry, closed
     """Neither side may play a state that a node has not."""
     rng = np.random.default_rng(5)
     X, Y = list(rng.normal(size=(3, 2, 2))), [[0, 2], [1, 1], [1, 0]]
-    space = MRFStructure(edges=edges, n_states=[2, 3], tables="per-edge").make_space(X, Y)
+    structure = MRFStructure(edges=edges, n_states=[2, 3], tables="per-edge")
+    space, examples = structure.make_space(X, Y)
     surrogate = MaxMin(geometry=geometry, max_iter=200, tol=0, closed_form=closed_form)
-    problem = Problem(space, space.pack(X, Y), loss, surrogate)
+    problem = Problem(space, examples, loss, surrogate)
     for i in range(problem.n):
         labels = space.enumerate_labels(problem.examples, i)
         theta = score(problem.potentials, i, rng.normal(size=problem.dim))
@@ -110,7 +111,7 @@ def test_nodes_with_numbers_of_states_of_their_own(edges, loss, geometry, closed
 
 
 def test_spaces_that_list_fewer_labels_have_no_free_nodes():
-    space = get_structure("chain").make_space([[[0.0]]], [["a"]])
+    space, _ = get_structure("chain").make_space([[[0.0]]], [["a"]])
     assert free_nodes(space)
 
     class Fewer(type(space)):
@@ -128,8 +129,9 @@ def test_labels_are_kept_within_limits():
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(30, 4)) for _ in range(2)]
     Y = [rng.integers(0, 5, 30) for _ in X]
-    space, examples = get_structure("chain").make_space(X, Y)
-    problem = Problem(space, examples, "hamming", MaxMin(max_iter=50, tol=0))
+    problem = Problem(
+        *get_structure("chain").make_space(X, Y), "hamming", MaxMin(max_iter=50, tol=0)
+    )
     surrogate = problem.surrogate
     for scale in (0, 0.01, 0.1, 1, 10, 1e3, 1e-3, 1e6, 0):
         theta = score(problem.potentials, 0, scale * rng.normal(size=problem.dim))

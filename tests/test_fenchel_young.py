@@ -399,8 +399,9 @@ def test_the_unit_of_a_loss_does_not_matter(unit, geometry):
 @pytest.mark.parametrize("gram", [True, False])
 def test_gram_matrices_or_none(gram):
     structure, X, Y, loss = chain(np.random.default_rng(0))
-    space, examples = structsolve.get_structure(structure).make_space(X, Y)
-    problem = Problem(space, examples, loss, "crf", gram=gram)
+    problem = Problem(
+        *structsolve.get_structure(structure).make_space(X, Y), loss, "crf", gram=gram
+    )
     run = begin(GBCFW(), problem, 0.1)
     for _ in range(60):
         run.step()

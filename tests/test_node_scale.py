@@ -70,8 +70,9 @@ def single_nodes(scale, kernel=None, seed=0):
     """A problem with one node per example, and the same written out for the reference."""
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(12, 2)), np.r_[np.arange(4), rng.integers(0, 4, 8)]
-    space, examples = structsolve.get_structure("multiclass").make_space(X, y)
-    problem = Problem(space, examples, kernel=kernel, node_scale=scale)
+    problem = Problem(
+        *structsolve.get_structure("multiclass").make_space(X, y), kernel=kernel, node_scale=scale
+    )
     rows = np.c_[X, np.ones(12)]
     written = []
     for x, truth in zip(rows, y):

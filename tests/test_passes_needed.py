@@ -79,8 +79,7 @@ def make_problem(structure, surrogate):
     else:
         X, W = rng.normal(size=(60, 4)), rng.normal(size=(4, 5))
         Y = np.argmax(X @ W + rng.normal(size=(60, 5)), 1)
-    space, examples = get_structure(structure).make_space(X, Y)
-    return Problem(space, examples, surrogate=surrogate)
+    return Problem(*get_structure(structure).make_space(X, Y), surrogate=surrogate)
 
 
 def needed(structure, surrogate, solver, most_passes, least=None):

@@ -304,8 +304,9 @@ def test_a_psi_that_fails_in_a_search(structure, method, what, n_jobs):
     X, Y = [[[1.0], [0.0]], [[0.0], [1.0]]] * 3, [[0, 1], [1, 0]] * 3
     if structure == "multiclass":
         X, Y = [row for x in X for row in x], [label for y in Y for label in y]
-    made, examples = structsolve.get_structure(structure).make_space(X, Y)
-    problem = structsolve.Problem(made, examples, surrogate=BiCriteria(psi))
+    problem = structsolve.Problem(
+        *structsolve.get_structure(structure).make_space(X, Y), surrogate=BiCriteria(psi)
+    )
     psi.armed = True
     refused(f"psi: {method}", problem.bounds, np.zeros(problem.dim), n_jobs)
     psi.armed = False
@@ -323,7 +324,8 @@ class FailsWhereLossesAre(Fails):
 def test_numbers_that_are_none_are_named_with_their_point(answer):
     psi = FailsWhereLossesAre("partials", answer)
     X, y = [[1.0], [0.0]], [0, 1]
-    made, examples = structsolve.get_structure("multiclass").make_space(X, y)
-    problem = structsolve.Problem(made, examples, surrogate=BiCriteria(psi))
+    problem = structsolve.Problem(
+        *structsolve.get_structure("multiclass").make_space(X, y), surrogate=BiCriteria(psi)
+    )
     psi.armed = True
     refused(r"psi: partials\(h=0, g=(0.5|1)\) returned nan", problem.bounds, np.zeros(problem.dim))

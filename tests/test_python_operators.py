@@ -261,11 +261,9 @@ class TestAugmentedOracles:
 
     def test_which_loss_it_knows(self):
         X, Y = PyChainStructure().sample(1, n=6, size=3)
-        tasks = []
-        for loss in ("squared", "hamming"):
-            space = self.structure().make_space(X, Y)
-            tasks.append(Task(space, space.pack(X, Y), loss))
-        own, other = tasks
+        own, other = (
+            Task(*self.structure().make_space(X, Y), loss) for loss in ("squared", "hamming")
+        )
         augmented = own.power("augmented")
         assert augmented.knows(own.loss) and not augmented.knows(other.loss)
         assert not augmented.knows(ask_loss(other.space, "squared")(other.layout))

@@ -266,8 +266,7 @@ def test_the_next_search_begins_where_the_last_one_ended():
     """The slope of the line that decided, which a new search asks first."""
     rng = np.random.default_rng(2)
     structure, X, Y = random_chains(rng)
-    space, examples = structure.make_space(X, Y)
-    problem = structsolve.Problem(space, examples, "hamming", "slack")
+    problem = structsolve.Problem(*structure.make_space(X, Y), "hamming", "slack")
     w = rng.normal(size=problem.dim)
     for i in range(problem.n):
         theta, truth = score(problem.potentials, i, w), problem.examples.label(i)

@@ -140,8 +140,11 @@ def test_exact_steps_whatever_they_keep(seed, k, alpha, **options):
 def test_examples_without_features():
     """Their block of the dual is linear: one label takes all the weight."""
     X, y = np.zeros((4, 2)), np.array([0, 1, 2, 1])
-    space, examples = structsolve.get_structure("multiclass").make_space(X, y, fit_intercept=False)
-    run = begin(BCFW(steps="exact"), Problem(space, examples), 0.1)
+    run = begin(
+        BCFW(steps="exact"),
+        Problem(*structsolve.get_structure("multiclass").make_space(X, y, fit_intercept=False)),
+        0.1,
+    )
     last = follow(run)[-1]
     assert last["primal"] == last["dual"] == 1.0 and not run.weights().any()
 

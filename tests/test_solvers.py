@@ -187,8 +187,7 @@ def test_long_chain_of_two_states_in_bcfw():
     rng = np.random.default_rng(0)
     X = [rng.normal(size=(length, 1)) for _ in range(3)]
     Y = [np.arange(length) % 2, 1 - np.arange(length) % 2, rng.integers(0, 2, length)]
-    space, examples = structsolve.get_structure("chain").make_space(X, Y)
-    problem = Problem(space, examples)
+    problem = Problem(*structsolve.get_structure("chain").make_space(X, Y))
     run = begin(BCFW(max_cuts=2), problem, 10.0)
     follow(run, passes=10)
     w, total = run.loop.w.copy(), run.loop.b_total

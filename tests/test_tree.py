@@ -137,9 +137,8 @@ def paths(n_chains, rng, edges=False):
 def test_paths_are_chains(edges):
     rng = np.random.default_rng(int(edges))
     chains, trees, Y = paths(6, rng, edges)
-    a, examples = chain.ChainStructure(start_end=False).make_space(chains, Y)
-    b, examples = TreeStructure(root=False).make_space(trees, Y)
-    first, second = examples, examples
+    a, first = chain.ChainStructure(start_end=False).make_space(chains, Y)
+    b, second = TreeStructure(root=False).make_space(trees, Y)
     for i in range(first.n):
         n = len(Y[i])
         size = a.layout.theta_size(n, n - 1)
