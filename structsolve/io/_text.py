@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import IO, Any
 
+from structsolve.utils.atomic import replacing
+
 PathLike = str | os.PathLike[str]
 
 
-def bad_line(path: PathLike, number: int, found: str, expected: str) -> ValueError:
-    """The error every reader raises: where, what was found, what was expected."""
-    return ValueError(f"{path}, line {number}: found {found}; expected {expected}")
+def bad_line(path: PathLike, number: int, text: str, expected: str) -> ValueError:
+    """The error every reader raises: where, what was found there, what was expected."""
+    return ValueError(f"{path}, line {number}: found {text}; expected {expected}")
 
 
 def no_examples(path: PathLike, what: str) -> ValueError:
@@ -52,8 +54,8 @@ def text_lines(path: PathLike) -> Iterator[tuple[int, str]]:
                     raise bad_line(path, number, "a NUL character", "text (UTF-8)")
                 yield number, line
         except UnicodeDecodeError as error:
-            found = f"byte 0x{error.object[error.start]:02x} at position {error.start + 1}"
-            raise bad_line(path, number, found, f"UTF-8 text ({error.reason})") from error
+            byte = f"byte 0x{error.object[error.start]:02x} at position {error.start + 1}"
+            raise bad_line(path, number, byte, f"UTF-8 text ({error.reason})") from error
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise bad_line(
                 path, number + 1, f"broken gzip data ({error})", "a whole file; it was cut short?"
@@ -62,24 +64,9 @@ def text_lines(path: PathLike) -> Iterator[tuple[int, str]]:
 
 @contextmanager
 def atomic_write(path: PathLike, mode: str = "w") -> Iterator[IO[Any]]:
-    """Write to a temporary file beside `path` and rename it when all went well.
-
-    Readers see the old file or the new one, never half of it.
-    """
+    """Write text in UTF-8, or bytes; readers see the old file or the new one, never half of it."""
     path = os.path.realpath(path)
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
-    if os.path.exists(path) and not os.path.isfile(path):  # a device or a pipe: nothing to rename
-        with open(path, mode, **text) as handle:  # type: ignore[call-overload]
-            yield handle
-        return
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        with open(temporary, mode, **text) as handle:  # type: ignore[call-overload]
-            yield handle
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-        raise
+    special = os.path.exists(path) and not os.path.isfile(path)  # a device or a pipe stays one
+    with open(path, mode, **text) if special else replacing(path, mode, **text) as handle:  # type: ignore[call-overload]
+        yield handle

@@ -11,7 +11,16 @@ def padded(width: int) -> int:
     """Return the storage width of a row of ``width`` states.
 
     Rows of more than four states are padded to whole cache lines (8 doubles), so that the
-    vector kernels never meet a remainder.
+    vector loops never meet a remainder.
+
+    Parameters
+    ----------
+    width : int
+
+    Returns
+    -------
+    int
+        At least `width`.
 
     Examples
     --------
@@ -24,7 +33,16 @@ def padded(width: int) -> int:
 
 
 def aligned_zeros(size: int) -> np.ndarray:
-    """Return ``size`` zeros of float64 that start on a cache line (64 bytes)."""
+    """Return zeros of float64 that start on a cache line (64 bytes).
+
+    Parameters
+    ----------
+    size : int
+
+    Returns
+    -------
+    ndarray of float64, shape (size,)
+    """
     buffer = np.zeros(size + 8)
     start = (-buffer.ctypes.data % 64) // 8
     return buffer[start : start + size]
@@ -33,16 +51,37 @@ def aligned_zeros(size: int) -> np.ndarray:
 def checked_array(
     x: Any, dtype: Any, what: str, size: int | None = None, writable: bool = False
 ) -> np.ndarray:
-    """Return x; refuse what is no flat contiguous array of ``dtype`` (and of ``size`` entries)."""
+    """Return x; refuse what is no flat contiguous array of ``dtype`` (and of ``size`` entries).
+
+    Parameters
+    ----------
+    x : ndarray
+    dtype : dtype
+    what : str
+        What messages call it.
+    size : int, optional
+        Number of entries.
+    writable : bool, default=False
+        Whether a loop writes to it.
+
+    Returns
+    -------
+    ndarray
+        `x`; one spare entry where it is empty, so that it has an address.
+
+    Raises
+    ------
+    ValueError
+        For another type, shape or size, and for memory that is not contiguous or read-only.
+    """
     name = np.dtype(dtype).name
     if not isinstance(x, np.ndarray) or x.dtype != dtype or x.ndim != 1:
-        found = f"{x.dtype}, {x.ndim}-D" if isinstance(x, np.ndarray) else type(x).__name__
-        raise ValueError(f"{what}: found {found}, expected a 1-D array of {name}")
+        kind = f"{x.dtype}, {x.ndim}-D" if isinstance(x, np.ndarray) else type(x).__name__
+        raise ValueError(f"{what}: found {kind}, expected a 1-D array of {name}")
     if not x.flags.c_contiguous or not x.flags.aligned:
         raise ValueError(f"{what}: not contiguous; pass np.ascontiguousarray({what})")
     if writable and not x.flags.writeable:
         raise ValueError(f"{what}: read-only, expected an array that can be written to")
     if size is not None and x.size != size:
         raise ValueError(f"{what}: found {x.size} entries, expected {size}")
-    # One spare entry, so that an empty array has an address too.
     return x if x.size else np.zeros(1, dtype)

@@ -15,7 +15,6 @@ import contextlib
 import json
 import math
 import os
-import secrets
 import stat
 import zipfile
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ from typing import IO, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .atomic import replacing
 from .version import __version__
 
 __all__ = ["FORMAT_VERSION", "read", "write"]
@@ -75,29 +75,10 @@ def write(
         raise ValueError(f"kind is {kind!r}; choose one of {', '.join(_KINDS)}")
     meta = _plain(meta, "meta")
     checked = {name: _storable(name, array) for name, array in arrays.items()}
-    target = os.path.realpath(path)
-    folder = os.path.dirname(target)
     with contextlib.suppress(FileNotFoundError):
-        _check_regular(target, os.stat(target))
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(f"cannot write {os.fspath(path)!r}: there is no folder {folder!r}")
-    # In the same folder, since a rename across file systems is not atomic.  os.open and not
-    # tempfile, whose files are private whatever the umask says.
-    temporary = os.path.join(folder, f".structsolve-{secrets.token_hex(8)}.tmp")
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    try:
-        with open(os.open(temporary, flags, 0o666), "wb") as file:
-            _write_zip(file, kind, meta, checked)
-            file.flush()
-            with contextlib.suppress(FileNotFoundError):
-                os.chmod(temporary, os.stat(target).st_mode & 0o777)
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    _sync_folder(folder)
+        _check_regular(path, os.stat(path))
+    with replacing(path) as file:
+        _write_zip(file, kind, meta, checked)
 
 
 def read(path: str | os.PathLike[str], kind: Kind) -> tuple[Any, dict[str, NDArray[Any]]]:
@@ -268,7 +249,7 @@ def _storable(name: str, array: ArrayLike) -> NDArray[Any]:
 
 
 def _plain(value: Any, where: str) -> Any:
-    """A copy that JSON gives back unchanged, or an error that says where it would not."""
+    """A copy that JSON gives back unchanged, or an error that names the place."""
     if isinstance(value, np.generic) and not isinstance(value, (np.longdouble, np.complexfloating)):
         value = value.item()
     if value is None or type(value) in (bool, int, float, str):
@@ -294,16 +275,6 @@ def _check_regular(path: str | os.PathLike[str], status: os.stat_result) -> None
     if not stat.S_ISREG(status.st_mode):
         what = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
         raise ValueError(f"{os.fspath(path)!r} is {what}; expected the path of a file")
-
-
-def _sync_folder(folder: str) -> None:
-    """Make the rename itself last through a power cut, where the system can do that."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _member(index: int) -> str:

@@ -10,14 +10,29 @@ from typing import Any
 
 import numpy as np
 
-# Nodes per call into native code: small enough for Ctrl-C to be heard, large enough to forget.
+# Nodes per call into native code: few enough for Ctrl-C to be heard, enough for calls to be cheap.
 NODES_PER_CALL = 20_000
-# With several threads: enough for them to end at about the same time.
+# Calls per thread: enough for the threads to end at about the same time.
 CALLS_PER_THREAD = 8
 
 
 def effective_jobs(n_jobs: int | None) -> int:
-    """Return the number of threads that ``n_jobs`` means: None is 1, -1 all cores, -2 all but one.
+    """Return the number of threads that ``n_jobs`` means.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        None is 1, -1 all cores, -2 all but one.
+
+    Returns
+    -------
+    int
+        At least 1.
+
+    Raises
+    ------
+    ValueError
+        For 0 and what is no integer.
 
     Examples
     --------
@@ -37,8 +52,20 @@ def effective_jobs(n_jobs: int | None) -> int:
 def ranges(offsets: np.ndarray, pieces: int, taper: bool = False) -> list[tuple[int, int]]:
     """Split examples into at most ``pieces`` contiguous ranges of about equal numbers of nodes.
 
-    With ``taper`` later ones are smaller, the last about a quarter: threads that take them in
-    turn end at about the same time.
+    Parameters
+    ----------
+    offsets : ndarray of int, shape (n_examples + 1,)
+        First node of each example, and the end.
+    pieces : int
+        Number of ranges at most.
+    taper : bool, default=False
+        Later ranges are smaller, the last about a quarter: threads that take them in turn end
+        together.
+
+    Returns
+    -------
+    list of (first, last)
+        `last` is one past the last example.
     """
     n = len(offsets) - 1
     if n < 2 or pieces < 2:
@@ -50,7 +77,18 @@ def ranges(offsets: np.ndarray, pieces: int, taper: bool = False) -> list[tuple[
 
 
 def native_calls(offsets: np.ndarray, first: int, last: int) -> list[tuple[int, int]]:
-    """Split the examples first .. last - 1 into ranges short enough for one native call each."""
+    """Split the examples first .. last - 1 into ranges short enough for one native call each.
+
+    Parameters
+    ----------
+    offsets : ndarray of int, shape (n_examples + 1,)
+        First node of each example, and the end.
+    first, last : int
+
+    Returns
+    -------
+    list of (first, last)
+    """
     if offsets[last] - offsets[first] <= NODES_PER_CALL:
         return [(first, last)]
     part = offsets[first : last + 1] - offsets[first]
@@ -66,10 +104,24 @@ def over_examples(
 ) -> list[Any]:
     """Run ``work(first, last, scratch)`` over all examples; return its results in order.
 
-    ``offsets`` are the first nodes of the examples, or of whatever else is numbered here.
+    Each thread makes its own scratch and takes the next range of examples when it is done with
+    one.  The first exception is raised.
 
-    Each thread makes its own scratch with ``make_space`` and takes the next range of examples
-    when it is done with one.  The first exception is raised.
+    Parameters
+    ----------
+    work : callable
+        Runs on the examples first .. last - 1.
+    offsets : ndarray of int, shape (n_examples + 1,)
+        First node of each example, or of whatever else is numbered, and the end.
+    n_jobs : int or None
+        As for `effective_jobs`.
+    make_space : callable
+        Makes the scratch of a thread.
+
+    Returns
+    -------
+    list
+        What each call of `work` returned.
     """
     jobs = effective_jobs(n_jobs)
     calls = max(1, -(-int(offsets[-1]) // NODES_PER_CALL))

@@ -21,7 +21,17 @@ class Params:
         return [p.name for p in parameters if p.name != "self" and p.kind != p.VAR_KEYWORD]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the constructor arguments; ``deep`` includes those of nested objects."""
+        """Return the constructor arguments.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Include those of nested objects, as ``outer__inner``.
+
+        Returns
+        -------
+        dict of str to object
+        """
         params: dict[str, Any] = {}
         for name in self._param_names():
             value = getattr(self, name)
@@ -31,7 +41,23 @@ class Params:
         return params
 
     def set_params(self, **params: Any) -> Params:
-        """Set arguments by name, nested ones as ``outer__inner``."""
+        """Set arguments by name.
+
+        Parameters
+        ----------
+        **params
+            Nested ones as ``outer__inner``.
+
+        Returns
+        -------
+        Params
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For an unknown name.
+        """
         known = self._param_names()
         for key, value in params.items():
             name, _, inner = key.partition("__")

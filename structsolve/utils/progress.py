@@ -1,4 +1,4 @@
-"""What a solver shows while it runs: a progress bar, or lines, and always a log record a pass.
+"""What a solver shows while it runs: a progress bar or lines, and a log record for each pass.
 
 The record goes to the logger ``structsolve.solvers`` at level INFO whatever `verbose` says, so
 that ``logging.basicConfig(level=logging.INFO)`` is enough to follow a run.  The bar steps aside
@@ -28,7 +28,7 @@ _LINE_EVERY = 1.0
 @final
 class Progress:
     """
-    Report of a solver's passes; a context manager.
+    Report the passes of a solver; a context manager.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Progress:
     def __enter__(self) -> Progress:
         if self.verbose == 1 and _is_terminal(sys.stderr):
             with contextlib.suppress(ImportError, OSError, ValueError):
-                from tqdm import tqdm
+                from tqdm import tqdm  # optional, and only for terminals
 
                 sized = _columns(sys.stderr) > 0
                 self._bar = tqdm(
