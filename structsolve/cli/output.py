@@ -2,9 +2,14 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+from structsolve.io._text import atomic_write
+from structsolve.io.conll import conll_block
 
 KINDS = ("structures", "surrogates", "searches", "solvers", "losses", "lp_backends")
 GIVES = ("oracle", "power", "parts", "projection", "loss", "max_min")
@@ -12,46 +17,115 @@ FIGURES = ("precision", "recall", "f1")
 
 
 def predictions(model: Any, data: Any) -> list[list[Any]]:
-    """The model's labels as lists of Python values, one list per sequence."""
+    """Return the model's labels as lists of Python values.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    data : Data
+
+    Returns
+    -------
+    list of list
+        One list per sequence.
+    """
     labels = model.predict(data.X)
     whole = data.sequences or getattr(model.space_.structure, "label_rows", False)
     return as_lists(labels if whole else data.split(labels))
 
 
 def as_lists(labels: Iterable[Any]) -> list[list[Any]]:
-    """Label sequences as lists of Python values."""
+    """Return label sequences as lists of Python values.
+
+    Parameters
+    ----------
+    labels : iterable of arrays or sequences
+
+    Returns
+    -------
+    list of list
+    """
     return [one.tolist() if hasattr(one, "tolist") else list(one) for one in labels]
 
 
 def as_matrix(model: Any, data: Any) -> Any:
-    """The labels of a file as rows of indicators, whatever form they had."""
+    """Return the labels of a file as rows of indicators, whatever form they had.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    data : Data
+
+    Returns
+    -------
+    ndarray of shape (n_examples, n_labels)
+    """
     examples = model.space_.pack(data.X, data.y)
     return model.space_.unpack(examples.labels, examples)
 
 
 def is_continuous(model: Any) -> bool:
-    """Whether labels are numbers of any size, which nothing but their loss compares."""
+    """Return whether labels are numbers of any size, which only their loss can compare.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+
+    Returns
+    -------
+    bool
+    """
     losses = getattr(model.space_.structure, "continuous_losses", ())
     return hasattr(model, "risk_bound") and isinstance(model.loss, str) and model.loss in losses
 
 
 def mean_loss_text(model: Any, data: Any, args: argparse.Namespace) -> str:
-    """The mean loss of such predictions."""
+    """Return the mean loss of predictions, as a line or as JSON.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    data : Data
+    args : Namespace
+        With ``json``.
+
+    Returns
+    -------
+    str
+    """
     loss = -float(model.score(data.X, data.y))
     if args.json:
-        import json
-
         return json.dumps({"loss": loss, "examples": len(data.y)}, indent=2)
     return f"mean {model.loss} loss {loss:.6g} of {len(data.y)} examples"
 
 
 def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str]:
-    """One label a line, an empty line between sequences.
+    """Write one label per line, with an empty line between sequences.
 
     Label sets are a line with commas between labels, rows of numbers a line with spaces.
-    """
-    from structsolve.io.conll import conll_block
 
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    data : Data
+    args : Namespace
+        With ``marginals`` and ``columns``.
+
+    Yields
+    ------
+    str
+        Pieces of the text.
+
+    Raises
+    ------
+    ValueError
+        For marginals of labels that have none.
+    """
     if getattr(model.space_.structure, "label_sets", False):
         if args.marginals:
             raise ValueError("--marginals: label sets have none")
@@ -61,12 +135,10 @@ def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str
         return
     labels = predictions(model, data)
     if data.sentences is not None:
-        from structsolve.io.conllu import conllu_block
-
         if args.marginals:
             raise ValueError("--marginals: trees have a table of them for every sentence")
         for sentence, heads in zip(data.sentences, labels, strict=True):
-            yield conllu_block(sentence.with_heads(heads))
+            yield sentence.with_heads(heads).text
         return
     if getattr(model.space_.structure, "label_rows", False):
         if args.marginals:
@@ -93,8 +165,20 @@ def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str
 
 
 def label_set_report(truth: Any, guess: Any, names: Any) -> dict[str, Any]:
-    """Figures of each label of indicator matrices, and the share of entries that agree."""
-    from sklearn.metrics import precision_recall_fscore_support
+    """Compute the figures of each label of indicator matrices, and the share of equal entries.
+
+    Parameters
+    ----------
+    truth, guess : ndarray of shape (n_examples, n_labels)
+    names : sequence
+        The label of each column.
+
+    Returns
+    -------
+    dict
+        As `token_report` returns it.
+    """
+    from sklearn.metrics import precision_recall_fscore_support  # heavy
 
     figures = precision_recall_fscore_support(truth, guess, zero_division=0)
     rows = [
@@ -111,7 +195,19 @@ def label_set_report(truth: Any, guess: Any, names: Any) -> dict[str, Any]:
 
 
 def one_label(model: Any, label: Any) -> str:
-    """One label that is no sequence, on one line."""
+    """Return one label that is no sequence as one line.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    label : object
+        As `predict` returns it.
+
+    Returns
+    -------
+    str
+    """
     structure = model.space_.structure
     if getattr(structure, "label_sets", False):
         return ",".join(str(name) for name, on in zip(model.classes_, label, strict=True) if on)
@@ -121,7 +217,20 @@ def one_label(model: Any, label: Any) -> str:
 
 
 def kbest_text(model: Any, data: Any, k: int) -> Iterator[str]:
-    """For each example, per rank a line ``@rank TAB score`` and then the labels."""
+    """Write for each example and rank a line ``@rank TAB score``, then the labels.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    data : Data
+    k : int
+        Ranks at most.
+
+    Yields
+    ------
+    str
+    """
     for i, answers in enumerate(model.predict_kbest(data.X, k)):
         for rank, (labels, score) in enumerate(answers, 1):
             lines = (
@@ -132,15 +241,25 @@ def kbest_text(model: Any, data: Any, k: int) -> Iterator[str]:
 
 
 def trees_text(truth: list[list[int]], guess: list[list[int]], args: argparse.Namespace) -> str:
-    """The share of words with the right head, and of trees without an error."""
+    """Return the share of words with the right head, and of trees without an error.
+
+    Parameters
+    ----------
+    truth, guess : list of list of int
+        Heads.
+    args : Namespace
+        With ``json``.
+
+    Returns
+    -------
+    str
+    """
     right = sum(
         a == b for y, z in zip(truth, guess, strict=True) for a, b in zip(y, z, strict=True)
     )
     words, whole = sum(map(len, truth)), sum(y == z for y, z in zip(truth, guess, strict=True))
     report = {"uas": right / words, "exact": whole / len(truth), "words": words}
     if args.json:
-        import json
-
         return json.dumps(report, indent=2)
     return (
         f"right heads {report['uas']:.4f} of {words} words\n"
@@ -149,10 +268,20 @@ def trees_text(truth: list[list[int]], guess: list[list[int]], args: argparse.Na
 
 
 def report_text(report: Mapping[str, Any], args: argparse.Namespace) -> str:
-    """A table of the figures of each label, then those of all; or JSON."""
-    if args.json:
-        import json
+    """Return a table of the figures of each label, then those of all; or JSON.
 
+    Parameters
+    ----------
+    report : mapping
+        As `token_report` returns it, maybe with ``sequence_error`` and ``spans``.
+    args : Namespace
+        With ``json`` and ``scheme``.
+
+    Returns
+    -------
+    str
+    """
+    if args.json:
         return json.dumps(report, indent=2, default=_plain)
     rows = {str(label): row for label, row in report["per_class"].items()}
     rows["macro mean"] = report["macro"]
@@ -171,8 +300,19 @@ def report_text(report: Mapping[str, Any], args: argparse.Namespace) -> str:
 
 
 def plugins_text(plugins: Iterable[Mapping[str, Any]]) -> str:
-    """A table of plugins: what each declares, or why it was not loaded.
+    """Return a table of plugins: what each declares, or why it was not loaded.
 
+    Parameters
+    ----------
+    plugins : iterable of mappings
+        As `structsolve.list_plugins` returns them.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> print(plugins_text([{"name": "chain", "distribution": "mine", "version": "1.0",
     ...                      "status": "loaded", "structures": ["chain"], "losses": ["a", "b"]}]))
     PLUGIN  FROM      STATUS  DECLARES
@@ -200,12 +340,14 @@ def plugins_text(plugins: Iterable[Mapping[str, Any]]) -> str:
 
 
 def write_history(path: str, history: Sequence[Mapping[str, Any]]) -> None:
-    """Write ``history_`` as JSON, or as CSV with a column per key."""
-    import csv
-    import json
+    """Write ``history_`` as JSON, or as CSV with a column per key.
 
-    from structsolve.io._text import atomic_write
-
+    Parameters
+    ----------
+    path : str
+        JSON if it ends in ``.json``.
+    history : sequence of mappings
+    """
     with atomic_write(path) as handle:
         if path.endswith(".json"):
             json.dump(list(history), handle, indent=1, default=_plain)
@@ -217,7 +359,16 @@ def write_history(path: str, history: Sequence[Mapping[str, Any]]) -> None:
 
 
 def size_text(data: Any) -> str:
-    """How much data there is."""
+    """Return how much data there is.
+
+    Parameters
+    ----------
+    data : Data
+
+    Returns
+    -------
+    str
+    """
     if data.sentences is not None:
         words = sum(map(len, data.sentences))
         return f"{len(data.sentences)} sentences, {words} words, {data.X.features.shape[0]} arcs"
@@ -233,7 +384,16 @@ def size_text(data: Any) -> str:
 
 
 def passes_text(history: Sequence[Mapping[str, Any]]) -> str:
-    """How training ended."""
+    """Return how training ended: passes, objectives and gap.
+
+    Parameters
+    ----------
+    history : sequence of mappings
+
+    Returns
+    -------
+    str
+    """
     last = history[-1] if history else {}
     parts = [f"{len(history)} passes"]
     for name in ("primal", "dual"):
@@ -246,8 +406,20 @@ def passes_text(history: Sequence[Mapping[str, Any]]) -> str:
 
 
 def relative_gap(record: Mapping[str, Any]) -> float | None:
-    """The gap of a pass relative to its primal objective, if both are known.
+    """Return the gap of a pass relative to its primal objective.
 
+    Parameters
+    ----------
+    record : mapping
+        An entry of ``history_``.
+
+    Returns
+    -------
+    float or None
+        None where either is unknown.
+
+    Examples
+    --------
     >>> relative_gap({"primal": 4.0, "gap": 1.0}), relative_gap({"primal": 4.0, "gap": None})
     (0.25, None)
     """
@@ -258,12 +430,22 @@ def relative_gap(record: Mapping[str, Any]) -> float | None:
 
 
 def one_line(error: object) -> str:
-    """An error as one line; the type is named where the message alone may not say enough."""
+    """Return an error as one line, with its type where the message may not be enough.
+
+    Parameters
+    ----------
+    error : object
+        An exception or a text.
+
+    Returns
+    -------
+    str
+    """
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
     text = " ".join(str(error).split())
-    told = ValueError | TypeError | ImportError
-    if isinstance(error, Exception) and not isinstance(error, told | Warning):
+    told = ValueError | TypeError | ImportError | Warning
+    if isinstance(error, Exception) and not isinstance(error, told):
         text = f"{type(error).__name__}: {text} (-v shows the traceback)"
     return text or type(error).__name__
 

@@ -52,14 +52,40 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         self.transformer = transformer
 
     def fit(self, X: Any, y: Any = None) -> NodeTransformer:
-        """Fit the transformer to all nodes of `X`, and their labels in `y` where it needs them."""
+        """Fit the transformer to all nodes of `X`, and their labels in `y` where it needs them.
+
+        Parameters
+        ----------
+        X : list of matrices or of tuples, or Sequences
+        y : list of label sequences, optional
+
+        Returns
+        -------
+        NodeTransformer
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For a plain 2-D X.
+        """
         matrix, _ = self._stack(X)
         self.transformer_ = clone(self.transformer)
         self.transformer_.fit(matrix, *self._labels(y))
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Fit, and transform `X` in one go."""
+        """Fit to `X` and transform it.
+
+        Parameters
+        ----------
+        X, y : as for `fit`
+
+        Returns
+        -------
+        list or Sequences
+            As `transform` returns it.
+        """
         matrix, offsets = self._stack(X)
         self.transformer_ = clone(self.transformer)
         rows = self.transformer_.fit_transform(matrix, *self._labels(y))
@@ -81,7 +107,16 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
         return self._unstack(self.transformer_.transform(matrix), offsets, X)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the columns, as the transformer gives them."""
+        """Return the names of the columns, as the transformer gives them.
+
+        Parameters
+        ----------
+        input_features : list of str, optional
+
+        Returns
+        -------
+        ndarray of str
+        """
         check_is_fitted(self)
         return self.transformer_.get_feature_names_out(input_features)
 

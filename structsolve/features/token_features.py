@@ -1,4 +1,4 @@
-# Features of words for tagging and chunking, in the manner of CRFsuite's examples.
+# Features of words for taggers, in the manner of CRFsuite's examples.
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -7,8 +7,19 @@ from itertools import pairwise
 
 
 def word_shape(word: str) -> str:
-    """Classes of the characters of a word, runs shortened to two.
+    """Return the classes of the characters of a word, runs shortened to two.
 
+    Parameters
+    ----------
+    word : str
+
+    Returns
+    -------
+    str
+        ``X`` for upper case, ``x`` for other letters, ``d`` for digits; the rest as it is.
+
+    Examples
+    --------
     >>> word_shape("McDonald's-2024")
     "XxXxx'x-dd"
     """
@@ -25,8 +36,20 @@ def word_shape(word: str) -> str:
 
 @lru_cache(maxsize=1 << 18)
 def word_features(word: str, affixes: int = 4) -> tuple[str, ...]:
-    """Features of a word by itself: lower case, shape, prefixes, suffixes and flags.
+    """Return features of a word alone: lower case, shape, prefixes, suffixes and flags.
 
+    Parameters
+    ----------
+    word : str
+    affixes : int, default=4
+        Length of the longest prefix and suffix.
+
+    Returns
+    -------
+    tuple of str
+
+    Examples
+    --------
     >>> word_features("Oslo", 2)
     ('lower=oslo', 'shape=Xxx', 'pre1=O', 'suf1=o', 'pre2=Os', 'suf2=lo', 'title')
     """
@@ -43,7 +66,7 @@ def word_features(word: str, affixes: int = 4) -> tuple[str, ...]:
 
 
 def conll_features(sentence: Sequence[Sequence[str]], window: int = 2) -> list[list[str]]:
-    """Make chunking features of one sentence of CoNLL columns.
+    """Make features of one sentence of CoNLL columns, as chunkers use them.
 
     For every token: its `word_features`; words, tags and further columns up to `window` places
     away, pairs of neighbouring words, pairs and triples of neighbouring tags; and the ends of the
@@ -61,6 +84,11 @@ def conll_features(sentence: Sequence[Sequence[str]], window: int = 2) -> list[l
     -------
     list of list of str
         Features of value 1, for `SequenceVectorizer`.
+
+    Raises
+    ------
+    ValueError
+        For a negative window, no tokens, or a token without columns.
 
     Examples
     --------

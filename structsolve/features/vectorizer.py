@@ -6,6 +6,7 @@ from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.utils.validation import check_is_fitted
@@ -50,13 +51,39 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         self.vectorizer = vectorizer
 
     def fit(self, X: Iterable[Iterable[Any]], y: Any = None) -> SequenceVectorizer:
-        """Learn the names of the features in `X`; `y` is ignored."""
+        """Learn the names of the features in `X`.
+
+        Parameters
+        ----------
+        X : iterable of sequences
+        y : ignored
+
+        Returns
+        -------
+        SequenceVectorizer
+            Itself.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For what is no sequence, item or feature; it names the example and the position.
+        """
         self.vectorizer_ = DictVectorizer() if self.vectorizer is None else clone(self.vectorizer)
         _Tokens(X).rows(self.vectorizer_, self.vectorizer_.fit)
         return self
 
     def fit_transform(self, X: Iterable[Iterable[Any]], y: Any = None) -> list[Any]:
-        """Learn the names of the features in `X` and return its matrices."""
+        """Learn the names of the features in `X` and return its matrices.
+
+        Parameters
+        ----------
+        X, y : as for `fit`
+
+        Returns
+        -------
+        list of scipy.sparse.csr_matrix
+            As `transform` returns it.
+        """
         self.vectorizer_ = DictVectorizer() if self.vectorizer is None else clone(self.vectorizer)
         return _Tokens(X).matrices(self.vectorizer_, self.vectorizer_.fit_transform)
 
@@ -70,13 +97,28 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
 
         Returns
         -------
-        list of scipy.sparse.csr_matrix, each (length, n_features)
+        list of scipy.sparse.csr_matrix
+            Each of shape (length, n_features).
         """
         check_is_fitted(self)
         return _Tokens(X).matrices(self.vectorizer_, self.vectorizer_.transform)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the name of every column."""
+        """Return the name of every column.
+
+        Parameters
+        ----------
+        input_features : ignored
+
+        Returns
+        -------
+        ndarray of str
+
+        Raises
+        ------
+        AttributeError
+            Where the vectorizer keeps no names, as `FeatureHasher`.
+        """
         check_is_fitted(self)
         if not hasattr(self.vectorizer_, "get_feature_names_out"):
             kind = type(self.vectorizer_).__name__
@@ -92,8 +134,19 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
 
     @classmethod
     def from_feature_names(cls, names: Iterable[str]) -> SequenceVectorizer:
-        """Rebuild a fitted vectoriser from its `get_feature_names_out`.
+        """Rebuild a fitted vectorizer from its `get_feature_names_out`.
 
+        Parameters
+        ----------
+        names : iterable of str
+            Name of each column, in order.
+
+        Returns
+        -------
+        SequenceVectorizer
+
+        Examples
+        --------
         >>> vectorizer = SequenceVectorizer.from_feature_names(["a", "b"])
         >>> vectorizer.transform([[["b", "unknown"]]])[0].toarray().tolist()
         [[0.0, 1.0]]
@@ -109,6 +162,20 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
 def split_rows(matrix: Any, offsets: Any) -> list[Any]:
     """Cut a matrix into blocks of rows, ``offsets[i]:offsets[i + 1]``, without copying its values.
 
+    Parameters
+    ----------
+    matrix : ndarray or sparse matrix
+        Sparse ones other than CSR are converted.
+    offsets : sequence of int
+        From 0 to the number of rows.
+
+    Returns
+    -------
+    list of ndarray or of CSR matrices
+        Views: a change of their values is one of `matrix`.
+
+    Examples
+    --------
     >>> [block.tolist() for block in split_rows(np.eye(3), [0, 1, 3])]
     [[[1.0, 0.0, 0.0]], [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]]
     """
@@ -147,7 +214,7 @@ class _Tokens:
             raise TypeError(f"X: found {_show(X)}; expected a list of sequences of items")
         numbers: dict[Any, int] = _Numbering()
         find = numbers.__getitem__
-        chunks: list[np.ndarray] = []
+        numbered: list[np.ndarray] = []
         counts: list[int] = []
         lengths: list[int] = []
         for i, sequence in enumerate(X):
@@ -164,20 +231,18 @@ class _Tokens:
             except TypeError:  # an unhashable value, such as a list of strings
                 items = [list(_flatten(item, f"X[{i}][{t}]")) for t, item in enumerate(items)]
                 ids = np.fromiter(map(find, chain.from_iterable(items)), np.intc)
-            chunks.append(ids)
+            numbered.append(ids)
             counts.extend(map(len, items))
             lengths.append(len(items))
         if not lengths:
             raise ValueError("X: found no sequences; expected at least one")
         self.distinct = list(numbers)
-        self.ids = np.concatenate(chunks)
+        self.ids = np.concatenate(numbered)
         self.ends = np.r_[0, np.cumsum(counts)]
         self.offsets = np.r_[0, np.cumsum(lengths)]
 
     def matrices(self, inner: Any, method: Callable) -> list[Any]:
         """The rows that `method` makes, cut into sequences."""
-        from scipy import sparse
-
         rows = self.rows(inner, method)
         if self._separable(inner):
             ones = np.ones(len(self.ids), rows.dtype)
@@ -190,7 +255,7 @@ class _Tokens:
     def rows(self, inner: Any, method: Callable) -> Any:
         """Call `method` once: on the distinct features, or on all items if it must see them."""
         if not self._separable(inner):
-            return method([self._as_dict(self.ids[a:b]) for a, b in self._spans()])
+            return method([self._as_dict(self.ids[a:b]) for a, b in pairwise(self.ends.tolist())])
         pairs = [self._pair(k) for k in range(len(self.distinct))]
         kind = getattr(inner, "input_type", "dict")
         if kind == "string":
@@ -199,9 +264,6 @@ class _Tokens:
 
     def _separable(self, inner: Any) -> bool:
         return isinstance(inner, DictVectorizer | FeatureHasher) and len(self.distinct) > 0
-
-    def _spans(self) -> Iterable[tuple[int, int]]:
-        return pairwise(self.ends.tolist())
 
     def _as_dict(self, ids: np.ndarray) -> dict[str, Any]:
         item: dict[str, Any] = {}
@@ -225,7 +287,7 @@ class _Tokens:
 
 
 class _Numbering(dict):
-    """Number keys in the order in which they are first asked for."""
+    """Number keys in the order of their first look-up."""
 
     def __missing__(self, key: Any) -> int:
         self[key] = number = len(self)

@@ -25,6 +25,23 @@ FORMATS: dict[str, tuple[str, ...]] = {
 def guess_format(path: str | os.PathLike[str]) -> str:
     """Name the format of a file by its ending.
 
+    Parameters
+    ----------
+    path : path-like
+        Upper or lower case; ``.gz`` at its end is passed over.
+
+    Returns
+    -------
+    str
+        A key of `FORMATS`.
+
+    Raises
+    ------
+    ValueError
+        For an unknown ending.
+
+    Examples
+    --------
     >>> guess_format("train.conll.gz")
     'conll'
     """
@@ -57,6 +74,11 @@ def read_examples(
     -------
     X, y
         As `read_conll`, `read_crfsuite`, `read_svmlight`, `read_npz` and `read_conllu` give them.
+
+    Raises
+    ------
+    ValueError
+        For an unknown format or ending, and for malformed files; it names the line.
 
     Examples
     --------

@@ -42,6 +42,11 @@ def read_conll(
     labels : list of list of str, or None
         None if `label_column` is None.
 
+    Raises
+    ------
+    ValueError
+        For no tokens, uneven columns or a missing label column; it names the line.
+
     Examples
     --------
     >>> import tempfile, pathlib
@@ -84,7 +89,18 @@ def read_conll(
 
 
 def split_labels(sentences: Iterable[Sentence], column: int = -1) -> list[list[str]]:
-    """Take one column out of all sentences, in place, and return it."""
+    """Take one column out of all sentences, in place.
+
+    Parameters
+    ----------
+    sentences : iterable of list of list of str
+    column : int, default=-1
+
+    Returns
+    -------
+    list of list of str
+        The column of each sentence.
+    """
     return [[row.pop(column) for row in rows] for rows in sentences]
 
 
@@ -93,6 +109,22 @@ def write_conll(
 ) -> None:
     """Write sentences with the label as their last column.
 
+    Parameters
+    ----------
+    path : path-like
+        Replaced in one step.
+    sentences : list of list of list of str
+        The columns of each token, without the label.
+    labels : list of sequences
+        One label per token.
+
+    Raises
+    ------
+    ValueError
+        For unequal lengths, and for columns that could not be read again.
+
+    Examples
+    --------
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "toy.conll"
     >>> write_conll(path, [[["He", "PRP"]], [["Yes", "UH"]]], [["B-NP"], ["O"]])
@@ -104,7 +136,25 @@ def write_conll(
 
 
 def conll_block(rows: Sentence, labels: Sequence[object]) -> str:
-    """One sentence as text: the columns, then the label."""
+    """Return one sentence as text: the columns, then the label.
+
+    Parameters
+    ----------
+    rows : list of list of str
+        The columns of each token.
+    labels : sequence
+        One label per token.
+
+    Returns
+    -------
+    str
+        A line per token.
+
+    Raises
+    ------
+    ValueError
+        For columns that could not be read again.
+    """
     lines = []
     for row, label in zip(rows, labels, strict=True):
         fields = [*row, str(label)]

@@ -28,7 +28,7 @@ class ConlluSentence:
     rows : list of list of str
         The ten columns of every word.
     places : list of int
-        Which of the lines each word is.
+        Index into `lines` of each word.
 
     Examples
     --------
@@ -43,7 +43,21 @@ class ConlluSentence:
 
     @classmethod
     def of(cls, forms: Sequence[str], upos: Sequence[str], xpos: Any = None, heads: Any = None):
-        """Make a sentence of words, tags and, maybe, heads."""
+        """Make a sentence of words, tags and, maybe, heads.
+
+        Parameters
+        ----------
+        forms, upos : sequence of str
+            The words, and their universal tags.
+        xpos : sequence of str, optional
+            Tags of the treebank.
+        heads : sequence of int, optional
+            Head of each word, counted from 1; 0 is the root.
+
+        Returns
+        -------
+        ConlluSentence
+        """
         rows = []
         for m, (form, tag) in enumerate(zip(forms, upos, strict=True)):
             head = "_" if heads is None else str(heads[m])
@@ -52,7 +66,17 @@ class ConlluSentence:
         return cls(["\t".join(row) for row in rows], rows, list(range(len(rows))))
 
     def column(self, number: int) -> list[str]:
-        """Return a column, the first being 0, of all words."""
+        """Return one column of all words.
+
+        Parameters
+        ----------
+        number : int
+            0 to 9.
+
+        Returns
+        -------
+        list of str
+        """
         return [row[number] for row in self.rows]
 
     @property
@@ -76,13 +100,32 @@ class ConlluSentence:
         column = self.column(HEAD)
         return None if "_" in column else np.array([int(h) for h in column], dtype=np.int32)
 
+    @property
+    def text(self) -> str:
+        """The sentence as a file has it, with the empty line that ends it."""
+        return "".join(f"{line}\n" for line in self.lines) + "\n"
+
     def __len__(self) -> int:
         return len(self.rows)
 
     def with_heads(self, heads: Sequence[int]) -> ConlluSentence:
         """Return the sentence with other heads.
 
-        Relations of a word whose head is another one are unknown then, and become ``_``.
+        Where the head of a word changes, its relation becomes unknown: ``_``.
+
+        Parameters
+        ----------
+        heads : sequence of int
+            One per word, 0 the root.
+
+        Returns
+        -------
+        ConlluSentence
+
+        Raises
+        ------
+        ValueError
+            For another number of heads.
         """
         if len(heads) != len(self.rows):
             raise ValueError(f"found {len(heads)} heads, expected {len(self.rows)}, one per word")
@@ -111,6 +154,11 @@ def read_conllu(path: PathLike) -> tuple[list[ConlluSentence], list[np.ndarray] 
     sentences : list of ConlluSentence
     heads : list of ndarray of int32, or None
         None where no word of the file has a head (``_``).
+
+    Raises
+    ------
+    ValueError
+        For malformed lines and heads; it names the line.
 
     Examples
     --------
@@ -141,9 +189,9 @@ def read_conllu(path: PathLike) -> tuple[list[ConlluSentence], list[np.ndarray] 
             lines = []
             return
         n = len(rows)
-        for at, row in zip(numbers, rows):
+        for place, row in zip(numbers, rows):
             if row[HEAD] != "_" and int(row[HEAD]) > n:
-                raise bad_line(path, at, f"head {row[HEAD]}", f"0 (the root) to {n}")
+                raise bad_line(path, place, f"head {row[HEAD]}", f"0 (the root) to {n}")
         sentences.append(ConlluSentence(lines, rows, places))
         lines, rows, places, numbers = [], [], [], []
 
@@ -159,8 +207,8 @@ def read_conllu(path: PathLike) -> tuple[list[ConlluSentence], list[np.ndarray] 
             continue
         row = line.split("\t")
         if len(row) != 10:
-            found = f"{len(row)} column{'s' * (len(row) != 1)} ({line[:60]!r})"
-            raise bad_line(path, number, found, "10 columns between tabs")
+            count = f"{len(row)} column{'s' * (len(row) != 1)} ({line[:60]!r})"
+            raise bad_line(path, number, count, "10 columns between tabs")
         lines.append(line)
         if row[0] != str(len(rows) + 1):
             if _RANGE(row[0]) or _EMPTY(row[0]):
@@ -174,9 +222,9 @@ def read_conllu(path: PathLike) -> tuple[list[ConlluSentence], list[np.ndarray] 
         if known is None:
             known = number, head != "_"
         elif known[1] != (head != "_"):
-            found = "a head" if head != "_" else "no head"
+            text = "a head" if head != "_" else "no head"
             expected = f"{'one' if known[1] else 'none'}, as on line {known[0]}"
-            raise bad_line(path, number, found, expected)
+            raise bad_line(path, number, text, expected)
         for c in (1, 3, 4):
             row[c] = intern(row[c])
         places.append(len(lines) - 1)
@@ -190,16 +238,21 @@ def read_conllu(path: PathLike) -> tuple[list[ConlluSentence], list[np.ndarray] 
     return sentences, [s.heads for s in sentences]  # type: ignore[misc]
 
 
-def conllu_block(sentence: ConlluSentence) -> str:
-    """One sentence as text, with the empty line that ends it."""
-    return "".join(f"{line}\n" for line in sentence.lines) + "\n"
-
-
 def write_conllu(
     path: PathLike, sentences: Iterable[ConlluSentence], heads: Iterable[Any] | None = None
 ) -> None:
     """Write sentences, with other heads if these are given.
 
+    Parameters
+    ----------
+    path : path-like
+        Replaced in one step.
+    sentences : iterable of ConlluSentence
+    heads : iterable of sequences of int, optional
+        Head of each word, 0 the root.
+
+    Examples
+    --------
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "toy.conllu"
     >>> sentence = ConlluSentence.of(["He", "ran"], ["PRON", "VERB"])
@@ -210,4 +263,4 @@ def write_conllu(
     if heads is not None:
         sentences = [s.with_heads(h) for s, h in zip(sentences, heads, strict=True)]
     with atomic_write(path) as handle:
-        handle.writelines(map(conllu_block, sentences))
+        handle.writelines(sentence.text for sentence in sentences)

@@ -17,6 +17,16 @@ _ESCAPED = re.compile(r"\\([\\:])")
 def unescape(text: str) -> str:
     r"""Undo `escape`; a backslash before any other character stands for itself.
 
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> unescape(r"time=10\:30")
     'time=10:30'
     """
@@ -26,6 +36,16 @@ def unescape(text: str) -> str:
 def escape(text: str) -> str:
     r"""Protect colons and backslashes as CRFsuite does.
 
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> print(escape("time=10:30"))
     time=10\:30
     """
@@ -53,6 +73,11 @@ def read_crfsuite(path: PathLike, return_weights: bool = False):
         The labels.
     weights : list of float or None
         Only with `return_weights`; None if the file gives none.
+
+    Raises
+    ------
+    ValueError
+        For malformed attributes, labels and weights; it names the line.
 
     Examples
     --------
@@ -98,8 +123,8 @@ def read_crfsuite(path: PathLike, return_weights: bool = False):
                 raise bad_line(path, number, f"the weight {weight}", "one that is not negative")
             continue
         if not label or _COLON.search(label):
-            found = f"{label!r} before the first tab"
-            raise bad_line(path, number, found, r"a label, with ':' written as '\:'")
+            text = f"{label!r} before the first tab"
+            raise bad_line(path, number, text, r"a label, with ':' written as '\:'")
         item: dict[str, float] = {}
         for field in fields[1:]:
             if not field:
@@ -124,6 +149,21 @@ def write_crfsuite(
 ) -> None:
     """Write sequences of named features for CRFsuite.
 
+    Parameters
+    ----------
+    path : path-like
+        Replaced in one step.
+    X : iterable of sequences
+        An item is a dict of feature name to value, or an iterable of names of value 1.
+    Y : sequence of label sequences
+
+    Raises
+    ------
+    ValueError
+        For an empty label, and for tabs and line ends in names; it names the example.
+
+    Examples
+    --------
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "toy.crfsuite"
     >>> write_crfsuite(path, [[{"w=a": 1.0, "len": 2.5}]], [["B"]])
@@ -152,6 +192,25 @@ def parse_attribute(
 ) -> tuple[str, float]:
     """Take ``name:value`` apart; the value is 1 if there is none.
 
+    Parameters
+    ----------
+    field : str
+        As the file has it, colons in the name escaped.
+    path, number : path-like, int
+        File and line, for messages.
+
+    Returns
+    -------
+    name : str
+    value : float
+
+    Raises
+    ------
+    ValueError
+        For an empty name or a value that is no finite number.
+
+    Examples
+    --------
     >>> parse_attribute("len:2.5"), parse_attribute("end")
     (('len', 2.5), ('end', 1.0))
     """

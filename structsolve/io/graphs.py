@@ -19,11 +19,23 @@ def read_hierarchy(path: PathLike) -> dict[Any, list[Any]]:
     alone is a node without edges, and what follows ``#`` is skipped.  Where all names are whole
     numbers, they are taken as numbers.
 
+    Parameters
+    ----------
+    path : path-like
+        Lines and JSON may be gzip files.
+
     Returns
     -------
     dict
         Children by node, nodes in the order in which the file has them.
 
+    Raises
+    ------
+    ValueError
+        For malformed files; it names the line or the edge.
+
+    Examples
+    --------
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "animals.txt"
     >>> _ = path.write_text("bird owl\\nbird duck\\ncat   # no bird\\n")
@@ -32,14 +44,13 @@ def read_hierarchy(path: PathLike) -> dict[Any, list[Any]]:
     """
     ending = _ending(path)
     if ending == ".json":
-        found = _of_json(path)
+        children = _of_json(path)
     elif ending:
         graph = _of_networkx(path, ending)
-        found = {str(v): [str(w) for w in graph.successors(v)] for v in graph}
+        children = {str(v): [str(w) for w in graph.successors(v)] for v in graph}
     else:
-        found = _of_lines(path)
-    children: dict[str, list[str]] = {node: list(below) for node, below in found.items()}
-    for below in found.values():
+        children = _of_lines(path)
+    for below in list(children.values()):
         for child in below:
             children.setdefault(child, [])
     if not children:
@@ -60,6 +71,23 @@ def read_network(path: PathLike) -> Any:
     where the capacity of an arc may be missing; ``.gml`` and ``.graphml`` a directed graph with
     node attributes ``demand`` and arc attributes ``capacity``.
 
+    Parameters
+    ----------
+    path : path-like
+        Its ending says the format.
+
+    Returns
+    -------
+    networkx.DiGraph
+        Nodes with ``demand``, arcs with ``capacity``, where the file has them.
+
+    Raises
+    ------
+    ValueError
+        For other endings and malformed files; it names the arc.
+
+    Examples
+    --------
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "network.json"
     >>> _ = path.write_text('{"demand": {"s": -1, "t": 1}, "arcs": [["s", "t"]]}')
@@ -71,7 +99,7 @@ def read_network(path: PathLike) -> Any:
         raise ValueError(f"{path}: found no known ending; expected one of {', '.join(ENDINGS)}")
     if ending != ".json":
         return _of_networkx(path, ending)
-    import networkx as nx
+    import networkx as nx  # heavy
 
     given = _json(path)
     if not isinstance(given, dict) or not isinstance(given.get("arcs"), list):
@@ -106,12 +134,12 @@ def _json(path: PathLike) -> Any:
     text = "\n".join(line for _, line in text_lines(path))
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        content = dict(pairs)
+        if len(content) < len(pairs):
             names = [name for name, _ in pairs]
             twice = next(name for name in names if names.count(name) > 1)
             raise ValueError(f"{path}: found the name {twice!r} twice; expected it once")
-        return found
+        return content
 
     try:
         return json.loads(text, object_pairs_hook=once)
@@ -136,16 +164,16 @@ def _of_json(path: PathLike) -> dict[str, list[str]]:
         return {node: [_name(child, path) for child in below] for node, below in given.items()}
     if not isinstance(given, list):
         raise ValueError(f"{path}: found {type(given).__name__}; expected children by node")
-    found: dict[str, list[str]] = {}
+    children: dict[str, list[str]] = {}
     for number, pair in enumerate(given):
         if not isinstance(pair, list) or len(pair) != 2:
             raise ValueError(f"{path}, edge {number}: found {pair!r}; expected [parent, child]")
-        found.setdefault(_name(pair[0], path), []).append(_name(pair[1], path))
-    return found
+        children.setdefault(_name(pair[0], path), []).append(_name(pair[1], path))
+    return children
 
 
 def _of_networkx(path: PathLike, ending: str) -> Any:
-    import networkx as nx
+    import networkx as nx  # heavy
 
     try:
         graph = nx.read_gml(path) if ending == ".gml" else nx.read_graphml(path)
@@ -159,7 +187,7 @@ def _of_networkx(path: PathLike, ending: str) -> Any:
 
 
 def _of_lines(path: PathLike) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    children: dict[str, list[str]] = {}
     for number, line in text_lines(path):
         text = line.split("#", 1)[0].strip()
         names = [name.strip() for name in text.split("\t")] if "\t" in text else text.split()
@@ -167,7 +195,7 @@ def _of_lines(path: PathLike) -> dict[str, list[str]]:
             continue
         if len(names) > 2 or not all(names):
             raise bad_line(path, number, f"{len(names)} names", "a parent and a child, or one node")
-        below = found.setdefault(names[0], [])
+        below = children.setdefault(names[0], [])
         if len(names) == 2:
             below.append(names[1])
-    return found
+    return children

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from structsolve.features.vectorizer import split_rows
 from structsolve.io._text import PathLike, atomic_write
@@ -22,19 +23,31 @@ def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> N
     The file holds ``X`` (or ``X_data, X_indices, X_indptr, X_shape`` if sparse), ``y``, and for
     sequences ``offsets``: sequence i is rows ``offsets[i]:offsets[i + 1]``.
 
+    Parameters
+    ----------
+    path : path-like
+        Replaced in one step.
+    X : matrix, or list with one per sequence
+        Dense or CSR.  Trees and graphs are pairs ``(x, parents)`` or ``(x, edges)``, or triples
+        with features of edges; the file then holds ``parents``, or ``edges`` and
+        ``edge_offsets``, and ``edge_features``.  Nodes count from 0 in each example.
+    y : array of labels, or list of them, optional
+    compress : bool, default=True
+
+    Raises
+    ------
+    ValueError
+        For other lengths than X has rows, and for arrays of objects.
+
+    Examples
+    --------
     >>> import tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "toy.npz")
     >>> write_npz(path, [np.eye(2), np.ones((1, 2))], [["a", "b"], ["a"]])
     >>> X, Y = read_npz(path)
     >>> [x.tolist() for x in X], [y.tolist() for y in Y]
     ([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0]]], [['a', 'b'], ['a']])
-
-    Examples of trees and graphs are pairs ``(x, parents)`` or ``(x, edges)``, or such triples with
-    features of edges: the file then holds ``parents``, or ``edges`` and ``edge_offsets``, and
-    ``edge_features``.  Nodes count from 0 in each example.
     """
-    from scipy import sparse
-
     arrays: dict[str, Any] = {}
     if isinstance(X, Sequence) and len(X) and isinstance(X[0], tuple):
         arrays, X = _of_graphs(X)
@@ -73,11 +86,21 @@ def read_npz(path: PathLike):
     ``X_data`` may be missing (all ones), and so may ``y``.  Where ``classes`` is given, ``y``
     indexes it.
 
+    Parameters
+    ----------
+    path : path-like
+
     Returns
     -------
-    X : ndarray or scipy.sparse.csr_matrix, or list of them if the file has ``offsets``; pairs or
-        triples if it has ``parents`` or ``edges``
+    X : ndarray or scipy.sparse.csr_matrix, or list
+        A list of matrices if the file has ``offsets``, of pairs or triples if it has ``parents`` or
+        ``edges`` as well.
     y : ndarray, or list of them, or None
+
+    Raises
+    ------
+    ValueError
+        For broken archives and arrays that do not fit together; it names the array.
     """
     try:
         with open(path, "rb") as handle:
@@ -87,7 +110,7 @@ def read_npz(path: PathLike):
             archive = np.load(handle, allow_pickle=False)
             wanted = (*_CSR, *_GRAPHS, "X", "y", "offsets", "classes")
             arrays = {name: archive[name] for name in archive if name in wanted}
-            found = ", ".join(archive) or "nothing"
+            listed = ", ".join(archive) or "nothing"
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise ValueError(
             f"{path}: found a broken archive ({error}); expected a whole .npz file; it was cut "
@@ -106,7 +129,7 @@ def read_npz(path: PathLike):
         check(X.dtype.kind in "biuf", f"X of type {X.dtype}", "numbers")
     else:
         known = all(name in arrays for name in _CSR[1:])
-        check(known, f"the arrays {found}", f"'X', or '{', '.join(_CSR)}'")
+        check(known, f"the arrays {listed}", f"'X', or '{', '.join(_CSR)}'")
         X = _csr(arrays, check)
     rows = X.shape[0]
     check(rows and X.shape[1], f"X of shape {X.shape}", "at least one row and one column")
@@ -196,8 +219,6 @@ def _graphs(X: list[Any], offsets: np.ndarray, arrays: dict[str, np.ndarray], ch
 
 
 def _csr(arrays: dict[str, np.ndarray], check: Any):
-    from scipy import sparse
-
     indices, indptr, shape = (arrays[name] for name in _CSR[1:])
     data = arrays.get("X_data")
     data = np.ones(len(indices)) if data is None else data

@@ -40,7 +40,13 @@ def read_svmlight(
     Returns
     -------
     X : scipy.sparse.csr_matrix, or list of them (sequences)
-    y : ndarray of labels, or list of them; integers where all labels are
+    y : ndarray of labels, or list of them
+        Integers where all labels are.
+
+    Raises
+    ------
+    ValueError
+        For malformed lines, and sequences whose lines lie apart; it names the line or the qid.
 
     Examples
     --------
@@ -51,7 +57,7 @@ def read_svmlight(
     >>> [x.shape for x in X], [y.tolist() for y in Y]
     ([(2, 3), (1, 3)], [[2, 0], [1]])
     """
-    from sklearn.datasets import load_svmlight_file
+    from sklearn.datasets import load_svmlight_file  # heavy
 
     try:
         with open_binary(path) as handle:
@@ -110,12 +116,8 @@ def _find_fault(path: PathLike, n_features: int | None, zero_based: bool, multil
         if with_qid is None:
             with_qid = has_qid
         if has_qid != with_qid:
-            raise bad_line(
-                path,
-                number,
-                "a qid" if has_qid else "no qid",
-                "a qid on all lines or on none",
-            )
+            text = "a qid" if has_qid else "no qid"
+            raise bad_line(path, number, text, "a qid on all lines or on none")
         previous = -1
         for field in fields:
             pair = _PAIR.fullmatch(field)

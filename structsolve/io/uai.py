@@ -9,9 +9,22 @@ from structsolve.io._text import PathLike, bad_line, text_lines
 
 
 class UAIModel(NamedTuple):
-    """A pairwise model in logarithms; its score of a labeling is that of the network.
+    """A pairwise model in logarithms; a labeling scores the same as in the network.
 
     The first four are the arguments of ``GraphModel`` in ``structsolve.plugins.mrf._model``.
+
+    Parameters
+    ----------
+    states : ndarray of int, shape (n,)
+        Number of states of each variable.
+    ends : ndarray of int, shape (m, 2)
+        The variables of each pairwise factor, the smaller first.
+    unary : list of ndarray
+        Scores of the states of each variable.
+    pair : list of ndarray
+        Scores of the pairs of states, a table per row of `ends`.
+    constant : float
+        The logarithm of factors over no variable.
     """
 
     states: np.ndarray
@@ -32,18 +45,18 @@ class _Tokens:
             words = line.split()
             self.words += words
             self.lines += [number] * len(words)
-        self.at = 0
+        self.next = 0
 
-    def error(self, found: str, expected: str, at: int | None = None) -> ValueError:
-        at = max(self.at - 1, 0) if at is None else at
-        number = self.lines[at] if self.lines else 1
-        return bad_line(self.path, number, found, expected)
+    def error(self, text: str, expected: str, position: int | None = None) -> ValueError:
+        position = max(self.next - 1, 0) if position is None else position
+        number = self.lines[position] if self.lines else 1
+        return bad_line(self.path, number, text, expected)
 
     def word(self, what: str) -> str:
-        if self.at == len(self.words):
+        if self.next == len(self.words):
             raise self.error("the end of the file", f"{what}; it was cut short?")
-        self.at += 1
-        return self.words[self.at - 1]
+        self.next += 1
+        return self.words[self.next - 1]
 
     def integer(self, what: str, least: int, most: int | None = None) -> int:
         word = self.word(what)
@@ -54,21 +67,21 @@ class _Tokens:
         return value
 
     def logarithms(self, count: int, what: str) -> np.ndarray:
-        begin = self.at
+        begin = self.next
         words = self.words[begin : begin + count]
         if len(words) < count:
-            self.at = len(self.words)
+            self.next = len(self.words)
             self.word(f"{count} entries of {what}, of which {len(words)} are there")
-        self.at += count
+        self.next += count
         try:
             values = np.array(words, dtype=np.float64)
             wrong = ~((values >= 0) & (values < np.inf))
         except ValueError:
             wrong = np.array([not _is_amount(word) for word in words])
         if wrong.any():
-            at = int(wrong.argmax())
-            expected = f"entry {at} of {what}: a finite number, 0 or more"
-            raise self.error(repr(words[at][:40]), expected, begin + at)
+            entry = int(wrong.argmax())
+            expected = f"entry {entry} of {what}: a finite number, 0 or more"
+            raise self.error(repr(words[entry][:40]), expected, begin + entry)
         with np.errstate(divide="ignore"):
             return np.log(values)
 
@@ -89,14 +102,11 @@ def read_uai(path: PathLike, evidence: PathLike | None = None) -> UAIModel:
     Returns
     -------
     UAIModel
-        ``states`` of shape (n,), ``ends`` of shape (m, 2) with the smaller variable first,
-        ``unary`` and ``pair`` with the logarithms of all factors, and ``constant``, the logarithm
-        of factors over no variable.
 
     Raises
     ------
     ValueError
-        When the file is not as it should be, or a factor is over three variables or more.
+        For malformed files, and factors over three variables or more; it names the line.
 
     Examples
     --------
@@ -120,9 +130,9 @@ def read_uai(path: PathLike, evidence: PathLike | None = None) -> UAIModel:
     for f, scope in enumerate(scopes):
         shape = tuple(states[v] for v in scope)
         count = int(np.prod(shape))
-        found = tokens.integer(f"the number of entries of factor {f}", 0)
-        if found != count:
-            raise tokens.error(f"{found} entries", f"{count} entries of factor {f}, over {scope}")
+        entries = tokens.integer(f"the number of entries of factor {f}", 0)
+        if entries != count:
+            raise tokens.error(f"{entries} entries", f"{count} entries of factor {f}, over {scope}")
         table = tokens.logarithms(count, f"factor {f}").reshape(shape)
         if not scope:
             constant += float(table)
@@ -132,11 +142,10 @@ def read_uai(path: PathLike, evidence: PathLike | None = None) -> UAIModel:
             u, v = scope
             key, table = ((u, v), table) if u < v else ((v, u), table.T)
             pair[key] = pair[key] + table if key in pair else np.ascontiguousarray(table)
-    if tokens.at < len(tokens.words):
-        rest = len(tokens.words) - tokens.at
-        word = tokens.words[tokens.at][:40]
+    if rest := len(tokens.words) - tokens.next:
+        word = tokens.words[tokens.next][:40]
         expected = f"the end of the file after factor {len(scopes) - 1}"
-        raise tokens.error(f"{rest} more words, the first {word!r}", expected, tokens.at)
+        raise tokens.error(f"{rest} more words, the first {word!r}", expected, tokens.next)
     if evidence is not None:
         _observe(evidence, states, unary)
     ends = np.array(list(pair), dtype=np.int64).reshape(-1, 2)
@@ -146,8 +155,8 @@ def read_uai(path: PathLike, evidence: PathLike | None = None) -> UAIModel:
 def _scope(tokens: _Tokens, f: int, n: int) -> tuple[int, ...]:
     arity = tokens.integer(f"the number of variables of factor {f}", 0)
     if arity > 2:
-        found = f"factor {f} over {arity} variables"
-        raise tokens.error(found, "factors over one or two variables (larger ones are not read)")
+        text = f"factor {f} over {arity} variables"
+        raise tokens.error(text, "factors over one or two variables (larger ones are not read)")
     scope = tuple(tokens.integer(f"a variable of factor {f}", 0, n - 1) for _ in range(arity))
     if len(set(scope)) < arity:
         raise tokens.error(f"variable {scope[0]} twice in factor {f}", "two variables")
@@ -160,8 +169,8 @@ def _observe(path: PathLike, states: list[int], unary: list[np.ndarray]) -> None
         raise ValueError(f"{path}: found nothing; expected the number of observed variables")
     count = tokens.integer("the number of observed variables", 0)
     if len(tokens.words) != 1 + 2 * count:
-        found = f"{len(tokens.words) - 1} numbers behind it"
-        raise tokens.error(found, f"{2 * count}: {count} variables, each with its state")
+        text = f"{len(tokens.words) - 1} numbers behind it"
+        raise tokens.error(text, f"{2 * count}: {count} variables, each with its state")
     seen: dict[int, int] = {}
     for _ in range(count):
         v = tokens.integer("an observed variable", 0, len(states) - 1)
