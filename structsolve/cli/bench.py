@@ -2,9 +2,14 @@
 from __future__ import annotations
 
 import time
+import warnings
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+
+import structsolve
+from structsolve.features.vectorizer import split_rows
 
 
 def make_chains(
@@ -12,14 +17,30 @@ def make_chains(
 ) -> tuple[list[Any], list[np.ndarray]]:
     """Make sequences whose labels follow a Markov chain and show in noisy binary features.
 
+    Parameters
+    ----------
+    words, length, features, states : int
+        Number of sequences, and of tokens, features and labels in each.
+    seed : int, default=0
+    dense : bool, default=False
+        Arrays instead of CSR matrices.
+
+    Returns
+    -------
+    X : list of matrices of shape (length, features)
+    Y : list of ndarray of int
+
+    Raises
+    ------
+    ValueError
+        For a size that is too small; it names it.
+
+    Examples
+    --------
     >>> X, Y = make_chains(3, 4, 10, 5)
     >>> [x.shape for x in X], [len(y) for y in Y]
     ([(4, 10), (4, 10), (4, 10)], [4, 4, 4])
     """
-    from scipy import sparse
-
-    from structsolve.features.vectorizer import split_rows
-
     sizes = {"words": words, "length": length, "features": features, "states": states}
     for name, value in sizes.items():
         if value < 1 + (name == "states"):
@@ -50,17 +71,26 @@ def run_bench(
     seed: int = 0,
     dense: bool = False,
 ) -> dict[str, float]:
-    """Time training passes and decoding, and print them; returns words per second."""
-    import warnings
+    """Time training passes and decoding, and print them.
 
-    from structsolve import StructuredSVM
+    Parameters
+    ----------
+    words, length, features, states, seed, dense
+        As for `make_chains`.
+    passes : int, default=5
+    n_jobs : int, default=1
 
+    Returns
+    -------
+    dict of str to float
+        Words per second of ``train`` (a pass) and ``decode``.
+    """
     X, Y = make_chains(words, length, features, states, seed, dense)
     print(
         f"{words} words of {length} letters, {features} {'dense' if dense else 'CSR'} features, "
         f"{states} states, n_jobs={n_jobs}"
     )
-    model = StructuredSVM(
+    model = structsolve.StructuredSVM(
         structure="chain", max_iter=passes, tol=0.0, n_jobs=n_jobs, random_state=seed
     )
     with warnings.catch_warnings():
@@ -70,12 +100,11 @@ def run_bench(
         total = time.perf_counter() - start
     per_pass = [one["seconds"] for one in model.history_]
     decode = min(_timed(model.predict, X) for _ in range(3))
-    rates = {"train": words / np.mean(per_pass), "decode": words / decode}
     for name, seconds in (("train, a pass", np.mean(per_pass)), ("decode", decode)):
         speed = f"{words / seconds:>12,.0f} words/s{words * length / seconds:>14,.0f} letters/s"
         print(f"{name:<14}{speed}{seconds / words * 1e6:>10.2f} µs/word")
     print(f"{'fit':<14}{total:>12.3f} s in all, {len(per_pass)} passes")
-    return {name: float(rate) for name, rate in rates.items()}
+    return {"train": float(words / np.mean(per_pass)), "decode": words / decode}
 
 
 def _timed(function: Any, *args: Any) -> float:

@@ -6,14 +6,23 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+
+import structsolve
+from structsolve import registry
+from structsolve.features.token_features import conll_features
+from structsolve.features.vectorizer import SequenceVectorizer
+from structsolve.io import FORMATS, guess_format, read_examples
+from structsolve.io.conll import read_conll, split_labels
+from structsolve.io.conllu import read_conllu
+from structsolve.io.crfsuite import parse_attribute, read_crfsuite
+from structsolve.io.svmlight import read_svmlight
 
 FEATURES = ("template", "columns", "attrs")
 
 
 def _structures_for(file_format: str) -> str:
-    """The names of the structures whose data a format holds, for messages."""
-    from structsolve import registry
-
+    """Names of the structures whose data a format holds, for messages."""
     known = registry.default()
     names = [
         name
@@ -25,7 +34,21 @@ def _structures_for(file_format: str) -> str:
 
 @dataclass
 class Data:
-    """What a file holds: `X` ready for the model, `y` (or None), and how tokens form sequences."""
+    """What a file holds: `X` ready for the model, `y`, and how tokens form sequences.
+
+    Parameters
+    ----------
+    X : matrix, or list of them
+    y : array or list, or None
+        None where the file has no labels.
+    weights : list of float, optional
+        Of the examples.
+    rows : list of list of list of str, optional
+        Columns of CoNLL tokens.
+    lengths : list of int, optional
+        Lengths of sequences that a flat model sees as one matrix.
+    sentences : list of ConlluSentence, optional
+    """
 
     X: Any
     y: Any
@@ -36,10 +59,21 @@ class Data:
 
     @property
     def sequences(self) -> bool:
+        """Whether an example is a sequence or a sentence."""
         return isinstance(self.X, list) or self.sentences is not None
 
     def split(self, flat: Sequence[Any]) -> list[Sequence[Any]]:
-        """Cut what a flat model predicted back into sequences."""
+        """Cut what a flat model predicted back into sequences.
+
+        Parameters
+        ----------
+        flat : sequence
+            One entry per token.
+
+        Returns
+        -------
+        list of sequences
+        """
         if self.lengths is None:
             return [flat]
         ends = np.cumsum(self.lengths).tolist()
@@ -48,7 +82,27 @@ class Data:
 
 @dataclass
 class Recipe:
-    """The settings that read a file, saved as the model's metadata."""
+    """The settings that read a file, saved as the model's metadata.
+
+    Parameters
+    ----------
+    format : str
+    features : {"template", "columns", "attrs"}, optional
+        Of CoNLL data, as are ``window``, ``label_column``, ``comment`` and ``columns``, their number
+        without the label.
+    zero_based, n_features
+        Of svmlight data, as for `read_svmlight`.
+    flat : bool
+        Whether the model sees tokens, not sequences.
+    label_sets, n_labels
+        Whether labels are sets, and their number.
+    vectorizer, featurizer : dict, optional
+        The state of what made features of names.
+    structure : str, optional
+        Of CoNLL-U data.
+    named : bool
+        Whether labels are names of a hierarchy's nodes.
+    """
 
     format: str
     features: str | None = None
@@ -67,17 +121,40 @@ class Recipe:
     named: bool = False
 
     def metadata(self) -> dict[str, Any]:
-        """A dict for JSON, without what is left at its default, under a key of its own."""
+        """Return the settings that are not at their defaults, for JSON.
+
+        Returns
+        -------
+        dict
+            With the single key ``shell``.
+        """
         kept = {f.name: f.default for f in fields(self)}
         own = {k: v for k, v in asdict(self).items() if k == "format" or v != kept[k]}
         return {"shell": own}
 
     @classmethod
     def of_model(cls, model: Any, path: str, format: str | None) -> Recipe:
-        """The recipe saved with `model`, or a plain one for a model that Python code saved."""
-        from structsolve.io import FORMATS, guess_format
+        """Return the recipe saved with a model, or a plain one for a model that Python code saved.
 
-        # What else the metadata hold is the user's.
+        Parameters
+        ----------
+        model : estimator
+            Fitted.
+        path : str
+            The file to read.
+        format : str or None
+            None guesses it.
+
+        Returns
+        -------
+        Recipe
+
+        Raises
+        ------
+        ValueError
+            For a format that does not go with the model.
+        """
+        # The rest of the metadata is the user's.
         saved = (getattr(model, "metadata_", None) or {}).get("shell")
         saved = saved if isinstance(saved, dict) else {}
         known = {f.name for f in fields(cls)}
@@ -90,44 +167,68 @@ class Recipe:
             recipe.n_labels = len(model.classes_) if recipe.label_sets else None
         if format is None and path.endswith(FORMATS["npz"] + FORMATS["svmlight"]):
             format = guess_format(path)
-        found = format or recipe.format or guess_format(path)
-        if found == "npz" and format is None and path != "-":  # whose ending says something else
+        chosen = format or recipe.format or guess_format(path)
+        if chosen == "npz" and format is None and path != "-":  # the ending says something else
             raise ValueError(
                 f"{path}: this model was trained on npz data, and the ending is another; give "
                 "--format npz, or that of the file"
             )
-        if found != recipe.format and {found, recipe.format} & {"conll", "crfsuite", "conllu"}:
+        if chosen != recipe.format and {chosen, recipe.format} & {"conll", "crfsuite", "conllu"}:
             trained = f"{recipe.format} data" if recipe.format else "arrays, from Python"
             raise ValueError(
-                f"{path}: found {found} data; this model was trained on {trained}, and knows no "
+                f"{path}: found {chosen} data; this model was trained on {trained}, and knows no "
                 "names of features to match"
             )
-        recipe.format = found
+        recipe.format = chosen
         if recipe.n_features is None:
             recipe.n_features = getattr(model, "n_features_in_", None)
         return recipe
 
     def fit(self, path: str) -> Data:
-        """Read training data; learns the number of columns and the names of features."""
+        """Read training data, and learn the number of columns and the names of features.
+
+        Parameters
+        ----------
+        path : str
+
+        Returns
+        -------
+        Data
+
+        Raises
+        ------
+        ValueError
+            For malformed files and for files without labels.
+        """
         data = self._read(path, fit=True)
         if data.y is None:
             raise ValueError(f"{path}: found no labels; expected an array y")
         return self._flatten(data)
 
     def read(self, path: str) -> Data:
-        """Read data for a fitted model, with or without labels."""
+        """Read data for a fitted model, with or without labels.
+
+        Parameters
+        ----------
+        path : str
+
+        Returns
+        -------
+        Data
+
+        Raises
+        ------
+        ValueError
+            For malformed files, and columns or labels other than in training.
+        """
         return self._flatten(self._read(path, fit=False))
 
     def _read(self, path: str, fit: bool) -> Data:
-        from structsolve.io import read_examples
-
         if self.format == "conll":
             return self._conll(path, fit)
         if self.format == "conllu":
             return self._conllu(path, fit)
         if self.format == "crfsuite":
-            from structsolve.io.crfsuite import read_crfsuite
-
             X, y, weights = read_crfsuite(path, return_weights=True)
             return Data(self._vectorize(X, fit), y, weights)
         if self.format == "svmlight" and self.label_sets:
@@ -143,11 +244,8 @@ class Recipe:
 
     def _conllu(self, path: str, fit: bool) -> Data:
         """Read trees; the structure's own featurizer makes arcs of their words."""
-        from structsolve import get_structure
-        from structsolve.io.conllu import read_conllu
-
         sentences, heads = read_conllu(path)
-        structure: Any = get_structure(self.structure) if self.structure else None
+        structure: Any = structsolve.get_structure(self.structure) if self.structure else None
         if getattr(structure, "file_format", None) != "conllu":
             raise ValueError(
                 f"{path}: conllu data are sentences with trees; found structure "
@@ -160,8 +258,6 @@ class Recipe:
 
     def _label_sets(self, path: str, fit: bool) -> Data:
         """Read labels between commas, which are numbers of columns of an indicator matrix."""
-        from structsolve.io.svmlight import read_svmlight
-
         X, sets = read_svmlight(
             path,
             n_features=self.n_features,
@@ -171,34 +267,26 @@ class Recipe:
         )
         numbers = np.array([label for labels in sets for label in labels])
         rows = np.repeat(np.arange(len(sets)), [len(labels) for labels in sets])
-        if self.named:  # they are names of a hierarchy's nodes
-            if fit:
-                self.n_features = X.shape[1]
-            if (numbers != np.rint(numbers)).any():
-                at = int(np.argmax(numbers != np.rint(numbers)))
-                raise ValueError(
-                    f"{path}, example {rows[at]}: found the label {numbers[at]:g}; expected "
-                    "integers, names of nodes"
-                )
-            return Data(X, [[int(label) for label in labels] for labels in sets])
         if fit:
             self.n_features = X.shape[1]
-            self.n_labels = int(numbers.max(initial=0)) + 1
-        assert self.n_labels is not None
-        known = (numbers >= 0) & (numbers < self.n_labels) & (numbers == np.rint(numbers))
+            self.n_labels = None if self.named else int(numbers.max(initial=0)) + 1
+        known, expected = numbers == np.rint(numbers), "integers, names of nodes"
+        if self.n_labels is not None and not self.named:
+            known &= (numbers >= 0) & (numbers < self.n_labels)
+            expected = f"integers 0 to {self.n_labels - 1}"
         if not known.all():
-            at = int(np.argmin(known))
+            wrong = int(np.argmin(known))
             raise ValueError(
-                f"{path}, example {rows[at]}: found the label {numbers[at]:g}; expected integers "
-                f"0 to {self.n_labels - 1}"
+                f"{path}, example {rows[wrong]}: found the label {numbers[wrong]:g}; expected "
+                f"{expected}"
             )
+        if self.named:  # labels are names of a hierarchy's nodes
+            return Data(X, [[int(label) for label in labels] for labels in sets])
         y = np.zeros((len(sets), self.n_labels), dtype=np.int64)
         y[rows, numbers.astype(np.int64)] = 1
         return Data(X, y)
 
     def _conll(self, path: str, fit: bool) -> Data:
-        from structsolve.io.conll import read_conll, split_labels
-
         sentences, _ = read_conll(path, label_column=None, comment=self.comment)
         width = len(sentences[0][0])
         if fit:
@@ -221,9 +309,6 @@ class Recipe:
         return Data(self._vectorize(map(self._features, sentences), fit), y, rows=rows)
 
     def _features(self, sentence: list[list[str]]) -> list[Any]:
-        from structsolve.features.token_features import conll_features
-        from structsolve.io.crfsuite import parse_attribute
-
         if self.features == "template":
             return conll_features(sentence, self.window)
         if self.features == "columns":
@@ -231,8 +316,6 @@ class Recipe:
         return [[parse_attribute(field) for field in row] for row in sentence]
 
     def _vectorize(self, X: Any, fit: bool) -> list[Any]:
-        from structsolve.features.vectorizer import SequenceVectorizer
-
         if not fit:
             assert self.vectorizer is not None
             return SequenceVectorizer.from_feature_names(self.vectorizer["features"]).transform(X)
@@ -244,8 +327,6 @@ class Recipe:
     def _flatten(self, data: Data) -> Data:
         if not self.flat or not data.sequences or isinstance(data.X[0], tuple):
             return data
-        from scipy import sparse
-
         data.lengths = [x.shape[0] for x in data.X]
         if data.weights is not None:
             data.weights = np.repeat(data.weights, data.lengths).tolist()

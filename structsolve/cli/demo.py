@@ -14,30 +14,55 @@ from typing import Any
 
 import numpy as np
 
+import structsolve
+from structsolve.cli.output import relative_gap
+from structsolve.evaluation.plotting import plot_convergence, plot_sequences
+
 #: Chances that the machine sticks, counts on, and skips a number.
 STEPS = (0.1, 0.8, 0.1)
 
 
 @dataclass
 class Strips:
-    """Sequences of spoilt digit images."""
+    """Sequences of spoilt digit images.
+
+    Parameters
+    ----------
+    images : list of ndarray of shape (length, 8, 8)
+        Grey values from 0 to 1.
+    labels : list of ndarray of int
+        The digits.
+    """
 
     images: list[np.ndarray]
     labels: list[np.ndarray]
 
     @property
     def pixels(self) -> list[np.ndarray]:
+        """The images of each strip as rows of 64 features."""
         return [strip.reshape(len(strip), -1) for strip in self.images]
 
 
 def make_strips(n_train: int, n_test: int, seed: int = 0) -> tuple[Strips, Strips]:
     """Print strips from scikit-learn's digits; no image is in both training and test.
 
+    Parameters
+    ----------
+    n_train, n_test : int
+        Number of strips.
+    seed : int, default=0
+
+    Returns
+    -------
+    train, test : Strips
+
+    Examples
+    --------
     >>> train, test = make_strips(3, 2)
     >>> len(train.labels), train.images[0].shape[1:], train.pixels[0].shape[1]
     (3, (8, 8), 64)
     """
-    from sklearn.datasets import load_digits
+    from sklearn.datasets import load_digits  # heavy
 
     digits = load_digits()
     rng = np.random.default_rng(seed)
@@ -67,13 +92,20 @@ def _print_strips(images: Any, target: Any, n: int, rng: np.random.Generator) ->
 def run_demo(output: str = "structsolve-demo", seed: int = 0, quick: bool = False) -> list[dict]:
     """Train the models, print the comparison, and save a model and pictures to `output`.
 
+    Parameters
+    ----------
+    output : str
+        A folder, made if it is missing.
+    seed : int, default=0
+    quick : bool, default=False
+        Less data.
+
     Returns
     -------
     list of dict
         One row of the table per model.
     """
-    import structsolve
-    from structsolve.cli.output import relative_gap
+    from sklearn.svm import LinearSVC  # heavy
 
     os.makedirs(output, exist_ok=True)
     train, test = make_strips(*((300, 150) if quick else (1500, 600)), seed=seed)
@@ -117,8 +149,6 @@ def run_demo(output: str = "structsolve-demo", seed: int = 0, quick: bool = Fals
         rows.append(row)
         guesses[name], models[name] = guess, model
 
-    from sklearn.svm import LinearSVC
-
     svc = LinearSVC(C=1.0 / (options["alpha"] * len(flat)), random_state=seed)
     compare("LinearSVC (scikit-learn)", svc, flat, flat_labels)
     compare("multiclass", structsolve.StructuredSVM("multiclass", **options), flat, flat_labels)
@@ -139,8 +169,6 @@ def run_demo(output: str = "structsolve-demo", seed: int = 0, quick: bool = Fals
 
 
 def _draw(output: str, histories: Any, test: Strips, guesses: Any, tol: float) -> None:
-    from structsolve.evaluation.plotting import plot_convergence, plot_sequences
-
     pictures = [os.path.join(output, name) for name in ("convergence.png", "strips.png")]
     shown = slice(0, 5)
     try:
@@ -160,6 +188,17 @@ def _draw(output: str, histories: Any, test: Strips, guesses: Any, tol: float) -
 def format_table(rows: list[dict]) -> str:
     """Align rows of figures under their names.
 
+    Parameters
+    ----------
+    rows : list of dict
+        Figures by name; a missing one is shown as ``-``.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> print(format_table([{"model": "chain", "letter error": 0.05}]))
     model  letter error
     chain        0.0500

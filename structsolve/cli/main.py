@@ -5,25 +5,44 @@ import argparse
 import os
 import sys
 import time
+import traceback
+import warnings
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+import structsolve
+from structsolve.cli import output
 from structsolve.cli.options import UsageError
-
-FORMATS = ("conll", "crfsuite", "svmlight", "npz", "conllu")
+from structsolve.io import FORMATS, guess_format
+from structsolve.io._text import atomic_write
 
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
+        """Raise a UsageError, instead of printing the usage and leaving.
+
+        Parameters
+        ----------
+        message : str
+        """
         raise UsageError(f"{message} (see {self.prog} --help)")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit status: 0, 2 for an error, 130 after Ctrl-C."""
-    import warnings
+    """Run the command line.
 
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments without the program's name; by default those of the process.
+
+    Returns
+    -------
+    int
+        The exit status: 0, 2 for an error, 130 after Ctrl-C.
+    """
     argv = list(sys.argv[1:] if argv is None else argv)
     verbose = any(arg in ("-v", "--verbose") for arg in argv)
     with warnings.catch_warnings():
@@ -43,12 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 0
         except Exception as error:
             if verbose:
-                import traceback
-
                 traceback.print_exc()
-            from structsolve.cli.output import one_line
-
-            print(f"structsolve: error: {one_line(error)}", file=sys.stderr)
+            print(f"structsolve: error: {output.one_line(error)}", file=sys.stderr)
             return 2
 
 
@@ -56,7 +71,12 @@ ORACLE = "lp, ilp or cvxpy:SOLVER in place of the structure's own decoder"
 
 
 def make_parser() -> Parser:
-    """The command line's grammar; cheap, so that --help is."""
+    """Make the parser of the command line; cheap, so that --help is.
+
+    Returns
+    -------
+    Parser
+    """
     common = Parser(add_help=False)
     common.add_argument(
         "-v",
@@ -180,7 +200,7 @@ def make_parser() -> Parser:
 
 
 def _data_options(group: Any) -> None:
-    group.add_argument("--format", choices=FORMATS, help="default: guessed from the ending")
+    group.add_argument("--format", choices=tuple(FORMATS), help="default: guessed from the ending")
 
 
 class _Version(argparse.Action):
@@ -188,30 +208,27 @@ class _Version(argparse.Action):
         super().__init__(option_strings, dest, nargs=0, default=argparse.SUPPRESS, **options)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from structsolve import __version__
-
-        print(f"structsolve {__version__}")
+        print(f"structsolve {structsolve.__version__}")
         parser.exit()
 
 
 def _demo(args: argparse.Namespace) -> None:
-    from structsolve.cli.demo import run_demo
+    from structsolve.cli.demo import run_demo  # heavy
 
     run_demo(args.output, seed=args.seed, quick=args.quick)
 
 
 def _bench(args: argparse.Namespace) -> None:
-    from structsolve.cli.bench import run_bench
+    from structsolve.cli.bench import run_bench  # heavy
 
     options = {name: value for name, value in vars(args).items() if name not in ("run", "verbose")}
     run_bench(**options)
 
 
 def _fit(args: argparse.Namespace) -> None:
+    # Heavy: scikit-learn, and all plugins.
     from structsolve.cli.data import Recipe
     from structsolve.cli.models import check_options, make_model, make_structure, settle_labels
-    from structsolve.cli.output import passes_text, size_text, write_history
-    from structsolve.io import guess_format
 
     check_options(args)
     chosen = make_structure(args)
@@ -239,7 +256,7 @@ def _fit(args: argparse.Namespace) -> None:
         chosen = "chain" if data.sequences else "multiclass"
     settle_labels(chosen, data.y, args)
     recipe.label_sets = getattr(chosen, "label_sets", False)
-    _say("read", size_text(data), start)
+    _say("read", output.size_text(data), start)
 
     options: dict[str, Any] = {}
     if args.validation:
@@ -264,23 +281,20 @@ def _fit(args: argparse.Namespace) -> None:
     else:
         _say(
             "trained",
-            f"{name}, {args.surrogate}, {args.solver}: {passes_text(model.history_)}, "
+            f"{name}, {args.surrogate}, {args.solver}: {output.passes_text(model.history_)}, "
             f"{model.stop_reason_}",
             start,
         )
     model.metadata_ = recipe.metadata()
     model.save(args.model)
     if args.history:
-        write_history(args.history, model.history_)
+        output.write_history(args.history, model.history_)
     if args.validation:
         _say("validated", f"score {model.score(*options['validation']):.4f} on {args.validation}")
     _say("saved", args.model)
 
 
 def _predict(args: argparse.Namespace) -> None:
-    from structsolve.cli.output import kbest_text, labels_text
-    from structsolve.io._text import atomic_write
-
     model, recipe = _load(args)
     for option, given, method in (
         ("--kbest", args.kbest is not None, "predict_kbest"),
@@ -293,7 +307,10 @@ def _predict(args: argparse.Namespace) -> None:
     if args.columns and recipe.format != "conll":
         raise UsageError(f"--columns is for conll data; found {recipe.format}")
     data = recipe.read(args.data)
-    blocks = kbest_text(model, data, args.kbest) if args.kbest else labels_text(model, data, args)
+    if args.kbest:
+        blocks = output.kbest_text(model, data, args.kbest)
+    else:
+        blocks = output.labels_text(model, data, args)
     if args.output is None:
         sys.stdout.writelines(blocks)
         return
@@ -302,54 +319,41 @@ def _predict(args: argparse.Namespace) -> None:
 
 
 def _score(args: argparse.Namespace) -> None:
-    from structsolve.cli.output import (
-        as_lists,
-        as_matrix,
-        is_continuous,
-        label_set_report,
-        mean_loss_text,
-        predictions,
-        report_text,
-        trees_text,
-    )
-    from structsolve.evaluation.metrics import sequence_error, span_f1, token_report
+    from structsolve.evaluation.metrics import sequence_error, span_f1, token_report  # heavy
 
     model, recipe = _load(args)
     data = recipe.read(args.data)
     if data.y is None:
         raise ValueError(f"{args.data}: found no labels; expected some to compare with")
     if getattr(model.space_.structure, "label_sets", False):
-        truth = as_matrix(model, data)
-        print(report_text(label_set_report(truth, model.predict(data.X), model.classes_), args))
+        truth = output.as_matrix(model, data)
+        report = output.label_set_report(truth, model.predict(data.X), model.classes_)
+        print(output.report_text(report, args))
         return
-    if is_continuous(model):
-        print(mean_loss_text(model, data, args))
+    if output.is_continuous(model):
+        print(output.mean_loss_text(model, data, args))
         return
-    guess = predictions(model, data)
+    guess = output.predictions(model, data)
     if data.sentences is not None:
-        print(trees_text(as_lists(data.y), guess, args))
+        print(output.trees_text(output.as_lists(data.y), guess, args))
         return
     whole = data.sequences or getattr(model.space_.structure, "label_rows", False)
-    truth = as_lists(data.y if whole else data.split(data.y))
+    truth = output.as_lists(data.y if whole else data.split(data.y))
     report = token_report(truth, guess)
     if whole or data.lengths:
         report["sequence_error"] = sequence_error(truth, guess)
     names = [str(name) for name in report["per_class"]]
     if all(name == "O" or name[1:2] == "-" for name in names) and len(names) > 1:
         report["spans"] = span_f1(truth, guess, scheme=args.scheme)
-    print(report_text(report, args))
+    print(output.report_text(report, args))
 
 
 def _plugins(args: argparse.Namespace) -> None:
-    from structsolve import list_plugins
-    from structsolve.cli.output import plugins_text
-
-    print(plugins_text(list_plugins()))
+    print(output.plugins_text(structsolve.list_plugins()))
 
 
 def _load(args: argparse.Namespace) -> tuple[Any, Any]:
-    import structsolve
-    from structsolve.cli.data import Recipe
+    from structsolve.cli.data import Recipe  # heavy
 
     model = structsolve.load(args.model)
     if args.n_jobs is not None:
@@ -362,7 +366,7 @@ def _load(args: argparse.Namespace) -> tuple[Any, Any]:
 
 
 def _check_folder(*paths: str | None) -> None:
-    """Refuse outputs that cannot be written before hours are spent on what goes there."""
+    """Refuse outputs that cannot be written, before hours of training."""
     for path in filter(None, paths):
         folder = os.path.dirname(os.path.abspath(path))
         if not os.path.isdir(folder):
@@ -377,6 +381,4 @@ def _say(what: str, text: str, start: float | None = None) -> None:
 
 
 def _show_warning(message: Any, category: Any, *_: Any) -> None:
-    from structsolve.cli.output import one_line
-
-    print(f"structsolve: warning: {one_line(message)}", file=sys.stderr)
+    print(f"structsolve: warning: {output.one_line(message)}", file=sys.stderr)

@@ -1,25 +1,24 @@
-# What the shell trains: the structure and the estimator that the options of `fit` ask for.
+# What the shell trains: the structure and the estimator that the options of `fit` name.
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
+import structsolve
+from structsolve import registry
 from structsolve.cli.options import UsageError, kernel_params
+from structsolve.io.graphs import read_hierarchy, read_network
 
 # What files hold that structures are made of: names of options, and of parameters.
 FILES = ("hierarchy", "network")
 
 
 def _structures() -> list[str]:
-    from structsolve import registry
-
     return registry.default().names("structures")
 
 
 def _file_params(structure: str | None) -> tuple[str, ...]:
-    """The parameters of a structure that are read from files; none for unknown names."""
-    from structsolve import registry
-
+    """Parameters of a structure that are read from files; none for unknown names."""
     if structure is None or structure not in _structures():
         return ()
     factory = registry.default().find("structures", structure).factory
@@ -27,9 +26,7 @@ def _file_params(structure: str | None) -> tuple[str, ...]:
 
 
 def _structure_with(param: str, args: argparse.Namespace) -> str:
-    """The structure that is made of such a file: the one asked for, or the first there is."""
-    from structsolve import registry
-
+    """Name of the structure that takes such a file: the one given, or the first there is."""
     name = args.structure or registry.default().first_with(param)
     if name is None:
         raise UsageError(f"--{param}: no plugin brings a structure that takes it")
@@ -37,7 +34,18 @@ def _structure_with(param: str, args: argparse.Namespace) -> str:
 
 
 def check_options(args: argparse.Namespace) -> None:
-    """Refuse options that do not go together, before data are read."""
+    """Refuse options that do not go together, before data are read.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``fit``.
+
+    Raises
+    ------
+    UsageError
+        It names the options.
+    """
     if args.hierarchy is None:
         for name, given in (
             ("--normalization", args.normalization),
@@ -88,36 +96,68 @@ def check_options(args: argparse.Namespace) -> None:
 
 
 def make_structure(args: argparse.Namespace) -> Any:
-    """The structure, None where the data decide; a hierarchy's labels may still change."""
-    from structsolve import get_structure
+    """Make the structure that the options name; a hierarchy's labels may still change.
 
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``fit``.
+
+    Returns
+    -------
+    Structure or None
+        None where the data decide.
+    """
     if args.hierarchy is not None:
-        from structsolve.io.graphs import read_hierarchy
-
-        return get_structure(
+        return structsolve.get_structure(
             _structure_with("hierarchy", args),
             hierarchy=read_hierarchy(args.hierarchy),
             labels=args.labels or "single-leaf",
             close=args.close,
         )
     if args.network is not None:
-        from structsolve.io.graphs import read_network
-
-        return get_structure(_structure_with("network", args), network=read_network(args.network))
-    return get_structure(args.structure) if args.structure else None
+        name = _structure_with("network", args)
+        return structsolve.get_structure(name, network=read_network(args.network))
+    return structsolve.get_structure(args.structure) if args.structure else None
 
 
 def settle_labels(structure: Any, y: Any, args: argparse.Namespace) -> None:
-    """A matrix of indicators means sets, unless the options say which."""
+    """Let a matrix of indicators mean label sets, unless the options say which labels.
+
+    Parameters
+    ----------
+    structure : Structure
+        Changed in place.
+    y : array or list
+        The labels.
+    args : Namespace
+        Options of ``fit``.
+    """
     if args.hierarchy is not None and args.labels is None and getattr(y, "ndim", 1) == 2:
         structure.labels = "closed"
 
 
 def make_feature_map(args: argparse.Namespace) -> Any:
-    """scikit-learn's features for the kernel that the options name; None for the kernel itself."""
+    """Make scikit-learn's features for the kernel that the options name.
+
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``fit``.
+
+    Returns
+    -------
+    transformer or None
+        None for the kernel itself.
+
+    Raises
+    ------
+    UsageError
+        For an unknown map, or parameters that it does not take.
+    """
     if args.feature_map is None:
         return None
-    from sklearn.kernel_approximation import Nystroem, RBFSampler
+    from sklearn.kernel_approximation import Nystroem, RBFSampler  # heavy
 
     name, _, number = args.feature_map.partition(":")
     if name not in ("nystroem", "rff") or not number.isdecimal() or int(number) < 1:
@@ -135,12 +175,21 @@ def make_feature_map(args: argparse.Namespace) -> Any:
 
 
 def make_model(args: argparse.Namespace, structure: Any) -> Any:
-    """The estimator, not fitted."""
-    from structsolve import ConditionalRiskMinimizer, HierarchicalSVM, StructuredSVM
+    """Make the estimator, not fitted.
 
+    Parameters
+    ----------
+    args : Namespace
+        Options of ``fit``.
+    structure : Structure or str
+
+    Returns
+    -------
+    estimator
+    """
     if args.estimator == "risk":
         feature_map = make_feature_map(args)
-        return ConditionalRiskMinimizer(
+        return structsolve.ConditionalRiskMinimizer(
             structure,
             loss=args.loss or "hamming",
             alpha=1e-2 if args.alpha is None else args.alpha,
@@ -171,8 +220,8 @@ def make_model(args: argparse.Namespace, structure: Any) -> Any:
         "verbose": int(args.verbose),
     }
     if args.normalization is None:
-        return StructuredSVM(structure=structure, loss=args.loss or "hamming", **common)
-    return HierarchicalSVM(
+        return structsolve.StructuredSVM(structure, loss=args.loss or "hamming", **common)
+    return structsolve.HierarchicalSVM(
         structure.hierarchy,
         normalization=args.normalization,
         labels=structure.labels,

@@ -11,7 +11,22 @@ class UsageError(ValueError):
 
 
 def kernel_params(given: Sequence[str] | None) -> dict[str, Any] | None:
-    """Read ``name=value`` pairs: whole numbers, numbers, else words."""
+    """Read ``name=value`` pairs: whole numbers, numbers, else words.
+
+    Parameters
+    ----------
+    given : sequence of str, optional
+
+    Returns
+    -------
+    dict of str to int, float or str, or None
+        None where none are given.
+
+    Raises
+    ------
+    UsageError
+        For what is no such pair.
+    """
     if not given:
         return None
     params: dict[str, Any] = {}
