@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -23,7 +22,7 @@ SHARED = "structsolve._cyutility"
 # at -O1 half the time to compile, and nothing to be seen of it at run time.
 GLUE = "# build: glue\n"
 
-# A module that takes longer than its size tells: vector code for every width.
+# Modules that take longer than their size tells: vector code for every width.
 LONG = {"structsolve.plugins.permutation._assignment"}
 
 DIRECTIVES = {
@@ -40,7 +39,7 @@ DIRECTIVES = {
     "optimize.unpack_method_calls": False,
 }
 
-# Integers from Python by its own functions: no loop converts any, every module held the code.
+# Python's own functions convert integers: no loop does, and every module held that code.
 MACROS = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("CYTHON_USE_PYLONG_INTERNALS", "0")]
 
 
@@ -55,13 +54,13 @@ def compile_args(glue: bool) -> list[str]:
 
 
 def extensions() -> list[Extension]:
-    found = [
+    modules = [
         Extension(SHARED, ["structsolve/_cyutility.c"], extra_compile_args=compile_args(glue=True))
     ]
     for root, folder in PACKAGE_DIR.items():
         for path in sorted(Path(folder).rglob("*.pyx")):
             module = ".".join([root, *path.relative_to(folder).with_suffix("").parts])
-            found.append(
+            modules.append(
                 Extension(
                     module,
                     [path.as_posix()],
@@ -76,7 +75,7 @@ def extensions() -> list[Extension]:
                     extra_link_args=[f"-fsanitize={SANITIZE}"] if SANITIZE else [],
                 )
             )
-    return found
+    return modules
 
 
 def stage_pxd() -> str:
@@ -85,17 +84,36 @@ def stage_pxd() -> str:
     Cython does not know package_dir: without this a plugin's modules cannot cimport each other.
     Files that are there already keep their time, so that nothing is compiled again for nothing.
     """
-    stage = Path("build/pxd")
+    stage, wanted = Path("build/pxd"), {}
     for root, folder in PACKAGE_DIR.items():
         for path in Path(folder).rglob("*.pxd"):
-            target = stage.joinpath(*root.split("."), path.relative_to(folder))
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if not target.exists() or target.read_bytes() != path.read_bytes():
-                shutil.copyfile(path, target)
-    # A folder without a .pxd of its own is a package to Cython by an empty one.
-    for folder in [stage / "structsolve", *(p for p in stage.rglob("*") if p.is_dir())]:
-        (folder / "__init__.pxd").touch()
+            place = Path(*root.split("."), path.relative_to(folder))
+            wanted[stage / place] = path.read_bytes()
+            # A folder without __init__.pxd is a package to Cython by an empty one.
+            for package in list(place.parents)[:-1]:
+                wanted.setdefault(stage / package / "__init__.pxd", b"")
+    for stale in set(stage.rglob("*.pxd")) - set(wanted):  # a copy would hide that a module moved
+        stale.unlink()
+    for target, content in wanted.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists() or target.read_bytes() != content:
+            target.write_bytes(content)
     return str(stage)
+
+
+def remove_stale() -> None:
+    """Remove modules built in place whose .pyx is gone: they would hide the module that moved.
+
+    Takes only names as this build gives them, for whatever Python, such as ``x.cpython-311-*.so``.
+    """
+    for folder in PACKAGE_DIR.values():
+        for path in sorted(Path(folder).rglob("*")):
+            module = re.fullmatch(r"(\w+)\.(cpython-3\d+|cp3\d+)[\w-]*\.(so|pyd)", path.name)
+            if not module or SHARED.endswith(f".{module[1]}"):
+                continue
+            if not path.with_name(f"{module[1]}.pyx").exists():
+                print(f"removing {path}, which has no {module[1]}.pyx")
+                path.unlink()
 
 
 def has_inline(source: str) -> bool:
@@ -104,12 +122,14 @@ def has_inline(source: str) -> bool:
     return re.search(r"^static CYTHON_INLINE [^\n]*\b__pyx_f_", text, re.M) is not None
 
 
-def translated(found: list[Extension]) -> list[Extension]:
+def translated(modules: list[Extension]) -> list[Extension]:
     """Return the extensions as C; as they are where nothing is to be compiled."""
     if {"sdist", "egg_info", "dist_info"} & set(sys.argv[1:]):
-        return found
+        return modules
+    if {"editable_wheel", "develop", "--inplace", "-i"} & set(sys.argv[1:]):
+        remove_stale()
     made = cythonize(
-        found,
+        modules,
         compiler_directives=DIRECTIVES,
         shared_utility_qualified_name=SHARED,
         build_dir="build/cython",

@@ -88,8 +88,8 @@ class Recipe:
     ----------
     format : str
     features : {"template", "columns", "attrs"}, optional
-        Of CoNLL data, as are ``window``, ``label_column``, ``comment`` and ``columns``, their number
-        without the label.
+        Of CoNLL data, as are ``window``, ``label_column``, ``comment`` and ``columns``, their
+        number without the label.
     zero_based, n_features
         Of svmlight data, as for `read_svmlight`.
     flat : bool

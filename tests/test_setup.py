@@ -1,0 +1,83 @@
+"""What setup.py does besides compiling: it leaves nothing behind of modules that are gone."""
+
+import runpy
+import sys
+
+import pytest
+from doc_code import ROOT
+
+pytestmark = pytest.mark.skipif(
+    not (ROOT / "setup.py").exists(), reason="installed without the checkout"
+)
+
+
+@pytest.fixture
+def build(tmp_path, monkeypatch):
+    """Run setup.py in a folder of its own, without translating or compiling."""
+    build_module = pytest.importorskip("Cython.Build")
+    setuptools = pytest.importorskip("setuptools")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(build_module, "cythonize", lambda modules, **options: [])
+    monkeypatch.setattr(setuptools, "setup", lambda **options: None)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["setup.py", *arguments])
+        runpy.run_path(str(ROOT / "setup.py"))
+
+    return run
+
+
+def staged(folder):
+    root = folder / "build" / "pxd"
+    return {p.relative_to(root).as_posix(): p.read_text() for p in root.rglob("*.pxd")}
+
+
+def test_staged_pxd_follow_their_files(tmp_path, build):
+    (tmp_path / "structsolve" / "solvers").mkdir(parents=True)
+    (tmp_path / "plugins" / "chain").mkdir(parents=True)
+    first = tmp_path / "structsolve" / "solvers" / "loop.pxd"
+    first.write_text("# one\n")
+    (tmp_path / "plugins" / "chain" / "shape.pxd").write_text("# two\n")
+    build("build_ext")
+    packages = ("", "/solvers", "/plugins", "/plugins/chain")
+    empty = {f"structsolve{name}/__init__.pxd": "" for name in packages}
+    two = {"structsolve/plugins/chain/shape.pxd": "# two\n"}
+    assert staged(tmp_path) == {**empty, **two, "structsolve/solvers/loop.pxd": "# one\n"}
+    kept = tmp_path / "build" / "pxd" / "structsolve" / "plugins" / "chain" / "shape.pxd"
+    time = kept.stat().st_mtime_ns
+    # One moves, with another text, and its folder is empty now.
+    first.rename(tmp_path / "structsolve" / "loop.pxd")
+    (tmp_path / "structsolve" / "loop.pxd").write_text("# three\n")
+    build("build_ext")
+    del empty["structsolve/solvers/__init__.pxd"]
+    assert staged(tmp_path) == {**empty, **two, "structsolve/loop.pxd": "# three\n"}
+    assert kept.stat().st_mtime_ns == time
+
+
+@pytest.mark.parametrize("ending", [".cpython-311-x86_64-linux-gnu.so", ".cp312-win_amd64.pyd"])
+def test_modules_without_source_are_removed(tmp_path, build, ending):
+    gone = [f"structsolve/deep/_old{ending}", f"plugins/chain/moved{ending}"]
+    kept = [
+        f"structsolve/deep/_loop{ending}",
+        "structsolve/deep/_loop.pyx",
+        "structsolve/deep/_old.py",
+        f"structsolve/_cyutility{ending}",
+        "structsolve/libother.so",
+        f"elsewhere/_old{ending}",
+    ]
+    for name in gone + kept:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+
+    def left():
+        files = (p for p in tmp_path.rglob("*") if p.is_file() and "build" not in p.parts)
+        return {p.relative_to(tmp_path).as_posix() for p in files}
+
+    build("bdist_wheel")
+    assert left() == {*gone, *kept}  # only a build in place has them where they would be imported
+    build("editable_wheel")
+    assert left() == set(kept)
+    for name in gone:
+        (tmp_path / name).touch()
+    build("build_ext", "--inplace")
+    assert left() == set(kept)
