@@ -50,8 +50,7 @@ cdef class Binary(Scalar):
 
     Parameters
     ----------
-    max_calls, tol, width
-        As of Scalar.
+    max_calls, tol, width : as of Scalar
     """
 
     def __init__(self, int max_calls=50, double tol=1e-9, double width=1e-3):
@@ -92,8 +91,7 @@ cdef class Bisecting(Scalar):
 
     Parameters
     ----------
-    max_calls, tol, width
-        As of Scalar.
+    max_calls, tol, width : as of Scalar
     """
 
     def __init__(self, int max_calls=50, double tol=1e-9, double width=1e-3):
@@ -138,8 +136,7 @@ cdef class SarawagiGupta(Scalar):
 
     Parameters
     ----------
-    max_calls, tol, width
-        As of Scalar.
+    max_calls, tol, width : as of Scalar
     """
 
     def __init__(self, int max_calls=50, double tol=1e-9, double width=1e-2):
