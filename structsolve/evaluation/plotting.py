@@ -353,7 +353,8 @@ def _number(axes: Axes, visited: np.ndarray) -> None:
 
 
 def _figure(width: float, height: float) -> Figure:
-    try:  # heavy, and optional
+    try:
+        # Heavy, and optional.
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
