@@ -39,7 +39,7 @@ KILLED, CRASH, TIMEOUT = "noticed", "crash", "hangs"
 NOTICED = KILLED, CRASH, TIMEOUT
 SURVIVED, GONE, NO_BUILD = "SURVIVED", "OLD TEXT GONE", "DOES NOT BUILD"
 
-# setup.py itself, with all extensions left out but that of one source: flags stand in one place.
+# Runs setup.py itself with the extension of one source alone: flags stand in one place.
 BUILD = """
 import runpy, sys
 import Cython.Build
@@ -71,6 +71,11 @@ class Fault:
     def key(self) -> tuple[str, ...]:
         """What makes it the same fault, in whatever folder the file lies."""
         return Path(self.file).name, self.old, self.new
+
+    def fits(self, root: Path) -> bool:
+        """Whether the old text is once in the file, below the root of a checkout."""
+        path = root / self.file
+        return path.exists() and path.read_text().count(self.old) == 1
 
     def line(self) -> tuple[str, str]:
         """The line that differs, before and after."""
@@ -212,7 +217,7 @@ def planted(fault: Fault, copy: Path) -> Iterator[Verdict | None]:
     Gives a verdict where it could not be planted or built, else None.
     """
     path = copy / fault.file
-    if not path.exists() or path.read_text().count(fault.old) != 1:
+    if not fault.fits(copy):
         yield Verdict(fault, GONE)
         return
     clean = path.read_text()
@@ -249,15 +254,7 @@ def judge(fault: Fault, copy: Path, limit: float) -> Verdict:
 
 def tested(arguments: str, copy: Path, limit: float) -> tuple[str, str]:
     """Run tests until one fails."""
-    options = [
-        "-x",
-        "-q",
-        "--no-header",
-        "--tb=line",
-        "-p",
-        "no:cacheprovider",
-        "--hypothesis-seed=0",
-    ]
+    options = ["-xq", "--no-header", "--tb=line", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
     command = [sys.executable, "-m", "pytest", *options, "-m", "not slow", *arguments.split()]
     status, out = run(command, copy, limit)
     if status is None:
@@ -333,7 +330,11 @@ def main() -> int:
     parser.add_argument("only", nargs="*", help="ids or files, with * and ?; by default all")
     parser.add_argument("-j", "--jobs", type=int, default=1, help="copies to work on at once")
     parser.add_argument("--limit", type=float, default=300, help="seconds for one round of tests")
-    parser.add_argument("--list", action="store_true", help="say what would be planted, and leave")
+    parser.add_argument(
+        "--list",
+        action="store_true",
+        help="say what would be planted, and leave; status 1 if an old text is gone",
+    )
     parser.add_argument("--trust", action="store_true", help="no run of the tests without a fault")
     parser.add_argument("--results", type=Path, help="a file to write the table into")
     parser.add_argument(
@@ -361,9 +362,11 @@ def main() -> int:
         or any(fnmatch.fnmatch(name, p) for p in options.only for name in (fault.id, fault.file))
     ]
     if options.list:
+        gone = [fault for fault in faults if not fault.fits(ROOT)]
         for fault in faults:
-            print(fault.id, fault.kind, *fault.line(), nearest(fault), sep=" | ")
-        return 0
+            state = [GONE] if fault in gone else []
+            print(fault.id, *state, fault.kind, *fault.line(), nearest(fault), sep=" | ")
+        return 1 if gone else 0
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, stop)
     with tempfile.TemporaryDirectory(prefix="faults.") as folder:

@@ -24,7 +24,7 @@ WORD = r"[A-Za-z_][\w.]*(?:\[[^\[\]]*\])?"
 
 
 def signs(line: str) -> Iterator[str]:
-    """Another sign between two terms, or of what is added up."""
+    """Yield the line with another sign between two terms, or in front of what is added up."""
     for match in re.finditer(r"(?<=[\w)\]]) ([+-]) (?=[\w(&])", line):
         # Within brackets it would read anywhere, which may or may not end the process.
         inside = line[: match.start()].count("[") > line[: match.start()].count("]")
@@ -35,7 +35,7 @@ def signs(line: str) -> Iterator[str]:
 
 
 def off_by_one(line: str) -> Iterator[str]:
-    """A loop that leaves out its first or its last."""
+    """Yield the line as a loop that leaves out its first or its last."""
     match = re.search(r"in range\(([^,()]+)\):", line)
     if match:
         yield _with(line, match, 1, f"1, {match[1]}")
@@ -47,7 +47,7 @@ def off_by_one(line: str) -> Iterator[str]:
 
 
 def swaps(line: str) -> Iterator[str]:
-    """Two arguments, or the two sides of a comparison, in each other's place."""
+    """Yield the line with two arguments, or the sides of a comparison, swapped."""
     for match in re.finditer(rf"[(,] ?({WORD}), ({WORD})(?=[,)])", line):
         pair = {match[1], match[2]}
         if (
@@ -88,7 +88,7 @@ def _with(line: str, match: re.Match[str], group: int, text: str) -> str:
 
 
 def code_lines(text: str) -> Iterator[int]:
-    """Numbers of the lines inside functions that hold code, and no sizes of memory."""
+    """Yield the numbers of lines inside functions that hold code, and no sizes of memory."""
     quoted, function, opening = False, "", 0
     for number, line in enumerate(text.split("\n")):
         marks = line.count('"""')
@@ -120,7 +120,7 @@ def has_loop(text: str) -> bool:
 
 
 def candidates(text: str) -> Iterator[tuple[str, str, str]]:
-    """Kind, old text and new text of all that the rules know, in an order of their own."""
+    """Yield kind, old text and new text of every fault that the rules can make, shuffled."""
     lines = text.split("\n")
     made = []
     for number in code_lines(text):
@@ -143,7 +143,7 @@ def candidates(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def compiled_files(root: Path) -> dict[str, str]:
-    """Texts of the .pyx files that have a loop."""
+    """Return the texts of the .pyx files that have a loop, by name."""
     paths = [p for folder in ("structsolve", "plugins") for p in (root / folder).rglob("*.pyx")]
     texts = {p.relative_to(root).as_posix(): p.read_text() for p in sorted(paths)}
     return {name: text for name, text in texts.items() if has_loop(text)}
