@@ -29,7 +29,7 @@ cdef enum:
 
 
 def stack_csr(list rows not None):
-    """Arrays of the CSR matrices one below the other; None for matrices out of the ordinary.
+    """Stack CSR matrices; return the arrays of the result, or None where scipy must do it.
 
     Parameters
     ----------
@@ -37,12 +37,11 @@ def stack_csr(list rows not None):
 
     Returns
     -------
-    None, where types of values or indices differ, or there are 2^31 stored values; or a tuple:
-
+    None, where types of values or indices differ or there are 2^31 stored values; else:
     data : ndarray of float32 or float64
     indices, indptr : ndarray of int32
     canonical : bool
-        Indices are strictly increasing in every row.
+        Whether indices increase strictly in every row.
 
     Raises
     ------
@@ -132,20 +131,21 @@ cdef int64_t _append(Py_ssize_t rows, const integer* indptr, const integer* indi
 
 
 def dense_to_csr(list rows not None, double density):
-    """Arrays of one CSR matrix with the rows of all; None unless most of their values are zero.
+    """Stack dense matrices as CSR; return the arrays, or None unless most values are zero.
 
     Parameters
     ----------
     rows : list of 2-D arrays of float32 or of float64, with the same number of columns
         Other arrays, or arrays of several types, give None.
     density : float
-        Largest share of values that may differ from zero.  The first few thousand values speak
-        for the rest: matrices that begin with too many are given up at once.
+        Largest share of values that may differ from zero.  The first few thousand values count
+        for all: matrices that begin with too many non-zeros are left at once.
 
     Returns
     -------
-    data, indices, indptr : ndarray of float32 or float64, of int32, of int32
-        Or None.
+    data : ndarray of float32 or float64
+    indices, indptr : ndarray of int32
+        In place of the three: None.
     """
     cdef Py_ssize_t i, v, n_rows = 0, size = 0, n_columns = -1, limit, nnz = 0, seen = 0, row = 0
     cdef cnp.ndarray x
@@ -169,7 +169,7 @@ def dense_to_csr(list rows not None, double density):
     limit = <Py_ssize_t>(density * size)
     if size == 0 or limit > 0x7fffffff:
         return None
-    # One more than the limit: what is stored is written before it is known to differ from zero.
+    # One more than the limit: a value is written before it is compared with zero.
     data = np.empty(limit + 1, dtype=np.float64 if kind == cnp.NPY_DOUBLE else np.float32)
     indices, indptr = np.empty(limit + 1, np.int32), np.zeros(n_rows + 1, np.int32)
     cdef char* values = <char*>cnp.PyArray_DATA(data)
@@ -197,10 +197,10 @@ def dense_to_csr(list rows not None, double density):
 
 cdef Py_ssize_t _compress(Py_ssize_t n, const real* x, Py_ssize_t nnz, Py_ssize_t limit,
                           real* values, int32_t* columns) noexcept:
-    """Append what differs from zero; return the new number of values, -1 beyond the limit."""
+    """Append the non-zeros of a row; return the new number of values, -1 beyond the limit."""
     cdef Py_ssize_t j
     if nnz + n <= limit:
-        for j in range(n):      # no branch: nobody can foresee where the zeros are
+        for j in range(n):      # no branch: the processor cannot predict where zeros are
             values[nnz] = x[j]
             columns[nnz] = <int32_t>j
             nnz += x[j] != 0
@@ -216,9 +216,9 @@ cdef Py_ssize_t _compress(Py_ssize_t n, const real* x, Py_ssize_t nnz, Py_ssize_
 
 
 def pieces(cnp.ndarray flat not None, offsets):
-    """Views of rows ``offsets[i]`` to ``offsets[i + 1]`` of ``flat``, one per i.
+    """Return views of the rows ``offsets[i]`` to ``offsets[i + 1]`` of ``flat``, one per i.
 
-    What slicing in a loop gives, in less than half the time.
+    It takes less than half the time of a loop of slices.
 
     Parameters
     ----------
@@ -228,7 +228,14 @@ def pieces(cnp.ndarray flat not None, offsets):
 
     Returns
     -------
-    list of ndarray
+    list of n ndarrays
+
+    Raises
+    ------
+    TypeError
+        When ``flat`` is no plain ndarray with rows.
+    ValueError
+        When offsets decrease or lie outside of the rows.
 
     Examples
     --------
@@ -255,10 +262,10 @@ def pieces(cnp.ndarray flat not None, offsets):
     cdef list views = [None] * max(n, 0)
     for i in range(n):
         shape[0] = ends[i + 1] - ends[i]
-        Py_INCREF(descr)  # the new array takes this reference over
+        Py_INCREF(descr)  # the new array owns this reference
         view = PyArray_NewFromDescr(<PyTypeObject*>cnp.ndarray, descr, ndim, shape, flat.strides,
                                     flat.data + ends[i] * flat.strides[0], flags, None)
-        Py_INCREF(flat)  # and so does its base
+        Py_INCREF(flat)  # the view owns this one
         PyArray_SetBaseObject(view, flat)
         views[i] = view
     return views
