@@ -10,10 +10,27 @@ import numpy as np
 def flatten(Y: Any, offsets: np.ndarray) -> np.ndarray:
     """Concatenate label sequences after checking their lengths against X.
 
+    Parameters
+    ----------
+    Y : sequence of n label sequences
+        Strings or integers, one kind in all of them.
+    offsets : ndarray of int64 of shape (n + 1,)
+        First node of each example of X.
+
+    Returns
+    -------
+    ndarray of shape (n_nodes,)
+
     Raises
     ------
     ValueError
-        When the number of sequences or the length of one differs from X.
+        When the number of sequences or the length of one differs from X, or labels are neither
+        strings nor integers.
+
+    Examples
+    --------
+    >>> flatten([["a"], ["b", "a"]], np.array([0, 1, 3])).tolist()
+    ['a', 'b', 'a']
     """
     n = len(offsets) - 1
     if isinstance(Y, (str, bytes, dict)) or not hasattr(Y, "__len__"):
@@ -38,16 +55,25 @@ def flatten(Y: Any, offsets: np.ndarray) -> np.ndarray:
 
 
 def flatten_rows(Y: Any, n: int) -> np.ndarray:
-    """Return y, one label for each of n rows, as an array of strings or numbers.
+    """Return y, one label for each row, as an array; the checks are those of scikit-learn.
 
-    It is checked as scikit-learn does.
+    Parameters
+    ----------
+    Y : array-like of shape (n,)
+        Strings or integers.
+    n : int
+        Rows of X.
+
+    Returns
+    -------
+    ndarray of shape (n,)
 
     Raises
     ------
     ValueError
         When y is no flat list of n classes.
     """
-    from sklearn.utils import column_or_1d
+    from sklearn.utils import column_or_1d  # heavy
     from sklearn.utils.multiclass import check_classification_targets
 
     if Y is None:
@@ -73,7 +99,10 @@ def flatten_rows(Y: Any, n: int) -> np.ndarray:
 
 
 def _are_plain(Y: Any, offsets: np.ndarray) -> bool:
-    """Tell whether all are arrays of one kind of label and of the right lengths, in bulk."""
+    """Tell whether all are arrays of one kind of label and of the right lengths.
+
+    One check of all at once is much faster than one per sequence.
+    """
     if set(map(type, Y)) != {np.ndarray}:
         return False
     kinds = {y.dtype.kind for y in Y}
@@ -94,9 +123,9 @@ def _as_labels(y: Any, where: str) -> np.ndarray:
             try:
                 return y.astype(np.int64)
             except OverflowError:
-                big = max(y.tolist(), key=abs)
+                largest = max(y.tolist(), key=abs)
                 raise ValueError(
-                    f"{where}: the label {big} is no 64-bit integer; use strings"
+                    f"{where}: the label {largest} is no 64-bit integer; use strings"
                 ) from None
         names = sorted(t.__name__ for t in types)
         raise ValueError(
@@ -117,7 +146,24 @@ def _as_labels(y: Any, where: str) -> np.ndarray:
 
 
 def learn_classes(flat: np.ndarray, given: Any = None) -> np.ndarray:
-    """Return the sorted classes, or the given ones after checking that they cover the labels."""
+    """Return the sorted classes of the labels, or the given ones sorted.
+
+    Parameters
+    ----------
+    flat : ndarray of shape (n_nodes,)
+        All labels.
+    given : sequence, optional
+        The classes, where users name them; :func:`encode` refuses labels beyond them.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+
+    Raises
+    ------
+    ValueError
+        When the given classes are no flat list, or one repeats.
+    """
     if given is None:
         return np.unique(flat)
     classes = np.asarray(given)
@@ -129,32 +175,50 @@ def learn_classes(flat: np.ndarray, given: Any = None) -> np.ndarray:
 def encode(
     flat: np.ndarray, classes: np.ndarray, offsets: np.ndarray, unseen: int | None = None
 ) -> np.ndarray:
-    """Map labels to int32 states.
+    """Map labels to states, their positions among the classes.
 
     Parameters
     ----------
+    flat : ndarray of shape (n_nodes,)
+        Labels of all examples.
+    classes : ndarray of shape (n_classes,)
+        Sorted.
+    offsets : ndarray of int64 of shape (n + 1,)
+        First label of each example, for the message.
     unseen : int, optional
         State for labels that are not in ``classes``; by default they are refused.
+
+    Returns
+    -------
+    ndarray of int32 of shape (n_nodes,)
+
+    Raises
+    ------
+    ValueError
+        Naming the first example with a label that is not in ``classes``.
+
+    Examples
+    --------
+    >>> encode(np.array(["b", "a"]), np.array(["a", "b"]), np.array([0, 2])).tolist()
+    [1, 0]
     """
     if flat.dtype.kind in "US" and classes.dtype.kind not in "US":
-        position = np.zeros(len(flat), dtype=np.int64)
-        known = np.zeros(len(flat), dtype=bool)
+        states, known = np.zeros(len(flat), np.int32), np.zeros(len(flat), dtype=bool)
     else:
-        position = np.minimum(np.searchsorted(classes, flat), len(classes) - 1)
-        known = classes[position] == flat
-    states = position.astype(np.int32)
+        states = np.minimum(np.searchsorted(classes, flat), len(classes) - 1).astype(np.int32)
+        known = classes[states] == flat
     if not known.all():
         if unseen is None:
-            at = int(np.flatnonzero(~known)[0])
-            i = int(np.searchsorted(offsets, at, side="right")) - 1
+            first = int(np.flatnonzero(~known)[0])
+            i = int(np.searchsorted(offsets, first, side="right")) - 1
             raise ValueError(
-                f"example {i}: label {flat[at].item()!r} was not seen in training; known: "
+                f"example {i}: label {flat[first].item()!r} was not seen in training; known: "
                 f"{_shorten(classes)}"
             )
         states[~known] = unseen
     return states
 
 
-def _shorten(classes: np.ndarray, most: int = 12) -> str:
-    shown = ", ".join(repr(c) for c in classes[:most].tolist())
-    return f"{shown}, ... ({len(classes)} in all)" if len(classes) > most else shown
+def _shorten(classes: np.ndarray, shown: int = 12) -> str:
+    text = ", ".join(repr(c) for c in classes[:shown].tolist())
+    return f"{text}, ... ({len(classes)} in all)" if len(classes) > shown else text

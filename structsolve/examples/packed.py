@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,11 @@ class Examples:
     label_offsets : ndarray of int64 of shape (n + 1,), optional
         First label of each example; ``offsets`` unless the structure says otherwise.
     edge_offsets, edges : optional
-        The same for edges, where the structure has edge features.
+        First edge of each example, and features of all edges, where the structure has edges.
     sample_weight : ndarray of float64 of shape (n,), optional
+        Finite, at least 0.
     topology : dict, optional
-        Whatever else the structure's operators need per example.
+        What else the structure's operators need.
     """
 
     offsets: np.ndarray
@@ -48,7 +50,17 @@ class Examples:
         return len(self.offsets) - 1
 
     def label(self, i: int) -> np.ndarray:
-        """Return the encoded label of example ``i`` (a view)."""
+        """Return the encoded label of one example, a view.
+
+        Parameters
+        ----------
+        i : int
+            Number of the example, 0 to n - 1.
+
+        Returns
+        -------
+        ndarray of int32
+        """
         return self.labels[self.label_offsets[i] : self.label_offsets[i + 1]]
 
     def check(self, layout: Any, name: str, columns: bool = True, features: bool = True) -> None:
@@ -57,33 +69,26 @@ class Examples:
         Parameters
         ----------
         layout : WeightLayout
+            Where w has its blocks.
         name : str
-            Of the structure, for the message.
+            Name of the structure, for the message.
         columns : bool, default=True
-            Node features must have as many columns as the layout says.
+            Check that node features have as many columns as the layout says.
         features : bool, default=True
-            Look at the features at all: operators need none.
+            Check the features; operators need none.
 
         Raises
         ------
         ValueError
-            When they do not.
+            Naming the array, what it holds and what was expected.
         """
-
-        def wrong(what: str, found: Any, expected: Any) -> ValueError:
-            return ValueError(
-                f"structure {name!r}: make_space() or pack() gave {what}: found {found}, "
-                f"expected {expected}"
-            )
-
-        n = len(self.offsets) - 1
+        wrong, n = partial(_misfit, name), self.n
         for what in ("offsets", "label_offsets", "edge_offsets"):
             starts = getattr(self, what)
             if starts is None:
                 continue
             if getattr(starts, "dtype", None) != np.int64 or np.shape(starts) != (n + 1,):
-                found = f"{getattr(starts, 'dtype', type(starts).__name__)} {np.shape(starts)}"
-                raise wrong(what, found, f"int64 ({n + 1},)")
+                raise wrong(what, _described(starts), f"int64 ({n + 1},)")
             if starts[0] != 0 or (np.diff(starts) < 0).any():
                 raise wrong(what, "numbers that fall, or do not begin at 0", "0 and rising numbers")
         for what, X, starts, block, width in (
@@ -99,23 +104,30 @@ class Examples:
             if (columns or what == "edges") and shape[1] != width:
                 raise wrong(what, f"{shape[1]} columns", f"{width}, as the layout says")
         if self.labels is not None:
-            end, dtype = int(self.label_offsets[-1]), getattr(self.labels, "dtype", None)
-            if dtype != np.int32 or np.shape(self.labels) != (end,):
-                found = f"{dtype or type(self.labels).__name__} {np.shape(self.labels)}"
-                raise wrong("labels", found, f"int32 ({end},), as label_offsets end there")
+            end, labels = int(self.label_offsets[-1]), self.labels
+            if getattr(labels, "dtype", None) != np.int32 or np.shape(labels) != (end,):
+                expected = f"int32 ({end},), as label_offsets end there"
+                raise wrong("labels", _described(labels), expected)
         weight = self.sample_weight
-        if weight is not None and (
-            np.shape(weight) != (n,)
-            or not np.isfinite(weight).all()
-            or np.min(weight, initial=0) < 0
-        ):
-            raise wrong(
-                "sample_weight", f"the shape {np.shape(weight)}", f"{n} numbers of at least 0"
-            )
+        if weight is not None:
+            shape = np.shape(weight)
+            if shape != (n,) or not np.isfinite(weight).all() or np.min(weight, initial=0) < 0:
+                raise wrong("sample_weight", f"the shape {shape}", f"{n} numbers of at least 0")
+
+
+def _misfit(structure: str, array: str, given: Any, expected: Any) -> ValueError:
+    return ValueError(
+        f"structure {structure!r}: make_space() or pack() gave {array}: found {given}, expected "
+        f"{expected}"
+    )
+
+
+def _described(array: Any) -> str:
+    return f"{getattr(array, 'dtype', type(array).__name__)} {np.shape(array)}"
 
 
 class Sequences:
-    """Sequences of feature rows, stacked: the fast way to hand many sequences over.
+    """Sequences of feature rows, stacked: the fast way to give many sequences.
 
     Parameters
     ----------
@@ -123,6 +135,11 @@ class Sequences:
         Rows of all sequences, one sequence after the other.
     lengths : sequence of int
         Rows of each sequence, at least 1.
+
+    Raises
+    ------
+    ValueError
+        When a length is below 1, or they do not sum to the rows of ``features``.
 
     Examples
     --------
@@ -162,17 +179,23 @@ class Sequences:
 
 
 def from_padded(X: Any, lengths: Any) -> Sequences:
-    """Make sequences of a padded 3-D array.
+    """Return the sequences of a padded 3-D array.
 
     Parameters
     ----------
     X : array of shape (n, max_length, n_features)
         Rows beyond a sequence's length are ignored, whatever they hold.
     lengths : array of int of shape (n,)
+        Rows of each sequence, 1 to max_length.
 
     Returns
     -------
     Sequences
+
+    Raises
+    ------
+    ValueError
+        When X is not 3-D, or naming the example whose length is out of range.
 
     Examples
     --------

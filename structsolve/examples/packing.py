@@ -1,4 +1,4 @@
-"""From users' arrays to packed ones: checks and stacking that structures share."""
+"""Checks of users' arrays, and the stacking into packed ones, that structures share."""
 
 from __future__ import annotations
 
@@ -7,13 +7,23 @@ from typing import Any
 import numpy as np
 
 from .packed import Sequences
+from .stacking import dense_to_csr, stack_csr
 
 # Matrices with at most this share of non-zeros are kept as CSR.
 DENSITY = 0.25
 
 
 def is_sparse(x: Any) -> bool:
-    """Tell a scipy.sparse matrix or array from anything else without importing scipy."""
+    """Tell whether x is a scipy.sparse matrix or array, without importing scipy.
+
+    Parameters
+    ----------
+    x : object
+
+    Returns
+    -------
+    bool
+    """
     return hasattr(x, "tocsr")
 
 
@@ -41,7 +51,22 @@ def _checked_dense(x: Any, where: str, ndim: int) -> np.ndarray:
 
 
 def refuse_infinite(X: Any, offsets: np.ndarray, what: str = "X") -> None:
-    """Raise the ValueError that names the first example of X with NaN or infinity."""
+    """Raise the error that names the first example with NaN or infinity.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_rows, n_features)
+        With at least one value that is not finite.
+    offsets : ndarray of int64 of shape (n + 1,)
+        First row of each example.
+    what : str, default="X"
+        Name of the argument.
+
+    Raises
+    ------
+    ValueError
+        Always.
+    """
     data = X.data if is_sparse(X) else X
     bad = ~np.isfinite(data)
     if is_sparse(X):
@@ -57,9 +82,27 @@ def refuse_infinite(X: Any, offsets: np.ndarray, what: str = "X") -> None:
 
 
 def as_features(X: Any, what: str = "X") -> Any:
-    """Return X as C-ordered float64/float32 array or canonical CSR matrix."""
+    """Return features in the form that compiled loops read.
+
+    Parameters
+    ----------
+    X : array or scipy.sparse matrix of shape (n_rows, n_features)
+        Real numbers.
+    what : str, default="X"
+        Name of the argument in errors.
+
+    Returns
+    -------
+    ndarray in C order, or scipy.sparse CSR with sorted indices and no duplicates
+        Of float32 where X is, else of float64.
+
+    Raises
+    ------
+    ValueError
+        When a sparse X holds complex numbers.
+    """
     if is_sparse(X):
-        import scipy.sparse as sp
+        import scipy.sparse as sp  # heavy
 
         X = X.tocsr()
         if X.dtype.kind not in "fiub":
@@ -75,7 +118,18 @@ def as_features(X: Any, what: str = "X") -> Any:
 
 
 def sparsify(X: Any, density: float = DENSITY) -> Any:
-    """Return a dense X with few non-zeros as CSR: what follows costs its non-zeros only."""
+    """Return a dense matrix with few non-zeros as CSR, so that later work costs its non-zeros only.
+
+    Parameters
+    ----------
+    X : ndarray or scipy.sparse matrix of shape (n_rows, n_features), or None
+    density : float, default=.25
+        Largest share of non-zeros.
+
+    Returns
+    -------
+    scipy.sparse CSR, or X itself
+    """
     if X is None or is_sparse(X):
         return X
     sparse = _sparse_rows([X], density)
@@ -84,39 +138,38 @@ def sparsify(X: Any, density: float = DENSITY) -> Any:
 
 def _sparse_rows(rows: list[Any], density: float = DENSITY) -> Any:
     """Stack dense matrices with few non-zeros as one CSR matrix; None for others."""
-    from .stacking import dense_to_csr
-
-    found = dense_to_csr(rows, density)
-    if found is None:
-        return None
-    import scipy.sparse as sp
-
-    matrix = sp.csr_matrix(found, shape=(len(found[2]) - 1, rows[0].shape[1]))
-    matrix.has_canonical_format = True
-    return matrix
+    arrays = dense_to_csr(rows, density)
+    return None if arrays is None else _csr(*arrays, rows[0].shape[1], canonical=True)
 
 
-def _stack_sparse(rows: list[Any]) -> Any:
-    """scipy.sparse.vstack without its per-matrix overhead."""
-    import scipy.sparse as sp
+def _csr(data: Any, indices: Any, indptr: Any, n_columns: int, canonical: bool) -> Any:
+    import scipy.sparse as sp  # heavy
 
-    from .stacking import stack_csr
-
-    if not set(map(type, rows)) <= {sp.csr_matrix, sp.csr_array}:
-        rows = [x.tocsr() for x in rows]
-    stacked = stack_csr(rows)
-    if stacked is None:
-        # Arrays may be longer than the last pointer says, which vstack does not look at.
-        return sp.vstack([x if x.nnz == len(x.data) else x[:] for x in rows], format="csr")
-    data, indices, indptr, canonical = stacked
-    matrix = sp.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, rows[0].shape[1]))
+    matrix = sp.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, n_columns))
     if canonical:
         matrix.has_canonical_format = True
     return matrix
 
 
+def _stack_sparse(rows: list[Any]) -> Any:
+    """scipy.sparse.vstack without its per-matrix overhead."""
+    import scipy.sparse as sp  # heavy
+
+    if not set(map(type, rows)) <= {sp.csr_matrix, sp.csr_array}:
+        rows = [x.tocsr() for x in rows]
+    stacked = stack_csr(rows)
+    if stacked is None:
+        # Arrays may be longer than the last pointer says; vstack would take all of them.
+        return sp.vstack([x if x.nnz == len(x.data) else x[:] for x in rows], format="csr")
+    data, indices, indptr, canonical = stacked
+    return _csr(data, indices, indptr, rows[0].shape[1], canonical)
+
+
 def _plain_sizes(X: Any, n_features: int | None, min_rows: int) -> list[int] | None:
-    """Return the rows of each matrix where all are what one expects, checked in bulk; else None."""
+    """Return the number of rows of each matrix; None where one may be wrong.
+
+    One check of all at once is much faster than one per matrix.
+    """
     kinds = set(map(type, X))
     if kinds == {np.ndarray}:
         if any(dtype.kind != "f" for dtype in {x.dtype for x in X}):
@@ -133,7 +186,7 @@ def _plain_sizes(X: Any, n_features: int | None, min_rows: int) -> list[int] | N
 
 
 def _checked_rows(X: Any, n_features: int | None, what: str, min_rows: int) -> list[Any]:
-    """Check the matrices one by one: the first that is wrong is named."""
+    """Check the matrices one by one; the error names the first that is wrong."""
     rows = []
     for i, x in enumerate(X):
         if isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind == "f":
@@ -151,10 +204,8 @@ def _checked_rows(X: Any, n_features: int | None, what: str, min_rows: int) -> l
                 f"{what}, example {i}: found {n_rows} rows, expected at least {min_rows}; drop "
                 "empty examples before fitting or predicting"
             )
-        if n_features is None:
-            n_features = n_columns
-        if n_columns != n_features:
-            _expect_columns(n_columns, n_features, what, i)
+        n_features = n_columns if n_features is None else n_features
+        _expect_columns(n_columns, n_features, what, i)
         rows.append(x)
     return rows
 
@@ -222,17 +273,34 @@ def stack_rows(
     return as_features(matrix, what), offsets
 
 
-def _expect_columns(found: int, expected: int | None, what: str, i: int | None) -> None:
-    if expected is not None and found != expected:
+def _expect_columns(n_columns: int, expected: int | None, what: str, i: int | None) -> None:
+    if expected is not None and n_columns != expected:
         where = what if i is None else f"{what}, example {i}"
         raise ValueError(
-            f"{where}: found {found} features, expected {expected} as in "
+            f"{where}: found {n_columns} features, expected {expected} as in "
             f"{'the first example' if i else 'training'}"
         )
 
 
 def single_rows(X: Any, n_features: int | None = None) -> tuple[Any, np.ndarray]:
-    """Check a plain 2-D X, one node per example; return it with its offsets."""
+    """Check a plain 2-D X, one node per example; return it with its offsets.
+
+    Parameters
+    ----------
+    X : array, data frame or scipy.sparse matrix of shape (n, n_features)
+    n_features : int, optional
+        Columns expected; any number by default.
+
+    Returns
+    -------
+    matrix : ndarray (float64 or float32) or scipy.sparse CSR of shape (n, n_features)
+    offsets : ndarray of int64 of shape (n + 1,)
+
+    Raises
+    ------
+    ValueError
+        When X is empty, not numeric, or has another number of dimensions or columns.
+    """
     if not is_sparse(X):
         if hasattr(X, "iloc"):
             X = X.to_numpy()
@@ -248,13 +316,28 @@ def single_rows(X: Any, n_features: int | None = None) -> tuple[Any, np.ndarray]
             f"X has {X.shape[1]} features, but StructuredSVM is expecting {n_features} features "
             "as input"
         )
-    X = sparsify(as_features(X))
-    offsets = np.arange(X.shape[0] + 1, dtype=np.int64)
-    return X, offsets
+    return sparsify(as_features(X)), np.arange(X.shape[0] + 1, dtype=np.int64)
 
 
 def check_weights(sample_weight: Any, n: int) -> np.ndarray:
-    """Return sample weights as float64 of shape (n,), all ones where None."""
+    """Return checked weights of the examples.
+
+    Parameters
+    ----------
+    sample_weight : None, float or array of shape (n,)
+        None gives ones.
+    n : int
+        Number of examples.
+
+    Returns
+    -------
+    ndarray of float64 of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        When the shape differs, one is negative or not finite (it is named), or all are zero.
+    """
     if sample_weight is None:
         return np.ones(n)
     if np.isscalar(sample_weight):
