@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from structsolve.examples.packed import Examples
 from structsolve.potentials import calls as faces
-from structsolve.potentials.features import Design
+from structsolve.potentials.features import FeatureRows
 from structsolve.potentials.linear import LinearPotentials
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.utils.arrays import padded
@@ -39,10 +39,10 @@ def test_only_ones_are_taken_for_ones(dtype):
         for pair in ((2, 2), (0, 2), (2, 0)):
             values = np.ones(9, dtype=dtype)
             values[list(places)] = pair
-            design = Design(sp.csr_matrix((values, np.arange(9), [0, 9]), shape=(1, 9)), 4, 0.0)
+            rows = FeatureRows(sp.csr_matrix((values, np.arange(9), [0, 9]), shape=(1, 9)), 4, 0.0)
             weights = np.arange(1.0, 37.0)
             expected = values.astype(float) @ weights.reshape(9, 4)
-            np.testing.assert_array_equal(faces.design_score(design, 0, weights), expected)
+            np.testing.assert_array_equal(faces.row_score(rows, 0, weights), expected)
 
 
 @pytest.mark.parametrize("storage", STORAGE)
@@ -53,37 +53,37 @@ def test_design(storage, k, intercept):
     X, dense = features(storage, 6, 5, rng)
     dense = np.hstack([dense, np.full((6, int(intercept != 0)), intercept)])
     stride = padded(k)
-    design = Design(X, stride, intercept)
-    assert (design.n_rows, design.n_cols) == (6, 5)
-    assert design.nnz == (X.nnz if sp.issparse(X) else X.size)
+    rows = FeatureRows(X, stride, intercept)
+    assert (rows.n_rows, rows.n_cols) == (6, 5)
+    assert rows.nnz == (X.nnz if sp.issparse(X) else X.size)
     W = rng.normal(size=(dense.shape[1], stride))
     for row in range(6):
         np.testing.assert_allclose(
-            faces.design_score(design, row, W.ravel()), dense[row] @ W, atol=1e-13
+            faces.row_score(rows, row, W.ravel()), dense[row] @ W, atol=1e-13
         )
         for m in {min(m, k) for m in (0, 1, 2, 3, 4, 5, 7, k)}:
             cols = rng.permutation(k)[:m].astype(np.int32)
             coefs = rng.normal(size=m)
             changed = W.copy()
-            faces.design_add(design, row, cols, coefs, changed.reshape(-1))
+            faces.row_add(rows, row, cols, coefs, changed.reshape(-1))
             W2 = W.copy()
             W2[:, cols] += np.outer(dense[row], coefs)
             np.testing.assert_allclose(changed, W2, atol=1e-14)
-            products = faces.design_dot(design, row, cols, W.ravel())
+            products = faces.row_dot(rows, row, cols, W.ravel())
             np.testing.assert_allclose(products, dense[row] @ W[:, cols], atol=1e-13)
         np.testing.assert_allclose(
-            faces.design_gram(design, row, 1, 5), dense[row] @ dense[1:5].T, atol=1e-13
+            faces.row_gram(rows, row, 1, 5), dense[row] @ dense[1:5].T, atol=1e-13
         )
 
 
 def test_design_without_rows_or_columns():
     for X in (np.zeros((0, 3)), np.zeros((2, 0)), sp.csr_matrix((0, 3)), sp.csr_matrix((2, 0))):
-        design = Design(X, 4, 1.0)
+        rows = FeatureRows(X, 4, 1.0)
         if X.shape[0]:
             np.testing.assert_array_equal(
-                faces.design_score(design, 1, np.arange(4.0)), np.arange(4)
+                faces.row_score(rows, 1, np.arange(4.0)), np.arange(4)
             )
-        refused("row is", faces.design_score, design, X.shape[0], np.zeros(4 * (X.shape[1] + 1)))
+        refused("row is", faces.row_score, rows, X.shape[0], np.zeros(4 * (X.shape[1] + 1)))
 
 
 def test_broken_csr_matrices_are_refused():
@@ -93,12 +93,12 @@ def test_broken_csr_matrices_are_refused():
         X.data = np.full(len(indices), 2.0)
         return X
 
-    Design(matrix([0, 1, 2], [2, 0]), 4)
+    FeatureRows(matrix([0, 1, 2], [2, 0]), 4)
     for bad in ([1, 1, 2], [0, 2, 1], [0, 1]):
-        refused("broken indptr|indptr ends", Design, matrix(bad, [2, 0]), 4)
-    refused("all three must agree", Design, matrix([0, 1, 3], [2, 0]), 4)
+        refused("broken indptr|indptr ends", FeatureRows, matrix(bad, [2, 0]), 4)
+    refused("all three must agree", FeatureRows, matrix([0, 1, 3], [2, 0]), 4)
     for column in (-1, 3):
-        refused("expected 0 to 2", Design, matrix([0, 1, 2], [column, 0]), 4)
+        refused("expected 0 to 2", FeatureRows, matrix([0, 1, 2], [column, 0]), 4)
 
 
 class Written:
@@ -232,11 +232,11 @@ def test_bad_arguments_are_refused():
         refused("index: ", faces.add, potentials, 0, wrong, value, 1.0, w)
     refused("value: ", faces.add, potentials, 0, index, value[:1], 1.0, w)
     refused("u: ", faces.add_gram, potentials, 0, index, value, 1.0, np.zeros(size + 1))
-    design = Design(np.zeros((2, 3)), 4)
+    rows = FeatureRows(np.zeros((2, 3)), 4)
     for row, first, last in ((2, 0, 1), (0, 1, 3), (0, 2, 1), (0, -1, 1)):
-        refused("expected them within", faces.design_gram, design, row, first, last)
+        refused("expected them within", faces.row_gram, rows, row, first, last)
     with pytest.raises(ValueError, match="cols: from 0 to 4"):
-        faces.design_dot(design, 0, np.array([0, 4], np.int32), np.zeros(12))
+        faces.row_dot(rows, 0, np.array([0, 4], np.int32), np.zeros(12))
 
 
 @settings(max_examples=100)
@@ -250,11 +250,11 @@ def test_bad_arguments_are_refused():
 def test_what_is_not_finite_is_seen(storage, rows, seed, what, jobs):
     rng = np.random.default_rng(seed)
     X, _ = features(storage, rows, 2, rng)
-    assert Design(X, 4, n_jobs=jobs).finite
+    assert FeatureRows(X, 4, n_jobs=jobs).finite
     values = X.data if sp.issparse(X) else X.reshape(-1)
     if what is not None and values.size:
         values[rng.integers(values.size)] = what
-        assert not Design(X, 4, n_jobs=jobs).finite
+        assert not FeatureRows(X, 4, n_jobs=jobs).finite
 
 
 def test_ones_are_told_from_almost_ones():
@@ -264,9 +264,9 @@ def test_ones_are_told_from_almost_ones():
             unlike = X.copy()
             unlike.data[-1] = np.nextafter(dtype(1), dtype(2))
             W = np.full(4, 2.0)
-            assert Design(X, 4).nbytes < Design(unlike, 4).nbytes
+            assert FeatureRows(X, 4).nbytes < FeatureRows(unlike, 4).nbytes
             row = size - 1
-            scores = faces.design_score(Design(unlike, 4), row, W)
+            scores = faces.row_score(FeatureRows(unlike, 4), row, W)
             np.testing.assert_array_equal(scores, float(unlike.data[-1]) * W)
 
 

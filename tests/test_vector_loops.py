@@ -45,7 +45,7 @@ def compute():
     from structsolve.plugins.chain._oracle import ChainKBest, ChainMaxMarginals, ChainOracle
     from structsolve.plugins.chain._sum_product import ChainSumProduct
     from structsolve.potentials import calls as potential_calls
-    from structsolve.potentials.features import Design
+    from structsolve.potentials.features import FeatureRows
     from structsolve.potentials.weight_layout import Block, WeightLayout
     from structsolve.structure import calls
     from structsolve.utils.arrays import padded
@@ -57,10 +57,10 @@ def compute():
         W[:, :k] = weights
         for name, X in designs(dense, sparse).items():
             for intercept in (0, 2.5):
-                design = Design(X, padded(k), intercept)
+                features = FeatureRows(X, padded(k), intercept)
                 rows = W[: COLUMNS + (intercept > 0)].ravel()
                 results[f"{k} {name} {intercept}"] = [
-                    potential_calls.design_score(design, r, rows)[:k] for r in range(ROWS)
+                    potential_calls.row_score(features, r, rows)[:k] for r in range(ROWS)
                 ]
         length = len(scores["node"])
         layout = WeightLayout(

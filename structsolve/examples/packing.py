@@ -50,6 +50,21 @@ def _checked_dense(x: Any, where: str, ndim: int) -> np.ndarray:
     return x
 
 
+def packed_bytes(X: Any) -> int:
+    """Return the bytes of packed features.
+
+    Parameters
+    ----------
+    X : ndarray or scipy.sparse CSR, or None
+
+    Returns
+    -------
+    int
+    """
+    arrays = (X.data, X.indices, X.indptr) if is_sparse(X) else () if X is None else (X,)
+    return sum(array.nbytes for array in arrays)
+
+
 def refuse_infinite(X: Any, offsets: np.ndarray, what: str = "X") -> None:
     """Raise the error that names the first example with NaN or infinity.
 

@@ -1,4 +1,4 @@
-# Feature rows (dense or CSR) as the loops use them: scoring, its adjoint, inner products.
+# Rows of features (dense or CSR) as the loops use them: scores, their adjoint, inner products.
 from libc.stdint cimport int32_t, int64_t
 from ..simd.loops cimport ss_loop_table
 
@@ -15,7 +15,7 @@ cdef struct Row:
     const void* values      # NULL: all one
 
 
-cdef class Design:
+cdef class FeatureRows:
     cdef readonly Py_ssize_t n_rows, n_cols
     cdef readonly double intercept          # value of the appended constant feature; 0: none
     cdef readonly Py_ssize_t max_row_nnz
@@ -37,7 +37,7 @@ cdef class Design:
     # out[c] = <x_row, W[:, cols[c]]>
     cdef void gather(self, Py_ssize_t row, Py_ssize_t m, const int* cols, const double* W,
                      double* out) noexcept nogil
-    # W[:, col] = 0 where scatter() changes it
+    # W[:, col] = 0 in the rows that scatter() changes
     cdef void clear(self, Py_ssize_t row, Py_ssize_t col, double* W) noexcept nogil
     # out[v] = <x_row, x_v> for the rows v in first..last; `dense` is n_cols zeros, left zero
     cdef void gram_row(self, Py_ssize_t row, Py_ssize_t first, Py_ssize_t last, double* dense,

@@ -1,4 +1,4 @@
-"""Feature rows, dense or CSR, as the compiled loops read them."""
+"""Rows of features, dense or CSR, as the compiled loops read them."""
 
 import numpy as np
 
@@ -21,34 +21,39 @@ ctypedef fused real:
     double
     float
 
-cdef struct Seen:
+cdef struct Checked:
     bint finite, ones, inside
 
 cdef enum:
-    BLOCK = 4096
+    VALUES_PER_BLOCK = 4096     # of values that are checked together
 
 
-cdef class Design:
-    """Rows of features: a dense array or a CSR matrix, checked once and read without the GIL.
+cdef class FeatureRows:
+    """Rows of features: a dense array or a CSR matrix, checked once, then read without the GIL.
 
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_cols), or scipy.sparse CSR
-        float64 and float32 values are used as they are; other types become float64.  The
-        arrays of a CSR matrix must be sorted within each row and free of duplicates
-        (``structsolve.examples.packing`` sees to it).  A CSR matrix whose values are all one is stored
-        without them.
+        float64 and float32 values are used as they are; other types become float64.  Columns of
+        a CSR matrix must be sorted within each row and not repeat, as
+        :func:`structsolve.examples.packing.as_features` leaves them.  A CSR matrix whose values are
+        all one is stored without them.
     width : int, default=1
-        Padded width of the rows of weights it will be multiplied with.
+        Padded width of the rows of weights that features are multiplied with.
     intercept : float, default=0
         Value of a constant feature appended to every row; 0 appends none.
     n_jobs : int, default=1
-        Threads that look at the values.
+        Threads that check the values.
 
     Attributes
     ----------
     finite : bool
-        Neither NaN nor infinity is among the values.
+        Whether all values are finite.
+
+    Raises
+    ------
+    ValueError
+        When the arrays of a CSR matrix do not fit together.
     """
 
     def __init__(self, X, Py_ssize_t width=1, double intercept=0.0, n_jobs=1):
@@ -68,7 +73,7 @@ cdef class Design:
             self.indptr = &ptr[0]
             self.indices = &idx[0] if idx.shape[0] else NULL
             self.max_row_nnz = int(np.diff(indptr).max()) if self.n_rows else 0
-            self.finite, ones, inside = _look(data, indices, self.n_cols, n_jobs)
+            self.finite, ones, inside = _check_values(data, indices, self.n_cols, n_jobs)
             if not inside:
                 raise ValueError(
                     f"the CSR matrix has column indices from {indices.min()} to {indices.max()}, "
@@ -83,7 +88,7 @@ cdef class Design:
         else:
             X = np.ascontiguousarray(X, dtype=None if X.dtype == np.float32 else np.float64)
             data = X.reshape(-1)
-            self.finite, _, _ = _look(data, None, 0, n_jobs)
+            self.finite, _, _ = _check_values(data, None, 0, n_jobs)
             self.owners = (X,)
             self.max_row_nnz = self.n_cols
             self.storage = DENSE_F32 if X.dtype == np.float32 else DENSE_F64
@@ -94,29 +99,29 @@ cdef class Design:
 
     @property
     def nbytes(self):
-        """Bytes of the arrays it reads."""
-        return sum(a.nbytes for a in self.owners)
+        """Bytes of the features' arrays."""
+        return sum(array.nbytes for array in self.owners)
 
     @property
     def nnz(self):
-        """Stored values."""
+        """Number of stored values."""
         return self.n_rows * self.n_cols if self.storage < CSR_F64 else self.owners[1].size
 
     @property
     def implicit(self):
-        """Whether there are no weights of features, only inner products (a kernel)."""
+        """Whether there are only inner products of features, no weights: under a Mercer kernel."""
         return False
 
     def gram_blocks(self, const int64_t[::1] offsets, const int64_t[::1] starts, double[::1] out):
-        """Inner products of the rows of each example, one square after the other.
+        """Gram blocks: inner products of the rows of each example, one block after the other.
 
         Parameters
         ----------
-        offsets : ndarray of shape (n + 1,)
+        offsets : ndarray of int64 of shape (n + 1,)
             First row of each example.
-        starts : ndarray of shape (n + 1,)
-            Where each example's square begins in ``out``.
-        out : ndarray
+        starts : ndarray of int64 of shape (n + 1,)
+            First entry of each example's block in ``out``.
+        out : ndarray of float64
         """
         cdef Py_ssize_t i, v
         cdef double[::1] dense = np.zeros(max(self.n_cols, 1))
@@ -256,8 +261,8 @@ def _check_pointers(indptr, indices, data, Py_ssize_t n_rows):
         )
 
 
-def _look(values, indices, Py_ssize_t n_cols, n_jobs):
-    """Whether all values are finite, all are one, and all indices (or None) are columns."""
+def _check_values(values, indices, Py_ssize_t n_cols, n_jobs):
+    """Tell whether all values are finite, all are one, and all indices (or None) are columns."""
     cdef const double[::1] v64
     cdef const float[::1] v32
     cdef const int32_t[::1] idx
@@ -272,28 +277,28 @@ def _look(values, indices, Py_ssize_t n_cols, n_jobs):
         idx = indices
 
     def piece(Py_ssize_t first, Py_ssize_t last, scratch):
-        cdef Seen seen
-        cdef Py_ssize_t start = first * BLOCK, n = min(last * BLOCK, values.size) - first * BLOCK
+        cdef Checked checked
+        cdef Py_ssize_t start = first * VALUES_PER_BLOCK
+        cdef Py_ssize_t n = min(last * VALUES_PER_BLOCK, values.size) - start
         with nogil:
             if narrow:
-                seen = _seen(n, &v32[start])
+                checked = _check_block(n, &v32[start])
             else:
-                seen = _seen(n, &v64[start])
+                checked = _check_block(n, &v64[start])
             if has_indices:
-                seen.inside = _inside(n, &idx[start], <unsigned int>n_cols)
-        return seen.finite, seen.ones, seen.inside
+                checked.inside = _inside(n, &idx[start], <unsigned int>n_cols)
+        return checked.finite, checked.ones, checked.inside
 
-    blocks = np.append(np.arange(0, values.size, BLOCK), values.size)
-    seen = over_examples(piece, blocks, n_jobs, lambda: None)
-    return tuple(map(all, zip(*seen)))
+    blocks = np.append(np.arange(0, values.size, VALUES_PER_BLOCK), values.size)
+    return tuple(map(all, zip(*over_examples(piece, blocks, n_jobs, lambda: None))))
 
 
-cdef Seen _seen(Py_ssize_t n, const real* x) noexcept nogil:
+cdef Checked _check_block(Py_ssize_t n, const real* x) noexcept nogil:
     # Four sums each, so that additions do not wait for each other.  The first are zero only if
-    # all are one; in the others, 0 times what is not finite is NaN.
+    # all values are one; in the others, 0 times a value that is not finite is NaN.
     cdef double a = 0, b = 0, c = 0, d = 0
     cdef Py_ssize_t j = 0, whole = n - n % 4
-    cdef Seen seen
+    cdef Checked checked
     while j < whole:
         a += (<double>x[j] - 1) * (<double>x[j] - 1)
         b += (<double>x[j + 1] - 1) * (<double>x[j + 1] - 1)
@@ -302,10 +307,10 @@ cdef Seen _seen(Py_ssize_t n, const real* x) noexcept nogil:
         j += 4
     for j in range(whole, n):
         a += (<double>x[j] - 1) * (<double>x[j] - 1)
-    seen.inside = True
-    seen.ones = seen.finite = a + b + c + d == 0
-    if seen.ones:
-        return seen
+    checked.inside = True
+    checked.ones = checked.finite = a + b + c + d == 0
+    if checked.ones:
+        return checked
     a = b = c = d = 0
     j = 0
     while j < whole:
@@ -316,8 +321,8 @@ cdef Seen _seen(Py_ssize_t n, const real* x) noexcept nogil:
         j += 4
     for j in range(whole, n):
         a += x[j] * <real>0
-    seen.finite = a + b + c + d == 0
-    return seen
+    checked.finite = a + b + c + d == 0
+    return checked
 
 
 cdef bint _inside(Py_ssize_t n, const int32_t* index, unsigned int columns) noexcept nogil:

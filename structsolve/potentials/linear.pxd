@@ -1,6 +1,6 @@
 # Linear potentials: theta_i = Phi_i w, w += coef Phi_i' p, and K_ii = Phi_i Phi_i'.
 from libc.stdint cimport int64_t
-from .features cimport Design
+from .features cimport FeatureRows
 
 
 cdef enum Kind:
@@ -17,17 +17,17 @@ cdef class LinearPotentials:
     cdef readonly Py_ssize_t n, dim, shared_size, max_theta, max_nodes, max_edges
     cdef readonly Py_ssize_t node_size, edge_size, node_start, edge_start
     cdef readonly object layout
-    cdef Design nodes, edges
+    cdef FeatureRows nodes, edges
     cdef const int64_t* offsets         # nodes of example i: offsets[i] .. offsets[i + 1]
     cdef const int64_t* edge_offsets
     cdef readonly bint has_gram
-    cdef double[::1] node_gram          # all examples' Gram matrices, one after the other; or none
+    cdef double[::1] node_gram          # all examples' Gram blocks, one after the other; or none
     cdef int64_t[::1] gram_offsets
-    cdef const double* node_factors     # what each part of the node block is multiplied with, or NULL
+    cdef const double* node_factors     # factor of each part of the node block, or NULL
     cdef readonly object node_scale     # the same as an array of node_size doubles, or None
     cdef object owners
 
-    # where entry `index` of theta_i lies
+    # the row of features and the column of entry `index` of theta_i
     cdef Place _place(self, Py_ssize_t i, int index) noexcept nogil
     cdef Py_ssize_t _run(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, Place* place,
                          int* cols) noexcept nogil

@@ -8,7 +8,7 @@ from ..examples.packing import refuse_infinite
 
 
 cdef enum:
-    TOGETHER = 16   # parts of one row of features that are taken at once
+    TOGETHER = 16   # parts of one row of features that are handled in one call
 
 
 cdef class LinearPotentials:
@@ -21,12 +21,12 @@ cdef class LinearPotentials:
     layout : WeightLayout
         Blocks of the weight vector.
     gram_budget : int, default=0
-        Bytes that may be spent on keeping the Gram matrices of each example's node features.
-        They turn steps within one example into operations on parts that touch no feature.
+        Bytes that may be spent on keeping the Gram block of each example's node features.  With
+        them, steps within one example are operations on parts that read no feature.
     n_jobs : int, default=1
-        Threads that look for values that are not finite.
-    nodes : Design, optional
-        What scores nodes, where it is not weights times ``examples.nodes``.
+        Threads that check features.
+    nodes : FeatureRows, optional
+        Scores nodes; rows of ``examples.nodes`` by default.
     node_scale : array of the node block's shape, optional
         Factors s >= 0 of the node parts: part c of a node scores ``s_c <x, w_c>``. Penalising
         ``||w||^2`` is then penalising ``||u_c||^2 / s_c^2`` of the weights ``u_c = s_c w_c``.
@@ -48,7 +48,7 @@ cdef class LinearPotentials:
     """
 
     def __init__(self, examples, layout, Py_ssize_t gram_budget=0, n_jobs=1,
-                 Design nodes=None, node_scale=None):
+                 FeatureRows nodes=None, node_scale=None):
         cdef const int64_t[::1] offsets = examples.offsets
         cdef const int64_t[::1] edge_offsets
         cdef const double[::1] factors
@@ -65,7 +65,7 @@ cdef class LinearPotentials:
         if nodes is not None:
             self.nodes = nodes
         elif layout.node is not None:
-            self.nodes = Design(examples.nodes, layout.node_size, 1.0 if layout.intercept else 0.0,
+            self.nodes = FeatureRows(examples.nodes, layout.node_size, 1.0 if layout.intercept else 0.0,
                                 n_jobs)
             if not self.nodes.finite:
                 refuse_infinite(examples.nodes, examples.offsets, "X")
@@ -76,7 +76,7 @@ cdef class LinearPotentials:
             edge_offsets = examples.edge_offsets
             self.edge_offsets = &edge_offsets[0]
             edge_counts = np.diff(examples.edge_offsets)
-            self.edges = Design(examples.edges, layout.edge_size, 0.0, n_jobs)
+            self.edges = FeatureRows(examples.edges, layout.edge_size, 0.0, n_jobs)
             if not self.edges.finite:
                 refuse_infinite(examples.edges, examples.edge_offsets, "edge features")
         sizes = self.shared_size + counts * self.node_size + edge_counts * self.edge_size
@@ -97,25 +97,33 @@ cdef class LinearPotentials:
 
     @property
     def scratch_size(self):
-        """Doubles of scratch that the kernel methods need per thread."""
+        """Doubles of scratch that :meth:`add_gram` needs per thread."""
         cols = [d.n_cols for d in (self.nodes, self.edges) if d is not None]
         return max(cols, default=0) + max(self.max_nodes, self.max_edges) + 16
 
     @property
     def nbytes(self):
-        """Bytes of the packed features and kept Gram matrices."""
+        """Bytes of the packed features and of the kept Gram blocks."""
         total = sum(d.nbytes for d in (self.nodes, self.edges) if d is not None)
         return total + (self.node_gram.nbytes if self.has_gram else 0)
 
     def squared_norm(self, w):
-        """``||w||^2`` in the space of features; what went wrong inside a loop is raised here.
+        """Return ``||w||^2`` in the space of features.
 
-        Solvers use this in place of ``w @ w``: under a kernel, w holds duals and scores.
+        Solvers use it in place of ``w @ w``: under a Mercer kernel, w holds duals and scores.
+
+        Parameters
+        ----------
+        w : ndarray of float64 of shape (dim,)
+
+        Returns
+        -------
+        float
 
         Raises
         ------
         ValueError
-            When a kernel gave no proper values, or turns out to be indefinite.
+            When a Mercer kernel failed inside a loop, or turns out to be indefinite.
         """
         if self.nodes is None or not self.nodes.implicit:
             return float(w @ w)
@@ -126,12 +134,12 @@ cdef class LinearPotentials:
 
     @property
     def has_weights(self):
-        """Whether w is a vector of weights: not under a kernel."""
+        """Whether w is a vector of weights; it is not under a Mercer kernel."""
         return self.nodes is None or not self.nodes.implicit
 
     @property
     def kernel_rows(self):
-        """What a kernel compares: the training nodes; None without one."""
+        """The training nodes that a Mercer kernel compares; None without one."""
         return None if self.has_weights else self.nodes.X
 
     cdef Py_ssize_t theta_size(self, Py_ssize_t i) noexcept nogil:
@@ -184,7 +192,7 @@ cdef class LinearPotentials:
 
     cdef inline Py_ssize_t _run(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, Place* place,
                                 int* cols) noexcept nogil:
-        """How many of the first entries lie in one row of features; where, and their columns."""
+        """Count the first entries that lie in one row of features; write it and their columns."""
         cdef Py_ssize_t k = 1
         cdef int first, size
         place[0] = self._place(i, index[0])
@@ -275,7 +283,7 @@ cdef class LinearPotentials:
         cdef const double* gram
         cdef double* column
         cdef double c
-        # The row of the Gram matrix last computed, behind the dense scratch of gram_row().
+        # The last row of a Gram block that was computed, before the dense scratch of gram_row().
         cdef double* line = scratch
         cdef double* dense = scratch + (
             self.max_nodes if self.max_nodes > self.max_edges else self.max_edges)
@@ -310,7 +318,7 @@ cdef class LinearPotentials:
                 column = u + self.shared_size + n_nodes * self.node_size + place.col
                 for v in range(n_edges):
                     column[v * self.edge_size] += c * line[v]
-        # `line` holds old numbers, `dense` is zero again: callers keep the two together.
+        # `line` is not cleared, `dense` is zero again.
 
     cdef void move_gram(self, Py_ssize_t i, Py_ssize_t nnz, const int* index, double coef,
                           double* u, double* theta) noexcept nogil:

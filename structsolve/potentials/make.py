@@ -1,29 +1,52 @@
-"""The potentials of a problem: linear ones, or those of a Mercer kernel."""
+"""The potentials of a problem: of linear features, or of a Mercer kernel."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ..examples.packed import Examples
+from ..examples.packing import packed_bytes
 from .linear import LinearPotentials
 from .mercer import Kernel
-from .mercer_features import KernelDesign, kernel_layout
+from .mercer_features import MercerRows, kernel_layout
 from .weight_layout import WeightLayout
 
-# Kernel values within its example that are kept for each node, in bytes.
+# Bytes of Gram blocks (kernel values within examples) that are kept, per node.
 KERNEL_GRAM_BYTES = 8 * 1024
 
 
 def linear_potentials(
     layout: WeightLayout, examples: Examples, name: str, gram: bool, node_scale: Any = None
 ) -> LinearPotentials:
-    """Return potentials whose w are weights of features; ``name`` is the structure's."""
+    """Return potentials whose w are weights of features.
+
+    Parameters
+    ----------
+    layout : WeightLayout
+        Where w has its blocks.
+    examples : Examples
+    name : str
+        Name of the structure, for errors.
+    gram : bool
+        Keep Gram blocks of the examples, in at most the bytes of the packed features and of one
+        dense dual variable of all nodes.
+    node_scale : array of the node block's shape, optional
+        Factors of the node parts, at least 0.
+
+    Returns
+    -------
+    LinearPotentials
+
+    Raises
+    ------
+    ValueError
+        When arrays of the examples do not fit the layout, or a feature is not finite.
+    """
     examples.check(layout, name)
     budget = 0
     if gram:
-        # As much again as the packed features and one dense dual variable of all nodes.
         duals = 8 * int(examples.offsets[-1]) * layout.node_size
-        budget = _nbytes(examples.nodes) + duals
+        budget = packed_bytes(examples.nodes) + duals
     return LinearPotentials(examples, layout, budget, node_scale=node_scale)
 
 
@@ -36,7 +59,33 @@ def kernel_potentials(
     penalize_intercept: bool,
     node_scale: Any = None,
 ) -> LinearPotentials:
-    """Return potentials whose w holds dual variables of nodes, and their scores."""
+    """Return potentials whose w holds dual variables of nodes, and their scores.
+
+    Parameters
+    ----------
+    layout : WeightLayout
+        Of the weights, were features linear.
+    examples : Examples
+    name : str
+        Name of the structure, for errors.
+    kernel : Kernel
+    dense : bool
+        Whether users gave dense features.
+    penalize_intercept : bool
+        Must be True.
+    node_scale : array of the node block's shape, optional
+        Factors of the node parts, at least 0.
+
+    Returns
+    -------
+    LinearPotentials
+
+    Raises
+    ------
+    ValueError
+        When there are no node features to compare, the kernel is found to be indefinite, or the
+        intercept is not penalised.
+    """
     if layout.node is None or examples.nodes is None:
         raise ValueError(
             f"kernel={kernel.name!r}: structure {name!r} has no node features that "
@@ -50,16 +99,9 @@ def kernel_potentials(
     examples.check(layout, name, columns=False)
     X = kernel.rows(examples.nodes, examples.offsets, dense or kernel.precomputed)
     bias = 1.0 if layout.intercept else 0.0
-    design = KernelDesign(X, kernel, examples.offsets, layout.node_size, bias)
-    # Whether they are kept must not depend on the cache: the last bits of an answer do on this.
+    nodes = MercerRows(X, kernel, examples.offsets, layout.node_size, bias)
+    # The last bits of an answer depend on whether Gram blocks are kept: so that must not depend
+    # on the size of the cache.
     budget = KERNEL_GRAM_BYTES * X.shape[0]
     inner = kernel_layout(layout, X.shape[0])
-    return LinearPotentials(examples, inner, budget, nodes=design, node_scale=node_scale)
-
-
-def _nbytes(X: Any) -> int:
-    if X is None:
-        return 0
-    if hasattr(X, "indptr"):
-        return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
-    return int(X.nbytes)
+    return LinearPotentials(examples, inner, budget, nodes=nodes, node_scale=node_scale)

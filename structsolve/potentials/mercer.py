@@ -1,4 +1,4 @@
-"""A kernel on rows of node features: name and parameters, its matrix, checks of what it gives."""
+"""Mercer kernels ``k(x, x')`` on rows of node features: parameters, values, checks of values."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import numpy as np
 from ..examples.packing import is_sparse, refuse_infinite
 
 PRECOMPUTED = "precomputed"
-# Positive semi-definite whatever the data, unless gamma is negative.
-SAFE = ("linear", "rbf", "laplacian", "cosine")
-# Nodes whose part of the matrix is looked at as a whole; beyond, a random choice of them.
+# Positive semi-definite for all data, unless gamma is negative.
+ALWAYS_DEFINITE = ("linear", "rbf", "laplacian", "cosine")
+# Up to this many nodes the whole kernel matrix is checked; beyond, that of some nodes at random.
 CHECKED_NODES = 500
 LANCZOS_STEPS = 40
 # Eigenvalues below minus this share of the largest are not rounding.
 NEGATIVE = 1e-6
 # Differences of this share of the largest value are rounding, also that of float32.
 ASYMMETRIC = 1e-5
-# Bytes of kernel rows that are computed in one call.  The same whatever the size of the cache: what
-# is computed together decides the last bits.  Small: where the cache is short most rows of a block
-# are computed for nothing.  Not smaller: or calls would cost more than values.
+# Bytes of the Gram block that one call computes.  It does not depend on the size of the cache: rows
+# that are computed together decide the last bits of each other.  It is small, because with a short
+# cache most rows of a block are not used; if it were smaller, calls would cost more than values.
 BLOCK_BYTES = 1 << 17
-# Nodes of neighbouring examples whose own kernel values are computed together.
+# Nodes of neighbouring examples whose Gram blocks are computed in one call.
 TOGETHER = 128
 
 
 class Kernel:
-    """What ``kernel=`` and ``kernel_params=`` of the estimator mean.
+    """A Mercer kernel with its parameters: ``kernel=`` and ``kernel_params=`` of the estimator.
 
     Parameters
     ----------
@@ -39,6 +39,11 @@ class Kernel:
         Named arguments of the kernel.
     cache_size : float, default=200
         Megabytes of rows of the kernel matrix that training may keep.
+
+    Raises
+    ------
+    ValueError
+        For an unknown kernel, or parameters of the wrong kind.
 
     Examples
     --------
@@ -53,7 +58,7 @@ class Kernel:
         cache_size: float = 200.0,
     ):
         if isinstance(kernel, str):
-            known = [*kernel_names(), PRECOMPUTED]
+            known = [*_kernel_names(), PRECOMPUTED]
             if kernel not in known:
                 raise ValueError(f"kernel is {kernel!r}, expected a callable or one of {known}")
         elif not callable(kernel):
@@ -75,7 +80,7 @@ class Kernel:
 
     @property
     def name(self) -> str:
-        """The name, for a callable that of the function."""
+        """The kernel's name; for a callable, module and name of the function."""
         if isinstance(self.kernel, str):
             return self.kernel
         function = getattr(self.kernel, "__qualname__", type(self.kernel).__qualname__)
@@ -87,18 +92,27 @@ class Kernel:
         return self.kernel == PRECOMPUTED
 
     def rows(self, X: Any, offsets: np.ndarray, dense: bool) -> Any:
-        """Return packed node features as the kernel is to see them.
+        """Return packed node features in the form that the kernel gets.
 
         Parameters
         ----------
-        X : ndarray or CSR
+        X : ndarray or CSR of shape (n_nodes, n_features)
             Packed; dense features may have become sparse there.
-        offsets : ndarray
+        offsets : ndarray of int64 of shape (n + 1,)
             First node of each example.
         dense : bool
             Whether they were dense when the user gave them.
+
+        Returns
+        -------
+        ndarray or CSR of float64 of shape (n_nodes, n_features)
+
+        Raises
+        ------
+        ValueError
+            Naming the first example with NaN or infinity.
         """
-        refuse_infinite_rows(X, offsets)
+        _refuse_infinite_rows(X, offsets)
         if is_sparse(X):
             return np.ascontiguousarray(X.toarray(), np.float64) if dense else X.astype(np.float64)
         return np.ascontiguousarray(X, dtype=np.float64)
@@ -112,6 +126,17 @@ class Kernel:
     ) -> np.ndarray:
         """Return the kernel values of the rows of X with those of Y, checked.
 
+        Parameters
+        ----------
+        X : array or CSR of shape (n, n_features)
+        Y : array or CSR of shape (m, n_features)
+        name_row, name_column : callable, optional
+            Name row number v of X, or of Y, in errors.
+
+        Returns
+        -------
+        ndarray of float64 of shape (n, m)
+
         Raises
         ------
         ValueError
@@ -119,31 +144,31 @@ class Kernel:
             the rows.
         """
         if callable(self.kernel):
-            found = np.asarray(self.kernel(X, Y, **self.params))
+            K = np.asarray(self.kernel(X, Y, **self.params))
         else:
-            found = self._named(X, Y)
+            K = self._named(X, Y)
         shape = (_n_rows(X), _n_rows(Y))
-        if found.shape != shape or found.dtype.kind not in "fiub":
+        if K.shape != shape or K.dtype.kind not in "fiub":
             raise ValueError(
-                f"kernel {self.name!r} gave an array of shape {found.shape} and dtype "
-                f"{found.dtype} for {shape[0]} and {shape[1]} rows, expected real numbers of "
+                f"kernel {self.name!r} gave an array of shape {K.shape} and dtype "
+                f"{K.dtype} for {shape[0]} and {shape[1]} rows, expected real numbers of "
                 f"shape {shape}: one per pair of rows"
             )
-        found = np.ascontiguousarray(found, dtype=np.float64)
-        if not np.isfinite(found).all():
-            i, j = np.argwhere(~np.isfinite(found))[0].tolist()
+        K = np.ascontiguousarray(K, dtype=np.float64)
+        if not np.isfinite(K).all():
+            i, j = np.argwhere(~np.isfinite(K))[0].tolist()
             raise ValueError(
-                f"kernel {self.name!r} gave {found[i, j]} for {name_row(i)} with {name_column(j)}; "
+                f"kernel {self.name!r} gave {K[i, j]} for {name_row(i)} with {name_column(j)}; "
                 "kernel values must be finite"
             )
-        return found
+        return K
 
     def _named(self, X: Any, Y: Any) -> np.ndarray:
         if self.kernel == "rbf" and self.params.keys() <= {"gamma"}:
             gamma = self.params.get("gamma")
             if gamma is None or (isinstance(gamma, (int, float)) and 0 <= gamma < np.inf):
-                return rbf(X, Y, gamma)
-        from sklearn import config_context
+                return _rbf(X, Y, gamma)
+        from sklearn import config_context  # heavy
         from sklearn.metrics.pairwise import pairwise_kernels
 
         try:
@@ -159,42 +184,66 @@ class Kernel:
     def check(self, X: Any, offsets: np.ndarray) -> None:
         """Refuse a kernel that is not symmetric or has a clearly negative eigenvalue.
 
-        Up to 500 nodes this is the whole truth.  Beyond, a random choice of nodes is looked at, and
-        a precomputed matrix also through a Krylov space: what is found negative there is negative
-        in the whole matrix, but something may be missed.
+        Up to 500 nodes the whole kernel matrix is checked.  Beyond, a random choice of nodes is,
+        and a precomputed matrix also on a Krylov space: a kernel that is refused is indefinite, but
+        some indefinite ones pass.
+
+        Parameters
+        ----------
+        X : ndarray or CSR of shape (n_nodes, n_features)
+            As :meth:`rows` returns it; "precomputed": the kernel matrix.
+        offsets : ndarray of int64 of shape (n + 1,)
+            First node of each example.
+
+        Raises
+        ------
+        ValueError
+            Naming the nodes where there are some to name.
         """
-        gamma = self.params.get("gamma")
+        gamma, n = self.params.get("gamma"), X.shape[0]
         if isinstance(self.kernel, str) and isinstance(gamma, str):
             raise ValueError(f"kernel_params: gamma is {gamma!r}, expected a number")
         if self.precomputed:
             self._check_square(X)
             self._check_symmetric(X, offsets)
-        elif self.kernel in SAFE and (self.params.get("gamma") or 0) >= 0:
+        elif self.kernel in ALWAYS_DEFINITE and (gamma or 0) >= 0:
             return
-        n = X.shape[0]
-        picked = np.arange(n)
+        nodes = np.arange(n)
         if n > CHECKED_NODES:
-            picked = np.sort(np.random.default_rng(0).choice(n, CHECKED_NODES, replace=False))
-
-        def name(v: int) -> str:
-            return node_name(offsets, int(picked[v]))
-
+            nodes = np.sort(np.random.default_rng(0).choice(n, CHECKED_NODES, replace=False))
+        name = node_namer(offsets, nodes)
         if self.precomputed:
-            some = X[np.ix_(picked, picked)]
+            K = X[np.ix_(nodes, nodes)]
+            self.refuse_negative_diagonal(X.diagonal(), node_namer(offsets, range(n)))
         else:
-            some = self.matrix(X[picked], X[picked], name, name)
-            self._refuse_asymmetric(some, some.T, name, name)
-        diagonal = np.asarray(X).diagonal() if self.precomputed else some.diagonal()
+            K = self.matrix(X[nodes], X[nodes], name, name)
+            self._refuse_asymmetric(K, K.T, name, name)
+            self.refuse_negative_diagonal(K.diagonal(), name)
+        self._refuse_negative(np.linalg.eigvalsh(K))
+        if self.precomputed and n > CHECKED_NODES:
+            self._refuse_negative(_ritz_values(X, LANCZOS_STEPS))
+
+    def refuse_negative_diagonal(self, diagonal: np.ndarray, name: Callable[[int], str]) -> None:
+        """Refuse a negative kernel value of a node with itself.
+
+        Parameters
+        ----------
+        diagonal : ndarray of shape (n,)
+            Kernel values of nodes with themselves.
+        name : callable
+            Names node number v of the n.
+
+        Raises
+        ------
+        ValueError
+            Naming the node.
+        """
         if (diagonal < 0).any():
             v = int(np.argmin(diagonal))
-            where = node_name(offsets, v) if self.precomputed else name(v)
             raise ValueError(
-                f"{self._called()} gives {diagonal[v]:g} for {where} with itself, expected at "
+                f"{self._called()} gives {diagonal[v]:g} for {name(v)} with itself, expected at "
                 "least 0: it is not positive semi-definite"
             )
-        self._refuse_negative(np.linalg.eigvalsh(some))
-        if self.precomputed and n > CHECKED_NODES:
-            self._refuse_negative(ritz_values(X, LANCZOS_STEPS))
 
     def _called(self) -> str:
         return "the precomputed kernel" if self.precomputed else f"kernel {self.name!r}"
@@ -207,25 +256,25 @@ class Kernel:
             )
 
     def _check_symmetric(self, K: np.ndarray, offsets: np.ndarray) -> None:
+        name_column = node_namer(offsets, range(len(K)))
         for first in range(0, len(K), CHECKED_NODES):
-            part = K[first : first + CHECKED_NODES]
-
-            def row(v: int, first: int = first) -> str:
-                return node_name(offsets, first + v)
-
-            self._refuse_asymmetric(
-                part, K[:, first : first + len(part)].T, row, lambda v: node_name(offsets, v)
-            )
+            rows = range(len(K))[first : first + CHECKED_NODES]
+            part, transposed = K[first : rows.stop], K[:, first : rows.stop].T
+            self._refuse_asymmetric(part, transposed, node_namer(offsets, rows), name_column)
 
     def _refuse_asymmetric(
-        self, K: Any, transposed: Any, row: Callable[[int], str], column: Callable[[int], str]
+        self,
+        K: Any,
+        transposed: Any,
+        name_row: Callable[[int], str],
+        name_column: Callable[[int], str],
     ) -> None:
-        apart = np.abs(K - transposed)
-        if apart.max(initial=0) > ASYMMETRIC * np.abs(K).max(initial=0):
-            i, j = np.unravel_index(int(apart.argmax()), apart.shape)
+        difference = np.abs(K - transposed)
+        if difference.max(initial=0) > ASYMMETRIC * np.abs(K).max(initial=0):
+            i, j = map(int, np.unravel_index(int(difference.argmax()), difference.shape))
             raise ValueError(
-                f"{self._called()} is not symmetric: {K[i, j]:g} for {row(int(i))} with "
-                f"{column(int(j))}, {transposed[i, j]:g} the other way round; use (K + K.T) / 2"
+                f"{self._called()} is not symmetric: {K[i, j]:g} for {name_row(i)} with "
+                f"{name_column(j)}, {transposed[i, j]:g} the other way round; use (K + K.T) / 2"
             )
 
     def _refuse_negative(self, eigenvalues: np.ndarray) -> None:
@@ -238,23 +287,23 @@ class Kernel:
             )
 
 
-def rbf(X: Any, Y: Any, gamma: float | None = None) -> np.ndarray:
-    """Return ``exp(-gamma ||x - y||^2)``; scikit-learn's checks cost more than few rows do.
+def _rbf(X: Any, Y: Any, gamma: float | None = None) -> np.ndarray:
+    """Return ``exp(-gamma ||x - y||^2)``.
 
-    Examples
-    --------
-    >>> rbf(np.eye(2), np.eye(2), 0.5).round(3).tolist()
+    For few rows the checks of scikit-learn's function cost more than the values.
+
+    >>> _rbf(np.eye(2), np.eye(2), 0.5).round(3).tolist()
     [[1.0, 0.368], [0.368, 1.0]]
     """
     X, Y = (x if is_sparse(x) else np.asarray(x, dtype=np.float64) for x in (X, Y))
-    found = X @ Y.T
-    found = found.toarray() if is_sparse(found) else found
-    found *= -2
-    found += _squares(X)[:, None]
-    found += _squares(Y)
-    np.maximum(found, 0, out=found)
-    found *= -(1.0 / X.shape[1] if gamma is None else gamma)
-    return np.exp(found, out=found)
+    K = X @ Y.T
+    K = K.toarray() if is_sparse(K) else K
+    K *= -2
+    K += _squares(X)[:, None]
+    K += _squares(Y)
+    np.maximum(K, 0, out=K)
+    K *= -(1.0 / X.shape[1] if gamma is None else gamma)
+    return np.exp(K, out=K)
 
 
 def _squares(X: Any) -> np.ndarray:
@@ -263,30 +312,71 @@ def _squares(X: Any) -> np.ndarray:
     return np.einsum("ij,ij->i", X, X)
 
 
-def kernel_names() -> list[str]:
+def _kernel_names() -> list[str]:
     """Return the kernels that scikit-learn knows by name."""
-    from sklearn.metrics.pairwise import kernel_metrics
+    from sklearn.metrics.pairwise import kernel_metrics  # heavy
 
     return sorted(kernel_metrics())
 
 
 def node_name(offsets: np.ndarray, row: int) -> str:
-    """Name a stacked row by its example: ``example 3, node 0``."""
+    """Return the name of a stacked row, for errors.
+
+    Parameters
+    ----------
+    offsets : ndarray of int64 of shape (n + 1,)
+        First row of each example.
+    row : int
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> node_name(np.array([0, 2, 5]), 3)
+    'example 1, node 1'
+    """
     i = int(np.searchsorted(offsets, row, side="right")) - 1
     return f"example {i}, node {row - int(offsets[i])}"
 
 
-def refuse_infinite_rows(X: Any, offsets: np.ndarray) -> None:
+def node_namer(offsets: np.ndarray, rows: Any) -> Callable[[int], str]:
+    """Return a function of v that names stacked row ``rows[v]``; see :func:`node_name`.
+
+    Parameters
+    ----------
+    offsets : ndarray of int64 of shape (n + 1,)
+        First row of each example.
+    rows : sequence of int
+
+    Returns
+    -------
+    callable
+    """
+    return lambda v: node_name(offsets, int(rows[v]))
+
+
+def _refuse_infinite_rows(X: Any, offsets: np.ndarray) -> None:
     """Refuse features with NaN or infinity, naming the example."""
     data = X.data if is_sparse(X) else X
-    # Sums of what is finite may overflow, then each value is looked at.
+    # The sum of finite values may overflow; then each value is checked.
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isfinite(data.sum(dtype=np.float64)) and not np.isfinite(data).all():
             refuse_infinite(X, offsets)
 
 
 def given_dense(X: Any) -> bool:
-    """Tell whether users gave dense features: an array, a frame, or a list of arrays."""
+    """Tell whether users gave dense features.
+
+    Parameters
+    ----------
+    X : Sequences, array, data frame, sparse matrix, or list of these or of tuples of these
+
+    Returns
+    -------
+    bool
+    """
     if hasattr(X, "features"):
         X = X.features
     elif isinstance(X, (list, tuple)) and len(X):
@@ -294,14 +384,12 @@ def given_dense(X: Any) -> bool:
     return not is_sparse(X)
 
 
-def ritz_values(K: np.ndarray, steps: int) -> np.ndarray:
+def _ritz_values(K: np.ndarray, steps: int) -> np.ndarray:
     """Return Rayleigh-Ritz values of a symmetric K on a Krylov space with a random start.
 
-    All lie between the smallest and the largest eigenvalue, and the outer ones come near them.
+    All lie between the smallest and the largest eigenvalue; the outer ones come close to them.
 
-    Examples
-    --------
-    >>> bool(ritz_values(np.diag([3.0, 2.0, -1.0]), 3).min().round(6) == -1)
+    >>> bool(_ritz_values(np.diag([3.0, 2.0, -1.0]), 3).min().round(6) == -1)
     True
     """
     n = len(K)
@@ -309,15 +397,15 @@ def ritz_values(K: np.ndarray, steps: int) -> np.ndarray:
     images = np.zeros_like(basis)
     v = np.random.default_rng(0).normal(size=n)
     for k in range(basis.shape[1]):
-        for _ in range(2):  # once is not enough to stay orthogonal
+        for _ in range(2):  # after one pass rounding leaves v not orthogonal
             v = v - basis[:, :k] @ (basis[:, :k].T @ v)
         size = np.linalg.norm(v)
         if size == 0:
             return np.linalg.eigvalsh(basis[:, :k].T @ images[:, :k])
         basis[:, k] = v / size
         images[:, k] = v = K @ basis[:, k]
-    small = basis.T @ images
-    return np.linalg.eigvalsh((small + small.T) / 2)
+    projected = basis.T @ images
+    return np.linalg.eigvalsh((projected + projected.T) / 2)
 
 
 def _n_rows(X: Any) -> int:

@@ -1,9 +1,9 @@
-# Rows of a kernel matrix in place of rows of features.
+# Rows of a Mercer kernel's matrix in place of rows of features.
 from libc.stdint cimport int64_t
-from .features cimport Design
+from .features cimport FeatureRows
 
 
-cdef class KernelDesign(Design):
+cdef class MercerRows(FeatureRows):
     cdef readonly object kernel, X, offsets
     cdef double bias
     cdef const double* matrix           # precomputed: all of it; else NULL

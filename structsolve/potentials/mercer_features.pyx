@@ -1,40 +1,41 @@
-"""Node scores through a kernel: dual variables and all training scores stand where weights did.
+"""Node scores by a Mercer kernel: the node block of w holds dual variables and training scores.
 
 The node block of ``w`` holds ``A``, one row of part-space duals per training node, and behind it
-``F = (K + bias) A``, the scores of all training nodes, column by column.  Everything that solvers do
-with ``w`` is linear (steps, averages), so that F stays what it says; reading scores costs nothing, and
-a step costs one pass over the rows of K of the nodes it moves, contiguous in K and in F.
+``F = (K + bias) A``, the scores of all training nodes, column by column.  Solvers use ``w`` only in
+linear ways (steps, averages), which keep F equal to ``(K + bias) A``.  Scores are read at no cost, and
+a step costs one pass over the rows of K of the nodes that it moves, contiguous in K and in F.
 """
 
 import numpy as np
 
 from libc.math cimport fabs
 from libc.stdint cimport int64_t
-from .features cimport Design
+from .features cimport FeatureRows
 
 cdef extern from "structsolve/simd/mercer_columns.h" nogil:
     void ss_add_kernel_row(Py_ssize_t n, const double* k, double bias, Py_ssize_t m,
                            const int* cols, const double* coefs, double* F,
                            Py_ssize_t stride) noexcept nogil
 
+from ..examples.packing import packed_bytes
 from . import mercer as settings
 from .weight_layout import WeightLayout
-from .mercer import node_name
+from .mercer import node_namer
 
-# Sums of that share of their terms' magnitudes are rounding.
+# A sum below this share of the sum of its terms' magnitudes is rounding.
 cdef double ROUNDING = 1e-12
 
 
-cdef class KernelDesign(Design):
-    """Rows of a kernel matrix over the training nodes, computed when needed, kept while room is.
+cdef class MercerRows(FeatureRows):
+    """Rows of a Mercer kernel's matrix over the training nodes, computed when needed, in a cache.
 
-    The least recently used block of rows gives way to a new one.  Steps must come from one thread;
-    scores may be read from many.
+    A new block of rows takes the place of the one least recently used.  Steps must come from one
+    thread; scores may be read from many.
 
     Parameters
     ----------
     X : ndarray of float64 or CSR of shape (n_nodes, n_features)
-        What the kernel compares; "precomputed": the matrix itself.
+        Node features; "precomputed": the kernel matrix itself.
     kernel : Kernel
     offsets : ndarray of int64
         First node of each example.
@@ -51,7 +52,7 @@ cdef class KernelDesign(Design):
         self.n_rows, self.n_cols, self.stride = n, 0, width
         self.X, self.kernel, self.offsets, self.bias = X, kernel, offsets, bias
         self.finite = True
-        self.column_stride = column_stride(n)
+        self.column_stride = _column_stride(n)
         self.owners = ()
         self.max_row_nnz = n
         if kernel.precomputed:
@@ -69,10 +70,8 @@ cdef class KernelDesign(Design):
 
     @property
     def nbytes(self):
-        """Bytes of the features, and of the kernel rows kept."""
-        X = self.X
-        total = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if hasattr(X, "indptr") else (
-            X.nbytes)
+        """Bytes of the features, and of the cached kernel rows."""
+        total = packed_bytes(self.X)
         if self.matrix == NULL:
             used = int((np.asarray(self.block_of_slot) >= 0).sum())
             total += 8 * used * self.block_rows * self.n_rows
@@ -89,7 +88,13 @@ cdef class KernelDesign(Design):
         return self.n_rows * self.n_rows
 
     def check(self):
-        """Raise what went wrong while kernel rows were computed inside a loop."""
+        """Raise the error that a loop met when it computed kernel rows.
+
+        Raises
+        ------
+        Exception
+            What the kernel raised; KeyboardInterrupt after Ctrl-C.
+        """
         if self.error is not None:
             raise self.error
         if self.interrupted:
@@ -97,7 +102,16 @@ cdef class KernelDesign(Design):
             raise KeyboardInterrupt
 
     def squared_norm(self, W):
-        """``trace A' (K + bias) A`` of the node block ``W``.
+        """``trace A' (K + bias) A`` of the node block.
+
+        Parameters
+        ----------
+        W : ndarray of float64 of shape (rows of the layout * width,)
+            Node block of w.
+
+        Returns
+        -------
+        float
 
         Raises
         ------
@@ -116,15 +130,15 @@ cdef class KernelDesign(Design):
         return value
 
     def _magnitude(self, const double[:, :] A):
-        """``sum |A| |K + bias| |A|``: what rounding is relative to where scores cancel."""
+        """``sum |A| |K + bias| |A|``: the scale of rounding errors where scores cancel."""
         cdef Py_ssize_t v, u, s
-        cdef double total = 0, found
+        cdef double total = 0, row_sum
         cdef const double* k
         for v in range(self.n_rows):
-            found = 0
+            row_sum = 0
             for s in range(self.stride):
-                found += fabs(A[v, s])
-            if found == 0:
+                row_sum += fabs(A[v, s])
+            if row_sum == 0:
                 continue
             k = self.kernel_row(v)
             for u in range(self.n_rows):
@@ -134,7 +148,16 @@ cdef class KernelDesign(Design):
         return total
 
     def gram_blocks(self, const int64_t[::1] offsets, const int64_t[::1] starts, double[::1] out):
-        """Kernel values within each example, bias included, one square after the other."""
+        """Gram blocks: kernel values within each example, bias included, one after the other.
+
+        Parameters
+        ----------
+        offsets : ndarray of int64 of shape (n + 1,)
+            First row of each example.
+        starts : ndarray of int64 of shape (n + 1,)
+            First entry of each example's block in ``out``.
+        out : ndarray of float64
+        """
         cdef Py_ssize_t n = offsets.shape[0] - 1, first = 0, last, i, a, z
         offsets_array, starts_array, flat = map(np.asarray, (offsets, starts, out))
         while first < n:
@@ -145,18 +168,10 @@ cdef class KernelDesign(Design):
             if self.matrix != NULL:
                 block = self.X[a:z, a:z]
             else:
-                def name(v, start=a):
-                    return node_name(offsets_array, start + v)
-
+                name = node_namer(offsets_array, range(a, z))
                 block = self.kernel.matrix(self.X[a:z], self.X[a:z], name, name)
             diagonal = block.diagonal()
-            if (diagonal < 0).any():
-                v = int(np.argmin(diagonal))
-                raise ValueError(
-                    f"kernel {self.kernel.name!r} gives {diagonal[v]:g} for "
-                    f"{node_name(offsets_array, a + v)} with itself, expected at least 0: it is "
-                    "not positive semi-definite"
-                )
+            self.kernel.refuse_negative_diagonal(diagonal, node_namer(offsets_array, range(a, z)))
             if last - first == z - a:       # one node each
                 flat[starts[first]:starts[last]] = diagonal + self.bias
             else:
@@ -179,7 +194,7 @@ cdef class KernelDesign(Design):
         return &self.pool[(slot * self.block_rows + row - block * self.block_rows) * self.n_rows]
 
     cdef Py_ssize_t _compute(self, Py_ssize_t block) noexcept:
-        """Compute a block of rows into the slot least recently used; errors wait for check()."""
+        """Compute a block of rows into the slot least recently used; check() raises errors."""
         cdef Py_ssize_t slot = int(np.argmin(self.last_use)), size = self.block_rows * self.n_rows
         first = block * self.block_rows
         last = min(first + self.block_rows, self.n_rows)
@@ -192,13 +207,13 @@ cdef class KernelDesign(Design):
             try:
                 target[:last - first] = self.kernel.matrix(
                     self.X[first:last], self.X,
-                    lambda v: node_name(self.offsets, first + v),
-                    lambda v: node_name(self.offsets, v))
+                    node_namer(self.offsets, range(first, last)),
+                    node_namer(self.offsets, range(self.n_rows)))
                 self.computed += 1
                 self.slot_of_block[block], self.block_of_slot[slot] = slot, block
                 return slot
             except KeyboardInterrupt as interrupt:
-                # The step must be finished, or scores would not be those of the duals.
+                # The step must end, or F would differ from (K + bias) A; a second Ctrl-C ends it.
                 if self.interrupted:
                     self.error = interrupt
                 self.interrupted = True
@@ -247,23 +262,51 @@ cdef class KernelDesign(Design):
         return self.n_rows
 
 
-def column_stride(Py_ssize_t n):
+cdef Py_ssize_t _column_stride(Py_ssize_t n):
     """Doubles between two columns of the scores of n nodes.
 
-    Whole cache lines, an odd number of them: the scores of one node then lie in different sets of
-    the cache.
+    They are whole cache lines, an odd number of them: the scores of one node then lie in different
+    sets of the cache.
     """
-    lines = (n + 7) // 8
-    return 8 * (lines + 1 - lines % 2)
+    return 8 * ((n + 7) // 8 | 1)
 
 
-def kernel_layout(layout, n_nodes):
-    """Blocks of the vector that stands for ``w``: those of ``layout``, duals and scores for nodes."""
-    return WeightLayout(layout.blocks, n_nodes + column_stride(n_nodes), layout.n_edge_features, False)
+def kernel_layout(layout, Py_ssize_t n_nodes):
+    """Return the layout of the vector of duals and scores that solvers move in place of ``w``.
+
+    Parameters
+    ----------
+    layout : WeightLayout
+        Of the weights, where features are linear.
+    n_nodes : int
+        Training nodes.
+
+    Returns
+    -------
+    WeightLayout
+        The same blocks, with duals and scores of the training nodes as the node block.
+    """
+    rows = n_nodes + _column_stride(n_nodes)
+    return WeightLayout(layout.blocks, rows, layout.n_edge_features, False)
 
 
-def split_block(W, n_nodes, stride):
-    """Split the node block into A of shape (n_nodes, stride) and F of shape (stride, n_nodes)."""
+def split_block(W, Py_ssize_t n_nodes, Py_ssize_t stride):
+    """Return views of the duals A and the scores F in a node block.
+
+    Parameters
+    ----------
+    W : ndarray of float64
+        The node block, flat.
+    n_nodes : int
+        Training nodes.
+    stride : int
+        Padded width of a row of parts.
+
+    Returns
+    -------
+    A : ndarray of shape (n_nodes, stride)
+    F : ndarray of shape (stride, n_nodes)
+    """
     A = W[:n_nodes * stride].reshape(n_nodes, stride)
-    F = W[n_nodes * stride:].reshape(stride, column_stride(n_nodes))[:, :n_nodes]
+    F = W[n_nodes * stride:].reshape(stride, _column_stride(n_nodes))[:, :n_nodes]
     return A, F

@@ -1,4 +1,7 @@
-"""Blocks of the weight vector, and where each lies in the flat ``w`` and in ``theta_i``."""
+"""WeightLayout: the blocks of the weight vector w, and where each lies in it.
+
+Where parts lie in theta of each example is PartLayout's (:mod:`structsolve.part_layout`).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ class Block:
     name : str
         What users see, for example ``"transition"``.
     kind : {"shared", "node", "edge"}
-        ``shared``: one weight per part, the same at every position of every example.
+        ``shared``: one weight per part, for all positions of all examples.
         ``node``: one row of parts per node, scored from the node's features.
         ``edge``: one row of parts per edge, scored from the edge's features.
     shape : tuple of int
@@ -50,17 +53,17 @@ class Block:
 
     @property
     def stride(self) -> int:
-        """Storage width of the last axis."""
+        """Width of the last axis in memory, padding included."""
         return padded(self.shape[-1])
 
     @property
     def size(self) -> int:
-        """Doubles that one row of parts takes, padding included."""
+        """Doubles in one row of parts, padding included."""
         return prod(self.shape[:-1]) * self.stride
 
 
 class WeightLayout:
-    """Where the blocks of a space lie in ``w`` and in ``theta_i``.
+    """Where the blocks of a space lie in the weight vector ``w``.
 
     Parameters
     ----------
@@ -75,6 +78,17 @@ class WeightLayout:
     ----------
     dim : int
         Doubles in ``w``, padding included.
+
+    Raises
+    ------
+    ValueError
+        When two blocks have one name, or two are of kind ``node`` or of kind ``edge``.
+
+    Examples
+    --------
+    >>> layout = WeightLayout([Block("node", "node", (2,))], n_features=3, intercept=True)
+    >>> layout.view(np.zeros(layout.dim), "node").shape
+    (4, 2)
     """
 
     def __init__(self, blocks, n_features: int, n_edge_features: int = 0, intercept: bool = False):
@@ -112,48 +126,85 @@ class WeightLayout:
             self.starts[self.edge.name] = self.edge_start
 
     def view(self, w: np.ndarray, name: str) -> np.ndarray:
-        """Return block ``name`` of ``w`` without its padding, as a view.
+        """Return a block of ``w`` without its padding, as a view.
 
-        Shape ``block.shape`` for shared blocks, ``(rows, *block.shape)`` for the others; the
-        intercept is the last row of the node block.
+        Parameters
+        ----------
+        w : ndarray of shape (dim,)
+        name : str
+            Name of the block.
+
+        Returns
+        -------
+        ndarray
+            Of shape ``block.shape`` for shared blocks, ``(rows, *block.shape)`` for the others; the
+            intercept is the last row of the node block.
+
+        Raises
+        ------
+        ValueError
+            For an unknown name.
         """
         block = next((b for b in self.blocks if b.name == name), None)
         if block is None:
             raise ValueError(f"unknown block {name!r}; known: {[b.name for b in self.blocks]}")
         rows = {"shared": None, "node": self.node_rows, "edge": self.edge_rows}[block.kind]
-        start = self.starts[name]
-        size = block.size * (1 if rows is None else rows)
-        shape = (*block.shape[:-1], block.stride)
-        full = w[start : start + size].reshape(shape if rows is None else (rows, *shape))
-        return full[..., : block.shape[-1]]
+        return _view(w, block, self.starts[name], rows)
 
     def theta_views(self, theta: np.ndarray, n_nodes: int, n_edges: int) -> dict[str, np.ndarray]:
-        """Split a flat ``theta_i`` (or marginals, or masks) into named views without padding."""
-        views = {}
-        for block in self.blocks:
-            shape = (*block.shape[:-1], block.stride)
-            if block.kind == "shared":
-                start, rows = self.starts[block.name], None
-            elif block.kind == "node":
-                start, rows = self.shared_size, n_nodes
-            else:
-                start, rows = self.shared_size + n_nodes * self.node_size, n_edges
-            size = block.size * (1 if rows is None else rows)
-            full = theta[start : start + size].reshape(shape if rows is None else (rows, *shape))
-            views[block.name] = full[..., : block.shape[-1]]
-        return views
+        """Split part scores (or marginals, or masks) of an example into views by block.
+
+        Parameters
+        ----------
+        theta : ndarray of shape (theta_size(n_nodes, n_edges),)
+        n_nodes, n_edges : int
+            Nodes and edges of the example.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Views without padding: of shape ``block.shape`` for shared blocks, else one row of that
+            shape per node or edge.
+        """
+        node_end = self.shared_size + n_nodes * self.node_size
+        starts = {"node": self.shared_size, "edge": node_end}
+        rows = {"shared": None, "node": n_nodes, "edge": n_edges}
+        return {
+            b.name: _view(theta, b, starts.get(b.kind, self.starts[b.name]), rows[b.kind])
+            for b in self.blocks
+        }
 
     def theta_size(self, n_nodes: int, n_edges: int) -> int:
-        """Doubles in ``theta_i`` of an example with these many nodes and edges."""
+        """Return the number of doubles in the part scores of an example, padding included.
+
+        Parameters
+        ----------
+        n_nodes, n_edges : int
+            Nodes and edges of the example.
+
+        Returns
+        -------
+        int
+        """
         return self.shared_size + n_nodes * self.node_size + n_edges * self.edge_size
 
     def padded_scale(self, scale) -> np.ndarray:
-        """Return factors of the node parts, checked, as one padded row that is not to be changed.
+        """Return factors of the node parts, checked, as one padded row.
 
         Parameters
         ----------
         scale : array of the node block's shape
             Finite, >= 0.
+
+        Returns
+        -------
+        ndarray of float64 of shape (node_size,)
+            Read-only.
+
+        Raises
+        ------
+        ValueError
+            When there are no node parts, or naming the part whose factor is out of range.
         """
         if self.node is None:
             raise ValueError("node_scale needs a structure with node parts, this one has none")
@@ -165,12 +216,18 @@ class WeightLayout:
             )
         bad = np.argwhere(~(np.isfinite(given) & (given >= 0)))
         if len(bad):
-            where = bad[0].tolist()
+            part = bad[0].tolist()
             raise ValueError(
-                f"node_scale{where} is {given[tuple(where)]}, expected a finite factor >= 0"
+                f"node_scale{part} is {given[tuple(part)]}, expected a finite factor >= 0"
             )
         full = np.zeros((*given.shape[:-1], self.node.stride))
         full[..., : given.shape[-1]] = given
         row = full.reshape(-1)
         row.flags.writeable = False
         return row
+
+
+def _view(flat: np.ndarray, block: Block, start: int, rows: int | None) -> np.ndarray:
+    """Return the block that begins at ``start`` without its padding, as a view."""
+    shape = (*(() if rows is None else (rows,)), *block.shape[:-1], block.stride)
+    return flat[start : start + prod(shape)].reshape(shape)[..., : block.shape[-1]]
