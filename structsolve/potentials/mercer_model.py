@@ -1,4 +1,4 @@
-"""A trained kernel model: the dual variables that are not zero, the rows they belong to, scores."""
+"""A trained model of a Mercer kernel: dual variables that are not zero, their nodes, scores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import numpy as np
 from ..examples.packed import Examples, Sequences
 from ..examples.packing import is_sparse
 from ..utils.arrays import aligned_zeros
-from .mercer import Kernel, node_name
+from .linear import LinearPotentials
+from .mercer import Kernel, node_namer
+from .mercer_features import split_block
 from .weight_layout import WeightLayout
 
 # Bytes of kernel values between new nodes and support vectors that are held at a time.
@@ -18,7 +20,7 @@ PREDICTION_BYTES = 1 << 25
 
 
 class KernelCoef(dict):
-    """Weights by block name; a block that has none says so."""
+    """Weights by block name; the error for a missing block says why it has none."""
 
     def __missing__(self, name: str) -> Any:
         raise KeyError(
@@ -29,19 +31,19 @@ class KernelCoef(dict):
 
 @dataclass
 class KernelModel:
-    """What scoring needs of a training run.
+    """A trained model of a Mercer kernel: all that scoring needs.
 
     Parameters
     ----------
     kernel : Kernel
     n_nodes : int
         Training nodes.
-    support : ndarray of int64
-        Those whose dual variables are not all zero.
+    support : ndarray of int64 of shape (n_support,)
+        Training nodes whose dual variables are not all zero.
     vectors : ndarray or CSR of shape (n_support, n_features), or None
-        Their features; None where the kernel is precomputed.
+        Features of these nodes; None where the kernel is precomputed.
     duals : ndarray of shape (n_support, node_size)
-        Their dual variables, padded as the node block is.
+        Dual variables of these nodes, padded as the node block is.
     rest : dict of str to ndarray
         Weights of the other blocks, and ``"intercept"``.
     """
@@ -55,9 +57,19 @@ class KernelModel:
 
     @classmethod
     def of(cls, problem: Any, w: np.ndarray) -> KernelModel:
-        """Read the model off the vector that a solver moved."""
-        from .mercer_features import split_block
+        """Return the model of a solver's vector.
 
+        Parameters
+        ----------
+        problem : structsolve.Problem
+            With a Mercer kernel.
+        w : ndarray of float64 of shape (problem.dim,)
+            Duals and scores, as the solver left them.
+
+        Returns
+        -------
+        KernelModel
+        """
         potentials, layout = problem.potentials, problem.space.layout
         X, n = potentials.kernel_rows, int(problem.examples.offsets[-1])
         inner = potentials.layout
@@ -68,7 +80,7 @@ class KernelModel:
         support = np.flatnonzero(A.any(axis=1))
         rest = {b.name: inner.view(w, b.name).copy() for b in inner.blocks if b.kind != "node"}
         if layout.intercept:
-            rest["intercept"] = unpadded(A.sum(axis=0), layout)
+            rest["intercept"] = _unpadded(A.sum(axis=0), layout)
         return cls(
             problem.kernel,
             n,
@@ -79,16 +91,44 @@ class KernelModel:
         )
 
     def coef(self, space: Any) -> KernelCoef:
-        """Return the weights there are, by name in the order of the blocks."""
+        """Return the weights of shared blocks, of edges and of the intercept, by block name.
+
+        Parameters
+        ----------
+        space : Space
+
+        Returns
+        -------
+        KernelCoef
+        """
         names = [b.name for b in space.layout.blocks] + ["intercept"]
         return KernelCoef({name: self.rest[name] for name in names if name in self.rest})
 
     def dual_coef(self, space: Any) -> np.ndarray:
-        """Return the dual variables without padding."""
-        return unpadded(self.duals, space.layout)
+        """Return the dual variables without padding.
+
+        Parameters
+        ----------
+        space : Space
+
+        Returns
+        -------
+        ndarray of shape (n_support, *shape of the node block)
+        """
+        return _unpadded(self.duals, space.layout)
 
     def check_columns(self, X: Any) -> None:
-        """Refuse rows of a precomputed kernel that do not fit the training nodes."""
+        """Refuse rows of a precomputed kernel that do not fit the training nodes.
+
+        Parameters
+        ----------
+        X : as for ``predict``
+
+        Raises
+        ------
+        ValueError
+            Naming the example with another number of columns than training nodes.
+        """
         if not self.kernel.precomputed:
             return
         if isinstance(X, Sequences):
@@ -108,14 +148,27 @@ class KernelModel:
     def bind(
         self, space: Any, examples: Examples, dense: bool, n_jobs: int | None = 1
     ) -> tuple[Any, np.ndarray]:
-        """Return potentials of new examples, and the vector that they are scored with.
+        """Return potentials of new examples, and the vector that scores them.
 
-        Node scores are computed here; what the loops see are weights that hold one row of scores
-        per node, and features that pick it.
+        Node scores are computed here.  The vector holds them as weights, one row per node, and the
+        features of a node pick its row.
+
+        Parameters
+        ----------
+        space : Space
+        examples : Examples
+            New ones.
+        dense : bool
+            Whether users gave dense features.
+        n_jobs : int or None, default=1
+            Threads that check features.
+
+        Returns
+        -------
+        potentials : LinearPotentials
+        w : ndarray of float64
         """
-        import scipy.sparse as sp
-
-        from .linear import LinearPotentials
+        import scipy.sparse as sp  # heavy
 
         layout = space.layout
         n = int(examples.offsets[-1])
@@ -134,7 +187,17 @@ class KernelModel:
         return LinearPotentials(replace(examples, nodes=one_each), inner, n_jobs=n_jobs), w
 
     def node_scores(self, examples: Examples, dense: bool, out: np.ndarray) -> None:
-        """``out`` <- kernel values of the nodes with the support vectors, times the duals."""
+        """Write node scores: kernel values of new nodes with the support vectors, times the duals.
+
+        Parameters
+        ----------
+        examples : Examples
+            New ones.
+        dense : bool
+            Whether users gave dense features.
+        out : ndarray of float64 of shape (n_nodes, node_size)
+            Unchanged where the model has no support vectors.
+        """
         X = self.kernel.rows(examples.nodes, examples.offsets, dense or self.kernel.precomputed)
         together = max(1, PREDICTION_BYTES // (8 * max(len(self.support), 1)))
         for first in range(0, X.shape[0] if len(self.support) else 0, together):
@@ -142,10 +205,7 @@ class KernelModel:
             if self.kernel.precomputed:
                 values = some[:, self.support]
             else:
-
-                def row(v: int, first: int = first) -> str:
-                    return node_name(examples.offsets, first + v)
-
+                row = node_namer(examples.offsets, range(first, first + some.shape[0]))
                 values = self.kernel.matrix(
                     some, self.vectors, row, lambda v: f"training node {self.support[v]}"
                 )
@@ -154,7 +214,12 @@ class KernelModel:
     # -- files ----------------------------------------------------------------------------------
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return arrays for a model file."""
+        """Return arrays for a model file.
+
+        Returns
+        -------
+        dict of str to ndarray
+        """
         arrays = {"support": self.support, "duals": self.duals}
         arrays["n_nodes"] = np.array([self.n_nodes])
         arrays |= {f"rest_{k}": v for k, v in self.rest.items()}
@@ -170,14 +235,31 @@ class KernelModel:
     def from_arrays(
         cls, kernel: Kernel, arrays: dict[str, np.ndarray], layout: WeightLayout
     ) -> KernelModel:
-        """Rebuild a model from :meth:`to_arrays`; refuse arrays that do not fit together."""
+        """Return the model of :meth:`to_arrays`.
+
+        Parameters
+        ----------
+        kernel : Kernel
+        arrays : dict of str to ndarray
+        layout : WeightLayout
+            Of the space that the model is for.
+
+        Returns
+        -------
+        KernelModel
+
+        Raises
+        ------
+        ValueError
+            When arrays do not fit together, or do not fit the layout.
+        """
         support = arrays["support"]
         vectors: Any = None
         if not kernel.precomputed:
             if "vectors" in arrays:
                 vectors = arrays["vectors"]
             else:
-                import scipy.sparse as sp
+                import scipy.sparse as sp  # heavy
 
                 parts = tuple(arrays[f"vectors_{k}"] for k in ("data", "indices", "indptr"))
                 shape = tuple(int(s) for s in arrays["vectors_shape"])
@@ -206,7 +288,7 @@ class KernelModel:
                     f"block {block.name!r} has shape {rest[block.name].shape}, expected "
                     f"{(*rows, *block.shape)}"
                 )
-        expected = unpadded(np.zeros(layout.node_size), layout).shape
+        expected = _unpadded(np.zeros(layout.node_size), layout).shape
         if layout.intercept and rest["intercept"].shape != expected:
             raise ValueError(
                 f"the intercept has shape {rest['intercept'].shape}, expected {expected}"
@@ -214,7 +296,7 @@ class KernelModel:
         return cls(kernel, n_nodes, support, vectors, arrays["duals"], rest)
 
 
-def unpadded(rows: np.ndarray, layout: WeightLayout) -> np.ndarray:
+def _unpadded(rows: np.ndarray, layout: WeightLayout) -> np.ndarray:
     """Return rows of the node block in its shape, without the padding of its last axis."""
     block: Any = layout.node
     full = rows.reshape(*rows.shape[:-1], *block.shape[:-1], block.stride)
