@@ -11,6 +11,7 @@ from .stacking import dense_to_csr, stack_csr
 
 # Matrices with at most this share of non-zeros are kept as CSR.
 DENSITY = 0.25
+_CSR = ("data", "indices", "indptr")
 
 
 def is_sparse(x: Any) -> bool:
@@ -63,6 +64,52 @@ def packed_bytes(X: Any) -> int:
     """
     arrays = (X.data, X.indices, X.indptr) if is_sparse(X) else () if X is None else (X,)
     return sum(array.nbytes for array in arrays)
+
+
+def csr_to_arrays(X: Any, prefix: str) -> dict[str, np.ndarray]:
+    """Return the arrays of a CSR matrix by name, for files.
+
+    Parameters
+    ----------
+    X : scipy.sparse CSR
+    prefix : str
+        Begins the names.
+
+    Returns
+    -------
+    dict of str to ndarray
+        ``prefix`` with "data", "indices", "indptr" and "shape".
+    """
+    arrays = {prefix + name: getattr(X, name) for name in _CSR}
+    return arrays | {f"{prefix}shape": np.array(X.shape)}
+
+
+def csr_from_arrays(arrays: dict[str, np.ndarray], prefix: str) -> Any:
+    """Return the CSR matrix of :func:`csr_to_arrays`.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+    prefix : str
+        Begins the names.
+
+    Returns
+    -------
+    scipy.sparse.csr_matrix
+
+    Raises
+    ------
+    KeyError
+        When an array is missing.
+    ValueError
+        When the arrays do not fit together.
+    """
+    import scipy.sparse as sp  # heavy
+
+    shape = tuple(int(size) for size in arrays[f"{prefix}shape"])
+    X = sp.csr_matrix(tuple(arrays[prefix + name] for name in _CSR), shape=shape)
+    X.check_format(full_check=True)
+    return X
 
 
 def refuse_infinite(X: Any, offsets: np.ndarray, what: str = "X") -> None:

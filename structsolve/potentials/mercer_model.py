@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..examples.packed import Examples, Sequences
-from ..examples.packing import is_sparse
+from ..examples.packing import csr_from_arrays, csr_to_arrays, is_sparse
 from ..utils.arrays import aligned_zeros
 from .linear import LinearPotentials
 from .mercer import Kernel, node_namer
@@ -224,9 +224,7 @@ class KernelModel:
         arrays["n_nodes"] = np.array([self.n_nodes])
         arrays |= {f"rest_{k}": v for k, v in self.rest.items()}
         if is_sparse(self.vectors):
-            for name in ("data", "indices", "indptr"):
-                arrays[f"vectors_{name}"] = getattr(self.vectors, name)
-            arrays["vectors_shape"] = np.array(self.vectors.shape)
+            arrays |= csr_to_arrays(self.vectors, "vectors_")
         elif self.vectors is not None:
             arrays["vectors"] = self.vectors
         return arrays
@@ -256,15 +254,8 @@ class KernelModel:
         support = arrays["support"]
         vectors: Any = None
         if not kernel.precomputed:
-            if "vectors" in arrays:
-                vectors = arrays["vectors"]
-            else:
-                import scipy.sparse as sp  # heavy
-
-                parts = tuple(arrays[f"vectors_{k}"] for k in ("data", "indices", "indptr"))
-                shape = tuple(int(s) for s in arrays["vectors_shape"])
-                vectors = sp.csr_matrix(parts, shape=shape)
-                vectors.check_format(full_check=True)
+            dense = "vectors" in arrays
+            vectors = arrays["vectors"] if dense else csr_from_arrays(arrays, "vectors_")
             if vectors.shape != (len(support), layout.n_features):
                 raise ValueError(
                     f"support vectors have shape {vectors.shape}, expected "

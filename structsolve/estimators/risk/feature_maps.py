@@ -6,29 +6,41 @@ from typing import Any
 
 import numpy as np
 
-from ...examples.packing import is_sparse
+from ...examples.packing import csr_from_arrays, csr_to_arrays, is_sparse
 from ..codec import plain, revive
 
-#: What is written; a later form gets a number of its own.
+#: Version of what is written; every change of it takes the next number.
 FORMAT = 1
-# By the name of the class: arrays that fit() made, then numbers that it made.
+# By name of the class: the arrays and the numbers that fit() makes.
 FITTED = {
     "Nystroem": (("components_", "normalization_", "component_indices_"), ()),
     "RBFSampler": (("random_weights_", "random_offset_"), ("_gamma",)),
 }
-# By how much another version of scikit-learn may round otherwise.
+# Largest difference that rounding in another version of scikit-learn explains.
 NEAR = 1e-6
 
 
 def to_state(given: Any, fitted: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return what :func:`of_state` needs of a map and its fitted clone.
+    """Return numbers and arrays of a feature map, from which :func:`of_state` makes it again.
+
+    Parameters
+    ----------
+    given : transformer
+        As the user gave it.
+    fitted : transformer
+        Its fitted clone.
+
+    Returns
+    -------
+    meta : dict
+    arrays : dict of str to ndarray
 
     Raises
     ------
     ValueError
-        For a map that is not one of ``FITTED``.
+        For a class that is not in ``FITTED``, or a kernel that is a function.
     """
-    import sklearn
+    import sklearn  # heavy
 
     name = type(fitted).__name__
     if name not in FITTED or type(fitted) is not _kind(name):
@@ -48,16 +60,13 @@ def to_state(given: Any, fitted: Any) -> tuple[dict[str, Any], dict[str, np.ndar
     for key in names:
         value = getattr(fitted, key)
         if is_sparse(value):
-            value = value.tocsr()
-            arrays |= {f"{key}{part}": getattr(value, part) for part in _CSR}
-            arrays[f"{key}shape"] = np.array(value.shape)
+            arrays |= csr_to_arrays(value.tocsr(), key)
         else:
-            # Products of arrays in another order round otherwise.
-            turned = value.flags.f_contiguous and not value.flags.c_contiguous
-            arrays[key + ("T" if turned else "")] = value.T if turned else value
+            # The order is kept: products of arrays in another order differ in their last bits.
+            fortran = value.flags.f_contiguous and not value.flags.c_contiguous
+            arrays[key + ("T" if fortran else "")] = value.T if fortran else value
     columns = int(fitted.n_features_in_)
-    probe = np.sin(np.arange(1.0, columns + 1)).reshape(1, -1)
-    arrays["probe"] = np.asarray(fitted.transform(probe))
+    arrays["probe"] = np.asarray(fitted.transform(_probe(columns)))
     meta = {
         "format": FORMAT,
         "name": name,
@@ -70,10 +79,26 @@ def to_state(given: Any, fitted: Any) -> tuple[dict[str, Any], dict[str, np.ndar
 
 
 def of_state(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[Any, Any]:
-    """Return the map, and a fitted clone of it, from what :func:`to_state` returned."""
-    import sklearn
-    from scipy import sparse
-    from sklearn.base import clone
+    """Return a feature map and its fitted clone.
+
+    Parameters
+    ----------
+    meta : dict
+    arrays : dict of str to ndarray
+        Both as :func:`to_state` returned them.
+
+    Returns
+    -------
+    given, fitted : transformer
+
+    Raises
+    ------
+    ValueError
+        For an unknown form or class, or when the installed scikit-learn maps a row otherwise than
+        the one that wrote the file.
+    """
+    import sklearn  # heavy
+    from sklearn.base import clone  # heavy
 
     if meta["format"] != FORMAT or meta["name"] not in FITTED:
         raise ValueError(
@@ -89,21 +114,16 @@ def of_state(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[Any, 
         elif f"{key}T" in arrays:
             value = arrays[f"{key}T"].T
         else:
-            parts = tuple(arrays[f"{key}{part}"] for part in _CSR)
-            shape = tuple(int(size) for size in arrays[f"{key}shape"])
-            value = sparse.csr_matrix(parts, shape=shape)
-            value.check_format(full_check=True)
+            value = csr_from_arrays(arrays, key)
         setattr(fitted, key, value)
     for key in numbers:
         setattr(fitted, key, meta["numbers"][key])
     fitted.n_features_in_ = int(meta["columns"])
     fitted._n_features_out = int(arrays["probe"].shape[1])
-    probe = np.sin(np.arange(1.0, fitted.n_features_in_ + 1)).reshape(1, -1)
+    expected = arrays["probe"]
     try:
-        found = np.asarray(fitted.transform(probe))
-        same = found.shape == arrays["probe"].shape and np.allclose(
-            found, arrays["probe"], rtol=NEAR, atol=NEAR
-        )
+        mapped = np.asarray(fitted.transform(_probe(fitted.n_features_in_)))
+        same = mapped.shape == expected.shape and np.allclose(mapped, expected, NEAR, NEAR)
     except (ValueError, AttributeError, TypeError):
         same = False
     if not same:
@@ -115,10 +135,12 @@ def of_state(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> tuple[Any, 
     return given, fitted
 
 
-_CSR = ("data", "indices", "indptr")
+def _probe(columns: int) -> np.ndarray:
+    """Return a row of features; what a map makes of it is kept, to recognise the map."""
+    return np.sin(np.arange(1.0, columns + 1)).reshape(1, -1)
 
 
 def _kind(name: str) -> Any:
-    from sklearn import kernel_approximation
+    from sklearn import kernel_approximation  # heavy
 
     return getattr(kernel_approximation, name)

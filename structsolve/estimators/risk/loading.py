@@ -1,4 +1,4 @@
-"""Files of conditional risk minimisers, read."""
+"""Reads files of conditional risk minimisers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...examples.packing import csr_from_arrays
 from ..codec import kernel_of, part_of, revive
 from . import feature_maps
 from .estimator import ConditionalRiskMinimizer
@@ -15,7 +16,25 @@ from .targets import PartTargets
 
 
 def load(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> Any:
-    """Rebuild a model from what :func:`save` wrote."""
+    """Return the model of a file that :func:`structsolve.estimators.risk.saving.save` wrote.
+
+    Parameters
+    ----------
+    meta : dict
+        The file's numbers and names.
+    arrays : dict of str to ndarray
+    kernel : callable, optional
+        The kernel, where the file names a function.
+
+    Returns
+    -------
+    ConditionalRiskMinimizer
+
+    Raises
+    ------
+    ValueError
+        When parts of the file do not fit together.
+    """
     params = dict(meta["params"])
     function = kernel_of(params.pop("kernel", None), kernel)
     params = {k: revive(v) for k, v in params.items()}
@@ -29,19 +48,15 @@ def load(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> An
     make = getattr(space, "targets_from_state", None) or partial(PartTargets.of_state, space)
     targets = make(model.loss, meta["targets"], part_of(arrays, "targets_"))
     smoother = KernelSmoother if model.kernel is not None else FeatureSmoother
-    made = smoother.of_arrays(part_of(arrays, "smoother_"), bool(model.fit_intercept))
-    if made.n != targets.n:
-        raise ValueError(f"it holds weights of {made.n} examples and {targets.n} labels")
+    fitted = smoother.of_arrays(part_of(arrays, "smoother_"), bool(model.fit_intercept))
+    if fitted.n != targets.n:
+        raise ValueError(f"it holds weights of {fitted.n} examples and {targets.n} labels")
     rows: Any = arrays.get("rows")
     if "rows_data" in arrays:
-        import scipy.sparse as sp
-
-        parts = tuple(arrays[f"rows_{k}"] for k in ("data", "indices", "indptr"))
-        rows = sp.csr_matrix(parts, shape=tuple(int(s) for s in arrays["rows_shape"]))
-        rows.check_format(full_check=True)
+        rows = csr_from_arrays(arrays, "rows_")
     if rows is not None and model.kernel is not None and rows.shape[0] != targets.n:
         raise ValueError(f"it holds features of {rows.shape[0]} examples and {targets.n} labels")
-    model._become_fitted(space, targets, made, rows)
+    model._become_fitted(space, targets, fitted, rows)
     model.alpha_ = float(meta["alpha"])
     model.metadata_ = meta.get("metadata", {})
     if meta["kernel_bound"] is not None:

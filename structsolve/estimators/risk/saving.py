@@ -1,4 +1,4 @@
-"""Files of conditional risk minimisers: the training labels, the rows, the factorisation."""
+"""Writes files of conditional risk minimisers: training labels, rows and the factorisation."""
 
 from __future__ import annotations
 
@@ -7,14 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from ...examples.packing import is_sparse
+from ...examples.packing import csr_to_arrays, is_sparse
 from ...utils import container
 from ..codec import importable, plain
 from . import feature_maps
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model to ``path``, atomically."""
+    """Write a fitted model to a file, atomically.
+
+    Parameters
+    ----------
+    model : ConditionalRiskMinimizer
+    path : str or path-like
+
+    Raises
+    ------
+    ValueError
+        Naming the parameter that a file without pickle cannot hold.
+    """
     map_meta, map_arrays = None, dict[str, np.ndarray]()
     if model.feature_map is not None:
         map_meta, map_arrays = feature_maps.to_state(model.feature_map, model.feature_map_)
@@ -38,14 +49,16 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "metadata": getattr(model, "metadata_", {}),
         "kernel_bound": getattr(model, "kernel_bound_", None),
     }
-    arrays = {f"space_{k}": v for k, v in space_arrays.items()}
-    arrays |= {f"targets_{k}": v for k, v in target_arrays.items()}
-    arrays |= {f"smoother_{k}": v for k, v in model._smoother.to_arrays().items()}
-    arrays |= {f"map_{k}": v for k, v in map_arrays.items()}
+    parts = {
+        "space": space_arrays,
+        "targets": target_arrays,
+        "smoother": model._smoother.to_arrays(),
+        "map": map_arrays,
+    }
+    arrays = {f"{part}_{k}": v for part, held in parts.items() for k, v in held.items()}
     rows = model._train_rows
     if is_sparse(rows):
-        arrays |= {f"rows_{k}": getattr(rows, k) for k in ("data", "indices", "indptr")}
-        arrays["rows_shape"] = np.array(rows.shape)
+        arrays |= csr_to_arrays(rows, "rows_")
     elif rows is not None:
         arrays["rows"] = rows
     if model._joint is not None:
