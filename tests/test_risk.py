@@ -493,7 +493,7 @@ def test_threads_and_chunks_change_nothing(monkeypatch):
     X, Y = sample("multilabel", rng, 40)
     model = ConditionalRiskMinimizer("multilabel").fit(X, Y)
     expected, risks = model.predict_with_risk(X)
-    monkeypatch.setattr(targets, "CHUNK_BYTES", 8 * 40 * 7)
+    monkeypatch.setattr(targets, "AVERAGE_BYTES", 8 * 40 * 7)
     again = model.set_params(n_jobs=3).predict_with_risk(X)
     assert (again[0] == expected).all() and np.allclose(again[1], risks)
 

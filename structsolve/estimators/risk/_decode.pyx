@@ -1,5 +1,5 @@
 # build: glue
-"""Passes of conditional risk minimisation: labels of least estimated risk, and its surrogate."""
+"""Loops of conditional risk minimisation: labels of least estimated risk, and the surrogate."""
 
 import numpy as np
 
@@ -26,11 +26,10 @@ cdef class _Scratch:
 
 
 def risk_scores(Loss loss not None, const double[:, ::1] nu, const double[::1] sums):
-    """Part scores whose best label has the least weighted loss.
+    """Return part scores whose best label has the least weighted loss.
 
     ``sum_i w_i L(y, y_i) = constant - <theta, mu(y)>`` with ``nu = sum_i w_i mu(y_i)``.  A loss may
-    be affine in nu, as it would be for marginals, whose mass is 1: what is constant counts as often
-    as the weights sum to.
+    be affine in nu: its constants are then multiplied with the sum of the weights.
 
     Parameters
     ----------
@@ -68,7 +67,24 @@ def risk_scores(Loss loss not None, const double[:, ::1] nu, const double[::1] s
 
 def decode_scores(Oracle oracle not None, const double[:, ::1] theta, Py_ssize_t start=0,
                   n_jobs=1):
-    """Best label of the examples from ``start`` on, one per row of part scores, and its score."""
+    """Return the best label for each row of part scores, and its score.
+
+    Parameters
+    ----------
+    oracle : Oracle
+    theta : ndarray of shape (t, at least the size of theta)
+        Part scores of the examples from ``start`` on.
+    start : int, default=0
+        Number of the first example.
+    n_jobs : int or None, default=1
+        Threads.
+
+    Returns
+    -------
+    labels : ndarray of int32
+        One after the other.
+    scores : ndarray of shape (t,)
+    """
     cdef PartLayout layout = oracle.layout
     cdef Py_ssize_t rows = theta.shape[0]
     if start < 0 or start + rows > layout.n:
@@ -94,7 +110,19 @@ def decode_scores(Oracle oracle not None, const double[:, ::1] theta, Py_ssize_t
 
 
 def label_scores(Parts parts not None, const double[:, ::1] theta, const int[::1] labels):
-    """Score of a given label of every example: ``<theta_i, mu(y_i)>``."""
+    """Return the score of a given label of every example: ``<theta_i, mu(y_i)>``.
+
+    Parameters
+    ----------
+    parts : Parts
+    theta : ndarray of shape (n, size of theta)
+    labels : ndarray of int32
+        One after the other.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
     cdef PartLayout layout = parts.layout
     _check_rows(layout, theta.shape[0])
     _check_labels(layout, labels)
@@ -113,7 +141,20 @@ def label_scores(Parts parts not None, const double[:, ::1] theta, const int[::1
 
 
 def encoded(Parts parts not None, const int[::1] labels):
-    """``mu(y_i)`` of all examples, as the arrays (data, indices, indptr) of CSR rows."""
+    """Return ``mu(y_i)`` of all examples as CSR rows.
+
+    Parameters
+    ----------
+    parts : Parts
+    labels : ndarray of int32
+        One after the other.
+
+    Returns
+    -------
+    data : ndarray of float64
+    indices : ndarray of int32
+    indptr : ndarray of int64
+    """
     cdef PartLayout layout = parts.layout
     _check_labels(layout, labels)
     cdef Py_ssize_t i, n, total = 0, room = max(16, layout.n * min(parts.max_entries, 64))
@@ -134,7 +175,21 @@ def encoded(Parts parts not None, const int[::1] labels):
 
 
 def label_costs(Loss loss not None, const int[::1] truths, Py_ssize_t size):
-    """``c_i`` and ``const_i`` of the losses ``<c_i, mu(y)> + const_i`` of all examples, dense."""
+    """Return ``c_i`` and ``const_i`` of the losses ``<c_i, mu(y)> + const_i`` of all examples.
+
+    Parameters
+    ----------
+    loss : Loss
+    truths : ndarray of int32
+        True labels, one after the other.
+    size : int
+        Size of theta.
+
+    Returns
+    -------
+    costs : ndarray of shape (n, size)
+    constants : ndarray of shape (n,)
+    """
     cdef PartLayout layout = loss.layout
     if not loss.decomposes:
         raise ValueError(f"{type(loss).__name__} does not decompose over the parts")
@@ -152,7 +207,7 @@ def label_costs(Loss loss not None, const int[::1] truths, Py_ssize_t size):
 
 def surrogates(Oracle oracle not None, Loss loss not None, const double[:, ::1] theta,
                double inverse_rho, const int[::1] truths, n_jobs=1):
-    """``max_y' L(y', y_i) + (min R - R(y')) / rho`` and ``L(y^, y_i)`` for every example.
+    """Return ``max_y' L(y', y_i) + (min R - R(y')) / rho`` and ``L(y^, y_i)`` of every example.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The generalisation bound of conditional risk minimisation, with the terms it is made of."""
+"""The generalisation bound of conditional risk minimisation, and its terms."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ...structure.ask import make_layout
 from ..operators import OperatorsMixin
+from ._decode import surrogates
 from .targets import PartTargets
 
 
 @dataclass(frozen=True)
 class RiskBound:
-    """Theorem 4.2 of Goh and Jaillet (2017), equation (12), with its terms apart.
+    """The bound of Goh and Jaillet (2017), Theorem 4.2, equation (12), term by term.
 
     With probability at least ``1 - delta`` over the training set,
 
@@ -27,10 +29,13 @@ class RiskBound:
     surrogate : float
         Mean of ``L^rho`` (10) over the training set; at least the mean training loss.
     training_loss : float
+        Mean loss over the training set.
     stability, confidence : float
         The second and the third term.
     rho, delta, kappa, max_loss, alpha : float
+        What the bound was computed with; alpha is lambda.
     n : int
+        Training examples.
     """
 
     surrogate: float
@@ -50,43 +55,8 @@ class RiskBound:
         return self.surrogate + self.stability + self.confidence
 
 
-def risk_bound(
-    surrogate: np.ndarray,
-    losses: np.ndarray,
-    rho: float,
-    delta: float,
-    kappa: float,
-    max_loss: float,
-    alpha: float,
-) -> RiskBound:
-    """Put the terms of equation (12) together.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> found = risk_bound(np.zeros(100), np.zeros(100), 1.0, 0.5, 1.0, 1.0, 1.0)
-    >>> round(found.stability, 3), round(found.bound, 3)
-    (0.08, 1.081)
-    """
-    n = len(surrogate)
-    ratio = kappa / alpha
-    nu = ratio + ratio**1.5
-    return RiskBound(
-        surrogate=float(np.mean(surrogate)),
-        training_loss=float(np.mean(losses)),
-        stability=4 * max_loss * nu / (rho * n),
-        confidence=float(max_loss * (8 * nu / rho + 1) * np.sqrt(np.log(1 / delta) / (2 * n))),
-        rho=rho,
-        delta=delta,
-        kappa=kappa,
-        max_loss=max_loss,
-        alpha=alpha,
-        n=n,
-    )
-
-
-def check_bound_arguments(rho: float, delta: float) -> None:
-    """Refuse rho and delta for which equation (12) says nothing."""
+def _check_bound_arguments(rho: float, delta: float) -> None:
+    """Refuse rho and delta for which equation (12) does not hold."""
     if not rho > 0 or not np.isfinite(rho):
         raise ValueError(f"rho is {rho!r}, expected a finite number > 0")
     if not 0 < delta < 1:
@@ -94,7 +64,7 @@ def check_bound_arguments(rho: float, delta: float) -> None:
 
 
 class RiskDiagnostics(OperatorsMixin):
-    """The surrogate of the loss, and the generalisation bound, of a fitted minimiser."""
+    """Mixin: the surrogate of the loss, and the generalisation bound, of a fitted minimiser."""
 
     alpha_: float
     kernel_bound_: float
@@ -114,19 +84,29 @@ class RiskDiagnostics(OperatorsMixin):
     def surrogate_loss(
         self, X: Any, y: Any, rho: float, max_loss: float | None = None
     ) -> np.ndarray:
-        """Return the surrogate ``L^rho(x_i, y_i)`` of equation (10), at least the loss.
+        """Return the surrogate ``L^rho(x_i, y_i)`` of equation (10), an upper bound of the loss.
 
-        ``min(max_y' L(y', y_i) + (min R(.|x_i) - R(y'|x_i)) / rho, max_loss)``: it falls with rho
-        and ends at the loss of the prediction (the worst of several).
+        ``min(max_y' L(y', y_i) + (min R(.|x_i) - R(y'|x_i)) / rho, max_loss)``: as rho falls to 0
+        it falls to the loss of the prediction (of the worst one, where several have least risk).
 
         Parameters
         ----------
         X, y : as for ``fit``
         rho : float
+            Positive.
         max_loss : float, optional
-            Where it is cut off; nowhere by default.
+            Larger values are cut to it; none is by default.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Raises
+        ------
+        ValueError
+            When rho is not positive, or labels are continuous.
         """
-        check_bound_arguments(rho, 0.5)
+        _check_bound_arguments(rho, 0.5)
         values, _ = self._surrogates(X, y, rho)
         return values if max_loss is None else np.minimum(values, max_loss)
 
@@ -145,23 +125,29 @@ class RiskDiagnostics(OperatorsMixin):
         ----------
         X, y : the training data, as given to ``fit``
         rho : float, default=1.0
-            Chosen before seeing the data. Large: a loose surrogate, but small other terms.
+            Chosen before seeing the data. A large one gives a loose surrogate, and small other
+            terms.
         delta : float, default=0.05
             The bound holds with probability at least ``1 - delta``.
         max_loss : float, optional
-            An upper bound of the loss of any two labels; by default of any label against a
-            training label, which is that for all labels only where those do not decide.
+            An upper bound of the loss of any two labels. The default is the largest loss of any
+            label against a training label; other labels may have larger ones.
         kappa : float, optional
-            An upper bound of ``k(x, x)``; by default its maximum over the training set, which is
-            one for kernels that are constant there ("rbf").
+            An upper bound of ``k(x, x)``. The default is its maximum over the training set, which
+            holds everywhere for kernels with constant ``k(x, x)``, such as "rbf".
 
-        Notes
-        -----
-        The theorem is about models without an intercept and without a joint kernel, and about alpha
-        chosen before seeing the data; other models are refused.
+        Returns
+        -------
+        RiskBound
+
+        Raises
+        ------
+        ValueError
+            For models that the theorem does not cover: with an intercept, a joint kernel, or alpha
+            chosen by the data; when X is not the training set; when rho or delta is out of range.
         """
         check_is_fitted(self, "space_")
-        check_bound_arguments(rho, delta)
+        _check_bound_arguments(rho, delta)
         if self.fit_intercept or self._joint is not None or self.alphas is not None:
             raise ValueError(
                 "risk_bound: Theorem 4.2 is about fit_intercept=False, joint_kernel=None and a "
@@ -176,14 +162,23 @@ class RiskDiagnostics(OperatorsMixin):
             max_loss = float(self._surrogates(X, y, np.inf)[0].max())
         if kappa is None:
             kappa = self.kernel_bound_ if self.kernel is not None else self._feature_bound(X)
-        return risk_bound(
-            np.minimum(values, max_loss), losses, rho, delta, kappa, max_loss, self.alpha_
+        n, ratio = len(values), kappa / self.alpha_
+        nu = ratio + ratio**1.5
+        confidence = max_loss * (8 * nu / rho + 1) * np.sqrt(np.log(1 / delta) / (2 * n))
+        return RiskBound(
+            surrogate=float(np.minimum(values, max_loss).mean()),
+            training_loss=float(losses.mean()),
+            stability=4 * max_loss * nu / (rho * n),
+            confidence=float(confidence),
+            rho=rho,
+            delta=delta,
+            kappa=kappa,
+            max_loss=max_loss,
+            alpha=self.alpha_,
+            n=n,
         )
 
     def _surrogates(self, X: Any, y: Any, rho: float) -> tuple[np.ndarray, np.ndarray]:
-        from ...structure.ask import make_layout
-        from ._decode import surrogates
-
         if not isinstance(getattr(self, "_targets", None), (PartTargets, type(None))):
             raise ValueError("the surrogate of continuous labels has no oracle; not offered")
         examples, features = self._new_rows(X)

@@ -6,28 +6,32 @@ import os
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import ClassifierTags
+from sklearn.utils.validation import _check_feature_names, _get_feature_names, check_is_fitted
 
 from ... import registry
 from ...examples.packing import is_sparse
 from ...potentials.mercer import PRECOMPUTED, Kernel, given_dense
 from ...potentials.mercer_model import PREDICTION_BYTES
-from ...structure.ask import learn_space
+from ...structure.ask import learn_space, make_layout
+from ...structure.loss_values import losses
 from ...utils.parallel import effective_jobs
+from ._decode import label_scores
 from .diagnostics import RiskDiagnostics
 from .held_out import held_out_loss
 from .joint import check_joint
 from .ridge import FeatureSmoother, JointSmoother, KernelSmoother
+from .saving import save
 from .targets import PartTargets, example_rows
 
 
 class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
-    """Predicts ``argmin_y sum_i w_i(x) L(y, y_i)``, what the loss of y is expected to be at x.
+    """Predicts ``argmin_y sum_i w_i(x) L(y, y_i)``, the label of least expected loss at x.
 
     The weights are those of kernel ridge regression, ``w(x) = (K + n alpha I)^{-1} k(x)``: training
-    is one factorisation of the kernel matrix, whatever the number of labels and the loss. No
-    surrogate takes the place of the loss, and the structure's oracle is called at prediction alone.
+    is one factorisation of the kernel matrix for any number of labels and any loss. No surrogate
+    takes the place of the loss, and only prediction calls the structure's oracle.
 
     Parameters
     ----------
@@ -40,24 +44,25 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         ``1/n`` of the alpha of :class:`sklearn.kernel_ridge.KernelRidge`, and the alpha of
         :class:`~structsolve.StructuredSVM` on half the squared error.
     alphas : sequence of float, optional
-        ``fit`` takes the one of least held-out loss; ``alpha`` is then not used.
+        ``fit`` chooses the one of least held-out loss; ``alpha`` is then not used.
     cv : int, optional
-        Folds that hold examples out, one after the other as those of scikit-learn's ``KFold``:
-        where rows are in an order (by class, by time) they show what another part of it would cost.
-        None leaves out one at a time, which costs no further factorisation.
+        Number of folds that are held out, consecutive rows as in scikit-learn's ``KFold``. Where
+        rows are in an order (by class, by time), they measure the loss on another part of it. None
+        leaves out one example at a time, which costs no further factorisation.
     kernel : str, callable or None, default="rbf"
-        Compares examples, as in :class:`~structsolve.StructuredSVM`; features of an example of
-        several nodes are taken one after the other. None: the inner product of features, computed
-        in features (``feature_map`` or X itself), at a cost independent of the number of pairs.
+        The Mercer kernel that compares examples, as in :class:`~structsolve.StructuredSVM`; an
+        example of several nodes has the features of all, one node after the other. None: the inner
+        product of features (``feature_map``'s or those of X), at a cost that does not grow with
+        the number of pairs of examples.
     kernel_params : dict, optional
+        Named arguments of the kernel.
     feature_map : transformer, optional
-        With ``kernel=None``: what scikit-learn makes features with, such as
+        With ``kernel=None``: a transformer of scikit-learn that makes features, such as
         :class:`sklearn.kernel_approximation.Nystroem` or ``RBFSampler``. It is cloned, then fitted.
     joint_kernel : ndarray of shape (q, q), networkx graph or dict of children by node, optional
         Kernel over the q parts of a label, so that parts learn from each other (an additive model,
-        section 5 of the paper); of a graph over the labels, see
-        :func:`structsolve.estimators.risk.hierarchy_kernel`. Needs a kernel; ``alphas`` then needs
-        ``cv``.
+        section 5 of the paper). :func:`structsolve.estimators.risk.hierarchy_kernel` makes it of a
+        graph over the labels. Needs a kernel; ``alphas`` then needs ``cv``.
     fit_intercept : bool, default=True
         Penalise deviations from the mean risk (supplement B). The weights then sum to 1.
     n_jobs : int or None, default=1
@@ -66,6 +71,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
     Attributes
     ----------
     alpha_ : float
+        The regularisation constant in use.
     cv_losses_ : ndarray of shape (n_alphas,), with ``alphas``
         Mean held-out loss.
     classes_ : ndarray, where the structure has classes
@@ -115,12 +121,18 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
 
         Parameters
         ----------
-        X, y : as the structure asks
+        X, y : in the form of the structure
+            All examples of one shape.
 
         Returns
         -------
         ConditionalRiskMinimizer
-            Itself.
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            Naming the parameter or the example that does not fit.
         """
         alphas = self._check_settings()
         structure = registry.get_structure(self.structure)
@@ -138,8 +150,6 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         kernel = self._kernel()
         rows = self._rows(kernel, examples, X)
         if self.feature_map is not None:
-            from sklearn.base import clone
-
             self.feature_map_ = clone(self.feature_map)
             rows = self._mapped(rows, fit=True)
         gram = None
@@ -159,9 +169,8 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
             self.alpha_ = float(self.alpha)
         else:
             folds: dict[int, Any] = {}
-            losses = [held_out_loss(self, a, gram, folds) for a in alphas]
-            self.cv_losses_ = np.array(losses)
-            # Of values as good, the strongest regularisation.
+            self.cv_losses_ = np.array([held_out_loss(self, a, gram, folds) for a in alphas])
+            # Of those with the same loss, the strongest regularisation.
             best = max(range(len(alphas)), key=lambda k: (-self.cv_losses_[k], alphas[k]))
             self.alpha_ = alphas[best]
         return self
@@ -173,12 +182,14 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         ----------
         X, y : as for :meth:`fit`
         alphas : sequence of float
-        """
-        from sklearn.base import clone
 
-        first = clone(self).set_params(alphas=None, alpha=check_alphas(alphas)[0]).fit(X, y)
+        Returns
+        -------
+        list of ConditionalRiskMinimizer
+        """
+        first = clone(self).set_params(alphas=None, alpha=_check_alphas(alphas)[0]).fit(X, y)
         models = []
-        for alpha in check_alphas(alphas):
+        for alpha in _check_alphas(alphas):
             model = clone(self).set_params(alphas=None, alpha=alpha)
             fitted = {k: v for k, v in vars(first).items() if k.endswith("_") or k[0] == "_"}
             vars(model).update(fitted)
@@ -203,7 +214,17 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         return self._targets.unpack(labels, examples)
 
     def predict_with_risk(self, X: Any) -> tuple[Any, np.ndarray]:
-        """Return the predictions, and the risk that is estimated for each of them."""
+        """Return the predictions, and the estimated risk of each.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+
+        Returns
+        -------
+        labels : labels in the form of ``y``
+        risks : ndarray of shape (n,)
+        """
         examples, labels, risks = self._decoded(X)
         return self._targets.unpack(labels, examples), risks
 
@@ -221,18 +242,26 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         examples, features = self._new_rows(X)
         if not isinstance(self._targets, PartTargets):
             return self._targets.risks(self.weights(X), y)
-        from ...structure.ask import make_layout
-        from ._decode import label_scores
-
         labelled = self.space_.pack(X, y)
         theta, constants = self._scores(features, self.alpha_)
         parts = self._asked("parts")(make_layout(self.space_, labelled))
         return constants - label_scores(parts, theta, labelled.labels)
 
     def weights(self, X: Any) -> np.ndarray:
-        """Return ``w(x)``, one row per example and one column per training example.
+        """Return the weights ``w(x)`` of the training examples.
 
-        With a joint kernel there is no such thing: risks are then no weighted sum of losses.
+        Parameters
+        ----------
+        X : as for ``fit``
+
+        Returns
+        -------
+        ndarray of shape (n, n_training)
+
+        Raises
+        ------
+        ValueError
+            With a joint kernel: risks are then no weighted sums of losses.
         """
         _, features = self._new_rows(X)
         if self._joint is not None:
@@ -243,13 +272,18 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         """Return ``1 - mean loss per part``, as :meth:`StructuredSVM.score` does.
 
         For continuous labels it is minus the mean loss.
+
+        Parameters
+        ----------
+        X, y : as for ``fit``
+
+        Returns
+        -------
+        float
         """
         check_is_fitted(self, "space_")
         if not isinstance(self._targets, PartTargets):
             return -float(np.mean(self._targets.losses_of(self.predict(X), y)))
-        from ...structure.ask import make_layout
-        from ...structure.loss_values import losses
-
         _, labels, _ = self._decoded(X)
         examples = self.space_.pack(X, y, unseen="extra")
         loss = self._asked("loss", self.loss)(make_layout(self.space_, examples))
@@ -259,17 +293,25 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         return float(1 - values.mean() / parts)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file that :func:`structsolve.load` reads; no pickle inside."""
-        from .saving import save
+        """Write the model to a file without pickle, which :func:`structsolve.load` reads.
 
+        Parameters
+        ----------
+        path : str or path-like
+
+        Raises
+        ------
+        ValueError
+            Naming the parameter that such a file cannot hold.
+        """
         check_is_fitted(self, "space_")
         save(self, path)
 
     # -- parts of the above ---------------------------------------------------------------------
 
     def _check_settings(self) -> list[float]:
-        check_alphas([self.alpha], "alpha")
-        alphas = [] if self.alphas is None else check_alphas(self.alphas)
+        _check_alphas([self.alpha], "alpha")
+        alphas = [] if self.alphas is None else _check_alphas(self.alphas)
         effective_jobs(self.n_jobs)
         if self.cv is not None and (not isinstance(self.cv, (int, np.integer)) or self.cv < 2):
             raise ValueError(f"cv is {self.cv!r}, expected None or an integer >= 2")
@@ -302,14 +344,14 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
 
     def _mapped(self, rows: Any, fit: bool = False) -> np.ndarray:
         map_ = self.feature_map_
-        found = map_.fit_transform(rows) if fit else map_.transform(rows)
-        found = found.toarray() if is_sparse(found) else np.asarray(found, dtype=np.float64)
-        if found.ndim != 2 or len(found) != rows.shape[0] or not np.isfinite(found).all():
+        Z = map_.fit_transform(rows) if fit else map_.transform(rows)
+        Z = Z.toarray() if is_sparse(Z) else np.asarray(Z, dtype=np.float64)
+        if Z.ndim != 2 or len(Z) != rows.shape[0] or not np.isfinite(Z).all():
             raise ValueError(
-                f"feature_map gave an array of shape {found.shape} for {rows.shape[0]} rows, "
+                f"feature_map gave an array of shape {Z.shape} for {rows.shape[0]} rows, "
                 "expected finite numbers, one row each"
             )
-        return found
+        return Z
 
     def _become_fitted(self, space: Any, targets: Any, smoother: Any, rows: Any) -> None:
         for name in ("cv_losses_", "classes_"):
@@ -326,7 +368,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         self.n_features_in_ = space.layout.n_features
 
     def _new_rows(self, X: Any) -> tuple[Any, np.ndarray]:
-        """Return packed examples, and what the smoother takes: kernel values or features."""
+        """Return packed examples, and their kernel values or features for the smoother."""
         check_is_fitted(self, "space_")
         self._check_names(X)
         kernel = self._kernel()
@@ -346,13 +388,12 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
             return examples, rows.toarray() if is_sparse(rows) else rows
         if kernel.precomputed:
             return examples, rows
-        found = np.empty((examples.n, self._targets.n))
+        K = np.empty((examples.n, self._targets.n))
         together = max(1, PREDICTION_BYTES // (8 * self._targets.n))
         for first in range(0, examples.n, together):
-            found[first : first + together] = kernel.matrix(
-                rows[first : first + together], self._train_rows
-            )
-        return examples, found
+            some = slice(first, first + together)
+            K[some] = kernel.matrix(rows[some], self._train_rows)
+        return examples, K
 
     def _decoded(self, X: Any) -> tuple[Any, np.ndarray, np.ndarray]:
         examples, features = self._new_rows(X)
@@ -370,8 +411,8 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         if self._joint is not None:
             return self._joint_scores(self._joint, self._costs, features, alpha)
         if isinstance(self._smoother, FeatureSmoother):
-            found = self._smoother.averages(features, self._targets.mu_and_one, alpha)
-            return self._targets.scores_of(found[:, :-1], found[:, -1])
+            averages = self._smoother.averages(features, self._targets.mu_and_one, alpha)
+            return self._targets.scores_of(averages[:, :-1], averages[:, -1])
         return self._targets.scores(self._smoother.weights(features, alpha))
 
     def _make_joint(self, smoother: KernelSmoother) -> JointSmoother:
@@ -409,8 +450,6 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         return theta, weights @ constants
 
     def _remember_names(self, X: Any) -> None:
-        from sklearn.utils.validation import _get_feature_names
-
         names = _get_feature_names(X) if hasattr(X, "columns") else None
         if names is not None:
             self.feature_names_in_ = names
@@ -419,13 +458,9 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
 
     def _check_names(self, X: Any) -> None:
         if hasattr(X, "columns") or hasattr(self, "feature_names_in_"):
-            from sklearn.utils.validation import _check_feature_names
-
             _check_feature_names(self, X, reset=False)
 
     def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags
-
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.pairwise = self.kernel == PRECOMPUTED
@@ -436,12 +471,12 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         return tags
 
 
-def check_alphas(alphas: Any, what: str = "alphas") -> list[float]:
-    """Return regularisation constants as floats; refuse what is not finite and positive."""
-    found = np.atleast_1d(np.asarray(alphas))
-    if found.ndim != 1 or not len(found) or found.dtype.kind not in "iuf":
+def _check_alphas(alphas: Any, what: str = "alphas") -> list[float]:
+    """Return regularisation constants as floats; refuse those not finite or not positive."""
+    values = np.atleast_1d(np.asarray(alphas))
+    if values.ndim != 1 or not len(values) or values.dtype.kind not in "iuf":
         raise ValueError(f"{what} is {alphas!r}, expected numbers > 0")
-    wrong = np.flatnonzero(~np.isfinite(found) | (found <= 0))
+    wrong = np.flatnonzero(~np.isfinite(values) | (values <= 0))
     if wrong.size:
-        raise ValueError(f"{what}: found {found[wrong[0]]}, expected a finite number > 0")
-    return [float(a) for a in found]
+        raise ValueError(f"{what}: found {values[wrong[0]]}, expected a finite number > 0")
+    return [float(a) for a in values]

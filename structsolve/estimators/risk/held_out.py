@@ -20,90 +20,96 @@ def held_out_loss(model: Any, alpha: float, gram: Any, folds: dict[int, Any]) ->
     model : ConditionalRiskMinimizer
         With its factorisation.
     alpha : float
-    gram : ndarray or None
+    gram : ndarray of shape (n, n) or None
         The kernel matrix; None where the model is one of features.
     folds : dict
         Keeps the factorisations of folds from one alpha to the next.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        When there are more folds than examples.
     """
-    targets, n = model._targets, model._targets.n
-    if model.cv is not None and model.cv > n:
-        raise ValueError(f"cv is {model.cv}, expected at most the {n} examples")
+    targets = model._targets
+    if model.cv is not None and model.cv > targets.n:
+        raise ValueError(f"cv is {model.cv}, expected at most the {targets.n} examples")
+    if not isinstance(targets, PartTargets):
+        labels, _ = targets.decode(_weights(model, alpha, gram, folds), model.n_jobs)
+        return float(targets.losses(labels).mean())
+    score: Any = targets.scores_of
     if model._joint is not None:
-        theta, constants = joint_scores(model, alpha, gram, folds)
-
-        def scores(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-            return theta[first:last], constants[first:last]
-
-    elif model.cv is not None and isinstance(targets, PartTargets) and targets.size < n:
-        nu, total = held_out_averages(model, alpha, gram, folds)
-
-        def scores(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-            return targets.scores_of(nu[first:last], total[first:last])
-
+        rows: tuple[np.ndarray, ...] = _joint_scores(model, alpha, gram, folds)
+        score = _unchanged
+    elif model.cv is not None and targets.size < targets.n:
+        rows = _averages(model, alpha, gram, folds)
     else:
-        weights = held_out_weights(model, alpha, gram, folds)
+        rows = (_weights(model, alpha, gram, folds),)
+        score = targets.scores
 
-        def scores(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-            return targets.scores(weights[first:last])
+    def scores(first: int, last: int) -> Any:
+        return score(*(array[first:last] for array in rows))
 
-    if isinstance(targets, PartTargets):
-        labels, _ = targets.decode(scores, targets.examples, model.n_jobs)
-    else:
-        labels, _ = targets.decode(weights, model.n_jobs)
+    labels, _ = targets.decode(scores, targets.examples, model.n_jobs)
     return float(targets.losses(labels).mean())
 
 
-def held_out_weights(model: Any, alpha: float, gram: Any, folds: dict[int, Any]) -> np.ndarray:
+def _unchanged(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    return arrays
+
+
+def _weights(model: Any, alpha: float, gram: Any, folds: dict[int, Any]) -> np.ndarray:
     """Return weights of the training examples for each of them, 0 where they are left out."""
     if model.cv is None:
         return model._smoother.left_out(alpha)
-    n = model._targets.n
-    weights = np.zeros((n, n))
-    for fold in made_folds(model, gram, folds):
-        found = fold.smoother.weights_at(fold.projected, alpha)
-        weights[np.ix_(fold.out, fold.rest)] = found
+    weights = np.zeros((model._targets.n, model._targets.n))
+    for fold in _folds(model, gram, folds):
+        weights[np.ix_(fold.out, fold.rest)] = fold.smoother.weights_at(fold.projected, alpha)
     return weights
 
 
-def held_out_averages(
+def _averages(
     model: Any, alpha: float, gram: Any, folds: dict[int, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return weighted sums of indicators, and of 1, for every example where it is left out."""
-    targets = model._targets
-    found = np.zeros((targets.n, targets.size + 1))
-    for fold in made_folds(model, gram, folds):
-        found[fold.out] = fold.smoother.averages_at(fold.projected, fold.outputs, alpha)
-    return found[:, :-1], found[:, -1]
+    averages = np.zeros((model._targets.n, model._targets.size + 1))
+    for fold in _folds(model, gram, folds):
+        averages[fold.out] = fold.smoother.averages_at(fold.projected, fold.outputs, alpha)
+    return averages[:, :-1], averages[:, -1]
 
 
-def joint_scores(
+def _joint_scores(
     model: Any, alpha: float, gram: Any, folds: dict[int, Any]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return part scores, and constants, of every training example where it is left out."""
     targets, costs = model._targets, model._costs
     theta, constants = np.zeros((targets.n, targets.size)), np.zeros(targets.n)
-    for fold in made_folds(model, gram, folds):
+    for fold in _folds(model, gram, folds):
         joint = model._joint.of_fold(fold.smoother)
         some = costs[0][fold.rest], costs[1][fold.rest]
-        found = model._joint_scores(joint, some, fold.features, alpha)
-        theta[fold.out], constants[fold.out] = found
+        theta[fold.out], constants[fold.out] = model._joint_scores(
+            joint, some, fold.features, alpha
+        )
     return theta, constants
 
 
 @dataclass
-class Fold:
-    """What training without some of the examples gives for them, for any lambda.
+class _Fold:
+    """Training without some of the examples, for any lambda.
 
     Parameters
     ----------
     smoother : KernelSmoother or FeatureSmoother
-        Of the rest.
+        Of the examples that stay.
     features : ndarray
         Of the examples left out: kernel values with the rest, or features.
     rest, out : ndarray of int
-        Numbers of the examples.
+        Numbers of the examples that stay, and of those left out.
     indicators : csr_matrix
-        Of all examples' labels, and 1.
+        Indicators of all examples' labels, and a column of ones.
     """
 
     smoother: Any
@@ -114,16 +120,16 @@ class Fold:
 
     @cached_property
     def projected(self) -> np.ndarray:
-        """The features as the smoother takes them at any lambda."""
+        """The features in the form that serves any lambda."""
         return self.smoother.projected(self.features)
 
     @cached_property
     def outputs(self) -> Any:
-        """Indicators of the rest, as the smoother averages them."""
+        """Indicators of the examples that stay, in the form that the smoother averages."""
         return self.smoother.outputs(self.indicators[self.rest])
 
 
-def made_folds(model: Any, gram: Any, folds: dict[int, Fold]) -> list[Fold]:
+def _folds(model: Any, gram: Any, folds: dict[int, _Fold]) -> list[_Fold]:
     """Return the folds, made once for all lambda."""
     if not folds:
         numbers = np.arange(model._targets.n)
@@ -138,5 +144,5 @@ def made_folds(model: Any, gram: Any, folds: dict[int, Fold]) -> list[Fold]:
             else:
                 smoother = KernelSmoother(gram[np.ix_(rest, rest)], intercept)
                 features = gram[np.ix_(out, rest)]
-            folds[k] = Fold(smoother, features, rest, out, indicators)
+            folds[k] = _Fold(smoother, features, rest, out, indicators)
     return list(folds.values())

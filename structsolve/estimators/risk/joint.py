@@ -1,4 +1,4 @@
-"""Kernels over outputs, for additive models of conditional risk: what parts learn together."""
+"""Kernels over outputs, for additive models of conditional risk in which parts learn together."""
 
 from __future__ import annotations
 
@@ -13,22 +13,27 @@ def hierarchy_kernel(graph: Any, nodes: Any = None, kind: str = "normalized") ->
 
     Goh and Jaillet (2017, section 5) take 1 for a node and for its neighbours, else 0. That is no
     kernel: a star with two leaves has the eigenvalue ``1 - sqrt(2)``, and the least squares problem
-    (13) has no minimum there. Two ways to make it one are offered.
+    (13) has no minimum there. This function makes a kernel of it in two ways.
 
     Parameters
     ----------
     graph : networkx graph, or dict of children by node
-        Directions are left aside.
+        Directions of edges do not count.
     nodes : sequence, optional
-        Order of rows; that of the graph by default.
+        Order of the rows; the graph's order by default.
     kind : {"normalized", "clipped"}, default="normalized"
-        "normalized": ``I + D^{-1/2} A D^{-1/2}`` over 2 (eigenvalues from 0 to 1, a node is as
-        similar to itself in any graph that has edges). "clipped": the nearest positive
-        semi-definite matrix to ``I + A``.
+        "normalized": ``(I + D^{-1/2} A D^{-1/2}) / 2`` with the adjacency matrix A and the degrees
+        D; eigenvalues lie between 0 and 1. "clipped": the nearest positive semi-definite matrix to
+        ``I + A``.
 
     Returns
     -------
     ndarray of shape (n, n)
+
+    Raises
+    ------
+    ValueError
+        For an unknown kind, or naming a node that the graph does not have.
 
     Examples
     --------
@@ -37,7 +42,7 @@ def hierarchy_kernel(graph: Any, nodes: Any = None, kind: str = "normalized") ->
     >>> hierarchy_kernel(nx.path_graph(2)).tolist()
     [[0.5, 0.5], [0.5, 0.5]]
     """
-    import networkx as nx
+    import networkx as nx  # heavy
 
     if isinstance(graph, Mapping):
         graph = nx.DiGraph(graph)
@@ -57,7 +62,26 @@ def hierarchy_kernel(graph: Any, nodes: Any = None, kind: str = "normalized") ->
 
 
 def check_joint(kernel: Any, names: np.ndarray, size: int) -> np.ndarray:
-    """Return a kernel over the parts of a node, given as a matrix or as a graph of labels."""
+    """Return a kernel over the parts of a node as a checked matrix.
+
+    Parameters
+    ----------
+    kernel : array of shape (q, q), networkx graph, or dict of children by node
+        A matrix, or a graph over the labels, of which :func:`hierarchy_kernel` makes one.
+    names : sequence of q labels
+        Order of the rows, where a graph is given.
+    size : int
+        q, the number of parts.
+
+    Returns
+    -------
+    ndarray of float64 of shape (q, q)
+
+    Raises
+    ------
+    ValueError
+        When it is not a symmetric positive semi-definite matrix of this size.
+    """
     if hasattr(kernel, "adj") or isinstance(kernel, Mapping):
         kernel = hierarchy_kernel(kernel, np.asarray(names).tolist())
     try:

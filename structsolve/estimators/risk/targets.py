@@ -1,4 +1,4 @@
-"""What is averaged over the training labels, and how an average becomes a label."""
+"""Indicators of training labels: their weighted averages, and labels of least risk of these."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ import numpy as np
 from ...examples.packed import Examples
 from ...lp.ask import ask_oracle
 from ...structure.ask import ask_loss, ask_parts, make_layout
+from ...structure.loss_values import losses
+from ._decode import decode_scores, encoded, label_costs, risk_scores
 
-# Bytes of averages that are held at a time.
-CHUNK_BYTES = 1 << 26
+# Bytes of averages that are held in memory together.
+AVERAGE_BYTES = 1 << 26
 
 
 class PartTargets:
     """Indicators ``mu(y_i)`` of a structure's labels, under a loss that is linear in them.
 
     ``sum_i w_i L(y, y_i) = <mu(y), A sum_i w_i mu(y_i)>``: weights enter through one vector, and
-    the structure's own oracle finds the best y.
+    the structure's oracle finds the best y.
 
     Parameters
     ----------
@@ -28,15 +30,26 @@ class PartTargets:
     examples : Examples
         Training examples, with labels.
     loss : str or loss object
+
+    Raises
+    ------
+    ValueError
+        When the loss is not linear in the indicators of both labels, or examples differ in their
+        numbers of nodes or edges (the first is named).
     """
 
     def __init__(self, space: Any, examples: Examples, loss: Any):
-        from scipy.sparse import csr_matrix
-
-        from ._decode import encoded
+        from scipy.sparse import csr_matrix  # heavy
 
         self.space, self.examples, self.loss_given = space, examples, loss
-        self.sizes = shape_of(examples)
+        counts = _counts(examples)
+        self.sizes = tuple(int(count[0]) for _, count in counts)
+        _refuse_sizes(
+            counts,
+            self.sizes,
+            "example 0 has {}; expected examples of one shape: parts of other nodes cannot be "
+            "averaged",
+        )
         if not self.loss.has_costs:
             raise ValueError(
                 f"loss {loss!r} of structure {space.structure.name!r} is not linear in the parts "
@@ -50,16 +63,16 @@ class PartTargets:
             raise ValueError("a label has parts beyond those of the structure")
         self.mu = csr_matrix((data, indices, indptr), shape=(examples.n, self.size))
 
-    # Operators, and what binds them, are made when they are needed: pickles go without them.
+    # Operators, and the functions that bind them, are made when needed; pickles do not hold them.
 
     @cached_property
     def layout(self) -> Any:
-        """Where the parts of the training examples lie."""
+        """The PartLayout of the training examples."""
         return make_layout(self.space, self.examples)
 
     @cached_property
     def loss(self) -> Any:
-        """The native loss of the training examples."""
+        """The native loss, bound to the training examples."""
         loss = ask_loss(self.space, self.loss_given)(self.layout)
         loss.check_truths(self.examples.labels)
         return loss
@@ -79,85 +92,151 @@ class PartTargets:
 
     @cached_property
     def mu_and_one(self) -> Any:
-        """The indicators with a last column of ones: their averages are those of the weights."""
-        from scipy.sparse import csr_matrix, hstack
+        """The indicators and a last column of ones, whose average is the sum of the weights."""
+        from scipy.sparse import csr_matrix, hstack  # heavy
 
         return hstack([self.mu, csr_matrix(np.ones((self.n, 1)))]).tocsr()
 
     def scores(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return part scores, and constants, of the risk that rows of weights estimate."""
+        """Return part scores and constants of the risks that weights estimate.
+
+        The risk of y is ``constant - <theta, mu(y)>``.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (t, n)
+            Weights of the training examples at t examples.
+
+        Returns
+        -------
+        theta : ndarray of shape (t, size of theta)
+        constants : ndarray of shape (t,)
+        """
         return self.scores_of((self.mu.T @ weights.T).T, weights.sum(axis=1))
 
     def scores_of(self, nu: np.ndarray, total: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the same of weighted sums of the indicators, and the sums of the weights."""
-        from ._decode import risk_scores
+        """Return part scores and constants as :meth:`scores` does, of averages.
 
+        Parameters
+        ----------
+        nu : ndarray of shape (t, size of theta)
+            Weighted sums of the indicators.
+        total : ndarray of shape (t,)
+            Sums of the weights.
+
+        Returns
+        -------
+        theta : ndarray of shape (t, size of theta)
+        constants : ndarray of shape (t,)
+        """
         return risk_scores(self.loss, np.ascontiguousarray(nu), np.ascontiguousarray(total))
 
     def costs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return what each part costs against each training label, and constants."""
-        from ._decode import label_costs
+        """Return the cost of each part against each training label, and constants.
 
+        Returns
+        -------
+        costs : ndarray of shape (n, size of theta)
+        constants : ndarray of shape (n,)
+        """
         return label_costs(self.loss, self.examples.labels, self.size)
 
     def check_shape(self, examples: Examples) -> None:
-        """Refuse new examples of another shape than the training examples."""
-        for what, offsets, expected in (
-            ("nodes", examples.offsets, self.sizes[0]),
-            ("edges", examples.edge_offsets, self.sizes[1]),
-        ):
-            counts = np.zeros(1) if offsets is None else np.diff(offsets)
-            wrong = np.flatnonzero(counts != expected)
-            if wrong.size:
-                raise ValueError(
-                    f"example {wrong[0]}: found {counts[wrong[0]]} {what}, expected {expected} as "
-                    "in training: labels of other shapes have no average"
-                )
+        """Refuse new examples of another shape than the training examples.
 
-    def rows_together(self) -> int:
-        """Return how many rows of scores to hold at a time."""
-        return max(1, CHUNK_BYTES // (8 * max(self.size, self.n)))
+        Parameters
+        ----------
+        examples : Examples
+
+        Raises
+        ------
+        ValueError
+            Naming the first example with another number of nodes or edges.
+        """
+        _refuse_sizes(
+            _counts(examples),
+            self.sizes,
+            "expected {} as in training: labels of other shapes have no average",
+        )
 
     def decode(
         self, scores: Any, examples: Examples, n_jobs: int | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the labels of least risk, one after the other, and the risks.
+        """Return the labels of least risk, one after the other, and their risks.
 
         Parameters
         ----------
         scores : callable
-            Gives part scores and constants of the examples ``first .. last - 1``.
-        """
-        from ._decode import decode_scores
+            Called with first and last; returns part scores and constants of the examples
+            ``first`` to ``last - 1``.
+        examples : Examples
+            The examples to label.
+        n_jobs : int or None
+            Threads.
 
+        Returns
+        -------
+        labels : ndarray of int32
+        risks : ndarray of shape (n,)
+        """
         oracle = self._bind_oracle(make_layout(self.space, replace(examples, labels=None)))
+        together = max(1, AVERAGE_BYTES // (8 * max(self.size, self.n)))
         labels, risks = [], []
-        for first in range(0, examples.n, self.rows_together()):
-            last = min(first + self.rows_together(), examples.n)
-            theta, constants = scores(first, last)
+        for first in range(0, examples.n, together):
+            theta, constants = scores(first, min(first + together, examples.n))
             some, values = decode_scores(oracle, theta, first, n_jobs)
             labels.append(some)
             risks.append(constants - values)
         return np.concatenate(labels), np.concatenate(risks)
 
     def unpack(self, labels: np.ndarray, examples: Examples) -> Any:
-        """Return decoded labels in the form users give y."""
+        """Return decoded labels in the form that users give y.
+
+        Parameters
+        ----------
+        labels : ndarray of int32
+            From :meth:`decode`.
+        examples : Examples
+
+        Returns
+        -------
+        Labels in the form of ``y``.
+        """
         return self.space.unpack(labels, examples)
 
     def losses(self, labels: np.ndarray) -> np.ndarray:
-        """Return the losses of decoded labels against the training labels."""
-        from ...structure.loss_values import losses
+        """Return the losses of decoded labels against the training labels.
 
+        Parameters
+        ----------
+        labels : ndarray of int32
+            One label per training example, one after the other.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
         return losses(self.loss, self.examples.labels, labels)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return the training labels, for a model file."""
+        """Return the training labels, for a model file.
+
+        Returns
+        -------
+        meta : dict
+        arrays : dict of str to ndarray
+
+        Raises
+        ------
+        ValueError
+            When the structure keeps what a file does not hold.
+        """
         examples = self.examples
         meta: dict[str, Any] = {}
-        arrays = {"labels": examples.labels, "offsets": examples.offsets}
-        arrays["label_offsets"] = examples.label_offsets
-        if examples.edge_offsets is not None:
-            arrays["edge_offsets"] = examples.edge_offsets
+        names = ("labels", "offsets", "label_offsets", "edge_offsets")
+        arrays = {name: getattr(examples, name) for name in names}
+        if examples.edge_offsets is None:
+            del arrays["edge_offsets"]
         for name, value in examples.topology.items():
             if isinstance(value, np.ndarray):
                 arrays[f"topology_{name}"] = value
@@ -174,8 +253,25 @@ class PartTargets:
     def of_state(
         cls, space: Any, loss: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray]
     ) -> PartTargets:
-        """Rebuild targets from :meth:`state`."""
-        check_state(arrays)
+        """Return the targets of :meth:`state`.
+
+        Parameters
+        ----------
+        space : Space
+        loss : str or loss object
+        meta : dict
+        arrays : dict of str to ndarray
+
+        Returns
+        -------
+        PartTargets
+
+        Raises
+        ------
+        ValueError
+            When the arrays do not fit together.
+        """
+        _check_state(arrays)
         topology = dict(meta)
         for name, value in arrays.items():
             if name.startswith("topology_"):
@@ -190,7 +286,7 @@ class PartTargets:
             np.ones(len(arrays["offsets"]) - 1),
             topology,
         )
-        # The states of labels index tables: a damaged file must not.
+        # States of labels index tables: those of a damaged file must not lie outside.
         n_states = ask_parts(space)(make_layout(space, examples)).n_states
         for i in range(examples.n if n_states else 0):
             if (examples.label(i) >= n_states).any():
@@ -198,7 +294,7 @@ class PartTargets:
         return cls(space, examples, loss)
 
 
-def check_state(arrays: dict[str, np.ndarray]) -> None:
+def _check_state(arrays: dict[str, np.ndarray]) -> None:
     """Refuse labels and offsets of a file that do not fit each other."""
     for name in ("offsets", "label_offsets", "edge_offsets"):
         given = arrays.get(name)
@@ -207,29 +303,48 @@ def check_state(arrays: dict[str, np.ndarray]) -> None:
         ):
             raise ValueError(f"its {name} are no offsets")
     labels, ends = arrays["labels"], arrays["label_offsets"]
-    if labels.dtype != np.int32 or labels.shape != (int(ends[-1]),):
-        raise ValueError("its labels do not fit their offsets")
-    if len(ends) != len(arrays["offsets"]) or (labels < 0).any():
+    fits = labels.dtype == np.int32 and labels.shape == (int(ends[-1]),)
+    if not fits or len(ends) != len(arrays["offsets"]) or (labels < 0).any():
         raise ValueError("its labels do not fit their offsets")
 
 
-def shape_of(examples: Examples) -> tuple[int, int]:
-    """Return the numbers of nodes and edges that all examples have; refuse several shapes."""
-    found = []
-    for what, offsets in (("nodes", examples.offsets), ("edges", examples.edge_offsets)):
-        counts = np.zeros(1, dtype=np.int64) if offsets is None else np.diff(offsets)
-        wrong = np.flatnonzero(counts != counts[0])
+def _counts(examples: Examples) -> list[tuple[str, np.ndarray]]:
+    """Return the numbers of nodes and of edges of each example."""
+    none = np.zeros(1, dtype=np.int64)
+    offsets = {"nodes": examples.offsets, "edges": examples.edge_offsets}
+    return [(name, none if o is None else np.diff(o)) for name, o in offsets.items()]
+
+
+def _refuse_sizes(counts: list[tuple[str, np.ndarray]], expected: Any, reason: str) -> None:
+    """Refuse examples of other sizes than expected; ``reason`` takes the number expected."""
+    for (name, count), size in zip(counts, expected):
+        wrong = np.flatnonzero(count != size)
         if wrong.size:
             raise ValueError(
-                f"example {wrong[0]}: found {counts[wrong[0]]} {what}, example 0 has {counts[0]}; "
-                "expected examples of one shape: parts of other nodes cannot be averaged"
+                f"example {wrong[0]}: found {count[wrong[0]]} {name}, {reason.format(size)}"
             )
-        found.append(int(counts[0]))
-    return found[0], found[1]
 
 
 def example_rows(kernel: Any, examples: Examples, dense: bool) -> Any:
-    """Return one row of features per example: those of its nodes, one after the other."""
+    """Return one row of features per example: those of its nodes, one after the other.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    examples : Examples
+        All with the same number of nodes.
+    dense : bool
+        Whether users gave dense features.
+
+    Returns
+    -------
+    ndarray or CSR of float64 of shape (n, nodes * n_features)
+
+    Raises
+    ------
+    ValueError
+        When there are no features, or several rows of kernel values per example.
+    """
     if examples.nodes is None:
         raise ValueError("X has no node features, which the weights are computed from")
     X = kernel.rows(examples.nodes, examples.offsets, dense or kernel.precomputed)
