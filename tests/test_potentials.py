@@ -80,9 +80,7 @@ def test_design_without_rows_or_columns():
     for X in (np.zeros((0, 3)), np.zeros((2, 0)), sp.csr_matrix((0, 3)), sp.csr_matrix((2, 0))):
         rows = FeatureRows(X, 4, 1.0)
         if X.shape[0]:
-            np.testing.assert_array_equal(
-                faces.row_score(rows, 1, np.arange(4.0)), np.arange(4)
-            )
+            np.testing.assert_array_equal(faces.row_score(rows, 1, np.arange(4.0)), np.arange(4))
         refused("row is", faces.row_score, rows, X.shape[0], np.zeros(4 * (X.shape[1] + 1)))
 
 

@@ -17,31 +17,34 @@ import numpy as np
 from ...solvers.problem import Problem
 from ...structure.hierarchy import Hierarchy
 from .shared import penalty, shared_weights
+from .weights import node_weights
 
 # Inner problems are solved to this share of the joint gap, or of the tolerance.
 INNER = 0.3
-# What is added to the norms of nodes, in terms of the tolerance and of their mean: a weight that
-# is zero would stay so.
+# The norm added to each node's, as a share of the tolerance times the mean norm: without it, a
+# weight that is zero once would stay zero.
 FLOOR = 0.1
 
 
 @dataclass
 class Alternation:
-    """What came out of :func:`alternate`.
+    """The result of :func:`alternate`.
 
     Parameters
     ----------
     problem : Problem
         The last one, with its node scale.
-    w : ndarray
+    w : ndarray of float64 of shape (problem.dim,)
         Its weights V.
     weights : ndarray of shape (n_nodes,)
-        The node weights that go with V.
+        The node weights that belong to V.
     history : list of dict
         One record per pass, with ``"alternation"``; the last of each alternation has the joint
         ``"objective"`` after it, and ``"joint_gap"`` where the solver has a dual.
-    reason : str
-    memory : dict
+    reason : {"converged", "max_iter", "interrupted", "callback"}
+        Why training ended.
+    memory : dict of str to int
+        Bytes, by what takes them.
     """
 
     problem: Problem
@@ -61,38 +64,42 @@ def alternate(
     tol: float,
     max_alternations: int,
 ) -> Alternation:
-    """Alternate until the joint gap is certified to be below ``tol`` times the objective.
+    """Alternate until the certified joint gap is below ``tol`` times the objective.
 
     Parameters
     ----------
     hierarchy : Hierarchy
     make : callable
-        Factors of the node scores to a problem.
+        Called with the factors of the node scores; returns a problem.
     begin : callable
-        Problem, weights to start from, and tolerance to a run.
+        Called with a problem, the weights to start from (or None) and a tolerance; returns a run.
     drive : callable
-        Run and tolerance to an outcome.
+        Called with a run and a tolerance; returns an outcome.
     alpha : float
         Regularisation constant.
     tol : float
+        Largest relative gap.
     max_alternations : int
+
+    Returns
+    -------
+    Alternation
     """
-    weights = first_weights(hierarchy)
+    weights = _first_weights(hierarchy)
     history: list[dict[str, Any]] = []
     U: Any = None
     run: Any = None
     floor = loss = 0.0
     objective, inner, reason = np.inf, max(INNER * tol, 0.1), "max_iter"
     for k in range(1, max_alternations + 1):
-        scale = np.sqrt(weights)
-        problem = make(scale)
+        problem = make(np.sqrt(weights))
         V: Any = None if U is None else problem.solver_weights(U)
         previous, run = run, begin(problem, V, inner)
         if previous is not None and hasattr(run, "take_over"):
             run.take_over(previous, V, problem.regulariser(V, alpha) + loss)
         outcome = drive(run, inner)
         w = outcome.w
-        # The loss at w, without another sweep where a certificate has just made one.
+        # The primal at w; a certificate has often computed it already.
         primal = getattr(run, "best_primal", np.inf)
         if not np.isfinite(primal):
             primal, _ = problem.primal(w, alpha)
@@ -100,18 +107,18 @@ def alternate(
             w, primal = V, problem.regulariser(V, alpha) + loss
         loss = primal - problem.regulariser(w, alpha)
         U = problem.model_weights(w)
-        squares = node_squares(problem, U)
+        squares = _node_squares(problem, U)
         if k == 1:
-            size = min(max(FLOOR * tol, 1e-9), 1e-3)
-            floor = size**2 * (squares.mean() or 1.0)
-        found = shared_weights(hierarchy, squares + floor)
+            share = min(max(FLOOR * tol, 1e-9), 1e-3)
+            floor = share**2 * (squares.mean() or 1.0)
+        best = shared_weights(hierarchy, squares + floor)
         before = loss + 0.5 * alpha * penalty(squares + floor, weights)
-        after = loss + 0.5 * alpha * penalty(squares + floor, found)
-        lower = joint_bound(hierarchy, run, weights, alpha)
-        # A convex program may end a little above what it started from.
+        after = loss + 0.5 * alpha * penalty(squares + floor, best)
+        lower = _joint_bound(hierarchy, run, weights, alpha)
+        # The solver of a convex program may end a little above its start.
         if after > before:
-            found, after = weights, before
-        gap = loss + 0.5 * alpha * penalty(squares, found) - lower
+            best, after = weights, before
+        gap = loss + 0.5 * alpha * penalty(squares, best) - lower
         relative = gap / max(abs(after), 1e-300)
         for record in outcome.history:
             history.append({**record, "pass": len(history) + 1, "alternation": k})
@@ -119,33 +126,30 @@ def alternate(
             history[-1]["objective"] = after
             history[-1]["joint_gap"] = gap if np.isfinite(gap) else None
         gained, objective = objective - after, after
-        weights = found
+        weights = best
         if outcome.reason in ("interrupted", "callback"):
             reason = outcome.reason
             break
-        # Without a dual there is nothing but the progress to go by.
-        blind = np.isinf(relative)
-        stalled = blind and inner <= INNER * tol and gained <= 0.1 * tol * abs(after)
+        # Without a dual there is no gap: training ends when the objective falls no more.
+        no_gap = np.isinf(relative)
+        stalled = no_gap and inner <= INNER * tol and gained <= 0.1 * tol * abs(after)
         if relative <= tol or stalled:
             reason = "converged"
             break
-        inner = min(inner, max(INNER * (inner if blind else relative), INNER * tol))
-    scale = np.sqrt(weights)
-    problem = make(scale)
+        inner = min(inner, max(INNER * (inner if no_gap else relative), INNER * tol))
+    problem = make(np.sqrt(weights))
     return Alternation(problem, problem.solver_weights(U), weights, history, reason, run.memory())
 
 
-def first_weights(hierarchy: Hierarchy) -> np.ndarray:
+def _first_weights(hierarchy: Hierarchy) -> np.ndarray:
     """Return positive weights whose sums over leaves and their ancestors are at most 1."""
-    from .weights import rho_tree
-
     if hierarchy.forest:
-        return np.maximum(rho_tree(hierarchy, 2.0).values, 1e-12)
+        return np.maximum(node_weights(hierarchy, "rho:2").values, 1e-12)
     return np.full(len(hierarchy), 1 / np.diff(hierarchy.paths.indptr).max())
 
 
-def node_squares(problem: Problem, U: np.ndarray) -> np.ndarray:
-    """Return the squared norm of the vector of each node, as far as it is penalised."""
+def _node_squares(problem: Problem, U: np.ndarray) -> np.ndarray:
+    """Return the squared norm of each node's vector, without an intercept that is not penalised."""
     layout = problem.space.layout
     assert layout.node is not None
     rows = layout.view(U, layout.node.name)
@@ -154,7 +158,7 @@ def node_squares(problem: Problem, U: np.ndarray) -> np.ndarray:
     return np.einsum("fn,fn->n", rows, rows)
 
 
-def joint_bound(hierarchy: Hierarchy, run: Any, weights: np.ndarray, alpha: float) -> float:
+def _joint_bound(hierarchy: Hierarchy, run: Any, weights: np.ndarray, alpha: float) -> float:
     """Return a lower bound of the joint problem from the dual of a run; -inf without one."""
     loop = getattr(run, "loop", None)
     if not hasattr(run, "dual") or loop is None or not hasattr(loop, "resynchronise"):
@@ -162,12 +166,12 @@ def joint_bound(hierarchy: Hierarchy, run: Any, weights: np.ndarray, alpha: floa
     loop.resynchronise()
     problem = run.given.problem
     # V_n = sqrt(a_n) z_n / alpha.
-    squares = node_squares(problem, loop.w) / weights
-    own = 0.5 * alpha * problem.potentials.squared_norm(loop.w)
-    return float(run.dual + own - 0.5 * alpha * heaviest(hierarchy, squares))
+    squares = _node_squares(problem, loop.w) / weights
+    regulariser = 0.5 * alpha * problem.potentials.squared_norm(loop.w)
+    return float(run.dual + regulariser - 0.5 * alpha * _heaviest(hierarchy, squares))
 
 
-def heaviest(hierarchy: Hierarchy, values: np.ndarray) -> float:
+def _heaviest(hierarchy: Hierarchy, values: np.ndarray) -> float:
     """Return the largest ``sum a_n values_n`` over weights whose sums are at most 1."""
     if hierarchy.forest:
         best = values.copy()
@@ -177,8 +181,7 @@ def heaviest(hierarchy: Hierarchy, values: np.ndarray) -> float:
             inner = level[hierarchy.parent[level] >= 0]
             np.add.at(below, hierarchy.parent[inner], best[inner])
         return float(best[hierarchy.levels[0]].sum())
-    from scipy.optimize import linprog
+    from scipy.optimize import linprog  # heavy
 
-    n_leaves = hierarchy.paths.shape[0]
-    found = linprog(-values, A_ub=hierarchy.paths, b_ub=np.ones(n_leaves))
-    return float(-found.fun) if found.status == 0 else np.inf
+    answer = linprog(-values, A_ub=hierarchy.paths, b_ub=np.ones(hierarchy.paths.shape[0]))
+    return float(-answer.fun) if answer.status == 0 else np.inf

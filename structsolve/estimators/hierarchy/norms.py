@@ -12,9 +12,9 @@ from ...structure.hierarchy import Hierarchy, as_hierarchy
 def shared_norm(U: Any, hierarchy: Any = None) -> float:
     """Return ``min ||A||_{2->inf} ||V||_F`` over the factorisations ``A V = U``.
 
-    ``||A||_{2->inf}`` is the largest norm of a row.  It lies between the trace norm (divided
-    by the root of the number of rows) and the Frobenius norm: as large as that where rows have
-    nothing in common, and as small as the largest row where all are multiples of one.
+    ``||A||_{2->inf}`` is the largest norm of a row.  The shared norm lies between the trace norm,
+    divided by the root of the number of rows, and the Frobenius norm.  It equals the latter where
+    rows are orthogonal, and the norm of the largest row where all are multiples of one row.
 
     Parameters
     ----------
@@ -27,6 +27,11 @@ def shared_norm(U: Any, hierarchy: Any = None) -> float:
     Returns
     -------
     float
+
+    Raises
+    ------
+    ValueError
+        When U is no matrix of finite numbers, or its rows are not one per leaf.
 
     Examples
     --------
@@ -48,7 +53,7 @@ def shared_norm(U: Any, hierarchy: Any = None) -> float:
     scale = float(np.abs(U).max(initial=0))
     if scale == 0:
         return 0.0
-    # Both norms see no more of the columns than their inner products.
+    # Both norms depend on U U' alone: a triangular factor of it has no more columns than rows.
     triangle: Any = np.linalg.qr(U.T / scale, mode="r")
     factor = triangle.T
     square = _free(factor) if hierarchy is None else _along(factor, hierarchy)
@@ -56,8 +61,8 @@ def shared_norm(U: Any, hierarchy: Any = None) -> float:
 
 
 def _free(U: np.ndarray) -> float:
-    """The square as ``min tr U' K^-1 U`` over ``K = A A'``, whose diagonal is at most 1."""
-    import cvxpy as cp
+    """Return the square as ``min tr U' K^-1 U`` over ``K = A A'``, whose diagonal is at most 1."""
+    import cvxpy as cp  # heavy
 
     K = cp.Variable((len(U), len(U)), PSD=True)
     problem = cp.Problem(cp.Minimize(cp.matrix_frac(U, K)), [cp.diag(K) <= 1])
@@ -65,8 +70,8 @@ def _free(U: np.ndarray) -> float:
 
 
 def _along(U: np.ndarray, hierarchy: Hierarchy) -> float:
-    """The square as ``min sum ||W_n||^2 / alpha_n`` over node vectors W that add up to the rows."""
-    import cvxpy as cp
+    """Return the square as ``min sum ||W_n||^2 / alpha_n`` over node vectors W that sum to U."""
+    import cvxpy as cp  # heavy
 
     W = cp.Variable((len(hierarchy), U.shape[1]))
     alpha = cp.Variable(len(hierarchy), nonneg=True)

@@ -1,8 +1,6 @@
-"""Convex programs for node weights where no closed form is known: graphs, and directed weights."""
+"""Convex programs for node weights without a closed form: on graphs, or with directed weights."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,8 +18,17 @@ def maxmin(hierarchy: Hierarchy, directional: bool, top: float) -> np.ndarray:
         No child weighs less than a parent.
     top : float
         The sums over leaves and their ancestors lie in ``[1, top]``.
+
+    Returns
+    -------
+    ndarray of shape (n_nodes,)
+
+    Raises
+    ------
+    ValueError
+        When no weights have such sums.
     """
-    from scipy.optimize import linprog
+    from scipy.optimize import linprog  # heavy
 
     M, paths = len(hierarchy), hierarchy.paths
     n_leaves, edges = paths.shape[0], hierarchy.edges if directional else np.empty((0, 2), int)
@@ -34,48 +41,60 @@ def maxmin(hierarchy: Hierarchy, directional: bool, top: float) -> np.ndarray:
         sides.append(np.zeros(len(edges)))
     goal = np.zeros(M + 1)
     goal[M] = -1
-    found = linprog(goal, A_ub=sp.vstack(rows, format="csr"), b_ub=np.concatenate(sides))
-    if found.status != 0:
-        raise ValueError(_infeasible(top, found.message))
-    return np.maximum(found.x[:M], 0)
+    answer = linprog(goal, A_ub=sp.vstack(rows, format="csr"), b_ub=np.concatenate(sides))
+    if answer.status != 0:
+        raise ValueError(_infeasible(top, answer.message))
+    return np.maximum(answer.x[:M], 0)
 
 
 def power(hierarchy: Hierarchy, rho: float, directional: bool, top: float) -> np.ndarray:
-    """Return weights of least ``sum alpha^rho``; parameters as for :func:`maxmin`."""
-    import cvxpy as cp
+    """Return weights of least ``sum alpha^rho``, by a conic program (Clarabel).
 
-    alpha = cp.Variable(len(hierarchy), nonneg=True)
-    constraints = _constraints(hierarchy, alpha, directional, top)
-    if rho == 2:
-        return _solve(cp.Minimize(cp.sum_squares(alpha)), alpha, constraints, top)
-    powers = cp.Variable(len(hierarchy))
-    cone = cp.PowCone3D(powers, np.ones(len(hierarchy)), alpha, 1 / rho)
-    return _solve(cp.Minimize(cp.sum(powers)), alpha, [*constraints, cone], top)
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+    rho : float
+        Above 1.
+    directional : bool
+        No child weighs less than a parent.
+    top : float
+        The sums over leaves and their ancestors lie in ``[1, top]``.
 
+    Returns
+    -------
+    ndarray of shape (n_nodes,)
 
-def _constraints(hierarchy: Hierarchy, alpha: Any, directional: bool, top: float) -> list[Any]:
+    Raises
+    ------
+    ValueError
+        When no weights have such sums.
+    """
+    import cvxpy as cp  # heavy
+
+    M = len(hierarchy)
+    alpha = cp.Variable(M, nonneg=True)
     sums = hierarchy.paths @ alpha
-    found = [sums == 1] if top == 1 else [sums >= 1, sums <= top]
+    constraints = [sums == 1] if top == 1 else [sums >= 1, sums <= top]
     if directional and len(hierarchy.edges):
-        found.append(_differences(hierarchy.edges, len(hierarchy)) @ alpha <= 0)
-    return found
-
-
-def _differences(edges: np.ndarray, n_nodes: int) -> sp.csr_matrix:
-    """Rows of parent minus child."""
-    n = len(edges)
-    values = np.tile([1.0, -1.0], n)
-    return sp.csr_matrix((values, edges.reshape(-1), np.arange(0, 2 * n + 1, 2)), (n, n_nodes))
-
-
-def _solve(goal: Any, alpha: Any, constraints: list[Any], top: float) -> np.ndarray:
-    import cvxpy as cp
-
-    problem = cp.Problem(goal, constraints)
+        constraints.append(_differences(hierarchy.edges, M) @ alpha <= 0)
+    if rho == 2:
+        goal = cp.sum_squares(alpha)
+    else:
+        powers = cp.Variable(M)
+        constraints.append(cp.PowCone3D(powers, np.ones(M), alpha, 1 / rho))
+        goal = cp.sum(powers)
+    problem = cp.Problem(cp.Minimize(goal), constraints)
     problem.solve(solver=cp.CLARABEL)
     if alpha.value is None:
         raise ValueError(_infeasible(top, problem.status))
     return np.maximum(alpha.value, 0)
+
+
+def _differences(edges: np.ndarray, n_nodes: int) -> sp.csr_matrix:
+    """Return a matrix with a row per edge: the parent's weight minus the child's."""
+    n = len(edges)
+    values = np.tile([1.0, -1.0], n)
+    return sp.csr_matrix((values, edges.reshape(-1), np.arange(0, 2 * n + 1, 2)), (n, n_nodes))
 
 
 def _infeasible(top: float, status: str) -> str:

@@ -1,4 +1,4 @@
-"""Node weights learned with the model (Shared SVM): those that suit given node vectors best."""
+"""Node weights learned with the model (Shared SVM): the best ones for given node vectors."""
 
 from __future__ import annotations
 
@@ -29,8 +29,13 @@ def shared_weights(hierarchy: Any, squares: Any) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n_nodes,)
-        A node whose vector is zero gets weight 0, unless nothing on its paths needs it more: in a
-        subtree without any vector the root takes what is left.
+        A node whose vector is zero gets weight 0. There is one exception: in a subtree whose
+        vectors are all zero, the root gets what its ancestors leave.
+
+    Raises
+    ------
+    ValueError
+        When the shape differs, or naming the node whose square is negative or not finite.
 
     Examples
     --------
@@ -58,13 +63,13 @@ def shared_weights(hierarchy: Any, squares: Any) -> np.ndarray:
 
 
 def _tree(hierarchy: Hierarchy, norms: np.ndarray) -> np.ndarray:
-    """Bottom up what a subtree costs, top down what each node takes of the sum left to it.
+    """Compute the costs of subtrees bottom up, then the nodes' shares of the sum top down.
 
-    A subtree with the sum r costs ``N^2 / r``, ``N = ||U_n|| + sqrt(S)`` with S the sum of its
-    children's ``N^2``; its root takes the share ``||U_n|| / N``, a leaf all.
+    A subtree with the sum r costs ``N^2 / r``, where ``N = ||U_n|| + sqrt(S)`` and S is the sum of
+    its children's ``N^2``.  Its root takes the share ``||U_n|| / N``; a leaf takes all.
     """
     parent = hierarchy.parent
-    norms = norms / max(norms.max(), 1e-300)  # squares neither overflow nor, all of them, vanish
+    norms = norms / max(norms.max(), 1e-300)  # squares do not overflow, nor do all underflow
     below = np.zeros(len(hierarchy))  # S
     total = np.zeros(len(hierarchy))  # N
     for level in reversed(hierarchy.levels):
@@ -72,9 +77,9 @@ def _tree(hierarchy: Hierarchy, norms: np.ndarray) -> np.ndarray:
         inner = level[parent[level] >= 0]
         np.add.at(below, parent[inner], total[inner] ** 2)
     share, rest = np.ones(len(hierarchy)), np.zeros(len(hierarchy))
-    some = total > 0
-    share[some] = norms[some] / total[some]
-    rest[some] = np.sqrt(below[some]) / total[some]  # 1 - share, where that would round to 0
+    used = total > 0
+    share[used] = norms[used] / total[used]
+    rest[used] = np.sqrt(below[used]) / total[used]  # 1 - share, exact where that rounds to 0
     alpha, left = share.copy(), np.ones(len(hierarchy))
     for level in hierarchy.levels:
         inner = level[parent[level] >= 0]
@@ -85,16 +90,16 @@ def _tree(hierarchy: Hierarchy, norms: np.ndarray) -> np.ndarray:
 
 
 def _graph(hierarchy: Hierarchy, squares: np.ndarray) -> np.ndarray:
-    """Newton's method on the dual, ``2 sum sqrt(squares (P' lam)) - sum lam`` over ``lam > 0``.
+    """Maximise the dual, ``2 sum sqrt(squares (P' lam)) - sum lam`` over ``lam > 0``, by Newton.
 
-    P has a row per leaf.  The best weights for lam are ``sqrt(squares / (P' lam))``; divided by
-    their largest sum they are feasible, and show how far lam is from the optimum.
+    P has a row per leaf.  The best weights for lam are ``sqrt(squares / (P' lam))``.  Divided by
+    their largest sum they are feasible, and their cost bounds how far lam is from the optimum.
     """
-    import scipy.sparse as sp
-    from scipy.sparse.linalg import splu
+    import scipy.sparse as sp  # heavy
+    from scipy.sparse.linalg import splu  # heavy
 
     P = hierarchy.paths
-    # Every leaf must need some weight, or its multiplier is zero.
+    # Every leaf must need some weight; otherwise its multiplier is zero.
     top = squares.max(initial=0.0)
     s = np.sqrt(squares / top if top > 0 else np.ones_like(squares))
     s = np.maximum(s, 1e-12)
@@ -118,8 +123,8 @@ def _graph(hierarchy: Hierarchy, squares: np.ndarray) -> np.ndarray:
         H = sp.csc_matrix(P.multiply(0.5 * alpha / q) @ P.T)
         step = splu(H + sp.diags(1e-14 * H.diagonal())).solve(sums - 1)
         falling = step < 0
-        reach = 0.95 * float((-lam[falling] / step[falling]).min(initial=np.inf))
-        t, slope = min(1.0, reach), float(step @ (sums - 1))
+        longest = 0.95 * float((-lam[falling] / step[falling]).min(initial=np.inf))
+        t, slope = min(1.0, longest), float(step @ (sums - 1))
         while t > 1e-12 and dual(lam + t * step) < value + 1e-4 * t * slope:
             t *= 0.5
         if t <= 1e-12:
@@ -130,7 +135,19 @@ def _graph(hierarchy: Hierarchy, squares: np.ndarray) -> np.ndarray:
 
 
 def penalty(squares: np.ndarray, alpha: np.ndarray) -> float:
-    """Return ``sum squares / alpha``, where 0 / 0 counts as 0."""
+    """Return ``sum squares / alpha``, where 0 / 0 is 0.
+
+    Parameters
+    ----------
+    squares : ndarray of shape (n_nodes,)
+        Squared norms of the nodes' vectors.
+    alpha : ndarray of shape (n_nodes,)
+        Node weights.
+
+    Returns
+    -------
+    float
+    """
     used = squares > 0
     with np.errstate(divide="ignore"):
         return float((squares[used] / alpha[used]).sum())

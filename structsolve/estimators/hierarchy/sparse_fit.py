@@ -1,4 +1,4 @@
-"""What ``HierarchicalSVM(sparse=True)`` does otherwise: fit, predict and score."""
+"""Fit, predict and score of ``HierarchicalSVM(sparse=True)``."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ...examples.packed import Examples
-from ...examples.packing import refuse_infinite
+from ...examples.packing import packed_bytes, refuse_infinite
 from ...utils.parallel import effective_jobs
 from ..structured_svm import StructuredSVM
-from .sparse_model import SparseModel, packed_bytes, train
+from .sparse_model import SparseModel, train
 from .weights import node_weights, parse
 
 
@@ -28,16 +28,17 @@ class SparseFitting(StructuredSVM):
         self._check_sparse(validation)
         space, examples = self._learn_space(X, y, None, sample_weight)
         if not space.single or not space.hierarchy.forest:
-            found = "a node with several parents" if space.single else "label sets"
-            raise ValueError(f"sparse=True: found {found}, expected one leaf per example of a tree")
+            given = "a node with several parents" if space.single else "label sets"
+            raise ValueError(f"sparse=True: found {given}, expected one leaf per example of a tree")
         _finite(examples)
         weights = node_weights(space.hierarchy, self.normalization, self.directional, self.slack)
-        stopped: list[bool] = []
+        stopped = False
 
         def after(record: dict[str, Any]) -> bool:
+            nonlocal stopped
             answers = [call(dict(record)) for call in self.callbacks or ()]
-            stopped.extend(answer for answer in answers if answer is True)
-            return bool(stopped)
+            stopped = any(answer is True for answer in answers)
+            return stopped
 
         ones, plain = np.ones(len(space.hierarchy)), self.normalization == "none"
         model, history = train(
@@ -105,6 +106,23 @@ class SparseFitting(StructuredSVM):
         self.n_features_in_ = space.layout.n_features
 
     def predict(self, X: Any, allowed: Any = None, forbidden: Any = None) -> Any:
+        """Return the best label of every example, as :meth:`StructuredSVM.predict` does.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+        allowed, forbidden : optional
+            Constraints, which ``sparse=True`` does not take.
+
+        Returns
+        -------
+        Labels in the form of ``y``.
+
+        Raises
+        ------
+        ValueError
+            When constraints are given with ``sparse=True``, or a feature is not finite.
+        """
         check_is_fitted(self)
         if not isinstance(self._w, SparseModel):
             return super().predict(X, allowed, forbidden)
@@ -115,8 +133,6 @@ class SparseFitting(StructuredSVM):
         examples = _finite(self.space_.pack(X))
         labels, _ = self._w.predict(examples.nodes, effective_jobs(self.n_jobs))
         return self.space_.unpack(labels, examples)
-
-    predict.__doc__ = StructuredSVM.predict.__doc__
 
     def _score(self, space: Any, w: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         if not isinstance(w, SparseModel):

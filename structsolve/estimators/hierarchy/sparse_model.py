@@ -1,4 +1,4 @@
-"""Sparse weights of a tree's nodes: training by passes, prediction, what goes into model files."""
+"""Sparse weights of a tree's nodes: training by passes, prediction, arrays for model files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+
+from .sparse_tree import SparseTree, best_leaves
 
 
 class SparseModel:
@@ -24,18 +26,38 @@ class SparseModel:
 
     def __init__(self, hierarchy: Any, weights: sparse.csr_matrix, intercept: bool):
         self.hierarchy, self.weights, self.intercept = hierarchy, weights, intercept
-        self._parent = ranked_parents(hierarchy)
+        self._parent = _ranked_parents(hierarchy)
         placed = weights[:, hierarchy.order].tocsr()
         self._weights = placed.indptr, placed.indices, placed.data
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return what :meth:`from_arrays` needs."""
-        found = self.weights
-        return {"indptr": found.indptr, "indices": found.indices, "data": found.data}
+        """Return arrays for a model file.
+
+        Returns
+        -------
+        dict of str to ndarray
+        """
+        return {name: getattr(self.weights, name) for name in ("indptr", "indices", "data")}
 
     @classmethod
     def from_arrays(cls, space: Any, arrays: dict[str, np.ndarray]) -> SparseModel:
-        """Make the model of a file; ValueError where the arrays are no such weights."""
+        """Return the model of :meth:`to_arrays`.
+
+        Parameters
+        ----------
+        space : Space
+            Of a hierarchy.
+        arrays : dict of str to ndarray
+
+        Returns
+        -------
+        SparseModel
+
+        Raises
+        ------
+        ValueError
+            When the arrays are no CSR matrix of the space's shape.
+        """
         layout = space.layout
         shape = layout.n_features + layout.intercept, len(space.hierarchy)
         weights = sparse.csr_matrix(
@@ -53,12 +75,23 @@ class SparseModel:
         return {"node": self.weights[:-1], "intercept": last}
 
     def predict(self, X: Any, n_jobs: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Return the columns of the best leaves, and their scores."""
-        from .sparse_tree import best_leaves
+        """Return the best leaf of every example, and its score.
 
-        X = with_intercept(X, self.intercept)
+        Parameters
+        ----------
+        X : ndarray or CSR of shape (n, n_features)
+        n_jobs : int, default=1
+            Threads.
+
+        Returns
+        -------
+        labels : ndarray of int of shape (n,)
+            Columns of the leaves in the order of the hierarchy's nodes.
+        scores : ndarray of float64 of shape (n,)
+        """
+        X = _with_intercept(X, self.intercept)
         if n_jobs == 1 or X.shape[0] < 2 * n_jobs:
-            found = [best_leaves(self._parent, self._weights, (X.indptr, X.indices, X.data))]
+            answers = [best_leaves(self._parent, self._weights, (X.indptr, X.indices, X.data))]
         else:
             bounds = np.linspace(0, X.shape[0], n_jobs + 1).astype(int)
             pieces = [X[a:b] for a, b in zip(bounds[:-1], bounds[1:])]
@@ -69,30 +102,23 @@ class SparseModel:
                     )
                     for x in pieces
                 ]
-                found = [task.result() for task in tasks]
-        labels, scores = (np.concatenate(parts) for parts in zip(*found))
+                answers = [task.result() for task in tasks]
+        labels, scores = (np.concatenate(parts) for parts in zip(*answers))
         return self.hierarchy.order[labels], scores
 
 
-def ranked_parents(hierarchy: Any) -> np.ndarray:
+def _ranked_parents(hierarchy: Any) -> np.ndarray:
     """Return the parent of each node, both numbered by ``hierarchy.order``."""
     above = hierarchy.parent[hierarchy.order]
     return np.where(above >= 0, hierarchy.rank[above], -1).astype(np.int32)
 
 
-def with_intercept(X: Any, intercept: bool) -> sparse.csr_matrix:
+def _with_intercept(X: Any, intercept: bool) -> sparse.csr_matrix:
     """Return features as CSR of float64, a column of ones appended on request."""
     X = sparse.csr_matrix(X, dtype=np.float64)
     if intercept:
         X = sparse.hstack([X, np.ones((X.shape[0], 1))], format="csr")
     return X
-
-
-def packed_bytes(X: Any) -> int:
-    """Return the bytes of packed features, dense or CSR."""
-    if sparse.issparse(X):
-        return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes)
-    return int(X.nbytes)
 
 
 def train(
@@ -120,12 +146,16 @@ def train(
     labels : ndarray of int32 of shape (n,)
         Columns of leaves.
     scale, cost : ndarray of shape (n_nodes,)
-        Factors of the nodes' scores, and what the loss charges for each.
+        Factors of the nodes' scores, and costs of the nodes in the loss.
     loss : {"hamming", "path", "zero-one"}
     alpha : float
+        Regularisation constant, > 0.
     passes : int
+        Passes over the examples.
     intercept : bool
-    rng : numpy Generator
+        Append a constant feature.
+    rng : numpy.random.Generator
+        Orders the examples.
     sample_weight : ndarray of shape (n,), optional
     after : callable, optional
         Called with the record of each pass; True ends training.
@@ -133,16 +163,14 @@ def train(
     Returns
     -------
     model : SparseModel
-        Of the mean of all iterates, the later ones weighing more.
+        The mean of all iterates, in which later ones weigh more.
     history : list of dict
-        Per pass: ``seconds``, ``nonzeros`` (weights that are kept) and ``bytes`` (that they take).
+        Per pass: ``seconds``, ``nonzeros`` (weights kept) and their ``bytes``.
     """
-    from .sparse_tree import SparseTree
-
     order = hierarchy.order
-    parents = ranked_parents(hierarchy)
+    parents = _ranked_parents(hierarchy)
     tree = SparseTree(parents, scale[order], cost[order], loss, X.shape[1] + intercept)
-    X, labels = with_intercept(X, intercept), hierarchy.rank[labels]
+    X, labels = _with_intercept(X, intercept), hierarchy.rank[labels]
     weight = None if sample_weight is None else sample_weight / sample_weight.mean()
     history: list[dict[str, Any]] = []
     for _ in range(passes):

@@ -1,8 +1,8 @@
 """Single leaves of large trees: stochastic subgradient steps on weights of which most stay zero.
 
-A step touches the features of one example and the nodes on two paths, so that weights are kept as
-lists, one per feature, of the nodes that ever were touched.  Memory follows them, and a step costs
-their number and that of the nodes, with small constants.
+A step changes the weights of the features of one example for the nodes on two paths.  Each feature
+has a list of the nodes whose weights were ever changed.  Memory grows with these lists; the time of
+a step grows with the lists of its features and with the number of nodes.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ LOSSES = {"hamming": HAMMING, "path": PATH, "zero-one": ZERO_ONE}
 
 
 cdef struct Entries:
-    # Of one feature: nodes, sums of steps, sums of steps times their number.
+    # Of one feature: nodes, sums of their steps, sums of steps times the step's number.
     int32_t* node
     double* sum
     double* moment
@@ -68,7 +68,7 @@ cdef class SparseTree:
     scale : ndarray of float64 of shape (M,)
         Factors of the nodes' scores.
     cost : ndarray of float64 of shape (M,)
-        What the loss charges for a node that only one of two leaves has.
+        Cost in the loss of a node that is on the path of only one of two leaves.
     loss : {"hamming", "path", "zero-one"}
         The sum of the costs, its square root, or 1 for any other leaf.
     n_features : int
@@ -153,7 +153,7 @@ cdef class SparseTree:
 
     @property
     def n_entries(self):
-        """Weights that are kept."""
+        """Number of weights kept."""
         cdef Py_ssize_t j, total = 0
         for j in range(self.n_features):
             total += self.entries[j].size
@@ -161,7 +161,7 @@ cdef class SparseTree:
 
     @property
     def nbytes(self):
-        """Bytes that they take."""
+        """Bytes of the weights kept."""
         cdef Py_ssize_t j, total = self.n_features * sizeof(Entries)
         for j in range(self.n_features):
             total += self.entries[j].room * (sizeof(int32_t) + 2 * sizeof(double))
@@ -172,13 +172,23 @@ cdef class SparseTree:
 
         Parameters
         ----------
-        indptr, indices, data : CSR arrays of the features
-        labels : ndarray of int32
+        indptr, indices, data : ndarray of int64, of int32, of float64
+            Features of n examples as CSR rows.
+        labels : ndarray of int32 of shape (n,)
             Leaves, as numbers of nodes.
         order : ndarray of int64
+            Examples to visit, one after the other.
         alpha : float
-        weight : ndarray of float64, optional
+            Regularisation constant, > 0.
+        weight : ndarray of float64 of shape (n,), optional
             Factors of the examples' losses, 1 on average.
+
+        Raises
+        ------
+        ValueError
+            Naming the argument that does not fit.
+        MemoryError
+            When there is no memory for more weights.
         """
         cdef const int64_t[::1] rows = np.ascontiguousarray(indptr, dtype=np.int64)
         cdef const int32_t[::1] columns = np.ascontiguousarray(indices, dtype=np.int32)
@@ -234,7 +244,7 @@ cdef class SparseTree:
             self.theta[self.touched[k]] = 0
         if best == truth:
             return 0
-        # Up both paths to where they meet: the one whose number is larger cannot be an ancestor.
+        # Go up both paths to where they meet: the node with the larger number is no ancestor.
         a, b = truth, best
         while a != b:
             if a > b:
@@ -279,7 +289,7 @@ cdef class SparseTree:
         return 0
 
     cdef Py_ssize_t decode(self, double factor, Py_ssize_t truth) noexcept nogil:
-        """Best leaf at ``factor`` times theta, its loss added where ``truth`` is a leaf's number."""
+        """Return the best leaf for ``factor`` times theta; losses are added if truth >= 0."""
         cdef Py_ssize_t v, p, best = 0
         cdef double value, most = -INFINITY, end = 0
         if truth >= 0:
@@ -295,7 +305,7 @@ cdef class SparseTree:
                 value += self.total[p]
             self.total[v] = value
             if truth >= 0:
-                # What both have in common: all of the truth's ancestors down to where paths part.
+                # Cost of the nodes on both paths: the truth's ancestors down to where paths part.
                 self.meet[v] = self.down[v] if self.marked[v] else (self.meet[p] if p >= 0 else 0)
             if self.leaf[v]:
                 if truth >= 0 and v != truth:
@@ -315,14 +325,20 @@ cdef class SparseTree:
         return best
 
     def weights(self, bint averaged=True):
-        """Return the weights as CSR arrays, one row per feature, scaled so that they score alone.
+        """Return the weights as CSR arrays, one row per feature, multiplied with the nodes' factors.
 
         Parameters
         ----------
         averaged : bool, default=True
-            The mean of all iterates, the later ones weighing more, instead of the last.
+            Return the mean of all iterates, in which later ones weigh more, not the last iterate.
+
+        Returns
+        -------
+        indptr : ndarray of int64
+        indices : ndarray of int32
+        data : ndarray of float64
         """
-        cdef Py_ssize_t j, e, at = 0, size = self.n_entries
+        cdef Py_ssize_t j, e, position = 0, size = self.n_entries
         indptr = np.zeros(self.n_features + 1, np.int64)
         indices, data = np.empty(size, np.int32), np.empty(size)
         cdef int64_t[::1] row = indptr
@@ -331,16 +347,16 @@ cdef class SparseTree:
         cdef double t = max(self.steps, 1)
         for j in range(self.n_features):
             for e in range(self.entries[j].size):
-                column[at] = self.entries[j].node[e]
+                column[position] = self.entries[j].node[e]
                 if averaged:
                     # sum_k k w_k = (t + 1) sum - moment
-                    value[at] = 2 / (t * (t + 1)) * ((t + 1) * self.entries[j].sum[e]
-                                                     - self.entries[j].moment[e])
+                    value[position] = 2 / (t * (t + 1)) * ((t + 1) * self.entries[j].sum[e]
+                                                           - self.entries[j].moment[e])
                 else:
-                    value[at] = self.entries[j].sum[e] / t
-                value[at] *= self.scale[column[at]]
-                at += 1
-            row[j + 1] = at
+                    value[position] = self.entries[j].sum[e] / t
+                value[position] *= self.scale[column[position]]
+                position += 1
+            row[j + 1] = position
         return indptr, indices, data
 
 
@@ -389,7 +405,7 @@ def best_leaves(parent, weights, features):
         raise ValueError("parent: expected -1 or an earlier node for every node")
     labels, scores = np.zeros(n, dtype=np.int32), np.zeros(n)
     inner = np.zeros(M + 1, dtype=np.uint8)
-    inner[np.asarray(up)] = 1       # of roots it is the spare entry at the end
+    inner[np.asarray(up)] = 1       # roots have -1, the spare entry at the end
     cdef unsigned char[::1] has_children = inner
     cdef int32_t[::1] best = labels
     cdef double[::1] score = scores, total = np.zeros(M)

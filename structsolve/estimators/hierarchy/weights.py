@@ -1,9 +1,8 @@
 """Weights of the nodes of a hierarchy that make its regularisation fair to short and long paths.
 
-Penalising ``sum ||U_n||^2 / alpha_n`` costs a class as much whether its path from the root is
-short or long once the weights ``alpha`` sum to one over every leaf and its ancestors.  Rules that
-look at the hierarchy alone are here; :mod:`structsolve.estimators.hierarchy.shared` learns the
-weights.
+The penalty ``sum ||U_n||^2 / alpha_n`` treats classes with short and long paths from the root alike
+if the weights ``alpha`` sum to one over every leaf and its ancestors.  This module has the rules
+that need the hierarchy alone; :mod:`structsolve.estimators.hierarchy.shared` learns the weights.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ import numpy as np
 from ...structure.hierarchy import Hierarchy, as_hierarchy
 from . import programs
 
-#: What the sums over a leaf and its ancestors may reach on a directed acyclic graph.
+#: Largest sum over a leaf and its ancestors on a directed acyclic graph, by default.
 DAG_SLACK = 1.5
 
 
 @dataclass(frozen=True)
 class NodeWeights:
-    """Weights of nodes, safe where they underflow.
+    """Weights of nodes, kept as logarithms because they may underflow.
 
     Parameters
     ----------
@@ -45,12 +44,22 @@ class NodeWeights:
 
     @property
     def sqrt(self) -> np.ndarray:
-        """Their square roots: the factors of the node scores."""
+        """Square roots of the weights: the factors of the node scores."""
         return np.exp(0.5 * self.log)
 
     @classmethod
     def of(cls, values: Any) -> NodeWeights:
-        """Return those of given weights >= 0."""
+        """Return node weights of their values.
+
+        Parameters
+        ----------
+        values : array of shape (n_nodes,)
+            At least 0.
+
+        Returns
+        -------
+        NodeWeights
+        """
         values = np.asarray(values, dtype=np.float64)
         with np.errstate(divide="ignore"):
             return cls(np.log(values))
@@ -62,18 +71,18 @@ def node_weights(
     directional: bool = False,
     slack: float | None = None,
 ) -> NodeWeights:
-    """Return weights of the nodes of a hierarchy by one of the rules that ask for no data.
+    """Return weights of the nodes of a hierarchy by a rule that needs no data.
 
     Parameters
     ----------
     hierarchy : Hierarchy or networkx DiGraph
         Edges go from parent to child.
     normalization : str
-        "none": all weights are 1, the plain hierarchical SVM. "rho:RHO" with RHO > 1: those of
-        least ``sum alpha^RHO``; near 1 a node and its copy count as one. "maxmin": those whose
-        smallest is largest.
+        "none": all weights are 1, the plain hierarchical SVM. "rho:RHO" with RHO > 1: the weights
+        of least ``sum alpha^RHO``; near 1 a node and its copy count as one. "maxmin": the weights
+        whose smallest is largest.
     directional : bool, default=False
-        Ask that no child weighs less than a parent, so that leaves carry most.
+        Require that no child weighs less than a parent, so that leaves have most of the weight.
     slack : float, optional
         The sum over a leaf and its ancestors lies in ``[1, slack]``: 1 on trees and 1.5 on other
         graphs by default.
@@ -81,6 +90,11 @@ def node_weights(
     Returns
     -------
     NodeWeights
+
+    Raises
+    ------
+    ValueError
+        For an unknown rule, the rule "learned", or a slack that no weights meet.
 
     Examples
     --------
@@ -95,22 +109,44 @@ def node_weights(
     kind, rho = parse(normalization)
     if kind == "learned":
         raise ValueError("normalization='learned' needs data: use HierarchicalSVM")
-    top = check_slack(slack, hierarchy.forest)
+    top = _largest_sum(slack, hierarchy.forest)
     if kind == "none":
         return NodeWeights(np.zeros(len(hierarchy)))
-    closed = hierarchy.forest and top == 1
+    has_closed_form = hierarchy.forest and top == 1
     if kind == "maxmin":
-        # The closed form is directional of itself.
-        if closed:
-            return maxmin_tree(hierarchy)
+        # In the closed form no child weighs less than its parent.
+        if has_closed_form:
+            return _maxmin_tree(hierarchy)
         return NodeWeights.of(programs.maxmin(hierarchy, bool(directional), top))
-    if closed and not directional:
-        return rho_tree(hierarchy, rho)
+    if has_closed_form and not directional:
+        return _rho_tree(hierarchy, rho)
     return NodeWeights.of(programs.power(hierarchy, rho, bool(directional), top))
 
 
 def parse(normalization: Any) -> tuple[str, float]:
-    """Return the kind of a normalization and its rho (0 where it has none); refuse unknown ones."""
+    """Return the kind of a normalization and its rho.
+
+    Parameters
+    ----------
+    normalization : str
+        As for :func:`node_weights`, or "learned".
+
+    Returns
+    -------
+    kind : {"none", "rho", "maxmin", "learned"}
+    rho : float
+        0 where the kind has none.
+
+    Raises
+    ------
+    ValueError
+        For any other normalization.
+
+    Examples
+    --------
+    >>> parse("rho:1.5")
+    ('rho', 1.5)
+    """
     kind, _, number = str(normalization).partition(":")
     if kind in ("none", "maxmin", "learned") and not number:
         return kind, 0.0
@@ -126,7 +162,7 @@ def parse(normalization: Any) -> tuple[str, float]:
     return kind, rho
 
 
-def check_slack(slack: Any, is_tree: bool) -> float:
+def _largest_sum(slack: Any, is_tree: bool) -> float:
     """Return the largest sum over a leaf and its ancestors."""
     if slack is None:
         return 1.0 if is_tree else DAG_SLACK
@@ -136,13 +172,13 @@ def check_slack(slack: Any, is_tree: bool) -> float:
     return float(slack)
 
 
-def rho_tree(hierarchy: Hierarchy, rho: float) -> NodeWeights:
+def _rho_tree(hierarchy: Hierarchy, rho: float) -> NodeWeights:
     """Return the weights of least ``sum alpha^rho`` on a tree, in closed form and log space.
 
-    A subtree that may spend the sum r on each path costs ``C r^rho``.  Its root takes the share
-    ``t / (1 + t)`` with ``t = S^(1 / (rho - 1))``, S the sum of its children's C; then C is that
-    share to the power ``rho - 1``.  What is kept here is D, the logarithm of the share: near
-    ``rho = 1`` it stays of moderate size where C tends to 1 and the weights to 0.
+    A subtree that has the sum r for each of its paths costs ``C r^rho``.  Its root takes the share
+    ``t / (1 + t)`` with ``t = S^(1 / (rho - 1))``, where S is the sum of its children's C; C is
+    that share to the power ``rho - 1``.  The code keeps D, the logarithm of the share: near
+    ``rho = 1`` it has a moderate size, while C tends to 1 and the weights to 0.
     """
     parent, e = hierarchy.parent, rho - 1
     D = np.zeros(len(hierarchy))  # log share of the root of each subtree; leaves take all
@@ -163,11 +199,12 @@ def rho_tree(hierarchy: Hierarchy, rho: float) -> NodeWeights:
     return NodeWeights(_spend(hierarchy, D, rest))
 
 
-def maxmin_tree(hierarchy: Hierarchy) -> NodeWeights:
+def _maxmin_tree(hierarchy: Hierarchy) -> NodeWeights:
     """Return the fairest weights on a tree: the smallest is largest, then the next, and so on.
 
-    A node takes one share of what is left on its longest path, whose nodes are equal; the linear
-    program leaves those off that path free.  No child weighs less than its parent.
+    A node whose longest path down has h nodes, itself included, takes 1 / h of the sum that its
+    ancestors left.  (The linear program determines no more than the smallest weight.)  No child
+    weighs less than its parent.
     """
     parent = hierarchy.parent
     height = np.ones(len(hierarchy))
@@ -180,7 +217,7 @@ def maxmin_tree(hierarchy: Hierarchy) -> NodeWeights:
 
 
 def _spend(hierarchy: Hierarchy, share: np.ndarray, rest: np.ndarray) -> np.ndarray:
-    """Log weights, top down: a node takes its log share of what its ancestors left."""
+    """Return log weights, top down: a node takes its share of the sum that its ancestors left."""
     left = np.zeros(len(hierarchy))
     for level in hierarchy.levels:
         below = level[hierarchy.parent[level] >= 0]
