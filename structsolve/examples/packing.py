@@ -201,13 +201,13 @@ def sparsify(X: Any, density: float = DENSITY) -> Any:
 def _sparse_rows(rows: list[Any], density: float = DENSITY) -> Any:
     """Stack dense matrices with few non-zeros as one CSR matrix; None for others."""
     arrays = dense_to_csr(rows, density)
-    return None if arrays is None else _csr(*arrays, rows[0].shape[1], canonical=True)
+    return None if arrays is None else _csr(arrays, rows[0].shape[1], canonical=True)
 
 
-def _csr(data: Any, indices: Any, indptr: Any, n_columns: int, canonical: bool) -> Any:
+def _csr(arrays: Any, n_columns: int, canonical: bool) -> Any:
     import scipy.sparse as sp  # heavy
 
-    matrix = sp.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, n_columns))
+    matrix = sp.csr_matrix(arrays, shape=(len(arrays[2]) - 1, n_columns))
     if canonical:
         matrix.has_canonical_format = True
     return matrix
@@ -223,8 +223,7 @@ def _stack_sparse(rows: list[Any]) -> Any:
     if stacked is None:
         # Arrays may be longer than the last pointer says; vstack would take all of them.
         return sp.vstack([x if x.nnz == len(x.data) else x[:] for x in rows], format="csr")
-    data, indices, indptr, canonical = stacked
-    return _csr(data, indices, indptr, rows[0].shape[1], canonical)
+    return _csr(stacked[:3], rows[0].shape[1], stacked[3])
 
 
 def _plain_sizes(X: Any, n_features: int | None, min_rows: int) -> list[int] | None:
