@@ -23,7 +23,7 @@ SHARED = "structsolve._cyutility"
 GLUE = "# build: glue\n"
 
 # Modules that take longer than their size tells: vector code for every width.
-LONG = {"structsolve.plugins.permutation._assignment"}
+LONG = {"structsolve.plugins.permutation._jonker_volgenant"}
 
 DIRECTIVES = {
     "language_level": 3,

@@ -60,7 +60,7 @@ def times_of(problems: list[np.ndarray], lapjv: Any, optimum: float | None) -> l
     from scipy.optimize import linear_sum_assignment
 
     from structsolve.plugins.permutation import assign
-    from structsolve.plugins.permutation._batch import repeat_solve
+    from structsolve.plugins.permutation._oracle import repeat_solve
 
     def loop(function: Callable[[np.ndarray], Any], costs: np.ndarray) -> Callable[[int], None]:
         def run(repeat: int) -> None:

@@ -28,7 +28,7 @@ def our_kernel_times(structsolve: Any, length: int, states: int) -> dict[str, fl
         return {}
     from structsolve.part_layout import PartLayout
     from structsolve.plugins.chain._oracle import ChainOracle
-    from structsolve.plugins.chain._sum_product import ChainSumProduct
+    from structsolve.plugins.chain._projections import ChainSumProduct
     from structsolve.potentials.weight_layout import Block, WeightLayout
     from structsolve.structure import calls
     from structsolve.utils.arrays import aligned_zeros

@@ -111,7 +111,7 @@ def main() -> None:
         ot = None
     from structsolve import Block, Examples
     from structsolve.part_layout import PartLayout
-    from structsolve.plugins.permutation._birkhoff import AssignmentProjection
+    from structsolve.plugins.permutation._projections import AssignmentProjection
 
     rng = np.random.default_rng(0)
     rows = []

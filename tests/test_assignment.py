@@ -21,8 +21,7 @@ from scipy.optimize import linear_sum_assignment
 from structsolve import Block, Examples
 from structsolve.part_layout import PartLayout
 from structsolve.plugins.permutation import assign
-from structsolve.plugins.permutation._batch import repeat_solve
-from structsolve.plugins.permutation._shape import AssignmentOracle
+from structsolve.plugins.permutation._oracle import AssignmentOracle, repeat_solve
 from structsolve.structure.calls import argmax
 
 

@@ -7,7 +7,7 @@ from checks import refused
 
 from structsolve import Block, Examples
 from structsolve.part_layout import PartLayout
-from structsolve.plugins.permutation._birkhoff import AssignmentProjection
+from structsolve.plugins.permutation._projections import AssignmentProjection
 from structsolve.structure import calls
 
 NAMES = ["entropy", "euclidean"]

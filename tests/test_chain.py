@@ -157,7 +157,7 @@ def long_chain(k, length, scale, rng):
 @pytest.mark.parametrize("scale", [0.1, 3, 30, 200])
 @pytest.mark.parametrize("k, length", [(26, 40), (5, 1000), (40, 12), (1, 500), (2, 700)])
 def test_long_chains_in_both_forms(k, length, scale):
-    from structsolve.plugins.chain._sum_product import ChainSumProduct
+    from structsolve.plugins.chain._projections import ChainSumProduct
 
     layout, bound_to, theta, views = long_chain(k, length, scale, np.random.default_rng(k))
     expected, total = forward_backward(views, k)
@@ -171,7 +171,7 @@ def test_long_chains_in_both_forms(k, length, scale):
 
 def test_paths_that_only_pay_in_the_end():
     """Two groups of states without a way across: one falls far behind, then catches up."""
-    from structsolve.plugins.chain._sum_product import ChainSumProduct
+    from structsolve.plugins.chain._projections import ChainSumProduct
 
     k, length = 4, 400
     layout, bound_to, theta, views = long_chain(k, length, 0.05, np.random.default_rng(0))

@@ -15,7 +15,7 @@ import structsolve
 from structsolve import StructuredSVM
 from structsolve.lp import ask_oracle
 from structsolve.plugins.multilabel import MultilabelStructure
-from structsolve.plugins.multilabel.indicators import chow_liu, mutual_information
+from structsolve.plugins.multilabel.labels import chow_liu, mutual_information
 from structsolve.structure import calls
 from structsolve.structure.ask import ask_loss, ask_power, make_layout
 from structsolve.testing import check_structure

@@ -218,7 +218,7 @@ def test_samples_of_chains(variant, kind):
 def test_samples_of_a_long_chain_have_its_marginals():
     from test_chain import long_chain
 
-    from structsolve.plugins.chain._sum_product import ChainSumProduct
+    from structsolve.plugins.chain._projections import ChainSumProduct
 
     for scale in (0.5, 100.0):  # the scaled form, and the one with logarithms
         rng = np.random.default_rng(0)

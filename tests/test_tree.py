@@ -14,7 +14,7 @@ from structsolve.lp import ask_oracle
 from structsolve.part_layout import PartLayout
 from structsolve.plugins import chain
 from structsolve.plugins.tree import TreeStructure, root_tree
-from structsolve.plugins.tree._topology import order_nodes
+from structsolve.plugins.tree._shape import order_nodes
 from structsolve.structure import calls
 from structsolve.structure.ask import make_layout
 from structsolve.testing import check_structure

@@ -43,7 +43,7 @@ def compute():
     from structsolve import Examples
     from structsolve.part_layout import PartLayout
     from structsolve.plugins.chain._oracle import ChainKBest, ChainMaxMarginals, ChainOracle
-    from structsolve.plugins.chain._sum_product import ChainSumProduct
+    from structsolve.plugins.chain._projections import ChainSumProduct
     from structsolve.potentials import calls as potential_calls
     from structsolve.potentials.features import FeatureRows
     from structsolve.potentials.weight_layout import Block, WeightLayout

@@ -1,17 +1,17 @@
-"""The best labeling of a chain for each value of an integer cost: a program over (node, state, count).
+"""The best labeling of a chain for each value of an integer cost.
 
-``score[v, c, t]`` is the best score of positions 0 .. v that end in state t and cost c so far.  A
-step maximises over the state before for every count at once, K^2 operations each over the contiguous
-state axis, and then shifts every state's column by what the state costs.  A cost that counts
-errors, at most one a position, takes O(L^2 K^2).
+A dynamic program over (node, state, count): ``score[v, c, t]`` is the best score of positions
+0 .. v that end in state t and cost c so far.  A step maximises over the state before for every
+count at once, K^2 operations each over the contiguous state axis.  It then shifts every state's
+column by what the state costs.  A cost that counts errors, at most one a position, takes
+O(L^2 K^2).
 """
 
 from libc.math cimport INFINITY
 from structsolve.algorithms.count_costs cimport check_most, count_steps
 from structsolve.algorithms.pairs cimport Pairs, pair_table
-from structsolve.simd.loops cimport ss_loop_table
 
-from structsolve.plugins.chain._shape cimport ChainShape, chain_pairs
+from structsolve.plugins.chain._shape cimport ChainShape, chain_length, chain_pairs
 
 
 cdef struct Memory:
@@ -49,7 +49,7 @@ cdef Memory _memory(ChainShape shape, Py_ssize_t most, char* work) noexcept nogi
 
 cdef int _read_costs(ChainShape shape, Py_ssize_t i, const double* cost, Py_ssize_t L,
                      Py_ssize_t most, Memory m) except -1 nogil:
-    # Costs as integers, and the range of counts at each position.
+    # Reads costs as integers, and the range of counts at each position.
     cdef Py_ssize_t v, s, least, largest, low = 0, high = 0
     count_steps(i, cost, shape.shared_size, L, shape.K, shape.stride, (L - 1) * shape.edge_size,
                 most, m.steps)
@@ -65,15 +65,15 @@ cdef int _read_costs(ChainShape shape, Py_ssize_t i, const double* cost, Py_ssiz
 
 cdef inline void _shift(Py_ssize_t K, Py_ssize_t stride, const int* steps, Py_ssize_t c,
                         Py_ssize_t most, const double* row, double* score) noexcept nogil:
-    # Entries of a row of count c to the rows of c + their state's cost.
+    # Moves the entries of a row of count c to the rows of c + their state's cost.
     cdef Py_ssize_t t
     for t in range(K):
         if c + steps[t] <= most:
             score[(c + steps[t]) * stride + t] = row[t]
 
 
-cdef void _forward(const ss_loop_table* loops, ChainShape shape, Py_ssize_t i,
-                   const double* theta, Py_ssize_t L, Py_ssize_t most, Memory m) noexcept nogil:
+cdef void _forward(ChainShape shape, Py_ssize_t i, const double* theta, Py_ssize_t L,
+                   Py_ssize_t most, Memory m) noexcept nogil:
     cdef Py_ssize_t K = shape.K, stride = shape.stride, v, c, s, size = (most + 1) * stride
     cdef const double* unary = theta + shape.shared_size
     cdef const double* table
@@ -92,10 +92,10 @@ cdef void _forward(const ss_loop_table* loops, ChainShape shape, Py_ssize_t i,
             before = score - size
             table = pair_table(pairs, v - 1, K * stride)
             for c in range(m.low[v - 1], m.high[v - 1] + 1):
-                loops.range(1, before + c * stride, stride, K, 0, &low, &top)
+                shape.loops.range(1, before + c * stride, stride, K, 0, &low, &top)
                 if top == -INFINITY:    # no labeling has this count
                     continue
-                loops.maxplus(K, before + c * stride, table, stride, stride, unary, m.row)
+                shape.loops.maxplus(K, before + c * stride, table, stride, stride, unary, m.row)
                 _shift(K, stride, m.steps + v * K, c, most, m.row, score)
         score += size
         unary += stride
@@ -120,9 +120,8 @@ cdef void _last_states(ChainShape shape, const double* theta, Py_ssize_t L, Py_s
         row += shape.stride
 
 
-cdef void _read_back(const ss_loop_table* loops, ChainShape shape, Py_ssize_t i,
-                     const double* theta, Py_ssize_t L, Py_ssize_t most, Memory m, int* labels,
-                     const double* values) noexcept nogil:
+cdef void _read_back(ChainShape shape, Py_ssize_t i, const double* theta, Py_ssize_t L,
+                     Py_ssize_t most, Memory m, int* labels, const double* values) noexcept nogil:
     # The states before, of all counts position by position: one turned table serves all.
     cdef Py_ssize_t K = shape.K, stride = shape.stride, v, c, s, t, rest
     cdef const double* unary
@@ -145,23 +144,23 @@ cdef void _read_back(const ss_loop_table* loops, ChainShape shape, Py_ssize_t i,
             # Only scores of NaN or +inf lead out of the range, and must not lead out of memory.
             rest = max(m.low[v - 1], min(rest, m.high[v - 1]))
             row = m.score + ((v - 1) * (most + 1) + rest) * stride
-            s = loops.reach(K, row, m.turned + t * stride, unary[t],
-                              m.score[(v * (most + 1) + m.rest[c]) * stride + t])
+            s = shape.loops.reach(K, row, m.turned + t * stride, unary[t],
+                                  m.score[(v * (most + 1) + m.rest[c]) * stride + t])
             m.rest[c] = rest
             labels[c * L + v - 1] = <int>s
 
 
-cdef int best_per_count(const ss_loop_table* loops, ChainShape shape, Py_ssize_t i,
-                        const double* theta, const double* cost, Py_ssize_t most, int* labels,
-                        double* values, char* work) except -1 nogil:
+cdef int best_per_count(ChainShape shape, Py_ssize_t i, const double* theta,
+                        const double* cost, Py_ssize_t most, int* labels, double* values,
+                        char* work) except -1 nogil:
     """`CountOracle.argmax_counts` of a chain; of equal labelings the first as in `Oracle.argmax`.
 
     Where no labeling has a count, its value is -inf and its label all zeros.
     """
-    cdef Py_ssize_t L = shape.offsets[i + 1] - shape.offsets[i]
+    cdef Py_ssize_t L = chain_length(shape, i)
     cdef Memory m = _memory(shape, most, work)
     _read_costs(shape, i, cost, L, most, m)
-    _forward(loops, shape, i, theta, L, most, m)
+    _forward(shape, i, theta, L, most, m)
     _last_states(shape, theta, L, most, m, labels, values)
-    _read_back(loops, shape, i, theta, L, most, m, labels, values)
+    _read_back(shape, i, theta, L, most, m, labels, values)
     return 0

@@ -4,15 +4,17 @@ cimport cython
 from libc.math cimport INFINITY
 from structsolve.algorithms.lawler_heap cimport Candidate, pop, push, runner_up
 from structsolve.algorithms.pairs cimport Pairs, pair_score, pair_table
-from structsolve.simd.loops cimport ss_loop_table, ss_loops
+from structsolve.simd.loops cimport ss_loop_table
 from structsolve.operators cimport CountOracle, KBest, MaxMarginals, Oracle
 from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.chain._counting cimport best_per_count, counting_bytes
-from structsolve.plugins.chain._shape cimport ChainShape, chain_pairs, chain_shape
+from structsolve.plugins.chain._shape cimport (
+    ChainShape, chain_length, chain_pairs, chain_shape,
+)
 
 
-cdef inline Py_ssize_t _find(Py_ssize_t K, Py_ssize_t step, const double* before,
+cdef inline Py_ssize_t _first_reaching(Py_ssize_t K, Py_ssize_t step, const double* before,
                              const double* pairs, const double* extra, double own,
                              double target) noexcept nogil:
     # First state s from which `target` is reached; 0 where none is (the target is NaN).
@@ -55,7 +57,7 @@ cdef class Viterbi:
 
     def __init__(self, PartLayout layout not None):
         self.shape = chain_shape(layout)
-        self.loops = ss_loops(self.shape.stride)
+        self.loops = self.shape.loops
         # Forward scores, the last row with end scores, two rows backward, one table.
         rows = self.shape.max_length + 3 + self.shape.K
         self.work_bytes = 8 * self.shape.stride * rows + 64
@@ -65,7 +67,7 @@ cdef class Viterbi:
         # alpha[v, s]: best score of positions 0..v that ends in state s.  Returns the last row
         # with end scores added: row L of alpha, or row L - 1 where there are none.
         cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s
-        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
+        cdef Py_ssize_t L = chain_length(self.shape, i)
         cdef const double* unary = theta + self.shape.shared_size
         cdef const double* extra
         cdef double* row = alpha
@@ -82,7 +84,7 @@ cdef class Viterbi:
             for v in range(1, L):
                 unary += stride
                 self.loops.maxplus(K, row, pair_table(pairs, v - 1, K * stride), stride, stride,
-                                     unary, row + stride)
+                                   unary, row + stride)
                 row += stride
         if self.shape.end < 0:
             return row
@@ -106,7 +108,7 @@ cdef class Viterbi:
             t = label[v]
             for v in range(v - 1, -1, -1):
                 t = self.loops.reach(K, alpha + v * stride, pairs.buffer + t * stride,
-                                       unary[(v + 1) * stride + t], alpha[(v + 1) * stride + t])
+                                     unary[(v + 1) * stride + t], alpha[(v + 1) * stride + t])
                 label[v] = <int>t
             return
         for v in range(v - 1, -1, -1):
@@ -115,13 +117,13 @@ cdef class Viterbi:
                 extra = pairs.edges + v * K * stride + t
                 if pairs.shared == NULL:
                     column, extra = extra - t, NULL
-            t = _find(K, stride, alpha + v * stride, column + t, extra,
+            t = _first_reaching(K, stride, alpha + v * stride, column + t, extra,
                       unary[(v + 1) * stride + t], alpha[(v + 1) * stride + t])
             label[v] = <int>t
 
     cdef double best(self, Py_ssize_t i, const double* theta, Pairs pairs, double* alpha,
                      int* label) noexcept nogil:
-        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
+        cdef Py_ssize_t L = chain_length(self.shape, i)
         cdef const double* last = self.forward(i, theta, pairs, alpha)
         cdef double top
         label[L - 1] = <int>self.loops.first_best(self.shape.K, last, &top)
@@ -176,19 +178,18 @@ cdef class ChainMaxMarginals(MaxMarginals):
 
     cdef Viterbi viterbi
     cdef ChainShape shape
-    cdef const ss_loop_table* loops
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
         self.viterbi = Viterbi(layout)
-        self.shape, self.loops = self.viterbi.shape, self.viterbi.loops
+        self.shape = self.viterbi.shape
         self.n_states = self.shape.K
         self.work_bytes = self.viterbi.work_bytes
 
     cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
                            char* work) except -1 nogil:
         cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s
-        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
+        cdef Py_ssize_t L = chain_length(self.shape, i)
         cdef double* alpha = <double*>work
         cdef double* beta = alpha + (self.shape.max_length + 1) * stride
         cdef double* ahead = beta + stride
@@ -203,8 +204,8 @@ cdef class ChainMaxMarginals(MaxMarginals):
         for v in range(L - 2, -1, -1):
             for s in range(stride):
                 ahead[s] = beta[s] + unary[(v + 1) * stride + s]
-            self.loops.maxdots(K, pair_table(pairs, v, K * stride), stride, stride, ahead,
-                                 beta)
+            self.shape.loops.maxdots(K, pair_table(pairs, v, K * stride), stride, stride, ahead,
+                                     beta)
             for s in range(stride):
                 out[v * stride + s] = alpha[v * stride + s] + beta[s] if s < K else 0
         return 0
@@ -220,12 +221,10 @@ cdef class ChainCounts(CountOracle):
     """
 
     cdef ChainShape shape
-    cdef const ss_loop_table* loops
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
         self.shape = chain_shape(layout)
-        self.loops = ss_loops(self.shape.stride)
         self.n_states = self.shape.K
 
     cpdef Py_ssize_t bytes_for(self, Py_ssize_t most) except -1:
@@ -234,7 +233,7 @@ cdef class ChainCounts(CountOracle):
     cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
                            Py_ssize_t most, int* labels, double* values,
                            char* work) except -1 nogil:
-        return best_per_count(self.loops, self.shape, i, theta, cost, most, labels, values, work)
+        return best_per_count(self.shape, i, theta, cost, most, labels, values, work)
 
 
 @cython.final
@@ -267,7 +266,7 @@ cdef class ChainKBest(KBest):
         # Lawler's partition: all labelings but the answers so far fall into disjoint sets, each
         # made of those that leave answer `path` at position v for state s or one that comes
         # after s in the order of candidates; a heap holds the best of every set.
-        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
+        cdef Py_ssize_t L = chain_length(self.shape, i)
         cdef Py_ssize_t stride = self.shape.stride, size = 0, count, v
         cdef double* alpha = <double*>work
         cdef double* buffer = alpha + (self.shape.max_length + 3) * stride

@@ -1,7 +1,9 @@
 """Where the parts of chains lie, and the parts of their labels."""
 
+from structsolve.algorithms.difference cimport write_pair
 from structsolve.operators cimport Parts
 from structsolve.part_layout cimport PartLayout
+from structsolve.simd.loops cimport ss_loops
 
 
 cdef class ChainShape:
@@ -23,7 +25,7 @@ cdef class ChainShape:
         cdef Py_ssize_t i, length
         self.offsets, self.owners = layout.offsets, layout.owners
         self.K = layout.shapes["node"][0]
-        self.stride = layout.node_size
+        self.stride, self.loops = layout.node_size, ss_loops(layout.node_size)
         self.shared_size = layout.shared_size
         self.edge_size = layout.edge_size
         self.transition = layout.starts.get("transition", -1)
@@ -65,18 +67,18 @@ cdef class ChainParts(Parts):
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
                            double* value) except -1 nogil:
-        cdef Py_ssize_t stride = self.shape.stride, n = 0, v, table = self.shape.K * stride
-        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
-        cdef int node = <int>self.shape.shared_size, edge = <int>(node + L * stride)
+        cdef Py_ssize_t stride = self.shape.stride, L = chain_length(self.shape, i), n = 0, v, cell
+        cdef Py_ssize_t node = self.shape.shared_size, edge = node + L * stride
         for v in range(L):
             index[n] = <int>(node + v * stride + label[v])
             n += 1
         for v in range(L - 1):
+            cell = label[v] * stride + label[v + 1]
             if self.shape.transition >= 0:
-                index[n] = <int>(self.shape.transition + label[v] * stride + label[v + 1])
+                index[n] = <int>(self.shape.transition + cell)
                 n += 1
             if self.shape.edge_size:
-                index[n] = <int>(edge + v * table + label[v] * stride + label[v + 1])
+                index[n] = <int>(edge + v * self.shape.edge_size + cell)
                 n += 1
         if self.shape.start >= 0:
             index[n] = <int>(self.shape.start + label[0])
@@ -90,40 +92,22 @@ cdef class ChainParts(Parts):
 
     cdef Py_ssize_t difference(self, Py_ssize_t i, const int* truth, const int* label, int* index,
                                double* value) except -1 nogil:
-        cdef Py_ssize_t stride = self.shape.stride, n = 0, v, table = self.shape.K * stride
-        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
-        cdef int node = <int>self.shape.shared_size, edge = <int>(node + L * stride)
+        cdef Py_ssize_t stride = self.shape.stride, L = chain_length(self.shape, i), n = 0, v
+        cdef Py_ssize_t node = self.shape.shared_size, edge = node + L * stride, cell, true_cell
         for v in range(L):
             if truth[v] != label[v]:
-                index[n] = <int>(node + v * stride + truth[v])
-                value[n] = 1
-                index[n + 1] = <int>(node + v * stride + label[v])
-                value[n + 1] = -1
-                n += 2
+                n = write_pair(index, value, n, node + v * stride, truth[v], label[v])
         for v in range(L - 1):
-            if truth[v] != label[v] or truth[v + 1] != label[v + 1]:
-                if self.shape.transition >= 0:
-                    index[n] = <int>(self.shape.transition + truth[v] * stride + truth[v + 1])
-                    value[n] = 1
-                    index[n + 1] = <int>(self.shape.transition + label[v] * stride + label[v + 1])
-                    value[n + 1] = -1
-                    n += 2
-                if self.shape.edge_size:
-                    index[n] = <int>(edge + v * table + truth[v] * stride + truth[v + 1])
-                    value[n] = 1
-                    index[n + 1] = <int>(edge + v * table + label[v] * stride + label[v + 1])
-                    value[n + 1] = -1
-                    n += 2
+            true_cell = truth[v] * stride + truth[v + 1]
+            cell = label[v] * stride + label[v + 1]
+            if true_cell == cell:
+                continue
+            if self.shape.transition >= 0:
+                n = write_pair(index, value, n, self.shape.transition, true_cell, cell)
+            if self.shape.edge_size:
+                n = write_pair(index, value, n, edge + v * self.shape.edge_size, true_cell, cell)
         if self.shape.start >= 0 and truth[0] != label[0]:
-            index[n] = <int>(self.shape.start + truth[0])
-            value[n] = 1
-            index[n + 1] = <int>(self.shape.start + label[0])
-            value[n + 1] = -1
-            n += 2
+            n = write_pair(index, value, n, self.shape.start, truth[0], label[0])
         if self.shape.end >= 0 and truth[L - 1] != label[L - 1]:
-            index[n] = <int>(self.shape.end + truth[L - 1])
-            value[n] = 1
-            index[n + 1] = <int>(self.shape.end + label[L - 1])
-            value[n + 1] = -1
-            n += 2
+            n = write_pair(index, value, n, self.shape.end, truth[L - 1], label[L - 1])
         return n

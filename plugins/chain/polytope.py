@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.lp import LocalPolytopes
+from structsolve.lp.local import LocalPolytopes, label_parts
 
 
 class ChainPolytopes(LocalPolytopes):
@@ -23,26 +23,46 @@ class ChainPolytopes(LocalPolytopes):
         self.layout, self.lengths = layout, np.diff(offsets)
 
     def key(self, i: int) -> int:
+        """Return what examples of the same polytope share: the length.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        int
+        """
         return int(self.lengths[i])
 
     def graph(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the nodes' numbers of states, and the edges.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        states : ndarray of int of shape (nodes,)
+        ends : ndarray of int of shape (edges, 2)
+        """
         L = self.lengths[i]
         first = np.arange(L - 1)
         return np.full(L, self.layout.node.shape[0]), np.column_stack([first, first + 1])
 
     def parts(self, i: int) -> np.ndarray:
-        layout, L = self.layout, int(self.lengths[i])
-        K, stride = layout.node.shape[0], layout.node.stride
-        states, table = np.arange(K), stride * np.arange(K)[:, None] + np.arange(K)
-        nodes = np.full((L, K, 3), -1)
-        nodes[:, :, 0] = layout.shared_size + layout.node_size * np.arange(L)[:, None] + states
-        if "start" in layout.starts:
-            nodes[0, :, 1] = layout.starts["start"] + states
-            nodes[L - 1, :, 2] = layout.starts["end"] + states
-        edges = np.full((L - 1, K, K, 3), -1)
-        if "transition" in layout.starts:
-            edges[..., 0] = layout.starts["transition"] + table
-        if layout.edge is not None:
-            rows = layout.shared_size + L * layout.node_size + layout.edge_size * np.arange(L - 1)
-            edges[..., 1] = rows[:, None, None] + table
-        return np.concatenate([nodes.reshape(-1, 3), edges.reshape(-1, 3)])
+        """Return which parts each variable adds to, -1 for none.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        ndarray of int of shape (variables, 3)
+            Entries of theta: of a state of a node and of the ends; of a pair in the shared table
+            and in the one of its edge.
+        """
+        L = int(self.lengths[i])
+        return label_parts(self.layout, L, L - 1, {"start": [0], "end": [L - 1]})

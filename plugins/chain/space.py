@@ -65,6 +65,19 @@ class ChainStructure(Structure):
         return space, examples
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> ChainSpace:
+        """Rebuild a space from what its ``state()`` returned.
+
+        Parameters
+        ----------
+        state : dict
+            n_features, n_edge_features, intercept.
+        arrays : dict of str to ndarray
+            classes.
+
+        Returns
+        -------
+        ChainSpace
+        """
         return ChainSpace(
             self,
             arrays["classes"],
@@ -74,6 +87,20 @@ class ChainStructure(Structure):
         )
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
+        """Return small random chains.
+
+        Parameters
+        ----------
+        random_state : int or Generator
+        n : int
+            Number of examples.
+        size : int
+            Largest length.
+
+        Returns
+        -------
+        X, Y : list
+        """
         rng = np.random.default_rng(random_state)
         lengths = rng.integers(1, size + 1, n)
         X = [rng.integers(-2, 3, (length, 3)).astype(float) for length in lengths]
@@ -81,7 +108,20 @@ class ChainStructure(Structure):
 
 
 class ChainSpace(NodeSpace):
-    """Chains over given classes and features."""
+    """Chains over given classes and features.
+
+    Parameters
+    ----------
+    structure : ChainStructure
+    classes : ndarray of shape (K,)
+        Sorted.
+    n_features : int
+        Of a node.
+    n_edge_features : int or None
+        None: edges have no features.
+    intercept : bool
+        Nodes get a constant feature.
+    """
 
     def __init__(
         self,
@@ -107,9 +147,29 @@ class ChainSpace(NodeSpace):
         self.n_edge_features = n_edge_features
 
     def stack(self, X: Any) -> Examples:
+        """Return packed chains without labels.
+
+        Parameters
+        ----------
+        X : list
+            As :class:`ChainStructure` describes it, with the features of training.
+
+        Returns
+        -------
+        Examples
+        """
         return stack_chains(X, self.layout.n_features, self.n_edge_features)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what ``space_from_state`` needs.
+
+        Returns
+        -------
+        meta : dict
+            n_features, n_edge_features, intercept.
+        arrays : dict of str to ndarray
+            classes.
+        """
         layout = self.layout
         meta = {
             "n_features": layout.n_features,
@@ -121,30 +181,93 @@ class ChainSpace(NodeSpace):
     def mask(
         self, examples: Examples, allowed: Any = None, forbidden: Any = None
     ) -> dict[str, Any]:
+        """Return masks of scores that forbid labels and pairs of labels.
+
+        Parameters
+        ----------
+        examples : Examples
+        allowed : list, optional
+            Per example a list with the allowed labels of each node; None for all.
+        forbidden : list, optional
+            Pairs (label, next label).
+
+        Returns
+        -------
+        dict of str to ndarray
+            0 and -inf: of shape (nodes, K) for "node", of shape (K, K) for "transition".
+
+        Raises
+        ------
+        ValueError
+            For labels that are not known, and for pairs where there are no transitions.
+        """
         return self.transition_masks(examples, allowed, forbidden, "(label, next label)")
 
     def make_oracle(self) -> Any:
+        """Return what binds the oracle, an exact dynamic program.
+
+        Returns
+        -------
+        type
+        """
         from structsolve.plugins.chain._oracle import ChainOracle
 
         return ChainOracle
 
     def make_parts(self) -> Any:
+        """Return what binds the parts: states of nodes and pairs of states.
+
+        Returns
+        -------
+        type
+        """
         from structsolve.plugins.chain._shape import ChainParts
 
         return ChainParts
 
     def make_power(self, name: str) -> Any:
+        """Return what binds a power of the oracle.
+
+        Parameters
+        ----------
+        name : str
+            "kbest", "max-marginals" and "counts" are there.
+
+        Returns
+        -------
+        type or None
+        """
         from structsolve.plugins.chain._oracle import ChainCounts, ChainKBest, ChainMaxMarginals
 
         powers = {"kbest": ChainKBest, "max-marginals": ChainMaxMarginals, "counts": ChainCounts}
         return powers.get(name)
 
     def make_projection(self, regularizer: str) -> Any:
-        from structsolve.plugins.chain._sum_product import ChainSumProduct
+        """Return what binds the marginals, for "entropy".
+
+        Parameters
+        ----------
+        regularizer : str
+
+        Returns
+        -------
+        type or None
+        """
+        from structsolve.plugins.chain._projections import ChainSumProduct
 
         return ChainSumProduct if regularizer == "entropy" else None
 
     def make_polytopes(self, examples: Examples) -> Any:
+        """Return the local polytopes, which are exact.
+
+        Parameters
+        ----------
+        examples : Examples
+
+        Returns
+        -------
+        ChainPolytopes
+        """
         from structsolve.plugins.chain.polytope import ChainPolytopes
 
         return ChainPolytopes(self.layout, examples.offsets)
@@ -153,7 +276,26 @@ class ChainSpace(NodeSpace):
 def stack_chains(
     X: Any, n_features: int | None = None, n_edge_features: int | None = None
 ) -> Examples:
-    """Stack chains, with or without edge features, into packed examples."""
+    """Stack chains, with or without edge features, into packed examples.
+
+    Parameters
+    ----------
+    X : list
+        As :class:`ChainStructure` describes it.
+    n_features, n_edge_features : int, optional
+        Expected numbers of columns, once they are known: no ``n_edge_features`` then means that
+        edges have no features.
+
+    Returns
+    -------
+    Examples
+        Without labels.
+
+    Raises
+    ------
+    ValueError
+        For rows of edge features that do not fit the nodes, or the training data.
+    """
     if not isinstance(X, (list, tuple)) or not X or not isinstance(X[0], tuple):
         if n_edge_features is not None:
             raise ValueError(

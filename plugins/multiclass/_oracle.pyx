@@ -1,13 +1,13 @@
-"""Multiclass operators: the best of K classes, also in a cone or for each count; parts."""
+"""Multiclass: parts, max-marginals and counts.
+
+The oracle, its other powers and the projections are those of all structures whose label is one of
+K classes: `structsolve.algorithms.class_operators`.
+"""
 
 cimport cython
 from libc.math cimport INFINITY, floor
 from libc.string cimport memcpy, memset
-from structsolve.algorithms.classes cimport best_class, best_class_in_cone, best_classes
-from structsolve.simd.loops cimport ss_loop_table, ss_loops
-from structsolve.operators cimport (
-    Cone, ConeOracle, CountOracle, KBest, MaxMarginals, Oracle, Parts, Relaxation,
-)
+from structsolve.operators cimport CountOracle, MaxMarginals, Parts
 from structsolve.part_layout cimport PartLayout
 
 
@@ -19,10 +19,8 @@ cdef int _no_count(Py_ssize_t i, Py_ssize_t s, double cost) except -1 with gil:
 
 
 @cython.final
-cdef class MulticlassOracle(Oracle):
-    """Largest of K scores; of equal ones the first.
-
-    Scores of -inf forbid a class; the value is -inf when none is left.
+cdef class MulticlassMaxMarginals(MaxMarginals):
+    """The scores of the classes themselves.
 
     Parameters
     ----------
@@ -30,120 +28,15 @@ cdef class MulticlassOracle(Oracle):
         With one node block of shape (K,), one node in each example, and no other block.
     """
 
-    cdef Py_ssize_t K, stride
-    cdef const ss_loop_table* loops
-
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
-        self.K, self.stride = layout.shapes["node"][0], layout.node_size
-        self.n_states = self.K
-        self.loops = ss_loops(self.stride)
-        self.work_bytes = 8
-
-    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                    double* bound, char* work) except -1 nogil:
-        label[0] = best_class(self.loops, self.K, self.stride, theta, value)
-        bound[0] = value[0]
-        return 0
-
-
-@cython.final
-cdef class MulticlassKBest(KBest):
-    """The k best classes; forbidden ones are left out, but for the first, that of the oracle.
-
-    Parameters
-    ----------
-    layout : PartLayout
-    """
-
-    cdef Py_ssize_t K, stride
-    cdef const ss_loop_table* loops
-
-    def __init__(self, PartLayout layout not None):
-        super().__init__(layout)
-        self.K, self.stride = layout.shapes["node"][0], layout.node_size
-        self.n_states = self.K
-        self.loops = ss_loops(self.stride)
-        self.work_bytes = 8
-
-    cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
-                          double* values, char* work) except -1 nogil:
-        return best_classes(self.loops, self.K, self.stride, theta, k, labels, values)
-
-
-@cython.final
-cdef class MulticlassMaxMarginals(MaxMarginals):
-    """The scores of the classes themselves.
-
-    Parameters
-    ----------
-    layout : PartLayout
-    """
-
-    cdef Py_ssize_t K, stride
-
-    def __init__(self, PartLayout layout not None):
-        super().__init__(layout)
-        self.K, self.stride = layout.shapes["node"][0], layout.node_size
-        self.n_states = self.K
-        self.work_bytes = 8
+        self.n_states, self.work_bytes = layout.shapes["node"][0], 8
 
     cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
                            char* work) except -1 nogil:
-        memset(out, 0, self.stride * sizeof(double))
-        memcpy(out, theta, self.K * sizeof(double))
+        memset(out, 0, self.layout.node_size * sizeof(double))
+        memcpy(out, theta, self.n_states * sizeof(double))
         return 0
-
-
-@cython.final
-cdef class MulticlassRelaxation(Relaxation):
-    """The simplex, whose corners are the classes: nothing is ever fractional.
-
-    Parameters
-    ----------
-    layout : PartLayout
-    """
-
-    cdef Py_ssize_t K, stride
-    cdef const ss_loop_table* loops
-
-    def __init__(self, PartLayout layout not None):
-        super().__init__(layout)
-        self.K, self.stride = layout.shapes["node"][0], layout.node_size
-        self.n_states = self.K
-        self.loops = ss_loops(self.stride)
-        self.work_bytes = 8
-
-    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, double* bound, char* work) except -1 nogil:
-        label[0] = best_class(self.loops, self.K, self.stride, theta, value)
-        bound[0] = value[0]
-        memset(mu, 0, self.stride * sizeof(double))
-        mu[label[0]] = 1
-        return 1
-
-
-@cython.final
-cdef class MulticlassCones(ConeOracle):
-    """The best class in a cone: each is looked at.
-
-    Parameters
-    ----------
-    layout : PartLayout
-    """
-
-    cdef Py_ssize_t K, stride
-
-    def __init__(self, PartLayout layout not None):
-        super().__init__(layout)
-        self.K, self.stride = layout.shapes["node"][0], layout.node_size
-        self.n_states = self.K
-        self.work_bytes = 8
-
-    cdef int argmax_in_cone(self, Py_ssize_t i, const double* theta, const double* cost,
-                            const Cone* cone, double* mu, int* label, double* value,
-                            char* work) except -1 nogil:
-        return best_class_in_cone(self.K, theta, cost, cone, label, value)
 
 
 @cython.final
@@ -155,13 +48,9 @@ cdef class MulticlassCounts(CountOracle):
     layout : PartLayout
     """
 
-    cdef Py_ssize_t K, stride
-
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
-        self.K, self.stride = layout.shapes["node"][0], layout.node_size
-        self.n_states = self.K
-        self.work_bytes = 8
+        self.n_states, self.work_bytes = layout.shapes["node"][0], 8
 
     cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
                            Py_ssize_t most, int* labels, double* values,
@@ -169,7 +58,7 @@ cdef class MulticlassCounts(CountOracle):
         cdef Py_ssize_t c, s
         for c in range(most + 1):
             labels[c], values[c] = 0, -INFINITY
-        for s in range(self.K):
+        for s in range(self.n_states):
             if not (cost[s] >= 0 and cost[s] < INFINITY and floor(cost[s]) == cost[s]):
                 return _no_count(i, s, cost[s])
             if cost[s] <= most:

@@ -24,10 +24,30 @@ class Simplex(Polytopes):
         self.layout = layout
 
     def key(self, i: int) -> int:
+        """Return what examples of the same polytope share.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        int, the same for all
+        """
         return 0
 
     def build(self, i: int) -> Polytope:
-        from scipy import sparse
+        """Return the polytope of an example.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        Polytope
+        """
+        from scipy import sparse  # heavy
 
         K, one = self.layout.node.shape[0], np.ones(1)
         parts = self.layout.shared_size + np.arange(K)

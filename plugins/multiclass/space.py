@@ -5,6 +5,7 @@ Compiled modules are imported where operators are made: listing structures needs
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,41 +46,208 @@ class MulticlassStructure(Structure):
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
     ) -> MulticlassSpace:
+        """Rebuild a space from what its ``state()`` returned.
+
+        Parameters
+        ----------
+        state : dict
+            n_features, intercept.
+        arrays : dict of str to ndarray
+            classes.
+
+        Returns
+        -------
+        MulticlassSpace
+        """
         return MulticlassSpace(self, arrays["classes"], state["n_features"], state["intercept"])
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
+        """Return random rows of features and classes.
+
+        Parameters
+        ----------
+        random_state : int or Generator
+        n : int
+            Number of examples.
+        size : int
+            Number of classes.
+
+        Returns
+        -------
+        X : ndarray of shape (n, 3)
+        Y : ndarray of int of shape (n,)
+        """
         rng = np.random.default_rng(random_state)
         return rng.integers(-2, 3, (n, 3)).astype(float), rng.integers(0, size, n)
 
 
-class MulticlassSpace(NodeSpace):
-    """Classes and number of features."""
+class RowSpace(NodeSpace):
+    """What structures share that give one of K classes to every row of X.
+
+    Subclasses say what the parts are (``make_parts``), and whether classes have a score each.
+    """
+
+    #: Scores of classes are made of thresholds and one direction (algorithms.class_operators).
+    steps = False
+
+    def stack(self, X: Any) -> Examples:
+        """Return packed rows without labels.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or data frame of shape (n, n_features)
+
+        Returns
+        -------
+        Examples
+            One node each.
+        """
+        nodes, offsets = packing.single_rows(X, self.layout.n_features)
+        return Examples(offsets, nodes)
+
+    def flatten(self, Y: Any, offsets: np.ndarray) -> np.ndarray:
+        """Return labels as users name them.
+
+        Parameters
+        ----------
+        Y : array of shape (n,)
+        offsets : ndarray of int64 of shape (n + 1,)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return labels.flatten_rows(Y, len(offsets) - 1)
+
+    def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
+        """Return classes by name.
+
+        Parameters
+        ----------
+        flat : ndarray of int32 of shape (n,)
+        examples : Examples
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self.classes_[flat]
+
+    def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
+        """Return scores or marginals as they are.
+
+        Parameters
+        ----------
+        flat : ndarray of shape (n, K)
+        examples : Examples
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+        """
+        return flat
+
+    def make_oracle(self) -> Any:
+        """Return what binds the oracle: the largest of K scores.
+
+        Returns
+        -------
+        callable
+        """
+        from structsolve.algorithms.class_operators import ClassOracle
+
+        return partial(ClassOracle, self.steps)
+
+    def make_power(self, name: str) -> Any:
+        """Return what binds a power: k best, relaxation, cones.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        callable or None
+        """
+        from structsolve.algorithms import class_operators
+
+        powers = {
+            "kbest": class_operators.ClassKBest,
+            "relaxation": class_operators.ClassRelaxation,
+            "cones": class_operators.ClassCones,
+        }
+        return partial(powers[name], self.steps) if name in powers else None
+
+    def make_projection(self, regularizer: str) -> Any:
+        """Return what binds softmax or sparsemax of the scores of the classes.
+
+        Parameters
+        ----------
+        regularizer : {"entropy", "euclidean"}
+
+        Returns
+        -------
+        callable or None
+        """
+        from structsolve.algorithms.class_operators import ClassProjection
+
+        if regularizer not in ("entropy", "euclidean"):
+            return None
+        return partial(ClassProjection, self.steps, regularizer == "entropy")
+
+
+class MulticlassSpace(RowSpace):
+    """Classes and number of features.
+
+    Parameters
+    ----------
+    structure : Structure
+    classes : ndarray of shape (K,)
+    n_features : int
+    intercept : bool
+        Rows of X get a constant feature.
+    """
 
     def __init__(self, structure: Structure, classes: np.ndarray, n_features: int, intercept: bool):
         block = Block("node", "node", (len(classes),), ("class",))
         super().__init__(structure, WeightLayout([block], n_features, 0, intercept), classes)
 
-    def stack(self, X: Any) -> Examples:
-        nodes, offsets = packing.single_rows(X, self.layout.n_features)
-        return Examples(offsets, nodes)
-
-    def flatten(self, Y: Any, offsets: np.ndarray) -> np.ndarray:
-        return labels.flatten_rows(Y, len(offsets) - 1)
-
-    def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
-        return self.classes_[flat]
-
-    def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
-        return flat
-
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what ``space_from_state`` needs.
+
+        Returns
+        -------
+        meta : dict
+            n_features, intercept.
+        arrays : dict
+            classes.
+        """
         meta = {"n_features": self.layout.n_features, "intercept": self.layout.intercept}
         return meta, {"classes": self.classes_}
 
     def mask(
         self, examples: Examples, allowed: Any = None, forbidden: Any = None
     ) -> dict[str, Any]:
-        """Mask from ``allowed``: per row a list of classes, or None for all."""
+        """Return a mask of scores that forbids all but the allowed classes.
+
+        Parameters
+        ----------
+        examples : Examples
+        allowed : list, optional
+            Per row a list of classes, or None for all.
+        forbidden : None
+            There are no transitions.
+
+        Returns
+        -------
+        dict of str to ndarray
+            0 and -inf of shape (n, K), for the block "node".
+
+        Raises
+        ------
+        ValueError
+            When forbidden transitions are given, or a row is left without a class.
+        """
         if forbidden is not None:
             raise ValueError("forbidden transitions: multiclass has none; use allowed")
         if allowed is None:
@@ -87,34 +255,47 @@ class MulticlassSpace(NodeSpace):
         rows = [None if names is None else [names] for names in allowed]
         return {"node": self.allowed_mask(rows, examples)}
 
-    def make_oracle(self) -> Any:
-        from structsolve.plugins.multiclass._oracle import MulticlassOracle
-
-        return MulticlassOracle
-
     def make_parts(self) -> Any:
+        """Return what binds the parts, one per class.
+
+        Returns
+        -------
+        type
+        """
         from structsolve.plugins.multiclass._oracle import MulticlassParts
 
         return MulticlassParts
 
     def make_power(self, name: str) -> Any:
+        """Return what binds a power: max-marginals, counts, and those of :class:`RowSpace`.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        callable or None
+        """
         from structsolve.plugins.multiclass import _oracle
 
         powers = {
-            "kbest": _oracle.MulticlassKBest,
             "max-marginals": _oracle.MulticlassMaxMarginals,
-            "relaxation": _oracle.MulticlassRelaxation,
-            "cones": _oracle.MulticlassCones,
             "counts": _oracle.MulticlassCounts,
         }
-        return powers.get(name)
-
-    def make_projection(self, regularizer: str) -> Any:
-        from structsolve.plugins.multiclass._projections import Softmax, Sparsemax
-
-        return {"entropy": Softmax, "euclidean": Sparsemax}.get(regularizer)
+        return powers[name] if name in powers else super().make_power(name)
 
     def make_polytopes(self, examples: Examples) -> Any:
-        from structsolve.plugins.multiclass.polytope import Simplex
+        """Return the simplex of classes.
+
+        Parameters
+        ----------
+        examples : Examples
+
+        Returns
+        -------
+        Simplex
+        """
+        from structsolve.plugins.multiclass.polytope import Simplex  # lp: only where asked for
 
         return Simplex(self.layout)

@@ -4,19 +4,20 @@ cimport cython
 from libc.math cimport INFINITY, exp, log1p
 from libc.string cimport memset
 from structsolve.algorithms.entropies cimport entropy, entropy_slope, slope_at
+from structsolve.algorithms.simplex_projection cimport square_slope, square_term
 from structsolve.operators cimport Projection
 from structsolve.part_layout cimport PartLayout
 
 
-cdef int _undefined(Py_ssize_t i, Py_ssize_t v, double found) except -1 with gil:
+cdef int _undefined(Py_ssize_t i, Py_ssize_t v, double score) except -1 with gil:
     raise ValueError(
-        f"example {i}, label {v}: its score is {found}, so there are no marginals; expected a "
+        f"example {i}, label {v}: its score is {score}, so there are no marginals; expected a "
         "finite number, or -inf for a label that must be off; check that the weights are finite"
     )
 
 
 cdef class LabelSetProjection(Projection):
-    """What the projections of label sets share: one number from 0 to 1 per label.
+    """Base of the projections of label sets: one number from 0 to 1 per label.
 
     Parameters
     ----------
@@ -140,19 +141,11 @@ cdef class LabelSetClip(LabelSetProjection):
         return 0
 
     cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
-        cdef Py_ssize_t v
-        cdef double total = 0
-        for v in range(self.start, self.start + self.L):
-            total += state[v] * state[v]
-        return -total / 2
+        return square_term(self.L, state + self.start)
 
     cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
                       char* work) except? -1 nogil:
-        cdef Py_ssize_t v
-        cdef double total = 0
-        for v in range(self.start, self.start + self.L):
-            total -= ((1 - gamma) * a[v] + gamma * b[v]) * (b[v] - a[v])
-        return total
+        return square_slope(self.L, a + self.start, b + self.start, gamma)
 
 
 @cython.final

@@ -22,7 +22,7 @@ from structsolve.plugins.mrf.graph_operators import (
     common_graphs,
     make_polytopes,
 )
-from structsolve.plugins.multilabel.indicators import column_names, indicators, label_pairs
+from structsolve.plugins.multilabel.labels import column_names, indicators, label_pairs
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
 from structsolve.structure.losses import LabelCount
@@ -41,7 +41,7 @@ class MultilabelStructure(Structure):
         the training labels (Chow and Liu); none, so that labels are decided one by one; or these
         pairs, as column numbers (or names, where y is a data frame).
     oracle : str, default="auto"
-        How the best set is found. "exact": always the best (trees by dynamic programming, else
+        How the best set is searched. "exact": always the best (trees by dynamic programming, else
         all sets are looked through). "roof-duality": the linear relaxation by one maximum flow,
         rounded; it says how far from the best it may be. "auto": "exact" where that is cheap, else
         "roof-duality".
@@ -100,11 +100,39 @@ class MultilabelStructure(Structure):
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
     ) -> MultilabelSpace:
+        """Rebuild a space from what its ``state()`` returned.
+
+        Parameters
+        ----------
+        state : dict
+            n_features, intercept.
+        arrays : dict of str to ndarray
+            classes, edges.
+
+        Returns
+        -------
+        MultilabelSpace
+        """
         return MultilabelSpace(
             self, arrays["classes"], arrays["edges"], state["n_features"], state["intercept"]
         )
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
+        """Return random rows of features and label sets.
+
+        Parameters
+        ----------
+        random_state : int or Generator
+        n : int
+            Number of examples.
+        size : int
+            Number of labels.
+
+        Returns
+        -------
+        X : ndarray of shape (n, 3)
+        Y : ndarray of int of shape (n, size), 0 and 1
+        """
         rng = np.random.default_rng(random_state)
         X = rng.integers(-2, 3, (n, 3)).astype(float)
         return X, rng.integers(0, 2, (n, size))
@@ -140,6 +168,26 @@ class MultilabelSpace(Space):
     def pack(
         self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
     ) -> Examples:
+        """Return packed rows; labels are indicators, L per row.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or data frame of shape (n, n_features)
+        Y : array, sparse matrix or data frame of shape (n, L), optional
+            0 and 1.
+        sample_weight : array of shape (n,), optional
+        unseen : {"error", "extra"}
+            The same here: an indicator matrix has no other labels.
+
+        Returns
+        -------
+        Examples
+
+        Raises
+        ------
+        ValueError
+            For other columns than in training, and entries that are neither 0 nor 1.
+        """
         nodes, offsets = packing.single_rows(X, self.layout.n_features)
         matrix = None
         if Y is not None:
@@ -165,34 +213,118 @@ class MultilabelSpace(Space):
         return examples
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
+        """Return label sets as an indicator matrix.
+
+        Parameters
+        ----------
+        flat : ndarray of int32 of shape (n L,)
+        examples : Examples
+
+        Returns
+        -------
+        ndarray of int64 of shape (n, L)
+        """
         return flat.reshape(examples.n, len(self.classes_)).astype(np.int64)
 
     def unpack_one(self, label: np.ndarray) -> np.ndarray:
+        """Return one label set as indicators.
+
+        Parameters
+        ----------
+        label : ndarray of int32 of shape (L,)
+
+        Returns
+        -------
+        ndarray of int64 of shape (L,)
+        """
         return label.astype(np.int64)
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
+        """Return scores or marginals of labels as they are.
+
+        Parameters
+        ----------
+        flat : ndarray of shape (n, L)
+        examples : Examples
+
+        Returns
+        -------
+        ndarray of shape (n, L)
+        """
         return flat
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what ``space_from_state`` needs.
+
+        Returns
+        -------
+        meta : dict
+            n_features, intercept.
+        arrays : dict of str to ndarray
+            classes, edges.
+        """
         meta = {"n_features": self.layout.n_features, "intercept": self.layout.intercept}
         return meta, {"classes": self.classes_, "edges": self.edges_}
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
+        """Return all sets of labels.
+
+        Parameters
+        ----------
+        examples : Examples
+        i : int
+
+        Returns
+        -------
+        ndarray of int32 of shape (2^L, L)
+        """
         L = len(self.classes_)
         return np.ascontiguousarray(np.indices((2,) * L, dtype=np.int32).reshape(L, -1).T)
 
     def make_oracle(self) -> Any:
+        """Return what binds the oracle that the structure names, for the graph of the labels.
+
+        Returns
+        -------
+        callable
+        """
         return partial(bind_oracle, self)
 
     def make_parts(self) -> Any:
+        """Return what binds the parts: labels that are on, and joint states of pairs.
+
+        Returns
+        -------
+        callable
+        """
         return partial(bind_parts, self)
 
     def make_power(self, name: str) -> Any:
+        """Return what binds a power; max-marginals are what each label adds.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        callable or None
+        """
         if name == "max-marginals":
-            return partial(bind_worths, self)
+            return partial(_bind_worths, self)
         return partial(bind_power, self, name) if name in POWERS else None
 
     def make_projection(self, regularizer: str) -> Any:
+        """Return what binds the marginals; without pairs also the projection onto the cube.
+
+        Parameters
+        ----------
+        regularizer : str
+
+        Returns
+        -------
+        callable or None
+        """
         # With pairs of labels the marginals are those of a graph: there are some without cycles.
         if len(self.edges_):
             return partial(bind_entropy, self) if regularizer == "entropy" else None
@@ -201,7 +333,22 @@ class MultilabelSpace(Space):
         return {"entropy": LabelSetSigmoids, "euclidean": LabelSetClip}.get(regularizer)
 
     def make_loss(self, loss: Any) -> Any:
-        from structsolve.plugins.multilabel._oracle import LabelSetCount, LabelSetHamming
+        """Return what binds a loss of label sets.
+
+        Parameters
+        ----------
+        loss : {"hamming", "normalized-hamming", "zero-one"} or LabelCount
+
+        Returns
+        -------
+        callable or None
+
+        Raises
+        ------
+        ValueError
+            For a LabelCount with a background, which label sets do not have.
+        """
+        from structsolve.plugins.multilabel._losses import LabelSetCount, LabelSetHamming
         from structsolve.structure.node_losses import ZeroOneLoss
 
         if isinstance(loss, LabelCount):
@@ -216,7 +363,18 @@ class MultilabelSpace(Space):
         return ZeroOneLoss if loss == "zero-one" else None
 
     def make_max_min(self, loss: Any, layout: Any) -> Any:
-        from structsolve.plugins.multilabel._oracle import LabelSetHamming
+        """Return the max-min projection in closed form, for Hamming losses without pairs.
+
+        Parameters
+        ----------
+        loss : Loss
+        layout : PartLayout
+
+        Returns
+        -------
+        LabelSetMaxMin or None
+        """
+        from structsolve.plugins.multilabel._losses import LabelSetHamming
         from structsolve.plugins.multilabel._projections import LabelSetMaxMin
 
         if len(self.edges_) or not isinstance(loss, LabelSetHamming):
@@ -224,21 +382,49 @@ class MultilabelSpace(Space):
         return LabelSetMaxMin(loss.weight, layout)
 
     def make_polytopes(self, examples: Examples) -> Any:
+        """Return the local polytopes of the graph of the labels.
+
+        Parameters
+        ----------
+        examples : Examples
+
+        Returns
+        -------
+        Polytopes
+        """
         return make_polytopes(self, examples)
 
     def graphs(self, layout: Any) -> Any:
-        """Return the native description of the graph of labels, made once per layout."""
+        """Return the native description of the graph of labels, made once per layout.
+
+        Parameters
+        ----------
+        layout : PartLayout
+
+        Returns
+        -------
+        GraphShape
+        """
         return common_graphs(layout, self.edges_, 2, one_graph=True, skip=True)
 
     def oracle_for(self, examples: Examples) -> str:
-        """Return the oracle's name: examples without labels are to be predicted."""
+        """Return the oracle's name: examples without labels are to be predicted.
+
+        Parameters
+        ----------
+        examples : Examples
+
+        Returns
+        -------
+        str
+        """
         structure = self.structure
         if examples.labels is None and structure.predict_oracle is not None:
             return structure.predict_oracle
         return structure.oracle
 
 
-def bind_worths(space: MultilabelSpace, layout: Any) -> Any:
+def _bind_worths(space: MultilabelSpace, layout: Any) -> Any:
     """Return what each label adds to the score of a set, as max-marginals."""
     from structsolve.plugins.multilabel._oracle import LabelSetWorths
 

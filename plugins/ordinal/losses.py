@@ -14,7 +14,7 @@ LOSSES = ("absolute", "normalized-absolute")
 ADVICE = "name all classes with OrdinalStructure(classes=[...]), or score with loss='hamming'"
 
 
-def cost_matrix(space: Any, loss: Any) -> np.ndarray | None:
+def _cost_matrix(space: Any, loss: Any) -> np.ndarray | None:
     """Return the costs ``[true, predicted]`` of classes, None for a loss that is not known.
 
     Costs by the kind of error alone have one more row, for labels that training did not see.
@@ -34,10 +34,22 @@ def cost_matrix(space: Any, loss: Any) -> np.ndarray | None:
 
 
 def node_costs(space: Any, loss: Any) -> Any:
-    """Return the costs of the loss called ``loss`` as losses take them, or None."""
-    from structsolve.structure.node_losses import NodeCosts
+    """Return the costs of a loss of ordered classes, checked and laid out.
 
-    cost = cost_matrix(space, loss)
+    Parameters
+    ----------
+    space : NodeSpace
+        With all classes from the lowest to the highest.
+    loss : str, CostMatrix, ClassWeights or LabelCount
+
+    Returns
+    -------
+    NodeCosts
+        None for a loss that is not known.
+    """
+    from structsolve.structure.node_losses import NodeCosts  # compiled: not to list structures
+
+    cost = _cost_matrix(space, loss)
     if cost is None:
         return None
     name = loss if isinstance(loss, str) else type(loss).__name__

@@ -14,9 +14,10 @@ import numpy as np
 
 from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
-from structsolve.plugins.multiclass import MulticlassSpace
+from structsolve.plugins.multiclass.space import MulticlassSpace, RowSpace
+from structsolve.plugins.ordinal.labels import learn_order
 from structsolve.potentials.weight_layout import Block, WeightLayout
-from structsolve.structure.base import NodeSpace, Structure
+from structsolve.structure.base import Structure
 
 
 class OrdinalStructure(Structure):
@@ -83,41 +84,78 @@ class OrdinalStructure(Structure):
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
     ) -> OrdinalSpace | ThresholdSpace:
+        """Rebuild a space from what its ``state()`` returned.
+
+        Parameters
+        ----------
+        state : dict
+            n_features; intercept, but for thresholds.
+        arrays : dict of str to ndarray
+            classes.
+
+        Returns
+        -------
+        OrdinalSpace or ThresholdSpace
+        """
         if self.thresholds:
             return ThresholdSpace(self, arrays["classes"], state["n_features"])
         return OrdinalSpace(self, arrays["classes"], state["n_features"], state["intercept"])
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
+        """Return random rows of features and classes without gaps.
+
+        Parameters
+        ----------
+        random_state : int or Generator
+        n : int
+            Number of examples.
+        size : int
+            Largest number of classes.
+
+        Returns
+        -------
+        X : ndarray of shape (n, 3)
+        Y : ndarray of int of shape (n,)
+        """
         rng = np.random.default_rng(random_state)
         y = rng.permutation(np.arange(n) % max(min(size, n), 1))
         return rng.integers(-2, 3, (n, 3)).astype(float), y
 
 
-class OrderedLabels(NodeSpace):
+class OrderedLabels(RowSpace):
     """What both kinds of spaces share: ``classes_`` are in their order, not sorted."""
 
-    def stack(self, X: Any) -> Examples:
-        nodes, offsets = packing.single_rows(X, self.layout.n_features)
-        return Examples(offsets, nodes)
-
-    def flatten(self, Y: Any, offsets: np.ndarray) -> np.ndarray:
-        return labels.flatten_rows(Y, len(offsets) - 1)
-
     def encode(self, flat: np.ndarray, offsets: np.ndarray, unseen: str = "error") -> np.ndarray:
-        """Return flat labels as numbers of classes in their order."""
+        """Return flat labels as numbers of classes in their order.
+
+        Parameters
+        ----------
+        flat : ndarray of shape (n,)
+        offsets : ndarray of int64 of shape (n + 1,)
+        unseen : {"error", "extra"}
+            Refuse labels that training did not see, or number them K.
+
+        Returns
+        -------
+        ndarray of int32 of shape (n,)
+        """
         K = len(self.classes_)
         order = np.argsort(self.classes_, kind="stable")
         extra = None if unseen == "error" else K
         ranks = labels.encode(flat, self.classes_[order], offsets, extra)
         return np.append(order, K).astype(np.int32)[ranks]
 
-    def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
-        return self.classes_[flat]
-
-    def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
-        return flat
-
     def make_loss(self, loss: Any) -> Any:
+        """Return what binds a loss of classes, None for one that is not known.
+
+        Parameters
+        ----------
+        loss : str, CostMatrix, ClassWeights or LabelCount
+
+        Returns
+        -------
+        callable or None
+        """
         from structsolve.plugins.ordinal.losses import node_costs
         from structsolve.structure.node_losses import NodeLoss
 
@@ -126,14 +164,31 @@ class OrderedLabels(NodeSpace):
 
 
 class OrdinalSpace(OrderedLabels, MulticlassSpace):
-    """Ordered classes with one score each."""
+    """Ordered classes with one score each.
 
-    def __init__(self, structure: Structure, classes: np.ndarray, n_features: int, intercept: bool):
-        MulticlassSpace.__init__(self, structure, classes, n_features, intercept)
+    Parameters
+    ----------
+    structure : Structure
+    classes : ndarray of shape (K,)
+        From the lowest to the highest.
+    n_features : int
+    intercept : bool
+        Rows of X get a constant feature.
+    """
 
 
 class ThresholdSpace(OrderedLabels):
-    """Ordered classes on one direction: thresholds in a shared block, the direction in "node"."""
+    """Ordered classes on one direction: thresholds in a shared block, the direction in "node".
+
+    Parameters
+    ----------
+    structure : Structure
+    classes : ndarray of shape (K,)
+        From the lowest to the highest.
+    n_features : int
+    """
+
+    steps = True
 
     def __init__(self, structure: Structure, classes: np.ndarray, n_features: int):
         blocks = [Block("node", "node", (1,), ("direction",))]
@@ -144,11 +199,37 @@ class ThresholdSpace(OrderedLabels):
         self.state_rows = len(classes)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what ``space_from_state`` needs.
+
+        Returns
+        -------
+        meta : dict
+            n_features.
+        arrays : dict
+            classes.
+        """
         return {"n_features": self.layout.n_features}, {"classes": self.classes_}
 
     def mask(
         self, examples: Examples, allowed: Any = None, forbidden: Any = None
     ) -> dict[str, Any]:
+        """Refuse constraints.
+
+        Parameters
+        ----------
+        examples : Examples
+        allowed, forbidden : None
+
+        Returns
+        -------
+        dict
+            Empty.
+
+        Raises
+        ------
+        ValueError
+            When either is given.
+        """
         if allowed is not None:
             raise ValueError(
                 "allowed: ordinal classes on thresholds have no scores of their own to be "
@@ -156,84 +237,30 @@ class ThresholdSpace(OrderedLabels):
             )
         return super().mask(examples, allowed, forbidden)
 
-    def make_oracle(self) -> Any:
-        from structsolve.plugins.ordinal._oracle import ThresholdOracle
-
-        return ThresholdOracle
-
     def make_parts(self) -> Any:
-        from structsolve.plugins.ordinal._oracle import ThresholdParts
+        """Return what binds the parts: k for the direction, -1 for thresholds below.
+
+        Returns
+        -------
+        type
+        """
+        from structsolve.plugins.ordinal._shape import ThresholdParts
 
         return ThresholdParts
 
-    def make_power(self, name: str) -> Any:
-        from structsolve.plugins.ordinal import _oracle
-
-        powers = {
-            "kbest": _oracle.ThresholdKBest,
-            "relaxation": _oracle.ThresholdRelaxation,
-            "cones": _oracle.ThresholdCones,
-        }
-        return powers.get(name)
-
-    def make_projection(self, regularizer: str) -> Any:
-        from structsolve.plugins.ordinal._projections import ThresholdProjection
-
-        if regularizer not in ("entropy", "euclidean"):
-            return None
-        return partial(ThresholdProjection, regularizer == "entropy")
-
     def make_loss(self, loss: Any) -> Any:
+        """Return what binds a loss of classes as costs of thresholds, None for one not known.
+
+        Parameters
+        ----------
+        loss : str, CostMatrix, ClassWeights or LabelCount
+
+        Returns
+        -------
+        callable or None
+        """
         from structsolve.plugins.ordinal._losses import ThresholdCosts, ThresholdLoss
         from structsolve.plugins.ordinal.losses import node_costs
 
         costs = node_costs(self, loss)
         return None if costs is None else partial(ThresholdLoss, ThresholdCosts(costs))
-
-
-def learn_order(flat: np.ndarray, given: Any = None, gaps: bool = False) -> np.ndarray:
-    """Return the classes from the lowest to the highest.
-
-    Parameters
-    ----------
-    flat : ndarray
-        Labels.
-    given : sequence, optional
-        All classes in their order; needed for strings and for integers with gaps.
-    gaps : bool, default=False
-        Integers may leave gaps all the same.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> learn_order(np.array([3, 1, 2])).tolist()
-    [1, 2, 3]
-    >>> learn_order(np.array(["low", "high"]), ["low", "mid", "high"]).tolist()
-    ['low', 'mid', 'high']
-    """
-    if given is not None:
-        labels.learn_classes(flat, given)
-        classes = np.asarray(given)
-        strange = flat[~np.isin(flat, classes)]
-        if strange.size:
-            raise ValueError(
-                f"classes: found no {strange[0].item()!r} among {classes.tolist()[:12]}, expected "
-                "all classes of y from the lowest to the highest"
-            )
-        return classes
-    found = np.unique(flat)
-    if found.dtype.kind in "US":
-        raise ValueError(
-            f"y: found the strings {found.tolist()[:12]}, whose order is not known; pass "
-            "OrdinalStructure(classes=[...]) with all of them from the lowest to the highest, or "
-            "integers"
-        )
-    wide = np.flatnonzero(np.diff(found.astype(np.float64)) > 1)
-    if wide.size and not gaps:
-        below, above = found[wide[0]].item(), found[wide[0] + 1].item()
-        raise ValueError(
-            f"y: found no label {int(below) + 1} between {below} and {above}, expected integers "
-            "without gaps; number classes anew, or pass OrdinalStructure(classes=[...]) with all "
-            "that there are, from the lowest to the highest"
-        )
-    return found

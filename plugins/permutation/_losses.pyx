@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 from structsolve.operators cimport Loss
 from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.permutation._shape cimport PairShape, pair_shape
+from structsolve.plugins.permutation._shape cimport PairShape, no_such_column, pair_shape
 
 cdef enum Kind:
     HAMMING
@@ -21,8 +21,8 @@ cdef class AssignmentLoss(Loss):
     Parameters
     ----------
     cost : {"hamming", "footrule"} or array of shape (columns, columns)
-        Hamming counts wrong rows, the footrule sums ``|y_r - y_ir|``; of an array entry [a, b] is the
-        cost of column b where a is true, non-negative and zero on the diagonal.
+        Hamming counts wrong rows, the footrule sums ``|y_r - y_ir|``.  Entry [a, b] of an array is
+        the cost of column b where a is true, non-negative and zero on the diagonal.
     normalised : bool
         Divide by the number of rows.
     layout : PartLayout
@@ -56,7 +56,18 @@ cdef class AssignmentLoss(Loss):
         self.has_costs = True
 
     def check_truths(self, const int[::1] labels not None):
-        """Refuse true columns that their examples have not."""
+        """Refuse true columns that their examples have not.
+
+        Parameters
+        ----------
+        labels : ndarray of int32
+            One column per row, of all examples.
+
+        Raises
+        ------
+        ValueError
+            Naming the example and the row.
+        """
         cdef const int64_t* first = self.shape.labels
         cdef Py_ssize_t i, j
         if labels.shape[0] != first[self.shape.n]:
@@ -65,8 +76,8 @@ cdef class AssignmentLoss(Loss):
             for j in range(first[i], first[i + 1]):
                 if not 0 <= labels[j] < self.shape.n_cols(i):
                     raise ValueError(
-                        f"example {i}, row {j - first[i]}: the true column is {labels[j]}, expected "
-                        f"0 to {self.shape.n_cols(i) - 1}"
+                        f"example {i}, row {j - first[i]}: the true column is {labels[j]}, "
+                        f"expected 0 to {self.shape.n_cols(i) - 1}"
                     )
 
     cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil:
@@ -89,10 +100,11 @@ cdef class AssignmentLoss(Loss):
         if self.averaged:
             scale /= rows
         for r in range(rows):
+            if truth[r] >= cols:        # examples may have fewer than n_states
+                no_such_column(i, r, truth[r], cols)
             if self.kind == HAMMING:
                 # Taking it from the true column costs one operation a row.
-                if truth[r] < cols:     # examples may have fewer than n_states
-                    theta[truth[r]] -= scale
+                theta[truth[r]] -= scale
             elif self.kind == FOOTRULE:
                 for c in range(cols):
                     theta[c] += scale * (truth[r] - c if truth[r] > c else c - truth[r])

@@ -33,14 +33,14 @@ cdef extern from *:
 
     static ptrdiff_t ss_plain_two(ptrdiff_t n, const double *c, const double *v, double *least) {
       double a = INFINITY, b = INFINITY;
-      ptrdiff_t at = -1;
+      ptrdiff_t best = -1;
       for (ptrdiff_t j = 0; j < n; j++) {
         const double x = c[j] - v[j];
-        if (x < a) { b = a; a = x; at = j; }
+        if (x < a) { b = a; a = x; best = j; }
         else if (x < b) b = x;
       }
       least[0] = a; least[1] = b;
-      return at;
+      return best;
     }
 
     static double ss_plain_relax(ptrdiff_t n, const double *c, const double *v, double h,

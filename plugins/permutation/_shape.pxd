@@ -19,5 +19,8 @@ cdef class PairShape:
     cdef const unsigned char* forbidden(self, Py_ssize_t i) noexcept nogil
 
 
-# That of a layout, made at the first call.
+# The shape of a layout, made at the first call.
 cdef PairShape pair_shape(PartLayout layout)
+# Raises ValueError: a label of example i gives row r a column that the example has not.
+cdef Py_ssize_t no_such_column(Py_ssize_t i, Py_ssize_t r, int column,
+                               Py_ssize_t cols) except -1 with gil

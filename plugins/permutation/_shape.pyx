@@ -1,15 +1,12 @@
-"""Sizes of assignment problems, the parts of their labels, the oracle and the relaxation."""
+"""Sizes of assignment problems, which pairs they forbid, and the parts of their labels."""
 
 import numpy as np
 
 cimport cython
 from libc.stdint cimport int64_t
-from structsolve.operators cimport Oracle, Parts, Relaxation
+from structsolve.algorithms.difference cimport write_pair
+from structsolve.operators cimport Parts
 from structsolve.part_layout cimport PartLayout
-
-from structsolve.plugins.permutation._assignment cimport (
-    Assignment, assignment_bytes, assignment_in, load_scores, solve_assignment, solve_tiny,
-)
 
 
 cdef class PairShape:
@@ -98,91 +95,18 @@ cdef PairShape pair_shape(PartLayout layout):
     return layout.common(PairShape, PairShape)
 
 
-cdef int _impossible(Py_ssize_t i) except -1 with gil:
+cdef Py_ssize_t no_such_column(Py_ssize_t i, Py_ssize_t r, int column,
+                               Py_ssize_t cols) except -1 with gil:
     raise ValueError(
-        f"example {i}: no assignment is possible: the scores of the pairs that it would need are "
-        "-inf, NaN, beyond 1e300 or forbidden; allow more pairs, and check that the weights are "
-        "finite"
+        f"example {i}, row {r}: the label is column {column}, expected 0 to {cols - 1}"
     )
-
-
-cdef int best_assignment(PairShape shape, Py_ssize_t i, const double* theta, int* label,
-                         double* value, char* work) except -1 nogil:
-    cdef Py_ssize_t rows = shape.n_rows(i), cols = shape.n_cols(i), stride = shape.stride(i), r
-    cdef const unsigned char* forbidden = shape.forbidden(i)
-    cdef Assignment task
-    if (rows == 1 or cols <= 3) and solve_tiny(rows, cols, theta, stride, forbidden, label, value):
-        return 0
-    task = assignment_in(rows, cols, work)
-    load_scores(&task, theta, stride, -1, forbidden)
-    if not solve_assignment(&task):
-        return _impossible(i)
-    value[0] = 0
-    for r in range(rows):
-        label[r] = task.column[r]
-        value[0] += theta[r * stride + label[r]]
-    return 0
-
-
-@cython.final
-cdef class AssignmentOracle(Oracle):
-    """The assignment of rows to columns of largest total score; all assignments are its labels.
-
-    Scores of -inf forbid a pair.
-
-    Parameters
-    ----------
-    layout : PartLayout
-        Of rankings or matchings.
-    """
-
-    cdef PairShape shape
-
-    def __init__(self, PartLayout layout not None):
-        super().__init__(layout)
-        self.shape = pair_shape(layout)
-        self.n_states = self.shape.max_cols
-        self.work_bytes = assignment_bytes(self.shape.max_rows, self.shape.max_cols) + 64
-
-    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
-                    double* bound, char* work) except -1 nogil:
-        best_assignment(self.shape, i, theta, label, value, work)
-        bound[0] = value[0]
-        return 0
-
-
-@cython.final
-cdef class AssignmentRelaxation(Relaxation):
-    """The polytope of assignments, whose corners are the labels (Birkhoff, von Neumann).
-
-    Parameters
-    ----------
-    layout : PartLayout
-    """
-
-    cdef PairShape shape
-
-    def __init__(self, PartLayout layout not None):
-        super().__init__(layout)
-        self.shape = pair_shape(layout)
-        self.n_states = self.shape.max_cols
-        self.work_bytes = assignment_bytes(self.shape.max_rows, self.shape.max_cols) + 64
-
-    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, double* bound, char* work) except -1 nogil:
-        cdef Py_ssize_t rows = self.shape.n_rows(i), stride = self.shape.stride(i), r
-        best_assignment(self.shape, i, theta, label, value, work)
-        bound[0] = value[0]
-        for r in range(rows * stride):
-            mu[r] = 0
-        for r in range(rows):
-            mu[r * stride + label[r]] = 1
-        return 1
 
 
 @cython.final
 cdef class AssignmentParts(Parts):
     """One part per pair of a row and a column.
+
+    Examples may have fewer columns than `n_states`: labels are checked against their own.
 
     Parameters
     ----------
@@ -199,18 +123,20 @@ cdef class AssignmentParts(Parts):
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
                            double* value) except -1 nogil:
-        cdef Py_ssize_t r, stride = self.shape.stride(i)
+        cdef Py_ssize_t r, stride = self.shape.stride(i), cols = self.shape.n_cols(i)
         for r in range(self.shape.n_rows(i)):
+            if label[r] >= cols:
+                return no_such_column(i, r, label[r], cols)
             index[r] = <int>(r * stride + label[r])
             value[r] = 1
         return self.shape.n_rows(i)
 
     cdef Py_ssize_t difference(self, Py_ssize_t i, const int* truth, const int* label, int* index,
                                double* value) except -1 nogil:
-        cdef Py_ssize_t r, n = 0, stride = self.shape.stride(i)
+        cdef Py_ssize_t r, n = 0, stride = self.shape.stride(i), cols = self.shape.n_cols(i)
         for r in range(self.shape.n_rows(i)):
             if truth[r] != label[r]:
-                index[n], value[n] = <int>(r * stride + truth[r]), 1
-                index[n + 1], value[n + 1] = <int>(r * stride + label[r]), -1
-                n += 2
+                if max(truth[r], label[r]) >= cols:
+                    return no_such_column(i, r, max(truth[r], label[r]), cols)
+                n = write_pair(index, value, n, r * stride, truth[r], label[r])
         return n

@@ -62,11 +62,11 @@ def assign(scores: Any, maximize: bool = True) -> Assigned:
     Examples
     --------
     >>> from structsolve.plugins.permutation import assign
-    >>> found = assign([[4, 1, 3], [2, 0, 5], [3, 2, 2]], maximize=False)
-    >>> found.columns.tolist(), float(found.value), float(found.bound)
+    >>> best = assign([[4, 1, 3], [2, 0, 5], [3, 2, 2]], maximize=False)
+    >>> best.columns.tolist(), float(best.value), float(best.bound)
     ([1, 0, 2], 5.0, 5.0)
     """
-    from structsolve.plugins.permutation._batch import solve_batch
+    from structsolve.plugins.permutation._oracle import solve_batch
 
     single, batch = _checked(scores, bool(maximize))
     n, rows, cols = batch.shape
@@ -74,7 +74,7 @@ def assign(scores: Any, maximize: bool = True) -> Assigned:
         parts = [np.zeros((n, rows), np.int64), np.zeros(n), np.zeros((n, rows))]
         parts += [np.zeros((n, cols)), np.zeros(n)]
     else:
-        *parts, failed = solve_batch(batch, bool(maximize), True)
+        *parts, failed = solve_batch(batch, bool(maximize))
         if failed >= 0:
             where = "scores" if single else f"scores, problem {failed}"
             raise ValueError(
@@ -109,7 +109,7 @@ def _checked(scores: Any, maximize: bool) -> tuple[bool, np.ndarray]:
             f"scores: found {array.shape[1]} rows and {array.shape[2]} columns, expected no more "
             "rows than columns; transpose them"
         )
-    # One pass where all is well; a forbidden pair asks for a second look.
+    # One pass where all is well; a second one only where pairs are forbidden.
     if array.size and not np.abs(array).max() <= LARGEST:
         bad = np.isnan(array) | (array > LARGEST if maximize else array < -LARGEST)
         bad |= np.isfinite(array) & (np.abs(array) > LARGEST)

@@ -38,7 +38,7 @@ def _integers(y: Any, where: str) -> np.ndarray:
 
 
 def rankings(Y: Any, n: int, K: int | None = None) -> np.ndarray:
-    """Return Y as an array of int32 of shape (n, K) whose rows are permutations of 0 .. K-1.
+    """Return Y as an array whose rows are permutations of 0 .. K-1.
 
     Parameters
     ----------
@@ -47,6 +47,15 @@ def rankings(Y: Any, n: int, K: int | None = None) -> np.ndarray:
         Number of examples.
     K : int, optional
         Number of labels, that of the first row by default.
+
+    Returns
+    -------
+    ndarray of int32 of shape (n, K)
+
+    Raises
+    ------
+    ValueError
+        Naming the example and the entry.
     """
     if Y is None:
         raise ValueError("y is None: rankings require y, one row of ranks per row of X")
@@ -65,7 +74,7 @@ def rankings(Y: Any, n: int, K: int | None = None) -> np.ndarray:
     K = len(Y[0]) if K is None else K
     if K < 1:
         raise ValueError("y: found no columns, expected at least one label")
-    found = np.empty((n, K), dtype=np.int32)
+    ranks = np.empty((n, K), dtype=np.int32)
     for i, row in enumerate(Y):
         where = f"example {i}: the ranking"
         row = _integers(row, where)
@@ -75,8 +84,8 @@ def rankings(Y: Any, n: int, K: int | None = None) -> np.ndarray:
                 "rankings are not supported"
             )
         _refuse_repeats(row, K, i, "ranking", "label", "rank")
-        found[i] = row
-    return found
+        ranks[i] = row
+    return ranks
 
 
 def _refuse_repeats(
@@ -86,11 +95,11 @@ def _refuse_repeats(
     beyond = np.flatnonzero((row < 0) | (row >= most))
     listed = f" {_short(row)}" if shown else ""
     if beyond.size:
-        at = int(beyond[0])
+        position = int(beyond[0])
         hint = "; ranks count from 0" if what == "ranking" and row.min() == 1 else ""
         raise ValueError(
-            f"example {i}, {entry} {at}: the {what}{listed} holds {number} {row[at]}, expected "
-            f"0 to {most - 1}{hint}"
+            f"example {i}, {entry} {position}: the {what}{listed} holds {number} {row[position]}, "
+            f"expected 0 to {most - 1}{hint}"
         )
     _, first, counts = np.unique(row, return_index=True, return_counts=True)
     if (counts > 1).any():
@@ -109,7 +118,7 @@ def _short(row: np.ndarray) -> str:
 
 
 def matchings(Y: Any, rows: np.ndarray, cols: np.ndarray, forbidden: Any = None) -> np.ndarray:
-    """Return all labels as one array of int32: the column of every row of every example.
+    """Return all labels as one array: the column of every row of every example.
 
     Parameters
     ----------
@@ -117,6 +126,15 @@ def matchings(Y: Any, rows: np.ndarray, cols: np.ndarray, forbidden: Any = None)
     rows, cols : ndarray of shape (n,)
     forbidden : ndarray of uint8, optional
         Non-zero for pairs that no label may use, of all examples, row by row.
+
+    Returns
+    -------
+    ndarray of int32
+
+    Raises
+    ------
+    ValueError
+        Naming the example and the row.
     """
     n = len(rows)
     if isinstance(Y, (str, bytes, dict)) or not hasattr(Y, "__len__"):
@@ -167,6 +185,11 @@ def stack_pairs(
         Zero where a pair is forbidden.
     rows, cols : ndarray of int64 of shape (n,)
     forbidden : ndarray of uint8 of shape (pairs,), or None where none is
+
+    Raises
+    ------
+    ValueError
+        For other shapes, and forbidden pairs that leave no matching of all rows.
     """
     if isinstance(X, (str, bytes, dict)) or hasattr(X, "tocsr") or not hasattr(X, "__len__"):
         raise ValueError(
@@ -225,7 +248,7 @@ def _refuse_impossible(
     forbidden: np.ndarray, bounds: np.ndarray, rows: np.ndarray, cols: np.ndarray
 ) -> None:
     """Raise ValueError for an example in which forbidden pairs leave no matching of all rows."""
-    from scipy.sparse import csr_matrix
+    from scipy.sparse import csr_matrix  # heavy
     from scipy.sparse.csgraph import maximum_bipartite_matching
 
     for i in range(len(rows)):
@@ -234,8 +257,8 @@ def _refuse_impossible(
             continue
         alone = np.flatnonzero(table.all(axis=1))
         if not alone.size:
-            found = maximum_bipartite_matching(csr_matrix(~table), perm_type="column")
-            alone = np.flatnonzero(found < 0)
+            columns = maximum_bipartite_matching(csr_matrix(~table), perm_type="column")
+            alone = np.flatnonzero(columns < 0)
         if alone.size:
             raise ValueError(
                 f"X, example {i}, row {alone[0]}: no matching of all rows is possible, too many "

@@ -25,14 +25,34 @@ class AssignmentPolytopes(Polytopes):
         self.space, self.examples = space, examples
 
     def key(self, i: int) -> Any:
-        barred = self.space.forbidden(self.examples, i)
-        return *self.space.size(self.examples, i), b"" if barred is None else barred.tobytes()
+        """Return what examples of the same polytope share.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        tuple: the size, and which pairs are allowed
+        """
+        allowed = self.space.allowed(self.examples, i)
+        return allowed.shape, allowed.tobytes()
 
     def build(self, i: int) -> Polytope:
-        from scipy import sparse
+        """Return the polytope of an example.
 
-        rows, cols = self.space.size(self.examples, i)
-        barred = self.space.forbidden(self.examples, i)
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        Polytope
+        """
+        from scipy import sparse  # heavy
+
+        allowed = self.space.allowed(self.examples, i)
+        rows, cols = allowed.shape
         A = sparse.vstack(
             [
                 sparse.kron(sparse.eye(rows), np.ones((1, cols))),
@@ -44,9 +64,9 @@ class AssignmentPolytopes(Polytopes):
         block = self.space.layout.node
         stride = block.stride if len(block.shape) == 2 else cols
         parts = stride * np.arange(rows)[:, None] + np.arange(cols)
-        upper = None if barred is None else 1.0 - barred.ravel()
 
         def decode(x: np.ndarray) -> np.ndarray:
             return x.reshape(rows, cols).argmax(axis=1).astype(np.int32)
 
+        upper = allowed.ravel().astype(np.float64)
         return Polytope(A, low, np.ones(rows + cols), parts.ravel(), decode, upper=upper)

@@ -20,7 +20,7 @@ typedef uint64_t ss_set; /* of columns, or of rows */
 
 /* Least total cost of rows <= cols <= SS_SMALL.  Rows of `cost` are `ld` doubles, a multiple of 8;
  * what lies beyond the columns is infinite, as is a forbidden pair.  v, row, column: see
- * _assignment.pxd.  Returns 0 where every way uses an infinite cost. */
+ * _jonker_volgenant.pxd.  Returns 0 where every way uses an infinite cost. */
 typedef int (*ss_small_solve)(ptrdiff_t rows, ptrdiff_t cols, const double *cost,
                               double *v, int *row, int *column);
 
@@ -29,9 +29,9 @@ static inline int ss_lowest(ss_set bits) {
 #if defined(__GNUC__)
   return __builtin_ctzll(bits);
 #else
-  int at = 0;
-  while (!(bits >> at & 1)) at++;
-  return at;
+  int bit = 0;
+  while (!(bits >> bit & 1)) bit++;
+  return bit;
 #endif
 }
 

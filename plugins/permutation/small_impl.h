@@ -49,19 +49,19 @@ static SS_INLINE ss_set NAME(columns)(const int W, ptrdiff_t n, const double *co
                                        int *row, int *column, double *paired, ss_set *open) {
   const ptrdiff_t ld = LD(W);
   const ss_set all = *open;
-  VEC at[SS_SMALL / LANES], name = SET1(0.0);
+  VEC least_row[SS_SMALL / LANES], name = SET1(0.0);
   const VEC one = SET1(1.0), top = SET1(INFINITY);
   double origin[SS_SMALL];
   ss_set bits = 0, once = 0, more = 0;
   SS_UNROLL for (int w = 0; w < W; w++) {
     v[w] = LOAD(cost + w * LANES);
-    at[w] = name;
+    least_row[w] = name;
   }
   for (ptrdiff_t i = 1; i < n; i++) {
     name = ADD(name, one);
     SS_UNROLL for (int w = 0; w < W; w++) {
       const VEC x = LOAD(cost + i * ld + w * LANES);
-      at[w] = PICK(LT(x, v[w]), name, at[w]);
+      least_row[w] = PICK(LT(x, v[w]), name, least_row[w]);
       v[w] = MINV(x, v[w]);
     }
   }
@@ -70,7 +70,7 @@ static SS_INLINE ss_set NAME(columns)(const int W, ptrdiff_t n, const double *co
     bits |= BITS(finite) << (w * LANES);
     v[w] = ONLY(finite, v[w]); /* beyond the columns: 0 */
     STORE(paired + w * LANES, v[w]);
-    STORE(origin + w * LANES, at[w]);
+    STORE(origin + w * LANES, least_row[w]);
   }
   if ((bits & all) != all) return NO_WAY;
   for (ptrdiff_t j = 0; j < n; j++) {
@@ -193,13 +193,13 @@ static SS_INLINE uint64_t NAME(pair)(const int W, int i, int j) {
 /* Assign row `start` along the shortest path to an open column; 0 where there is none.
  *
  * `paired` is the cost of each column's pair, `pairs` its word.  Each step waits for the column
- * that the last one found, so that little may lie between. */
+ * that the last one reached, so that little may lie between. */
 static SS_INLINE int NAME(augment)(const int W, int start, const double *cost, VEC *v, int *row,
                                    int *column, double *paired, double *pairs, ss_set *open) {
   const ptrdiff_t ld = LD(W);
   const VEC top = SET1(INFINITY), first = SET1_WORD(NAME(pair)(W, start, 0));
   VEC d[SS_SMALL / LANES], origin[SS_SMALL / LANES], price[SS_SMALL / LANES];
-  VEC words[SS_SMALL / LANES], least, found, name;
+  VEC words[SS_SMALL / LANES], least, distance, name;
   double from[SS_SMALL], dual[SS_SMALL], past[SS_SMALL]; /* past: distances of passed columns */
   ss_set ahead = (ss_set)-1;
   int end, i;
@@ -211,29 +211,29 @@ static SS_INLINE int NAME(augment)(const int W, int start, const double *cost, V
     STORE(dual + w * LANES, SUB(LOAD(paired + w * LANES), v[w]));
     STORE(past + w * LANES, top);
   }
-  least = found = NAME(nearest)(W, d, words, &name);
+  least = distance = NAME(nearest)(W, d, words, &name);
   while (1) {
-    const uint64_t word = WORD(name), at = word >> 16;
+    const uint64_t word = WORD(name), offset = word >> 16;
     const int j = (int)(word & 255);
     VEC h;
-    if (!(FIRST(found) < INFINITY)) return 0;
-    if (NAME(open_at)(W, d, found, words)) {
-      end = ss_lowest(NAME(equal)(W, d, found) & *open);
+    if (!(FIRST(distance) < INFINITY)) return 0;
+    if (NAME(open_at)(W, d, distance, words)) {
+      end = ss_lowest(NAME(equal)(W, d, distance) & *open);
       break;
     }
-    past[j] = FIRST(found);
+    past[j] = FIRST(distance);
     ahead &= ~((ss_set)1 << j);
     h = SUB(SET1(dual[j]), least);
     name = SET1_WORD(word);
     SS_UNROLL for (int w = 0; w < W; w++) {
       VEC x;
       PASS(d[w], price[w], j, w);
-      x = SUB(SUB(LOAD(cost + at + w * LANES), price[w]), h);
+      x = SUB(SUB(LOAD(cost + offset + w * LANES), price[w]), h);
       origin[w] = PICK(NEARER(ahead, w, x, d[w]), name, origin[w]);
       d[w] = NEAREST(ahead, w, x, d[w]);
     }
-    found = NAME(nearest)(W, d, words, &name);
-    least = MAXV(found, least);
+    distance = NAME(nearest)(W, d, words, &name);
+    least = MAXV(distance, least);
   }
   SS_UNROLL for (int w = 0; w < W; w++) {
     /* Passed columns are as near as the end, or nearer: their prices fall by the difference. */

@@ -100,12 +100,39 @@ class PermutationStructure(Structure):
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
     ) -> RankingSpace | MatchingSpace:
+        """Rebuild a space from what its ``state()`` returned.
+
+        Parameters
+        ----------
+        state : dict
+            kind, n_features; of rankings also intercept.
+        arrays : dict of str to ndarray
+            Of rankings: classes.
+
+        Returns
+        -------
+        RankingSpace or MatchingSpace
+        """
         if state["kind"] == "matching":
             return MatchingSpace(self, state["n_features"])
         return RankingSpace(self, arrays["classes"], state["n_features"], state["intercept"])
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
-        """Return n small random examples: matchings (some pairs forbidden), or rankings."""
+        """Return small random examples: matchings (some pairs forbidden), or rankings.
+
+        Parameters
+        ----------
+        random_state : int or Generator
+        n : int
+            Number of examples.
+        size : int
+            Number of labels; of matchings, the largest number of rows.
+
+        Returns
+        -------
+        X : ndarray of shape (n, 3), or list of ndarray
+        Y : ndarray of shape (n, size), or list of ndarray
+        """
         rng = np.random.default_rng(random_state)
         if self.kind != "matching":
             X = rng.integers(-2, 3, (n, 3)).astype(float)
@@ -144,51 +171,131 @@ class _PermutationSpace(Space):
     structure: PermutationStructure
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
-        rows, cols = self.size(examples, i)
-        found = np.array(list(permutations(range(cols), rows)), dtype=np.int32)
-        table = self.forbidden(examples, i)
-        if table is not None:
-            found = found[~table[np.arange(rows), found].any(axis=1)]
-        return found
+        """Return all assignments of an example that use no forbidden pair.
 
-    def size(self, examples: Examples, i: int) -> tuple[int, int]:
-        """Return rows and columns of an example."""
+        Parameters
+        ----------
+        examples : Examples
+        i : int
+
+        Returns
+        -------
+        ndarray of int32 of shape (count, rows)
+        """
+        allowed = self.allowed(examples, i)
+        rows, cols = allowed.shape
+        columns = np.array(list(permutations(range(cols), rows)), dtype=np.int32)
+        return columns[allowed[np.arange(rows), columns].all(axis=1)]
+
+    def unpack_one(self, label: np.ndarray) -> np.ndarray:
+        """Return one ranking, or the columns of one matching.
+
+        Parameters
+        ----------
+        label : ndarray of int32 of shape (rows,)
+
+        Returns
+        -------
+        ndarray of int64 of shape (rows,)
+        """
+        return label.astype(np.int64)
+
+    def allowed(self, examples: Examples, i: int) -> np.ndarray:
+        """Return which pairs of an example labels may use.
+
+        Parameters
+        ----------
+        examples : Examples
+        i : int
+
+        Returns
+        -------
+        ndarray of bool of shape (rows, cols)
+        """
         raise NotImplementedError
 
-    def forbidden(self, examples: Examples, i: int) -> np.ndarray | None:
-        """Return which pairs of an example are forbidden, None where all are allowed."""
-        return None
-
     def make_oracle(self) -> Any:
-        from structsolve.plugins.permutation._shape import AssignmentOracle
+        """Return what binds the oracle: the assignment of largest score.
+
+        Returns
+        -------
+        type
+        """
+        from structsolve.plugins.permutation._oracle import AssignmentOracle
 
         return AssignmentOracle
 
     def make_parts(self) -> Any:
+        """Return what binds the parts: pairs of a row and a column.
+
+        Returns
+        -------
+        type
+        """
         from structsolve.plugins.permutation._shape import AssignmentParts
 
         return AssignmentParts
 
     def make_power(self, name: str) -> Any:
-        from structsolve.plugins.permutation._shape import AssignmentRelaxation
+        """Return what binds the "relaxation", the Birkhoff polytope; there is no other power.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        type or None
+        """
+        from structsolve.plugins.permutation._oracle import AssignmentRelaxation
 
         return AssignmentRelaxation if name == "relaxation" else None
 
     def make_projection(self, regularizer: str) -> Any:
-        from structsolve.plugins.permutation._birkhoff import AssignmentProjection
+        """Return what binds a projection onto the Birkhoff polytope.
+
+        Parameters
+        ----------
+        regularizer : {"entropy", "euclidean"}
+
+        Returns
+        -------
+        callable or None
+        """
+        from structsolve.plugins.permutation._projections import AssignmentProjection
 
         if regularizer in ("entropy", "euclidean"):
             return partial(AssignmentProjection, regularizer)
         return None
 
     def make_polytopes(self, examples: Examples) -> Any:
+        """Return the Birkhoff polytopes.
+
+        Parameters
+        ----------
+        examples : Examples
+
+        Returns
+        -------
+        AssignmentPolytopes
+        """
         from structsolve.plugins.permutation.polytope import AssignmentPolytopes
 
         return AssignmentPolytopes(self, examples)
 
     def make_loss(self, loss: Any) -> Any:
+        """Return what binds a loss of assignments.
+
+        Parameters
+        ----------
+        loss : {"hamming", "normalized-hamming", "spearman", "zero-one"}, CostMatrix or ClassWeights
+
+        Returns
+        -------
+        callable or None
+        """
         if isinstance(loss, (CostMatrix, ClassWeights)):
-            return self.table_loss(loss)
+            return partial(_bind_table_loss, loss)
         if loss == "zero-one":
             from structsolve.structure.node_losses import ZeroOneLoss
 
@@ -198,10 +305,6 @@ class _PermutationSpace(Space):
         if loss in ("hamming", "normalized-hamming"):
             return partial(AssignmentLoss, "hamming", loss != "hamming")
         return partial(AssignmentLoss, "footrule", False) if loss == "spearman" else None
-
-    def table_loss(self, loss: CostMatrix | ClassWeights) -> Any:
-        """Return what binds a loss of given costs."""
-        raise NotImplementedError
 
 
 class RankingSpace(_PermutationSpace):
@@ -228,6 +331,26 @@ class RankingSpace(_PermutationSpace):
     def pack(
         self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
     ) -> Examples:
+        """Return packed rows; a label has K ranks.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or data frame of shape (n, n_features)
+        Y : array or data frame of shape (n, K), optional
+            Rankings.
+        sample_weight : array of shape (n,), optional
+        unseen : {"error", "extra"}
+            The same here: there are no other ranks.
+
+        Returns
+        -------
+        Examples
+
+        Raises
+        ------
+        ValueError
+            For other columns than in training, and rows that are no rankings.
+        """
         if _holds_pairs(X):
             raise ValueError(
                 "X holds features of pairs, expected a matrix with one row per ranking, as in "
@@ -249,17 +372,45 @@ class RankingSpace(_PermutationSpace):
         return examples
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
+        """Return rankings.
+
+        Parameters
+        ----------
+        flat : ndarray of int32 of shape (n K,)
+        examples : Examples
+
+        Returns
+        -------
+        ndarray of int64 of shape (n, K)
+        """
         return flat.reshape(examples.n, len(self.classes_)).astype(np.int64)
 
-    def unpack_one(self, label: np.ndarray) -> np.ndarray:
-        return label.astype(np.int64)
-
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
-        """Return an array of shape (n, labels, ranks)."""
+        """Return the scores or marginals of labels at ranks.
+
+        Parameters
+        ----------
+        flat : ndarray
+            Rows of the node block.
+        examples : Examples
+
+        Returns
+        -------
+        ndarray of shape (n, labels, ranks)
+        """
         K = len(self.classes_)
         return np.asarray(flat).reshape(examples.n, K, -1)[:, :, :K]
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what ``space_from_state`` needs.
+
+        Returns
+        -------
+        meta : dict
+            kind, n_features, intercept.
+        arrays : dict of str to ndarray
+            classes.
+        """
         layout = self.layout
         meta = {
             "kind": "ranking",
@@ -268,14 +419,19 @@ class RankingSpace(_PermutationSpace):
         }
         return meta, {"classes": self.classes_}
 
-    def size(self, examples: Examples, i: int) -> tuple[int, int]:
-        return (len(self.classes_),) * 2
+    def allowed(self, examples: Examples, i: int) -> np.ndarray:
+        """Return that all pairs of labels and ranks are allowed.
 
-    def table_loss(self, loss: CostMatrix | ClassWeights) -> Any:
-        from structsolve.plugins.permutation._losses import AssignmentLoss
+        Parameters
+        ----------
+        examples : Examples
+        i : int
 
-        ranks = np.arange(len(self.classes_))
-        return partial(AssignmentLoss, loss.cost(ranks), loss.normalized)
+        Returns
+        -------
+        ndarray of bool of shape (K, K)
+        """
+        return np.ones((len(self.classes_),) * 2, dtype=bool)
 
 
 class MatchingSpace(_PermutationSpace):
@@ -288,6 +444,27 @@ class MatchingSpace(_PermutationSpace):
     def pack(
         self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
     ) -> Examples:
+        """Return packed pairs; a label has a column for each row.
+
+        Parameters
+        ----------
+        X : list of arrays of shape (rows, columns, n_features)
+        Y : list of sequences of int, optional
+            The column of each row.
+        sample_weight : array of shape (n,), optional
+        unseen : {"error", "extra"}
+            The same here: a column that an example has not is refused.
+
+        Returns
+        -------
+        Examples
+            With rows, cols and forbidden pairs in the topology.
+
+        Raises
+        ------
+        ValueError
+            For other features than in training, and labels that are no matchings.
+        """
         if not _holds_pairs(X) and hasattr(X, "shape"):
             raise ValueError(
                 f"X has shape {X.shape}, expected a list with one array of shape (rows, columns, "
@@ -313,41 +490,78 @@ class MatchingSpace(_PermutationSpace):
         return examples
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> list[np.ndarray]:
+        """Return matchings.
+
+        Parameters
+        ----------
+        flat : ndarray of int32
+        examples : Examples
+
+        Returns
+        -------
+        list of ndarray of int64 of shape (rows,)
+        """
         from structsolve.examples.stacking import pieces
 
         return pieces(flat.astype(np.int64), examples.label_offsets)
 
-    def unpack_one(self, label: np.ndarray) -> np.ndarray:
-        return label.astype(np.int64)
-
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> list[np.ndarray]:
-        """Return an array of shape (rows, columns) per example."""
+        """Return the scores or marginals of pairs.
+
+        Parameters
+        ----------
+        flat : ndarray
+            Of all pairs of all examples.
+        examples : Examples
+
+        Returns
+        -------
+        list of ndarray of shape (rows, columns)
+        """
         flat = np.asarray(flat).reshape(-1)
-        sizes = [self.size(examples, i) for i in range(examples.n)]
-        return [flat[a : a + r * c].reshape(r, c) for a, (r, c) in zip(examples.offsets, sizes)]
+        shapes = [_table_shape(examples, i) for i in range(examples.n)]
+        return [flat[a : a + r * c].reshape(r, c) for a, (r, c) in zip(examples.offsets, shapes)]
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what ``space_from_state`` needs.
+
+        Returns
+        -------
+        meta : dict
+            kind, n_features.
+        arrays : dict of str to ndarray
+            Empty.
+        """
         return {"kind": "matching", "n_features": self.layout.n_features}, {}
 
-    def size(self, examples: Examples, i: int) -> tuple[int, int]:
-        return int(examples.topology["rows"][i]), int(examples.topology["cols"][i])
+    def allowed(self, examples: Examples, i: int) -> np.ndarray:
+        """Return which pairs of an example are not forbidden.
 
-    def forbidden(self, examples: Examples, i: int) -> np.ndarray | None:
-        mask = examples.topology["forbidden"]
+        Parameters
+        ----------
+        examples : Examples
+        i : int
+
+        Returns
+        -------
+        ndarray of bool of shape (rows, cols)
+        """
+        shape, mask = _table_shape(examples, i), examples.topology["forbidden"]
         if mask is None:
-            return None
-        piece = mask[examples.offsets[i] : examples.offsets[i + 1]]
-        return piece.reshape(self.size(examples, i)).astype(bool)
-
-    def table_loss(self, loss: CostMatrix | ClassWeights) -> Any:
-        return partial(bind_table_loss, loss)
+            return np.ones(shape, dtype=bool)
+        return mask[examples.offsets[i] : examples.offsets[i + 1]].reshape(shape) == 0
 
 
-def bind_table_loss(loss: CostMatrix | ClassWeights, layout: Any) -> Any:
-    """Return a loss whose costs are of columns; all examples must have the same."""
+def _table_shape(examples: Examples, i: int) -> tuple[int, int]:
+    return int(examples.topology["rows"][i]), int(examples.topology["cols"][i])
+
+
+def _bind_table_loss(loss: CostMatrix | ClassWeights, layout: Any) -> Any:
+    """Return a loss whose costs are of ranks or columns; all examples must have the same."""
     from structsolve.plugins.permutation._losses import AssignmentLoss
 
-    cols = layout.examples.topology["cols"]
+    matching = "pair" in layout.shapes
+    cols = layout.examples.topology["cols"] if matching else np.array(layout.shapes["node"][:1])
     other = np.flatnonzero(cols != cols[0])
     if other.size:
         raise ValueError(

@@ -1,8 +1,7 @@
 # The best labeling of a forest for each value of an integer cost.
-from structsolve.simd.loops cimport ss_loop_table
 from structsolve.plugins.tree._shape cimport TreeShape
 
 cdef Py_ssize_t counting_bytes(TreeShape shape, Py_ssize_t most) except -1
-cdef int best_per_count(const ss_loop_table* loops, TreeShape shape, Py_ssize_t i,
-                        const double* theta, const double* cost, Py_ssize_t most, int* labels,
-                        double* values, char* work) except -1 nogil
+cdef int best_per_count(TreeShape shape, Py_ssize_t i, const double* theta,
+                        const double* cost, Py_ssize_t most, int* labels, double* values,
+                        char* work) except -1 nogil

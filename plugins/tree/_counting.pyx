@@ -1,10 +1,11 @@
-"""The best labeling of a forest for each value of an integer cost: a program over (node, state, count).
+"""The best labeling of a forest for each value of an integer cost.
 
-``score[v, c, s]`` is the best score of v's subtree with v in state s and cost c.  A parent takes its
-children in one by one: every count of what it has gathered meets every count of the child.  Both
-are bounded by their numbers of nodes, so that a cost that counts errors, at most one a node, takes
-O(n^2 K) for all meetings and O(n^2 K^2) for all messages at most.  What a parent had gathered before
-each child is kept, and split again when labelings are read back.
+A dynamic program over (node, state, count): ``score[v, c, s]`` is the best score of v's subtree
+with v in state s and cost c.  A parent takes its children in one by one: every count of what it
+has gathered meets every count of the child.  Both are bounded by their numbers of nodes, so that a
+cost that counts errors, at most one a node, takes O(n^2 K) for all meetings and O(n^2 K^2) for all
+messages at most.  What a parent had gathered before each child is kept, and split again when
+labelings are read back.
 """
 
 from libc.math cimport INFINITY
@@ -188,9 +189,9 @@ cdef void _read_back(const ss_loop_table* loops, const Forest* forest, Py_ssize_
         m.left[v] = c
 
 
-cdef int best_per_count(const ss_loop_table* loops, TreeShape shape, Py_ssize_t i,
-                        const double* theta, const double* cost, Py_ssize_t most, int* labels,
-                        double* values, char* work) except -1 nogil:
+cdef int best_per_count(TreeShape shape, Py_ssize_t i, const double* theta,
+                        const double* cost, Py_ssize_t most, int* labels, double* values,
+                        char* work) except -1 nogil:
     """`CountOracle.argmax_counts` of a forest.
 
     Where no labeling has a count, its value is -inf and its label all zeros.
@@ -208,11 +209,11 @@ cdef int best_per_count(const ss_loop_table* loops, TreeShape shape, Py_ssize_t 
         if forest.parent[v] < 0:
             _meet_trees(&forest, v, &low, &high, m)
         else:
-            _meet(loops, &forest, v, m)
+            _meet(shape.loops, &forest, v, m)
     for c in range(most + 1):
         values[c] = m.total[c] if low <= c <= high else -INFINITY
         if values[c] > -INFINITY:
-            _read_back(loops, &forest, c, m, labels)
+            _read_back(shape.loops, &forest, c, m, labels)
         else:
             for v in range(forest.n):
                 labels[v] = 0

@@ -6,7 +6,6 @@ from structsolve.algorithms.max_product cimport (
     Forest, forest_argmax, forest_bytes, forest_kbest, forest_max_marginals,
 )
 from structsolve.algorithms.lawler_heap cimport Candidate
-from structsolve.simd.loops cimport ss_loop_table, ss_loops
 from structsolve.operators cimport CountOracle, KBest, MaxMarginals, Oracle
 from structsolve.part_layout cimport PartLayout
 
@@ -30,19 +29,16 @@ cdef class TreeOracle(Oracle):
     """
 
     cdef TreeShape shape
-    cdef const ss_loop_table* loops
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
         self.shape = tree_shape(layout)
-        self.loops = ss_loops(self.shape.stride)
-        self.n_states = self.shape.K
-        self.work_bytes = program_bytes(self.shape)
+        self.n_states, self.work_bytes = self.shape.K, program_bytes(self.shape)
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
         cdef Forest forest = self.shape.forest(i, theta, work)
-        value[0] = forest_argmax(self.loops, &forest, label, work + self.shape.buffer_bytes())
+        value[0] = forest_argmax(self.shape.loops, &forest, label, work + self.shape.buffer_bytes())
         bound[0] = value[0]
         return 0
 
@@ -57,19 +53,16 @@ cdef class TreeMaxMarginals(MaxMarginals):
     """
 
     cdef TreeShape shape
-    cdef const ss_loop_table* loops
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
         self.shape = tree_shape(layout)
-        self.loops = ss_loops(self.shape.stride)
-        self.n_states = self.shape.K
-        self.work_bytes = program_bytes(self.shape)
+        self.n_states, self.work_bytes = self.shape.K, program_bytes(self.shape)
 
     cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
                            char* work) except -1 nogil:
         cdef Forest forest = self.shape.forest(i, theta, work)
-        forest_max_marginals(self.loops, &forest, out, work + self.shape.buffer_bytes())
+        forest_max_marginals(self.shape.loops, &forest, out, work + self.shape.buffer_bytes())
         return 0
 
 
@@ -85,14 +78,11 @@ cdef class TreeKBest(KBest):
     """
 
     cdef TreeShape shape
-    cdef const ss_loop_table* loops
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
         self.shape = tree_shape(layout)
-        self.loops = ss_loops(self.shape.stride)
-        self.n_states = self.shape.K
-        self.work_bytes = program_bytes(self.shape)
+        self.n_states, self.work_bytes = self.shape.K, program_bytes(self.shape)
 
     cpdef Py_ssize_t bytes_for(self, Py_ssize_t k) except -1:
         return self.work_bytes + k * self.shape.max_nodes * sizeof(Candidate) + 64
@@ -100,7 +90,7 @@ cdef class TreeKBest(KBest):
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
         cdef Forest forest = self.shape.forest(i, theta, work)
-        return forest_kbest(self.loops, &forest, k, labels, values,
+        return forest_kbest(self.shape.loops, &forest, k, labels, values,
                             <Candidate*>(work + self.work_bytes),
                             work + self.shape.buffer_bytes())
 
@@ -115,12 +105,10 @@ cdef class TreeCounts(CountOracle):
     """
 
     cdef TreeShape shape
-    cdef const ss_loop_table* loops
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
         self.shape = tree_shape(layout)
-        self.loops = ss_loops(self.shape.stride)
         self.n_states = self.shape.K
 
     cpdef Py_ssize_t bytes_for(self, Py_ssize_t most) except -1:
@@ -129,7 +117,7 @@ cdef class TreeCounts(CountOracle):
     cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
                            Py_ssize_t most, int* labels, double* values,
                            char* work) except -1 nogil:
-        return best_per_count(self.loops, self.shape, i, theta, cost, most, labels, values, work)
+        return best_per_count(self.shape, i, theta, cost, most, labels, values, work)
 
 
 cdef Py_ssize_t program_bytes(TreeShape shape) noexcept:

@@ -2,13 +2,15 @@
 from libc.stdint cimport int64_t
 from structsolve.algorithms.max_product cimport Forest
 from structsolve.part_layout cimport PartLayout
+from structsolve.simd.loops cimport ss_loop_table
 
 
 cdef class TreeShape:
-    cdef readonly Py_ssize_t n, K, stride, shared_size, edge_size, max_nodes, max_edges
+    cdef readonly Py_ssize_t K, stride, shared_size, edge_size, max_nodes
     # First double of the block in theta, -1 where the space has no such block.
     cdef readonly Py_ssize_t transition, root
     cdef readonly bint pairs            # pairs of states are scored at all
+    cdef const ss_loop_table* loops     # for rows of `stride`
     cdef const int64_t* offset          # the layout's
     cdef const int64_t* edge_offset     # edges of example i: edge_offset[i] .. edge_offset[i + 1]
     cdef const int* parent_p            # -1 at roots
@@ -20,9 +22,9 @@ cdef class TreeShape:
     cdef int read_tree(self, Py_ssize_t i, signed char* seen, int* edges, int* degrees) except -1
     # Bytes of `buffer` below, a multiple of 64.
     cdef Py_ssize_t buffer_bytes(self) noexcept nogil
-    # What the programs of structsolve.algorithms.max_product are given: example i at theta.
+    # Example i at theta, as the programs of structsolve.algorithms take it.
     cdef Forest forest(self, Py_ssize_t i, const double* theta, char* buffer) noexcept nogil
 
 
-# That of a layout, made at the first call.
+# The shape of a layout, made at the first call.
 cdef TreeShape tree_shape(PartLayout layout)

@@ -1,12 +1,14 @@
-"""Forests, and the parts of their labelings."""
+"""Forests: orders of their nodes, checks, and the parts of their labelings."""
 
 import numpy as np
 
 from libc.stdint cimport int64_t
 from libc.string cimport memset
+from structsolve.algorithms.difference cimport write_pair
 from structsolve.algorithms.max_product cimport Forest
 from structsolve.operators cimport Parts
 from structsolve.part_layout cimport PartLayout
+from structsolve.simd.loops cimport ss_loops
 
 
 cdef class TreeShape:
@@ -40,9 +42,8 @@ cdef class TreeShape:
         self.parent_p, self.edge_p, self.degree_p = &parents[0], &edges[0], &degrees[0]
         self.order_p = NULL if order is None else &orders[0]
         self.owners = (layout.owners, parents, orders, edges, degrees, edge_offsets)
-        self.n = n
         self.K = layout.shapes["node"][0]
-        self.stride = layout.node_size
+        self.stride, self.loops = layout.node_size, ss_loops(layout.node_size)
         self.shared_size = layout.shared_size
         self.edge_size = layout.edge_size
         self.transition = layout.starts.get("transition", -1)
@@ -57,7 +58,6 @@ cdef class TreeShape:
                     "each node with a parent"
                 )
             edge_offsets[i + 1] = edge_offsets[i] + total
-            self.max_edges = max(self.max_edges, total)
 
     cdef int read_tree(self, Py_ssize_t i, signed char* seen, int* edges,
                        int* degrees) except -1:
@@ -111,6 +111,88 @@ cdef class TreeShape:
             memset(buffer, 0, self.K * self.stride * sizeof(double))
             forest.pairs.shared = <double*>buffer
         return forest
+
+
+def order_nodes(const int[::1] parents not None, const int64_t[::1] offsets not None):
+    """Return an order of every example's nodes, parents first; None where they are in one.
+
+    Parameters
+    ----------
+    parents : ndarray of int32
+        Of the nodes of all examples; nodes count from 0 in every example, -1 at roots.
+    offsets : ndarray of int64 of shape (n + 1,)
+        First node of each example.
+
+    Returns
+    -------
+    ndarray of int32, or None
+
+    Raises
+    ------
+    ValueError
+        Where a node is its own ancestor, naming the example and nodes of the cycle.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve.plugins.tree._shape import order_nodes
+    >>> order_nodes(np.array([1, 2, -1], dtype=np.int32), np.array([0, 3])).tolist()
+    [2, 1, 0]
+    """
+    cdef Py_ssize_t i, v, w, first, n, tail
+    cdef bint sorted_already = True
+    cdef int[::1] order, pending
+    if offsets.shape[0] < 1 or offsets[0] != 0 or offsets[offsets.shape[0] - 1] != parents.shape[0]:
+        raise ValueError(f"offsets: expected 0 to {parents.shape[0]}, the number of parents")
+    for i in range(offsets.shape[0] - 1):
+        n = offsets[i + 1] - offsets[i]
+        for v in range(n):
+            w = parents[offsets[i] + v]
+            if not -1 <= w < n:
+                raise ValueError(
+                    f"example {i}, node {v}: the parent is {w}, expected -1 to {n - 1}"
+                )
+            sorted_already = sorted_already and w < v
+    if sorted_already:
+        return None
+    positions = np.empty(parents.shape[0], dtype=np.int32)
+    # Children that are still to come; -1 once the node has its place.
+    order, pending = positions, np.zeros(parents.shape[0], dtype=np.int32)
+    for i in range(offsets.shape[0] - 1):
+        first = offsets[i]
+        tail = n = offsets[i + 1] - first
+        for v in range(n):
+            if parents[first + v] >= 0:
+                pending[first + parents[first + v]] += 1
+        # From the end: leaves, and up from them as far as all children have their places.
+        for v in range(n - 1, -1, -1):
+            w = v
+            while w >= 0 and pending[first + w] == 0:
+                tail -= 1
+                order[first + tail] = <int>w
+                pending[first + w] = -1
+                w = parents[first + w]
+                if w >= 0:
+                    pending[first + w] -= 1
+        if tail:
+            _refuse(i, np.asarray(parents[first:first + n]), np.asarray(pending[first:first + n]))
+    return positions
+
+
+def _refuse(i, parents, pending):
+    # Parents of what is left lead onto a cycle.
+    v = int(np.flatnonzero(pending >= 0)[0])
+    for _ in range(len(parents)):
+        v = int(parents[v])
+    path, w = [v], int(parents[v])
+    while w != v and len(path) < 12:
+        path.append(w)
+        w = int(parents[w])
+    named = ", ".join(map(str, path)) + (", ..." if w != v else "")
+    raise ValueError(
+        f"X, example {i}: node {v} is its own ancestor: the nodes {named} form a cycle (each the "
+        "child of the next); expected a tree or a forest"
+    )
 
 
 cdef TreeShape tree_shape(PartLayout layout):
@@ -173,32 +255,25 @@ cdef class TreeParts(Parts):
     cdef Py_ssize_t difference(self, Py_ssize_t i, const int* truth, const int* label, int* index,
                                double* value) except -1 nogil:
         cdef Py_ssize_t stride = self.shape.stride, first = self.shape.offset[i], k = 0, v
-        cdef Py_ssize_t n = self.shape.offset[i + 1] - first, home, away, start
+        cdef Py_ssize_t n = self.shape.offset[i + 1] - first, cell, true_cell
         cdef Py_ssize_t node = self.shape.shared_size, edge = node + n * stride
         cdef const int* parent = self.shape.parent_p + first
         cdef const int* number = self.shape.edge_p + first
         for v in range(n):
-            home, away = truth[v], label[v]
-            if home != away:
-                k = _pair(index, value, k, node + v * stride, home, away)
+            true_cell, cell = truth[v], label[v]
+            if true_cell != cell:
+                k = write_pair(index, value, k, node + v * stride, true_cell, cell)
                 if parent[v] < 0 and self.shape.root >= 0:
-                    k = _pair(index, value, k, self.shape.root, home, away)
+                    k = write_pair(index, value, k, self.shape.root, true_cell, cell)
             if parent[v] < 0:
                 continue
-            home += truth[parent[v]] * stride
-            away += label[parent[v]] * stride
-            if home == away:
+            true_cell += truth[parent[v]] * stride
+            cell += label[parent[v]] * stride
+            if true_cell == cell:
                 continue
             if self.shape.transition >= 0:
-                k = _pair(index, value, k, self.shape.transition, home, away)
+                k = write_pair(index, value, k, self.shape.transition, true_cell, cell)
             if self.shape.edge_size:
-                start = edge + number[v] * self.shape.edge_size
-                k = _pair(index, value, k, start, home, away)
+                k = write_pair(index, value, k, edge + number[v] * self.shape.edge_size,
+                               true_cell, cell)
         return k
-
-
-cdef inline Py_ssize_t _pair(int* index, double* value, Py_ssize_t k, Py_ssize_t start,
-                             Py_ssize_t home, Py_ssize_t away) noexcept nogil:
-    index[k], value[k] = <int>(start + home), 1
-    index[k + 1], value[k + 1] = <int>(start + away), -1
-    return k + 2

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.lp import LocalPolytopes
+from structsolve.lp.local import LocalPolytopes, label_parts
 
 
 class TreePolytopes(LocalPolytopes):
@@ -29,27 +29,48 @@ class TreePolytopes(LocalPolytopes):
         return self.parents[self.offsets[i] : self.offsets[i + 1]]
 
     def key(self, i: int) -> Hashable:
+        """Return what examples of the same polytope share: the parents.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        bytes
+        """
         return self._parents(i).tobytes()
 
     def graph(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the nodes' numbers of states, and the edges.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        states : ndarray of int of shape (nodes,)
+        ends : ndarray of int of shape (edges, 2)
+        """
         parents = self._parents(i)
         child = np.flatnonzero(parents >= 0)
         states = np.full(len(parents), self.layout.node.shape[0])
         return states, np.column_stack([parents[child], child])
 
     def parts(self, i: int) -> np.ndarray:
-        layout, parents = self.layout, self._parents(i)
-        n, m = len(parents), int((parents >= 0).sum())
-        K, stride = layout.node.shape[0], layout.node.stride
-        states, table = np.arange(K), stride * np.arange(K)[:, None] + np.arange(K)
-        nodes = np.full((n, K, 2), -1)
-        nodes[:, :, 0] = layout.shared_size + layout.node_size * np.arange(n)[:, None] + states
-        if "root" in layout.starts:
-            nodes[parents < 0, :, 1] = layout.starts["root"] + states
-        edges = np.full((m, K, K, 2), -1)
-        if "transition" in layout.starts:
-            edges[..., 0] = layout.starts["transition"] + table
-        if layout.edge is not None:
-            rows = layout.shared_size + n * layout.node_size + layout.edge_size * np.arange(m)
-            edges[..., 1] = rows[:, None, None] + table
-        return np.concatenate([nodes.reshape(-1, 2), edges.reshape(-1, 2)])
+        """Return which parts each variable adds to, -1 for none.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        ndarray of int of shape (variables, 2)
+            Entries of theta: of a state of a node and of roots; of a pair in the shared table and
+            in the one of its edge.
+        """
+        parents = self._parents(i)
+        roots = np.flatnonzero(parents < 0)
+        return label_parts(self.layout, len(parents), len(parents) - len(roots), {"root": roots})

@@ -78,6 +78,19 @@ class TreeStructure(Structure):
         return space, examples
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> TreeSpace:
+        """Rebuild a space from what its ``state()`` returned.
+
+        Parameters
+        ----------
+        state : dict
+            n_features, n_edge_features, intercept.
+        arrays : dict of str to ndarray
+            classes.
+
+        Returns
+        -------
+        TreeSpace
+        """
         return TreeSpace(
             self,
             arrays["classes"],
@@ -87,7 +100,20 @@ class TreeStructure(Structure):
         )
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
-        """Return n small random forests, their nodes in any order."""
+        """Return small random forests, their nodes in any order.
+
+        Parameters
+        ----------
+        random_state : int or Generator
+        n : int
+            Number of examples.
+        size : int
+            One less than the largest number of nodes.
+
+        Returns
+        -------
+        X, Y : list
+        """
         rng = np.random.default_rng(random_state)
         X, Y = [], []
         for _ in range(n):
@@ -102,7 +128,20 @@ class TreeStructure(Structure):
 
 
 class TreeSpace(NodeSpace):
-    """Trees over given classes and features."""
+    """Trees over given classes and features.
+
+    Parameters
+    ----------
+    structure : TreeStructure
+    classes : ndarray of shape (K,)
+        Sorted.
+    n_features : int
+        Of a node.
+    n_edge_features : int or None
+        None: edges have no features.
+    intercept : bool
+        Nodes get a constant feature.
+    """
 
     def __init__(
         self,
@@ -128,9 +167,29 @@ class TreeSpace(NodeSpace):
         self.n_edge_features = n_edge_features
 
     def stack(self, X: Any) -> Examples:
+        """Return packed trees without labels.
+
+        Parameters
+        ----------
+        X : list
+            As :class:`TreeStructure` describes it, with the features of training.
+
+        Returns
+        -------
+        Examples
+        """
         return stack_trees(X, self.layout.n_features, self.n_edge_features)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what ``space_from_state`` needs.
+
+        Returns
+        -------
+        meta : dict
+            n_features, n_edge_features, intercept.
+        arrays : dict of str to ndarray
+            classes.
+        """
         layout = self.layout
         meta = {
             "n_features": layout.n_features,
@@ -142,33 +201,95 @@ class TreeSpace(NodeSpace):
     def mask(
         self, examples: Examples, allowed: Any = None, forbidden: Any = None
     ) -> dict[str, Any]:
-        """Return masks from ``allowed`` labels per node, ``forbidden`` pairs (parent, child)."""
+        """Return masks of scores that forbid labels and pairs of labels.
+
+        Parameters
+        ----------
+        examples : Examples
+        allowed : list, optional
+            Per example a list with the allowed labels of each node; None for all.
+        forbidden : list, optional
+            Pairs (parent's label, child's label).
+
+        Returns
+        -------
+        dict of str to ndarray
+            0 and -inf: of shape (nodes, K) for "node", of shape (K, K) for "transition".
+
+        Raises
+        ------
+        ValueError
+            For labels that are not known, and for pairs where there are no transitions.
+        """
         return self.transition_masks(
             examples, allowed, forbidden, "(parent's label, child's label)"
         )
 
     def make_oracle(self) -> Any:
+        """Return what binds the oracle, an exact dynamic program.
+
+        Returns
+        -------
+        type
+        """
         from structsolve.plugins.tree._oracle import TreeOracle
 
         return TreeOracle
 
     def make_parts(self) -> Any:
+        """Return what binds the parts: states of nodes and pairs of states.
+
+        Returns
+        -------
+        type
+        """
         from structsolve.plugins.tree._shape import TreeParts
 
         return TreeParts
 
     def make_power(self, name: str) -> Any:
+        """Return what binds a power of the oracle.
+
+        Parameters
+        ----------
+        name : str
+            "kbest", "max-marginals" and "counts" are there.
+
+        Returns
+        -------
+        type or None
+        """
         from structsolve.plugins.tree._oracle import TreeCounts, TreeKBest, TreeMaxMarginals
 
         powers = {"kbest": TreeKBest, "max-marginals": TreeMaxMarginals, "counts": TreeCounts}
         return powers.get(name)
 
     def make_projection(self, regularizer: str) -> Any:
-        from structsolve.plugins.tree._sum_product import TreeSumProduct
+        """Return what binds the marginals, for "entropy".
+
+        Parameters
+        ----------
+        regularizer : str
+
+        Returns
+        -------
+        type or None
+        """
+        from structsolve.plugins.tree._projections import TreeSumProduct
 
         return TreeSumProduct if regularizer == "entropy" else None
 
     def make_polytopes(self, examples: Examples) -> Any:
+        """Return the local polytopes, which are exact.
+
+        Parameters
+        ----------
+        examples : Examples
+
+        Returns
+        -------
+        TreePolytopes
+        """
         from structsolve.plugins.tree.polytope import TreePolytopes
 
         return TreePolytopes(self.layout, examples.offsets, examples.topology["parents"])

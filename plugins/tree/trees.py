@@ -45,14 +45,14 @@ def root_tree(edges: Any, n_nodes: int, roots: Any = ()) -> np.ndarray:
 
 
 def _root_tree(pairs: np.ndarray, n_nodes: int, roots: Any, where: str) -> np.ndarray:
-    from scipy import sparse
+    from scipy import sparse  # heavy
     from scipy.sparse import csgraph
 
     one = np.ones(len(pairs), dtype=np.int8)
     graph = sparse.csr_matrix((one, (pairs[:, 0], pairs[:, 1])), shape=(n_nodes, n_nodes))
     n_trees, tree = csgraph.connected_components(graph, directed=False)
     if len(pairs) != n_nodes - n_trees:
-        import networkx
+        import networkx  # heavy
 
         cycle = [u for u, _ in networkx.find_cycle(networkx.Graph(pairs.tolist()))]
         raise ValueError(
@@ -79,33 +79,34 @@ def _root_tree(pairs: np.ndarray, n_nodes: int, roots: Any, where: str) -> np.nd
     return np.where(parents == n_nodes, -1, parents).astype(np.int32)
 
 
-def check_parents(parents: Any, n_nodes: int, where: str) -> np.ndarray:
-    """Return parents as int32 of shape (n_nodes,); cycles are looked for later."""
-    found = np.asarray(parents)
-    if found.dtype.kind == "f" and np.isfinite(found).all() and (found == np.floor(found)).all():
-        found = found.astype(np.int64)
-    if found.ndim != 1 or found.dtype.kind not in "iu":
+def _check_parents(tree: Any, n_nodes: int, where: str) -> np.ndarray:
+    """Return parents as int32 of shape (n_nodes,), not checked for cycles."""
+    parents = np.asarray(tree)
+    if parents.dtype.kind == "f" and np.isfinite(parents).all() and (parents % 1 == 0).all():
+        parents = parents.astype(np.int64)
+    if parents.ndim != 1 or parents.dtype.kind not in "iu":
         raise ValueError(
-            f"{where}: found an array of {found.dtype}, shape {found.shape}, expected the parent "
-            "of every node (integers, -1 at roots), or edges (parent, child) of shape (edges, 2)"
+            f"{where}: found an array of {parents.dtype}, shape {parents.shape}, expected the "
+            "parent of every node (integers, -1 at roots), or edges (parent, child) of shape "
+            "(edges, 2)"
         )
-    if len(found) != n_nodes:
+    if len(parents) != n_nodes:
         raise ValueError(
-            f"{where}: found {len(found)} parents for {n_nodes} nodes, expected one per node, -1 "
-            "at roots"
+            f"{where}: found {len(parents)} parents for {n_nodes} nodes, expected one per node, "
+            "-1 at roots"
         )
-    beyond = np.flatnonzero((found < -1) | (found >= n_nodes))
+    beyond = np.flatnonzero((parents < -1) | (parents >= n_nodes))
     if beyond.size:
         v = int(beyond[0])
         raise ValueError(
-            f"{where}: node {v} has the parent {found[v]}, expected -1 (a root) or a node from 0 "
+            f"{where}: node {v} has the parent {parents[v]}, expected -1 (a root) or a node from 0 "
             f"to {n_nodes - 1}"
         )
-    return found.astype(np.int32)
+    return parents.astype(np.int32)
 
 
-def parents_of_edges(edges: np.ndarray, n_nodes: int, where: str) -> np.ndarray:
-    """Return the parents that checked edges (parent, child) say."""
+def _parents_of_edges(edges: np.ndarray, n_nodes: int, where: str) -> np.ndarray:
+    """Return the parents of all nodes from checked edges (parent, child)."""
     parents = np.full(n_nodes, -1, dtype=np.int32)
     parents[edges[:, 1]] = edges[:, 0]
     twice = np.flatnonzero(np.bincount(edges[:, 1], minlength=n_nodes) > 1)
@@ -126,8 +127,8 @@ def _one_tree(x: Any, i: int) -> dict[str, Any]:
         with_features = any("features" in data for *_, data in x.edges(data=True))
         return {**from_networkx(x, i, with_features), "directed": x.is_directed()}
     if not isinstance(x, (tuple, list)) or len(x) not in (2, 3):
-        found = f"{len(x)} of them" if isinstance(x, (tuple, list)) else type(x).__name__
-        raise ValueError(f"X, example {i}: found {found}, expected {FORMS}")
+        given = f"{len(x)} of them" if isinstance(x, (tuple, list)) else type(x).__name__
+        raise ValueError(f"X, example {i}: found {given}, expected {FORMS}")
     return {
         "node_features": x[0],
         "edges": x[1],
@@ -144,12 +145,12 @@ def _parents(tree: dict[str, Any], n_nodes: int, i: int) -> tuple[np.ndarray, np
     except ValueError as error:
         raise ValueError(f"X, example {i}, tree: not an array ({error})") from None
     if array.ndim == 1 and array.size:
-        parents = check_parents(array, n_nodes, f"X, example {i}, tree")
+        parents = _check_parents(array, n_nodes, f"X, example {i}, tree")
         return parents, np.flatnonzero(parents >= 0)
     where = f"X, example {i}, edges"
     edges = check_edges(array, n_nodes, where)
     if tree["directed"]:
-        return parents_of_edges(edges, n_nodes, where), edges[:, 1]
+        return _parents_of_edges(edges, n_nodes, where), edges[:, 1]
     parents = _root_tree(edges, n_nodes, (), where)
     down = parents[edges[:, 1]] == edges[:, 0]
     return parents, np.where(down, edges[:, 1], edges[:, 0])
@@ -174,12 +175,17 @@ def stack_trees(
         With ``topology["parents"]``, and ``topology["order"]`` (parents before their children)
         where the nodes are not in such an order already; edges are in the order of their lower
         nodes.
+
+    Raises
+    ------
+    ValueError
+        For what is no forest, and for rows of features that do not fit it or the training data.
     """
-    from structsolve.plugins.tree._topology import order_nodes
+    from structsolve.plugins.tree._shape import order_nodes  # compiled: not to list structures
 
     if not isinstance(X, (list, tuple)) or len(X) == 0:
-        found = "empty" if isinstance(X, (list, tuple)) else f"a {type(X).__name__}"
-        raise ValueError(f"X is {found}, expected a list with {FORMS} of each example")
+        given = "empty" if isinstance(X, (list, tuple)) else f"a {type(X).__name__}"
+        raise ValueError(f"X is {given}, expected a list with {FORMS} of each example")
     trees = [_one_tree(x, i) for i, x in enumerate(X)]
     nodes, offsets = packing.stack_rows([t["node_features"] for t in trees], n_features)
     sizes = np.diff(offsets).tolist()
@@ -219,9 +225,9 @@ def _edge_rows(
     rows: Any = tree.get("edge_features")
     size = 0 if rows is None else rows.shape[0] if packing.is_sparse(rows) else len(rows)
     if size != len(children):
-        found = "no edge features" if rows is None else f"{size} rows of edge features"
+        given = "no edge features" if rows is None else f"{size} rows of edge features"
         raise ValueError(
-            f"X, example {i}: {found} for {len(children)} edges; expected one row per edge, as in "
+            f"X, example {i}: {given} for {len(children)} edges; expected one row per edge, as in "
             "the other examples"
         )
     if size == 0:

@@ -62,6 +62,40 @@ def local_rows(states: np.ndarray, ends: np.ndarray) -> tuple[Any, np.ndarray]:
     return A, np.concatenate([np.ones(n), np.zeros(len(end_of))])
 
 
+def label_parts(layout: Any, n: int, m: int, single: dict[str, Any]) -> np.ndarray:
+    """Return the parts of all states and pairs of states of a graph whose nodes have K classes.
+
+    Parameters
+    ----------
+    layout : WeightLayout
+        With a node block of shape (K,); a shared block "transition" and an edge block of shape
+        (K, K) may be there.
+    n, m : int
+        Nodes and edges.
+    single : dict of str to array of int
+        Shared blocks of shape (K,), where they are there, and the nodes that they score.
+
+    Returns
+    -------
+    ndarray of int of shape (n K + m K K, p)
+        As :attr:`Polytope.parts` of the variables of :func:`local_rows`.
+    """
+    K, stride = layout.node.shape[0], layout.node.stride
+    states, table = np.arange(K), stride * np.arange(K)[:, None] + np.arange(K)
+    width = max(2, 1 + len(single))
+    nodes, edges = np.full((n, K, width), -1), np.full((m, K, K, width), -1)
+    nodes[..., 0] = layout.shared_size + layout.node_size * np.arange(n)[:, None] + states
+    for column, (name, scored) in enumerate(single.items(), 1):
+        if name in layout.starts:
+            nodes[scored, :, column] = layout.starts[name] + states
+    if "transition" in layout.starts:
+        edges[..., 0] = layout.starts["transition"] + table
+    if layout.edge is not None:
+        first = layout.shared_size + n * layout.node_size
+        edges[..., 1] = (first + layout.edge_size * np.arange(m))[:, None, None] + table
+    return np.concatenate([nodes.reshape(-1, width), edges.reshape(-1, width)])
+
+
 class LocalPolytopes(Polytopes):
     """Polytopes of labelings of graphs; subclasses say which graphs, and where parts are in theta.
 

@@ -103,7 +103,7 @@ cdef bint solve_assignment(Assignment* task) noexcept nogil:
 
 cdef Py_ssize_t _reduce_columns(Assignment* task) noexcept nogil:
     """Prices are the least costs of columns; returns how many rows are free, -1: none possible."""
-    cdef Py_ssize_t n = task.rows, ld = task.ld, i, j, at, n_free = 0
+    cdef Py_ssize_t n = task.rows, ld = task.ld, i, j, n_free = 0
     cdef double[2] least
     for i in range(n):
         task.passed[i] = 0      # columns that would like row i
@@ -188,8 +188,8 @@ cdef Py_ssize_t _tie(const Assignment* task, Py_ssize_t i, Py_ssize_t j,
 
 cdef bint _augment(Assignment* task, int start) noexcept nogil:
     """Assign row ``start`` along the shortest path to a free column."""
-    cdef Py_ssize_t ld = task.ld, j, k, n_passed = 0, n_done = 0, end = -1, at
-    cdef double least, found, h, length = 0, before = 0
+    cdef Py_ssize_t ld = task.ld, j, k, n_passed = 0, n_done = 0, end = -1, step
+    cdef double least, nearest, h, length = 0, before = 0
     cdef double* distance = task.saved
     cdef double* price = task.saved + ld
     cdef double* shift = task.origin    # of each row that was scanned
@@ -199,13 +199,13 @@ cdef bint _augment(Assignment* task, int start) noexcept nogil:
     for j in range(ld):
         task.d[j] = INFINITY
     shift[0] = 0
-    found = scans.relax(ld, scanned, task.v, 0, task.d, scanned)
-    least = found
+    nearest = scans.relax(ld, scanned, task.v, 0, task.d, scanned)
+    least = nearest
     while True:
         # All columns of the least distance are passed together; one that is free ends the search.
-        if found <= least or n_done == n_passed:
+        if nearest <= least or n_done == n_passed:
             if n_done == n_passed:
-                least = found if found > least else least
+                least = nearest if nearest > least else least
             if not least < INFINITY:
                 break
             j = scans.reach(ld, task.d, least, 0)
@@ -228,7 +228,7 @@ cdef bint _augment(Assignment* task, int start) noexcept nogil:
         shift[n_done] = h
         if n_done < n_passed:
             next = task.cost + task.row[task.passed[n_done]] * ld
-        found = scans.relax(ld, scanned, task.v, h, task.d, next)
+        nearest = scans.relax(ld, scanned, task.v, h, task.d, next)
     if end >= 0:
         length, before = task.d[end], task.v[end]
     for k in range(n_passed):
@@ -240,21 +240,21 @@ cdef bint _augment(Assignment* task, int start) noexcept nogil:
     while True:
         # Scans do not note where a distance is from.  It is from the first row that computes the
         # same bits once more, and that row was scanned before its column was passed.
-        found, at = INFINITY, -1
+        nearest, step = INFINITY, -1
         for k in range(n_done + 1):
             i = start if k == 0 else task.row[task.passed[k - 1]]
             h = task.cost[i * ld + end] - before - shift[k]
-            if h < found:
-                found, at = h, k
-                if found <= length:
+            if h < nearest:
+                nearest, step = h, k
+                if nearest <= length:
                     break
-        if at < 0:
+        if step < 0:
             return False
-        i = start if at == 0 else task.row[task.passed[at - 1]]
+        i = start if step == 0 else task.row[task.passed[step - 1]]
         task.row[end], task.column[i] = i, <int>end
-        if at == 0:
+        if step == 0:
             return True
-        n_done = at - 1
+        n_done = step - 1
         end, length, before = task.passed[n_done], distance[n_done], price[n_done]
 
 

@@ -7,10 +7,25 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples.packing import is_sparse
+from structsolve.plugins.mrf.graphs import check_edges
 
 
 def column_names(Y: Any) -> np.ndarray | None:
-    """Return the columns of a data frame as names, None for anything else."""
+    """Return the columns of a data frame as names, None for anything else.
+
+    Parameters
+    ----------
+    Y : array, sparse matrix or data frame
+
+    Returns
+    -------
+    ndarray of shape (L,), or None
+
+    Raises
+    ------
+    ValueError
+        When two columns have the same name.
+    """
     if not hasattr(Y, "columns"):
         return None
     names = np.asarray(list(Y.columns))
@@ -22,7 +37,25 @@ def column_names(Y: Any) -> np.ndarray | None:
 
 
 def indicators(Y: Any, n: int, n_labels: int | None = None) -> np.ndarray:
-    """Return Y as an array of int32 of shape (n, L) after checking that it holds 0 and 1 only."""
+    """Return Y as an array, checked to hold 0 and 1 only.
+
+    Parameters
+    ----------
+    Y : array, sparse matrix or data frame of shape (n, L)
+    n : int
+        Number of rows of X.
+    n_labels : int, optional
+        L as in training.
+
+    Returns
+    -------
+    ndarray of int32 of shape (n, L)
+
+    Raises
+    ------
+    ValueError
+        For another shape and other entries, naming the first.
+    """
     if Y is None:
         raise ValueError(
             "y is None: multilabel requires y, a matrix of 0 and 1, one row per row of X"
@@ -68,7 +101,7 @@ def indicators(Y: Any, n: int, n_labels: int | None = None) -> np.ndarray:
 
 
 def label_pairs(edges: Any, Y: np.ndarray, names: np.ndarray) -> np.ndarray:
-    """Return the pairs of labels that have scores, as an array of shape (m, 2).
+    """Return the pairs of labels that have scores.
 
     Parameters
     ----------
@@ -76,6 +109,15 @@ def label_pairs(edges: Any, Y: np.ndarray, names: np.ndarray) -> np.ndarray:
         Numbers of columns, or names of labels where they are strings.
     Y : ndarray of shape (n, L)
     names : ndarray of shape (L,)
+
+    Returns
+    -------
+    ndarray of int32 of shape (m, 2)
+
+    Raises
+    ------
+    ValueError
+        For unknown labels, loops and repeated pairs.
     """
     L = Y.shape[1]
     if isinstance(edges, str):
@@ -88,8 +130,6 @@ def label_pairs(edges: Any, Y: np.ndarray, names: np.ndarray) -> np.ndarray:
         raise ValueError(
             f"edges is {edges!r}, expected 'full', 'tree', 'none' or an array of pairs of labels"
         )
-    from structsolve.plugins.mrf.graphs import check_edges
-
     pairs = np.asarray(edges)
     if pairs.dtype.kind in "US":
         if names.dtype.kind not in "US":
@@ -121,7 +161,7 @@ def chow_liu(Y: np.ndarray) -> np.ndarray:
     Examples
     --------
     >>> import numpy as np
-    >>> from structsolve.plugins.multilabel.indicators import chow_liu
+    >>> from structsolve.plugins.multilabel.labels import chow_liu
     >>> a, b = np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1])
     >>> chow_liu(np.column_stack([a, b, a])).tolist()
     [[0, 1], [0, 2]]
@@ -144,7 +184,17 @@ def chow_liu(Y: np.ndarray) -> np.ndarray:
 
 
 def mutual_information(Y: np.ndarray) -> np.ndarray:
-    """Return the mutual information of each pair of columns of 0 and 1, in nats."""
+    """Return the mutual information of each pair of columns, in nats.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, L)
+        0 and 1.
+
+    Returns
+    -------
+    ndarray of shape (L, L)
+    """
     n = Y.shape[0]
     Z = Y.astype(np.float64)
     both = Z.T @ Z / n

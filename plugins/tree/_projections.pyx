@@ -1,4 +1,4 @@
-"""Sum-product on trees as a projection: marginals, log-partition, entropy and its slope, samples."""
+"""Sum-product on trees: marginals, log-partition, entropy and its slope, samples."""
 
 cimport cython
 from libc.string cimport memcpy, memset
@@ -7,7 +7,6 @@ from structsolve.algorithms.sum_product cimport (
     forest_entropy, forest_marginals, forest_partition, forest_sample, forest_slope, sums_bytes,
 )
 from structsolve.algorithms.messages cimport Marginals
-from structsolve.simd.loops cimport ss_loop_table, ss_loops
 from structsolve.operators cimport Projection
 from structsolve.part_layout cimport PartLayout
 
@@ -33,14 +32,12 @@ cdef class TreeSumProduct(Projection):
     """
 
     cdef TreeShape shape
-    cdef const ss_loop_table* loops
     cdef Py_ssize_t buffer
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
         cdef TreeShape shape = tree_shape(layout)
         self.shape = shape
-        self.loops = ss_loops(shape.stride)
         self.n_states = shape.K
         self.buffer = shape.buffer_bytes()
         self.work_bytes = self.buffer + sums_bytes(shape.max_nodes, shape.K, shape.stride)
@@ -71,7 +68,7 @@ cdef class TreeSumProduct(Projection):
         with nogil:
             forest = self.shape.forest(i, &theta[0], memory)
             for _ in range(repeat):
-                forest_partition(self.loops, &forest, i, &value, memory + self.buffer)
+                forest_partition(self.shape.loops, &forest, i, &value, memory + self.buffer)
         return value
 
     cdef Py_ssize_t nodes(self, Py_ssize_t i) noexcept nogil:
@@ -99,7 +96,7 @@ cdef class TreeSumProduct(Projection):
         out.edges = out.nodes + forest.n * self.shape.stride if self.shape.edge_size else NULL
         out.transition = marginals + self.shape.transition if self.shape.transition >= 0 else NULL
         memset(marginals, 0, self.shape.shared_size * sizeof(double))
-        forest_marginals(self.loops, &forest, i, &out, value, work + self.buffer)
+        forest_marginals(self.shape.loops, &forest, i, &out, value, work + self.buffer)
         bound[0] = value[0]
         self.roots(i, marginals)
         return 0
@@ -117,7 +114,7 @@ cdef class TreeSumProduct(Projection):
         out.nodes = state
         out.edges = state + forest.n * self.shape.stride if self.shape.pairs else NULL
         out.transition = NULL
-        forest_marginals(self.loops, &forest, i, &out, value, work + self.buffer)
+        forest_marginals(self.shape.loops, &forest, i, &out, value, work + self.buffer)
         bound[0] = value[0]
         return 0
 
@@ -167,4 +164,4 @@ cdef class TreeSumProduct(Projection):
     cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
                     int* labels, char* work) except -1 nogil:
         cdef Forest forest = self.shape.forest(i, theta, work)
-        return forest_sample(self.loops, &forest, i, n, uniforms, labels, work + self.buffer)
+        return forest_sample(self.shape.loops, &forest, i, n, uniforms, labels, work + self.buffer)

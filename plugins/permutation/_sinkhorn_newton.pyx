@@ -1,13 +1,11 @@
 """Prices of columns that make the rows' own answers doubly stochastic.
 
 At prices p every row is maximised alone, by a softmax or a projection onto the simplex, and what is
-minimised over p is phi of `_birkhoff.pyx`: by Sinkhorn's iteration, and by Newton's method.
+minimised over p is phi of `_projections.pyx`: by Sinkhorn's iteration, and by Newton's method.
 """
 
-from libc.math cimport INFINITY, exp, fabs, log
+from libc.math cimport INFINITY, exp, fabs, log, sqrt
 from libc.string cimport memcpy, memset
-
-from structsolve.plugins.permutation._dense cimport solve_spd
 
 cdef enum:
     HALVINGS = 30
@@ -135,7 +133,7 @@ cdef bint newton_step(Search* s, double* phi, double* ridge) noexcept nogil:
     cdef Py_ssize_t r, c, n_free = 0
     cdef int attempt
     cdef int* free = s.free
-    cdef double step = 1, found, slope, noise
+    cdef double step = 1, value, slope, noise
     cdef double before = distance(s, s.p, s.g)
     cdef double near = min(before / s.cols, 0.1)
     # Prices at 0, or near it, that want to fall follow the gradient (Bertsekas).
@@ -151,7 +149,7 @@ cdef bint newton_step(Search* s, double* phi, double* ridge) noexcept nogil:
         _compress(s, free, n_free, ridge[0])
         for c in range(n_free):
             s.d[c] = -s.g[free[c]]
-        if solve_spd(n_free, s.ld, s.factor, s.d):
+        if _solve_spd(n_free, s.ld, s.factor, s.d):
             for c in range(n_free):
                 s.b[free[c]] = s.d[c]
             break
@@ -165,12 +163,12 @@ cdef bint newton_step(Search* s, double* phi, double* ridge) noexcept nogil:
             if not s.square and s.p_new[c] < 0:
                 s.p_new[c] = 0
             slope += s.g[c] * (s.p_new[c] - s.p[c])
-        found = answer_rows(s, s.p_new, s.g_new)
-        if found <= phi[0] + 1e-4 * slope + noise and slope <= 0:
+        value = answer_rows(s, s.p_new, s.g_new)
+        if value <= phi[0] + 1e-4 * slope + noise and slope <= 0:
             memcpy(s.p, s.p_new, s.ld * sizeof(double))
             memcpy(s.g, s.g_new, s.ld * sizeof(double))
-            slope = phi[0] - found
-            phi[0] = found
+            slope = phi[0] - value
+            phi[0] = value
             if attempt == 0:
                 ridge[0] = max(ridge[0] / 100, 1e-13)
             elif attempt > 3:
@@ -227,3 +225,46 @@ cdef void _compress(Search* s, const int* free, Py_ssize_t n, double ridge) noex
         for k in range(j + 1):
             s.factor[j * s.ld + k] = row[free[k]]
         s.factor[j * s.ld + j] += ridge
+
+
+cdef bint _solve_spd(Py_ssize_t n, Py_ssize_t ld, double* A, double* x) noexcept nogil:
+    """x <- A^-1 x for a positive definite A of n rows of `ld` doubles; False where it is not.
+
+    The lower triangle of A is read, and A overwritten by its Cholesky factor.
+    """
+    # The factor is kept by columns, in what is the upper triangle of rows: what is left of the
+    # matrix then loses multiples of one contiguous row.
+    cdef Py_ssize_t i, j, k
+    cdef double pivot, f
+    cdef double* row
+    cdef double* other
+    for i in range(n):
+        for j in range(i):
+            A[j * ld + i] = A[i * ld + j]
+    for k in range(n):
+        row = A + k * ld
+        pivot = row[k]
+        if not pivot > 0:
+            return False
+        pivot = 1 / sqrt(pivot)
+        for j in range(k, n):
+            row[j] *= pivot
+        for i in range(k + 1, n):
+            f = row[i]
+            if f != 0:
+                other = A + i * ld
+                for j in range(i, n):
+                    other[j] -= f * row[j]
+    for k in range(n):
+        row = A + k * ld
+        x[k] /= row[k]
+        f = x[k]
+        for j in range(k + 1, n):
+            x[j] -= f * row[j]
+    for k in range(n - 1, -1, -1):
+        row = A + k * ld
+        f = x[k]
+        for j in range(k + 1, n):
+            f -= row[j] * x[j]
+        x[k] = f / row[k]
+    return True

@@ -6,9 +6,8 @@ from libc.string cimport memcmp, memcpy, memset
 from structsolve.algorithms.messages cimport (
     MASS, Marginals, exponentials, impossible, log_columns, log_rows, log_sum_exp, rescale,
 )
-from structsolve.simd.loops cimport ss_loop_table, ss_loops
 
-from structsolve.plugins.chain._shape cimport ChainShape
+from structsolve.plugins.chain._shape cimport ChainShape, chain_length
 
 cdef extern from *:
     """
@@ -37,7 +36,7 @@ cdef class ChainMessages:
 
     def __init__(self, ChainShape shape):
         self.shape = shape
-        self.loops = ss_loops(shape.stride)
+        self.loops = shape.loops
         # Node rows, forward rows, two rows; the table, its exponentials, the tag of both.
         rows = 2 * shape.max_length + 2 + 2 * shape.K
         self.work_bytes = 8 * shape.stride * rows + sizeof(Cache) + 64
@@ -55,7 +54,7 @@ cdef class ChainMessages:
     cdef void _node_scores(self, Py_ssize_t i, const double* theta, double* psi) noexcept nogil:
         # Node rows, with start and end scores added to the first and the last.
         cdef Py_ssize_t stride = self.shape.stride, s
-        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
+        cdef Py_ssize_t L = chain_length(self.shape, i)
         memcpy(psi, theta + self.shape.shared_size, L * stride * sizeof(double))
         if self.shape.start >= 0:
             for s in range(stride):
@@ -88,7 +87,7 @@ cdef class ChainMessages:
     cdef int forward(self, Py_ssize_t i, const double* theta, double* edge, double* value,
                      char* work) except -1 nogil:
         cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s, j, size = K * stride
-        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
+        cdef Py_ssize_t L = chain_length(self.shape, i)
         cdef double* psi = <double*>work
         cdef double* alpha = psi + self.shape.max_length * stride
         cdef double* table = alpha + (self.shape.max_length + 2) * stride
@@ -142,7 +141,7 @@ cdef class ChainMessages:
     cdef bint _backward(self, Py_ssize_t i, const Marginals* out, char* work) noexcept nogil:
         # Backward pass over what forward() left; node scores become backward messages.
         cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s, size = K * stride
-        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
+        cdef Py_ssize_t L = chain_length(self.shape, i)
         cdef double* ahead = <double*>work + (L - 1) * stride
         cdef double* first = <double*>work + self.shape.max_length * stride
         cdef double* alpha = first + (L - 1) * stride
@@ -214,7 +213,7 @@ cdef class ChainMessages:
     cdef int log_forward(self, Py_ssize_t i, const double* theta, double* value,
                          char* work) except -1 nogil:
         cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s, t
-        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
+        cdef Py_ssize_t L = chain_length(self.shape, i)
         cdef double* psi = <double*>work
         cdef double* alpha = self.messages(work)
         cdef double* tops = alpha + (self.shape.max_length + 1) * stride
@@ -247,7 +246,7 @@ cdef class ChainMessages:
                        double* value, char* work) except -1 nogil:
         # The same with logarithms of messages, each row with its largest entry at 0.
         cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s, t, size = K * stride
-        cdef Py_ssize_t L = self.shape.offsets[i + 1] - self.shape.offsets[i]
+        cdef Py_ssize_t L = chain_length(self.shape, i)
         cdef double* psi = <double*>work
         cdef double* alpha = self.messages(work)
         cdef double* beta = alpha + self.shape.max_length * stride

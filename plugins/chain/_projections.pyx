@@ -8,8 +8,8 @@ from structsolve.algorithms.entropies cimport entropy, entropy_slope, slope_at
 from structsolve.operators cimport Projection
 from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.chain._shape cimport ChainShape, chain_shape
-from structsolve.plugins.chain._messages cimport ChainMessages
+from structsolve.plugins.chain._shape cimport ChainShape, chain_length, chain_shape
+from structsolve.plugins.chain._forward_backward cimport ChainMessages
 
 import numpy as np
 
@@ -71,9 +71,6 @@ cdef class ChainSumProduct(Projection):
                     self.messages.log_forward(i, &theta[0], &value, memory)
         return value
 
-    cdef Py_ssize_t length(self, Py_ssize_t i) noexcept nogil:
-        return self.shape.offsets[i + 1] - self.shape.offsets[i]
-
     cdef void ends(self, Py_ssize_t L, double* marginals) noexcept nogil:
         # Start and end are pooled from the first and the last node.
         cdef Py_ssize_t bytes = self.shape.stride * sizeof(double)
@@ -85,7 +82,7 @@ cdef class ChainSumProduct(Projection):
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
                      double* bound, char* work) except -1 nogil:
-        cdef Py_ssize_t L = self.length(i)
+        cdef Py_ssize_t L = chain_length(self.shape, i)
         cdef Marginals out
         out.nodes = marginals + self.shape.shared_size
         out.edges = out.nodes + L * self.shape.stride if self.shape.edge_size else NULL
@@ -97,21 +94,21 @@ cdef class ChainSumProduct(Projection):
         return 0
 
     cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
-        cdef Py_ssize_t L = self.length(i)
+        cdef Py_ssize_t L = chain_length(self.shape, i)
         return (L + ((L - 1) * self.shape.K if self.pairs else 0)) * self.shape.stride
 
     cdef int project_state(self, Py_ssize_t i, const double* theta, double* state, double* value,
                            double* bound, char* work) except -1 nogil:
         cdef Marginals out
         out.nodes = state
-        out.edges = state + self.length(i) * self.shape.stride if self.pairs else NULL
+        out.edges = state + chain_length(self.shape, i) * self.shape.stride if self.pairs else NULL
         out.transition = NULL
         self.messages.marginals(i, theta, &out, value, work)
         bound[0] = value[0]
         return 0
 
     cdef int state_of(self, Py_ssize_t i, const int* label, double* state) except -1 nogil:
-        cdef Py_ssize_t v, L = self.length(i), stride = self.shape.stride
+        cdef Py_ssize_t v, L = chain_length(self.shape, i), stride = self.shape.stride
         cdef double* edges = state + L * stride
         memset(state, 0, self.state_size(i) * sizeof(double))
         for v in range(L):
@@ -122,7 +119,8 @@ cdef class ChainSumProduct(Projection):
         return 0
 
     cdef int pool(self, Py_ssize_t i, const double* state, double* marginals) except -1 nogil:
-        cdef Py_ssize_t v, s, L = self.length(i), size = self.shape.K * self.shape.stride
+        cdef Py_ssize_t L = chain_length(self.shape, i), size = self.shape.K * self.shape.stride
+        cdef Py_ssize_t v, s
         cdef const double* edge = state + L * self.shape.stride
         cdef double* nodes = marginals + self.shape.shared_size
         cdef double* table = marginals + self.shape.transition
@@ -141,7 +139,7 @@ cdef class ChainSumProduct(Projection):
     # nodes, of degree 2.  One node, or nodes that no score ties together: sum_v H(mu_v).
 
     cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
-        cdef Py_ssize_t L = self.length(i), stride = self.shape.stride
+        cdef Py_ssize_t L = chain_length(self.shape, i), stride = self.shape.stride
         if L == 1 or not self.pairs:
             return entropy(L * stride, state)
         return (entropy((L - 1) * self.shape.K * stride, state + L * stride)
@@ -149,7 +147,7 @@ cdef class ChainSumProduct(Projection):
 
     cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
                       char* work) except? -1 nogil:
-        cdef Py_ssize_t L = self.length(i), stride = self.shape.stride
+        cdef Py_ssize_t L = chain_length(self.shape, i), stride = self.shape.stride
         cdef int stuck = 0, ignored = 0
         cdef double total
         if L == 1 or not self.pairs:
@@ -164,7 +162,8 @@ cdef class ChainSumProduct(Projection):
     cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
                     int* labels, char* work) except -1 nogil:
         # Forward filtering, then every label from its end to its start.
-        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, L = self.length(i), j, v, s
+        cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, j, v, s
+        cdef Py_ssize_t L = chain_length(self.shape, i)
         cdef const double* edges = theta + self.shape.shared_size + L * stride
         cdef const double* alpha = self.messages.messages(work)
         cdef double* weights = self.messages.messages(work) + self.shape.max_length * stride

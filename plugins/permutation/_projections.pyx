@@ -1,16 +1,17 @@
-"""Projections onto the polytope of assignments: doubly stochastic where rows are as many as columns.
+"""Projections onto the Birkhoff polytope of assignments.
 
-``max G(mu) + <theta, mu>`` over mu >= 0 with rows that sum to 1 and columns that sum to 1 (to at most
-1, where there are fewer rows).  Given prices p of the columns, every row is maximised alone, by a
-softmax or a projection onto the simplex; what is left is to minimise the convex
+``max G(mu) + <theta, mu>`` over mu >= 0 with rows that sum to 1 and columns that sum to 1 (to at
+most 1, where there are fewer rows).  Given prices p of the columns, every row is maximised alone,
+by a softmax or a projection onto the simplex.  What is left is to minimise the convex
 
     phi(p) = sum_r max_q [G(q) + <theta_r - p, q>] + sum_c p_c      (p >= 0 with fewer rows)
 
-whose gradient is 1 less the sums of the columns.  The search (`_prices.pyx`) starts at the prices of the best
-assignment, where no score exceeds what its row takes by more than rounding, however large scores
-are; then Sinkhorn's iteration (entropy) where it is quick, and Newton's method with the step length
-searched.  phi is an upper bound at any prices; a point of the polytope comes from the rows' answers by
-scaling down the columns that take too much and giving the rest to those that take too little.
+whose gradient is 1 less the sums of the columns.  The search (`_sinkhorn_newton.pyx`) starts at the
+prices of the best assignment, where no score exceeds what its row takes by more than rounding,
+however large scores are.  Sinkhorn's iteration follows (entropy) where it is quick, then Newton's
+method with a line search.  phi is an upper bound at any prices.  A point of the polytope comes from
+the rows' answers: columns that take too much are scaled down, and what the rows then lack goes to
+those that take too little.
 """
 
 cimport cython
@@ -20,14 +21,13 @@ from structsolve.simd.loops cimport ss_loop_table, ss_loops
 from structsolve.operators cimport Projection
 from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.permutation._assignment cimport (
+from structsolve.plugins.permutation._jonker_volgenant cimport (
     Assignment, assignment_bytes, assignment_in, load_scores, solve_assignment,
 )
-from structsolve.plugins.permutation._prices cimport (
+from structsolve.plugins.permutation._sinkhorn_newton cimport (
     Search, answer_rows, distance, newton_step, sinkhorn,
 )
-from structsolve.plugins.permutation._rounding cimport round_answers, rounded_value
-from structsolve.plugins.permutation._shape cimport PairShape, pair_shape
+from structsolve.plugins.permutation._shape cimport PairShape, no_such_column, pair_shape
 
 cdef enum:
     NEWTON_STEPS = 200
@@ -113,8 +113,8 @@ cdef class AssignmentProjection(Projection):
         for step in range(NEWTON_STEPS):
             size = distance(&s, s.p, s.g)
             if size <= target * cols or idle >= IDLE or step == NEWTON_STEPS - 1:
-                round_answers(&s)
-                rounded = rounded_value(&s)
+                _round_answers(&s)
+                rounded = _rounded_value(&s)
                 if rounded > value[0]:
                     value[0] = rounded
                     for r in range(rows):
@@ -168,8 +168,9 @@ cdef class AssignmentProjection(Projection):
         cdef Py_ssize_t r, stride = self.shape.stride(i), cols = self.shape.n_cols(i)
         memset(state, 0, self.layout.theta_size(i) * sizeof(double))
         for r in range(self.shape.n_rows(i)):
-            if label[r] < cols:     # examples may have fewer than n_states
-                state[r * stride + label[r]] = 1
+            if label[r] >= cols:        # examples may have fewer than n_states
+                return <int>no_such_column(i, r, label[r], cols)
+            state[r * stride + label[r]] = 1
         return 0
 
     cdef int pool(self, Py_ssize_t i, const double* state, double* marginals) except -1 nogil:
@@ -200,3 +201,106 @@ cdef class AssignmentProjection(Projection):
                 else:
                     return INFINITY if d > 0 else -INFINITY
         return total
+
+
+# -- a point of the polytope near the rows' answers ------------------------------------------------
+
+cdef void _round_answers(Search* s) noexcept nogil:
+    """trial <- a point of the polytope near q, exact but for the rounding of sums."""
+    cdef Py_ssize_t r, c
+    cdef double missing = 0, room = 0, x
+    cdef double* row
+    for c in range(s.ld):
+        s.b[c] = 1 / (1 - s.g[c]) if s.g[c] < 0 else 1
+        s.d[c] = 0
+    for r in range(s.rows):
+        row = s.trial + r * s.ld
+        x = 1
+        for c in range(s.ld):
+            row[c] = s.q[r * s.ld + c] * s.b[c]
+            s.d[c] += row[c]
+            x -= row[c]
+        s.a[r] = x if x > 0 else 0
+        missing += s.a[r]
+    for c in range(s.cols):
+        s.d[c] = 1 - s.d[c] if s.d[c] < 1 else 0
+        room += s.d[c]
+    if missing <= 0 or room <= 0:
+        return
+    if not s.barred:
+        for r in range(s.rows):
+            if s.a[r] > 0:
+                x = s.a[r] / room
+                for c in range(s.cols):
+                    s.trial[r * s.ld + c] += x * s.d[c]
+        return
+    # Forbidden pairs take nothing: what a row lacks comes along a path of allowed ones.
+    missing = 0
+    for r in range(s.rows):
+        for c in range(4 * (s.rows + s.cols)):
+            if not (s.a[r] > 0 and _flow(s, r)):
+                break
+        missing += s.a[r]
+    if missing > 1e-13 * s.rows:
+        # No way found: the best assignment is a point of the polytope.
+        memset(s.trial, 0, s.rows * s.ld * sizeof(double))
+        for r in range(s.rows):
+            s.trial[r * s.ld + s.column[r]] = 1
+
+
+cdef bint _flow(Search* s, Py_ssize_t start) noexcept nogil:
+    """Give row ``start`` what it lacks from a column with room, by way of rows that can move over.
+
+    Breadth first over rows; a row that is reached through a column gives up its share of it.
+    """
+    cdef Py_ssize_t r, c, k, head = 0, n = 1, end = -1
+    cdef double amount
+    for c in range(s.cols):
+        s.free[c] = -1          # the row that wants column c
+    for r in range(s.rows):
+        s.active[r] = -1        # the column that row r was reached through
+    s.queue[0] = <int>start
+    while head < n and end < 0:
+        r = s.queue[head]
+        head += 1
+        for c in range(s.cols):
+            if s.free[c] >= 0 or s.cost[r * s.ld + c] == INFINITY:
+                continue
+            s.free[c] = <int>r
+            if s.d[c] > 0:
+                end = c
+                break
+            for k in range(s.rows):
+                if k != start and s.active[k] < 0 and s.trial[k * s.ld + c] > 0:
+                    s.active[k] = <int>c
+                    s.queue[n] = <int>k
+                    n += 1
+    if end < 0:
+        return False
+    amount = min(s.a[start], s.d[end])
+    c = end
+    while s.free[c] != start:
+        r = s.free[c]
+        c = s.active[r]
+        amount = min(amount, s.trial[r * s.ld + c])
+    s.a[start] -= amount
+    s.d[end] -= amount
+    c = end
+    while True:
+        r = s.free[c]
+        s.trial[r * s.ld + c] += amount
+        if r == start:
+            return True
+        c = s.active[r]
+        s.trial[r * s.ld + c] -= amount
+
+
+cdef double _rounded_value(const Search* s) noexcept nogil:
+    cdef Py_ssize_t r, c
+    cdef double total = 0, x
+    for r in range(s.rows):
+        for c in range(s.cols):
+            x = s.trial[r * s.ld + c]
+            if x > 0:
+                total -= x * s.cost[r * s.ld + c] + (x * x / 2 if s.euclidean else x * log(x))
+    return total

@@ -1,0 +1,264 @@
+"""Operators of structures whose label is one of K classes: oracle, powers, projection.
+
+The scores of the classes are the node row of the part scores, or *steps*: class k then scores
+``k u - (b_1 + ... + b_k)`` for thresholds b, in a shared block called "threshold", and the score u
+of a direction, the only number in the node row.
+"""
+
+cimport cython
+from libc.string cimport memset
+from structsolve.algorithms.classes cimport (
+    best_class, best_class_in_cone, best_classes, draw_class,
+)
+from structsolve.algorithms.entropies cimport entropy, entropy_slope, slope_at
+from structsolve.algorithms.simplex_projection cimport (
+    softmax, sparsemax, square_slope, square_term,
+)
+from structsolve.operators cimport Cone, ConeOracle, KBest, Oracle, Projection, Relaxation
+from structsolve.part_layout cimport PartLayout
+from structsolve.simd.loops cimport ss_loop_table, ss_loops
+
+from structsolve.utils.arrays import padded
+
+
+cdef struct Classes:
+    Py_ssize_t K
+    Py_ssize_t node         # of the node row in theta
+    Py_ssize_t stride       # doubles in a row of class scores
+    Py_ssize_t room         # the same in scratch memory: whole cache lines
+    bint steps
+    const ss_loop_table* loops
+
+
+cdef Classes _classes_of(bint steps, PartLayout layout):
+    cdef Classes classes
+    classes.steps, classes.node = steps, layout.shared_size
+    if steps:
+        # A single class has no thresholds.
+        classes.K = layout.shapes.get("threshold", (0,))[0] + 1
+    else:
+        classes.K = layout.shapes["node"][0]
+    classes.stride = padded(classes.K)
+    classes.room = (classes.stride + 7) // 8 * 8
+    classes.loops = ss_loops(classes.stride)
+    return classes
+
+
+cdef inline const double* _scores(const Classes* classes, const double* theta,
+                                  double* row) noexcept nogil:
+    # The scores of the classes; in `row` where they have to be made.
+    cdef Py_ssize_t k
+    if not classes.steps:
+        return theta + classes.node
+    memset(row, 0, classes.room * sizeof(double))
+    for k in range(1, classes.K):
+        row[k] = row[k - 1] + (theta[classes.node] - theta[k - 1])
+    return row
+
+
+@cython.final
+cdef class ClassOracle(Oracle):
+    """Best of K classes; of equal ones the first.
+
+    Scores of -inf forbid a class; the value is -inf when none is left.
+
+    Parameters
+    ----------
+    steps : bool
+        Scores of classes are made of thresholds and the score of a direction.
+    layout : PartLayout
+        One node in each example.  A node block of shape (K,) and no other; with steps, of shape
+        (1,), and K - 1 thresholds.
+    """
+
+    cdef Classes classes
+
+    def __init__(self, bint steps, PartLayout layout not None):
+        super().__init__(layout)
+        self.classes = _classes_of(steps, layout)
+        self.n_states, self.work_bytes = self.classes.K, 8 * self.classes.room
+
+    cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                    double* bound, char* work) except -1 nogil:
+        cdef Classes* classes = &self.classes
+        label[0] = best_class(classes.loops, classes.K, classes.stride,
+                              _scores(classes, theta, <double*>work), value)
+        bound[0] = value[0]
+        return 0
+
+
+@cython.final
+cdef class ClassKBest(KBest):
+    """The k best classes; forbidden ones are left out, but for the first, that of the oracle.
+
+    Parameters
+    ----------
+    steps : bool
+    layout : PartLayout
+        As of :class:`ClassOracle`.
+    """
+
+    cdef Classes classes
+
+    def __init__(self, bint steps, PartLayout layout not None):
+        super().__init__(layout)
+        self.classes = _classes_of(steps, layout)
+        self.n_states, self.work_bytes = self.classes.K, 8 * self.classes.room
+
+    cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
+                          double* values, char* work) except -1 nogil:
+        cdef Classes* classes = &self.classes
+        return best_classes(classes.loops, classes.K, classes.stride,
+                            _scores(classes, theta, <double*>work), k, labels, values)
+
+
+@cython.final
+cdef class ClassRelaxation(Relaxation):
+    """The hull of the parts, a simplex whose corners are the classes: nothing is ever fractional.
+
+    Parameters
+    ----------
+    steps : bool
+    layout : PartLayout
+        As of :class:`ClassOracle`.
+    """
+
+    cdef Classes classes
+
+    def __init__(self, bint steps, PartLayout layout not None):
+        super().__init__(layout)
+        self.classes = _classes_of(steps, layout)
+        self.n_states, self.work_bytes = self.classes.K, 8 * self.classes.room
+
+    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
+                   double* value, double* bound, char* work) except -1 nogil:
+        cdef Classes* classes = &self.classes
+        cdef Py_ssize_t k
+        label[0] = best_class(classes.loops, classes.K, classes.stride,
+                              _scores(classes, theta, <double*>work), value)
+        bound[0] = value[0]
+        memset(mu, 0, self.layout.theta_size(i) * sizeof(double))
+        if classes.steps:
+            mu[classes.node] = label[0]
+            for k in range(label[0]):
+                mu[k] = -1
+        else:
+            mu[classes.node + label[0]] = 1
+        return 1
+
+
+@cython.final
+cdef class ClassCones(ConeOracle):
+    """The best class in a cone: each is looked at.
+
+    Parameters
+    ----------
+    steps : bool
+    layout : PartLayout
+        As of :class:`ClassOracle`.
+    """
+
+    cdef Classes classes
+
+    def __init__(self, bint steps, PartLayout layout not None):
+        super().__init__(layout)
+        self.classes = _classes_of(steps, layout)
+        # Scores and costs.
+        self.n_states, self.work_bytes = self.classes.K, 16 * self.classes.room
+
+    cdef int argmax_in_cone(self, Py_ssize_t i, const double* theta, const double* cost,
+                            const Cone* cone, double* mu, int* label, double* value,
+                            char* work) except -1 nogil:
+        cdef Classes* classes = &self.classes
+        cdef double* row = <double*>work
+        return best_class_in_cone(classes.K, _scores(classes, theta, row),
+                                  _scores(classes, cost, row + classes.room), cone, label, value)
+
+
+@cython.final
+cdef class ClassProjection(Projection):
+    """Softmax (entropy) or sparsemax (Euclidean) of the scores of the classes.
+
+    Scores of -inf forbid a class; its probability is exactly 0.  With steps a state holds the
+    probabilities p of the classes: the parts, which pool them, are left out of G (Euclidean:
+    ``-|p|^2 / 2``).
+
+    Parameters
+    ----------
+    steps : bool
+    entropy : bool
+        Softmax, else sparsemax.
+    layout : PartLayout
+        As of :class:`ClassOracle`.
+    """
+
+    cdef Classes classes
+
+    def __init__(self, bint steps, bint entropy, PartLayout layout not None):
+        super().__init__(layout)
+        self.classes = _classes_of(steps, layout)
+        # Scores and probabilities.
+        self.n_states, self.work_bytes = self.classes.K, 16 * self.classes.room
+        self.gibbs, self.has_samples, self.has_state = entropy, entropy, steps
+        self.has_term = True
+
+    cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
+        return self.classes.stride
+
+    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
+                     double* bound, char* work) except -1 nogil:
+        cdef double* p = <double*>work + self.classes.room if self.classes.steps else marginals
+        self.project_state(i, theta, p, value, bound, work)
+        if self.classes.steps:
+            self.pool(i, p, marginals)
+        return 0
+
+    cdef int project_state(self, Py_ssize_t i, const double* theta, double* state, double* value,
+                           double* bound, char* work) except -1 nogil:
+        cdef Classes* classes = &self.classes
+        cdef const double* scores = _scores(classes, theta, <double*>work)
+        if self.gibbs:
+            softmax(i, classes.K, classes.stride, classes.loops, scores, state, value)
+        else:
+            sparsemax(i, classes.K, classes.stride, scores, state, value)
+        bound[0] = value[0]
+        return 0
+
+    cdef int state_of(self, Py_ssize_t i, const int* label, double* state) except -1 nogil:
+        memset(state, 0, self.classes.stride * sizeof(double))
+        state[label[0]] = 1
+        return 0
+
+    cdef int pool(self, Py_ssize_t i, const double* state, double* marginals) except -1 nogil:
+        cdef Py_ssize_t k
+        cdef double above = 0, mean = 0
+        memset(marginals, 0, self.layout.theta_size(i) * sizeof(double))
+        # Probabilities of at least k, from the highest down: no differences, so no cancellation.
+        for k in range(self.classes.K - 1, 0, -1):
+            above += state[k]
+            marginals[k - 1] = -above
+            mean += above
+        marginals[self.classes.node] = mean
+        return 0
+
+    cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
+        return entropy(self.classes.K, state) if self.gibbs else square_term(self.classes.K, state)
+
+    cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
+                      char* work) except? -1 nogil:
+        cdef int stuck = 0
+        cdef double inner
+        if not self.gibbs:
+            return square_slope(self.classes.K, a, b, gamma)
+        inner = entropy_slope(self.classes.K, a, b, gamma, &stuck)
+        return slope_at(inner, gamma, stuck)
+
+    cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
+                    int* labels, char* work) except -1 nogil:
+        cdef double* p = <double*>work + self.classes.room
+        cdef double value, bound
+        cdef Py_ssize_t j
+        self.project_state(i, theta, p, &value, &bound, work)
+        for j in range(n):
+            labels[j] = draw_class(self.classes.K, p, uniforms[j])
+        return 0

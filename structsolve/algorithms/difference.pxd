@@ -1,0 +1,10 @@
+# Parts of a truth less those of a label, as `Parts.difference` writes them.
+
+
+cdef inline Py_ssize_t write_pair(int* index, double* value, Py_ssize_t n, Py_ssize_t start,
+                                  Py_ssize_t true_part, Py_ssize_t part) noexcept nogil:
+    # Of the block that begins at `start` the truth has one part, the label another; entries n and
+    # n + 1 are written.  Returns n + 2.
+    index[n], value[n] = <int>(start + true_part), 1
+    index[n + 1], value[n + 1] = <int>(start + part), -1
+    return n + 2
