@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference.chains import Chain, labelings
 
-from structsolve import Examples
+from structsolve import Examples, Problem
 from structsolve.part_layout import PartLayout
 from structsolve.plugins.chain import ChainStructure
 from structsolve.plugins.chain._oracle import ChainKBest, ChainOracle
@@ -323,3 +323,12 @@ def test_bad_arguments_are_refused():
         packed = Examples(np.array([0, 2]), edge_offsets=edge_offsets)
         with pytest.raises(ValueError, match=f"example 0: {rows} rows of edges, expected 1"):
             ChainOracle(PartLayout(with_edges, packed))
+
+
+def test_labels_that_the_parts_lack_are_no_training_data():
+    X, Y = [np.eye(2), np.eye(2)], [["a", "b"], ["b", "a"]]
+    space, _ = ChainStructure().make_space(X, Y)
+    examples = space.pack(X, [["a", "b"], ["b", "c"]], unseen="extra")
+    message = "example 1: the true label holds 2, expected states 0 to 1; pack .* unseen='error'"
+    for surrogate in ("margin", "crf"):
+        refused(message, Problem, space, examples, surrogate=surrogate)

@@ -13,6 +13,9 @@ from structsolve.lp.ask import ask_oracle
 from structsolve.plugins.permutation import PermutationStructure, assign
 from structsolve.structure import calls
 from structsolve.structure.ask import ask_loss, ask_parts, make_layout
+from structsolve.surrogates import Margin, Slack, SparseMAP
+from structsolve.surrogates.calls import cut
+from structsolve.surrogates.task import Task
 from structsolve.testing import check_structure
 
 
@@ -204,6 +207,37 @@ def test_true_columns_are_checked_once():
         with pytest.raises(ValueError, match="example 1, row 0: the true column is 2, expected 0"):
             loss.check_truths(np.array([2, 0, 2], np.int32))
         refused("found 2 labels, expected 3", loss.check_truths, np.array([2, 0], np.int32))
+
+
+@pytest.mark.parametrize("loss", ["hamming", "spearman"])
+def test_columns_that_one_example_has_not_are_refused(loss):
+    # The other has more columns: n_states, which is one number for all, does not tell.
+    X = [np.ones((2, 5, 1)), np.ones((2, 3, 1))]
+    space, _ = PermutationStructure("matching").make_space(X, None)
+    examples = space.pack(X)
+    layout = make_layout(space, examples)
+    parts, theta = ask_parts(space)(layout), np.zeros(layout.sizes(1)[0])
+    good, wrong = np.array([0, 2], np.int32), np.array([0, 4], np.int32)
+    assert parts.n_states == 5
+    message = "example 1, row 1: the label is column 4, expected 0 to 2"
+    refused(message, calls.encode, parts, 1, wrong)
+    refused(message, calls.difference, parts, 1, wrong, good)
+    refused(message, calls.difference, parts, 1, good, wrong)
+    refused(message, calls.augment, ask_loss(space, loss)(layout), 1, wrong, 1.0, theta)
+    task = Task(space, examples, loss)
+    for surrogate in (Margin(), Slack(), SparseMAP()):
+        native = surrogate.bind(task)
+        refused(message, cut, native, 1, theta, wrong)
+        assert cut(native, 1, theta, good).bound >= 0
+
+
+def test_columns_that_one_example_has_not_are_refused_in_training_and_scoring():
+    Y = np.array([0, 4])
+    X = [np.random.default_rng(0).normal(size=(2, 5, 2)), np.ones((2, 3, 2))]
+    model = StructuredSVM("permutation", alpha=0.1).fit(X, [Y, [0, 2]])
+    message = "example 1, row 1: the matching holds column 4, expected 0 to 2"
+    refused(message, model.score, X, [Y, Y])
+    refused(message, model.fit, X, [Y, Y])
 
 
 X2 = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])

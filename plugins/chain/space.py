@@ -51,6 +51,28 @@ class ChainStructure(Structure):
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
     ) -> tuple[ChainSpace, Examples]:
+        """Learn classes and numbers of features, and pack the training data.
+
+        Parameters
+        ----------
+        X : list, as in the notes above
+        Y : list of label sequences
+        classes : sequence, optional
+            All classes, where Y may lack some.
+        fit_intercept : bool
+            Nodes get a constant feature.
+
+        Returns
+        -------
+        space : ChainSpace
+        examples : Examples
+            X and Y, packed.
+
+        Raises
+        ------
+        ValueError
+            For features and labels that do not fit each other.
+        """
         examples = stack_chains(X)
         flat = labels.flatten(Y, examples.offsets)
         n_edge = None if examples.edges is None else examples.edges.shape[1]

@@ -37,6 +37,28 @@ class MulticlassStructure(Structure):
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
     ) -> tuple[MulticlassSpace, Examples]:
+        """Learn classes and the number of features, and pack the training data.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or data frame of shape (n, n_features)
+        Y : array of shape (n,)
+        classes : sequence, optional
+            All classes, where Y may lack some.
+        fit_intercept : bool
+            Rows get a constant feature.
+
+        Returns
+        -------
+        space : MulticlassSpace
+        examples : Examples
+            X and Y, packed.
+
+        Raises
+        ------
+        ValueError
+            For X and Y that do not fit each other, and labels not in ``classes``.
+        """
         nodes, offsets = packing.single_rows(X)
         flat = labels.flatten_rows(Y, nodes.shape[0])
         names = labels.learn_classes(flat, classes)

@@ -77,6 +77,28 @@ class MultilabelStructure(Structure):
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
     ) -> tuple[MultilabelSpace, Examples]:
+        """Learn labels and their pairs, and pack the training data.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or data frame of shape (n, n_features)
+        Y : array, sparse matrix or data frame of shape (n, L)
+        classes : sequence, optional
+            Names of the columns of Y.
+        fit_intercept : bool
+            Rows get a constant feature.
+
+        Returns
+        -------
+        space : MultilabelSpace
+        examples : Examples
+            X and Y, packed.
+
+        Raises
+        ------
+        ValueError
+            For entries of Y that are neither 0 nor 1, and unknown oracles and pairs.
+        """
         check_name(self.oracle)
         if self.predict_oracle is not None:
             check_name(self.predict_oracle, "predict_oracle")

@@ -16,6 +16,7 @@ from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
 from structsolve.plugins.multiclass.space import MulticlassSpace, RowSpace
 from structsolve.plugins.ordinal.labels import learn_order
+from structsolve.plugins.ordinal.losses import node_costs
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Structure
 
@@ -66,6 +67,28 @@ class OrdinalStructure(Structure):
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
     ) -> tuple[OrdinalSpace | ThresholdSpace, Examples]:
+        """Learn the order of the classes, and pack the training data.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or data frame of shape (n, n_features)
+        Y : array of shape (n,)
+        classes : sequence, optional
+            All classes in any order, where Y may lack some.
+        fit_intercept : bool
+            Rows get a constant feature; not so with thresholds.
+
+        Returns
+        -------
+        space : OrdinalSpace or ThresholdSpace
+        examples : Examples
+            X and Y, packed.
+
+        Raises
+        ------
+        ValueError
+            For classes whose order is not known, and integers with gaps.
+        """
         nodes, offsets = packing.single_rows(X)
         flat = labels.flatten_rows(Y, nodes.shape[0])
         if self.classes is None and classes is not None:
@@ -156,7 +179,6 @@ class OrderedLabels(RowSpace):
         -------
         callable or None
         """
-        from structsolve.plugins.ordinal.losses import node_costs
         from structsolve.structure.node_losses import NodeLoss
 
         costs = node_costs(self, loss)
@@ -260,7 +282,6 @@ class ThresholdSpace(OrderedLabels):
         callable or None
         """
         from structsolve.plugins.ordinal._losses import ThresholdCosts, ThresholdLoss
-        from structsolve.plugins.ordinal.losses import node_costs
 
         costs = node_costs(self, loss)
         return None if costs is None else partial(ThresholdLoss, ThresholdCosts(costs))

@@ -1,22 +1,17 @@
-"""Permutations: rankings of K labels for every row of X, matchings of the rows of a table.
-
-Compiled modules are imported where operators are made: listing structures needs none of them.
-"""
+"""Permutations: rankings of K labels for every row of X, matchings of the rows of a table."""
 
 from __future__ import annotations
 
-from functools import partial
-from itertools import permutations
 from typing import Any
 
 import numpy as np
 
 from structsolve.examples import packing
 from structsolve.examples.packed import Examples
+from structsolve.plugins.permutation.assignments import AssignmentSpace
 from structsolve.plugins.permutation.labels import matchings, rankings, stack_pairs
 from structsolve.potentials.weight_layout import Block, WeightLayout
-from structsolve.structure.base import Space, Structure
-from structsolve.structure.losses import ClassWeights, CostMatrix
+from structsolve.structure.base import Structure
 
 KINDS = ("auto", "ranking", "matching")
 
@@ -70,6 +65,28 @@ class PermutationStructure(Structure):
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
     ) -> tuple[RankingSpace | MatchingSpace, Examples]:
+        """Learn sizes, and pack the training data.
+
+        Parameters
+        ----------
+        X : matrix, or list of arrays of pairs
+        Y : rankings of shape (n, K), or list of matchings
+        classes : sequence, optional
+            Of rankings: names of the columns of Y.
+        fit_intercept : bool
+            Rows of a matrix get a constant feature.
+
+        Returns
+        -------
+        space : RankingSpace or MatchingSpace
+        examples : Examples
+            X and Y, packed.
+
+        Raises
+        ------
+        ValueError
+            For labels that are no permutations, or use forbidden pairs.
+        """
         if self.kind not in KINDS:
             raise ValueError(f"kind is {self.kind!r}, expected one of {list(KINDS)}")
         kind = self.kind
@@ -165,149 +182,7 @@ def _holds_pairs(X: Any) -> bool:
         return False
 
 
-class _PermutationSpace(Space):
-    """What rankings and matchings share."""
-
-    structure: PermutationStructure
-
-    def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
-        """Return all assignments of an example that use no forbidden pair.
-
-        Parameters
-        ----------
-        examples : Examples
-        i : int
-
-        Returns
-        -------
-        ndarray of int32 of shape (count, rows)
-        """
-        allowed = self.allowed(examples, i)
-        rows, cols = allowed.shape
-        columns = np.array(list(permutations(range(cols), rows)), dtype=np.int32)
-        return columns[allowed[np.arange(rows), columns].all(axis=1)]
-
-    def unpack_one(self, label: np.ndarray) -> np.ndarray:
-        """Return one ranking, or the columns of one matching.
-
-        Parameters
-        ----------
-        label : ndarray of int32 of shape (rows,)
-
-        Returns
-        -------
-        ndarray of int64 of shape (rows,)
-        """
-        return label.astype(np.int64)
-
-    def allowed(self, examples: Examples, i: int) -> np.ndarray:
-        """Return which pairs of an example labels may use.
-
-        Parameters
-        ----------
-        examples : Examples
-        i : int
-
-        Returns
-        -------
-        ndarray of bool of shape (rows, cols)
-        """
-        raise NotImplementedError
-
-    def make_oracle(self) -> Any:
-        """Return what binds the oracle: the assignment of largest score.
-
-        Returns
-        -------
-        type
-        """
-        from structsolve.plugins.permutation._oracle import AssignmentOracle
-
-        return AssignmentOracle
-
-    def make_parts(self) -> Any:
-        """Return what binds the parts: pairs of a row and a column.
-
-        Returns
-        -------
-        type
-        """
-        from structsolve.plugins.permutation._shape import AssignmentParts
-
-        return AssignmentParts
-
-    def make_power(self, name: str) -> Any:
-        """Return what binds the "relaxation", the Birkhoff polytope; there is no other power.
-
-        Parameters
-        ----------
-        name : str
-
-        Returns
-        -------
-        type or None
-        """
-        from structsolve.plugins.permutation._oracle import AssignmentRelaxation
-
-        return AssignmentRelaxation if name == "relaxation" else None
-
-    def make_projection(self, regularizer: str) -> Any:
-        """Return what binds a projection onto the Birkhoff polytope.
-
-        Parameters
-        ----------
-        regularizer : {"entropy", "euclidean"}
-
-        Returns
-        -------
-        callable or None
-        """
-        from structsolve.plugins.permutation._projections import AssignmentProjection
-
-        if regularizer in ("entropy", "euclidean"):
-            return partial(AssignmentProjection, regularizer)
-        return None
-
-    def make_polytopes(self, examples: Examples) -> Any:
-        """Return the Birkhoff polytopes.
-
-        Parameters
-        ----------
-        examples : Examples
-
-        Returns
-        -------
-        AssignmentPolytopes
-        """
-        from structsolve.plugins.permutation.polytope import AssignmentPolytopes
-
-        return AssignmentPolytopes(self, examples)
-
-    def make_loss(self, loss: Any) -> Any:
-        """Return what binds a loss of assignments.
-
-        Parameters
-        ----------
-        loss : {"hamming", "normalized-hamming", "spearman", "zero-one"}, CostMatrix or ClassWeights
-
-        Returns
-        -------
-        callable or None
-        """
-        if isinstance(loss, (CostMatrix, ClassWeights)):
-            return partial(_bind_table_loss, loss)
-        if loss == "zero-one":
-            from structsolve.structure.node_losses import ZeroOneLoss
-
-            return ZeroOneLoss
-        from structsolve.plugins.permutation._losses import AssignmentLoss
-
-        if loss in ("hamming", "normalized-hamming"):
-            return partial(AssignmentLoss, "hamming", loss != "hamming")
-        return partial(AssignmentLoss, "footrule", False) if loss == "spearman" else None
-
-
-class RankingSpace(_PermutationSpace):
+class RankingSpace(AssignmentSpace):
     """K labels and the number of features: ``theta[k, r]`` scores label k at rank r.
 
     Attributes
@@ -434,7 +309,7 @@ class RankingSpace(_PermutationSpace):
         return np.ones((len(self.classes_),) * 2, dtype=bool)
 
 
-class MatchingSpace(_PermutationSpace):
+class MatchingSpace(AssignmentSpace):
     """Tables of pairs with the same features: ``theta[a, b]`` scores row a with column b."""
 
     def __init__(self, structure: PermutationStructure, n_features: int):
@@ -501,7 +376,7 @@ class MatchingSpace(_PermutationSpace):
         -------
         list of ndarray of int64 of shape (rows,)
         """
-        from structsolve.examples.stacking import pieces
+        from structsolve.examples.stacking import pieces  # compiled: not to list structures
 
         return pieces(flat.astype(np.int64), examples.label_offsets)
 
@@ -554,18 +429,3 @@ class MatchingSpace(_PermutationSpace):
 
 def _table_shape(examples: Examples, i: int) -> tuple[int, int]:
     return int(examples.topology["rows"][i]), int(examples.topology["cols"][i])
-
-
-def _bind_table_loss(loss: CostMatrix | ClassWeights, layout: Any) -> Any:
-    """Return a loss whose costs are of ranks or columns; all examples must have the same."""
-    from structsolve.plugins.permutation._losses import AssignmentLoss
-
-    matching = "pair" in layout.shapes
-    cols = layout.examples.topology["cols"] if matching else np.array(layout.shapes["node"][:1])
-    other = np.flatnonzero(cols != cols[0])
-    if other.size:
-        raise ValueError(
-            f"example {other[0]}: found {cols[other[0]]} columns, expected {cols[0]} as in "
-            "example 0: a cost matrix of columns needs the same columns in all examples"
-        )
-    return AssignmentLoss(loss.cost(np.arange(int(cols[0]))), loss.normalized, layout)

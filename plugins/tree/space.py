@@ -64,6 +64,28 @@ class TreeStructure(Structure):
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
     ) -> tuple[TreeSpace, Examples]:
+        """Learn classes and numbers of features, and pack the training data.
+
+        Parameters
+        ----------
+        X : list, as in the notes above
+        Y : list of label sequences
+        classes : sequence, optional
+            All classes, where Y may lack some.
+        fit_intercept : bool
+            Nodes get a constant feature.
+
+        Returns
+        -------
+        space : TreeSpace
+        examples : Examples
+            X and Y, packed.
+
+        Raises
+        ------
+        ValueError
+            For graphs that are no forests; features and labels that do not fit them.
+        """
         examples = stack_trees(X)
         flat = labels.flatten(Y, examples.offsets)
         n_edge = None if examples.edges is None else examples.edges.shape[1]

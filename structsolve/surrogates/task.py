@@ -67,8 +67,20 @@ class Task:
         self.loss: Loss = ask_loss(space, loss)(self.layout)
         if self.labels is not None:
             self.loss.check_truths(self.labels)
+            self._refuse_unseen(self.labels)
         self._backend = oracle
         self._powers: dict[str, Any] = {}
+
+    def _refuse_unseen(self, labels: np.ndarray) -> None:
+        # A loss may have values for a label that training did not see; the parts have no place.
+        n_states = self.parts.n_states
+        beyond = np.flatnonzero(labels >= n_states) if n_states else np.zeros(0, int)
+        if beyond.size:
+            i = int(np.searchsorted(self.examples.label_offsets, beyond[0], side="right")) - 1
+            raise ValueError(
+                f"example {i}: the true label holds {labels[beyond[0]]}, expected states 0 to "
+                f"{n_states - 1}; pack training data with unseen='error'"
+            )
 
     def power(self, name: str) -> Any:
         """Return the operator of a power, bound to the examples; None where there is none.

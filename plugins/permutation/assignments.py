@@ -1,0 +1,178 @@
+"""Assignments of rows to distinct columns: what the spaces of rankings and matchings share.
+
+Compiled modules are imported where operators are made: listing structures needs none of them.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from structsolve.examples.packed import Examples
+from structsolve.structure.base import Space
+from structsolve.structure.losses import ClassWeights, CostMatrix
+
+
+class AssignmentSpace(Space):
+    """What rankings and matchings share: labels give rows distinct columns.
+
+    Parameters
+    ----------
+    structure : PermutationStructure
+    layout : WeightLayout
+        A node block of shape (K, K), of labels and ranks; or a node block "pair" of shape (1,).
+    """
+
+    def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
+        """Return all assignments of an example that use no forbidden pair.
+
+        Parameters
+        ----------
+        examples : Examples
+        i : int
+
+        Returns
+        -------
+        ndarray of int32 of shape (count, rows)
+        """
+        allowed = self.allowed(examples, i)
+        rows, cols = allowed.shape
+        columns = np.array(list(permutations(range(cols), rows)), dtype=np.int32)
+        return columns[allowed[np.arange(rows), columns].all(axis=1)]
+
+    def unpack_one(self, label: np.ndarray) -> np.ndarray:
+        """Return one ranking, or the columns of one matching.
+
+        Parameters
+        ----------
+        label : ndarray of int32 of shape (rows,)
+
+        Returns
+        -------
+        ndarray of int64 of shape (rows,)
+        """
+        return label.astype(np.int64)
+
+    def allowed(self, examples: Examples, i: int) -> np.ndarray:
+        """Return which pairs of an example labels may use.
+
+        Parameters
+        ----------
+        examples : Examples
+        i : int
+
+        Returns
+        -------
+        ndarray of bool of shape (rows, cols)
+        """
+        raise NotImplementedError
+
+    def make_oracle(self) -> Any:
+        """Return what binds the oracle: the assignment of largest score.
+
+        Returns
+        -------
+        type
+        """
+        from structsolve.plugins.permutation._oracle import AssignmentOracle
+
+        return AssignmentOracle
+
+    def make_parts(self) -> Any:
+        """Return what binds the parts: pairs of a row and a column.
+
+        Returns
+        -------
+        type
+        """
+        from structsolve.plugins.permutation._shape import AssignmentParts
+
+        return AssignmentParts
+
+    def make_power(self, name: str) -> Any:
+        """Return what binds the "relaxation", the Birkhoff polytope; there is no other power.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        type or None
+        """
+        from structsolve.plugins.permutation._oracle import AssignmentRelaxation
+
+        return AssignmentRelaxation if name == "relaxation" else None
+
+    def make_projection(self, regularizer: str) -> Any:
+        """Return what binds a projection onto the Birkhoff polytope.
+
+        Parameters
+        ----------
+        regularizer : {"entropy", "euclidean"}
+
+        Returns
+        -------
+        callable or None
+        """
+        from structsolve.plugins.permutation._projections import AssignmentProjection
+
+        if regularizer in ("entropy", "euclidean"):
+            return partial(AssignmentProjection, regularizer)
+        return None
+
+    def make_polytopes(self, examples: Examples) -> Any:
+        """Return the Birkhoff polytopes.
+
+        Parameters
+        ----------
+        examples : Examples
+
+        Returns
+        -------
+        AssignmentPolytopes
+        """
+        from structsolve.plugins.permutation.polytope import AssignmentPolytopes
+
+        return AssignmentPolytopes(self, examples)
+
+    def make_loss(self, loss: Any) -> Any:
+        """Return what binds a loss of assignments.
+
+        Parameters
+        ----------
+        loss : {"hamming", "normalized-hamming", "spearman", "zero-one"}, CostMatrix or ClassWeights
+
+        Returns
+        -------
+        callable or None
+        """
+        if isinstance(loss, (CostMatrix, ClassWeights)):
+            return partial(_bind_table_loss, loss)
+        if loss == "zero-one":
+            from structsolve.structure.node_losses import ZeroOneLoss
+
+            return ZeroOneLoss
+        from structsolve.plugins.permutation._losses import AssignmentLoss
+
+        if loss in ("hamming", "normalized-hamming"):
+            return partial(AssignmentLoss, "hamming", loss != "hamming")
+        return partial(AssignmentLoss, "footrule", False) if loss == "spearman" else None
+
+
+def _bind_table_loss(loss: CostMatrix | ClassWeights, layout: Any) -> Any:
+    """Return a loss whose costs are of ranks or columns; all examples must have the same."""
+    from structsolve.plugins.permutation._losses import AssignmentLoss
+
+    matching = "pair" in layout.shapes
+    cols = layout.examples.topology["cols"] if matching else np.array(layout.shapes["node"][:1])
+    other = np.flatnonzero(cols != cols[0])
+    if other.size:
+        raise ValueError(
+            f"example {other[0]}: found {cols[other[0]]} columns, expected {cols[0]} as in "
+            "example 0: a cost matrix of columns needs the same columns in all examples"
+        )
+    return AssignmentLoss(loss.cost(np.arange(int(cols[0]))), loss.normalized, layout)
