@@ -18,7 +18,7 @@ cdef struct Memory:
     double* score           # (L, most + 1, stride)
     double* row             # stride
     double* buffer          # (K, stride): the table in use, where it has to be made
-    double* turned          # (K, stride): the same, one row a column
+    double* turned          # (K, stride): the same, transposed
     Py_ssize_t* low         # (L,): counts that positions 0 .. v can have
     Py_ssize_t* high
     Py_ssize_t* rest        # (most + 1,): the count left while a labeling is read back
@@ -122,7 +122,7 @@ cdef void _last_states(ChainShape shape, const double* theta, Py_ssize_t L, Py_s
 
 cdef void _read_back(ChainShape shape, Py_ssize_t i, const double* theta, Py_ssize_t L,
                      Py_ssize_t most, Memory m, int* labels, const double* values) noexcept nogil:
-    # The states before, of all counts position by position: one turned table serves all.
+    # The states before, position by position: one transposed table serves all counts.
     cdef Py_ssize_t K = shape.K, stride = shape.stride, v, c, s, t, rest
     cdef const double* unary
     cdef const double* table

@@ -13,16 +13,17 @@ cdef class ChainMessages:
     # Marginals of p(y) ~ exp <theta, mu(y)>; value <- the log-partition.
     cdef int marginals(self, Py_ssize_t i, const double* theta, const Marginals* out,
                        double* value, char* work) except -1 nogil
-    # Scaled forward pass; 0 where the log form is needed.  Leaves exponentials of the node scores
-    # in work, and those of the pairs: of edge tables in `edge` (in work, only the last, if NULL).
+    # Scaled forward pass; 0 where the log form is needed.  Exponentials of node scores and of a
+    # shared table stay in work; exponentials of edge tables go to `edge` (NULL: to work, the last
+    # table alone).
     cdef int forward(self, Py_ssize_t i, const double* theta, double* edge, double* value,
                      char* work) except -1 nogil
-    # The same with logarithms: each message is log sum_... less a constant of its row.
+    # The forward pass with logarithms: each message is log sum_... less a constant per row.
     cdef void _pair_row(self, const double* theta, const double* edges, Py_ssize_t v, Py_ssize_t s,
                         double add, double* out) noexcept nogil
     cdef int log_forward(self, Py_ssize_t i, const double* theta, double* value,
                          char* work) except -1 nogil
-    # The messages of either, one row per node, and two spare rows behind max_length of them.
+    # The messages of either pass: one row per node, two spare rows behind max_length of them.
     cdef double* messages(self, char* work) noexcept nogil
     # Score of the pair of states s, t at nodes v and v + 1.
     cdef double pair(self, const double* theta, const double* edges, Py_ssize_t v, Py_ssize_t s,

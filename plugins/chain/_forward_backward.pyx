@@ -64,9 +64,9 @@ cdef class ChainMessages:
                 psi[(L - 1) * stride + s] += theta[self.shape.end + s]
 
     cdef bint _shared_table(self, const double* x, double* table, double* shift) noexcept nogil:
-        # Exponentials of the transition scores, remembered where the last example's were the
-        # same bit by bit.  Nothing is taken on trust, whatever else the work memory was used for:
-        # the scores are compared, the exponentials have a check sum.
+        # Exponentials of the transition scores, kept from the last example where the scores are
+        # the same bit by bit.  The work memory may have had other uses in between: the scores are
+        # compared, and a check sum covers the exponentials.
         cdef Py_ssize_t size = self.shape.K * self.shape.stride
         cdef double* copy = table + size
         cdef Cache* cache = <Cache*>(copy + size)
@@ -244,7 +244,7 @@ cdef class ChainMessages:
 
     cdef int _log_form(self, Py_ssize_t i, const double* theta, const Marginals* out,
                        double* value, char* work) except -1 nogil:
-        # The same with logarithms of messages, each row with its largest entry at 0.
+        # Marginals from logarithms of messages, each row with its largest entry at 0.
         cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s, t, size = K * stride
         cdef Py_ssize_t L = chain_length(self.shape, i)
         cdef double* psi = <double*>work

@@ -17,7 +17,7 @@ from structsolve.plugins.chain._shape cimport (
 cdef inline Py_ssize_t _first_reaching(Py_ssize_t K, Py_ssize_t step, const double* before,
                              const double* pairs, const double* extra, double own,
                              double target) noexcept nogil:
-    # First state s from which `target` is reached; 0 where none is (the target is NaN).
+    # First state s from which `target` is reached; 0 where there is none (the target is NaN).
     cdef Py_ssize_t s = 0
     cdef const double* p = pairs
     if extra != NULL:
@@ -25,8 +25,8 @@ cdef inline Py_ssize_t _first_reaching(Py_ssize_t K, Py_ssize_t step, const doub
             if before[s] + (pairs[s * step] + extra[s * step]) + own == target:
                 return s
         return 0
-    # Four at a time: one branch that nobody can foresee in place of four.  No sum is above the
-    # target; >= takes one instruction, where == has to ask for NaN as well.
+    # Four at a time: one unpredictable branch in place of four.  No sum is above the target; >=
+    # takes one instruction, == takes another for NaN.
     while s + 4 <= K:
         if ((before[s] + p[0] + own >= target) | (before[s + 1] + p[step] + own >= target)
                 | (before[s + 2] + p[2 * step] + own >= target)
@@ -43,7 +43,7 @@ cdef inline Py_ssize_t _first_reaching(Py_ssize_t K, Py_ssize_t step, const doub
 
 @cython.final
 cdef class Viterbi:
-    """The forward pass and the way back that all programs below begin with.
+    """The forward pass and the backtrace, which all programs below begin with.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ cdef class Viterbi:
         cdef const double* column
         cdef const double* extra = NULL
         if pairs.edges == NULL and v > 2 * K:
-            # Long enough to pay for the table turned round: one column of it is one row.
+            # The chain is long enough to pay for a transposed table, whose rows are columns.
             for s in range(K):
                 for t in range(K):
                     pairs.buffer[t * stride + s] = pairs.shared[s * stride + t]
@@ -238,7 +238,7 @@ cdef class ChainCounts(CountOracle):
 
 @cython.final
 cdef class ChainKBest(KBest):
-    """The k best labelings of chains; the first is always that of the oracle.
+    """The k best labelings of chains; the first is always the answer of the oracle.
 
     The others are possible labelings only: none of them scores -inf.
 

@@ -153,7 +153,8 @@ cdef class ChainSumProduct(Projection):
         if L == 1 or not self.pairs:
             total = entropy_slope(L * stride, a, b, gamma, &stuck)
         else:
-            # Where a node's state comes up or goes, so do those of its edges, and they outweigh it.
+            # Where a node's probability leaves or reaches 0, pairs of its edges do too, and they
+            # outweigh it.
             total = entropy_slope((L - 1) * self.shape.K * stride, a + L * stride, b + L * stride,
                                   gamma, &stuck)
             total -= entropy_slope((L - 2) * stride, a + stride, b + stride, gamma, &ignored)

@@ -1,7 +1,7 @@
 """Multiclass: parts, max-marginals and counts.
 
-The oracle, its other powers and the projections are those of all structures whose label is one of
-K classes: `structsolve.algorithms.class_operators`.
+All structures whose label is one of K classes share the oracle, its other powers and the
+projections: `structsolve.algorithms.class_operators`.
 """
 
 cimport cython

@@ -289,7 +289,7 @@ class MulticlassSpace(RowSpace):
         return MulticlassParts
 
     def make_power(self, name: str) -> Any:
-        """Return what binds a power: max-marginals, counts, and those of :class:`RowSpace`.
+        """Return what binds a power: max-marginals, counts, and what :class:`RowSpace` has.
 
         Parameters
         ----------
@@ -318,6 +318,6 @@ class MulticlassSpace(RowSpace):
         -------
         Simplex
         """
-        from structsolve.plugins.multiclass.polytope import Simplex  # lp: only where asked for
+        from structsolve.plugins.multiclass.polytope import Simplex
 
         return Simplex(self.layout)

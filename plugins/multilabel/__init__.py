@@ -1,7 +1,7 @@
 """The multilabel structure as a plugin: what it declares.
 
-Label sets are labelings of a graph of the labels: everything but the losses is that of
-structsolve.plugins.mrf.
+Label sets are labelings of a graph of the labels: with pairs of labels, everything but the losses
+comes from structsolve.plugins.mrf.
 """
 
 from structsolve.hookspecs import Named, hookimpl

@@ -347,7 +347,7 @@ class MultilabelSpace(Space):
         -------
         callable or None
         """
-        # With pairs of labels the marginals are those of a graph: there are some without cycles.
+        # With pairs of labels these are marginals of a graph, which must have no cycle.
         if len(self.edges_):
             return partial(bind_entropy, self) if regularizer == "entropy" else None
         from structsolve.plugins.multilabel._projections import LabelSetClip, LabelSetSigmoids

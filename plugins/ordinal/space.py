@@ -1,8 +1,8 @@
 """Ordinal: one of K ordered classes for every row of features.
 
-With one score per class it is structsolve.plugins.multiclass in everything but losses and labels,
-whose operators it gets as a subclass of its space.  Compiled modules are imported where operators
-are made: listing structures needs none of them.
+With one score per class it differs from structsolve.plugins.multiclass in losses and labels alone:
+its space is a subclass, with the same operators.  Compiled modules are imported where operators are
+made: listing structures needs none of them.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class OrdinalStructure(Structure):
         nodes, offsets = packing.single_rows(X)
         flat = labels.flatten_rows(Y, nodes.shape[0])
         if self.classes is None and classes is not None:
-            # Those of partial_fit() tell which there are, in any order.
+            # The classes of partial_fit() come in any order.
             order = learn_order(labels.learn_classes(flat, classes), None, gaps=True)
             learn_order(flat, order)
         else:

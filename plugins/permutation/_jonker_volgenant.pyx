@@ -2,8 +2,8 @@
 
 Column reduction, reduction transfer and augmenting row reduction assign most rows at the price of
 a few scans of the matrix; each of the others is assigned by a shortest path (Dijkstra's search
-over the columns).  Fewer rows than columns: prices start from 0 and only fall, and only those of
-columns that are taken, so that the same conditions prove the optimum.  small.h does the same for
+over the columns).  Fewer rows than columns: prices start from 0 and fall at columns that are taken
+alone, so that the same conditions prove the optimum.  small.h does the same for
 rows of up to 64 columns.
 """
 
@@ -131,7 +131,7 @@ cdef Py_ssize_t _reduce_columns(Assignment* task) noexcept nogil:
 cdef Py_ssize_t _reduce_rows(Assignment* task, Py_ssize_t n_free) noexcept nogil:
     """Give each free row its best column, whose price falls as far as the second best allows.
 
-    The row that had it is free instead, and tries at once.  Returns how many are free at the end.
+    The row that had it is free instead, and comes next.  Returns how many are free at the end.
     """
     cdef Py_ssize_t ld = task.ld, k = 0, left = 0, j, second, steps = 0, most
     cdef int* free = task.free

@@ -127,8 +127,8 @@ cdef class AssignmentLoss(Loss):
                 for c in range(cols):
                     theta[c] -= scale * nu[c]
             elif self.kind == FOOTRULE:
-                # sum_k |c - k| nu_k from running sums: one step to the right adds what is left of
-                # it and takes away what is not.
+                # sum_k |c - k| nu_k from running sums: a step to the right adds the mass up to c
+                # and subtracts the mass beyond it.
                 total = 0
                 moment = 0
                 for k in range(cols):

@@ -94,7 +94,7 @@ cdef class AssignmentProjection(Projection):
         for c in range(s.ld):
             s.p[c] = -task.v[c] if c < cols else 0
         if s.square:
-            # Prices have a level of their own; around zero they round least.
+            # A constant added to all prices changes nothing; around zero they round least.
             low = s.p[0]
             for c in range(1, cols):
                 low = min(low, s.p[c])

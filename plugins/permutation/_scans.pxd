@@ -97,7 +97,7 @@ cdef extern from *:
         b0 = _mm256_min_pd(_mm256_max_pd(x, a0), b0); a0 = _mm256_min_pd(x, a0);
         b1 = _mm256_min_pd(_mm256_max_pd(y, a1), b1); a1 = _mm256_min_pd(y, a1);
       }
-      /* Pairs (smallest, second smallest) merge without a branch that nobody can foresee. */
+      /* Pairs (smallest, second smallest) merge without an unpredictable branch. */
       __m256d a = _mm256_min_pd(a0, a1);
       __m256d b = _mm256_min_pd(_mm256_max_pd(a0, a1), _mm256_min_pd(b0, b1));
       a0 = _mm256_permute2f128_pd(a, a, 1); b0 = _mm256_permute2f128_pd(b, b, 1);
@@ -126,7 +126,7 @@ cdef extern from *:
         __m256d x = _mm256_sub_pd(_mm256_loadu_pd(c + j), _mm256_loadu_pd(v + j));
         __m256d y = _mm256_sub_pd(_mm256_loadu_pd(c + j + 4), _mm256_loadu_pd(v + j + 4));
         _mm_prefetch((const char *)(next + j), _MM_HINT_T0);
-        /* A NaN leaves the second.  No branch: which columns improve nobody can foresee. */
+        /* min gives the second where the first is NaN.  No branch: it would be unpredictable. */
         x = _mm256_min_pd(_mm256_sub_pd(x, shift), _mm256_loadu_pd(d + j));
         y = _mm256_min_pd(_mm256_sub_pd(y, shift), _mm256_loadu_pd(d + j + 4));
         _mm256_storeu_pd(d + j, x); _mm256_storeu_pd(d + j + 4, y);

@@ -232,8 +232,8 @@ cdef bint _solve_spd(Py_ssize_t n, Py_ssize_t ld, double* A, double* x) noexcept
 
     The lower triangle of A is read, and A overwritten by its Cholesky factor.
     """
-    # The factor is kept by columns, in what is the upper triangle of rows: what is left of the
-    # matrix then loses multiples of one contiguous row.
+    # The factor is kept by columns, in the upper triangle of rows: each step then subtracts
+    # multiples of one contiguous row from the rest of the matrix.
     cdef Py_ssize_t i, j, k
     cdef double pivot, f
     cdef double* row

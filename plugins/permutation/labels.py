@@ -46,7 +46,7 @@ def rankings(Y: Any, n: int, K: int | None = None) -> np.ndarray:
     n : int
         Number of examples.
     K : int, optional
-        Number of labels, that of the first row by default.
+        Number of labels; by default as many as the first row has ranks.
 
     Returns
     -------

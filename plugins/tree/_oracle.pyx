@@ -68,7 +68,7 @@ cdef class TreeMaxMarginals(MaxMarginals):
 
 @cython.final
 cdef class TreeKBest(KBest):
-    """The k best labelings of forests; the first is always that of the oracle.
+    """The k best labelings of forests; the first is always the answer of the oracle.
 
     The others are possible labelings only: none of them scores -inf.
 

@@ -61,8 +61,8 @@ cdef class TreeShape:
 
     cdef int read_tree(self, Py_ssize_t i, signed char* seen, int* edges,
                        int* degrees) except -1:
-        # Numbers of the edges, and degrees; returns how many edges there are.  Every node is there
-        # once, and after its parent: the loops rely on it.
+        # Writes numbers of edges and degrees; returns how many edges there are.  Checks that every
+        # node comes once, and after its parent: the loops rely on it.
         cdef Py_ssize_t first = self.offset[i], n = self.offset[i + 1] - first, j, v
         cdef const int* parent = self.parent_p + first
         cdef int m = 0
@@ -164,7 +164,7 @@ def order_nodes(const int[::1] parents not None, const int64_t[::1] offsets not 
         for v in range(n):
             if parents[first + v] >= 0:
                 pending[first + parents[first + v]] += 1
-        # From the end: leaves, and up from them as far as all children have their places.
+        # From the end: leaves, then parents once all children have their places.
         for v in range(n - 1, -1, -1):
             w = v
             while w >= 0 and pending[first + w] == 0:
@@ -180,7 +180,7 @@ def order_nodes(const int[::1] parents not None, const int64_t[::1] offsets not 
 
 
 def _refuse(i, parents, pending):
-    # Parents of what is left lead onto a cycle.
+    # From a node without a place, parents lead onto a cycle.
     v = int(np.flatnonzero(pending >= 0)[0])
     for _ in range(len(parents)):
         v = int(parents[v])
@@ -223,7 +223,7 @@ cdef class TreeParts(Parts):
         super().__init__(layout)
         self.shape = tree_shape(layout)
         self.n_states = self.shape.K
-        # A node has a root's score or those of an edge.
+        # A node has a part of its own, and the part of a root or two parts of an edge.
         self.max_entries = 2 * 3 * self.shape.max_nodes
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,

@@ -34,9 +34,9 @@ class TreeStructure(Structure):
     A networkx DiGraph has its edges from parents to children; a Graph is rooted at the first node
     of each tree (as :func:`root_tree` does for arrays).  Its nodes, and its edges where these have
     features, carry arrays under the attribute ``"features"``.  Rows of ``edge_features`` are in the
-    order of the edges; with parents, in that of the nodes that have one.  They score the pairs of
-    states of parent and child, on top of the shared transitions.  Y is a list of label sequences,
-    strings or integers, one label per node.
+    order of the edges; with parents, in the order of the nodes that have one.  They score the pairs
+    of states of parent and child, on top of the shared transitions.  Y is a list of label
+    sequences, strings or integers, one label per node.
 
     Every oracle and projection is exact, takes time in proportion to the nodes, and does not mind
     how deep or how broad a tree is.

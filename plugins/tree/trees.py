@@ -231,7 +231,7 @@ def _edge_rows(
             "the other examples"
         )
     if size == 0:
-        # An empty list has no columns: it takes those of the others.
+        # An empty list has no columns: the other examples tell how many.
         if n_columns is None:
             shapes = [
                 np.shape(t["edge_features"]) for t in trees if t.get("edge_features") is not None
