@@ -1,6 +1,7 @@
 # build: glue
 """Base classes of the native operators: what a structure declares, as the loops call it."""
 
+from libc.string cimport memset
 from structsolve.part_layout cimport PartLayout
 
 ABI = structsolve_abi_marker.decode().split("=")[1].rstrip(";")
@@ -257,3 +258,39 @@ cdef class Projection(Operator):
     cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
                     int* labels, char* work) except -1 nogil:
         return _missing(self, "sample")
+
+
+cdef class IntegralRelaxation(Relaxation):
+    """The relaxation over the hull of the ``mu(y)`` itself: the answer is the oracle's label.
+
+    A space gives ``partial(IntegralRelaxation, self.make_oracle(), self.make_parts())``.
+
+    Parameters
+    ----------
+    make_oracle, make_parts : callable
+        Bind an exact oracle, and the parts, to a layout.
+    layout : PartLayout
+    """
+
+    cdef Oracle oracle
+    cdef Parts parts
+    cdef Py_ssize_t oracle_bytes
+
+    def __init__(self, make_oracle, make_parts, PartLayout layout not None):
+        super().__init__(layout)
+        self.oracle, self.parts = make_oracle(layout), make_parts(layout)
+        self.n_states = self.oracle.n_states
+        # Behind the oracle's memory, the entries of mu.
+        self.oracle_bytes = (self.oracle.work_bytes + 63) // 64 * 64
+        self.work_bytes = self.oracle_bytes + 12 * self.parts.max_entries
+
+    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
+                   double* value, double* bound, char* work) except -1 nogil:
+        cdef double* entry = <double*>(work + self.oracle_bytes)
+        cdef int* index = <int*>(entry + self.parts.max_entries)
+        cdef Py_ssize_t k
+        self.oracle.argmax(i, theta, label, value, bound, work)
+        memset(mu, 0, self.layout.theta_size(i) * sizeof(double))
+        for k in range(self.parts.encode(i, label, index, entry)):
+            mu[index[k]] += entry[k]
+        return 1
