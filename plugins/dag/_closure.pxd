@@ -1,7 +1,8 @@
+# Best closed sets of a directed acyclic graph.
 from structsolve.algorithms.max_flow cimport Network
 
 
-cdef class Core:
+cdef class ClosureGraph:
     cdef readonly Py_ssize_t n, m, work_bytes
     cdef Network template           # arcs with residuals lead to parents, their twins to children
     cdef const int* n_up            # numbers of parents and children

@@ -1,10 +1,10 @@
-"""Maximum closure of a directed acyclic graph: reductions, and a minimum cut of what they leave.
+"""Maximum closure of a directed acyclic graph: reductions, then a minimum cut of the rest.
 
 The best closed set is the source side of a minimum cut where arcs of infinite capacity lead from
-children to parents (Picard 1976).  Before that, over and over:
+children to parents (Picard 1976).  Before that two reductions are repeated:
 
-* a node without open children is off where it adds nothing, and else follows its parent if all
-  but one of these are on (its gain becomes the parent's);
+* a node without open children is off where it adds nothing; else, if all its parents but one are
+  on, it follows that one, which takes over its gain;
 * a node that adds something and whose parents are all on is on.
 
 Nodes are numbered parents first.
@@ -27,20 +27,20 @@ cdef enum State:
     FOLLOWS = 3
 
 
-# What the reductions need.
+# State of the reductions.
 cdef struct Reduction:
     int* up             # open parents
     int* down           # open children
-    int* target         # whom a node follows; numbers of open nodes
-    int* queue          # (n + 1,) nodes to look at, in a ring
+    int* target         # the parent that a node follows; new numbers of open nodes
+    int* queue          # (n + 1,) nodes to visit, a ring buffer
     signed char* state
     signed char* queued
     Py_ssize_t begin, end
 
 
 @cython.final
-cdef class Core:
-    """A graph of n nodes.
+cdef class ClosureGraph:
+    """A graph of n nodes, whose best closed sets are sought at any gains.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ cdef class Core:
         build_network(&self.template, m, &ends[0], &capacity[0])
         self.n_up, self.n_down = &n_up[0], &n_down[0]
         self.owners = (memory, n_up, n_down)
-        # A network and a flow to return to; or reductions, ends and capacities and a network.
+        # A network and a saved flow; or reductions, ends and capacities, and a network.
         self.work_bytes = 2 * max_flow_bytes(n, m) + 24 * m + 24 * (n + 2) + 256
 
     cdef void best(self, double* gain, signed char* on, char* work) noexcept nogil:
@@ -94,7 +94,7 @@ cdef class Core:
                         m += 1
             build_network(&net, m, ends, capacity)
             max_flow(&net)
-            # The queue is done with.
+            # The queue is no longer needed.
             cut_side(&net, False, red.queued)
             for v in range(self.n):
                 if red.state[v] == OPEN:
@@ -105,7 +105,7 @@ cdef class Core:
 
     cdef void worths(self, const double* gain, signed char* on, double* worth,
                      char* work) noexcept nogil:
-        # Without reductions, as these know but one best set.
+        # Without reductions, which give one best set only.
         cdef Network net = self.template
         cdef Py_ssize_t j, size = (2 * self.m + self.n) * sizeof(double)
         cdef double* saved
@@ -118,14 +118,14 @@ cdef class Core:
         memcpy(net.terminal, gain, self.n * sizeof(double))
         flow = max_flow(&net)
         if flow == INFINITY:
-            # Something that must be on is forbidden: no set is possible.
+            # A node that must be on is forbidden: no set is possible.
             for j in range(self.n):
                 on[j] = worth[j] = 0
             return
         cut_side(&net, False, on)
         memcpy(saved, net.residual, size)
         for j in range(self.n):
-            # What more must flow if the node is to be on the other side.
+            # The additional flow with the node on the other side.
             memcpy(net.residual, saved, size)
             here = fabs(net.terminal[j])
             net.terminal[j] = -INFINITY if on[j] else INFINITY
@@ -134,20 +134,20 @@ cdef class Core:
             worth[j] = here if on[j] else -here
 
 
-cdef Reduction _reduce(Core core, double* gain, char* work) noexcept nogil:
+cdef Reduction _reduce(ClosureGraph graph, double* gain, char* work) noexcept nogil:
     cdef Reduction red
-    cdef Py_ssize_t n = core.n, v, p, a
-    cdef const int* first = core.template.first
-    cdef const int* head = core.template.head
-    cdef const double* upwards = core.template.residual
+    cdef Py_ssize_t n = graph.n, v, p, a
+    cdef const int* first = graph.template.first
+    cdef const int* head = graph.template.head
+    cdef const double* upwards = graph.template.residual
     red.up = <int*>align(work)
     red.down = red.up + n
     red.target = red.down + n
     red.queue = red.target + n
     red.state = <signed char*>(red.queue + n + 1)
     red.queued = red.state + n
-    memcpy(red.up, core.n_up, n * sizeof(int))
-    memcpy(red.down, core.n_down, n * sizeof(int))
+    memcpy(red.up, graph.n_up, n * sizeof(int))
+    memcpy(red.down, graph.n_down, n * sizeof(int))
     memset(red.state, OPEN, n)
     memset(red.queued, 1, n)
     for v in range(n):

@@ -9,11 +9,11 @@ import numpy as np
 from structsolve.operators cimport Loss
 from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.dag._shape cimport HierarchyShape
+from structsolve.plugins.dag._shape cimport HierarchyShape, Lines
 
 
 cdef class HierarchyLoss(Loss):
-    """What the losses share.
+    """Base of the losses: checks of labels and weights.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ cdef class WeightedHamming(HierarchyLoss):
     weights : ndarray of float64 of shape (M,)
         At least 0.
     averaged : bool
-        They are to be read as a mean.
+        The loss is a mean over the nodes.
     layout : PartLayout
     """
 
@@ -73,28 +73,24 @@ cdef class WeightedHamming(HierarchyLoss):
     cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil:
         cdef Py_ssize_t v
         cdef double total = 0
-        cdef int a, b, cursor = 0, other = 0
+        cdef int node
+        cdef bint of_truth = False
+        cdef Lines both
         if not self.shape.single:
             for v in range(self.shape.M):
                 if truth[v] != label[v]:
                     total += self.weights[v]
             return total
-        # Both lines rise towards the roots: what only one of them has is met first.
-        a, b = self.shape.start(truth[0], &cursor), self.shape.start(label[0], &other)
-        while a != b or (a >= 0 and not self.shape.forest):
-            if a == b:
-                a, b = self.shape.next(a, &cursor), self.shape.next(b, &other)
-            elif b < 0 or (a >= 0 and self.shape.rank[a] > self.shape.rank[b]):
-                total += self.weights[a]
-                a = self.shape.next(a, &cursor)
-            else:
-                total += self.weights[b]
-                b = self.shape.next(b, &other)
+        both = self.shape.lines(truth[0], label[0])
+        node = self.shape.next_apart(&both, &of_truth)
+        while node >= 0:
+            total += self.weights[node]
+            node = self.shape.next_apart(&both, &of_truth)
         return total
 
     cdef double augment(self, Py_ssize_t i, const int* truth, double scale,
                         double* theta) except? -1 nogil:
-        # A label that is off costs its weight when it is turned on; one that is on saves it.
+        # A wrong node costs its weight: off in the truth and on in the label, or the reverse.
         cdef Py_ssize_t v
         cdef double const = 0
         cdef int node, cursor = 0
@@ -127,9 +123,9 @@ cdef class WeightedHamming(HierarchyLoss):
 cdef class HierarchicalLoss(HierarchyLoss):
     """Weights of nodes that are wrong while all their parents are right.
 
-    On forests ``sum_k c_k (t_k y_p + t_p y_k - 2 t_k y_k)`` over nodes k with parents p, which are 1
-    where k is a root: linear in either label as these are closed.  On graphs no linear function
-    says that all parents are right, so that ``decomposes`` is False.
+    On forests ``sum_k c_k (t_k y_p + t_p y_k - 2 t_k y_k)`` over nodes k with parents p, where
+    ``t_p = y_p = 1`` at roots: linear in either label as these are closed.  On graphs no linear
+    function says that all parents are right, so that ``decomposes`` is False.
 
     Parameters
     ----------
@@ -162,23 +158,18 @@ cdef class HierarchicalLoss(HierarchyLoss):
         return total
 
     cdef double _value_of_leaves(self, int truth, int label) noexcept nogil:
-        cdef int a, b, cursor = 0, other = 0
+        cdef Lines both = self.shape.lines(truth, label)
+        cdef bint of_truth = False
         cdef double total = 0
-        a, b = self.shape.start(truth, &cursor), self.shape.start(label, &other)
-        while a != b or (a >= 0 and not self.shape.forest):
-            if a == b:
-                a, b = self.shape.next(a, &cursor), self.shape.next(b, &other)
-            elif b < 0 or (a >= 0 and self.shape.rank[a] > self.shape.rank[b]):
-                total += self._charge(a, label)
-                a = self.shape.next(a, &cursor)
-            else:
-                total += self._charge(b, truth)
-                b = self.shape.next(b, &other)
+        cdef int node = self.shape.next_apart(&both, &of_truth)
+        while node >= 0:
+            total += self._charge(node, label if of_truth else truth)
+            node = self.shape.next_apart(&both, &of_truth)
         return total
 
     cdef double _charge(self, int v, int leaf) noexcept nogil:
-        # What v costs, which is above one leaf only: its parents are right if all are above the
-        # other one too.
+        # Cost of v, which is above one leaf only: its parents are right if all are above the other
+        # leaf too.
         cdef Py_ssize_t k
         cdef int u, cursor = 0
         for k in range(self.shape.up_first[v], self.shape.up_first[v + 1]):
@@ -279,7 +270,7 @@ cdef class ZeroOneLeaf(HierarchyLoss):
 
 
 cdef class CountLoss(HierarchyLoss):
-    """Number of nodes in a set and in the true set: what micro-F1 divides by."""
+    """Number of nodes in a set and in the true set: the denominator of micro-F1."""
 
     def __init__(self, HierarchyShape shape, PartLayout layout):
         super().__init__(shape, layout)

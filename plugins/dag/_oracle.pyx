@@ -1,8 +1,8 @@
 """The best closed set, and the best union of paths in a forest: folding, and a minimum cut.
 
 A node with one parent, all of whose descendants have one parent too, is folded into that parent:
-its gain is the best that it and what is below it can add when the parent is on.  In a forest
-everything is folded, in O(M).  What is left of a graph, its core, is a maximum closure: the
+its gain is the best that it and its descendants can add when the parent is on.  In a forest all
+nodes are folded, in O(M).  The nodes left of another graph are a maximum closure problem: the
 source side of a minimum cut (``_closure``).
 """
 
@@ -12,17 +12,17 @@ cimport cython
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
 from structsolve.utils.alignment cimport align
-from structsolve.operators cimport KBest, MaxMarginals, Oracle, Relaxation
+from structsolve.operators cimport KBest, MaxMarginals, Oracle
 from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.dag._closure cimport Core
+from structsolve.plugins.dag._closure cimport ClosureGraph
 from structsolve.plugins.dag._shape cimport HierarchyShape
 
 
 cdef extern from *:
     """
-    /* The number where on is 1, and 0 where it is 0, even of an infinite one: no branch, as there
-       is no telling which nodes are on. */
+    /* The number where on is 1, and 0 where on is 0, also for infinite numbers.  No branch: which
+       nodes are on cannot be predicted. */
     static inline double kept(double number, int on) {
         union { double number; unsigned long long bits; } both;
         both.number = number;
@@ -33,8 +33,8 @@ cdef extern from *:
     double kept(double number, int on) noexcept nogil
 
 
-# What one solution needs, in the memory that the caller gives.  Nodes are numbered as they are
-# worked on: the fringe, children first, then the core, and last a root above all roots.
+# Arrays of one solution, in the caller's memory.  Nodes are renumbered: folded ones, children
+# first, then those left, and last a root above all roots.
 cdef struct Work:
     double* gain        # (M + 1,) best that a node adds where its parents are on
     double* worth       # (M + 1,) best with a node on less best with it off
@@ -42,14 +42,14 @@ cdef struct Work:
     double* second      # (M + 1,) next to largest
     int* best           # (M + 1,) the child of largest gain
     signed char* on     # (M + 1,)
-    char* core          # for the core
+    char* closure       # memory of the closure
 
 
 @cython.final
 cdef class FoldedSets:
-    """A hierarchy folded once, and the best of its sets at any scores.
+    """A hierarchy folded once, which gives the best of its sets at any scores.
 
-    It returns the smallest closed one of equal sets.
+    Of equal sets it gives the smallest closed one.
 
     Parameters
     ----------
@@ -59,10 +59,10 @@ cdef class FoldedSets:
 
     cdef HierarchyShape shape
     cdef const int* column          # (M,) of the nodes in their new order
-    cdef const int* above           # (n_fringe,) parents in the fringe's numbers
+    cdef const int* above           # (n_folded,) parents, in the new numbers
     cdef const int* root            # (n_roots,) roots
-    cdef Py_ssize_t n_fringe, n_core, work_bytes
-    cdef Core core
+    cdef Py_ssize_t n_folded, n_left, work_bytes
+    cdef ClosureGraph closure
     cdef object owners
 
     def __init__(self, HierarchyShape shape):
@@ -70,7 +70,7 @@ cdef class FoldedSets:
             raise ValueError("found labels of another kind, expected sets that are closed")
         self.shape = shape
         self._fold()
-        self.work_bytes = (4 * 8 + 4 + 1) * (shape.M + 1) + 64 * 4 + self.core.work_bytes
+        self.work_bytes = (4 * 8 + 4 + 1) * (shape.M + 1) + 64 * 4 + self.closure.work_bytes
 
     def _fold(self):
         cdef HierarchyShape shape = self.shape
@@ -86,16 +86,16 @@ cdef class FoldedSets:
                 for k in range(shape.up_first[v], shape.up_first[v + 1]):
                     keep[shape.up[k]] = 1
             else:
-                place[v] = <int>self.n_fringe
-                column[self.n_fringe] = <int>v
-                self.n_fringe += 1
+                place[v] = <int>self.n_folded
+                column[self.n_folded] = <int>v
+                self.n_folded += 1
         for j in range(M):
             v = shape.order[j]
             if keep[v]:
-                place[v] = <int>(self.n_fringe + self.n_core)
+                place[v] = <int>(self.n_folded + self.n_left)
                 column[place[v]] = <int>v
-                self.n_core += 1
-        for j in range(self.n_fringe):
+                self.n_left += 1
+        for j in range(self.n_folded):
             if shape.parent[column[j]] >= 0:
                 above[j] = place[shape.parent[column[j]]]
         for j in range(shape.n_roots):
@@ -103,12 +103,13 @@ cdef class FoldedSets:
         self.column, self.above, self.root = &column[0], &above[0], &root[0]
         self.owners = (column, above, root)
         parents, children = [], []
-        for j in range(self.n_core):
-            v = column[self.n_fringe + j]
+        for j in range(self.n_left):
+            v = column[self.n_folded + j]
             for k in range(shape.up_first[v], shape.up_first[v + 1]):
-                parents.append(place[shape.up[k]] - self.n_fringe)
+                parents.append(place[shape.up[k]] - self.n_folded)
                 children.append(j)
-        self.core = Core(self.n_core, np.array(children, np.int32), np.array(parents, np.int32))
+        self.closure = ClosureGraph(self.n_left, np.array(children, np.int32),
+                                    np.array(parents, np.int32))
 
     cdef Work _place(self, char* memory) noexcept nogil:
         cdef Work work
@@ -119,7 +120,7 @@ cdef class FoldedSets:
         work.second = work.first + M + 1
         work.best = <int*>(work.second + M + 1)
         work.on = <signed char*>(work.best + M + 1)
-        work.core = align(work.on + M + 1)
+        work.closure = align(work.on + M + 1)
         return work
 
     # -- one solution ----------------------------------------------------------------------------
@@ -139,18 +140,18 @@ cdef class FoldedSets:
         if self.shape.union:
             self._gather_unions(&work)
         else:
-            for v in range(self.n_fringe):
+            for v in range(self.n_folded):
                 gain[self.above[v]] += kept(gain[v], gain[v] > 0)
             if self.shape.roots_on:
                 for v in range(self.shape.n_roots):
                     gain[self.root[v]] = INFINITY
-            if self.n_core and worth == NULL:
-                self.core.best(gain + self.n_fringe, work.on + self.n_fringe, work.core)
-            elif self.n_core:
-                self.core.worths(gain + self.n_fringe, work.on + self.n_fringe,
-                                 work.worth + self.n_fringe, work.core)
+            if self.n_left and worth == NULL:
+                self.closure.best(gain + self.n_folded, work.on + self.n_folded, work.closure)
+            elif self.n_left:
+                self.closure.worths(gain + self.n_folded, work.on + self.n_folded,
+                                 work.worth + self.n_folded, work.closure)
         work.on[M] = 1
-        for v in range(self.n_fringe - 1, -1, -1):
+        for v in range(self.n_folded - 1, -1, -1):
             work.on[v] = work.on[self.above[v]] & (gain[v] > 0)
             if self.shape.union and work.best[self.above[v]] == v:
                 work.on[v] = work.on[self.above[v]]
@@ -159,20 +160,20 @@ cdef class FoldedSets:
         if worth == NULL:
             return
         work.worth[M] = INFINITY
-        for v in range(self.n_fringe - 1, -1, -1):
+        for v in range(self.n_folded - 1, -1, -1):
             work.worth[v] = _worth(gain[v], _others(&work, self.above[v], v)
                                    if self.shape.union else 0.0, work.worth[self.above[v]])
         for v in range(M):
             worth[self.column[v]] = work.worth[v]
 
     cdef void _gather_unions(self, Work* work) noexcept nogil:
-        """Gains where a node that is on has a child on: the least bad one if none adds anything."""
+        """Gains where a node that is on has a child on, the least bad one if none adds anything."""
         cdef Py_ssize_t v, p
         cdef double g
         for v in range(self.shape.M + 1):
             work.first[v] = work.second[v] = -INFINITY
             work.best[v] = -1
-        for v in range(self.n_fringe):
+        for v in range(self.n_folded):
             if work.best[v] >= 0 and not work.first[v] > 0:
                 work.gain[v] += work.first[v]
             g, p = work.gain[v], self.above[v]
@@ -212,11 +213,6 @@ cdef class SetOracle(Oracle):
         self.n_states = 2
         self.work_bytes = sets.work_bytes
 
-    @property
-    def core_size(self):
-        """Number of nodes that a minimum cut decides; 0 for forests."""
-        return self.sets.n_core
-
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
         self.sets.solve(theta, label, NULL, work)
@@ -225,37 +221,8 @@ cdef class SetOracle(Oracle):
 
 
 @cython.final
-cdef class SetRelaxation(Relaxation):
-    """The best set: the polytope is integral, its vertices are the labels.
-
-    Parameters
-    ----------
-    sets : FoldedSets
-    layout : PartLayout
-    """
-
-    cdef FoldedSets sets
-
-    def __init__(self, FoldedSets sets not None, PartLayout layout not None):
-        super().__init__(layout)
-        self.sets = sets
-        self.n_states = 2
-        self.work_bytes = sets.work_bytes
-
-    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, double* bound, char* work) except -1 nogil:
-        cdef Py_ssize_t v
-        self.sets.solve(theta, label, NULL, work)
-        value[0] = bound[0] = self.sets.value(theta, label)
-        memset(mu, 0, self.sets.shape.size * sizeof(double))
-        for v in range(self.sets.shape.M):
-            mu[v] = label[v]
-        return 1
-
-
-@cython.final
 cdef class SetMaxMarginals(MaxMarginals):
-    """What each label adds: the best score with it on, less the best with it off.
+    """Of each label the best score with it on, less the best with it off.
 
     Parameters
     ----------
@@ -301,8 +268,8 @@ cdef class SetKBest(KBest):
 
     @property
     def worth(self):
-        """How many cost less than a linear program: each one costs two cuts a node."""
-        return 64 if self.sets.n_core <= 12 else 0
+        """Up to how many are cheaper than a linear program: each costs two cuts per node."""
+        return 64 if self.sets.n_left <= 12 else 0
 
     cpdef Py_ssize_t bytes_for(self, Py_ssize_t k) except -1:
         cdef Py_ssize_t M = self.sets.shape.M
@@ -318,7 +285,7 @@ cdef class SetKBest(KBest):
         cdef signed char* fixed = <signed char*>(flip + k)     # 1: on, -1: off, 0: free
         cdef int* label = labels
         memset(fixed, 0, M)
-        self._look(theta, fixed, labels, score, worth, values, next_value, flip, work)
+        self._solve_part(theta, fixed, labels, score, worth, values, next_value, flip, work)
         while count < k:
             j = 0
             for t in range(1, count):
@@ -331,17 +298,17 @@ cdef class SetKBest(KBest):
             memcpy(fixed + count * M, fixed + j * M, M)
             fixed[count * M + v] = -1 if label[v] else 1
             fixed[j * M + v] = 1 if label[v] else -1
-            self._look(theta, fixed + j * M, label, score, worth, values + j, next_value + j,
-                       flip + j, work)
-            self._look(theta, fixed + count * M, labels + count * M, score, worth, values + count,
-                       next_value + count, flip + count, work)
+            self._solve_part(theta, fixed + j * M, label, score, worth, values + j,
+                             next_value + j, flip + j, work)
+            self._solve_part(theta, fixed + count * M, labels + count * M, score, worth,
+                             values + count, next_value + count, flip + count, work)
             count += 1
         return count
 
-    cdef void _look(self, const double* theta, const signed char* fixed, int* label,
-                    double* score, double* worth, double* value, double* next_value,
-                    Py_ssize_t* flip, char* work) noexcept nogil:
-        """The best label of a part, the value of the next best, and where that differs."""
+    cdef void _solve_part(self, const double* theta, const signed char* fixed, int* label,
+                          double* score, double* worth, double* value, double* next_value,
+                          Py_ssize_t* flip, char* work) noexcept nogil:
+        """The best label of a part, the value of the next best, and a node where they differ."""
         cdef Py_ssize_t v
         cdef double least = INFINITY
         for v in range(self.sets.shape.M):
@@ -356,7 +323,7 @@ cdef class SetKBest(KBest):
 
 
 cdef inline double _others(const Work* work, Py_ssize_t p, Py_ssize_t v) noexcept nogil:
-    # What the siblings of v have to bear if they are to do without it.
+    # Loss of the siblings of v if one of them must be on in place of v.
     cdef double largest = work.second[p] if work.best[p] == v else work.first[p]
     return largest if largest < 0 else 0.0
 
@@ -364,8 +331,8 @@ cdef inline double _others(const Work* work, Py_ssize_t p, Py_ssize_t v) noexcep
 cdef inline double _worth(double gain, double others, double above) noexcept nogil:
     """Best with a node on less best with it off.
 
-    `others` is what its siblings have to bear (-inf where it is the only one), `above` the worth of
-    its parent (inf where it is on anyway).
+    `others` is the loss of its siblings without it (-inf where it is the only one), `above` the
+    worth of its parent (inf where that is on anyway).
     """
     cdef double own
     if others == -INFINITY:

@@ -1,12 +1,12 @@
-"""Distributions of label sets of a forest: sum-product from the leaves up, in O(M).
+"""Distributions of label sets of a forest by sum-product in O(M), and of single leaves.
 
-Closed sets: a node is on, given its parent, with odds that its own score and the subtrees below
-it make; the entropy is a sum of entropies of such choices, a function of the marginals.
+Closed sets: a node is on, given its parent, with odds from its own score and the subtrees below it;
+the entropy is a sum of entropies of such choices, a function of the marginals.
 
-Unions of paths: a node that is on has a child on.  Its children are looked at in their order;
-once one is on the others are free, until then what is left must bring one.  The *state* holds,
+Unions of paths: a node that is on has a child on.  Its children are decided in their order; once
+one is on the later ones are free, before that one of the rest must be on.  The *state* holds,
 behind the marginals, for every node the probability that its parent is on while neither it nor a
-sibling before it is; these make the entropy a sum of choices again.
+sibling before it is on; with it the entropy is again a sum of entropies of choices.
 """
 
 cimport cython
@@ -17,6 +17,7 @@ from structsolve.algorithms.entropies cimport slope_at
 from structsolve.operators cimport Projection
 from structsolve.part_layout cimport PartLayout
 
+from structsolve.plugins.dag._leaf_oracle cimport leaf_scores
 from structsolve.plugins.dag._shape cimport HierarchyShape
 
 
@@ -41,7 +42,7 @@ cdef inline double _sigmoid(double x) noexcept nogil:
 
 
 cdef inline double _either(double r, double z) noexcept nogil:
-    # log((1 + e^r)(1 + e^z) - 1), from what one side and the other bring, or both.
+    # log((1 + e^r)(1 + e^z) - 1): log-odds that at least one of two sides is on.
     cdef double top
     if r == -INFINITY:
         return z
@@ -81,7 +82,7 @@ cdef class ForestSumProduct(Projection):
             raise ValueError("found another structure, expected label sets of a forest")
         self.shape = shape
         self.n_states = shape.n_states
-        # Log-odds, log-odds of what is left of the siblings, and a state.
+        # Log-odds, log-odds of the siblings from each on, and a state.
         self.work_bytes = 8 * (3 * shape.M + shape.size + 1) + 64
         self.gibbs = self.has_term = self.has_samples = True
         self.has_state = shape.union
@@ -92,7 +93,7 @@ cdef class ForestSumProduct(Projection):
     # -- sums ------------------------------------------------------------------------------------
 
     cdef inline Py_ssize_t _children(self, Py_ssize_t p, const int** child) noexcept nogil:
-        # Those of node p; of M the roots.
+        # The children of node p; those of M are the roots.
         if p == self.shape.M:
             child[0] = self.shape.roots
             return self.shape.n_roots
@@ -101,8 +102,8 @@ cdef class ForestSumProduct(Projection):
 
     cdef double _gather(self, Py_ssize_t i, const double* theta, double* odds,
                         double* rest) except? -1 nogil:
-        """odds[v] <- log-odds of v and all below it; rest[v] <- those of one of v and the siblings
-        after it (unions only).  Returns the log-partition."""
+        # odds[v] <- log-odds of v with its subtree; rest[v] <- log-odds that v or a sibling after
+        # it is on (unions only).  Returns the log-partition.
         cdef Py_ssize_t M = self.shape.M, j, k, v, n
         cdef const int* child
         cdef double total = 0
@@ -251,7 +252,7 @@ cdef class ForestSumProduct(Projection):
                     v = child[k]
                     chance = _sigmoid(odds[v])
                     if not free:
-                        # The last one has to be on, whatever rounding makes of its chance.
+                        # The last possible one must be on, whatever rounding does to its chance.
                         chance = _share(odds[v], rest[v]) if k + 1 < m and (
                             rest[child[k + 1]] > -INFINITY) else odds[v] > -INFINITY
                     if p == M and self.shape.roots_on:
@@ -272,14 +273,14 @@ cdef inline double _bend(double on_a, double off_a, double on_b, double off_b, d
                          int* stuck) noexcept nogil:
     # The derivative of _choice() on the way from a to b.
     cdef double on, off, mass, d_on, d_off
-    # Differences of probabilities may be less than nothing by rounding.
+    # Rounding may make differences of probabilities negative.
     on_a, off_a = max(on_a, 0.0), max(off_a, 0.0)
     on_b, off_b = max(on_b, 0.0), max(off_b, 0.0)
     d_on, d_off = on_b - on_a, off_b - off_a
     on, off = (1 - gamma) * on_a + gamma * on_b, (1 - gamma) * off_a + gamma * off_b
     mass = on + off
     if not mass > 0:
-        # At an end where the choice does not come up, which its probability leaves in proportion.
+        # At an end where the choice has probability 0: near it the masses are in proportion.
         on, off, mass = d_on, d_off, d_on + d_off
         if mass == 0:
             return 0
@@ -295,3 +296,120 @@ cdef inline double _pull(double step, double share, int* stuck) noexcept nogil:
         stuck[0] += 1
         return 0
     return -step * log(share)
+
+
+# -- single leaves -------------------------------------------------------------------------------
+
+cdef int _no_leaf(Py_ssize_t i, double best) except -1 with gil:
+    raise ValueError(
+        f"example {i}: the best score of a leaf is {best}, so there are no marginals; expected a "
+        "finite number; check that the weights are finite and that some leaf is allowed"
+    )
+
+
+@cython.final
+cdef class LeafSoftmax(Projection):
+    """Entropy over single leaves: a softmax of their scores; inner nodes add up their leaves.
+
+    Parameters
+    ----------
+    shape : HierarchyShape
+        With labels that are single leaves.
+    layout : PartLayout
+    """
+
+    cdef HierarchyShape shape
+
+    def __init__(self, HierarchyShape shape not None, PartLayout layout not None):
+        super().__init__(layout)
+        if not shape.single:
+            raise ValueError("found labels that are sets, expected single leaves")
+        self.shape = shape
+        self.n_states = shape.n_states
+        self.work_bytes = 8 * shape.M + 64
+        self.gibbs = self.has_term = self.has_samples = True
+
+    cdef double _weigh(self, Py_ssize_t i, const double* theta, double* weight) except? -1 nogil:
+        # weight[leaf] <- its probability; returns the log-partition.
+        cdef double top = -INFINITY, total = 0
+        cdef Py_ssize_t j, v
+        leaf_scores(self.shape, theta, weight)
+        for j in range(self.shape.n_leaves):
+            v = self.shape.leaves[j]
+            if not weight[v] <= top:                # NaN comes through
+                top = weight[v]
+        if not -INFINITY < top < INFINITY:
+            _no_leaf(i, top)
+        for j in range(self.shape.n_leaves):
+            v = self.shape.leaves[j]
+            weight[v] = exp(weight[v] - top)
+            total += weight[v]
+        for j in range(self.shape.n_leaves):
+            weight[self.shape.leaves[j]] /= total
+        return top + log(total)
+
+    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
+                     double* bound, char* work) except -1 nogil:
+        cdef double* weight = <double*>align(work)
+        cdef Py_ssize_t j
+        cdef int v, leaf, cursor = 0
+        value[0] = bound[0] = self._weigh(i, theta, weight)
+        memset(marginals, 0, self.shape.size * sizeof(double))
+        for j in range(self.shape.n_leaves):
+            leaf = self.shape.leaves[j]
+            if self.shape.forest:
+                marginals[leaf] = weight[leaf]
+                continue
+            v = self.shape.start(leaf, &cursor)
+            while v >= 0:
+                marginals[v] += weight[leaf]
+                v = self.shape.next(v, &cursor)
+        if self.shape.forest:
+            for j in range(self.shape.M - 1, -1, -1):
+                v = self.shape.order[j]
+                if self.shape.parent[v] >= 0:
+                    marginals[self.shape.parent[v]] += marginals[v]
+        return 0
+
+    cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
+        cdef Py_ssize_t j
+        cdef double x, total = 0
+        for j in range(self.shape.n_leaves):
+            x = state[self.shape.leaves[j]]
+            if x > 0:
+                total -= x * log(x)
+        return total
+
+    cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
+                      char* work) except? -1 nogil:
+        cdef Py_ssize_t j, v
+        cdef int stuck = 0
+        cdef double x, total = 0
+        for j in range(self.shape.n_leaves):
+            v = self.shape.leaves[j]
+            if a[v] == b[v]:
+                continue
+            x = (1 - gamma) * a[v] + gamma * b[v]
+            if x > 0:
+                total -= (b[v] - a[v]) * log(x)
+            else:
+                stuck = 1
+        return slope_at(total, gamma, stuck)
+
+    cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
+                    int* labels, char* work) except -1 nogil:
+        cdef double* weight = <double*>align(work)
+        cdef Py_ssize_t k, j
+        cdef double left
+        self._weigh(i, theta, weight)
+        for k in range(n):
+            left = uniforms[k]
+            labels[k] = -1
+            for j in range(self.shape.n_leaves):
+                # The remainder of rounding goes to the last possible leaf.
+                if weight[self.shape.leaves[j]] > 0:
+                    labels[k] = self.shape.leaves[j]
+                    left -= weight[labels[k]]
+                    if left < 0:
+                        break
+        return 0

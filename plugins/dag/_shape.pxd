@@ -2,6 +2,11 @@
 from structsolve.operators cimport Parts
 
 
+# A walk along the lines of two leaves.
+cdef struct Lines:
+    int a, b, cursor_a, cursor_b
+
+
 cdef class HierarchyShape:
     cdef readonly Py_ssize_t M, size            # nodes, doubles in theta
     cdef readonly bint forest, single, union, roots_on
@@ -25,7 +30,6 @@ cdef class HierarchyShape:
     # Of a single leaf's line: its first node (itself), then the next one; -1 after the last.
     cdef int start(self, int leaf, int* cursor) noexcept nogil
     cdef int next(self, int v, int* cursor) noexcept nogil
-
-
-cdef class HierarchyParts(Parts):
-    cdef HierarchyShape shape
+    # Of two leaves' lines: the next node that only one of them has, and whose; -1 after the last.
+    cdef Lines lines(self, int first, int second) noexcept nogil
+    cdef int next_apart(self, Lines* both, bint* of_first) noexcept nogil

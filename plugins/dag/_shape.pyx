@@ -5,6 +5,7 @@ A set of labels is M numbers 0 or 1; a single leaf is one number, the column of 
 
 import numpy as np
 
+cimport cython
 from structsolve.operators cimport Parts
 from structsolve.part_layout cimport PartLayout
 
@@ -17,6 +18,7 @@ cdef const int* _entries(array, list owners) except? NULL:
     return &view[0]
 
 
+@cython.final
 cdef class HierarchyShape:
     """A hierarchy for the compiled loops.
 
@@ -65,7 +67,7 @@ cdef class HierarchyShape:
 
     cdef int start(self, int leaf, int* cursor) noexcept nogil:
         if not self.forest:
-            # What is no leaf has no line but itself: the cursor is at the end of the last one.
+            # The line of an inner node is itself alone: the cursor is at the end of the last line.
             cursor[0] = (self.line_first[self.leaf_place[leaf]] if self.leaf_place[leaf] >= 0
                          else self.line_first[self.n_leaves] - 1)
         return leaf
@@ -81,9 +83,34 @@ cdef class HierarchyShape:
             return -1
         return self.line[place]
 
+    cdef Lines lines(self, int first, int second) noexcept nogil:
+        cdef Lines both
+        both.a, both.b = self.start(first, &both.cursor_a), self.start(second, &both.cursor_b)
+        return both
+
+    cdef int next_apart(self, Lines* both, bint* of_first) noexcept nogil:
+        # Both lines rise towards the roots: the node that only one of them has is met first.
+        cdef int v
+        while both.a >= 0 or both.b >= 0:
+            if both.a == both.b:
+                if self.forest:
+                    break
+                both.a = self.next(both.a, &both.cursor_a)
+                both.b = self.next(both.b, &both.cursor_b)
+                continue
+            of_first[0] = both.b < 0 or (both.a >= 0 and self.rank[both.a] > self.rank[both.b])
+            if of_first[0]:
+                v = both.a
+                both.a = self.next(v, &both.cursor_a)
+            else:
+                v = both.b
+                both.b = self.next(v, &both.cursor_b)
+            return v
+        return -1
+
 
 def _depth(HierarchyShape shape):
-    # Nodes on the longest way from a root to a leaf of a forest.
+    # Nodes on the longest path from a root to a leaf of a forest.
     cdef int[::1] depth = np.ones(shape.M, np.int32)
     cdef Py_ssize_t j, v
     cdef int most = 1
@@ -95,6 +122,7 @@ def _depth(HierarchyShape shape):
     return most
 
 
+@cython.final
 cdef class HierarchyParts(Parts):
     """One part per node.
 
@@ -103,6 +131,8 @@ cdef class HierarchyParts(Parts):
     shape : HierarchyShape
     layout : PartLayout
     """
+
+    cdef HierarchyShape shape
 
     def __init__(self, HierarchyShape shape not None, PartLayout layout not None):
         super().__init__(layout)
@@ -130,23 +160,16 @@ cdef class HierarchyParts(Parts):
     cdef Py_ssize_t difference(self, Py_ssize_t i, const int* truth, const int* label, int* index,
                                double* value) except -1 nogil:
         cdef Py_ssize_t v, n = 0
-        cdef int cursor = 0, other = 0, a, b
+        cdef int node
+        cdef bint of_truth = False
+        cdef Lines both
         if self.shape.single:
-            # Both lines rise towards the roots: what only one of them has is met first.
-            a, b = self.shape.start(truth[0], &cursor), self.shape.start(label[0], &other)
-            while a >= 0 or b >= 0:
-                if a == b:
-                    if self.shape.forest:
-                        break
-                    a, b = self.shape.next(a, &cursor), self.shape.next(b, &other)
-                elif b < 0 or (a >= 0 and self.shape.rank[a] > self.shape.rank[b]):
-                    index[n], value[n] = a, 1
-                    n += 1
-                    a = self.shape.next(a, &cursor)
-                else:
-                    index[n], value[n] = b, -1
-                    n += 1
-                    b = self.shape.next(b, &other)
+            both = self.shape.lines(truth[0], label[0])
+            node = self.shape.next_apart(&both, &of_truth)
+            while node >= 0:
+                index[n], value[n] = node, 1 if of_truth else -1
+                n += 1
+                node = self.shape.next_apart(&both, &of_truth)
             return n
         for v in range(self.shape.M):
             if truth[v] != label[v]:

@@ -21,16 +21,25 @@ def encode_sets(Y: Any, n: int, hierarchy: Hierarchy, close: bool, union: bool) 
         Rows of X.
     hierarchy : Hierarchy
     close : bool
-        Add what is missing of ancestors instead of refusing it.
+        Add missing ancestors; else they are refused.
     union : bool
         Each set must be a union of paths from roots to leaves, not empty.
+
+    Returns
+    -------
+    ndarray of int32 of shape (n, M)
+
+    Raises
+    ------
+    ValueError
+        Naming the example and the label.
     """
     matrix = _indicators(Y, n, hierarchy)
     if close:
         hierarchy.close(matrix)
-    found = first_open(matrix, hierarchy.order, hierarchy.up_first, hierarchy.up)
-    if found is not None:
-        i, v, p = found
+    orphan = first_open(matrix, hierarchy.order, hierarchy.up_first, hierarchy.up)
+    if orphan is not None:
+        i, v, p = orphan
         child, parent = hierarchy.nodes[[v, p]].tolist()
         raise ValueError(
             f"example {i}: found the label {child!r} without its parent {parent!r}, expected all "
@@ -61,6 +70,15 @@ def encode_leaves(Y: Any, n: int, hierarchy: Hierarchy, close: bool) -> np.ndarr
     Y : 1-D array of leaves, or sets (as for ``encode_sets``) with one leaf each
     n, hierarchy, close
         As of ``encode_sets``.
+
+    Returns
+    -------
+    ndarray of int32 of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        Naming the example and the label.
     """
     if not _is_sets(Y):
         columns = _columns_of_names(Y, n, hierarchy)
@@ -102,28 +120,47 @@ def _is_list(entry: Any) -> bool:
     return not isinstance(entry, (str, bytes)) and hasattr(entry, "__iter__")
 
 
-def _check_rows(found: int, n: int) -> None:
-    if found != n:
+def _check_rows(n_labels: int, n: int) -> None:
+    if n_labels != n:
         raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: {n} rows of X, {found} "
-            "labels in y"
+            f"Found input variables with inconsistent numbers of samples: {n} rows of X, "
+            f"{n_labels} labels in y"
         )
 
 
-def _column(name: Any, i: int, hierarchy: Hierarchy) -> int:
+def column_of(name: Any, i: int, hierarchy: Hierarchy) -> int:
+    """Return the column of a label.
+
+    Parameters
+    ----------
+    name : object
+        A node of the hierarchy.
+    i : int
+        The example, for the message.
+    hierarchy : Hierarchy
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        When the hierarchy has no such node.
+    """
     known = hierarchy.column
     if isinstance(name, np.generic):
         name = name.item()
     try:
-        found = None if isinstance(name, bool) else known.get(name)
+        column = None if isinstance(name, bool) else known.get(name)
     except TypeError:
-        found = None
-    if found is None:
+        column = None
+    if column is None:
         raise ValueError(
             f"example {i}: found the label {name!r}, which is no node of the hierarchy; its nodes "
             f"are {hierarchy.nodes[:6].tolist()}{'...' if len(hierarchy) > 6 else ''}"
         )
-    return found
+    return column
 
 
 def _columns_of_names(Y: Any, n: int, hierarchy: Hierarchy) -> np.ndarray:
@@ -131,7 +168,8 @@ def _columns_of_names(Y: Any, n: int, hierarchy: Hierarchy) -> np.ndarray:
         raise ValueError(f"y is {Y!r}, expected one leaf per row of X")
     _check_rows(len(Y), n)
     values = Y.to_numpy() if hasattr(Y, "iloc") else Y
-    return np.array([_column(name, i, hierarchy) for i, name in enumerate(values)], dtype=np.int64)
+    columns = [column_of(name, i, hierarchy) for i, name in enumerate(values)]
+    return np.array(columns, dtype=np.int64)
 
 
 def _indicators(Y: Any, n: int, hierarchy: Hierarchy) -> np.ndarray:
@@ -169,10 +207,10 @@ def _indicators(Y: Any, n: int, hierarchy: Hierarchy) -> np.ndarray:
     wrong = (values != 0) & (values != 1)
     if wrong.any():
         dense = Y.tocoo() if is_sparse(Y) else None
-        at = np.argwhere(wrong)[0]
-        i, v = (dense.row[at[0]], dense.col[at[0]]) if dense is not None else at
+        entry = tuple(np.argwhere(wrong)[0])
+        i, v = (dense.row[entry], dense.col[entry]) if dense is not None else entry
         raise ValueError(
-            f"example {i}, label {hierarchy.nodes[v].item()!r}: y holds {values[tuple(at)]}, "
+            f"example {i}, label {hierarchy.nodes[v].item()!r}: y holds {values[entry]}, "
             "expected 0 (off) or 1 (on)"
         )
     if is_sparse(Y):
@@ -190,5 +228,5 @@ def _of_lists(Y: Any, n: int, hierarchy: Hierarchy) -> np.ndarray:
                 "and 1 must be an array)"
             )
         for name in names:
-            matrix[i, _column(name, i, hierarchy)] = 1
+            matrix[i, column_of(name, i, hierarchy)] = 1
     return matrix

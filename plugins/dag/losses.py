@@ -7,27 +7,40 @@ from typing import Any
 
 import numpy as np
 
+from structsolve.plugins.dag._losses import (
+    CountLoss,
+    HierarchicalLoss,
+    WeightedHamming,
+    ZeroOneLeaf,
+    ZeroOneSet,
+)
 from structsolve.structure.losses import ClassWeights, LabelCount
 
 LOSSES = ("hamming", "normalized-hamming", "leaf", "hierarchical", "zero-one")
 
 
 def make_loss(space: Any, loss: Any) -> Any:
-    """Return what binds the loss called ``loss`` to a layout, None where it is none of ours.
+    """Return what binds a loss to a layout.
 
-    "hamming" counts nodes that are wrongly on or off, "leaf" leaves; ClassWeights weigh nodes.
-    "hierarchical" charges a node only where its parents are right, and less the further down it is.
-    "zero-one" is 1 for every set but the true one.
+    Parameters
+    ----------
+    space : DagSpace
+    loss : str, ClassWeights or LabelCount
+        "hamming" counts nodes that are wrongly on or off, "normalized-hamming" is their share,
+        "leaf" counts leaves; ClassWeights weigh nodes.  "hierarchical" charges a node only where
+        its parents are right, and less the further down it is.  "zero-one" is 1 for every set but
+        the true one.
+
+    Returns
+    -------
+    callable or None
+        None where it is none of these.
+
+    Raises
+    ------
+    ValueError
+        When weights or classes do not fit the hierarchy.
     """
-    # Compiled; put off, so that structures can be listed without it.
-    from structsolve.plugins.dag._losses import (
-        CountLoss,
-        HierarchicalLoss,
-        WeightedHamming,
-        ZeroOneLeaf,
-        ZeroOneSet,
-    )
-
     hierarchy, shape = space.hierarchy, space.shape
     M = len(hierarchy)
     if isinstance(loss, ClassWeights):
@@ -44,10 +57,9 @@ def make_loss(space: Any, loss: Any) -> Any:
         return partial(CountLoss, shape)
     if not isinstance(loss, str):
         return None
-    if loss == "hamming":
-        return partial(WeightedHamming, shape, np.ones(M), False)
-    if loss == "normalized-hamming":
-        return partial(WeightedHamming, shape, np.full(M, 1 / M), True)
+    if loss in ("hamming", "normalized-hamming"):
+        mean = loss != "hamming"
+        return partial(WeightedHamming, shape, np.full(M, 1 / M if mean else 1.0), mean)
     if loss == "leaf":
         weights = np.zeros(M)
         weights[hierarchy.leaves] = 1

@@ -18,8 +18,17 @@ NOTES = {
 
 
 def closure_rows(hierarchy: Hierarchy) -> Any:
-    """Return the matrix of ``x_parent - x_child``, one row per edge."""
-    from scipy import sparse
+    """Return the matrix of ``x_parent - x_child``, one row per edge.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+
+    Returns
+    -------
+    scipy.sparse.csr_matrix of shape (edges, nodes)
+    """
+    from scipy import sparse  # heavy
 
     m = len(hierarchy.edges)
     rows = np.repeat(np.arange(m), 2)
@@ -28,37 +37,49 @@ def closure_rows(hierarchy: Hierarchy) -> Any:
 
 
 def union_rows(hierarchy: Hierarchy) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return ``low <= A x <= high`` of unions of paths: the closure, a child for every inner node,
-    a root and a leaf.
+    """Return the rows of unions of paths: closure, a child for every inner node, a root and a leaf.
 
     The row of the roots, which follows from no other, makes the relaxation exact on forests.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+
+    Returns
+    -------
+    A : scipy.sparse.csr_matrix
+    low, high : ndarray
+        ``low <= A x <= high``.
     """
-    from scipy import sparse
+    from scipy import sparse  # heavy
 
     M = len(hierarchy)
-    inner = np.flatnonzero(np.diff(hierarchy.child_first))
-    place = np.zeros(M, dtype=np.int64)
-    place[inner] = np.arange(len(inner))
-    parent, child = hierarchy.edges.T
-    below = sparse.csr_matrix((np.ones(len(child)), (place[parent], child)), (len(inner), M))
-    own = sparse.csr_matrix((np.ones(len(inner)), (np.arange(len(inner)), inner)), (len(inner), M))
     some = np.zeros((2, M))
     some[0, hierarchy.roots] = 1
     some[1, hierarchy.leaves] = 1
-    A = sparse.vstack([closure_rows(hierarchy), below - own, sparse.csr_matrix(some)]).tocsr()
+    children = _sums_below(hierarchy, *hierarchy.edges.T)
+    A = sparse.vstack([closure_rows(hierarchy), children, sparse.csr_matrix(some)]).tocsr()
     low = np.zeros(A.shape[0])
     low[-2:] = 1
     return A, low, np.full(A.shape[0], np.inf)
 
 
 def leaf_rows(hierarchy: Hierarchy) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return ``A x = b`` of single leaves: what is at a node is what is at the leaves below it."""
-    from scipy import sparse
+    """Return the rows of single leaves: a node has the sum of the leaves below it.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+
+    Returns
+    -------
+    A : scipy.sparse.csr_matrix
+    low, high : ndarray
+        Equal: ``A x = low``.
+    """
+    from scipy import sparse  # heavy
 
     M = len(hierarchy)
-    inner = np.flatnonzero(np.diff(hierarchy.child_first))
-    place = np.full(M, -1, dtype=np.int64)
-    place[inner] = np.arange(len(inner))
     if hierarchy.forest:
         upper, lower = hierarchy.edges.T
     else:
@@ -66,14 +87,24 @@ def leaf_rows(hierarchy: Hierarchy) -> tuple[Any, np.ndarray, np.ndarray]:
         lower = np.repeat(hierarchy.leaves, np.diff(first))
         upper = line
         upper, lower = upper[upper != lower], lower[upper != lower]
-    below = sparse.csr_matrix((np.ones(len(lower)), (place[upper], lower)), (len(inner), M))
-    own = sparse.csr_matrix((np.ones(len(inner)), (np.arange(len(inner)), inner)), (len(inner), M))
     one = np.zeros((1, M))
     one[0, hierarchy.leaves] = 1
-    A = sparse.vstack([below - own, sparse.csr_matrix(one)]).tocsr()
+    A = sparse.vstack([_sums_below(hierarchy, upper, lower), sparse.csr_matrix(one)]).tocsr()
     b = np.zeros(A.shape[0])
     b[-1] = 1
     return A, b, b
+
+
+def _sums_below(hierarchy: Hierarchy, upper: np.ndarray, lower: np.ndarray) -> Any:
+    """One row per inner node: the sum of its ``lower`` nodes less itself."""
+    from scipy import sparse  # heavy
+
+    inner = np.flatnonzero(np.diff(hierarchy.child_first))
+    row = np.zeros(len(hierarchy), dtype=np.int64)
+    row[inner] = np.arange(len(inner))
+    values = np.repeat([1.0, -1.0], [len(lower), len(inner)])
+    rows, columns = np.concatenate([row[upper], row[inner]]), np.concatenate([lower, inner])
+    return sparse.csr_matrix((values, (rows, columns)), (len(inner), len(hierarchy)))
 
 
 class HierarchyPolytopes(Polytopes):
@@ -93,9 +124,29 @@ class HierarchyPolytopes(Polytopes):
             self.note = "a relaxation: a node below two parents may be on by halves under each"
 
     def key(self, i: int) -> Hashable:
+        """Return what examples with the same polytope have in common.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        hashable
+        """
         return 0
 
     def build(self, i: int) -> Polytope:
+        """Return the polytope of an example.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        Polytope
+        """
         space, hierarchy = self.space, self.space.hierarchy
         lower = np.zeros(len(hierarchy))
         if space.structure.labels == "closed":

@@ -1,7 +1,4 @@
-"""Label sets under a hierarchy: what users declare, and the space it spans on some data.
-
-Compiled modules are imported where operators are made: listing structures needs none of them.
-"""
+"""Label sets under a hierarchy: what users declare, and the space it spans on some data."""
 
 from __future__ import annotations
 
@@ -12,12 +9,32 @@ import numpy as np
 
 from structsolve.examples import packing
 from structsolve.examples.packed import Examples
-from structsolve.plugins.dag.labels import encode_leaves, encode_sets
+from structsolve.operators import IntegralRelaxation
+from structsolve.plugins.dag._leaf_oracle import (
+    LeafCones,
+    LeafKBest,
+    LeafMaxMarginals,
+    LeafOracle,
+)
+from structsolve.plugins.dag._oracle import FoldedSets, SetKBest, SetMaxMarginals, SetOracle
+from structsolve.plugins.dag._projections import ForestSumProduct, LeafSoftmax
+from structsolve.plugins.dag._shape import HierarchyParts, HierarchyShape
+from structsolve.plugins.dag._union_oracle import UnionOracle, UnionRelaxation
+from structsolve.plugins.dag.labels import column_of, encode_leaves, encode_sets
+from structsolve.plugins.dag.losses import LOSSES, make_loss
+from structsolve.plugins.dag.polytope import HierarchyPolytopes
+from structsolve.plugins.dag.union_program import UnionProgram
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
 from structsolve.structure.hierarchy import Hierarchy, as_mapping
 
 LABELS = ("closed", "leaf-union", "single-leaf")
+SET_POWERS: dict[str, Any] = {"kbest": SetKBest, "max-marginals": SetMaxMarginals}
+LEAF_POWERS: dict[str, Any] = {
+    "kbest": LeafKBest,
+    "max-marginals": LeafMaxMarginals,
+    "cones": LeafCones,
+}
 
 
 class DagStructure(Structure):
@@ -46,8 +63,8 @@ class DagStructure(Structure):
     node, or a list with a list of labels for each row of X (for "single-leaf" also a 1-D array of
     leaves).  Predictions are such a matrix, for "single-leaf" an array of leaves.
 
-    Best sets are found by dynamic programming where no node has two parents, else by a maximum
-    closure (a minimum cut).  On graphs "leaf-union" is hard: training solves the linear relaxation,
+    Dynamic programming gives the best set where no node has two parents, else a maximum closure (a
+    minimum cut).  On graphs "leaf-union" is hard: training solves the linear relaxation,
     prediction an integer program, by HiGHS.
 
     Examples
@@ -91,7 +108,12 @@ class DagStructure(Structure):
         return self.labels != "single-leaf"
 
     def saved_params(self) -> dict[str, Any]:
-        """Return the parameters in forms that model files hold."""
+        """Return the parameters in forms that model files hold.
+
+        Returns
+        -------
+        dict
+        """
         return {**self.get_params(deep=False), "hierarchy": as_mapping(self.hierarchy)}
 
     def _check(self) -> None:
@@ -121,9 +143,33 @@ class DagStructure(Structure):
         return space, space._examples(nodes, offsets, space.encode(Y, nodes.shape[0]))
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> DagSpace:
+        """Rebuild a space from what its ``state()`` returned.
+
+        Parameters
+        ----------
+        state : dict
+        arrays : dict of str to ndarray
+
+        Returns
+        -------
+        DagSpace
+        """
         return DagSpace(self, Hierarchy(self.hierarchy), state["n_features"], state["intercept"])
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
+        """Return n small random examples that fit the parameters.
+
+        Parameters
+        ----------
+        random_state : int or numpy.random.Generator
+        n : int, default=4
+        size : int, default=3
+            Ignored: the hierarchy bounds labels.
+
+        Returns
+        -------
+        X, Y
+        """
         self._check()
         rng = np.random.default_rng(random_state)
         X = rng.integers(-2, 3, (n, 3)).astype(float)
@@ -166,13 +212,11 @@ class DagSpace(Space):
     @property
     def loss_names(self) -> tuple[str, ...]:
         """Names of the losses of these labels."""
-        from structsolve.plugins.dag.losses import LOSSES
-
         return LOSSES
 
     @property
     def no_projection(self) -> dict[str, str]:
-        """Why there is none of a name."""
+        """Reasons for missing projections, by their names."""
         if self.single or self.hierarchy.forest:
             return {}
         return {
@@ -181,7 +225,24 @@ class DagSpace(Space):
         }
 
     def encode(self, Y: Any, n: int) -> np.ndarray:
-        """Return the labels of n examples, encoded and checked, one after the other."""
+        """Return the labels of n examples, encoded and checked, one after the other.
+
+        Parameters
+        ----------
+        Y
+            As users give it.
+        n : int
+            Rows of X.
+
+        Returns
+        -------
+        ndarray of int32
+
+        Raises
+        ------
+        ValueError
+            Naming the example and the label.
+        """
         structure, hierarchy = self.structure, self.hierarchy
         if self.single:
             return encode_leaves(Y, n, hierarchy, structure.close)
@@ -203,6 +264,25 @@ class DagSpace(Space):
     def pack(
         self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
     ) -> Examples:
+        """Check X and Y and pack them.
+
+        Parameters
+        ----------
+        X, Y
+            As users give them; Y None to predict.
+        sample_weight : array of shape (n,), optional
+        unseen : {"error", "extra"}
+            As of :meth:`Space.pack`.
+
+        Returns
+        -------
+        Examples
+
+        Raises
+        ------
+        ValueError
+            Naming the example.
+        """
         nodes, offsets = packing.single_rows(X, self.layout.n_features)
         labels = None if Y is None else self.encode(Y, nodes.shape[0])
         examples = self._examples(nodes, offsets, labels)
@@ -215,20 +295,72 @@ class DagSpace(Space):
         return Examples(offsets, nodes, labels, size * offsets)
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
+        """Return encoded labels in the form users give Y.
+
+        Parameters
+        ----------
+        flat : ndarray of int
+            Labels of all examples, one after the other.
+        examples : Examples
+
+        Returns
+        -------
+        ndarray
+            An indicator matrix, or a leaf per row.
+        """
         if self.single:
             return self.hierarchy.nodes[flat]
         return flat.reshape(examples.n, len(self.hierarchy)).astype(np.int64)
 
     def unpack_one(self, label: np.ndarray) -> Any:
+        """Return one encoded label in the form users give it.
+
+        Parameters
+        ----------
+        label : ndarray of int
+
+        Returns
+        -------
+        ndarray, or a leaf
+        """
         return self.hierarchy.nodes[label[0]] if self.single else label.astype(np.int64)
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
+        """Return scores or marginals of the rows in a form like that of Y.
+
+        Parameters
+        ----------
+        flat : ndarray of shape (rows, parts of a row)
+        examples : Examples
+
+        Returns
+        -------
+        ndarray
+        """
         return flat[:, self.leaf_columns] if self.single else flat
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what ``space_from_state`` needs.
+
+        Returns
+        -------
+        (dict, dict of str to ndarray)
+            JSON-able values, and arrays.
+        """
         return {"n_features": self.layout.n_features, "intercept": self.layout.intercept}, {}
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
+        """Return every label of a small example.
+
+        Parameters
+        ----------
+        examples : Examples
+        i : int
+
+        Returns
+        -------
+        ndarray of int32 of shape (labels, entries)
+        """
         h, M = self.hierarchy, len(self.hierarchy)
         if self.single:
             return h.leaves[:, None].copy()
@@ -245,27 +377,42 @@ class DagSpace(Space):
     def mask(
         self, examples: Examples, allowed: Any = None, forbidden: Any = None
     ) -> dict[str, Any]:
-        """Mask from ``allowed``: per row the labels that may be on, or None for all."""
+        """Return the mask of labels that may not be on.
+
+        Parameters
+        ----------
+        examples : Examples
+        allowed : list, optional
+            Per row the labels that may be on, or None for all.
+        forbidden
+            To be None.
+
+        Returns
+        -------
+        dict of str to ndarray
+
+        Raises
+        ------
+        ValueError
+        """
         if forbidden is not None:
             raise ValueError("forbidden transitions: a hierarchy has none; use allowed")
         if allowed is None:
             return {}
         if len(allowed) != examples.n:
             raise ValueError(f"allowed has {len(allowed)} entries, expected {examples.n}")
-        from structsolve.plugins.dag.labels import _column
-
         mask = np.zeros((examples.n, len(self.hierarchy)))
         for i, names in enumerate(allowed):
             if names is not None:
-                # A single leaf brings its ancestors along: only leaves can be barred.
+                # A single leaf includes its ancestors: only leaves can be forbidden.
                 mask[i, self.hierarchy.leaves if self.single else slice(None)] = -np.inf
-                mask[i, [_column(name, i, self.hierarchy) for name in names]] = 0
+                mask[i, [column_of(name, i, self.hierarchy) for name in names]] = 0
         return {"node": mask}
 
     # -- operators ------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is below is made anew where it is needed.
+        # The native objects are made anew where they are needed.
         return {
             k: v for k, v in self.__dict__.items() if k not in ("shape", "_sets", "_union_program")
         }
@@ -273,8 +420,6 @@ class DagSpace(Space):
     @cached_property
     def shape(self) -> Any:
         """The native description of the hierarchy."""
-        from structsolve.plugins.dag._shape import HierarchyShape
-
         return HierarchyShape(
             self.hierarchy,
             self.layout.node_size,
@@ -285,14 +430,10 @@ class DagSpace(Space):
 
     @cached_property
     def _sets(self) -> Any:
-        from structsolve.plugins.dag._oracle import FoldedSets
-
         return FoldedSets(self.shape)
 
     @cached_property
     def _union_program(self) -> Any:
-        from structsolve.plugins.dag.program import UnionProgram
-
         return UnionProgram(self.hierarchy)
 
     @property
@@ -300,72 +441,94 @@ class DagSpace(Space):
         return self.structure.labels == "leaf-union" and not self.hierarchy.forest
 
     def make_oracle(self) -> Any:
-        if self.single:
-            from structsolve.plugins.dag._leaf import LeafOracle
+        """Return what binds the oracle.
 
+        Returns
+        -------
+        callable
+            From a PartLayout to a ``structsolve.operators.Oracle``.
+        """
+        if self.single:
             return partial(LeafOracle, self.shape)
         if self._unions_are_hard:
-            from structsolve.plugins.dag._program import UnionOracle
-
             return partial(UnionOracle, self.shape, self._union_program)
-        from structsolve.plugins.dag._oracle import SetOracle
-
         return partial(SetOracle, self._sets)
 
     def make_power(self, name: str) -> Any:
-        if self.single:
-            return self._leaf_power(name)
-        if self._unions_are_hard:
-            from structsolve.plugins.dag._program import UnionRelaxation
+        """Return what binds a power of the oracle.
 
+        Parameters
+        ----------
+        name : str
+            As of :meth:`Space.make_power`.
+
+        Returns
+        -------
+        callable or None
+        """
+        if self._unions_are_hard:
             program = self._union_program
             return partial(UnionRelaxation, self.shape, program) if name == "relaxation" else None
-        from structsolve.plugins.dag._oracle import SetKBest, SetMaxMarginals, SetRelaxation
-
-        powers = {"kbest": SetKBest, "max-marginals": SetMaxMarginals, "relaxation": SetRelaxation}
-        return partial(powers[name], self._sets) if name in powers else None
-
-    def _leaf_power(self, name: str) -> Any:
-        from structsolve.plugins.dag._leaf import (
-            LeafCones,
-            LeafKBest,
-            LeafMaxMarginals,
-            LeafRelaxation,
-        )
-
-        powers = {
-            "kbest": LeafKBest,
-            "max-marginals": LeafMaxMarginals,
-            "relaxation": LeafRelaxation,
-            "cones": LeafCones,
-        }
-        return partial(powers[name], self.shape) if name in powers else None
+        if name == "relaxation":
+            return partial(IntegralRelaxation, self.make_oracle(), self.make_parts())
+        powers = LEAF_POWERS if self.single else SET_POWERS
+        described = self.shape if self.single else self._sets
+        return partial(powers[name], described) if name in powers else None
 
     def make_parts(self) -> Any:
-        from structsolve.plugins.dag._shape import HierarchyParts
+        """Return what binds the parts.
 
+        Returns
+        -------
+        callable
+            From a PartLayout to a ``structsolve.operators.Parts``.
+        """
         return partial(HierarchyParts, self.shape)
 
     def make_projection(self, regularizer: str) -> Any:
-        # To count the closed sets of a graph is #P-hard: there is no entropy of them.
+        """Return what binds a projection.
+
+        Parameters
+        ----------
+        regularizer : str
+            "entropy" alone is known.
+
+        Returns
+        -------
+        callable or None
+        """
+        # Counting the closed sets of a graph is #P-hard: it has no entropy projection.
         if regularizer != "entropy":
             return None
         if self.single:
-            from structsolve.plugins.dag._leaf_projection import LeafSoftmax
-
             return partial(LeafSoftmax, self.shape)
         if self.hierarchy.forest:
-            from structsolve.plugins.dag._projections import ForestSumProduct
-
             return partial(ForestSumProduct, self.shape)
         return None
 
     def make_loss(self, loss: Any) -> Any:
-        from structsolve.plugins.dag.losses import make_loss
+        """Return what binds a task loss.
 
+        Parameters
+        ----------
+        loss : str or object
+            A name of ``losses.LOSSES``, ClassWeights or LabelCount.
+
+        Returns
+        -------
+        callable or None
+        """
         return make_loss(self, loss)
 
     def make_polytopes(self, examples: Examples) -> Any:
-        from structsolve.plugins.dag.polytope import HierarchyPolytopes
+        """Return the polytopes of the examples.
 
+        Parameters
+        ----------
+        examples : Examples
+
+        Returns
+        -------
+        structsolve.lp.Polytopes
+        """
         return HierarchyPolytopes(self)

@@ -1,3 +1,4 @@
+# Scores of single leaves.
 from structsolve.plugins.dag._shape cimport HierarchyShape
 
 # out[v] <- the sum of the scores of leaf v and its ancestors (of inner nodes: scratch).

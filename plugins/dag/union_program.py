@@ -11,16 +11,16 @@ from structsolve.lp.base import ProgramCache
 from structsolve.plugins.dag.polytope import union_rows
 from structsolve.structure.hierarchy import Hierarchy
 
-# What simplex solvers leave of 0 and 1.
+# Error of simplex solvers around 0 and 1.
 NEAR = 1e-9
-# The tightest that HiGHS takes: objectives are compared to 1e-8.
+# The tightest tolerance that HiGHS takes: tests compare objectives to 1e-8.
 TIGHT = 1e-10
 
 
 class UnionProgram:
-    """Best unions of paths from roots to leaves, relaxed or not; a model per thread is kept.
+    """Best unions of paths from roots to leaves, relaxed or not; each thread keeps its programs.
 
-    Programs always start anew, so that an answer depends on nothing but the scores.
+    Programs always start anew, so that an answer depends on the scores alone.
 
     Parameters
     ----------
@@ -32,7 +32,25 @@ class UnionProgram:
         self._programs = ProgramCache()
 
     def relax(self, scores: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return the maximiser over the linear relaxation, in [0, 1], and an upper bound."""
+        """Return the maximiser over the linear relaxation.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (M,)
+            One per node; -inf forbids it.
+
+        Returns
+        -------
+        x : ndarray of shape (M,)
+            In [0, 1].
+        bound : float
+            No label scores more.
+
+        Raises
+        ------
+        ValueError
+            When a score is NaN or +inf.
+        """
         x = self._snap(self._solve(scores, integer=False))
         on = x > 0
         bound = float(scores[on] @ x[on])
@@ -40,14 +58,34 @@ class UnionProgram:
         return x, bound + NEAR * (1 + float(np.abs(scores[on]).sum()))
 
     def best(self, scores: np.ndarray) -> np.ndarray:
-        """Return the best label; where all are forbidden, one that is not allowed."""
+        """Return the best label; where all are forbidden, one of them.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (M,)
+
+        Returns
+        -------
+        ndarray of int32 of shape (M,)
+        """
         x, _ = self.relax(scores)
         if np.isin(x, (0.0, 1.0)).all():
             return x.astype(np.int32)
         return np.rint(self._solve(scores, integer=True)).astype(np.int32)
 
     def rounded(self, scores: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return a label near the relaxation's answer, and an upper bound of all labels."""
+        """Return a label near the solution of the relaxation.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (M,)
+
+        Returns
+        -------
+        label : ndarray of int32 of shape (M,)
+        bound : float
+            No label scores more.
+        """
         x, bound = self.relax(scores)
         if np.isin(x, (0.0, 1.0)).all():
             return x.astype(np.int32), bound

@@ -5,14 +5,13 @@ from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
 from structsolve.utils.alignment cimport align
 from structsolve.lp.cones cimport in_cone, rounding
-from structsolve.operators cimport Cone, ConeOracle, KBest, MaxMarginals, Oracle, Relaxation
+from structsolve.operators cimport Cone, ConeOracle, KBest, MaxMarginals, Oracle
 from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.dag._shape cimport HierarchyShape
 
 
 cdef void leaf_scores(HierarchyShape shape, const double* theta, double* out) noexcept nogil:
-    """out[v] <- the sum of the scores of leaf v and its ancestors (of inner nodes: scratch)."""
     cdef Py_ssize_t j, k, v
     cdef double total
     if shape.forest:
@@ -22,14 +21,14 @@ cdef void leaf_scores(HierarchyShape shape, const double* theta, double* out) no
         return
     for j in range(shape.n_leaves):
         total = 0
-        # Parents first, as trees have it.
+        # Parents first: the same order of sums as in a forest.
         for k in range(shape.line_first[j + 1] - 1, shape.line_first[j] - 1, -1):
             total += theta[shape.line[k]]
         out[shape.leaves[j]] = total
 
 
 cdef double _rounding(HierarchyShape shape, const double* theta, double offset) noexcept nogil:
-    # By how much the score of a leaf, and an offset, may be off.
+    # Error of the sum of a leaf's score and an offset.
     cdef double most = 0
     cdef Py_ssize_t v
     for v in range(shape.M):
@@ -39,7 +38,7 @@ cdef double _rounding(HierarchyShape shape, const double* theta, double offset) 
 
 
 cdef int _best_leaf(HierarchyShape shape, const double* theta, double* score) noexcept nogil:
-    # The leaf of largest score, of equal ones the first column; score <- those of all leaves.
+    # The leaf of largest score, of equal ones the first column; score <- scores of all leaves.
     cdef Py_ssize_t j
     cdef int best = shape.leaves[0], v
     leaf_scores(shape, theta, score)
@@ -87,41 +86,8 @@ cdef class LeafOracle(Oracle):
 
 
 @cython.final
-cdef class LeafRelaxation(Relaxation):
-    """The best leaf: the hull of the leaves is a simplex.
-
-    Parameters
-    ----------
-    shape : HierarchyShape
-        With labels that are single leaves.
-    layout : PartLayout
-    """
-
-    cdef HierarchyShape shape
-
-    def __init__(self, HierarchyShape shape not None, PartLayout layout not None):
-        super().__init__(layout)
-        self.shape = _of_leaves(shape)
-        self.n_states = shape.n_states
-        self.work_bytes = 8 * shape.M + 64
-
-    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, double* bound, char* work) except -1 nogil:
-        cdef double* score = <double*>align(work)
-        cdef int cursor = 0, v
-        label[0] = _best_leaf(self.shape, theta, score)
-        value[0] = bound[0] = score[label[0]]
-        memset(mu, 0, self.shape.size * sizeof(double))
-        v = self.shape.start(label[0], &cursor)
-        while v >= 0:
-            mu[v] = 1
-            v = self.shape.next(v, &cursor)
-        return 1
-
-
-@cython.final
 cdef class LeafCones(ConeOracle):
-    """The best leaf in a cone, by looking at one after the other: there are few labels.
+    """The best leaf in a cone, by enumeration.
 
     Parameters
     ----------
@@ -161,7 +127,7 @@ cdef class LeafCones(ConeOracle):
 
 @cython.final
 cdef class LeafKBest(KBest):
-    """The k best leaves; those with a score of -inf on their way only as the first answer.
+    """The k best leaves; one of score -inf can only be the first answer.
 
     Parameters
     ----------
@@ -180,7 +146,7 @@ cdef class LeafKBest(KBest):
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
-        # A sorted list of the best so far; most leaves fail at its last entry.
+        # A sorted list of the best so far; most leaves are no better than its last entry.
         cdef double* score = <double*>align(work)
         cdef Py_ssize_t count = 1, j, t
         cdef int v

@@ -1,8 +1,8 @@
 # build: glue
-"""Unions of paths in graphs with several parents: what linear and integer programs answer.
+"""Unions of paths in graphs with several parents, by linear and integer programs.
 
-The best union is NP-hard there (it covers sets).  With true labels the relaxation is solved, and
-rounded to a label with a bound; to predict, the integer program.
+The best union is NP-hard there (it is a set cover).  With true labels, to train, the relaxation is
+solved and rounded to a label with a bound; without, to predict, the integer program is solved.
 """
 
 import numpy as np
@@ -24,9 +24,9 @@ cdef object _scores(HierarchyShape shape, const double* theta):
 
 @cython.final
 cdef class UnionOracle(Oracle):
-    """Asks a program in Python, with the GIL.
+    """Calls a program in Python, with the GIL.
 
-    Without true labels it finds the best label, and is exact; with them one by rounding, with the
+    Without true labels it gives the best label, and is exact; with them a rounded one, with the
     relaxation's value as its bound.
 
     Parameters
@@ -38,12 +38,11 @@ cdef class UnionOracle(Oracle):
 
     cdef HierarchyShape shape
     cdef object program
-    cdef readonly bint integer
 
     def __init__(self, HierarchyShape shape not None, program, PartLayout layout not None):
         super().__init__(layout)
         self.shape, self.program = shape, program
-        self.integer = self.exact = layout.examples.labels is None
+        self.exact = layout.examples.labels is None
         self.n_states = shape.n_states
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
@@ -55,12 +54,12 @@ cdef class UnionOracle(Oracle):
         for v in range(self.shape.M):
             if label[v]:
                 value[0] += theta[v]
-        bound[0] = value[0] if self.integer or not bound[0] > value[0] else bound[0]
+        bound[0] = value[0] if self.exact or not bound[0] > value[0] else bound[0]
         return 0
 
     cdef int _ask(self, const double* theta, int* label, double* bound) except -1:
         cdef const int[::1] view
-        if self.integer:
+        if self.exact:
             answer = self.program.best(_scores(self.shape, theta))
         else:
             answer, bound[0] = self.program.rounded(_scores(self.shape, theta))
