@@ -1,12 +1,14 @@
 # build: glue
-"""Whole flows of largest score: longest paths in acyclic networks, else successive shortest paths."""
+"""Whole flows of largest score: longest paths, or successive shortest paths; parts and losses."""
+
+from graphlib import TopologicalSorter
 
 import numpy as np
 
 cimport cython
 from libc.math cimport INFINITY
 from libc.string cimport memset
-from structsolve.operators cimport Loss, Oracle, Parts, Relaxation
+from structsolve.operators cimport Loss, Oracle, Parts
 from structsolve.part_layout cimport PartLayout
 
 
@@ -54,11 +56,11 @@ cdef inline Entry _pop(Entry* heap, Py_ssize_t* size) noexcept nogil:
 
 @cython.final
 cdef class FlowSolver:
-    """The flow of largest ``sum_a theta_a y_a`` within capacities that meets the demands.
+    """The whole flow of largest ``sum_a theta_a y_a`` within capacities that meets the demands.
 
-    Arcs of positive score start full, the others empty; what is then left over at nodes goes along
-    shortest residual paths to where it lacks (Dijkstra with potentials). In an acyclic network
-    with one source, one sink and no capacity that binds, all goes along one longest path.
+    Arcs of positive score start full, the others empty; excess at nodes then goes along shortest
+    residual paths to nodes with a deficit (Dijkstra with potentials). In an acyclic network with
+    one source, one sink and no capacity that binds, all flow takes one longest path.
 
     Parameters
     ----------
@@ -102,7 +104,7 @@ cdef class FlowSolver:
         self.owners = (end_view, first, residual, upper, supply, arc_view)
         self.ends, self.first, self.residual = &end_view[0], &first[0], &residual[0]
         self.upper, self.supply, self.order = &upper[0], &supply[0], &arc_view[0]
-        # Distances and potentials, parents and excesses, the heap.
+        # Distances, potentials, parents, excesses, the heap.
         self.work_bytes = (16 * self.n + 8 * self.n + sizeof(Entry) * (2 * self.m + self.n + 1)
                            + 64)
 
@@ -161,7 +163,7 @@ cdef class FlowSolver:
             excess[self.ends[2 * a]] -= label[a]
             excess[self.ends[2 * a + 1]] += label[a]
         while True:
-            # From all nodes with something left to the nearest one that lacks something.
+            # From all nodes with excess to the nearest one with a deficit.
             size = 0
             some = False
             for v in range(self.n):
@@ -192,7 +194,7 @@ cdef class FlowSolver:
                         if label[a] == self.upper[a]:
                             continue
                         z, length = self.ends[2 * a + 1], -theta[a]
-                    # What rounding makes negative is 0.
+                    # Rounding may make it negative.
                     reduced = length + potential[u] - potential[z]
                     if reduced < 0:
                         reduced = 0
@@ -230,8 +232,6 @@ cdef class FlowSolver:
 
 
 def _topological(ends, n):
-    from graphlib import TopologicalSorter
-
     before = {v: [] for v in range(n)}
     for u, v in ends.tolist():
         before[v].append(u)
@@ -243,7 +243,7 @@ def _topological(ends, n):
 
 @cython.final
 cdef class FlowOracle(Oracle):
-    """The whole flow of largest score.
+    """The whole flow of largest score; of flows that need not be whole, none scores more.
 
     Parameters
     ----------
@@ -265,34 +265,6 @@ cdef class FlowOracle(Oracle):
         self.solver.solve(i, theta, label, value, work)
         bound[0] = value[0]
         return 0
-
-
-@cython.final
-cdef class FlowRelaxation(Relaxation):
-    """Flows that need not be whole: of these, too, a whole one has the largest score.
-
-    Parameters
-    ----------
-    solver : FlowSolver
-    layout : PartLayout
-    """
-
-    cdef FlowSolver solver
-
-    def __init__(self, FlowSolver solver not None, PartLayout layout not None):
-        super().__init__(layout)
-        self.solver, self.n_states = solver, solver.n_states
-        self.work_bytes = solver.work_bytes
-
-    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, double* bound, char* work) except -1 nogil:
-        cdef Py_ssize_t a
-        self.solver.solve(i, theta, label, value, work)
-        bound[0] = value[0]
-        memset(mu, 0, self.layout.node_size * sizeof(double))
-        for a in range(self.solver.m):
-            mu[a] = label[a]
-        return 1
 
 
 @cython.final

@@ -9,9 +9,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from structsolve.examples.packed import Examples
+from structsolve.plugins.flow._least_absolute import least_absolute
 from structsolve.plugins.flow.network import Network
 
-# Bounds that an unconstrained optimum may miss by rounding.
+# Error of rounding, relative to the network's unit.
 ROUNDING = 1e-12
 
 
@@ -23,10 +24,10 @@ class FlowTargets:
 
     "absolute", ``sum_a |y_a - y'_a|``: per arc a piecewise-linear cost with kinks at the training
     flows. While no weight is negative it is convex, and descent along residual cycles ends at the
-    optimum (a linear program). Else the costs are first made convex from below, whose least is a
-    bound, and descent in the costs themselves from there, and from the mean of the positive
-    weights, ends at local minima, of which the better is taken. The paper used a projected
-    subgradient method there. No part of it is random.
+    optimum (a linear program). Else the convex costs below give a bound; descent in the costs
+    themselves, from the flow of that bound and from the mean by the positive weights, ends at local
+    minima, of which the better is taken. The paper used a projected subgradient method there.
+    Nothing is random.
 
     Parameters
     ----------
@@ -42,44 +43,120 @@ class FlowTargets:
         self.excess_: np.ndarray | None = None
 
     def check_shape(self, examples: Examples) -> None:
-        """Nothing to check: every example is one row."""
+        """Accept any examples: each is one row.
+
+        Parameters
+        ----------
+        examples : Examples
+        """
 
     def decode(self, weights: np.ndarray, n_jobs: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """Return the flow of least weighted loss for every row of weights, and that loss."""
-        if self.loss == "squared":
-            found = self._squared(weights)
-        else:
-            found = self._absolute(weights, n_jobs)
-        return found, self.weighted(weights, found)
+        """Return the flow of least weighted loss for every row of weights.
 
-    def weighted(self, weights: np.ndarray, flows: np.ndarray) -> np.ndarray:
-        """Return the weighted loss of one flow per row of weights."""
-        found = np.empty(len(flows))
-        for t, y in enumerate(flows):
-            apart = self.flows - y
-            each = (apart**2 if self.loss == "squared" else np.abs(apart)).sum(axis=1)
-            found[t] = weights[t] @ each
-        return found
+        Parameters
+        ----------
+        weights : ndarray of shape (t, n)
+            Of the training examples.
+        n_jobs : int or None
+            Threads over the rows, for "absolute".
 
-    def risks(self, weights: np.ndarray, y: Any) -> np.ndarray:
-        """Return the weighted loss of flows as users give them."""
-        return self.weighted(weights, self.network.check_flows(y, len(weights)))
+        Returns
+        -------
+        flows : ndarray of shape (t, m)
+        losses : ndarray of shape (t,)
+            Their weighted losses.
 
-    def losses_of(self, found: np.ndarray, y: Any) -> np.ndarray:
-        """Return the losses of predictions against true flows."""
-        apart = found - self.network.check_flows(y, len(found))
+        Raises
+        ------
+        ValueError
+            For "squared", where the weights of a row do not have a positive sum.
+        """
+        squared = self.loss == "squared"
+        flows = self._squared(weights) if squared else self._absolute(weights, n_jobs)
+        return flows, self.weighted(weights, flows)
+
+    def _distances(self, flows: np.ndarray, others: np.ndarray) -> np.ndarray:
+        apart = flows - others
         return (apart**2 if self.loss == "squared" else np.abs(apart)).sum(axis=1)
 
-    def losses(self, found: np.ndarray) -> np.ndarray:
-        """Return the losses of one prediction per training example."""
-        return self.losses_of(found, self.flows)
+    def weighted(self, weights: np.ndarray, flows: np.ndarray) -> np.ndarray:
+        """Return the weighted loss of one flow per row of weights.
 
-    def unpack(self, found: np.ndarray, examples: Examples) -> np.ndarray:
-        """Return predictions as they are."""
-        return found
+        Parameters
+        ----------
+        weights : ndarray of shape (t, n)
+        flows : ndarray of shape (t, m)
+
+        Returns
+        -------
+        ndarray of shape (t,)
+        """
+        losses = [w @ self._distances(self.flows, y) for w, y in zip(weights, flows)]
+        return np.array(losses, dtype=np.float64)
+
+    def risks(self, weights: np.ndarray, y: Any) -> np.ndarray:
+        """Return the weighted losses of flows as users give them.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (t, n)
+        y : array of shape (t, m)
+
+        Returns
+        -------
+        ndarray of shape (t,)
+        """
+        return self.weighted(weights, self.network.check_flows(y, len(weights)))
+
+    def losses_of(self, predicted: np.ndarray, y: Any) -> np.ndarray:
+        """Return the losses of predictions against true flows.
+
+        Parameters
+        ----------
+        predicted : ndarray of shape (t, m)
+        y : array of shape (t, m)
+            As users give it.
+
+        Returns
+        -------
+        ndarray of shape (t,)
+        """
+        return self._distances(predicted, self.network.check_flows(y, len(predicted)))
+
+    def losses(self, predicted: np.ndarray) -> np.ndarray:
+        """Return the losses of one prediction per training example.
+
+        Parameters
+        ----------
+        predicted : ndarray of shape (n, m)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        return self.losses_of(predicted, self.flows)
+
+    def unpack(self, predicted: np.ndarray, examples: Examples) -> np.ndarray:
+        """Return predictions as they are.
+
+        Parameters
+        ----------
+        predicted : ndarray of shape (t, m)
+        examples : Examples
+
+        Returns
+        -------
+        ndarray of shape (t, m)
+        """
+        return predicted
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return the training flows, for a model file."""
+        """Return the training flows, for a model file.
+
+        Returns
+        -------
+        (dict, dict of str to ndarray)
+        """
         return {}, {"flows": self.flows}
 
     # -- squared --------------------------------------------------------------------------------
@@ -98,8 +175,6 @@ class FlowTargets:
     # -- absolute -------------------------------------------------------------------------------
 
     def _absolute(self, weights: np.ndarray, n_jobs: int | None) -> np.ndarray:
-        from structsolve.plugins.flow._absolute import least_absolute
-
         if self._kinks is None:
             self._kinks = self._find_kinks()
         positive = np.maximum(weights, 0)
@@ -127,7 +202,7 @@ class FlowTargets:
         first, kinks, place = [0], [], []
         for values, upper in zip(self.flows.T, self.network.upper):
             own, where = np.unique(np.concatenate([[0.0, upper], values]), return_inverse=True)
-            # Flows that rounding alone tells apart are one kink; the last is the upper bound.
+            # Flows that differ by rounding alone are one kink; the last is the upper bound.
             apart = np.append(True, np.diff(own) > 4 * np.finfo(float).eps * self.network.unit)
             own, where = own[apart], (np.cumsum(apart) - 1)[where]
             own[-1] = max(own[-1], upper)
@@ -154,14 +229,19 @@ def project(network: Network, points: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (t, m)
-    """
-    import clarabel
-    from scipy.sparse import csc_matrix, eye, vstack
 
-    m, found = network.m, np.clip(points, 0, network.upper)
-    # What is a flow already stays.
+    Raises
+    ------
+    RuntimeError
+        When the solver fails.
+    """
+    import clarabel  # heavy
+    from scipy.sparse import csc_matrix, eye, vstack  # heavy
+
+    m, flows = network.m, np.clip(points, 0, network.upper)
+    # Points that are flows already stay.
     N, unit = network.incidence(), network.unit
-    inside = (np.abs(found - points) <= ROUNDING * unit).all(axis=1)
+    inside = (np.abs(flows - points) <= ROUNDING * unit).all(axis=1)
     inside &= (np.abs(points @ N.T - network.demand) <= 1e3 * ROUNDING * unit).all(axis=1)
     A = csc_matrix(vstack([N, -eye(m), eye(m)]))
     # In units of what is sent: the solver's tolerances are absolute.
@@ -181,5 +261,5 @@ def project(network: Network, points: np.ndarray) -> np.ndarray:
         answer = solver.solve()
         if "Solved" not in str(answer.status):
             raise RuntimeError(f"example {t}: the projection on the flows ended: {answer.status}")
-        found[t] = np.clip(unit * np.asarray(answer.x), 0, network.upper)
-    return found
+        flows[t] = np.clip(unit * np.asarray(answer.x), 0, network.upper)
+    return flows

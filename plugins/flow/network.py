@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-# What rounding may do to conservation, relative to the flow through a node.
+# Error that conservation of flow may have, relative to the network's unit.
 TOLERANCE = 1e-6
 MOST = 2**31 - 1
 
@@ -27,7 +27,7 @@ class Network:
     ----------
     ends : ndarray of int32 of shape (m, 2)
     upper : ndarray of shape (m,)
-        The most that an arc can carry: its capacity, and off cycles at most all there is to carry.
+        The most that an arc can carry: its capacity; off cycles also at most the total supply.
     """
 
     def __init__(self, nodes: list[Any], arcs: list[Any], demand: Any, capacity: Any):
@@ -45,7 +45,21 @@ class Network:
 
     @classmethod
     def of_graph(cls, graph: Any) -> Network:
-        """Read a ``networkx.DiGraph`` with node attribute "demand" and arc attribute "capacity"."""
+        """Read a ``networkx.DiGraph`` with node attribute "demand" and arc attribute "capacity".
+
+        Parameters
+        ----------
+        graph : networkx.DiGraph
+
+        Returns
+        -------
+        Network
+
+        Raises
+        ------
+        ValueError
+            When the graph is of another kind, or no flow meets its demands.
+        """
         if not hasattr(graph, "adj") or not graph.is_directed() or graph.is_multigraph():
             raise ValueError(
                 f"network is {type(graph).__name__}, expected a networkx.DiGraph with node "
@@ -61,18 +75,32 @@ class Network:
         return cls(list(graph.nodes), list(graph.edges), demand, capacity)
 
     def name(self, a: int) -> str:
-        """Name an arc."""
+        """Return the name of an arc, for messages.
+
+        Parameters
+        ----------
+        a : int
+
+        Returns
+        -------
+        str
+        """
         u, v = self.arcs[a]
         return f"{u!r} -> {v!r}"
 
     @property
     def unit(self) -> float:
-        """What is sent, or else the largest capacity: tolerances are shares of it."""
+        """The total supply, or else the largest capacity: tolerances are relative to it."""
         return self.total or float(self.upper.max(initial=0)) or 1.0
 
     def incidence(self) -> Any:
-        """Return the sparse matrix N of ``N y = demand``."""
-        from scipy.sparse import csr_matrix
+        """Return the matrix N of ``N y = demand``.
+
+        Returns
+        -------
+        scipy.sparse.csr_matrix of shape (n, m)
+        """
+        from scipy.sparse import csr_matrix  # heavy
 
         arcs = np.arange(self.m)
         rows = np.concatenate([self.ends[:, 1], self.ends[:, 0]])
@@ -80,7 +108,25 @@ class Network:
         return csr_matrix((signs, (rows, np.concatenate([arcs, arcs]))), shape=(self.n, self.m))
 
     def check_flows(self, Y: Any, n: int, what: str = "y") -> np.ndarray:
-        """Return flows as an array of shape (n, m) after checking each row."""
+        """Return checked flows as an array.
+
+        Parameters
+        ----------
+        Y : array of shape (n, m), or data frame
+        n : int
+            Rows of X.
+        what : str, default="y"
+            The name that messages give it.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+
+        Raises
+        ------
+        ValueError
+            Naming the example and the arc or node.
+        """
         if Y is None:
             raise ValueError(f"{what} is None: flow requires {what}, one row of arc flows per row")
         if hasattr(Y, "iloc"):
@@ -113,7 +159,16 @@ class Network:
         return np.clip(flows, 0, self.upper)
 
     def integral(self) -> Network:
-        """Return the network itself; refuse demands and capacities that are not whole."""
+        """Return the network itself; refuse demands and capacities that are not whole.
+
+        Returns
+        -------
+        Network
+
+        Raises
+        ------
+        ValueError
+        """
         for values, what, names in (
             (self.demand, "demand", [f"node {v!r}" for v in self.nodes]),
             (self.upper, "capacity", [f"arc {self.name(a)}" for a in range(self.m)]),
@@ -125,7 +180,7 @@ class Network:
                     "labels are whole flows (ConditionalRiskMinimizer with loss 'absolute' or "
                     "'squared' takes any)"
                 )
-        # The oracle counts what passes a node in 32 bits.
+        # The oracle counts the flow through a node in 32 bits.
         through = np.bincount(self.ends.ravel(), np.repeat(self.upper, 2), self.n)
         wide = np.flatnonzero(through + np.abs(self.demand) > MOST)
         if wide.size:
@@ -136,7 +191,17 @@ class Network:
         return self
 
     def check_unit(self, loss: str) -> None:
-        """Refuse arcs that can carry more than 1: what a flow costs on them is not linear."""
+        """Refuse arcs that can carry more than 1: losses are not linear in their flow.
+
+        Parameters
+        ----------
+        loss : str
+            For the message.
+
+        Raises
+        ------
+        ValueError
+        """
         wide = np.flatnonzero(self.upper > 1)
         if wide.size:
             raise ValueError(
@@ -165,8 +230,8 @@ class Network:
             )
 
     def _upper(self) -> np.ndarray:
-        from scipy.sparse import csr_matrix
-        from scipy.sparse.csgraph import connected_components
+        from scipy.sparse import csr_matrix  # heavy
+        from scipy.sparse.csgraph import connected_components  # heavy
 
         ones = np.ones(self.m)
         graph = csr_matrix((ones, (self.ends[:, 0], self.ends[:, 1])), shape=(self.n, self.n))
@@ -182,16 +247,15 @@ class Network:
         return np.where(cyclic, self.capacity, np.minimum(self.capacity, self.total))
 
     def _check_feasible(self) -> None:
-        from scipy.optimize import linprog
+        from scipy.optimize import linprog  # heavy
 
         bounds = np.column_stack([np.zeros(self.m), self.upper])
-        found = linprog(np.zeros(self.m), A_eq=self.incidence(), b_eq=self.demand, bounds=bounds)
-        if found.status == 2:
+        answer = linprog(np.zeros(self.m), A_eq=self.incidence(), b_eq=self.demand, bounds=bounds)
+        if answer.status == 2:
             raise ValueError(f"network: no flow meets the demands; {self._bottleneck()}")
-        self.feasible = np.clip(found.x, 0, self.upper)
 
     def _bottleneck(self) -> str:
-        import networkx as nx
+        import networkx as nx  # heavy
 
         graph, source, sink = nx.DiGraph(), ("source",), ("sink",)
         graph.add_nodes_from([*range(self.n), source, sink])

@@ -9,7 +9,12 @@ from structsolve.plugins.flow.network import Network
 
 
 class FlowPolytopes(Polytopes):
-    """One polytope for all examples: they share the network."""
+    """One polytope for all examples: they share the network.
+
+    Parameters
+    ----------
+    network : Network
+    """
 
     exact = True
     note = "totally unimodular: every column has one 1 and one -1 (conservation of flow)"
@@ -18,6 +23,16 @@ class FlowPolytopes(Polytopes):
         self.network = network
 
     def build(self, i: int) -> Polytope:
+        """Return the polytope of an example.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        Polytope
+        """
         network = self.network
         return Polytope(
             network.incidence(),
@@ -29,4 +44,14 @@ class FlowPolytopes(Polytopes):
         )
 
     def key(self, i: int) -> str:
+        """Return what examples with the same polytope have in common.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        hashable
+        """
         return "network"

@@ -1,7 +1,4 @@
-"""Flows in a network: one flow per row of features, whole for training by margins.
-
-Compiled modules are imported where operators are made: listing structures needs none of them.
-"""
+"""Flows in a network: one flow per row of features, whole for training by margins."""
 
 from __future__ import annotations
 
@@ -12,9 +9,14 @@ import numpy as np
 
 from structsolve.examples import packing
 from structsolve.examples.packed import Examples
+from structsolve.operators import IntegralRelaxation
+from structsolve.plugins.flow._oracle import ArcLoss, FlowOracle, FlowParts, FlowSolver
+from structsolve.plugins.flow.continuous import FlowTargets
 from structsolve.plugins.flow.network import Network
+from structsolve.plugins.flow.polytope import FlowPolytopes
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
+from structsolve.structure.node_losses import ZeroOneLoss
 
 CONTINUOUS = ("absolute", "squared")
 
@@ -71,13 +73,37 @@ class FlowStructure(Structure):
         return space, space._examples(nodes, offsets, Y)
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> FlowSpace:
+        """Rebuild a space from what its ``state()`` returned.
+
+        Parameters
+        ----------
+        state : dict
+        arrays : dict of str to ndarray
+
+        Returns
+        -------
+        FlowSpace
+        """
         return FlowSpace(
             self, Network.of_graph(self.network), state["n_features"], state["intercept"]
         )
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
-        """Return n small random examples; flows are vertices for random costs."""
-        from scipy.optimize import linprog
+        """Return n small random examples; flows are vertices for random costs.
+
+        Parameters
+        ----------
+        random_state : int or numpy.random.Generator
+        n : int, default=4
+        size : int, default=3
+            Ignored: the network bounds flows.
+
+        Returns
+        -------
+        X : ndarray of shape (n, 3)
+        Y : ndarray of int64 of shape (n, arcs)
+        """
+        from scipy.optimize import linprog  # heavy
 
         rng = np.random.default_rng(random_state)
         network = Network.of_graph(self.network)
@@ -107,6 +133,25 @@ class FlowSpace(Space):
     def pack(
         self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
     ) -> Examples:
+        """Check X and Y and pack them.
+
+        Parameters
+        ----------
+        X, Y
+            As users give them; Y None to predict.
+        sample_weight : array of shape (n,), optional
+        unseen : {"error", "extra"}
+            As of :meth:`Space.pack`.
+
+        Returns
+        -------
+        Examples
+
+        Raises
+        ------
+        ValueError
+            Naming the example.
+        """
         nodes, offsets = packing.single_rows(X, self.layout.n_features)
         examples = self._examples(nodes, offsets, Y)
         examples.sample_weight = packing.check_weights(sample_weight, examples.n)
@@ -129,18 +174,69 @@ class FlowSpace(Space):
         return examples
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
+        """Return encoded labels in the form users give Y.
+
+        Parameters
+        ----------
+        flat : ndarray of int
+            Labels of all examples, one after the other.
+        examples : Examples
+
+        Returns
+        -------
+        ndarray of int64 of shape (n, arcs)
+        """
         return flat.reshape(examples.n, self.network.m).astype(np.int64)
 
     def unpack_one(self, label: np.ndarray) -> np.ndarray:
+        """Return one encoded label in the form users give it.
+
+        Parameters
+        ----------
+        label : ndarray of int
+
+        Returns
+        -------
+        ndarray of int64
+        """
         return label.astype(np.int64)
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
+        """Return scores or marginals of the rows in a form like that of Y.
+
+        Parameters
+        ----------
+        flat : ndarray of shape (rows, parts of a row)
+        examples : Examples
+
+        Returns
+        -------
+        ndarray
+        """
         return flat
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what ``space_from_state`` needs.
+
+        Returns
+        -------
+        (dict, dict of str to ndarray)
+            JSON-able values, and arrays.
+        """
         return {"n_features": self.layout.n_features, "intercept": self.layout.intercept}, {}
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
+        """Return every label of a small example.
+
+        Parameters
+        ----------
+        examples : Examples
+        i : int
+
+        Returns
+        -------
+        ndarray of int32 of shape (labels, entries)
+        """
         network = self.network.integral()
         sizes = tuple(int(u) + 1 for u in network.upper)
         every = np.indices(sizes, dtype=np.int32).reshape(network.m, -1).T
@@ -150,59 +246,115 @@ class FlowSpace(Space):
     # -- operators ------------------------------------------------------------------------------
 
     def make_oracle(self) -> Any:
-        from structsolve.plugins.flow._oracle import FlowOracle, FlowSolver
+        """Return what binds the oracle.
 
+        Returns
+        -------
+        callable
+            From a PartLayout to a ``structsolve.operators.Oracle``.
+        """
         return partial(FlowOracle, FlowSolver(self.network.integral()))
 
     def make_parts(self) -> Any:
-        from structsolve.plugins.flow._oracle import FlowParts
+        """Return what binds the parts.
 
+        Returns
+        -------
+        callable
+            From a PartLayout to a ``structsolve.operators.Parts``.
+        """
         return partial(FlowParts, int(self.network.integral().upper.max()))
 
     def make_power(self, name: str) -> Any:
+        """Return what binds a power of the oracle.
+
+        Parameters
+        ----------
+        name : str
+            As of :meth:`Space.make_power`.
+
+        Returns
+        -------
+        callable or None
+        """
         if name != "relaxation":
             return None
-        from structsolve.plugins.flow._oracle import FlowRelaxation, FlowSolver
-
-        return partial(FlowRelaxation, FlowSolver(self.network.integral()))
+        return partial(IntegralRelaxation, self.make_oracle(), self.make_parts())
 
     def make_loss(self, loss: Any) -> Any:
-        if loss in ("hamming", "absolute", "normalized-hamming"):
-            from structsolve.plugins.flow._oracle import ArcLoss
+        """Return what binds a task loss.
 
+        Parameters
+        ----------
+        loss : str or object
+            "hamming", "absolute", "normalized-hamming" or "zero-one".
+
+        Returns
+        -------
+        callable or None
+        """
+        if loss in ("hamming", "absolute", "normalized-hamming"):
             self.network.integral().check_unit(loss)
             return partial(ArcLoss, loss == "normalized-hamming")
         if loss == "zero-one":
-            from structsolve.structure.node_losses import ZeroOneLoss
-
             return ZeroOneLoss
         return None
 
     def make_polytopes(self, examples: Examples) -> Any:
-        from structsolve.plugins.flow.polytope import FlowPolytopes
+        """Return the polytopes of the examples.
 
+        Parameters
+        ----------
+        examples : Examples
+
+        Returns
+        -------
+        structsolve.lp.Polytopes
+        """
         return FlowPolytopes(self.network.integral())
 
     # -- conditional risk minimisation ----------------------------------------------------------
 
     def risk_targets(self, examples: Examples, Y: Any, loss: Any) -> Any:
-        """Return what :class:`~structsolve.ConditionalRiskMinimizer` averages."""
+        """Return what :class:`~structsolve.ConditionalRiskMinimizer` averages.
+
+        Parameters
+        ----------
+        examples : Examples
+            Packed training data; without labels for a loss of ``continuous_losses``.
+        Y
+            As users give it.
+        loss : str or object
+
+        Returns
+        -------
+        FlowTargets or PartTargets
+        """
         if loss not in CONTINUOUS:
+            # heavy: the estimators, which rank above structures
             from structsolve.estimators.risk.targets import PartTargets
 
             return PartTargets(self, examples, loss)
-        from structsolve.plugins.flow.continuous import FlowTargets
-
         return FlowTargets(self.network, self.network.check_flows(Y, examples.n), loss)
 
     def targets_from_state(
         self, loss: Any, meta: dict[str, Any], arrays: dict[str, np.ndarray]
     ) -> Any:
-        """Rebuild what :meth:`risk_targets` returned, from a model file."""
+        """Rebuild what :meth:`risk_targets` returned, from a model file.
+
+        Parameters
+        ----------
+        loss : str or object
+        meta : dict
+        arrays : dict of str to ndarray
+
+        Returns
+        -------
+        FlowTargets or PartTargets
+        """
+        # heavy: the estimators, which rank above structures
         from structsolve.estimators.risk.targets import PartTargets
 
         if loss not in CONTINUOUS:
             return PartTargets.of_state(self, loss, meta, arrays)
-        from structsolve.plugins.flow.continuous import FlowTargets
-
         return FlowTargets(self.network, arrays["flows"], loss)

@@ -1,4 +1,4 @@
-# Descent in a network whose arcs have piecewise-linear costs.
+# Descent by cycle canceling in a network whose arcs have piecewise-linear costs.
 
 cdef struct Costs:
     Py_ssize_t n, m
@@ -6,18 +6,18 @@ cdef struct Costs:
     const long long* first      # (m + 1,) where the kinks of each arc start
     const double* kinks
     double* slopes              # slopes[k]: between kinks k and k + 1; the last of an arc: unused
-    double* levels              # costs at the kinks, above what the lowest one of the arc costs
+    double* levels              # costs at the kinks, less the cost at the arc's lowest kink
 
 
-# What the search for a cycle needs.
+# Memory of the search for a cycle.
 cdef struct Room:
     double* up                  # (m,) costs of more flow
     double* down                # (m,)
     double* moves               # (m,) the sum of the last cycles
-    double* dist                # (n,)
-    int* via
-    int* seen
-    int* cycle                  # (n,) what it finds
+    double* dist                # (n,) distances
+    int* via                    # (n,) residual arc to each node, -1: none
+    int* seen                   # (n,)
+    int* cycle                  # (n,) the cycle
 
 
 cdef struct State:
@@ -29,5 +29,5 @@ cdef struct State:
 # Descends from s.y; returns the number of cycles, -1 where `most` were not enough.
 cdef Py_ssize_t descend(Costs* c, State* s, const Room* r, double least,
                         Py_ssize_t most) noexcept nogil
-# Above what the lowest kinks cost.  After descend(), which fills in the levels.
+# Cost less that of the lowest kinks.  To be called after descend(), which computes the levels.
 cdef double cost_of(const Costs* c, const State* s) noexcept nogil

@@ -1,15 +1,15 @@
 # build: glue
 """Flows of least weighted absolute distance to training flows, for weights of any sign.
 
-The loss is piecewise linear in each arc's flow, with kinks where training flows are; negative
-weights make it concave there.  The largest convex function below it gives a bound and a start.
+The loss is piecewise linear in each arc's flow, with kinks at the training flows; negative weights
+make it concave there.  The largest convex function below it gives a bound and a start.
 """
 
 import numpy as np
 
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
-from structsolve.plugins.flow._descent cimport Costs, Room, State, cost_of, descend
+from structsolve.plugins.flow._cycle_canceling cimport Costs, Room, State, cost_of, descend
 
 from structsolve.utils.parallel import over_examples
 
@@ -18,7 +18,7 @@ cdef void _convexify(const Costs* c, double* out, double* value, double* width,
                      long long* count) noexcept nogil:
     # Slopes of the largest convex functions below the costs: slopes are pooled while they fall.
     cdef Py_ssize_t a
-    cdef long long k, j, top, at
+    cdef long long k, j, top, segment
     for a in range(c.m):
         top = 0
         for k in range(c.first[a], c.first[a + 1] - 1):
@@ -31,12 +31,12 @@ cdef void _convexify(const Costs* c, double* out, double* value, double* width,
                 count[top - 1] += count[top]
                 top -= 1
             top += 1
-        at = c.first[a]
+        segment = c.first[a]
         for j in range(top):
             for k in range(count[j]):
-                out[at] = value[j]
-                at += 1
-        out[at] = 0
+                out[segment] = value[j]
+                segment += 1
+        out[segment] = 0
 
 
 cdef Py_ssize_t _best_item(const Costs* c, Py_ssize_t n, const long long* item,
@@ -57,7 +57,7 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first, const d
                    const long long[::1] item, const long long[::1] place,
                    const double[:, ::1] weights, const double[:, ::1] starts,
                    Py_ssize_t most=10000, n_jobs=1):
-    """Flows of least ``sum_i w_i |y - y_i|``, for rows of weights of any sign.
+    """Return flows of least ``sum_i w_i |y - y_i|``, for rows of weights of any sign.
 
     Parameters
     ----------
@@ -73,15 +73,17 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first, const d
     weights : ndarray of shape (t, n)
     starts : ndarray of shape (t, m)
         Flows to start from.
-    most : int
+    most : int, default=10000
         Cycles at most, a guard.
+    n_jobs : int, default=1
+        Threads over the rows.
 
     Returns
     -------
     flows : ndarray of shape (t, m)
     excess : ndarray of shape (t,)
-        By how much the cost may exceed the least; 0 (to rounding) where no weight is negative,
-        infinite where ``most`` cycles did not even end the search for a bound.
+        The cost exceeds the least by no more; 0 (to rounding) where no weight is negative, infinite
+        where ``most`` cycles were not enough for a bound.
     cycles : ndarray of int64 of shape (t,)
         -1 where ``most`` were not enough.
     """
@@ -95,9 +97,9 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first, const d
         raise ValueError(f"found {n_items} places, expected {m * n}")
     for what, values, limit in (("place", place, total), ("item", item, n),
                                 ("ends", end_view, n_nodes)):
-        found = np.asarray(values)
-        if found.size and (found.min() < 0 or found.max() >= limit):
-            raise ValueError(f"{what}: found {found.min()} to {found.max()}, expected 0 to "
+        array = np.asarray(values)
+        if array.size and (array.min() < 0 or array.max() >= limit):
+            raise ValueError(f"{what}: found {array.min()} to {array.max()}, expected 0 to "
                              f"{limit - 1}")
     if (np.diff(np.asarray(first)) < 1).any() or first[0] != 0:
         raise ValueError("first: expected rising numbers from 0, a kink at least per arc")
@@ -159,11 +161,11 @@ def least_absolute(ends, Py_ssize_t n_nodes, const long long[::1] first, const d
                         own[k] = slope
                 _convexify(&costs, hull, value, width, &places[m])
                 memcpy(best, state.y, m * sizeof(double))
-                # The least of the convex costs is a bound.
+                # The minimum of the convex costs is a bound.
                 used = descend(&convex, &state, &room, least, most)
                 bound = -INFINITY if used < 0 or state.idle else cost_of(&convex, &state)
                 lowest = INFINITY
-                # From where the bound is, from the given start, and from the best training flow.
+                # Start from the bound's flow, the given start, and the best training flow.
                 for side in range(3):
                     if side == 2:
                         i = _best_item(&costs, n, &item[0], &place[0], room.dist + n_nodes)

@@ -6,14 +6,14 @@ from a flow to another is a sum of cycles of the residual network, and what they
 Where no cycle has a negative derivative the flow is a local minimum, and the global one where all
 costs are convex: descent takes one such cycle and goes along it as long as the cost falls.
 
-Where kinks lie close together that would be a walk from kink to kink.  So steps of fixed lengths
-come first, as in the scaling algorithms for convex flows: while there is a cycle along which a
-step of delta lowers the cost, that step is taken; then delta shrinks.  After them every twelve
-cycles the sum of their moves is a direction too.
+Where kinks lie close together, such moves end at the next kink.  So steps of fixed lengths come
+first, as in the scaling algorithms for convex flows: while there is a cycle along which a step of
+delta lowers the cost, that step is taken; then delta shrinks.  Later, after every twelve cycles,
+the sum of their moves is tried as a direction.
 
-Where costs are concave, up and down an arc at once would be such a cycle, and move nothing.  There
-both ways have the cost of the one above, and when nothing is left to gain that of the one below: a
-cycle that takes some such arcs up and others down may be missed.  Descent hardly ever ends there.
+Where costs are concave, an arc taken up and down at once would be such a cycle, and move nothing.
+There both directions get the derivative to the right, and when nothing is left to gain that to the
+left: a cycle that takes some such arcs up and others down may be missed.  That is rare.
 """
 
 from libc.math cimport INFINITY, fabs
@@ -22,7 +22,7 @@ from libc.string cimport memset
 
 cdef double FINEST = 1e-9       # steps of fixed length, as a share of the widest arc
 cdef int IDLE = 64              # cycles that gain no more than rounding before descent ends
-cdef int TOGETHER = 12          # cycles whose sum is a direction: many periods divide it
+cdef int TOGETHER = 12          # cycles whose sum is a direction: a multiple of many periods
 
 
 cdef inline double _right(const Costs* c, const State* s, Py_ssize_t a) noexcept nogil:
@@ -36,7 +36,7 @@ cdef inline double _left(const Costs* c, const State* s, Py_ssize_t a) noexcept 
 
 
 cdef inline long long _kink_below(const Costs* c, Py_ssize_t a, double x) noexcept nogil:
-    # The last kink of the arc that is at most x, but for its very last one.
+    # The last kink of the arc that is at most x, without the arc's last kink.
     cdef long long low = c.first[a], high = c.first[a + 1] - 1, middle
     while high - low > 1:
         middle = (low + high) >> 1
@@ -48,7 +48,7 @@ cdef inline long long _kink_below(const Costs* c, Py_ssize_t a, double x) noexce
 
 
 cdef void _locate(const Costs* c, State* s) noexcept nogil:
-    # Places of the flows y, which are moved into the bounds.
+    # place <- those of the flows y, which are clipped to the bounds.
     cdef Py_ssize_t a
     cdef long long low, high
     for a in range(c.m):
@@ -80,7 +80,7 @@ cdef inline bint _bent(const Room* r, Py_ssize_t a) noexcept nogil:
 
 
 cdef inline double _more(const Room* r, Py_ssize_t a, bint below) noexcept nogil:
-    # What more flow costs, as _cycle() sees it.
+    # Cost of more flow in _cycle().
     return -r.down[a] if below and _bent(r, a) else r.up[a]
 
 
@@ -89,7 +89,7 @@ cdef inline double _less(const Room* r, Py_ssize_t a, bint below) noexcept nogil
 
 
 cdef Py_ssize_t _any_cycle(const Costs* c, const Room* r, double least) noexcept nogil:
-    # As _cycle(), from the sides above and then, where costs are concave, from those below.
+    # As _cycle(), with the derivatives to the right and then, where costs are concave, to the left.
     cdef Py_ssize_t a, length = _cycle(c, r, least, False)
     if length == 0:
         for a in range(c.m):
@@ -100,8 +100,8 @@ cdef Py_ssize_t _any_cycle(const Costs* c, const Room* r, double least) noexcept
 
 cdef Py_ssize_t _cycle(const Costs* c, const Room* r, double least, bint below) noexcept nogil:
     # A residual cycle (2 a: along arc a, 2 a + 1: against it) that costs less than -least; returns
-    # its length, or 0.  Bellman and Ford from everywhere at once.
-    cdef Py_ssize_t a, v, round_, length, u, z
+    # its length, or 0.  Bellman and Ford's algorithm from all nodes at once.
+    cdef Py_ssize_t a, v, _, length, u, z
     cdef double total, gain = least / (4 * c.n)
     cdef double* dist = r.dist
     cdef int* via = r.via
@@ -110,7 +110,7 @@ cdef Py_ssize_t _cycle(const Costs* c, const Room* r, double least, bint below) 
     cdef bint moved
     for v in range(c.n):
         dist[v], via[v] = 0, -1
-    for round_ in range(c.n + 1):
+    for _ in range(c.n + 1):
         moved = False
         for a in range(c.m):
             u, z = c.ends[2 * a], c.ends[2 * a + 1]
@@ -122,7 +122,7 @@ cdef Py_ssize_t _cycle(const Costs* c, const Room* r, double least, bint below) 
                 moved = True
         if not moved:
             return 0
-        # A cycle of parents, as early as there is one.
+        # Look for a cycle of parents after every round.
         for v in range(c.n):
             seen[v] = -1
         for v in range(c.n):
@@ -151,7 +151,7 @@ cdef Py_ssize_t _cycle(const Costs* c, const Room* r, double least, bint below) 
 
 cdef double _follow(const Costs* c, State* s, const Room* r, Py_ssize_t length,
                     double least) noexcept nogil:
-    # Along the cycle as long as the cost falls; returns by how much.
+    # Move along the cycle as long as the cost falls; returns the gain.
     cdef Py_ssize_t j, a
     cdef long long k
     cdef double step, room, slope, gain = 0
@@ -202,8 +202,8 @@ cdef inline double _until_kink(const Costs* c, const State* s, Py_ssize_t a,
     return (c.kinks[k] - s.y[a]) / speed if s.place[a] > 2 * c.first[a] else 0
 
 
-cdef double _drift(const Costs* c, State* s, double* speed, double least) noexcept nogil:
-    # Along a circulation as long as the cost falls; returns by how much.
+cdef double _along_moves(const Costs* c, State* s, double* speed, double least) noexcept nogil:
+    # Move along a circulation as long as the cost falls; returns the gain.
     cdef Py_ssize_t a
     cdef long long k
     cdef double size = 0, gain = 0, slope, step
@@ -212,7 +212,7 @@ cdef double _drift(const Costs* c, State* s, double* speed, double least) noexce
     if size == 0:
         return 0
     for a in range(c.m):
-        # Up and down by as much, to rounding, is no change.
+        # Moves that cancel, to rounding, are no change.
         speed[a] = speed[a] / size if fabs(speed[a]) > 1e-12 * size else 0
     while True:
         step, slope = INFINITY, 0
@@ -237,7 +237,7 @@ cdef double _drift(const Costs* c, State* s, double* speed, double least) noexce
 
 cdef Py_ssize_t _steps(const Costs* c, State* s, const Room* r, double delta, double least,
                        Py_ssize_t most) noexcept nogil:
-    # Cycles along which a step of delta lowers the cost; returns how many were taken.
+    # Take cycles along which a step of delta lowers the cost; returns their number.
     cdef Py_ssize_t a, j, taken, length
     cdef double here
     for taken in range(most):
@@ -273,7 +273,7 @@ cdef Py_ssize_t descend(Costs* c, State* s, const Room* r, double least,
         widest = max(widest, c.kinks[c.first[a + 1] - 1] - c.kinks[c.first[a]])
     delta = widest / 4
     while delta > FINEST * widest and taken < most:
-        # Rounding of the costs is not to be taken for a gain.
+        # The slack keeps rounding of the costs from counting as a gain.
         taken += _steps(c, s, r, delta, least + 1e-14 * highest / delta,
                         min(most - taken, 4 * (c.m + 8)))
         delta /= 4
@@ -287,10 +287,10 @@ cdef Py_ssize_t descend(Costs* c, State* s, const Room* r, double least,
         gain = _follow(c, s, r, length, least)
         summed += 1
         if summed == TOGETHER:
-            gain += _drift(c, s, r.moves, least)
+            gain += _along_moves(c, s, r.moves, least)
             memset(r.moves, 0, c.m * sizeof(double))
             summed = 0
-        # Kinks that rounding has made of one: cycles go on between them, and gain nothing.
+        # Rounding may split a kink in two: cycles between the two gain nothing, without end.
         idle = idle + 1 if gain < 1e-15 * highest else 0
         if idle == IDLE:
             s.idle = True
