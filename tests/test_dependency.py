@@ -11,7 +11,7 @@ from reference.programs import best_vertex
 from structsolve import StructuredSVM
 from structsolve.lp.ask import ask_oracle
 from structsolve.plugins.dependency import Arcs, DependencyStructure, projectivize
-from structsolve.plugins.dependency._trees import first_fault
+from structsolve.plugins.dependency._shape import first_fault
 from structsolve.plugins.dependency.polytope import TreePolytopes
 from structsolve.plugins.dependency.space import all_trees
 from structsolve.structure import calls, projection_calls

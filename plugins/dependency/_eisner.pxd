@@ -22,7 +22,7 @@ cdef Py_ssize_t chart_bytes(Py_ssize_t n) noexcept nogil
 cdef Chart chart_in(Semiring kind, Py_ssize_t n, bint single, char* memory) noexcept nogil
 # Fills the chart from table[m, head]; returns the sum over all trees.
 cdef double fill(const Chart* chart, const double* table) noexcept nogil
-# heads <- the best tree, or one drawn with what `uniforms` has, a number per word (or NULL).
+# heads <- the best tree, or one drawn with `uniforms`, a number per word (or NULL).
 cdef void trace(const Chart* chart, const double* uniforms, int* heads) noexcept nogil
 # table[m, head] <- marginals; `memory` for a second chart.
 cdef void spread(const Chart* chart, double total, double* table, char* memory) noexcept nogil

@@ -1,8 +1,8 @@
 """Eisner's algorithm: O(n^3) over spans, every projective tree in exactly one way.
 
-A complete span holds a word at one end and all that hangs off it on that side; a span with an arc
-joins two complete spans that look at each other.  With several roots the root is a word at the left
-end; with one, it is added where all spans are known.
+A complete span has a word at one end and all its descendants on that side; a span with an arc joins
+two complete spans that face each other.  With several roots the root is a word at the left end;
+with one, it is added when all spans are filled.
 """
 
 from libc.math cimport exp
@@ -60,7 +60,7 @@ cdef double fill(const Chart* chart, const double* table) noexcept nogil:
             chart.left[i * w + j] = chart.left_t[j * w + i] = total
     if not chart.single:
         return chart.right[n]
-    # arc_right's first row serves for the trees by their only root.
+    # arc_right's first row holds the trees by their only root.
     for j in range(1, n + 1):
         chart.arc_right[j] = times(kind, chart.left[w + j], table[(j - 1) * w])
         chart.arc_left_t[j] = chart.right_t[n * w + j]
@@ -90,7 +90,7 @@ cdef void trace(const Chart* chart, const double* uniforms, int* heads) noexcept
         if i == j:
             continue
         if span.kind == JOINED:
-            # The number that chose the arc still has enough left to split what is below it.
+            # What is left of the number that chose the arc splits the span below it.
             k = i + pick(chart.kind, j - i, chart.right + i * w + i,
                          chart.left_t + j * w + i + 1, &uniform)
             stack[size].i, stack[size].j, stack[size].kind = <int>i, <int>k, RIGHT
@@ -117,7 +117,7 @@ cdef void trace(const Chart* chart, const double* uniforms, int* heads) noexcept
 
 cdef inline void _share(Semiring kind, Py_ssize_t n, double mass, double value, const double* a,
                         const double* b, double* of_a, double* of_b) noexcept nogil:
-    """Hand the mass of a cell, the sum of a[k] times b[k], to those it is made of."""
+    # Distribute the mass of a cell, the sum of a[k] times b[k], to the cells of its terms.
     cdef Py_ssize_t k
     cdef double part, total = 0
     if mass <= 0:

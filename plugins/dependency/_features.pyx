@@ -5,10 +5,9 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 cdef enum:
-    # Templates without those of the tags in between, and tags of these at most.
-    PLAIN = 24
-    MOST = 56
-    BETWEEN = 32
+    PLAIN = 24      # templates without tags in between
+    BETWEEN = 32    # kinds of tags in between, at most
+    MOST = 56       # features of an arc, at most
 
 cdef enum:
     ROOT
@@ -23,11 +22,11 @@ cdef inline int _bucket(Py_ssize_t distance) noexcept nogil:
 
 
 cdef inline int _ones(uint32_t x) noexcept nogil:
-    cdef int found = 0
+    cdef int count = 0
     while x:
         x &= x - 1
-        found += 1
-    return found
+        count += 1
+    return count
 
 
 cdef inline uint64_t _mix(uint64_t h, uint64_t x) noexcept nogil:
@@ -36,7 +35,7 @@ cdef inline uint64_t _mix(uint64_t h, uint64_t x) noexcept nogil:
 
 
 cdef inline void _add(int32_t* row, Py_ssize_t* size, uint64_t h, int shift) noexcept nogil:
-    # Rising, without repetition.
+    # Insert a column: rising, without repetition.
     cdef int32_t index = <int32_t>((h * <uint64_t>0xBF58476D1CE4E5B9) >> shift)
     cdef Py_ssize_t k = size[0]
     while k and row[k - 1] > index:
@@ -101,7 +100,7 @@ cdef Py_ssize_t _arc(Py_ssize_t n, Py_ssize_t h, Py_ssize_t m, const uint32_t* w
 
 def hashed_arcs(const uint32_t[::1] words, const uint32_t[::1] tags, const uint32_t[::1] coarse,
                 const int64_t[::1] offsets, int bits):
-    """Columns of the features of all arcs, as CSR arrays.
+    """Return the columns of the features of all arcs, as CSR arrays.
 
     Parameters
     ----------
@@ -136,7 +135,7 @@ def hashed_arcs(const uint32_t[::1] words, const uint32_t[::1] tags, const uint3
     cdef uint32_t[::1] between = np.zeros(int(sizes.max()) + 2, dtype=np.uint32)
     cdef uint32_t seen
     arcs = int((sizes * sizes).sum())
-    # Tags in between: one pass counts, so that memory is asked for once.
+    # A first pass counts the tags in between, so that memory is allocated once.
     cdef int64_t wanted = PLAIN * <int64_t>arcs
     with nogil:
         for i in range(offsets.shape[0] - 1):

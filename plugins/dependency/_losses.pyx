@@ -30,7 +30,7 @@ cdef class AttachmentLoss(Loss):
         self.has_costs = True
 
     def check_truths(self, const int[::1] labels not None):
-        """Refuse true heads that their sentences have not; any of them may be no candidate."""
+        """Refuse true heads beyond their sentences; arcs that are no candidates are accepted."""
         cdef const int64_t* first = self.shape.words
         cdef Py_ssize_t i, j
         if labels.shape[0] != first[self.shape.n]:
@@ -52,7 +52,7 @@ cdef class AttachmentLoss(Loss):
 
     cdef double augment(self, Py_ssize_t i, const int* truth, double scale,
                         double* theta) except? -1 nogil:
-        # Taking it from the true arc costs one operation a word.
+        # Subtracted from the true arc: one operation per word.
         cdef Py_ssize_t m, part, n = self.shape.n_words(i)
         if self.averaged:
             scale /= n

@@ -7,6 +7,6 @@ cdef Py_ssize_t elimination_bytes(Py_ssize_t n) noexcept nogil
 cdef double arc_marginals(Py_ssize_t n, const double* table, bint single, double* marginals,
                           char* work) noexcept nogil
 # heads <- a tree drawn with a uniform number per word; returns whether there is one.  The table is
-# used up.
+# overwritten.
 cdef bint draw_tree(Py_ssize_t n, double* table, bint single, const double* uniforms, int* heads,
                     char* work) noexcept nogil

@@ -3,9 +3,9 @@
 A walk goes from each word to a head in proportion to the arc's weight and ends at the root.  The
 sum over all trees is the determinant of its Laplacian.  The probability of head h for word m is in
 proportion to the weight of the arc times the chance, from h, to reach the root before m (Wilson).
-Both come from eliminating words one after the other: what led to a word is sent on to where it
-leads.  Pivots are sums of what leaves a word (Grassmann, Taksar and Heyman), so that every number
-has all its digits whatever the scores, also as logs of weights, where weights would underflow.
+Both come from eliminating words one after the other: arcs into a word are redirected to its heads.
+Pivots are sums of the weights that leave a word (Grassmann, Taksar and Heyman), so that no digits
+are lost whatever the scores, also in logs of weights, where weights would underflow.
 
 For the marginals of word m all others are eliminated.  Halving the words over and over, each half
 after the elimination of the other, shares the work: O(n^3) for all words together.
@@ -108,7 +108,7 @@ cdef bint _eliminate(Semiring kind, Level* level, bint single, double* log_value
     return True
 
 
-cdef void _reach(Semiring kind, const Level* level, double* chance) noexcept nogil:
+cdef void _chances(Semiring kind, const Level* level, double* chance) noexcept nogil:
     """Chances of the words that a level eliminated to reach the root first, from those left."""
     cdef Py_ssize_t stride = level.high - level.low, base = level.low, k, first, last
     cdef Py_ssize_t gone, count = stride - (level.child_high - level.child_low)
@@ -168,7 +168,7 @@ cdef Task _prepare(Py_ssize_t n, const double* table, bint single, bint try_weig
                    char* work) noexcept nogil:
     """Weights or their logs, the largest of every row 1; base is -inf where a word has no head.
 
-    Under logs a single root is asked for by a large number taken from the root's arcs.
+    With logs, a large number taken from the root's arcs makes the root single.
     """
     cdef Task task
     cdef Py_ssize_t m, h
@@ -247,13 +247,13 @@ cdef bint _finish(const Task* task, Py_ssize_t n, Py_ssize_t m, const Level* lev
     cdef Py_ssize_t d
     task.chance[m] = zero(task.kind)
     for d in range(depth, 0, -1):
-        _reach(task.kind, levels + d, task.chance)
+        _chances(task.kind, levels + d, task.chance)
     return _column(task.kind, n, m, task.matrix, task.exits, task.chance, row)
 
 
 cdef bint _all_columns(Py_ssize_t n, const double* table, bint single, bint try_weights,
                        double* marginals, double* value, char* work) noexcept nogil:
-    """Returns False where a pivot or what it takes to reach the root is zero."""
+    """Returns False where a pivot or the chance to reach the root is zero."""
     cdef Level* levels = <Level*>work
     cdef Level* level
     cdef Task task = _prepare(n, table, single, try_weights, work)
@@ -269,7 +269,7 @@ cdef bint _all_columns(Py_ssize_t n, const double* table, bint single, bint try_
         low, high = level.child_low, level.child_high
         if high - low == 1:
             if not known:
-                # What leaves the last word leads to the root.
+                # All arcs of the last word lead to the root.
                 known = True
                 leave = level.exits[low - level.low]
                 value[0] = log_value + (log(leave) if task.kind == WEIGHTS else leave)

@@ -1,12 +1,12 @@
-"""The best trees of a sentence: the oracle, the relaxation and the k best."""
+"""The best trees of a sentence: the oracle and the k best."""
 
 cimport cython
 from libc.math cimport INFINITY
 from libc.string cimport memcpy, memset
-from structsolve.operators cimport KBest, Oracle, Relaxation
+from structsolve.operators cimport KBest, Oracle
 from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.dependency._arborescence cimport arborescence_bytes, best_arborescence
+from structsolve.plugins.dependency._edmonds cimport arborescence_bytes, best_arborescence
 from structsolve.plugins.dependency._eisner cimport Chart, chart_bytes, chart_in, fill, trace
 from structsolve.plugins.dependency._semiring cimport BEST
 from structsolve.plugins.dependency._shape cimport ArcShape, arc_shape
@@ -22,9 +22,9 @@ cdef class BestTree:
     ----------
     shape : ArcShape
     projective : bool
-        Look at trees without crossing arcs only.
+        Trees without crossing arcs only.
     single_root : bool
-        Exactly one word hangs off the root.
+        The root has exactly one child.
     """
 
     cdef ArcShape shape
@@ -97,38 +97,6 @@ cdef class DependencyOracle(Oracle):
 
 
 @cython.final
-cdef class DependencyRelaxation(Relaxation):
-    """The hull of the trees, whose corners are trees.
-
-    Parameters
-    ----------
-    projective, single_root : bool
-    layout : PartLayout
-    """
-
-    cdef BestTree trees
-    cdef ArcShape shape
-
-    def __init__(self, bint projective, bint single_root, PartLayout layout not None):
-        super().__init__(layout)
-        self.trees = BestTree(arc_shape(layout), projective, single_root)
-        self.shape = self.trees.shape
-        self.n_states = self.shape.max_words + 1
-        self.work_bytes = self.trees.work_bytes
-
-    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, double* bound, char* work) except -1 nogil:
-        cdef Py_ssize_t m, a
-        self.trees.best(i, theta, label, value, work)
-        bound[0] = value[0]
-        for a in range(self.shape.arcs[i + 1] - self.shape.arcs[i]):
-            mu[a] = 0
-        for m in range(self.shape.n_words(i)):
-            mu[self.shape.part(i, m, label[m])] = 1
-        return 1
-
-
-@cython.final
 cdef class DependencyKBest(KBest):
     """The k best trees by Lawler's partition, O(k n) searches of the best one.
 
@@ -159,10 +127,10 @@ cdef class DependencyKBest(KBest):
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
-        # Lawler's partition: the trees but the answers so far fall into disjoint sets, each made of
-        # those that share the heads of all words before `position` with an answer and have, at it,
-        # none of the barred heads.  The pool holds the best tree of every set, or of those sets
-        # that may still give an answer.
+        # Lawler's partition: the trees but the answers so far fall into disjoint sets.  A set has
+        # the trees that share the heads of all words before `position` with an answer and have
+        # none of the barred heads there.  The pool holds the best tree of every set that may still
+        # give an answer.
         cdef Py_ssize_t n = self.shape.n_words(i), size, count = 0, pool = 0, best, j, m, h, first
         cdef Py_ssize_t width = n + 1, position, room = self.candidate_bytes(n)
         cdef double* table = <double*>(work + self.trees.tree_bytes)
@@ -198,11 +166,11 @@ cdef class DependencyKBest(KBest):
             memcpy(labels + count * n, self.label_in(own), n * sizeof(int))
             values[count] = (<double*>own)[0]
             if count and values[count] > values[count - 1]:
-                values[count] = values[count - 1]      # the same sums, but for their last bits
+                values[count] = values[count - 1]      # equal but for rounding
             count += 1
             if count == k:
                 break
-            # Sets of the trees that leave this answer at `position`.
+            # The sets of trees that differ from this answer first at `position`.
             label = self.label_in(own)
             memcpy(left, table, n * width * sizeof(double))
             first = self.position_in(own)[0]

@@ -1,4 +1,4 @@
-# Sums of products over what numbers of a chart mean: best scores, weights, or logs of weights.
+# Sums of products of a chart's numbers: best scores, weights, or logs of weights.
 from libc.math cimport INFINITY, exp, log, log1p
 
 cdef enum Semiring:
@@ -68,7 +68,7 @@ cdef inline Py_ssize_t pick(Semiring kind, Py_ssize_t n, const double* a, const 
                             double* uniform) noexcept nogil:
     """The first best k, or one drawn in proportion to a[k] times b[k].
 
-    What is left of the uniform number after a draw is as good as a new one.
+    The remainder of the uniform number after a draw is again uniform.
     """
     cdef Py_ssize_t k, last = 0
     cdef double w, top = -INFINITY, total = 0, below = 0, share = 0

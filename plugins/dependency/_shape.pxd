@@ -22,5 +22,5 @@ cdef class ArcShape:
     cdef int impossible(self, Py_ssize_t i) except -1 nogil
 
 
-# That of a layout, made at the first call.
+# The shape of a layout, made at the first call.
 cdef ArcShape arc_shape(PartLayout layout)

@@ -1,4 +1,4 @@
-"""Words and candidate arcs of sentences, and the parts of their trees."""
+"""Words and candidate arcs of sentences, the parts of their trees, and faults of heads."""
 
 import numpy as np
 
@@ -9,9 +9,9 @@ from structsolve.operators cimport Parts
 from structsolve.part_layout cimport PartLayout
 
 
-cdef int _refuse(Py_ssize_t i, double found) except -1 with gil:
+cdef int _refuse(Py_ssize_t i, double score) except -1 with gil:
     raise ValueError(
-        f"example {i}: an arc has the score {found}, expected numbers up to 1e300 (or -inf, which "
+        f"example {i}: an arc has the score {score}, expected numbers up to 1e300 (or -inf, which "
         "forbids it); check that the weights are finite"
     )
 
@@ -32,9 +32,9 @@ cdef class ArcShape:
     ----------
     layout : PartLayout
         Of a dependency space: a row of scores for each arc, a label for each word.  The topology of
-        its examples has "arcs", a :class:`structsolve.plugins.dependency.Arcs`; where it is missing,
-        or complete, all arcs but those from a word to itself are candidates, n of them for each
-        word of a sentence of n.
+        its examples has "arcs", an :class:`~structsolve.plugins.dependency.Arcs`; without it, or
+        where it is complete, all arcs but those from a word to itself are candidates, n of them
+        for each word of a sentence of n.
 
     Raises
     ------
@@ -196,3 +196,87 @@ cdef class DependencyParts(Parts):
                 index[k], value[k] = <int>part, -1
                 k += 1
         return k
+
+
+# -- faults of heads -----------------------------------------------------------------------------
+
+cdef enum Fault:
+    NONE
+    CYCLE
+    ROOTS
+    CROSSING
+
+
+cdef Fault _first_fault(Py_ssize_t n, const int* heads, bint single, bint projective, int* seen,
+                        Py_ssize_t* word) noexcept nogil:
+    cdef Py_ssize_t m, v, low, high, other_low, other_high, roots = 0
+    for m in range(n):
+        seen[m] = -1
+        if heads[m] == 0:
+            roots += 1
+            if roots == 2 and single:
+                word[0] = m
+                return ROOTS
+    for m in range(n):
+        v = m
+        while v >= 0 and seen[v] < 0:
+            seen[v] = <int>m
+            v = heads[v] - 1
+        if v >= 0 and seen[v] == m:
+            word[0] = v
+            return CYCLE
+    if not projective:
+        return NONE
+    for m in range(n):
+        low, high = heads[m], m + 1
+        if low > high:
+            low, high = high, low
+        for v in range(m):
+            other_low, other_high = heads[v], v + 1
+            if other_low > other_high:
+                other_low, other_high = other_high, other_low
+            if low < other_low < high < other_high or other_low < low < other_high < high:
+                word[0] = m
+                return CROSSING
+    return NONE
+
+
+def first_fault(const int[::1] heads, const int64_t[::1] offsets, bint single, bint projective):
+    """Return the first sentence whose heads are no tree of the given kind.
+
+    Parameters
+    ----------
+    heads : ndarray of int32
+        Of all words, each from 0 (the root) to the number of words of its sentence.
+    offsets : ndarray of int64 of shape (n + 1,)
+    single, projective : bool
+        One child of the root; no crossing arcs.
+
+    Returns
+    -------
+    None, or tuple (sentence, word, fault)
+        The fault is "cycle", "roots" or "crossing"; words count from 0.
+
+    Raises
+    ------
+    ValueError
+        When heads and offsets do not fit each other.
+    """
+    cdef Py_ssize_t i, m, n, word = 0
+    cdef Fault fault = NONE
+    sizes = np.diff(offsets)
+    if heads.shape[0] != offsets[offsets.shape[0] - 1] or (sizes < 1).any():
+        raise ValueError("heads and offsets do not fit each other")
+    limit = np.repeat(sizes, sizes)
+    if ((np.asarray(heads) < 0) | (np.asarray(heads) > limit)).any():
+        raise ValueError("heads: expected 0 to the number of words")
+    cdef int[::1] seen = np.empty(int(sizes.max()), dtype=np.int32)
+    with nogil:
+        for i in range(offsets.shape[0] - 1):
+            n = offsets[i + 1] - offsets[i]
+            fault = _first_fault(n, &heads[offsets[i]], single, projective, &seen[0], &word)
+            if fault != NONE:
+                break
+    if fault == NONE:
+        return None
+    return i, word, {CYCLE: "cycle", ROOTS: "roots", CROSSING: "crossing"}[fault]

@@ -8,7 +8,11 @@ import numpy as np
 
 from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
+from structsolve.part_layout import PartLayout
+from structsolve.plugins.dependency._oracle import DependencyOracle
+from structsolve.plugins.dependency._shape import first_fault
 from structsolve.potentials.weight_layout import Block
+from structsolve.structure.calls import argmax
 
 
 class Arcs:
@@ -81,7 +85,7 @@ class Arcs:
 
     def _sort(self, heads: Any, modifiers: Any) -> None:
         """Check given arcs and bring them in order: by sentence, modifier, head."""
-        found = []
+        checked = []
         for name, values in (("heads", heads), ("modifiers", modifiers)):
             values = np.asarray(values)
             if values.shape != (self.offsets[-1],) or values.dtype.kind not in "iu":
@@ -89,20 +93,20 @@ class Arcs:
                     f"{name}: found shape {values.shape} and dtype {values.dtype}, expected "
                     f"{self.offsets[-1]} integers, one for each row of features"
                 )
-            found.append(values.astype(np.int64))
-        head, modifier = found
+            checked.append(values.astype(np.int64))
+        head, modifier = checked
         counts = np.diff(self.offsets)
         sentence = np.repeat(np.arange(len(counts)), counts)
         limit = self.n_words[sentence]
         wrong = (head < 0) | (head > limit) | (modifier < 1) | (modifier > limit)
         wrong |= head == modifier
         if wrong.any():
-            at = int(np.argmax(wrong))
-            i = sentence[at]
+            a = int(np.argmax(wrong))
+            i = sentence[a]
             raise ValueError(
-                f"example {i}, arc {at - self.offsets[i]}: found head {head[at]} and modifier "
-                f"{modifier[at]}, expected a head from 0 to {limit[at]} and another modifier from "
-                f"1 to {limit[at]}"
+                f"example {i}, arc {a - self.offsets[i]}: found head {head[a]} and modifier "
+                f"{modifier[a]}, expected a head from 0 to {limit[a]} and another modifier from "
+                f"1 to {limit[a]}"
             )
         first = np.concatenate([[0], np.cumsum(self.n_words)])[:-1]
         word = first[sentence] + modifier - 1
@@ -112,20 +116,20 @@ class Arcs:
             self.features = self.features[order]
         twice = (np.diff(head) == 0) & (np.diff(word) == 0)
         if twice.any():
-            at = int(np.argmax(twice))
-            i = int(sentence[at])
+            a = int(np.argmax(twice))
+            i = int(sentence[a])
             raise ValueError(
-                f"example {i}: the arc from {head[at]} to {word[at] - first[i] + 1} is given "
+                f"example {i}: the arc from {head[a]} to {word[a] - first[i] + 1} is given "
                 "twice, expected distinct arcs"
             )
         total = int(self.n_words.sum())
         counts = np.bincount(word, minlength=total)
         if not counts.all():
-            at = int(np.argmin(counts))
-            i = int(np.searchsorted(first, at, side="right")) - 1
+            row = int(np.argmin(counts))
+            i = int(np.searchsorted(first, row, side="right")) - 1
             raise ValueError(
-                f"example {i}, word {at - first[i] + 1}: found no arc to it, expected at least one "
-                "candidate head for every word"
+                f"example {i}, word {row - first[i] + 1}: found no arc to it, expected at least "
+                "one candidate head for every word"
             )
         self._heads = head.astype(np.int32)
         self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -172,7 +176,7 @@ class Arcs:
 
 def _stack(X: list[Arcs]) -> Arcs:
     """Return the sentences of several objects as one."""
-    from scipy import sparse
+    from scipy import sparse  # heavy
 
     for i, x in enumerate(X):
         if x.features.shape[1] != X[0].features.shape[1]:
@@ -235,6 +239,15 @@ def stack_arcs(X: Any, n_features: int | None = None) -> Arcs:
     X : Arcs, or list with an Arcs or an array of shape (n + 1, n, n_features) per sentence
     n_features : int, optional
         As in training.
+
+    Returns
+    -------
+    Arcs
+
+    Raises
+    ------
+    ValueError
+        Naming the example.
     """
     if isinstance(X, Arcs):
         arcs = X
@@ -254,10 +267,10 @@ def stack_arcs(X: Any, n_features: int | None = None) -> Arcs:
                     "element of a list; pass Arcs of several sentences alone"
                 )
         arcs = _stack(pieces)
-    found = arcs.features.shape[1]
-    if found < 1 or (n_features is not None and found != n_features):
+    width = arcs.features.shape[1]
+    if width < 1 or (n_features is not None and width != n_features):
         raise ValueError(
-            f"X has {found} features of an arc, expected {n_features or 'some'}"
+            f"X has {width} features of an arc, expected {n_features or 'some'}"
             f"{'' if n_features is None else ' as in training'}"
         )
     return arcs
@@ -275,42 +288,45 @@ def check_heads(
     word_offsets : ndarray of int64
     single_root, projective : bool
         Which trees are allowed.
-    """
-    from structsolve.plugins.dependency._trees import first_fault
 
+    Returns
+    -------
+    ndarray of int32
+
+    Raises
+    ------
+    ValueError
+        Naming the example and the word.
+    """
     flat = labels.flatten(Y, word_offsets)
     if flat.dtype.kind not in "iuf":
         raise ValueError(f"y: found dtype {flat.dtype}, expected heads, numbers from 0, the root")
     sizes = np.diff(word_offsets)
     limit = np.repeat(sizes, sizes)
 
-    def place(at: int) -> tuple[int, int]:
-        i = int(np.searchsorted(word_offsets, at, side="right")) - 1
-        return i, at - int(word_offsets[i]) + 1
-
     wrong = (flat < 0) | (flat > limit)
     if wrong.any():
-        at = int(np.argmax(wrong))
-        i, word = place(at)
+        row = int(np.argmax(wrong))
+        i = int(np.searchsorted(word_offsets, row, side="right")) - 1
         raise ValueError(
-            f"example {i}, word {word}: found head {flat[at]}, expected 0 (the root) to "
-            f"{limit[at]}; words count from 1"
+            f"example {i}, word {row - word_offsets[i] + 1}: found head {flat[row]}, expected 0 "
+            f"(the root) to {limit[row]}; words count from 1"
         )
     heads = flat.astype(np.int32)
     fault = first_fault(heads, word_offsets, single_root, projective)
     if fault is None:
         return heads
-    i, at, kind = fault
-    head = heads[word_offsets[i] + at]
+    i, word, kind = fault
+    head = heads[word_offsets[i] + word]
     if kind == "cycle":
-        found = f"its heads lead back to it (head {head})"
+        what = f"its heads lead back to it (head {head})"
         hint = "a tree, whose words all lead to the root, 0"
     elif kind == "roots":
-        found, hint = "it is a second child of the root", "one: give single_root=False"
+        what, hint = "it is a second child of the root", "one: give single_root=False"
     else:
-        found = f"the arc from its head {head} crosses another"
+        what = f"the arc from its head {head} crosses another"
         hint = "a projective tree: give projective=False, or use projectivize()"
-    raise ValueError(f"example {i}, word {at + 1}: {found}, expected {hint}")
+    raise ValueError(f"example {i}, word {word + 1}: {what}, expected {hint}")
 
 
 def projectivize(heads: Any, single_root: bool = False) -> np.ndarray:
@@ -323,16 +339,21 @@ def projectivize(heads: Any, single_root: bool = False) -> np.ndarray:
     single_root : bool, default=False
         Ask for one child of the root; keep to it if the tree has one.
 
+    Returns
+    -------
+    ndarray of int32 of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        When the heads are no tree.
+
     Examples
     --------
     >>> from structsolve.plugins.dependency import projectivize
     >>> projectivize([3, 4, 0, 3]).tolist()      # the arcs of words 1 and 2 cross
     [3, 3, 0, 3]
     """
-    from structsolve.part_layout import PartLayout
-    from structsolve.plugins.dependency._oracle import DependencyOracle
-    from structsolve.structure.calls import argmax
-
     n = len(heads)
     offsets = np.array([0, n], dtype=np.int64)
     flat = check_heads([heads], offsets, False, False)

@@ -8,10 +8,12 @@ from zlib import crc32
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
+from structsolve.plugins.dependency._features import hashed_arcs
 from structsolve.plugins.dependency.arcs import Arcs
 
-# Numbers of coarse tags, by their order of appearance; the last is for all that come later.
+# Numbers of coarse tags, sorted; the last is for all tags that training did not see.
 COARSE = 32
 FIRST_TAG = 3
 
@@ -32,7 +34,7 @@ class ArcFeaturizer(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     coarse_ : list of str
-        The universal tags of training, which are looked for between head and modifier.
+        The universal tags of training, whose presence between head and modifier is a feature.
 
     Examples
     --------
@@ -55,6 +57,16 @@ class ArcFeaturizer(TransformerMixin, BaseEstimator):
         ----------
         X : list of ConlluSentence
         y : ignored
+
+        Returns
+        -------
+        ArcFeaturizer
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            When parameters or sentences are refused.
         """
         if isinstance(self.n_bits, bool) or not isinstance(self.n_bits, (int, np.integer)):
             raise ValueError(f"n_bits is {self.n_bits!r}, expected an integer from 1 to 30")
@@ -62,8 +74,8 @@ class ArcFeaturizer(TransformerMixin, BaseEstimator):
             raise ValueError(f"n_bits is {self.n_bits}, expected 1 to 30")
         if self.tags not in ("xpos", "upos"):
             raise ValueError(f"tags is {self.tags!r}, expected 'xpos' or 'upos'")
-        found = sorted({tag for sentence in self._checked(X) for tag in sentence.upos})
-        self.coarse_ = found[: COARSE - 1]
+        tags = sorted({tag for sentence in self._checked(X) for tag in sentence.upos})
+        self.coarse_ = tags[: COARSE - 1]
         return self
 
     def transform(self, X: Sequence[Any]) -> Arcs:
@@ -77,10 +89,7 @@ class ArcFeaturizer(TransformerMixin, BaseEstimator):
         -------
         Arcs
         """
-        from scipy import sparse
-        from sklearn.utils.validation import check_is_fitted
-
-        from structsolve.plugins.dependency._features import hashed_arcs
+        from scipy import sparse  # heavy
 
         check_is_fitted(self, "coarse_")
         sentences = self._checked(X)
@@ -101,12 +110,28 @@ class ArcFeaturizer(TransformerMixin, BaseEstimator):
         return Arcs(matrix, sizes)
 
     def get_state(self) -> dict[str, Any]:
-        """Return what :meth:`of_state` makes the fitted featurizer of again, JSON-able."""
+        """Return what :meth:`of_state` needs.
+
+        Returns
+        -------
+        dict
+            JSON-able.
+        """
         return {"n_bits": self.n_bits, "tags": self.tags, "coarse": self.coarse_}
 
     @classmethod
     def of_state(cls, state: dict[str, Any]) -> ArcFeaturizer:
-        """Return a fitted featurizer."""
+        """Return a fitted featurizer.
+
+        Parameters
+        ----------
+        state : dict
+            From :meth:`get_state`.
+
+        Returns
+        -------
+        ArcFeaturizer
+        """
         made = cls(state["n_bits"], state["tags"])
         made.coarse_ = list(state["coarse"])
         return made
@@ -128,10 +153,10 @@ class ArcFeaturizer(TransformerMixin, BaseEstimator):
 def _numbers(strings: Iterable[str]) -> np.ndarray:
     """Return a number of 32 bits for each string, the same in every run."""
     known: dict[str, int] = {}
-    found = []
+    numbers = []
     for text in strings:
         number = known.get(text)
         if number is None:
             number = known[text] = crc32(text.encode("utf-8", "surrogatepass")) | FIRST_TAG << 1
-        found.append(number)
-    return np.array(found, dtype=np.uint32)
+        numbers.append(number)
+    return np.array(numbers, dtype=np.uint32)

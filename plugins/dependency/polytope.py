@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,11 +34,29 @@ class TreePolytopes(Polytopes):
         self.note = f"every vertex is a tree: {steps if self.structure.projective else flows}"
 
     def key(self, i: int) -> Hashable:
-        """Return the number of words where all arcs are candidates."""
+        """Return the number of words where all arcs are candidates, else the example.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        hashable
+        """
         return ("complete", int(self.arcs.n_words[i])) if self.arcs.complete else i
 
     def build(self, i: int) -> Polytope:
-        """Return the polytope of a sentence."""
+        """Return the polytope of a sentence.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        Polytope
+        """
         arcs = self.arcs[i]
         heads, modifiers, n = arcs.heads, arcs.modifiers, int(arcs.n_words[0])
         if self.structure.projective:
@@ -47,7 +66,7 @@ class TreePolytopes(Polytopes):
 
 def _of_flows(n: int, heads: np.ndarray, modifiers: np.ndarray, single: bool) -> Polytope:
     """Arcs first, then for each word the flow to it over each arc."""
-    from scipy import sparse
+    from scipy import sparse  # heavy
 
     count = len(heads)
     arc = np.arange(count)
@@ -57,7 +76,7 @@ def _of_flows(n: int, heads: np.ndarray, modifiers: np.ndarray, single: bool) ->
     out = sparse.csr_matrix((ones[inner], (heads[inner] - 1, arc[inner])), shape=(n, count))
     rows = [
         [into, None],
-        # What flows in and not out is 1 at the word the flow is for, else 0.
+        # Inflow less outflow is 1 at the word the flow is for, else 0.
         [None, sparse.kron(sparse.identity(n), into - out)],
         [sparse.kron(np.ones((n, 1)), -sparse.identity(count)), sparse.identity(n * count)],
     ]
@@ -68,24 +87,19 @@ def _of_flows(n: int, heads: np.ndarray, modifiers: np.ndarray, single: bool) ->
         low.append(np.ones(1))
         high.append(np.ones(1))
 
-    def decode(x: np.ndarray) -> np.ndarray:
-        taken = x[:count] > 0.5
-        label = np.zeros(n, dtype=np.int32)
-        label[modifiers[taken] - 1] = heads[taken]
-        return label
-
+    parts = np.concatenate([arc, np.full(n * count, -1)])
     return Polytope(
         sparse.bmat(rows, format="csr"),
         np.concatenate(low),
         np.concatenate(high),
-        np.concatenate([arc, np.full(n * count, -1)]),
-        decode,
+        parts,
+        partial(_decode, n, heads, modifiers, parts),
     )
 
 
 def _of_steps(n: int, heads: np.ndarray, modifiers: np.ndarray, single: bool) -> Polytope:
-    """Steps of Eisner's algorithm; each span is made as often as it is used."""
-    from scipy import sparse
+    """Steps of Eisner's algorithm: each span is built as often as it is used."""
+    from scipy import sparse  # heavy
 
     part = {arc: k for k, arc in enumerate(zip(heads.tolist(), modifiers.tolist()))}
     steps: list[tuple[tuple[Any, ...], list[tuple[Any, ...]], int]] = []
@@ -106,7 +120,7 @@ def _of_steps(n: int, heads: np.ndarray, modifiers: np.ndarray, single: bool) ->
         for r in range(1, n + 1):
             if (0, r) in part:
                 steps.append((goal, [("left", 1, r), ("right", r, n)], part[0, r]))
-    # Spans of one word are there from the start.
+    # Spans of one word need no step.
     number: dict[tuple[Any, ...], int] = {goal: 0}
     entries: list[tuple[int, int, float]] = []
     for step, (made, used, _) in enumerate(steps):
@@ -119,11 +133,14 @@ def _of_steps(n: int, heads: np.ndarray, modifiers: np.ndarray, single: bool) ->
     wanted[0] = 1
     parts = np.array([p for *_, p in steps], dtype=np.int64)
 
-    def decode(x: np.ndarray) -> np.ndarray:
-        taken = parts[(x > 0.5) & (parts >= 0)]
-        label = np.zeros(n, dtype=np.int32)
-        label[modifiers[taken] - 1] = heads[taken]
-        return label
-
     A = sparse.csr_matrix((value, (row, column)), shape=(len(number), len(steps)))
-    return Polytope(A, wanted, wanted, parts, decode)
+    return Polytope(A, wanted, wanted, parts, partial(_decode, n, heads, modifiers, parts))
+
+
+def _decode(
+    n: int, heads: np.ndarray, modifiers: np.ndarray, parts: np.ndarray, x: np.ndarray
+) -> np.ndarray:
+    taken = parts[(x > 0.5) & (parts >= 0)]
+    label = np.zeros(n, dtype=np.int32)
+    label[modifiers[taken] - 1] = heads[taken]
+    return label

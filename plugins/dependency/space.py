@@ -1,7 +1,4 @@
-"""Dependency trees: arborescences over the words of a sentence below an artificial root.
-
-Compiled modules are imported where operators are made: listing structures needs none of them.
-"""
+"""Dependency trees: arborescences over the words of a sentence below an artificial root."""
 
 from __future__ import annotations
 
@@ -13,9 +10,18 @@ import numpy as np
 
 from structsolve.examples import packing
 from structsolve.examples.packed import Examples
+from structsolve.examples.stacking import pieces
+from structsolve.operators import IntegralRelaxation
+from structsolve.plugins.dependency._losses import AttachmentLoss
+from structsolve.plugins.dependency._oracle import DependencyKBest, DependencyOracle
+from structsolve.plugins.dependency._projections import DependencyProjection
+from structsolve.plugins.dependency._shape import DependencyParts, first_fault
 from structsolve.plugins.dependency.arcs import Arcs, check_heads, stack_arcs
+from structsolve.plugins.dependency.features import ArcFeaturizer
+from structsolve.plugins.dependency.polytope import TreePolytopes
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import Space, Structure
+from structsolve.structure.node_losses import ZeroOneLoss
 
 
 class DependencyStructure(Structure):
@@ -27,7 +33,7 @@ class DependencyStructure(Structure):
         Trees without crossing arcs only (Eisner's algorithm, O(n^3)); else all trees (maximum
         spanning arborescences, O(n^2)).
     single_root : bool, default=True
-        Exactly one word hangs off the root, as in Universal Dependencies.
+        The root has exactly one child, as in Universal Dependencies.
 
     Notes
     -----
@@ -67,9 +73,17 @@ class DependencyStructure(Structure):
         self.single_root = single_root
 
     def make_featurizer(self, **params: Any) -> Any:
-        """Return an :class:`ArcFeaturizer`, with what its ``get_state()`` told, if anything."""
-        from structsolve.plugins.dependency.features import ArcFeaturizer
+        """Return a featurizer of sentences.
 
+        Parameters
+        ----------
+        **params
+            From ``get_state()`` of a fitted one, if any.
+
+        Returns
+        -------
+        ArcFeaturizer
+        """
         return ArcFeaturizer.of_state(params) if params else ArcFeaturizer()
 
     def make_space(
@@ -87,10 +101,33 @@ class DependencyStructure(Structure):
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
     ) -> DependencySpace:
+        """Rebuild a space from what its ``state()`` returned.
+
+        Parameters
+        ----------
+        state : dict
+        arrays : dict of str to ndarray
+
+        Returns
+        -------
+        DependencySpace
+        """
         return DependencySpace(self, state["n_features"])
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
-        """Return n small random examples, some of them without some arcs."""
+        """Return n small random examples, some of them with missing arcs.
+
+        Parameters
+        ----------
+        random_state : int or numpy.random.Generator
+        n : int, default=4
+        size : int, default=3
+            Words of a sentence at most.
+
+        Returns
+        -------
+        X, Y : list
+        """
         rng = np.random.default_rng(random_state)
         X, Y = [], []
         for i in range(n):
@@ -108,7 +145,18 @@ class DependencyStructure(Structure):
 
 
 def all_trees(n: int, projective: bool = False, single_root: bool = False) -> np.ndarray:
-    """Return the heads of all trees over n words, one per row (n up to 6 or so).
+    """Return the heads of all trees over n words, for small n.
+
+    Parameters
+    ----------
+    n : int
+        Words: up to 6 or so.
+    projective, single_root : bool, default=False
+        As of :class:`DependencyStructure`.
+
+    Returns
+    -------
+    ndarray of int32 of shape (trees, n)
 
     Examples
     --------
@@ -116,8 +164,6 @@ def all_trees(n: int, projective: bool = False, single_root: bool = False) -> np
     >>> len(all_trees(3)), len(all_trees(3, projective=True)), len(all_trees(3, single_root=True))
     (16, 12, 9)
     """
-    from structsolve.plugins.dependency._trees import first_fault
-
     offsets = np.array([0, n], dtype=np.int64)
     rows = np.array(list(product(range(n + 1), repeat=n)), dtype=np.int32)
     rows = rows[(rows != np.arange(1, n + 1)).all(axis=1)]
@@ -126,7 +172,14 @@ def all_trees(n: int, projective: bool = False, single_root: bool = False) -> np
 
 
 class DependencySpace(Space):
-    """One row of the block "arc" for each candidate arc, words by words."""
+    """One row of the block "arc" for each candidate arc, word by word.
+
+    Parameters
+    ----------
+    structure : DependencyStructure
+    n_features : int
+        Of an arc.
+    """
 
     structure: DependencyStructure
 
@@ -139,7 +192,22 @@ class DependencySpace(Space):
     ) -> Examples:
         """Check and stack arcs and trees.
 
-        With ``unseen="extra"`` (scoring) any tree will do, also one that cannot be predicted.
+        Parameters
+        ----------
+        X, Y
+            As users give them; Y None to predict.
+        sample_weight : array of shape (n,), optional
+        unseen : {"error", "extra"}
+            "extra", to score: any tree is accepted, also one that cannot be predicted.
+
+        Returns
+        -------
+        Examples
+
+        Raises
+        ------
+        ValueError
+            Naming the example and the word.
         """
         arcs = stack_arcs(X, self.layout.n_features)
         examples = self._examples(arcs, Y, strict=unseen == "error")
@@ -151,7 +219,7 @@ class DependencySpace(Space):
         features = packing.as_features(arcs.features)
         examples = Examples(arcs.offsets, features, label_offsets=arcs.word_offsets)
         examples.topology = {"arcs": arcs}
-        # A run that goes on shares sentences and candidates, which features do not tell.
+        # A continued run has the same sentences and candidates, which features do not tell.
         pruned = "" if arcs.complete else (arcs.starts.tobytes() + arcs.heads.tobytes()).hex()
         examples.topology["identity"] = arcs.n_words.tobytes().hex() + pruned
         if Y is not None:
@@ -174,23 +242,54 @@ class DependencySpace(Space):
         wanted = np.arange(len(examples.labels)) * width + examples.labels
         missing = ~np.isin(wanted, given)
         if missing.any():
-            at = int(np.argmax(missing))
-            i = int(np.searchsorted(examples.label_offsets, at, side="right")) - 1
+            row = int(np.argmax(missing))
+            i = int(np.searchsorted(examples.label_offsets, row, side="right")) - 1
             raise ValueError(
-                f"example {i}, word {at - examples.label_offsets[i] + 1}: its true head "
-                f"{examples.labels[at]} is no candidate; expected the arcs of y among those of X"
+                f"example {i}, word {row - examples.label_offsets[i] + 1}: its true head "
+                f"{examples.labels[row]} is no candidate; expected the arcs of y among those of X"
             )
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> list[np.ndarray]:
-        from structsolve.examples.stacking import pieces
+        """Return encoded labels in the form users give Y.
 
+        Parameters
+        ----------
+        flat : ndarray of int
+            Labels of all examples, one after the other.
+        examples : Examples
+
+        Returns
+        -------
+        list of ndarray
+        """
         return pieces(flat, examples.label_offsets)
 
     def unpack_one(self, label: np.ndarray) -> np.ndarray:
+        """Return one encoded label in the form users give it.
+
+        Parameters
+        ----------
+        label : ndarray of int
+
+        Returns
+        -------
+        ndarray
+        """
         return label.copy()
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> list[np.ndarray]:
-        """Return a table of shape (n + 1, n) per sentence: [head, word - 1], 0 for no candidate."""
+        """Return scores or marginals of arcs as a table per sentence.
+
+        Parameters
+        ----------
+        flat : ndarray of shape (arcs, 1)
+        examples : Examples
+
+        Returns
+        -------
+        list of ndarray of shape (words + 1, words)
+            [head, word - 1]; 0 for an arc that is no candidate.
+        """
         arcs: Arcs = examples.topology["arcs"]
         values, heads, modifiers = np.asarray(flat).reshape(-1), arcs.heads, arcs.modifiers
         tables = []
@@ -201,9 +300,27 @@ class DependencySpace(Space):
         return tables
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what ``space_from_state`` needs.
+
+        Returns
+        -------
+        (dict, dict of str to ndarray)
+            JSON-able values, and arrays.
+        """
         return {"n_features": self.layout.n_features}, {}
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
+        """Return every label of a small example.
+
+        Parameters
+        ----------
+        examples : Examples
+        i : int
+
+        Returns
+        -------
+        ndarray of int32 of shape (labels, entries)
+        """
         arcs: Arcs = examples.topology["arcs"][i]
         n = int(arcs.n_words[0])
         allowed = np.zeros((n + 1, n), dtype=bool)
@@ -214,40 +331,84 @@ class DependencySpace(Space):
     # -- operators ------------------------------------------------------------------------------
 
     def make_oracle(self) -> Any:
-        from structsolve.plugins.dependency._oracle import DependencyOracle
+        """Return what binds the oracle.
 
+        Returns
+        -------
+        callable
+            From a PartLayout to a ``structsolve.operators.Oracle``.
+        """
         return self._of_kind(DependencyOracle)
 
     def make_parts(self) -> Any:
-        from structsolve.plugins.dependency._shape import DependencyParts
+        """Return what binds the parts.
 
+        Returns
+        -------
+        callable
+            From a PartLayout to a ``structsolve.operators.Parts``.
+        """
         return DependencyParts
 
     def make_power(self, name: str) -> Any:
-        from structsolve.plugins.dependency._oracle import DependencyKBest, DependencyRelaxation
+        """Return what binds a power of the oracle.
 
-        made = {"kbest": DependencyKBest, "relaxation": DependencyRelaxation}.get(name)
-        return None if made is None else self._of_kind(made)
+        Parameters
+        ----------
+        name : str
+            As of :meth:`Space.make_power`.
+
+        Returns
+        -------
+        callable or None
+        """
+        if name == "relaxation":
+            return partial(IntegralRelaxation, self.make_oracle(), self.make_parts())
+        return self._of_kind(DependencyKBest) if name == "kbest" else None
 
     def make_projection(self, regularizer: str) -> Any:
-        from structsolve.plugins.dependency._projection import DependencyProjection
+        """Return what binds a projection.
 
+        Parameters
+        ----------
+        regularizer : str
+            "entropy" alone is known.
+
+        Returns
+        -------
+        callable or None
+        """
         return self._of_kind(DependencyProjection) if regularizer == "entropy" else None
 
     def make_loss(self, loss: Any) -> Any:
-        if loss == "zero-one":
-            from structsolve.structure.node_losses import ZeroOneLoss
+        """Return what binds a task loss.
 
+        Parameters
+        ----------
+        loss : str or object
+            "hamming", "normalized-hamming" or "zero-one".
+
+        Returns
+        -------
+        callable or None
+        """
+        if loss == "zero-one":
             return ZeroOneLoss
         if loss in ("hamming", "normalized-hamming"):
-            from structsolve.plugins.dependency._losses import AttachmentLoss
-
             return partial(AttachmentLoss, loss != "hamming")
         return None
 
     def make_polytopes(self, examples: Examples) -> Any:
-        from structsolve.plugins.dependency.polytope import TreePolytopes
+        """Return the polytopes of the examples.
 
+        Parameters
+        ----------
+        examples : Examples
+
+        Returns
+        -------
+        structsolve.lp.Polytopes
+        """
         return TreePolytopes(self, examples)
 
     def _of_kind(self, operator: Any) -> Any:

@@ -1,4 +1,4 @@
-# The best tree, projective or not.
+# The best tree, where arcs may cross: Edmonds' algorithm.
 
 # Bytes of scratch memory for sentences of at most n words.
 cdef Py_ssize_t arborescence_bytes(Py_ssize_t n) noexcept nogil

@@ -13,8 +13,8 @@ from structsolve.plugins.dependency._matrix_tree cimport arc_marginals, draw_tre
 from structsolve.plugins.dependency._semiring cimport LOGS, WEIGHTS
 from structsolve.plugins.dependency._shape cimport ArcShape, arc_shape
 
-# Weights serve where the sum of at most 6.75^n trees of weight up to 1 is so large that spans which
-# underflow, 1e-308 times 6.75^n, do not matter.
+# Weights are used in place of logs where the sum over at most 6.75^n trees of weight up to 1 is so
+# large that spans which underflow, 1e-308 times 6.75^n, do not matter.
 cdef double LEAST = 1e-100
 
 cdef enum:
@@ -55,7 +55,8 @@ cdef class DependencyProjection(Projection):
 
     cdef double chart(self, Py_ssize_t n, const double* table, double* scaled, Chart* chart,
                       double* total, char* work) noexcept nogil:
-        # Fills a chart of weights where these do, else of logs; `total` in its own numbers.
+        # Fill a chart of weights where these do not underflow, else of logs; `total` is a number of
+        # the chart's kind.
         cdef Py_ssize_t m, h, width = n + 1
         cdef double top, scale = 0
         if n <= MOST_WORDS:

@@ -1,13 +1,14 @@
 """Maximum spanning arborescences: Edmonds' algorithm in Tarjan's form for dense graphs, O(n^2).
 
-Words choose their best head one after the other along a path that grows towards the root.  Where it
-runs into itself, the cycle becomes one node: rows of scores of its words, less what each pays for
-the arc it has, are merged by their maxima, in O(n) per word that goes.  When all have a head, the
-cycles are opened in reverse order: the arc into a cycle replaces that of the word it enters.
+Words choose their best head one after the other along a path that grows towards the root.  Where
+the path meets itself, the cycle becomes one node: the score rows of its words, each less the score
+of the arc that the word has, are merged by their maxima, in O(n) per word merged.  When all words
+have a head, cycles are opened in reverse order: the arc into a cycle replaces that of the word it
+enters.
 
-One child of the root: with a large number taken from the arcs that leave the root, the best tree
-has as few of them as there can be.  Large beyond all bounds, it need not be known: such an arc is
-chosen only where there is no other, and what a cycle pays never contains it.
+One child of the root: a large number taken from the arcs that leave the root makes the best tree
+have as few of them as possible.  The number is beyond all bounds and need not be known: such an
+arc is chosen only where there is no other, and a cycle never contains one.
 """
 
 from libc.math cimport INFINITY
