@@ -151,7 +151,7 @@ def with_cvxpy(models: list[Any], form: str, solver: str) -> tuple[Any, Any]:
 
 def ours(models: list[Any], repeat: int) -> tuple[Any, Any, float]:
     """Values, seconds a call of native code, and the share of halves."""
-    from structsolve.plugins.mrf._roof import roof_duality
+    from structsolve.plugins.mrf._roof_duality import roof_duality
 
     values, seconds, halves = [], [], []
     for model in models:

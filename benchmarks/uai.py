@@ -84,9 +84,9 @@ def timed(call: Callable[[], Any], repeat: int) -> tuple[Any, float]:
 def row(path: Path, repeat: int, node_limit: int, largest_lp: int) -> list[Any]:
     from structsolve.io.uai import read_uai
     from structsolve.plugins.mrf._branch_and_bound import branch_and_bound
-    from structsolve.plugins.mrf._local import local_search
+    from structsolve.plugins.mrf._local_search import local_search
     from structsolve.plugins.mrf._model import GraphModel
-    from structsolve.plugins.mrf._roof import roof_duality
+    from structsolve.plugins.mrf._roof_duality import roof_duality
     from structsolve.plugins.mrf._trws import tree_reweighted
     from structsolve.plugins.mrf.elimination import eliminate
 

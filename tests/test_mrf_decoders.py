@@ -25,22 +25,18 @@ from reference.graphs import (
 from structsolve import ConePair
 from structsolve.algorithms import max_flow
 from structsolve.plugins.mrf import (
-    _branch_and_bound as _exact,
-)
-from structsolve.plugins.mrf import (
-    _constrained,
-    _local,
+    _branch_and_bound,
+    _enumerated_cones,
+    _local_search,
     _model,
-    _roof,
-)
-from structsolve.plugins.mrf import (
-    _trws as _dual,
+    _roof_duality,
+    _trws,
 )
 from structsolve.plugins.mrf._branch_and_bound import branch_and_bound
-from structsolve.plugins.mrf._constrained import constrained_argmax
-from structsolve.plugins.mrf._local import local_search
+from structsolve.plugins.mrf._enumerated_cones import constrained_argmax
+from structsolve.plugins.mrf._local_search import local_search
 from structsolve.plugins.mrf._model import GraphModel
-from structsolve.plugins.mrf._roof import roof_duality
+from structsolve.plugins.mrf._roof_duality import roof_duality
 from structsolve.plugins.mrf._trws import tree_reweighted
 from structsolve.plugins.mrf.elimination import eliminate
 
@@ -308,7 +304,15 @@ def test_huge_scores_do_no_harm():
 
 @pytest.mark.parametrize(
     "module",
-    [max_flow, _model, _roof, _dual, _local, _exact, _constrained],
+    [
+        max_flow,
+        _model,
+        _roof_duality,
+        _trws,
+        _local_search,
+        _branch_and_bound,
+        _enumerated_cones,
+    ],
     ids=lambda m: m.__name__,
 )
 def test_examples_of_compiled_modules(module):

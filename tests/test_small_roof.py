@@ -15,7 +15,7 @@ from reference.graphs import (
 )
 
 from structsolve.plugins.mrf._model import GraphModel
-from structsolve.plugins.mrf._roof import roof_duality
+from structsolve.plugins.mrf._roof_duality import roof_duality
 
 LIMIT = 32  # nodes that fit into a word, each with its negation
 

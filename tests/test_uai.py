@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from structsolve.io.uai import read_uai
 from structsolve.plugins.mrf._branch_and_bound import branch_and_bound
-from structsolve.plugins.mrf._local import local_search
+from structsolve.plugins.mrf._local_search import local_search
 from structsolve.plugins.mrf._model import GraphModel
-from structsolve.plugins.mrf._roof import roof_duality
+from structsolve.plugins.mrf._roof_duality import roof_duality
 from structsolve.plugins.mrf._trws import tree_reweighted
 
 TOY = """MARKOV

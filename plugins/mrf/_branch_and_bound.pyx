@@ -5,14 +5,16 @@ import numpy as np
 from libc.math cimport INFINITY
 from libc.string cimport memcpy
 
+from structsolve.plugins.mrf._local_search cimport climb, climb_bytes
+from structsolve.plugins.mrf._model cimport (
+    GraphModel, Model, edge_scores, magnitude, other_end, score,
+)
+from structsolve.plugins.mrf._roof_duality cimport roof_bytes, roof_dual
 from structsolve.plugins.mrf._trws cimport Pass, backward, place_pass, trws, trws_bytes
-from structsolve.plugins.mrf._local cimport climb, climb_bytes
-from structsolve.plugins.mrf._model cimport GraphModel, Model, magnitude, score
-from structsolve.plugins.mrf._roof cimport roof_bytes, roof_dual
 
-# Labelings better by less, in units of the scores, may be so by rounding only.
+# A smaller gain, in units of the scores, may be rounding.
 cdef double ROUNDING = 1e-14
-# Iterations of message passing before the search, and where there are few labelings in all.
+# Iterations of message passing before the search; FEW_ITERATIONS for up to FEW labelings.
 cdef int ITERATIONS = 200
 cdef int FEW_ITERATIONS = 10
 cdef double FEW = 65536
@@ -31,31 +33,31 @@ cdef Py_ssize_t exact_bytes(const Model* model) noexcept nogil:
 
 
 cdef struct Branches:
-    # The partial labelings that are one node longer than a prefix of the present one.
-    double* bound               # of each state of each node, -INFINITY once it was taken
+    # Partial labelings: a prefix of the current one, and a state of the next node.
+    double* bound               # of each state of each node, -INFINITY once it is explored
     double* value               # scores of the prefix with this state
-    double* open                # messages that its nodes get from later ones
-    double* rest                # what nodes from here on add to a bound, messages apart
+    double* open                # messages that its nodes receive from later ones
+    double* rest                # bound on what later nodes add, without messages
     int* label
 
 
 cdef void _expand(const Model* model, const Pass* state, Branches* tree, int v) noexcept nogil:
     # Bounds for all states of v, given those before it.
     cdef int k = model.states[v], s, e, u, t
-    cdef Py_ssize_t at = model.unary_at[v], j, step
-    cdef double* value = tree.value + at
-    cdef double* open = tree.open + at
+    cdef Py_ssize_t first = model.unary_at[v], j, step = 0
+    cdef double* value = tree.value + first
+    cdef double* open = tree.open + first
     cdef double before = 0, messages = 0
     cdef const double* row
     if v:
         before = tree.value[model.unary_at[v - 1] + tree.label[v - 1]]
         messages = tree.open[model.unary_at[v - 1] + tree.label[v - 1]]
     for s in range(k):
-        value[s] = before + model.unary[at + s]
+        value[s] = before + model.unary[first + s]
         open[s] = messages
     for j in range(model.near_at[v], model.near_at[v + 1]):
         e = model.near[j]
-        u = model.ends[2 * e] + model.ends[2 * e + 1] - v
+        u = other_end(model, e, v)
         row = state.message + state.message_at[e]
         if u > v:
             for s in range(k):
@@ -64,62 +66,57 @@ cdef void _expand(const Model* model, const Pass* state, Branches* tree, int v) 
         t = tree.label[u]
         for s in range(k):
             open[s] -= row[t]
-        if model.ends[2 * e] == v:
-            step = model.states[u]
-            row = model.pair + model.pair_at[e] + t
-        else:
-            step = 1
-            row = model.pair + model.pair_at[e] + t * k
+        row = edge_scores(model, e, v, t, &step)
         for s in range(k):
             value[s] += row[s * step]
     for s in range(k):
-        tree.bound[at + s] = value[s] + open[s] + tree.rest[v + 1]
+        tree.bound[first + s] = value[s] + open[s] + tree.rest[v + 1]
 
 
 cdef bint _search(const Model* model, const Pass* state, Branches* tree, double margin,
                   long long node_limit, int* label, double* value,
                   double* bound) noexcept nogil:
     # Depth first in the order of the nodes, the state of the best bound first.
-    cdef Py_ssize_t n = model.n, v = 0, w, at
+    cdef Py_ssize_t n = model.n, v = 0, w
     cdef long long nodes = 0
     cdef int s, best
-    cdef double found
+    cdef double top
+    cdef double* bounds
     _expand(model, state, tree, 0)
     while v >= 0:
-        at = model.unary_at[v]
+        bounds = tree.bound + model.unary_at[v]
         best = 0
         for s in range(1, model.states[v]):
-            if tree.bound[at + s] > tree.bound[at + best]:
+            if bounds[s] > bounds[best]:
                 best = s
-        # A bound of -INFINITY is that of a branch already taken, or of a forbidden one.
-        if not tree.bound[at + best] > value[0] + margin or tree.bound[at + best] == -INFINITY:
+        # A branch already taken, or forbidden, has a bound of -INFINITY.
+        if not bounds[best] > value[0] + margin or bounds[best] == -INFINITY:
             v -= 1
             continue
         if nodes >= node_limit:
-            found = value[0]
+            top = value[0]
             for w in range(v + 1):
                 for s in range(model.states[w]):
-                    if tree.bound[model.unary_at[w] + s] > found:
-                        found = tree.bound[model.unary_at[w] + s]
-            bound[0] = found if found < bound[0] else bound[0]
+                    top = max(top, tree.bound[model.unary_at[w] + s])
+            bound[0] = min(top, bound[0])
             return False
         nodes += 1
-        tree.bound[at + best] = -INFINITY
+        bounds[best] = -INFINITY
         tree.label[v] = best
         if v < n - 1:
             v += 1
             _expand(model, state, tree, <int>v)
             continue
-        found = score(model, tree.label)
-        if found > value[0]:
-            value[0] = found
+        top = score(model, tree.label)
+        if top > value[0]:
+            value[0] = top
             memcpy(label, tree.label, n * sizeof(int))
     bound[0] = value[0]
     return True
 
 
 cdef bint _fix(const Model* model, const signed char* state, double* unary) noexcept nogil:
-    # unary <- scores that forbid what the relaxation has decided against; True: it decided all.
+    # unary <- scores that forbid the states which the relaxation rules out; True: it decides all.
     cdef Py_ssize_t v
     cdef bint decided = True
     memcpy(unary, model.unary, model.unary_at[model.n] * sizeof(double))
@@ -180,11 +177,12 @@ cdef bint exact(const Model* model, long long node_limit, int* label, double* va
     state = place_pass(&reduced, messages)
     backward(&reduced, &state, rest)
     rest[n] = 0
-    return _search(&reduced, &state, &tree, ROUNDING * magnitude(model), node_limit, label, value, bound)
+    return _search(&reduced, &state, &tree, ROUNDING * magnitude(model), node_limit, label, value,
+                   bound)
 
 
 def branch_and_bound(GraphModel model not None, long long node_limit=10_000_000):
-    """Return the best labeling, or the best one found and a bound.
+    """Return the best labeling, or a good one and a bound where the search gives up.
 
     Parameters
     ----------
@@ -196,9 +194,9 @@ def branch_and_bound(GraphModel model not None, long long node_limit=10_000_000)
     Returns
     -------
     label : ndarray of int of shape (n,)
-        The best labeling found.
+        The best labeling met.
     value : float
-        Its score; -inf where all are forbidden, or none that is allowed was found.
+        Its score; -inf where all are forbidden, or no allowed one was met.
     bound : float
         No labeling scores more, but for rounding.
     proven : bool

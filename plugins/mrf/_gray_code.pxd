@@ -3,7 +3,7 @@ from structsolve.plugins.mrf._model cimport Model
 
 # Bytes of `work` for models of so many nodes, and scores of nodes in all.
 cdef Py_ssize_t gray_bytes(Py_ssize_t max_nodes, Py_ssize_t max_unary) noexcept nogil
-# Can cube_argmax be asked?  At most 20 nodes, all of two states; every score is finite.
+# Whether cube_argmax() takes the model: at most 20 nodes, all of two states, every score finite.
 cdef bint cube_fits(const Model* model) noexcept nogil
 cdef void cube_argmax(const Model* model, int* label, double* value, char* work) noexcept nogil
 # out (as model.unary) <- the best score of a labeling with that state.

@@ -1,8 +1,8 @@
 """All labelings of a small model: the best one, max-marginals, the k best; by Gray codes.
 
-Two ways, by what the model is.  In general one node changes its state at a time.  The score is
-carried along, which costs the node's edges instead of the whole graph; whatever may be the best is
-scored afresh, so that rounding on the way never decides.
+There are two ways.  In general one node changes its state at a time.  The score is carried along,
+which costs the node's edges instead of the whole graph; a labeling that may be the best is scored
+afresh, so that accumulated rounding never decides.
 
 Where every node has two states and every score is finite, a table over the first nodes is kept for
 each labeling of the rest.  With x in {0, 1} the score is ``constant + sum_v a_v x_v + sum_e j_e x_u
@@ -14,17 +14,18 @@ two additions a labeling, in loops that the compiler turns into vectors.
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
 
-from structsolve.plugins.mrf._model cimport Model, score
-from structsolve.plugins.mrf._ranked cimport (
-    Ranked, best_first, enter, entry_value, ranked_bytes, start_ranked)
+from structsolve.plugins.mrf._kbest_heap cimport (
+    Ranked, best_first, enter, entry_value, ranked_bytes, start_ranked,
+)
+from structsolve.plugins.mrf._model cimport Model, other_end, score
 
-# -- one state changed at a time -----------------------------------------------------------------
+# -- any states: one node changes at a time ------------------------------------------------------
 
-# What the carried score may be wrong by, relative to the size of all scores.
+# Error of the carried score, relative to the size of all scores.
 cdef double SLACK = 1e-11
 
 
-cdef struct Walk:
+cdef struct GrayCode:
     # Knuth's loopless reflected mixed-radix Gray code (TAOCP 7.2.1.1, algorithm H).
     Py_ssize_t n_free
     int* free               # nodes with a choice
@@ -34,49 +35,49 @@ cdef struct Walk:
 
 
 cdef struct Carried:
-    # A model's score of the present labeling, and what it would be in every state of each node.
+    # Score of the current labeling, and what each state of each node contributes.
     const Model* model
-    double* gain            # as model.unary: score of the node's state, neighbours as they are
+    double* gain            # as model.unary: the state's score, given the neighbours' states
     double total, slack
-    bint finite             # no score is -inf: differences make sense
+    bint finite             # no score is -inf: differences are defined
 
 
-cdef Py_ssize_t _walk_bytes(Py_ssize_t max_nodes, Py_ssize_t max_unary) noexcept nogil:
+cdef Py_ssize_t _mixed_bytes(Py_ssize_t max_nodes, Py_ssize_t max_unary) noexcept nogil:
     return max_unary * sizeof(double) + (4 * max_nodes + 8) * sizeof(int)
 
 
-cdef char* _start_walk(Walk* walk, const Model* model, char* work) noexcept nogil:
+cdef char* _start(GrayCode* code, const Model* model, char* work) noexcept nogil:
     cdef Py_ssize_t v
-    walk.free = <int*>work
-    walk.focus = walk.free + model.n
-    walk.step = walk.focus + model.n + 1
-    walk.state = walk.step + model.n
-    walk.n_free = 0
+    code.free = <int*>work
+    code.focus = code.free + model.n
+    code.step = code.focus + model.n + 1
+    code.state = code.step + model.n
+    code.n_free = 0
     for v in range(model.n):
-        walk.state[v] = 0
+        code.state[v] = 0
         if model.states[v] > 1:
-            walk.free[walk.n_free] = <int>v
-            walk.n_free += 1
-    for v in range(walk.n_free + 1):
-        walk.focus[v] = <int>v
-    for v in range(walk.n_free):
-        walk.step[v] = 1
+            code.free[code.n_free] = <int>v
+            code.n_free += 1
+    for v in range(code.n_free + 1):
+        code.focus[v] = <int>v
+    for v in range(code.n_free):
+        code.step[v] = 1
     return work + (4 * model.n + 2) * sizeof(int)
 
 
-cdef inline Py_ssize_t _next(Walk* walk, const int* states, int* before) noexcept nogil:
+cdef inline Py_ssize_t _next(GrayCode* code, const int* states, int* before) noexcept nogil:
     # Change one node; return it, -1 at the end.
-    cdef Py_ssize_t j = walk.focus[0], v
-    if j == walk.n_free:
+    cdef Py_ssize_t j = code.focus[0], v
+    if j == code.n_free:
         return -1
-    walk.focus[0] = 0
-    v = walk.free[j]
-    before[0] = walk.state[v]
-    walk.state[v] += walk.step[j]
-    if walk.state[v] == 0 or walk.state[v] == states[v] - 1:
-        walk.step[j] = -walk.step[j]
-        walk.focus[j] = walk.focus[j + 1]
-        walk.focus[j + 1] = <int>(j + 1)
+    code.focus[0] = 0
+    v = code.free[j]
+    before[0] = code.state[v]
+    code.state[v] += code.step[j]
+    if code.state[v] == 0 or code.state[v] == states[v] - 1:
+        code.step[j] = -code.step[j]
+        code.focus[j] = code.focus[j + 1]
+        code.focus[j + 1] = <int>(j + 1)
     return v
 
 
@@ -120,7 +121,7 @@ cdef inline void _moved(Carried* carried, const int* state, Py_ssize_t v,
     carried.total += gain[now] - gain[before]
     for k in range(model.near_at[v], model.near_at[v + 1]):
         e = model.near[k]
-        w = model.ends[2 * e] + model.ends[2 * e + 1] - v
+        w = other_end(model, e, v)
         table = model.pair + model.pair_at[e]
         gain = carried.gain + model.unary_at[w]
         if model.ends[2 * e] == v:
@@ -133,66 +134,66 @@ cdef inline void _moved(Carried* carried, const int* state, Py_ssize_t v,
                 gain[s] += table[s * K + now] - table[s * K + before]
 
 
-cdef void _walk_marginals(const Model* model, double* out, char* work) noexcept nogil:
-    cdef Walk walk
+cdef void _mixed_marginals(const Model* model, double* out, char* work) noexcept nogil:
+    cdef GrayCode code
     cdef Carried h
     cdef double* gain = <double*>work
-    cdef Py_ssize_t v, at
+    cdef Py_ssize_t v, part
     cdef double fresh
     cdef int before = 0
     cdef bint near
-    _start_walk(&walk, model, <char*>(gain + model.unary_at[model.n]))
-    _carry(&h, model, walk.state, gain)
-    for at in range(model.unary_at[model.n]):
-        out[at] = -INFINITY
+    _start(&code, model, <char*>(gain + model.unary_at[model.n]))
+    _carry(&h, model, code.state, gain)
+    for part in range(model.unary_at[model.n]):
+        out[part] = -INFINITY
     while True:
         near = False
         for v in range(model.n):
-            if h.total > out[model.unary_at[v] + walk.state[v]] - h.slack:
+            if h.total > out[model.unary_at[v] + code.state[v]] - h.slack:
                 near = True
                 break
         if near:
-            fresh = score(model, walk.state)
+            fresh = score(model, code.state)
             for v in range(model.n):
-                at = model.unary_at[v] + walk.state[v]
-                out[at] = max(out[at], fresh)
-        v = _next(&walk, model.states, &before)
+                part = model.unary_at[v] + code.state[v]
+                out[part] = max(out[part], fresh)
+        v = _next(&code, model.states, &before)
         if v < 0:
             return
-        _moved(&h, walk.state, v, before)
+        _moved(&h, code.state, v, before)
 
 
-cdef Py_ssize_t _walk_kbest(const Model* model, Py_ssize_t k, int* labels, double* values,
+cdef Py_ssize_t _mixed_kbest(const Model* model, Py_ssize_t k, int* labels, double* values,
                            char* work) noexcept nogil:
-    cdef Walk walk
+    cdef GrayCode code
     cdef Carried h
     cdef Ranked best
     cdef double* gain = <double*>(work + ranked_bytes(k))
     cdef Py_ssize_t v, j, count
-    cdef long long code
+    cdef long long number
     cdef int before = 0
     cdef int* label
     start_ranked(&best, k, work)
-    _start_walk(&walk, model, <char*>(gain + model.unary_at[model.n]))
-    _carry(&h, model, walk.state, gain)
+    _start(&code, model, <char*>(gain + model.unary_at[model.n]))
+    _carry(&h, model, code.state, gain)
     v = 0
     while v >= 0:
         if h.total >= entry_value(&best) - h.slack:
-            # The number whose digits are the states: of equal labelings the lowest states win.
-            code = 0
+            # The states are its digits: of labelings of equal score the lowest states win.
+            number = 0
             for v in range(model.n):
-                code = code * model.states[v] + walk.state[v]
-            enter(&best, score(model, walk.state), code)
-        v = _next(&walk, model.states, &before)
+                number = number * model.states[v] + code.state[v]
+            enter(&best, score(model, code.state), number)
+        v = _next(&code, model.states, &before)
         if v >= 0:
-            _moved(&h, walk.state, v, before)
+            _moved(&h, code.state, v, before)
     count = best_first(&best)
     for j in range(count):
         label = labels + j * model.n
-        code = best.code[j]
+        number = best.code[j]
         for v in range(model.n - 1, -1, -1):
-            label[v] = <int>(code % model.states[v])
-            code //= model.states[v]
+            label[v] = <int>(number % model.states[v])
+            number //= model.states[v]
         values[j] = best.value[j]
     return count
 
@@ -201,12 +202,12 @@ cdef Py_ssize_t _walk_kbest(const Model* model, Py_ssize_t k, int* labels, doubl
 
 cdef enum:
     LOW = 9         # the tables of 2^LOW doubles stay in the nearest cache
-    CUBE = 20       # more nodes are left to the other decoders
+    CUBE = 20       # nodes at most; other decoders take larger models
 
 
 cdef struct Cube:
     Py_ssize_t n, low
-    double* a           # (n,) linear coefficients of the present labeling of the rest
+    double* a           # (n,) linear coefficients, given the current labeling of the rest
     double* j           # (n, n) couplings, symmetric
     double* table       # (2^low,) sums within the first nodes
     double* line        # (2^low,) linear function of the first nodes
@@ -298,20 +299,20 @@ cdef inline void _flip(Cube* cube, unsigned long step) noexcept nogil:
 cdef inline double _top(Py_ssize_t size, const double* table, const double* line) noexcept nogil:
     # Largest sum of the two; eight at a time, which compilers turn into vectors of maxima.
     cdef double[8] best
-    cdef double found, top
+    cdef double x, top
     cdef Py_ssize_t k, r
     if size < 8:
         top = -INFINITY
         for k in range(size):
-            found = table[k] + line[k]
-            top = found if found > top else top
+            x = table[k] + line[k]
+            top = x if x > top else top
         return top
     for r in range(8):
         best[r] = table[r] + line[r]
     for k in range(8, size, 8):
         for r in range(8):
-            found = table[k + r] + line[k + r]
-            best[r] = found if found > best[r] else best[r]
+            x = table[k + r] + line[k + r]
+            best[r] = x if x > best[r] else best[r]
     top = best[0]
     for r in range(1, 8):
         top = best[r] if best[r] > top else top
@@ -348,9 +349,9 @@ cdef void cube_argmax(const Model* model, int* label, double* value, char* work)
 cdef void _cube_marginals(const Model* model, double* out, char* work) noexcept nogil:
     cdef Cube cube
     cdef double* best = <double*>_start_cube(&cube, model, work)
-    cdef Py_ssize_t size = 1 << cube.low, k, v, at
+    cdef Py_ssize_t size = 1 << cube.low, k, v, part
     cdef unsigned long step
-    cdef double found, top
+    cdef double x, top
     for k in range(2 * cube.n):
         out[k] = -INFINITY
     for k in range(size):
@@ -359,16 +360,16 @@ cdef void _cube_marginals(const Model* model, double* out, char* work) noexcept 
         _flip(&cube, step)
         top = -INFINITY
         for k in range(size):
-            found = cube.offset + (cube.table[k] + cube.line[k])
-            best[k] = found if found > best[k] else best[k]
+            x = cube.offset + (cube.table[k] + cube.line[k])
+            best[k] = x if x > best[k] else best[k]
         top = cube.offset + _top(size, cube.table, cube.line)
         for v in range(cube.low, cube.n):
-            at = 2 * v + ((cube.rest >> (v - cube.low)) & 1)
-            out[at] = max(out[at], top)
+            part = 2 * v + ((cube.rest >> (v - cube.low)) & 1)
+            out[part] = max(out[part], top)
     for k in range(size):
         for v in range(cube.low):
-            at = 2 * v + ((k >> v) & 1)
-            out[at] = max(out[at], best[k])
+            part = 2 * v + ((k >> v) & 1)
+            out[part] = max(out[part], best[k])
 
 
 cdef Py_ssize_t _cube_kbest(const Model* model, Py_ssize_t k, int* labels, double* values,
@@ -394,22 +395,23 @@ cdef Py_ssize_t _cube_kbest(const Model* model, Py_ssize_t k, int* labels, doubl
         cube.rest = step ^ (step >> 1)
         _write(&cube, code & (size - 1), label)
         values[j] = score(model, label)
-        # Sums of the same scores in another order may differ in the last bit.
+        # The same scores, summed in another order, may differ in the last bit.
         if j:
             values[j] = min(values[j], values[j - 1])
     return count
 
+
 # -- whichever suits the model -------------------------------------------------------------------
 
 cdef Py_ssize_t gray_bytes(Py_ssize_t max_nodes, Py_ssize_t max_unary) noexcept nogil:
-    return max(_walk_bytes(max_nodes, max_unary), _cube_bytes(min(max_nodes, <Py_ssize_t>CUBE)))
+    return max(_mixed_bytes(max_nodes, max_unary), _cube_bytes(min(max_nodes, <Py_ssize_t>CUBE)))
 
 
 cdef void gray_marginals(const Model* model, double* out, char* work) noexcept nogil:
     if cube_fits(model):
         _cube_marginals(model, out, work)
     else:
-        _walk_marginals(model, out, work)
+        _mixed_marginals(model, out, work)
 
 
 cdef Py_ssize_t gray_kbest_bytes(Py_ssize_t max_nodes, Py_ssize_t max_unary,
@@ -421,4 +423,4 @@ cdef Py_ssize_t gray_kbest(const Model* model, Py_ssize_t k, int* labels, double
                            char* work) noexcept nogil:
     if cube_fits(model):
         return _cube_kbest(model, k, labels, values, work)
-    return _walk_kbest(model, k, labels, values, work)
+    return _mixed_kbest(model, k, labels, values, work)

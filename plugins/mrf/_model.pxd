@@ -1,23 +1,42 @@
 # A labeling problem on a graph: scores of nodes and edges as raw arrays, and its score function.
 
-# One example's model, maximisation. Everything contiguous; nothing is owned.
+# Scores of one example, to be maximised.  All arrays are contiguous; the struct owns none.
 cdef struct Model:
     Py_ssize_t n, m              # nodes, edges
     const int* states            # (n,) number of states of each node, >= 1
     const int* ends              # (m, 2) end nodes u, v of each edge, u != v, no duplicates
     const Py_ssize_t* unary_at   # (n + 1,) start of each node's scores in `unary`
-    const Py_ssize_t* pair_at    # (m + 1,) start of each edge's table in `pair`, row-major (states[u], states[v]);
-                                 # edges may share one: only pair_at[e] is read, never a difference
+    # (m + 1,) start of each edge's table in `pair`, row-major (states[u], states[v]); edges may
+    # share one: only pair_at[e] is read, never a difference
+    const Py_ssize_t* pair_at
     const double* unary
     const double* pair
-    const Py_ssize_t* near_at    # (n + 1,) CSR adjacency: where node's incident edges start in `near`
-    const int* near              # (2 m,) edge numbers; the other end is ends[2e] + ends[2e+1] - v
+    const Py_ssize_t* near_at    # (n + 1,) where each node's edges start in `near` (CSR)
+    const int* near              # (2 m,) numbers of edges
 
 
+cdef inline int other_end(const Model* model, Py_ssize_t e, Py_ssize_t v) noexcept nogil:
+    return model.ends[2 * e] + model.ends[2 * e + 1] - <int>v
+
+
+# Scores of edge e for all states of v, `step` apart, given the state of its other end.
+cdef inline const double* edge_scores(const Model* model, Py_ssize_t e, Py_ssize_t v,
+                                      Py_ssize_t state, Py_ssize_t* step) noexcept nogil:
+    if model.ends[2 * e] == v:
+        step[0] = model.states[model.ends[2 * e + 1]]
+        return model.pair + model.pair_at[e] + state
+    step[0] = 1
+    return model.pair + model.pair_at[e] + state * model.states[v]
+
+
+# <theta, mu(label)>; -INFINITY where the labeling is forbidden.
 cdef double score(const Model* model, const int* label) noexcept nogil
-# Sum over nodes and edges of the largest finite magnitude: what rounding is measured by.
+# Sum over nodes and edges of the largest finite magnitude: rounding errors are relative to it.
 cdef double magnitude(const Model* model) noexcept nogil
-# Scores of nodes and of edges as arrays that Python may keep.
+# order <- nodes from roots to leaves, breadth first from the first node of each tree; up <- each
+# node's edge to its parent, -1 at roots.  Returns whether the graph is a forest.
+cdef bint breadth_first(const Model* model, int* order, int* up) noexcept nogil
+# Copies of the scores of nodes and of edges, as arrays.
 cdef tuple scores_of(const Model* model)
 
 

@@ -2,12 +2,13 @@
 
 import numpy as np
 
+from structsolve.plugins.mrf.graphs import check_edges
+
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
 
 
 cdef double score(const Model* model, const int* label) noexcept nogil:
-    # <theta, mu(label)>; -inf where the labeling is forbidden.
     cdef double total = 0
     cdef Py_ssize_t v, e
     cdef int s, t
@@ -18,8 +19,8 @@ cdef double score(const Model* model, const int* label) noexcept nogil:
         total += model.pair[model.pair_at[e] + s * model.states[model.ends[2 * e + 1]] + t]
     return total
 
+
 cdef double magnitude(const Model* model) noexcept nogil:
-    # Sum over nodes and edges of the largest finite magnitude.
     cdef Py_ssize_t v, j, size
     cdef double total = 0, most
     for v in range(model.n):
@@ -38,6 +39,33 @@ cdef double magnitude(const Model* model) noexcept nogil:
     return total
 
 
+cdef bint breadth_first(const Model* model, int* order, int* up) noexcept nogil:
+    cdef Py_ssize_t root, head = 0, tail = 0, v, k
+    cdef int e, w
+    cdef bint forest = True
+    for v in range(model.n):
+        up[v] = -2                  # not visited
+    for root in range(model.n):
+        if up[root] != -2:
+            continue
+        up[root] = -1
+        order[tail] = <int>root
+        tail += 1
+        while head < tail:
+            v = order[head]
+            head += 1
+            for k in range(model.near_at[v], model.near_at[v + 1]):
+                e = model.near[k]
+                w = other_end(model, e, v)
+                if up[w] == -2:
+                    up[w] = e
+                    order[tail] = w
+                    tail += 1
+                elif up[v] != e and up[w] != e:
+                    forest = False
+    return forest
+
+
 cdef tuple scores_of(const Model* model):
     unary = np.empty(model.unary_at[model.n])
     pair = np.empty(model.pair_at[model.m])
@@ -49,7 +77,7 @@ cdef tuple scores_of(const Model* model):
     return unary, pair
 
 
-def _integers(name, values, shape=None):
+def _integers(name, values):
     array = np.asarray(values)
     if array.size == 0:
         array = array.astype(np.int64)
@@ -70,7 +98,9 @@ def _scores(name, item, values, starts, shapes):
             )
         for i, (part, shape) in enumerate(zip(parts, shapes)):
             if part.shape != shape:
-                raise ValueError(f"{name} of {item} {i}: found shape {part.shape}, expected {shape}")
+                raise ValueError(
+                    f"{name} of {item} {i}: found shape {part.shape}, expected {shape}"
+                )
         values = np.concatenate([part.ravel() for part in parts]) if parts else np.zeros(0)
     flat = np.array(values, dtype=np.float64)
     size = starts[len(shapes)]
@@ -78,10 +108,11 @@ def _scores(name, item, values, starts, shapes):
         raise ValueError(f"{name}: found {flat.size} scores, expected {size} for these states")
     bad = ~(flat < np.inf)
     if bad.any():
-        at = int(bad.argmax())
-        i = int(np.searchsorted(starts, at, side="right")) - 1
+        position = int(bad.argmax())
+        i = int(np.searchsorted(starts, position, side="right")) - 1
         raise ValueError(
-            f"{name} of {item} {i}: found {flat[at]}, expected finite scores, or -inf to forbid"
+            f"{name} of {item} {i}: found {flat[position]}, expected finite scores, or -inf to "
+            "forbid"
         )
     return flat
 
@@ -128,12 +159,8 @@ cdef class GraphModel:
             v = int(states.argmin())
             raise ValueError(f"states of node {v}: found {states[v]}, expected at least 1")
         n = states.size
-        ends = _integers("ends", ends)
-        if ends.size == 0:
-            ends = ends.reshape(0, 2)
-        if ends.ndim != 2 or ends.shape[1] != 2:
-            raise ValueError(f"ends: found shape {ends.shape}, expected (edges, 2)")
-        _check_ends(n, ends)
+        self.ends = check_edges(ends, n, "ends")
+        ends = self.ends.astype(np.int64)
         m = len(ends)
         self.unary_at = np.concatenate([[0], np.cumsum(states)]).astype(np.intp)
         shapes = states[ends]
@@ -152,12 +179,11 @@ cdef class GraphModel:
         else:
             self.pair = _scores("pair", "edge", pair, self.pair_at, shapes)
         self.states = states.astype(np.intc)
-        self.ends = np.ascontiguousarray(ends, dtype=np.intc)
         order = np.argsort(ends.ravel(), kind="stable")
         self.near = (order // 2).astype(np.intc)
         degrees = np.bincount(ends.ravel(), minlength=n)
         self.near_at = np.concatenate([[0], np.cumsum(degrees)]).astype(np.intp)
-        # Nobody may change what the checks have seen.
+        # Read-only: nothing changes what the checks have passed.
         for array in (self.states, self.ends, self.unary_at, self.pair_at, self.unary, self.pair,
                       self.near, self.near_at):
             array.flags.writeable = False
@@ -204,29 +230,3 @@ cdef class GraphModel:
         """
         cdef int[::1] view = self._label(label)
         return score(&self.model, &view[0])
-
-
-def _check_ends(n, ends):
-    if not ends.size:
-        return
-    wrong = ((ends < 0) | (ends >= n)).any(axis=1)
-    if wrong.any():
-        e = int(wrong.argmax())
-        found = tuple(ends[e].tolist())
-        raise ValueError(f"ends of edge {e}: found {found}, expected nodes 0 to {n - 1}")
-    loops = ends[:, 0] == ends[:, 1]
-    if loops.any():
-        e = int(loops.argmax())
-        raise ValueError(
-            f"ends of edge {e}: found node {ends[e, 0]} twice, expected two nodes; add the diagonal "
-            "of its table to the node's scores"
-        )
-    key = ends.min(axis=1) * n + ends.max(axis=1)
-    order = np.argsort(key, kind="stable")
-    same = np.flatnonzero(np.diff(key[order]) == 0)
-    if same.size:
-        first, second = order[same[0]], order[same[0] + 1]
-        raise ValueError(
-            f"ends of edge {second}: found nodes {tuple(ends[second].tolist())}, which edge {first} "
-            "joins already; add its table to the other one's"
-        )

@@ -1,29 +1,34 @@
 # build: glue
-"""Oracles of labelings of graphs, one for each way of decoding, on scores taken from theta."""
+"""Oracles of labelings of graphs, one for each decoder, with the k best and max-marginals."""
 
 import numpy as np
 
+from structsolve.utils.arrays import padded
+
 from libc.math cimport INFINITY
 from libc.string cimport memcpy, memset
-from structsolve.operators cimport Oracle
+from structsolve.operators cimport KBest, MaxMarginals, Oracle
 from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.mrf._branch_and_bound cimport exact, exact_bytes
-from structsolve.plugins.mrf._forest cimport forest_argmax, forest_bytes
-from structsolve.plugins.mrf._gray_code cimport cube_argmax, cube_fits, gray_bytes
-from structsolve.plugins.mrf._local cimport climb, climb_bytes
-from structsolve.plugins.mrf._model cimport Model, score, scores_of
-from structsolve.plugins.mrf._roof cimport half_bytes, roof_bytes, roof_dual
+from structsolve.plugins.mrf._gray_code cimport (
+    cube_argmax, cube_fits, gray_bytes, gray_kbest, gray_kbest_bytes, gray_marginals,
+)
+from structsolve.plugins.mrf._local_search cimport climb, climb_bytes
+from structsolve.plugins.mrf._max_product cimport (
+    forest_argmax, forest_bytes, forest_kbest, forest_kbest_bytes, forest_marginals,
+)
+from structsolve.plugins.mrf._model cimport Model, edge_scores, other_end, score, scores_of
+from structsolve.plugins.mrf._roof_duality cimport half_bytes, roof_bytes, roof_dual
 from structsolve.plugins.mrf._shape cimport GraphShape
 from structsolve.plugins.mrf._trws cimport trws, trws_bytes
 
-
-# Partial labelings that branch and bound looks at before it leaves the rest to an integer program.
+# Partial labelings that branch and bound explores before an integer program takes over.
 cdef long long PATIENCE = 3_000_000
 
 
 cdef class GraphOracle(Oracle):
-    """What the oracles of graphs share: scores of one example lie in front of their memory.
+    """Base of the oracles of graphs: `work` begins with the scores of the example.
 
     Parameters
     ----------
@@ -31,17 +36,11 @@ cdef class GraphOracle(Oracle):
     layout : PartLayout
     """
 
+    cdef GraphShape shape
+
     def __init__(self, GraphShape shape not None, PartLayout layout not None):
         super().__init__(layout)
         self.shape, self.n_states = shape, shape.n_states
-
-    cdef Py_ssize_t climb_bytes(self) noexcept:
-        cdef Py_ssize_t g, needed = 0
-        cdef Model model
-        for g in range(self.shape.n_graphs):
-            model = self.shape.graph(g)
-            needed = max(needed, climb_bytes(&model))
-        return needed
 
 
 cdef class ForestOracle(GraphOracle):
@@ -84,16 +83,12 @@ cdef class ExactOracle(GraphOracle):
     cdef object program
 
     def __init__(self, program, GraphShape shape, PartLayout layout):
-        cdef Model model
-        cdef Py_ssize_t g, needed
         super().__init__(shape, layout)
         self.program = program
         # One example may be small and of two states, others not.
-        needed = max(gray_bytes(shape.max_nodes, shape.max_unary), self.climb_bytes())
-        for g in range(shape.n_graphs):
-            model = shape.graph(g)
-            needed = max(needed, exact_bytes(&model))
-        self.work_bytes = shape.scores_bytes + needed
+        self.work_bytes = shape.scores_bytes + max(
+            gray_bytes(shape.max_nodes, shape.max_unary), shape.largest(climb_bytes),
+            shape.largest(exact_bytes))
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
@@ -131,7 +126,7 @@ cdef class RoofOracle(GraphOracle):
         self.exact = False
         self.work_bytes = shape.scores_bytes + max(
             half_bytes(shape.max_nodes, shape.max_edges)
-            + roof_bytes(shape.max_nodes, shape.max_edges), self.climb_bytes())
+            + roof_bytes(shape.max_nodes, shape.max_edges), shape.largest(climb_bytes))
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
@@ -150,8 +145,7 @@ cdef class RoofOracle(GraphOracle):
             memset(label, 0, model.n * sizeof(int))
         if not whole:
             _round(&model, state, label)
-        climb(&model, label, rest)
-        value[0] = score(&model, label)
+        value[0] = climb(&model, label, rest)
         bound[0] = max(bound[0], value[0])
         return 0
 
@@ -169,15 +163,10 @@ cdef class TRWSOracle(GraphOracle):
     cdef int max_iter
 
     def __init__(self, int max_iter, GraphShape shape, PartLayout layout):
-        cdef Model model
-        cdef Py_ssize_t g, needed
         super().__init__(shape, layout)
         self.exact, self.max_iter = False, max_iter
-        needed = self.climb_bytes()
-        for g in range(shape.n_graphs):
-            model = shape.graph(g)
-            needed = max(needed, trws_bytes(&model))
-        self.work_bytes = shape.scores_bytes + needed
+        self.work_bytes = shape.scores_bytes + max(
+            shape.largest(climb_bytes), shape.largest(trws_bytes))
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
@@ -186,8 +175,7 @@ cdef class TRWSOracle(GraphOracle):
         trws(&model, self.max_iter, 1e-12, label, value, bound, rest)
         if value[0] == -INFINITY:
             memset(label, 0, model.n * sizeof(int))
-        climb(&model, label, rest)
-        value[0] = score(&model, label)
+        value[0] = climb(&model, label, rest)
         bound[0] = max(bound[0], value[0])
         return 0
 
@@ -208,15 +196,14 @@ cdef class LinearOracle(GraphOracle):
     def __init__(self, program, GraphShape shape, PartLayout layout):
         super().__init__(shape, layout)
         self.exact, self.program = False, program
-        self.work_bytes = shape.scores_bytes + self.climb_bytes()
+        self.work_bytes = shape.scores_bytes + shape.largest(climb_bytes)
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
         cdef Model model = self.shape.gather(i, theta, <double*>work)
         with gil:
             self._ask(i, &model, label, bound)
-        climb(&model, label, work + self.shape.scores_bytes)
-        value[0] = score(&model, label)
+        value[0] = climb(&model, label, work + self.shape.scores_bytes)
         bound[0] = max(bound[0], value[0])
         return 0
 
@@ -228,25 +215,105 @@ cdef class LinearOracle(GraphOracle):
         return 0
 
 
+cdef class GraphKBest(KBest):
+    """The k best labelings: of forests by max-product, of other graphs by enumeration.
+
+    Parameters
+    ----------
+    shape : GraphShape
+        Where a graph has a cycle, of few labelings.
+    layout : PartLayout
+    """
+
+    cdef GraphShape shape
+    cdef bint forest
+
+    def __init__(self, GraphShape shape not None, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape, self.n_states, self.forest = shape, shape.n_states, shape.forest
+        self.work_bytes = self.bytes_for(1)
+
+    cpdef Py_ssize_t bytes_for(self, Py_ssize_t k) except -1:
+        cdef Py_ssize_t nodes = self.shape.max_nodes, unary = self.shape.max_unary
+        if self.forest:
+            return self.shape.scores_bytes + forest_kbest_bytes(nodes, unary, k)
+        return self.shape.scores_bytes + gray_kbest_bytes(nodes, unary, k)
+
+    cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
+                          double* values, char* work) except -1 nogil:
+        cdef char* rest = work + self.shape.scores_bytes
+        cdef Model model = self.shape.gather(i, theta, <double*>work)
+        cdef Py_ssize_t first = self.shape.first_node(i), count
+        if self.forest:
+            return forest_kbest(&model, self.shape.order_p + first, self.shape.up_p + first, k,
+                                labels, values, rest)
+        count = gray_kbest(&model, k, labels, values, rest)
+        if count:
+            return count
+        memset(labels, 0, model.n * sizeof(int))        # nothing is possible, as in argmax()
+        values[0] = -INFINITY
+        return 1
+
+
+cdef class GraphMaxMarginals(MaxMarginals):
+    """The best score for each state of each node; as :class:`GraphKBest`.
+
+    States that a node has not score -inf.  Rows have the width of the space's states, padded.
+
+    Parameters
+    ----------
+    shape : GraphShape
+        Where a graph has a cycle, of few labelings.
+    layout : PartLayout
+    """
+
+    cdef GraphShape shape
+    cdef bint forest
+    cdef Py_ssize_t stride
+
+    def __init__(self, GraphShape shape not None, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape, self.n_states, self.forest = shape, shape.n_states, shape.forest
+        self.stride = padded(shape.n_states)
+        needed = forest_bytes(shape.max_unary)
+        if not self.forest:
+            needed = gray_bytes(shape.max_nodes, shape.max_unary)
+        # Scores, max-marginals in the model's layout, and what the algorithm needs.
+        self.work_bytes = shape.scores_bytes + 8 * shape.max_unary + needed
+
+    cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
+                           char* work) except -1 nogil:
+        cdef double* best = <double*>(work + self.shape.scores_bytes)
+        cdef char* rest = <char*>(best + self.shape.max_unary)
+        cdef Model model = self.shape.gather(i, theta, <double*>work)
+        cdef Py_ssize_t first = self.shape.first_node(i), v, s
+        if self.forest:
+            forest_marginals(&model, self.shape.order_p + first, self.shape.up_p + first, best,
+                             rest)
+        else:
+            gray_marginals(&model, best, rest)
+        for v in range(model.n):
+            for s in range(self.stride):
+                out[s] = best[model.unary_at[v] + s] if s < model.states[v] else -INFINITY
+            out += self.stride
+        return 0
+
+
 cdef double _gain(const Model* model, const int* label, Py_ssize_t v, int s) noexcept nogil:
-    # Score of state s at node v and of its edges, the neighbours as labelled (-1: left out).
+    # Score of state s at node v and of its edges to labelled neighbours (-1: not labelled).
     cdef double total = model.unary[model.unary_at[v] + s]
-    cdef Py_ssize_t k, e, w, K
+    cdef Py_ssize_t k, step = 0
+    cdef int e, w
     for k in range(model.near_at[v], model.near_at[v + 1]):
         e = model.near[k]
-        w = model.ends[2 * e] + model.ends[2 * e + 1] - v
-        if label[w] < 0:
-            continue
-        K = model.states[model.ends[2 * e + 1]]
-        if model.ends[2 * e] == v:
-            total += model.pair[model.pair_at[e] + s * K + label[w]]
-        else:
-            total += model.pair[model.pair_at[e] + label[w] * K + s]
+        w = other_end(model, e, v)
+        if label[w] >= 0:
+            total += edge_scores(model, e, v, label[w], &step)[s * step]
     return total
 
 
 cdef void _round(const Model* model, const signed char* state, int* label) noexcept nogil:
-    # Nodes that roof duality leaves open, one after the other.
+    # Label the nodes that roof duality leaves at one half, one after the other.
     cdef Py_ssize_t v
     for v in range(model.n):
         if state[v] == 2:

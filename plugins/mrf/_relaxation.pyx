@@ -1,5 +1,5 @@
 # build: glue
-"""Relaxations of labelings of graphs, and the best labeling in a cone of the label plane."""
+"""Relaxations of labelings of graphs with cycles, and relaxed cones of the label plane."""
 
 import numpy as np
 
@@ -9,17 +9,15 @@ from structsolve.lp.cones cimport in_cone, rounding
 from structsolve.operators cimport Cone, ConeOracle, Relaxation
 from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.mrf._constrained cimport argmax_constrained, constrained_bytes
-from structsolve.plugins.mrf._forest cimport forest_argmax, forest_bytes
 from structsolve.plugins.mrf._model cimport Model, magnitude, score, scores_of
-from structsolve.plugins.mrf._roof cimport half_bytes, roof_bytes, roof_dual
+from structsolve.plugins.mrf._roof_duality cimport half_bytes, roof_bytes, roof_dual
 from structsolve.plugins.mrf._shape cimport GraphShape
 
 from structsolve.structure.base import ConePair
 
 
 cdef class GraphRelaxation(Relaxation):
-    """The local polytope of graphs; subclasses say how its maximiser is sought.
+    """Base of the relaxations over the local polytope of graphs.
 
     Parameters
     ----------
@@ -33,46 +31,22 @@ cdef class GraphRelaxation(Relaxation):
         super().__init__(layout)
         self.shape, self.n_states = shape, shape.n_states
 
-    cdef int whole(self, Py_ssize_t i, const Model* model, const int* label, double* mu,
-                   double* value, double* bound) noexcept nogil:
-        # The answer is that of a labeling.
+    cdef int write_label(self, Py_ssize_t i, const Model* model, const int* label, double* mu,
+                         double* value, double* bound) noexcept nogil:
+        # The answer is a labeling.
         value[0] = score(model, label)
         bound[0] = max(bound[0], value[0])
         self.shape.indicate(i, label, mu)
         return 1
 
-    cdef int fractional(self, Py_ssize_t i, const Model* model, const double* nodes,
-                        const double* pairs, double* mu, double* value,
-                        double* bound) noexcept nogil:
-        # It is given by marginals of nodes and of edges.
+    cdef int write_marginals(self, Py_ssize_t i, const Model* model, const double* nodes,
+                             const double* pairs, double* mu, double* value,
+                             double* bound) noexcept nogil:
+        # The answer is marginals of nodes and of edges, in the model's layout.
         value[0] = _inner(model, nodes, pairs)
         bound[0] = max(bound[0], value[0])
         self.shape.scatter(i, nodes, pairs, mu)
         return 0
-
-
-cdef class ForestRelaxation(GraphRelaxation):
-    """Graphs without cycles: nothing is ever fractional.
-
-    Parameters
-    ----------
-    shape : GraphShape
-        Of forests.
-    layout : PartLayout
-    """
-
-    def __init__(self, GraphShape shape, PartLayout layout):
-        super().__init__(shape, layout)
-        self.work_bytes = shape.scores_bytes + forest_bytes(shape.max_unary)
-
-    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, double* bound, char* work) except -1 nogil:
-        cdef Model model = self.shape.gather(i, theta, <double*>work)
-        cdef Py_ssize_t first = self.shape.first_node(i)
-        forest_argmax(&model, self.shape.order_p + first, self.shape.up_p + first, label,
-                      work + self.shape.scores_bytes)
-        bound[0] = -INFINITY
-        return self.whole(i, &model, label, mu, value, bound)
 
 
 cdef class RoofRelaxation(GraphRelaxation):
@@ -102,16 +76,16 @@ cdef class RoofRelaxation(GraphRelaxation):
         cdef bint integral = True
         bound[0] = roof_dual(&model, state, state + model.n,
                              rest + half_bytes(self.shape.max_nodes, self.shape.max_edges))
-        if bound[0] == -INFINITY:       # nothing is possible: any labeling will do
+        if bound[0] == -INFINITY:       # everything is forbidden: any labeling will do
             memset(label, 0, model.n * sizeof(int))
-            return self.whole(i, &model, label, mu, value, bound)
+            return self.write_label(i, &model, label, mu, value, bound)
         for v in range(model.n):
             integral = integral and state[v] != 2
             label[v] = state[v]
         if integral:
-            return self.whole(i, &model, label, mu, value, bound)
+            return self.write_label(i, &model, label, mu, value, bound)
         _half(&model, state, state + model.n, nodes, pairs)
-        return self.fractional(i, &model, nodes, pairs, mu, value, bound)
+        return self.write_marginals(i, &model, nodes, pairs, mu, value, bound)
 
 
 cdef class LinearRelaxation(GraphRelaxation):
@@ -142,8 +116,8 @@ cdef class LinearRelaxation(GraphRelaxation):
         with gil:
             integral = self._ask(i, &model, nodes, pairs, label, bound)
         if integral:
-            return self.whole(i, &model, label, mu, value, bound)
-        return self.fractional(i, &model, nodes, pairs, mu, value, bound)
+            return self.write_label(i, &model, label, mu, value, bound)
+        return self.write_marginals(i, &model, nodes, pairs, mu, value, bound)
 
     cdef bint _ask(self, Py_ssize_t i, const Model* model, double* nodes, double* pairs,
                    int* label, double* bound) except -1:
@@ -154,42 +128,6 @@ cdef class LinearRelaxation(GraphRelaxation):
             return True
         bound[0] = answer[2]
         return _keep(model, answer[0], answer[1], nodes, pairs, label)
-
-
-cdef class EnumeratedCones(ConeOracle):
-    """The best labeling in a cone, of few: all are looked through.
-
-    Parameters
-    ----------
-    shape : GraphShape
-    layout : PartLayout
-    """
-
-    cdef GraphShape shape
-
-    def __init__(self, GraphShape shape not None, PartLayout layout not None):
-        cdef Model model
-        cdef Py_ssize_t g, needed = 0
-        super().__init__(layout)
-        self.shape, self.n_states = shape, shape.n_states
-        for g in range(shape.n_graphs):
-            model = shape.graph(g)
-            needed = max(needed, constrained_bytes(&model))
-        self.work_bytes = 2 * shape.scores_bytes + needed
-
-    cdef int argmax_in_cone(self, Py_ssize_t i, const double* theta, const double* cost,
-                            const Cone* cone, double* mu, int* label, double* value,
-                            char* work) except -1 nogil:
-        cdef char* second = work + self.shape.scores_bytes
-        cdef Model model = self.shape.gather(i, theta, <double*>work)
-        cdef Model weights = self.shape.gather(i, cost, <double*>second)
-        cdef double h, g
-        if not argmax_constrained(&model, cone.h0, &weights, cone.g0, cone.lam, cone.alpha,
-                                  cone.beta, cone.twin, label, &h, &g,
-                                  second + self.shape.scores_bytes):
-            return 0
-        value[0] = h + cone.lam * g
-        return 1
 
 
 cdef class LinearCones(ConeOracle):
@@ -230,7 +168,7 @@ cdef class LinearCones(ConeOracle):
             return 0
         if kind == 1:
             h, g = score(&model, label) + cone.h0, score(&weights, label) + cone.g0
-            # A label on a strict side is still a point of the relaxation.
+            # A label on a strict side of the cone is only a point of the relaxation.
             if in_cone(cone, h, g, rounding(n, magnitude(&model) + fabs(cone.h0)),
                        rounding(n, magnitude(&weights) + fabs(cone.g0))):
                 value[0] = h + cone.lam * g
@@ -270,7 +208,7 @@ cdef bint _keep(const Model* model, node_marginals, pair_marginals, double* node
 
 
 cdef double _inner(const Model* model, const double* nodes, const double* pairs) noexcept nogil:
-    # <theta, mu>; what mu leaves out may score -inf.
+    # <theta, mu>; parts that mu leaves out may score -inf.
     cdef double total = 0
     cdef Py_ssize_t j
     for j in range(model.unary_at[model.n]):

@@ -4,6 +4,9 @@ from libc.stdint cimport int64_t
 from structsolve.plugins.mrf._model cimport Model
 
 
+ctypedef Py_ssize_t (*BytesOf)(const Model*) noexcept nogil
+
+
 cdef class GraphShape:
     cdef readonly Py_ssize_t n                  # examples
     cdef readonly Py_ssize_t n_graphs           # one per example, or one for all
@@ -42,6 +45,8 @@ cdef class GraphShape:
     cdef Py_ssize_t first_edge(self, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t theta_size(self, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t pairs_of(self, Py_ssize_t i) noexcept nogil
+    # The most that an algorithm needs for any of the graphs.
+    cdef Py_ssize_t largest(self, BytesOf bytes_of) noexcept
     # Model of example i, without scores.
     cdef Model graph(self, Py_ssize_t i) noexcept nogil
     # ... with scores from theta, copied to `scores`: of nodes, and max_unary behind, of edges.

@@ -10,7 +10,7 @@ from libc.string cimport memset
 from structsolve.operators cimport Parts
 from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.mrf._model cimport Model
+from structsolve.plugins.mrf._model cimport Model, breadth_first, other_end
 
 
 @cython.final
@@ -91,7 +91,7 @@ cdef class GraphShape:
         self.pair_start = layout.starts.get("pair", 0)
         self.edge_rows = self.pair_start < 0
         self.row = padded(pair[len(pair) - 1])
-        # One table for all edges, or one for each.
+        # One table for all edges, or one for each edge.
         each = self.edge_rows or len(pair) == 3
         self.edge_step = pair[len(pair) - 2] * self.row if each else 0
 
@@ -100,6 +100,7 @@ cdef class GraphShape:
         cdef Py_ssize_t g, v, e, n, m, first, first_edge, G = self.n_graphs
         cdef const int* ends
         cdef double count
+        cdef Model model
         # Where scores start there is one entry more than nodes or edges in each graph.
         cdef Py_ssize_t[::1] unary_at = np.zeros(nodes + G + 1, dtype=np.intp)
         cdef Py_ssize_t[::1] near_at = np.zeros(nodes + G + 1, dtype=np.intp)
@@ -145,8 +146,8 @@ cdef class GraphShape:
             self.max_unary = max(self.max_unary, unary_at[first + g + n])
             self.max_pair = max(self.max_pair, pair_at[first_edge + g + m])
             self.labelings = max(self.labelings, count)
-            if not _search_breadth_first(n, ends, &near_at[first + g], &near[2 * first_edge],
-                                         &order[first], &up[first]) and self.cyclic < 0:
+            model = self.graph(g)
+            if not breadth_first(&model, &order[first], &up[first]) and self.cyclic < 0:
                 self.cyclic = g
         self.binary = self.max_states <= 2
 
@@ -198,6 +199,14 @@ cdef class GraphShape:
         cdef Py_ssize_t rows = self.rows[i + 1] - self.rows[i]
         return self.node_start + rows * self.row_size + self.graph(i).m * self.edge_size
 
+    cdef Py_ssize_t largest(self, BytesOf bytes_of) noexcept:
+        cdef Py_ssize_t g, most = 0
+        cdef Model model
+        for g in range(self.n_graphs):
+            model = self.graph(g)
+            most = max(most, bytes_of(&model))
+        return most
+
     cdef Model graph(self, Py_ssize_t i) noexcept nogil:
         cdef Model model
         cdef Py_ssize_t g = 0, first = 0, first_edge = 0
@@ -219,27 +228,27 @@ cdef class GraphShape:
 
     cdef Model gather(self, Py_ssize_t i, const double* theta, double* scores) noexcept nogil:
         cdef Model model = self.graph(i)
-        cdef double* unary = scores
+        cdef double* unary
         cdef double* pair = scores + self.max_unary
         cdef const double* row = theta + self.node_start
         cdef const double* table = theta + self.pairs_of(i)
-        cdef Py_ssize_t v, e, at
+        cdef Py_ssize_t v, e
         cdef int s, t, K, rows
         for v in range(model.n):
-            at = model.unary_at[v]
+            unary = scores + model.unary_at[v]
             K = model.states[v]
             if self.skip:
-                unary[at] = 0
+                unary[0] = 0
                 for s in range(1, K):
-                    unary[at + s] = row[s - 1]
+                    unary[s] = row[s - 1]
             else:
                 for s in range(K):
-                    unary[at + s] = row[s]
+                    unary[s] = row[s]
             row += self.node_step
-        model.unary, model.pair = unary, pair
+        model.unary, model.pair = scores, pair
         if (self.edge_step == 4 and self.row == 2 and not self.symmetric
                 and 4 * model.m == model.pair_at[model.m]):
-            model.pair = table      # it lies there as the model wants it
+            model.pair = table      # theta has the model's own layout
             return model
         for e in range(model.m):
             rows, K = model.states[model.ends[2 * e]], model.states[model.ends[2 * e + 1]]
@@ -311,35 +320,6 @@ cdef void _sort_edges(Py_ssize_t n, Py_ssize_t m, const int* ends, Py_ssize_t* n
         near[near_at[ends[e]]] = <int>(e // 2)
 
 
-cdef bint _search_breadth_first(Py_ssize_t n, const int* ends, const Py_ssize_t* near_at,
-                                const int* near, int* order, int* up) noexcept nogil:
-    # Order nodes from roots to leaves, note edges to parents; tell whether it is a forest.
-    cdef Py_ssize_t root, head = 0, tail = 0, v, w, k
-    cdef int e
-    cdef bint forest = True
-    for v in range(n):
-        up[v] = -2                  # not seen
-    for root in range(n):
-        if up[root] != -2:
-            continue
-        up[root] = -1
-        order[tail] = <int>root
-        tail += 1
-        while head < tail:
-            v = order[head]
-            head += 1
-            for k in range(near_at[v], near_at[v + 1]):
-                e = near[k]
-                w = ends[2 * e] + ends[2 * e + 1] - v
-                if up[w] == -2:
-                    up[w] = e
-                    order[tail] = <int>w
-                    tail += 1
-                elif up[v] != e and up[w] != e:
-                    forest = False
-    return forest
-
-
 @cython.final
 cdef class GraphParts(Parts):
     """States of nodes, and pairs of states of the ends of edges.
@@ -394,7 +374,7 @@ cdef class GraphParts(Parts):
             # Edges at v, except those that the other end has brought already.
             for k in range(model.near_at[v], model.near_at[v + 1]):
                 e = model.near[k]
-                w = model.ends[2 * e] + model.ends[2 * e + 1] - v
+                w = other_end(&model, e, v)
                 if w < v and truth[w] != label[w]:
                     continue
                 home = self.shape.cell(truth, model.ends + 2 * e)

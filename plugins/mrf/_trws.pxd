@@ -5,21 +5,21 @@ from structsolve.plugins.mrf._model cimport Model
 
 # Bytes of `work` (8-byte aligned) for this model; only sizes are read.
 cdef Py_ssize_t trws_bytes(const Model* model) noexcept nogil
-# label, value <- the best labeling found, -INFINITY where none is possible or none was found;
+# label, value <- the best labeling met, its value -INFINITY where none is possible or none was met;
 # bound <- at least the score of every labeling.  Stops once bound - value <= tol, when the bound
 # no longer moves, or after max_iter iterations (one is enough on forests, where the answer is
-# exact).  Returns how many it took.
+# exact).  Returns the number of iterations.
 cdef int trws(const Model* model, int max_iter, double tol, int* label, double* value,
               double* bound, char* work) noexcept nogil
 
 
-# What lies in `work` after trws().
+# State of the passes, which lies in `work` after trws().
 cdef struct Pass:
     # Nodes in the order of the passes, and a message per edge that goes the way of the last pass.
     int* order
     int* rank
-    int* trial                  # a labeling in the making
-    double* share               # of its score that a node gives to each neighbour ahead
+    int* trial                  # the labeling of this pass
+    double* share               # of its score that a node gives to each later neighbour
     Py_ssize_t* message_at
     double* message
     double* own                 # of one node: scores with all messages
@@ -32,6 +32,6 @@ cdef struct Pass:
 
 cdef Pass place_pass(const Model* model, char* work) noexcept nogil
 # One more pass, with messages to earlier nodes; returns the bound, -INFINITY where everything is
-# forbidden.  Unless it is NULL, rest[i] <- what the pass has collected down to the i-th node: with
-# the messages that reach the nodes before it, a bound on all that the others can add.
+# forbidden.  Unless it is NULL, rest[i] <- the bound collected down to the i-th node: with the
+# messages that reach the nodes before it, it bounds what all later nodes can add.
 cdef double backward(const Model* model, Pass* state, double* rest) noexcept nogil

@@ -1,7 +1,7 @@
 """Sequential tree-reweighted message passing, TRW-S (Kolmogorov 2006), for maximisation.
 
 An upper bound on the score of every labeling, which never rises from one iteration to the next and
-never falls below the linear relaxation; labelings are read off on the way.
+never falls below the linear relaxation.  Each pass also gives a labeling.
 """
 
 import numpy as np
@@ -9,9 +9,12 @@ import numpy as np
 from libc.math cimport INFINITY
 from structsolve.simd.loops cimport ss_loop_table, ss_loops
 
-from structsolve.plugins.mrf._model cimport GraphModel, Model, magnitude, score
+from structsolve.plugins.mrf._model cimport (
+    GraphModel, Model, breadth_first, magnitude, other_end, score,
+)
 
-# The bound has stopped moving: by so little, in units of the model's scores, in so many iterations.
+# The bound has converged when it moves by less than STALLED, in units of the model's scores, in
+# PATIENCE iterations.
 cdef double STALLED = 1e-9
 cdef int PATIENCE = 10
 
@@ -59,51 +62,15 @@ cdef Pass place_pass(const Model* model, char* work) noexcept nogil:
     return state
 
 
-cdef inline int _other(const Model* model, int e, int v) noexcept nogil:
-    return model.ends[2 * e] + model.ends[2 * e + 1] - v
-
-
-cdef bint _forest_order(const Model* model, Pass* state) noexcept nogil:
-    # Breadth first from the first node of each tree, so that one neighbour of a node comes earlier
-    # and all others later; False where there is a cycle.
-    cdef Py_ssize_t root, begin = 0, filled = 0, j
-    cdef int v, w, earlier
-    if model.m >= model.n:
-        return False
-    for root in range(model.n):
-        state.rank[root] = -1
-    for root in range(model.n):
-        if state.rank[root] >= 0:
-            continue
-        state.rank[root] = <int>filled
-        state.order[filled] = <int>root
-        filled += 1
-        while begin < filled:
-            v = state.order[begin]
-            begin += 1
-            earlier = 0
-            for j in range(model.near_at[v], model.near_at[v + 1]):
-                w = _other(model, model.near[j], v)
-                if state.rank[w] < 0:
-                    state.rank[w] = <int>filled
-                    state.order[filled] = w
-                    filled += 1
-                else:
-                    earlier += state.rank[w] < state.rank[v]
-                    if state.rank[w] > state.rank[v]:
-                        return False            # met before, by another way
-            if earlier > 1:
-                return False
-    return True
-
-
 cdef void _prepare(const Model* model, Pass* state, bint forest) noexcept nogil:
     cdef Py_ssize_t v, j
     cdef int ahead, behind
     for j in range(state.message_at[model.m]):
         state.message[j] = 0
     for v in range(model.n):
-        if not forest:
+        if forest:
+            state.rank[state.order[v]] = <int>v
+        else:
             state.order[v] = state.rank[v] = <int>v
         state.share[v] = 1
     if forest:
@@ -111,7 +78,7 @@ cdef void _prepare(const Model* model, Pass* state, bint forest) noexcept nogil:
     for v in range(model.n):
         ahead = behind = 0
         for j in range(model.near_at[v], model.near_at[v + 1]):
-            if _other(model, model.near[j], <int>v) > v:
+            if other_end(model, model.near[j], <int>v) > v:
                 ahead += 1
             else:
                 behind += 1
@@ -120,7 +87,7 @@ cdef void _prepare(const Model* model, Pass* state, bint forest) noexcept nogil:
 
 
 cdef inline double _gather(const Model* model, Pass* state, int v) noexcept nogil:
-    # own <- scores of v with all messages, the largest of them 0; returns what was taken off.
+    # own <- scores of v with all messages, less their maximum, which is returned.
     cdef int k = model.states[v], s
     cdef Py_ssize_t j
     cdef double top = -INFINITY
@@ -140,16 +107,16 @@ cdef inline double _gather(const Model* model, Pass* state, int v) noexcept nogi
     return top
 
 
-cdef inline const ss_loop_table* _kernels(const Pass* state, int width) noexcept nogil:
+cdef inline const ss_loop_table* _loops(const Pass* state, int width) noexcept nogil:
     if width % 4:
         return NULL
     return state.by_four if width % 8 else state.by_eight
 
 
 cdef inline double _send(const Model* model, Pass* state, int e, int v) noexcept nogil:
-    # Message of v along edge e, in place of the one that came along it; returns its maximum, which
-    # is taken off.  A state that nothing supports stays impossible: -inf is never subtracted.
-    cdef int k = model.states[v], w = _other(model, e, v), s, t
+    # Replace the message along edge e by that of v, less its maximum, which is returned.  A state
+    # that nothing supports stays impossible: -inf is never subtracted.
+    cdef int k = model.states[v], w = other_end(model, e, v), s, t
     cdef int size = model.states[w]
     cdef double* message = state.message + state.message_at[e]
     cdef double* sent = state.sent
@@ -159,7 +126,7 @@ cdef inline double _send(const Model* model, Pass* state, int e, int v) noexcept
     for s in range(k):
         sent[s] = share * state.own[s] - message[s] if state.own[s] > -INFINITY else -INFINITY
     if model.ends[2 * e] == v:
-        loops = _kernels(state, size)
+        loops = _loops(state, size)
         if loops != NULL:
             loops.maxplus(k, sent, row, size, size, state.zeros, message)
         else:
@@ -172,7 +139,7 @@ cdef inline double _send(const Model* model, Pass* state, int e, int v) noexcept
                     message[t] = best if best > message[t] else message[t]
                 row += size
     else:
-        loops = _kernels(state, k)
+        loops = _loops(state, k)
         if loops != NULL:
             loops.maxdots(size, row, k, k, sent, message)
         else:
@@ -202,7 +169,7 @@ cdef double backward(const Model* model, Pass* state, double* rest) noexcept nog
             return bound
         for j in range(model.near_at[v], model.near_at[v + 1]):
             e = model.near[j]
-            if state.rank[_other(model, e, v)] < i:
+            if state.rank[other_end(model, e, v)] < i:
                 bound += _send(model, state, e, v)
                 if bound == -INFINITY:
                     return bound
@@ -212,7 +179,8 @@ cdef double backward(const Model* model, Pass* state, double* rest) noexcept nog
 
 
 cdef void _forward(const Model* model, Pass* state, bint send) noexcept nogil:
-    # trial <- states by what earlier nodes took and later ones say; messages to later nodes.
+    # trial <- each node's best state given the earlier nodes' states and the later ones' messages;
+    # where `send`, messages to later nodes follow.
     cdef Py_ssize_t i, j
     cdef int v, e, s, t, k, best
     cdef double* scores = state.sent
@@ -225,7 +193,7 @@ cdef void _forward(const Model* model, Pass* state, bint send) noexcept nogil:
             scores[s] = row[s]
         for j in range(model.near_at[v], model.near_at[v + 1]):
             e = model.near[j]
-            t = _other(model, e, v)
+            t = other_end(model, e, v)
             if state.rank[t] > i:
                 row = state.message + state.message_at[e]
                 for s in range(k):
@@ -247,39 +215,39 @@ cdef void _forward(const Model* model, Pass* state, bint send) noexcept nogil:
             _gather(model, state, v)
             for j in range(model.near_at[v], model.near_at[v + 1]):
                 e = model.near[j]
-                if state.rank[_other(model, e, v)] > i:
+                if state.rank[other_end(model, e, v)] > i:
                     _send(model, state, e, v)
 
 
 cdef int trws(const Model* model, int max_iter, double tol, int* label, double* value,
               double* bound, char* work) noexcept nogil:
     cdef Pass state = place_pass(model, work)
-    cdef bint forest = _forest_order(model, &state)
+    # Breadth first, one neighbour of a node of a forest comes earlier and all others later.
+    cdef bint forest = model.m < model.n and breadth_first(model, state.order, state.rank)
     cdef Py_ssize_t v
-    cdef int done = 0, still = 0
-    cdef double found, reached = INFINITY, step = STALLED * magnitude(model)
+    cdef int done = 0, stalled = 0
+    cdef double bound_now, value_now, reached = INFINITY, step = STALLED * magnitude(model)
     _prepare(model, &state, forest)
     value[0], bound[0] = -INFINITY, INFINITY
     for v in range(model.n):
         label[v] = 0
     while done == 0 or done < max_iter:
-        found = backward(model, &state, NULL)
-        if found < bound[0]:
-            bound[0] = found
-        if found == -INFINITY:
+        bound_now = backward(model, &state, NULL)
+        if bound_now < bound[0]:
+            bound[0] = bound_now
+        if bound_now == -INFINITY:
             return done + 1
         _forward(model, &state, not forest)
         done += 1
-        found = score(model, state.trial)
-        if found > value[0] or done == 1:
-            value[0] = found
+        value_now = score(model, state.trial)
+        if value_now > value[0] or done == 1:
+            value[0] = value_now
             for v in range(model.n):
                 label[v] = state.trial[v]
-        still += 1
+        stalled += 1
         if bound[0] < reached - step:
-            reached = bound[0]
-            still = 0
-        if bound[0] - value[0] <= tol or still >= PATIENCE or forest:
+            reached, stalled = bound[0], 0
+        if bound[0] - value[0] <= tol or stalled >= PATIENCE or forest:
             break
     if bound[0] < value[0] or forest:           # equal but for rounding
         bound[0] = value[0]
@@ -294,16 +262,16 @@ def tree_reweighted(GraphModel model not None, int max_iter=1000, double tol=0.0
     model : GraphModel
         Any number of states; nodes are visited in the order given.
     max_iter : int, default=1000
-        Iterations, one pass there and one back each; at least one is made.
+        Iterations at most, each a pass over the nodes and a pass back; at least one is made.
     tol : float, default=0.0
         Stop once the bound exceeds the labeling's score by no more.
 
     Returns
     -------
     label : ndarray of int of shape (n,)
-        The best labeling found.
+        The best labeling met.
     value : float
-        Its score; -inf where none that is allowed was found.
+        Its score; -inf where no allowed one was met.
     bound : float
         No labeling scores more; -inf where all are forbidden.
     n_iter : int

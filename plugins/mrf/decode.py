@@ -1,4 +1,4 @@
-"""The best labeling of one graph with given scores, by any of the decoders, and its bound."""
+"""The best labeling of one graph with given scores, by any decoder, and its bound."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structsolve.examples.packed import Examples
+from structsolve.part_layout import PartLayout
 from structsolve.plugins.mrf.decoders import make_oracle
 from structsolve.plugins.mrf.graph_operators import common_graphs
 from structsolve.plugins.mrf.graphs import check_edges
 from structsolve.potentials.weight_layout import Block, WeightLayout
+from structsolve.structure.calls import argmax
 
 
 class Decoding(NamedTuple):
-    """What :func:`decode` finds.
+    """The answer of :func:`decode`.
 
     Parameters
     ----------
@@ -59,17 +61,19 @@ def decode(
     -------
     Decoding
 
+    Raises
+    ------
+    ValueError
+        When scores, edges or the decoder do not fit each other.
+
     Examples
     --------
     >>> from structsolve.plugins.mrf import decode
     >>> unary, agree = [[0, 1], [0.5, 0], [0.2, 0]], [[1, 0], [0, 1]]
-    >>> found = decode(unary, [[0, 1], [1, 2], [2, 0]], agree)
-    >>> found.label.tolist(), found.value, found.bound
+    >>> best = decode(unary, [[0, 1], [1, 2], [2, 0]], agree)
+    >>> best.label.tolist(), best.value, best.bound
     ([1, 1, 1], 4.0, 4.0)
     """
-    from structsolve.part_layout import PartLayout
-    from structsolve.structure.calls import argmax
-
     nodes = [_table(row, 1, f"unary of node {v}") for v, row in enumerate(unary)]
     if not nodes:
         raise ValueError("unary: found no nodes, expected at least one")

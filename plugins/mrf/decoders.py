@@ -1,43 +1,49 @@
-"""Which decoder answers what: from the names that users write to the operators of graphs.
-
-Compiled modules are imported where operators are made: checking names needs none of them.
-"""
+"""Which decoder answers what: from the names that users write to the operators of graphs."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
+
+from structsolve.lp import make_backend
+from structsolve.lp.convex import check_solver
+from structsolve.operators import IntegralRelaxation
+from structsolve.plugins.mrf import _oracle, _relaxation
+from structsolve.plugins.mrf._enumerated_cones import EnumeratedCones
+from structsolve.plugins.mrf._shape import GraphParts
+from structsolve.plugins.mrf.programs import Programs
 
 NAMES = ("auto", "exact", "roof-duality", "trws", "lp")
 
-# "auto" looks for the best labeling where there are no more than this; the oracle in a cone
-# enumerates more, and for max-marginals or the k best even more are looked through.
+# Numbers of labelings: up to FEW "auto" is exact; up to CONSTRAINED cones are enumerated; up to
+# MANY max-marginals and the k best are.
 FEW, CONSTRAINED, MANY = 2.0**14, 2.0**16, 2.0**20
 
 
 def check_name(name: Any, argument: str = "oracle") -> None:
-    """Raise ValueError unless ``name`` is a decoder's."""
+    """Refuse a name that no decoder has.
+
+    Parameters
+    ----------
+    name : object
+        As users give it.
+    argument : str, default="oracle"
+        Begins the message.
+
+    Raises
+    ------
+    ValueError
+    """
     if name in NAMES:
         return
     if isinstance(name, str) and name.startswith("cvxpy:"):
-        from structsolve.lp.convex import check_solver
-
         check_solver(name.removeprefix("cvxpy:"), argument)
         return
     raise ValueError(f"{argument} is {name!r}, expected one of {[*NAMES, 'cvxpy:SOLVER']}")
 
 
-def searches(shape: Any, name: str) -> str:
-    """Return how the oracle called ``name`` finds labelings of the graphs of ``shape``.
-
-    Parameters
-    ----------
-    shape : GraphShape
-    name : str
-
-    Returns
-    -------
-    {"forest", "exact", "roof-duality", "trws", "program"}
-    """
+def _algorithm(shape: Any, name: str) -> str:
+    """How the oracle called ``name`` finds labelings of the graphs of ``shape``."""
     check_name(name)
     if name == "roof-duality" and not shape.binary:
         raise ValueError(
@@ -60,57 +66,66 @@ def make_oracle(shape: Any, name: str, max_iter: int, layout: Any) -> Any:
     ----------
     shape : GraphShape
     name : str
+        As users give it.
     max_iter : int
-        Of "trws".
+        Iterations of "trws" at most.
     layout : PartLayout
-    """
-    from structsolve.plugins.mrf import _oracle
 
-    search = searches(shape, name)
-    if search == "forest":
+    Returns
+    -------
+    structsolve.operators.Oracle
+
+    Raises
+    ------
+    ValueError
+        When there is no such decoder, or it does not take these graphs.
+    """
+    algorithm = _algorithm(shape, name)
+    if algorithm == "forest":
         return _oracle.ForestOracle(shape, layout)
-    if search == "exact":
+    if algorithm == "exact":
         return _oracle.ExactOracle(_programs("lp", layout), shape, layout)
-    if search == "roof-duality":
+    if algorithm == "roof-duality":
         return _oracle.RoofOracle(shape, layout)
-    if search == "trws":
+    if algorithm == "trws":
         return _oracle.TRWSOracle(max_iter, shape, layout)
     return _oracle.LinearOracle(_programs(name, layout), shape, layout)
 
 
 def make_power(shape: Any, name: str, power: str, layout: Any) -> Any:
-    """Return the operator of a power beside the oracle called ``name``, or None.
+    """Return the operator of a power beside the oracle called ``name``.
 
     The k best labels and max-marginals are there where the oracle is exact: on forests, and where
-    labelings can be looked through.  The linear relaxation and its cones are always there.
+    labelings can be enumerated.  The linear relaxation and its cones are always there.
 
     Parameters
     ----------
     shape, name, layout
         As of :func:`make_oracle`.
-    power : str
+    power : {"kbest", "max-marginals", "relaxation", "cones"}
+
+    Returns
+    -------
+    structsolve.operators.Operator or None
     """
     if power in ("kbest", "max-marginals"):
-        from structsolve.plugins.mrf._powers import GraphKBest, GraphMaxMarginals
-
-        search = searches(shape, name)
-        if search == "forest" or (search == "exact" and shape.labelings <= MANY):
-            return (GraphKBest if power == "kbest" else GraphMaxMarginals)(shape, layout)
-    elif power in ("relaxation", "cones"):
-        from structsolve.plugins.mrf import _relaxation
-
-        by_program = _by_program(name)
-        programs = _programs(name if by_program else "lp", layout)
-        if power == "cones":
-            if by_program or shape.labelings > CONSTRAINED:
-                return _relaxation.LinearCones(programs, shape, layout)
-            return _relaxation.EnumeratedCones(shape, layout)
-        if by_program or not (shape.forest or shape.binary):
-            return _relaxation.LinearRelaxation(programs, shape, layout)
-        if shape.forest:
-            return _relaxation.ForestRelaxation(shape, layout)
-        return _relaxation.RoofRelaxation(shape, layout)
-    return None
+        algorithm = _algorithm(shape, name)
+        if algorithm == "forest" or (algorithm == "exact" and shape.labelings <= MANY):
+            made = _oracle.GraphKBest if power == "kbest" else _oracle.GraphMaxMarginals
+            return made(shape, layout)
+        return None
+    by_program = _by_program(name)
+    linear = _programs(name if by_program else "lp", layout)
+    if power == "cones":
+        if by_program or shape.labelings > CONSTRAINED:
+            return _relaxation.LinearCones(linear, shape, layout)
+        return EnumeratedCones(shape, layout)
+    if by_program or not (shape.forest or shape.binary):
+        return _relaxation.LinearRelaxation(linear, shape, layout)
+    if shape.forest:
+        oracle, parts = partial(_oracle.ForestOracle, shape), partial(GraphParts, shape)
+        return IntegralRelaxation(oracle, parts, layout)
+    return _relaxation.RoofRelaxation(shape, layout)
 
 
 def _by_program(name: str) -> bool:
@@ -118,7 +133,5 @@ def _by_program(name: str) -> bool:
 
 
 def _programs(name: str, layout: Any) -> Any:
-    # One for all operators of the same examples: programs are put together once.
-    from structsolve.plugins.mrf.programs import Programs, programs
-
-    return layout.common((Programs, name), lambda _: programs(name))
+    # All operators of the same examples share them: programs are built once.
+    return layout.common((Programs, name), lambda _: Programs(make_backend(name)))

@@ -1,7 +1,9 @@
-# Best labelings of narrow graphs, exactly, by eliminating one node after the other.
+"""Best labelings of narrow graphs, exactly, by eliminating one node after the other."""
+
 from __future__ import annotations
 
 import math
+from operator import itemgetter
 
 import numpy as np
 
@@ -13,8 +15,8 @@ _MOST_AXES = 30  # of a NumPy array in any version, with one to spare
 def eliminate(model: GraphModel, max_entries: int = 2**22) -> tuple[np.ndarray, float]:
     """Return the best labeling of a graph of small width.
 
-    Nodes are maximised out one after the other (Bertele, Brioschi 1972), in the order given or
-    always the one whose neighbours have the fewest labelings, whichever is cheaper.  Time and
+    Nodes are maximised out one after the other (Bertele, Brioschi 1972): in the order given, or the
+    one whose neighbours have the fewest labelings first, whichever is cheaper.  Time and
     memory grow with the largest table on the way: a grid of ``k`` columns needs about
     ``states ** (k + 1)`` entries, however long it is, a tree next to none.
 
@@ -51,13 +53,14 @@ def eliminate(model: GraphModel, max_entries: int = 2**22) -> tuple[np.ndarray, 
     n = len(states)
     near: list[set[int]] = [set() for _ in range(n)]
     tables: list[list[tuple[tuple[int, ...], np.ndarray]]] = [[] for _ in range(n)]
-    for (u, v), at in zip(model.ends.tolist(), model.pair_at):
+    for (u, v), start in zip(model.ends.tolist(), model.pair_at):
         near[u].add(v)
         near[v].add(u)
-        table = model.pair[at : at + states[u] * states[v]].reshape(states[u], states[v])
+        table = model.pair[start : start + states[u] * states[v]].reshape(states[u], states[v])
         tables[u].append(((u, v), table))
         tables[v].append(tables[u][-1])
-    order, largest = min((_order(states, near, greedy) for greedy in (True, False)), key=_second)
+    orders = (_order(states, near, greedy) for greedy in (True, False))
+    order, largest = min(orders, key=itemgetter(1))
     if largest > max_entries:
         raise ValueError(
             f"model: found a graph that needs a table of {largest:.3g} entries, expected at most "
@@ -72,17 +75,17 @@ def eliminate(model: GraphModel, max_entries: int = 2**22) -> tuple[np.ndarray, 
             tables[w].append((others, best))
     label = np.zeros(n, dtype=np.intc)
     for v, others, choice in reversed(choices):
-        at = 0
+        entry = 0
         for w in others:
-            at = at * states[w] + int(label[w])
-        label[v] = choice[at // 8] >> (7 - at % 8) & 1 if states[v] == 2 else choice[at]
+            entry = entry * states[w] + int(label[w])
+        label[v] = choice[entry // 8] >> (7 - entry % 8) & 1 if states[v] == 2 else choice[entry]
     return label, float(model.score(label))
 
 
 def _order(
     states: list[int], near: list[set[int]], greedy: bool
 ) -> tuple[list[tuple[int, tuple[int, ...]]], float]:
-    """Each node with its neighbours at the time it goes, and the size of the largest table."""
+    """Each node with its neighbours when it is eliminated, and the size of the largest table."""
     near = [set(others) for others in near]
     weight = [math.prod(states[w] for w in others) for others in near]
     left = set(range(len(states)))
@@ -102,10 +105,6 @@ def _order(
         for w in others:
             weight[w] = math.prod(states[x] for x in near[w])
     return order, largest
-
-
-def _second(pair: tuple[object, float]) -> float:
-    return pair[1]
 
 
 def _maximise(

@@ -1,7 +1,6 @@
-"""Operators of any space whose labels are states of the nodes of graphs, for its methods to give.
+"""Operators of any space whose labels are states of the nodes of graphs.
 
-Which decoder serves depends on the graphs: it is decided when operators are bound to examples.
-Compiled modules are imported where operators are made: listing structures needs none of them.
+The choice of a decoder depends on the graphs: it is made when operators are bound to examples.
 """
 
 from __future__ import annotations
@@ -9,23 +8,37 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from structsolve.examples.packed import Examples
+from structsolve.plugins.mrf._projections import ForestSumProduct
+from structsolve.plugins.mrf._shape import GraphParts, GraphShape
 from structsolve.plugins.mrf.decoders import make_oracle, make_power
+from structsolve.plugins.mrf.polytope import GraphPolytopes
+from structsolve.structure.ask import make_layout
 
-#: Powers of graphs; those that some graphs lack are None there.
+#: Powers of graphs; binding one gives None for graphs without it.
 POWERS = ("kbest", "max-marginals", "relaxation", "cones")
 
 
 class GraphSpace(Protocol):
-    """What a space gives to have the operators below."""
+    """What the functions below need of a space."""
 
     structure: Any
     layout: Any
 
     def graphs(self, layout: Any) -> Any:
-        """Return the graphs of packed examples, by :func:`common_graphs`."""
+        """Return the graphs of packed examples, by :func:`common_graphs`.
+
+        Parameters
+        ----------
+        layout : PartLayout
+        """
 
     def oracle_for(self, examples: Examples) -> str:
-        """Return the oracle's name, as :class:`~structsolve.plugins.mrf.MRFStructure` has it."""
+        """Return the oracle's name, as :class:`~structsolve.plugins.mrf.MRFStructure` has it.
+
+        Parameters
+        ----------
+        examples : Examples
+        """
 
 
 def common_graphs(
@@ -58,8 +71,6 @@ def common_graphs(
     -------
     GraphShape
     """
-    from structsolve.plugins.mrf._shape import GraphShape
-
     return layout.common(
         GraphShape,
         lambda layout: GraphShape(layout, ends, states, one_graph, symmetric, skip),
@@ -68,6 +79,15 @@ def common_graphs(
 
 def bind_oracle(space: GraphSpace, layout: Any) -> Any:
     """Return the oracle of these graphs.
+
+    Parameters
+    ----------
+    space : GraphSpace
+    layout : PartLayout
+
+    Returns
+    -------
+    structsolve.operators.Oracle
 
     Examples
     --------
@@ -86,27 +106,55 @@ def bind_oracle(space: GraphSpace, layout: Any) -> Any:
 
 
 def bind_power(space: GraphSpace, power: str, layout: Any) -> Any:
-    """Return the operator of a power (one of ``POWERS``); None where these graphs have none."""
+    """Return the operator of a power.
+
+    Parameters
+    ----------
+    space : GraphSpace
+    power : str
+        One of ``POWERS``.
+    layout : PartLayout
+
+    Returns
+    -------
+    structsolve.operators.Operator or None
+        None where these graphs have no such power.
+    """
     return make_power(space.graphs(layout), space.oracle_for(layout.examples), power, layout)
 
 
 def bind_parts(space: GraphSpace, layout: Any) -> Any:
-    """Return states of nodes and pairs of states as parts."""
-    from structsolve.plugins.mrf._shape import GraphParts
+    """Return states of nodes and pairs of states as parts.
 
+    Parameters
+    ----------
+    space : GraphSpace
+    layout : PartLayout
+
+    Returns
+    -------
+    structsolve.operators.Parts
+    """
     return GraphParts(space.graphs(layout), layout)
 
 
 def bind_entropy(space: GraphSpace, layout: Any) -> Any:
     """Return the projection "entropy" of these graphs.
 
+    Parameters
+    ----------
+    space : GraphSpace
+    layout : PartLayout
+
+    Returns
+    -------
+    structsolve.operators.Projection
+
     Raises
     ------
     ValueError
-        Where a graph has a cycle: marginals have no program of polynomial size then.
+        Where a graph has a cycle: exact marginals take exponential time then.
     """
-    from structsolve.plugins.mrf._forest_sums import ForestSumProduct
-
     shape = space.graphs(layout)
     if not shape.forest:
         where = "the graph" if shape.one_graph else f"the graph of example {shape.cyclic}"
@@ -118,9 +166,16 @@ def bind_entropy(space: GraphSpace, layout: Any) -> Any:
 
 
 def make_polytopes(space: Any, examples: Examples) -> Any:
-    """Return the local polytopes of the graphs of packed examples."""
-    from structsolve.plugins.mrf.polytope import GraphPolytopes
-    from structsolve.structure.ask import make_layout
+    """Return the local polytopes of the graphs of packed examples.
 
+    Parameters
+    ----------
+    space : GraphSpace
+    examples : Examples
+
+    Returns
+    -------
+    structsolve.lp.Polytopes
+    """
     layout = make_layout(space, examples)
     return GraphPolytopes(space.graphs(layout), layout)

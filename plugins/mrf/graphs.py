@@ -21,7 +21,16 @@ def check_edges(edges: Any, n_nodes: int, where: str, node: str = "node") -> np.
     where : str
         Begins the messages.
     node : str
-        What the nodes are called in them.
+        What messages call the nodes.
+
+    Returns
+    -------
+    ndarray of int32 of shape (m, 2)
+
+    Raises
+    ------
+    ValueError
+        Naming the edge.
     """
     pairs = np.asarray(edges)
     if pairs.size == 0:
@@ -59,7 +68,23 @@ def check_edges(edges: Any, n_nodes: int, where: str, node: str = "node") -> np.
 
 
 def check_states(n_states: Any, n_nodes: int | None) -> np.ndarray | None:
-    """Return numbers of states as int32 of shape (n_nodes,), or (1,) where all are the same."""
+    """Return checked numbers of states.
+
+    Parameters
+    ----------
+    n_states : int, sequence of int, or None
+    n_nodes : int or None
+        Of the one graph; None where each example has its own.
+
+    Returns
+    -------
+    ndarray of int32 of shape (n_nodes,) or (1,), or None
+        (1,) where one number holds for all nodes; None where ``n_states`` is.
+
+    Raises
+    ------
+    ValueError
+    """
     if n_states is None:
         return None
     states = np.asarray(n_states)
@@ -77,6 +102,15 @@ def check_states(n_states: Any, n_nodes: int | None) -> np.ndarray | None:
 
 def grid_edges(height: int, width: int) -> np.ndarray:
     """Return the edges of a grid of 4-connected cells, numbered row by row.
+
+    Parameters
+    ----------
+    height, width : int
+        Rows and columns of the grid.
+
+    Returns
+    -------
+    ndarray of int of shape (m, 2)
 
     Examples
     --------
@@ -105,13 +139,26 @@ def stack_graphs(
     ----------
     X : list of graphs
         As :class:`~structsolve.plugins.mrf.MRFStructure` describes them.
-    one_graph, with_features : bool
-        All have the same edges, which are not in X; edges have features.
+    one_graph : bool
+        All examples have the same edges, which are not in X.
+    with_features : bool
+        Edges have features.
     n_features, n_edge_features : int, optional
         Expected numbers of columns.
     edges : ndarray of shape (m, 2), optional
+        Of the one graph.
     n_nodes : int, optional
         Of the one graph, once it is known.
+
+    Returns
+    -------
+    Examples
+        Edges of several graphs are in ``topology["ends"]``.
+
+    Raises
+    ------
+    ValueError
+        Naming the example.
     """
     wanted = ["node_features"] + ["edges"] * (not one_graph) + ["edge_features"] * with_features
     if len(wanted) == 1:
@@ -119,10 +166,8 @@ def stack_graphs(
         _check_one_graph(offsets, n_nodes)
         return Examples(offsets, nodes)
     if not isinstance(X, (list, tuple)) or len(X) == 0:
-        found = "empty" if isinstance(X, (list, tuple)) else f"a {type(X).__name__}"
-        raise ValueError(
-            f"X is {found}, expected a list with ({', '.join(wanted)}) of each example"
-        )
+        kind = "empty" if isinstance(X, (list, tuple)) else f"a {type(X).__name__}"
+        raise ValueError(f"X is {kind}, expected a list with ({', '.join(wanted)}) of each example")
     graphs = [_parts(x, i, wanted) for i, x in enumerate(X)]
     nodes, offsets = packing.stack_rows([g["node_features"] for g in graphs], n_features)
     examples = Examples(offsets, nodes)
@@ -136,7 +181,7 @@ def stack_graphs(
         sizes = [len(e) for e in ends]
         examples.edge_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         examples.topology["ends"] = np.concatenate(ends)
-        # The digest of training data covers features and labels; this makes it cover the graphs.
+        # The digest of training data covers features and labels; this adds the graphs.
         digest = hashlib.sha256(examples.topology["ends"].tobytes())
         digest.update(examples.edge_offsets.tobytes())
         examples.topology["identity"] = digest.hexdigest()
@@ -188,7 +233,7 @@ def _check_one_graph(offsets: np.ndarray, n_nodes: int | None) -> None:
 
 
 def _no_rows(features: Any, n_columns: int | None, graphs: Any) -> Any:
-    # An empty list has no columns: it takes those of the others.
+    # An empty list has no columns: it takes the number of the other examples.
     if packing.is_sparse(features) or np.ndim(features) == 2:
         return features
     if np.size(features):
@@ -203,15 +248,35 @@ def _parts(x: Any, i: int, wanted: list[str]) -> dict[str, Any]:
     if hasattr(x, "nodes") and hasattr(x, "edges") and not isinstance(x, tuple):
         return from_networkx(x, i, "edge_features" in wanted)
     if not isinstance(x, (tuple, list)) or len(x) != len(wanted):
-        found = f"{len(x)} of them" if isinstance(x, (tuple, list)) else type(x).__name__
+        kind = f"{len(x)} of them" if isinstance(x, (tuple, list)) else type(x).__name__
         raise ValueError(
-            f"X, example {i}: found {found}, expected ({', '.join(wanted)}), or a networkx graph"
+            f"X, example {i}: found {kind}, expected ({', '.join(wanted)}), or a networkx graph"
         )
     return dict(zip(wanted, x))
 
 
 def from_networkx(graph: Any, i: int, with_features: bool) -> dict[str, Any]:
-    """Read node and edge attributes ``"features"``."""
+    """Read a networkx graph with the attribute ``"features"``.
+
+    Parameters
+    ----------
+    graph : networkx.Graph or networkx.DiGraph
+    i : int
+        The example, for messages.
+    with_features : bool
+        Edges have features too.
+
+    Returns
+    -------
+    dict
+        ``"node_features"``, ``"edges"`` (numbers of nodes) and, where asked for,
+        ``"edge_features"``.
+
+    Raises
+    ------
+    ValueError
+        When the graph is empty or a multigraph, or lacks the attribute.
+    """
     number = {node: v for v, node in enumerate(graph.nodes)}
     if not number:
         raise ValueError(f"X, example {i}: found a graph without nodes, expected at least one")
@@ -229,12 +294,12 @@ def from_networkx(graph: Any, i: int, with_features: bool) -> dict[str, Any]:
             rows.append(np.atleast_1d(attributes["features"]))
         return np.array(rows)
 
-    found = {
+    arrays = {
         "node_features": features(graph.nodes(data=True), "node"),
         "edges": np.array([(number[u], number[v]) for u, v in graph.edges]).reshape(-1, 2),
     }
     if with_features:
-        found["edge_features"] = features(
+        arrays["edge_features"] = features(
             (((u, v), data) for u, v, data in graph.edges(data=True)), "edge"
         )
-    return found
+    return arrays

@@ -24,15 +24,46 @@ class GraphPolytopes(LocalPolytopes):
         self.shape, self.layout = shape, layout
 
     def key(self, i: int) -> Any:
+        """Return what examples with the same graph have in common.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        hashable
+        """
         states, ends = self.shape.graph_of(i)
         return states.tobytes(), ends.tobytes()
 
     def graph(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return numbers of states and edges of an example.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        states : ndarray of int32 of shape (n,)
+        ends : ndarray of int32 of shape (m, 2)
+        """
         graph: tuple[np.ndarray, np.ndarray] = self.shape.graph_of(i)
         return graph
 
     def parts(self, i: int) -> np.ndarray:
-        # Where scores lie shows where each comes from; a state without a part scores 0.
+        """Return the part of each variable, in theta; -1 where it has none.
+
+        Parameters
+        ----------
+        i : int
+
+        Returns
+        -------
+        ndarray of int64
+        """
+        # Scores that number the parts show which part each variable has; without one it scores 0.
         size = self.layout.sizes(i)[0]
         _, _, unary, pair = self.shape.model(i, np.arange(1.0, size + 1))
         return np.concatenate([unary, pair]).astype(np.int64) - 1

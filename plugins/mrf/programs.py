@@ -1,4 +1,4 @@
-"""Linear (and integer) programs over the local polytope of a graph, by HiGHS and by cvxpy."""
+"""Linear (and integer) programs over the local polytope of a graph."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.lp import Cvxpy, Highs, local_rows
+from structsolve.lp import Highs, local_rows
 from structsolve.lp.base import ProgramCache, cone_rows
 from structsolve.lp.polytope import bound_of
 
-# What simplex solvers leave of 0, 1/2 and 1.
+# Error of simplex solvers around 0, 1/2 and 1.
 NEAR = 1e-7
 
 
 class LocalPolytope:
-    """``A x <= b`` of one graph: two states by one variable per node and edge, else one per part.
+    """``low <= A x <= high`` of one graph: its marginals of nodes and edges.
+
+    Where all nodes have two states there is one variable per node and per edge, else one per part.
 
     Parameters
     ----------
     states : ndarray of shape (n,)
     ends : ndarray of shape (m, 2)
     by_parts : bool, default=False
-        One variable per part with two states too: parts may be forbidden then.
+        One variable per part in any case: single parts can then be forbidden.
 
     Attributes
     ----------
@@ -36,7 +38,7 @@ class LocalPolytope:
     """
 
     def __init__(self, states: np.ndarray, ends: np.ndarray, by_parts: bool = False):
-        from scipy import sparse
+        from scipy import sparse  # heavy
 
         self.states, self.ends = states.astype(np.int64), ends.astype(np.int64).reshape(-1, 2)
         self.n, self.m = len(states), len(self.ends)
@@ -64,7 +66,18 @@ class LocalPolytope:
         self.integer = np.ones(self.size, dtype=bool)
 
     def costs(self, unary: np.ndarray, pair: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return the linear objective (scores, to be maximised) and its constant."""
+        """Return the objective, to be maximised.
+
+        Parameters
+        ----------
+        unary, pair : ndarray
+            Scores of nodes and of edges, one table after the other.
+
+        Returns
+        -------
+        c : ndarray of shape (size,)
+        constant : float
+        """
         if not self.binary:
             return np.concatenate([unary, pair]), 0.0
         node, edge = unary.reshape(-1, 2), pair.reshape(-1, 4)
@@ -74,7 +87,17 @@ class LocalPolytope:
         return c, float(node[:, 0].sum() + edge[:, 0].sum())
 
     def marginals(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return node and edge marginals; what simplex leaves of 0, 1/2 and 1 is put right."""
+        """Return the marginals at a point; values close to 0, 1/2 and 1 are rounded to them.
+
+        Parameters
+        ----------
+        x : ndarray of shape (size,)
+
+        Returns
+        -------
+        nodes, pairs : ndarray
+            Laid out as the scores are.
+        """
         x = np.clip(x, 0, 1)
         half = np.round(2 * x) / 2
         x = np.where(np.abs(x - half) < NEAR, half, x)
@@ -88,7 +111,17 @@ class LocalPolytope:
         return np.column_stack([1 - x, x]).ravel(), pairs.ravel()
 
     def round(self, nodes: np.ndarray) -> np.ndarray:
-        """Return the likeliest state of every node, of equal ones the first."""
+        """Return the most probable state of every node, of equal ones the first.
+
+        Parameters
+        ----------
+        nodes : ndarray
+            Marginals of nodes.
+
+        Returns
+        -------
+        ndarray of int32 of shape (n,)
+        """
         label = np.zeros(self.n, dtype=np.int32)
         for v in range(self.n):
             label[v] = nodes[self.unary_at[v] : self.unary_at[v + 1]].argmax()
@@ -98,9 +131,12 @@ class LocalPolytope:
 class Programs:
     """Labelings, marginals and bounds by the linear programs of a backend.
 
-    One program per graph and thread is kept, of which only costs change.  ``relax`` starts where
-    the example's last one ended; of several optima it may return another one then.  ``decode``
-    always starts anew, so that its labeling depends on nothing but the scores.
+    Each thread keeps one program per graph, of which only costs change.  ``relax`` starts from the
+    example's last solution; of several optima it may then return another one.  ``decode`` always
+    starts anew, so that its labeling depends on the scores alone.
+
+    In all methods ``shape`` is the GraphShape of the examples, ``i`` an example, and ``unary`` and
+    ``pair`` are its scores of nodes and of edges, one table after the other.
 
     Parameters
     ----------
@@ -159,26 +195,57 @@ class Programs:
         )
         return polytope, answer.x, bound + constant
 
-    def decode(self, shape: Any, i: int, unary: np.ndarray, pair: np.ndarray) -> Any:
-        """Return a labeling, to be improved by local search, and an upper bound."""
-        found = self._ask(shape, i, unary, pair)
-        if found is None:
+    def _label(self, shape: Any, i: int, solved: Any) -> tuple[np.ndarray, float]:
+        # A labeling near the optimal point, and the bound.
+        if solved is None:
             return np.zeros(len(shape.graph_of(i)[0]), dtype=np.int32), -np.inf
-        polytope, x, bound = found
+        polytope, x, bound = solved
         return polytope.round(polytope.marginals(x)[0]), bound
 
+    def decode(self, shape: Any, i: int, unary: np.ndarray, pair: np.ndarray) -> Any:
+        """Return a rounded solution of the relaxation.
+
+        Parameters
+        ----------
+        shape, i, unary, pair
+            See the class.
+
+        Returns
+        -------
+        label : ndarray of int32 of shape (n,)
+            Local search may improve it.
+        bound : float
+            No labeling scores more; -inf where all are forbidden.
+        """
+        return self._label(shape, i, self._ask(shape, i, unary, pair))
+
     def best(self, shape: Any, i: int, unary: np.ndarray, pair: np.ndarray) -> np.ndarray:
-        """Return the best labeling, by an integer program of HiGHS."""
-        found = self._ask(shape, i, unary, pair, backend=self._integer)
-        if found is None:
-            return np.zeros(len(shape.graph_of(i)[0]), dtype=np.int32)
-        polytope, x, _ = found
-        return polytope.round(polytope.marginals(x)[0])
+        """Return the best labeling, by an integer program of HiGHS.
+
+        Parameters
+        ----------
+        shape, i, unary, pair
+            See the class.
+
+        Returns
+        -------
+        ndarray of int32 of shape (n,)
+        """
+        return self._label(shape, i, self._ask(shape, i, unary, pair, backend=self._integer))[0]
 
     def relax(self, shape: Any, i: int, unary: np.ndarray, pair: np.ndarray) -> Any:
-        """Return node and edge marginals of the relaxation and an upper bound of the best score.
+        """Return the optimal point of the relaxation.
 
-        None where nothing is possible.
+        Parameters
+        ----------
+        shape, i, unary, pair
+            See the class.
+
+        Returns
+        -------
+        (nodes, pairs, bound) or None
+            Marginals of nodes and of edges, and an upper bound of the best score; None where every
+            labeling is forbidden.
         """
         answer = self._ask(shape, i, unary, pair, warm=True)
         if answer is None:
@@ -196,11 +263,20 @@ class Programs:
         cost_pair: np.ndarray,
         cone: Any,
     ) -> Any:
-        """Return marginals with the largest h + lam g in the closed cone, None if it is empty."""
-        found = self._ask(shape, i, unary, pair, side=(cost_unary, cost_pair, cone))
-        return None if found is None else found[0].marginals(found[1])
+        """Return the point of the relaxation with the largest h + lam g in a closed cone.
 
+        Parameters
+        ----------
+        shape, i, unary, pair
+            See the class.
+        cost_unary, cost_pair : ndarray
+            The cost that g is made of, laid out as the scores are.
+        cone : ConePair
 
-def programs(name: str) -> Programs:
-    """Return the programs called "lp" (HiGHS) or "cvxpy:SOLVER"."""
-    return Programs(Highs() if name == "lp" else Cvxpy(name.removeprefix("cvxpy:")))
+        Returns
+        -------
+        (nodes, pairs) or None
+            Marginals of nodes and of edges; None where the cone is empty.
+        """
+        answer = self._ask(shape, i, unary, pair, side=(cost_unary, cost_pair, cone))
+        return None if answer is None else answer[0].marginals(answer[1])

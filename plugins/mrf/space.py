@@ -1,7 +1,4 @@
-"""Labelings of graphs: one state per node, tables of scores for pairs of neighbouring states.
-
-Compiled modules are imported where operators are made: listing structures needs none of them.
-"""
+"""Labelings of graphs: one state per node, tables of scores for pairs of neighbouring states."""
 
 from __future__ import annotations
 
@@ -47,7 +44,7 @@ class MRFStructure(Structure):
         Number of states, of all nodes or of each node of the one graph; labels are then integers
         from 0.  By default the labels are the classes of the training data, for every node.
     oracle : str, default="auto"
-        How the best labeling is found.  "exact": always the best (forests by dynamic programming,
+        Decoder.  "exact": always the best labeling (forests by dynamic programming,
         small graphs by enumeration, others as integer programs).  "roof-duality": two states, the
         linear relaxation by one maximum flow; "trws": any number of states, dual block-coordinate
         ascent; "lp": the linear relaxation by HiGHS; "cvxpy:SOLVER": the same by another solver.
@@ -141,6 +138,17 @@ class MRFStructure(Structure):
         return space, examples
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> MRFSpace:
+        """Rebuild a space from what its ``state()`` returned.
+
+        Parameters
+        ----------
+        state : dict
+        arrays : dict of str to ndarray
+
+        Returns
+        -------
+        MRFSpace
+        """
         return MRFSpace(
             self,
             arrays["classes"],
@@ -153,7 +161,19 @@ class MRFStructure(Structure):
         )
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
-        """Return n small random examples that fit the parameters."""
+        """Return n small random examples that fit the parameters.
+
+        Parameters
+        ----------
+        random_state : int or numpy.random.Generator
+        n : int, default=4
+        size : int, default=3
+            Graphs have at most ``size + 1`` nodes, unless ``edges`` says otherwise.
+
+        Returns
+        -------
+        X, Y : list
+        """
         rng = np.random.default_rng(random_state)
         one = None if self.edges is None else np.asarray(self.edges).reshape(-1, 2)
         states = np.asarray(3 if self.n_states is None else self.n_states)
@@ -219,6 +239,17 @@ class MRFSpace(NodeSpace):
         return self.states_ is None or bool((self.states_ == len(self.classes_)).all())
 
     def stack(self, X: Any) -> Examples:
+        """Return packed examples without labels.
+
+        Parameters
+        ----------
+        X : list
+            As users give it.
+
+        Returns
+        -------
+        Examples
+        """
         return stack_graphs(
             X,
             self.edges_ is not None,
@@ -230,7 +261,26 @@ class MRFSpace(NodeSpace):
         )
 
     def encode(self, flat: np.ndarray, offsets: np.ndarray, unseen: str = "error") -> np.ndarray:
-        """Return flat labels as numbers of classes, each below the number of its node's states."""
+        """Return flat labels as numbers of classes, each below the number of its node's states.
+
+        Parameters
+        ----------
+        flat : ndarray
+            Labels of all nodes, as users give them.
+        offsets : ndarray of int64 of shape (n + 1,)
+            First node of each example.
+        unseen : {"error", "extra"}
+            As of :meth:`Space.pack`.
+
+        Returns
+        -------
+        ndarray of int32
+
+        Raises
+        ------
+        ValueError
+            Naming the example and the node.
+        """
         encoded = super().encode(flat, offsets, unseen)
         if self.states_ is not None and unseen == "error":
             most = np.resize(self.states_, len(encoded))  # all examples have the same nodes
@@ -245,6 +295,13 @@ class MRFSpace(NodeSpace):
         return encoded
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what ``space_from_state`` needs.
+
+        Returns
+        -------
+        (dict, dict of str to ndarray)
+            JSON-able values, and arrays.
+        """
         layout = self.layout
         meta = {
             "n_nodes": self.n_nodes,
@@ -260,6 +317,17 @@ class MRFSpace(NodeSpace):
         return meta, arrays
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
+        """Return every label of a small example.
+
+        Parameters
+        ----------
+        examples : Examples
+        i : int
+
+        Returns
+        -------
+        ndarray of int32 of shape (labels, entries)
+        """
         size = int(examples.offsets[i + 1] - examples.offsets[i])
         most = np.broadcast_to(len(self.classes_) if self.states_ is None else self.states_, size)
         grid = np.indices(tuple(most.tolist()), dtype=np.int32)
@@ -268,7 +336,24 @@ class MRFSpace(NodeSpace):
     def mask(
         self, examples: Examples, allowed: Any = None, forbidden: Any = None
     ) -> dict[str, Any]:
-        """Return masks from ``allowed`` labels per node and ``forbidden`` pairs along edges."""
+        """Return masks from ``allowed`` labels per node and ``forbidden`` pairs along edges.
+
+        Parameters
+        ----------
+        examples : Examples
+        allowed : list, optional
+            Per example a list with the allowed labels of each node, None for all.
+        forbidden : list of pairs of labels, optional
+            Needs ``tables="shared"``.
+
+        Returns
+        -------
+        dict of str to ndarray
+
+        Raises
+        ------
+        ValueError
+        """
         masks: dict[str, Any] = {}
         if allowed is not None:
             masks["node"] = self.allowed_mask(allowed, examples)
@@ -292,22 +377,77 @@ class MRFSpace(NodeSpace):
         return masks
 
     def make_oracle(self) -> Any:
+        """Return what binds the oracle.
+
+        Returns
+        -------
+        callable
+            From a PartLayout to a ``structsolve.operators.Oracle``.
+        """
         return partial(bind_oracle, self)
 
     def make_parts(self) -> Any:
+        """Return what binds the parts.
+
+        Returns
+        -------
+        callable
+            From a PartLayout to a ``structsolve.operators.Parts``.
+        """
         return partial(bind_parts, self)
 
     def make_power(self, name: str) -> Any:
+        """Return what binds a power of the oracle.
+
+        Parameters
+        ----------
+        name : str
+            As of :meth:`Space.make_power`.
+
+        Returns
+        -------
+        callable or None
+        """
         return partial(bind_power, self, name) if name in POWERS else None
 
     def make_projection(self, regularizer: str) -> Any:
+        """Return what binds a projection.
+
+        Parameters
+        ----------
+        regularizer : str
+            "entropy" alone is known.
+
+        Returns
+        -------
+        callable or None
+        """
         return partial(bind_entropy, self) if regularizer == "entropy" else None
 
     def make_polytopes(self, examples: Examples) -> Any:
+        """Return the polytopes of the examples.
+
+        Parameters
+        ----------
+        examples : Examples
+
+        Returns
+        -------
+        structsolve.lp.Polytopes
+        """
         return make_polytopes(self, examples)
 
     def graphs(self, layout: Any) -> Any:
-        """Return the native description of the graphs of packed examples, made once per layout."""
+        """Return the native description of the graphs of packed examples, made once per layout.
+
+        Parameters
+        ----------
+        layout : PartLayout
+
+        Returns
+        -------
+        GraphShape
+        """
         one = self.edges_ is not None
         return common_graphs(
             layout,
@@ -318,7 +458,16 @@ class MRFSpace(NodeSpace):
         )
 
     def oracle_for(self, examples: Examples) -> str:
-        """Return the oracle's name: examples without labels are to be predicted."""
+        """Return the oracle's name: examples without labels are predicted.
+
+        Parameters
+        ----------
+        examples : Examples
+
+        Returns
+        -------
+        str
+        """
         structure = self.structure
         if examples.labels is None and structure.predict_oracle is not None:
             return structure.predict_oracle

@@ -10,10 +10,10 @@ cdef inline Py_ssize_t half_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil:
 # Maximum over the local polytope, and a half-integral mu that attains it: state[v] is 0, 1, or 2
 # for one half each; pairing[e], for an edge between two half nodes, is 0 where mu_e has its mass
 # on (0, 0) and (1, 1), 1 where on (0, 1) and (1, 0), and 0 for every other edge.  -INFINITY (and
-# states of no use) where no mu avoids what is forbidden.  Every model.states[v] is 1 or 2.
+# meaningless states) where every mu is forbidden.  Every model.states[v] is 1 or 2.
 cdef double roof_dual(const Model* model, signed char* state, signed char* pairing,
                       char* work) noexcept nogil
-# The same for models of any size; small ones go another way (see _small_roof).
+# The same by the general algorithm alone, for small models too (see _small_roof_duality).
 cdef double network_roof(const Model* model, signed char* state, signed char* pairing,
                          char* work) noexcept nogil
 # <theta, mu> of the mu that such states and pairings describe.

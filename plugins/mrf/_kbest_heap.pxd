@@ -1,10 +1,10 @@
-# The k best numbered labelings of an enumeration: a heap whose root is the worst of them.
+# The k best labelings of an enumeration, by their numbers: a heap whose root is the worst of them.
 from libc.math cimport INFINITY
 
 
 cdef struct Ranked:
     double* value
-    long long* code             # of equal values the smaller code is the better one
+    long long* code             # the labelings' numbers; of equal values the smaller one is better
     Py_ssize_t size, k
 
 
@@ -19,7 +19,7 @@ cdef inline void start_ranked(Ranked* best, Py_ssize_t k, char* work) noexcept n
 
 
 cdef inline double entry_value(const Ranked* best) noexcept nogil:
-    # What a later labeling must exceed to be among the best.
+    # A later labeling must exceed it to be among the best.
     return best.value[0] if best.size == best.k else -INFINITY
 
 
@@ -49,7 +49,7 @@ cdef inline void _sink(Ranked* best) noexcept nogil:
 
 
 cdef inline void enter(Ranked* best, double value, long long code) noexcept nogil:
-    # Codes must not repeat; -INFINITY is no labeling.
+    # Codes must not repeat; a value of -INFINITY is ignored.
     cdef Py_ssize_t j = best.size
     if value == -INFINITY:
         return

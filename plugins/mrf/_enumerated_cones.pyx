@@ -1,13 +1,18 @@
-"""The best labeling whose scores in two models keep a ratio, by enumeration."""
+"""The best labeling in a cone of the label plane, by enumeration: time grows with their number."""
 
 import numpy as np
 
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
+from structsolve.operators cimport Cone, ConeOracle
+from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.mrf._model cimport GraphModel, Model, magnitude, score
+from structsolve.plugins.mrf._model cimport (
+    GraphModel, Model, edge_scores, magnitude, other_end, score,
+)
+from structsolve.plugins.mrf._shape cimport GraphShape
 
-# What is added up in another order than by score() may differ from it by this, in units of scores.
+# Error of sums in another order than that of score(), in units of the scores.
 cdef double ROUNDING = 1e-14
 # Labelings of the last nodes that are scored together.
 cdef Py_ssize_t TABLE = 64
@@ -23,92 +28,64 @@ cdef inline Py_ssize_t _split(const Model* model, Py_ssize_t* size) noexcept nog
     return v
 
 
-cdef Py_ssize_t constrained_bytes(const Model* model) noexcept nogil:
+cdef Py_ssize_t _bytes(const Model* model) noexcept nogil:
     cdef Py_ssize_t n = model.n, size, depths = _split(model, &size) + 1
     return (2 * depths * (model.unary_at[n] + 1) + 4 * size) * sizeof(double) + n * sizeof(int)
 
 
-cdef inline bint _allowed(double h, double g, double alpha, double beta, bint twin) noexcept nogil:
-    cdef double high = alpha * h
-    if alpha == INFINITY:               # the product would be NaN where h = 0
+cdef inline bint _allowed(double h, double g, const Cone* cone) noexcept nogil:
+    cdef double high = cone.alpha * h
+    if cone.alpha == INFINITY:          # the product would be NaN where h = 0
         high = INFINITY if h >= 0 else -INFINITY
-    if twin:
-        return beta * h <= g and g < high
-    return beta * h < g and g <= high
+    if cone.twin:
+        return cone.beta * h <= g and g < high
+    return cone.beta * h < g and g <= high
 
 
-cdef void _condition(const Model* model, const double* pair, int v, int s, const double* scores,
+cdef void _condition(const Model* model, int v, int s, const double* scores,
                      double* out) noexcept nogil:
     # out <- scores of the nodes behind v once v has state s.
-    cdef int e, w, k, t
-    cdef Py_ssize_t j, step, after = model.unary_at[v + 1]
+    cdef int e, w, t
+    cdef Py_ssize_t j, step = 0, after = model.unary_at[v + 1]
     cdef const double* row
     memcpy(out + after, scores + after, (model.unary_at[model.n] - after) * sizeof(double))
-    if pair == NULL:
-        return
     for j in range(model.near_at[v], model.near_at[v + 1]):
         e = model.near[j]
-        w = model.ends[2 * e] + model.ends[2 * e + 1] - v
+        w = other_end(model, e, v)
         if w < v:
             continue
-        k = model.states[w]
-        row = pair + model.pair_at[e]
-        if model.ends[2 * e] == v:
-            step = 1
-            row += s * k
-        else:
-            step = model.states[v]
-            row += s
-        for t in range(k):
+        row = edge_scores(model, e, w, s, &step)
+        for t in range(model.states[w]):
             out[model.unary_at[w] + t] += row[t * step]
 
 
-cdef double _total(const Model* model, const int* label) noexcept nogil:
-    cdef Py_ssize_t v
-    cdef double total = 0
-    if model.pair != NULL:
-        return score(model, label)
-    for v in range(model.n):
-        total += model.unary[model.unary_at[v] + label[v]]
-    return total
-
-
-cdef void _inner(const Model* model, const double* pair, Py_ssize_t begin,
-                 double* out) noexcept nogil:
+cdef void _inner(const Model* model, Py_ssize_t begin, double* out) noexcept nogil:
     # out <- scores of edges among nodes from `begin` on, for all their labelings; the state of the
     # last node changes slowest.
-    cdef Py_ssize_t w, j, i, size = 1, step
-    cdef int e, x, t, k
+    cdef Py_ssize_t w, j, i, size = 1, period, step = 0
+    cdef int e, x, t
     cdef double* block
-    cdef const double* table
+    cdef const double* row
     out[0] = 0
     for w in range(begin, model.n):
-        k = model.states[w]
-        for t in range(k - 1, -1, -1):
+        for t in range(model.states[w] - 1, -1, -1):
             block = out + t * size
             for i in range(size):
                 block[i] = out[i]
-        if pair != NULL:
-            for j in range(model.near_at[w], model.near_at[w + 1]):
-                e = model.near[j]
-                x = model.ends[2 * e] + model.ends[2 * e + 1] - <int>w
-                if x < begin or x > w:
-                    continue
-                step = 1
-                for i in range(begin, x):
-                    step *= model.states[i]
-                for t in range(k):
-                    block = out + t * size
-                    table = pair + model.pair_at[e]
-                    if model.ends[2 * e] == w:
-                        table += t * model.states[x]
-                        for i in range(size):
-                            block[i] += table[i / step % model.states[x]]
-                    else:
-                        table += t
-                        for i in range(size):
-                            block[i] += table[i / step % model.states[x] * k]
-        size *= k
+        for j in range(model.near_at[w], model.near_at[w + 1]):
+            e = model.near[j]
+            x = other_end(model, e, w)
+            if x < begin or x > w:
+                continue
+            period = 1
+            for i in range(begin, x):
+                period *= model.states[i]
+            for t in range(model.states[w]):
+                block = out + t * size
+                row = edge_scores(model, e, x, t, &step)
+                for i in range(size):
+                    block[i] += row[i / period % model.states[x] * step]
+        size *= model.states[w]
 
 
 cdef void _outer(const Model* model, Py_ssize_t begin, double sum, const double* scores,
@@ -131,12 +108,15 @@ cdef void _outer(const Model* model, Py_ssize_t begin, double sum, const double*
         out[i] += inner[i]
 
 
-cdef bint argmax_constrained(const Model* first, double h0, const Model* second, double g0,
-                             double lam, double alpha, double beta, bint twin, int* label,
-                             double* h, double* g, char* work) noexcept nogil:
-    # Depth first over all but the last nodes; scores of later nodes given the states so far are
-    # kept for each depth, so that a labeling costs what its last nodes do.
-    cdef Py_ssize_t n = first.n, width = first.unary_at[n], v = 0, size, i, j, at
+cdef bint _argmax(const Model* first, const Model* second, const Cone* cone, int* label,
+                  double* h, double* g, char* work) noexcept nogil:
+    # The labeling with the largest h + lam g in the cone, h = h0 + score(first) and
+    # g = g0 + score(second); False where there is none.  Both models have the same nodes, states
+    # and edges.  Labelings with h or g of -inf are never allowed.
+    #
+    # Depth first over all but the last nodes; each depth keeps the scores of later nodes given the
+    # states so far, so that a labeling costs what its last nodes do.
+    cdef Py_ssize_t n = first.n, width = first.unary_at[n], v = 0, size, i, j, part
     cdef Py_ssize_t begin = _split(first, &size)
     cdef double* sum_h = <double*>work          # of the states so far, before node v
     cdef double* sum_g = sum_h + begin + 1
@@ -148,23 +128,18 @@ cdef bint argmax_constrained(const Model* first, double h0, const Model* second,
     cdef double* all_g = all_h + size
     cdef int* trial = <int*>(all_g + size)
     cdef double near_h, near_g, exact_h, exact_g, top = -INFINITY
-    cdef double slack_h = ROUNDING * (magnitude(first) + fabs(h0)), slack_g = 0, slack
-    cdef double slack_high, slack_low
-    cdef bint found = False
-    for at in range(width):
-        if second.unary[at] > -INFINITY:
-            slack_g += fabs(second.unary[at])
-    if second.pair != NULL:
-        slack_g += magnitude(second)
-    slack_g = ROUNDING * (slack_g + fabs(g0))
-    slack = slack_h + fabs(lam) * slack_g
+    cdef double lam = cone.lam, alpha = cone.alpha, beta = cone.beta
+    cdef double slack_h = ROUNDING * (magnitude(first) + fabs(cone.h0))
+    cdef double slack_g = ROUNDING * (magnitude(second) + fabs(cone.g0))
+    cdef double slack = slack_h + fabs(lam) * slack_g, slack_high, slack_low
+    cdef bint exists = False
     slack_low = slack_g + fabs(beta) * slack_h
     slack_high = slack_g + fabs(alpha) * slack_h if alpha < INFINITY else INFINITY
-    _inner(first, first.pair, begin, inner_h)
-    _inner(second, second.pair, begin, inner_g)
+    _inner(first, begin, inner_h)
+    _inner(second, begin, inner_g)
     memcpy(given_h, first.unary, width * sizeof(double))
     memcpy(given_g, second.unary, width * sizeof(double))
-    sum_h[0], sum_g[0] = h0, g0
+    sum_h[0], sum_g[0] = cone.h0, cone.g0
     trial[0] = -1
     while v >= 0:
         if v < begin:
@@ -172,41 +147,69 @@ cdef bint argmax_constrained(const Model* first, double h0, const Model* second,
             if trial[v] == first.states[v]:
                 v -= 1
                 continue
-            at = v * width + first.unary_at[v] + trial[v]
-            sum_h[v + 1], sum_g[v + 1] = sum_h[v] + given_h[at], sum_g[v] + given_g[at]
+            part = v * width + first.unary_at[v] + trial[v]
+            sum_h[v + 1], sum_g[v + 1] = sum_h[v] + given_h[part], sum_g[v] + given_g[part]
             if sum_h[v + 1] == -INFINITY or sum_g[v + 1] == -INFINITY:
                 continue
-            at = v * width
-            _condition(first, first.pair, <int>v, trial[v], given_h + at, given_h + at + width)
-            _condition(second, second.pair, <int>v, trial[v], given_g + at, given_g + at + width)
+            part = v * width
+            _condition(first, <int>v, trial[v], given_h + part, given_h + part + width)
+            _condition(second, <int>v, trial[v], given_g + part, given_g + part + width)
             v += 1
             trial[v] = -1
             continue
-        at = v * width
-        _outer(first, begin, sum_h[v], given_h + at, inner_h, size, all_h)
-        _outer(second, begin, sum_g[v], given_g + at, inner_g, size, all_g)
+        _outer(first, begin, sum_h[v], given_h + v * width, inner_h, size, all_h)
+        _outer(second, begin, sum_g[v], given_g + v * width, inner_g, size, all_g)
         for i in range(size):
             near_h, near_g = all_h[i], all_g[i]
-            # No number from -inf passes.
+            # -inf never passes.
             if not near_h + lam * near_g + slack > top:
                 continue
             if not near_g >= beta * near_h - slack_low:
                 continue
             if alpha < INFINITY and not near_g <= alpha * near_h + slack_high:
                 continue
-            at = i
+            part = i
             for j in range(begin, n):
-                trial[j] = <int>(at % first.states[j])
-                at /= first.states[j]
-            exact_h, exact_g = h0 + _total(first, trial), g0 + _total(second, trial)
+                trial[j] = <int>(part % first.states[j])
+                part /= first.states[j]
+            exact_h, exact_g = cone.h0 + score(first, trial), cone.g0 + score(second, trial)
             if (exact_h > -INFINITY and exact_g > -INFINITY and exact_h + lam * exact_g > top
-                    and _allowed(exact_h, exact_g, alpha, beta, twin)):
-                found = True
+                    and _allowed(exact_h, exact_g, cone)):
+                exists = True
                 top = exact_h + lam * exact_g
                 h[0], g[0] = exact_h, exact_g
                 memcpy(label, trial, n * sizeof(int))
         v -= 1
-    return found
+    return exists
+
+
+cdef class EnumeratedCones(ConeOracle):
+    """The best labeling in a cone, of few.
+
+    Parameters
+    ----------
+    shape : GraphShape
+    layout : PartLayout
+    """
+
+    cdef GraphShape shape
+
+    def __init__(self, GraphShape shape not None, PartLayout layout not None):
+        super().__init__(layout)
+        self.shape, self.n_states = shape, shape.n_states
+        self.work_bytes = 2 * shape.scores_bytes + shape.largest(_bytes)
+
+    cdef int argmax_in_cone(self, Py_ssize_t i, const double* theta, const double* cost,
+                            const Cone* cone, double* mu, int* label, double* value,
+                            char* work) except -1 nogil:
+        cdef char* second = work + self.shape.scores_bytes
+        cdef Model model = self.shape.gather(i, theta, <double*>work)
+        cdef Model weights = self.shape.gather(i, cost, <double*>second)
+        cdef double h, g
+        if not _argmax(&model, &weights, cone, label, &h, &g, second + self.shape.scores_bytes):
+            return 0
+        value[0] = h + cone.lam * g
+        return 1
 
 
 def constrained_argmax(GraphModel first not None, GraphModel second not None, double lam,
@@ -238,7 +241,7 @@ def constrained_argmax(GraphModel first not None, GraphModel second not None, do
 
     Examples
     --------
-    >>> from structsolve.plugins.mrf._constrained import constrained_argmax
+    >>> from structsolve.plugins.mrf._enumerated_cones import constrained_argmax
     >>> from structsolve.plugins.mrf._model import GraphModel
     >>> first, second = (GraphModel([3], [], [row], []) for row in ([5, 2, 1], [0, 2, 3]))
     >>> label, h, g = constrained_argmax(first, second, lam=1, alpha=1, beta=0)
@@ -260,10 +263,10 @@ def constrained_argmax(GraphModel first not None, GraphModel second not None, do
         raise ValueError(f"alpha: found {alpha}, expected a finite number, or inf")
     label = np.zeros(first.model.n, np.intc)
     cdef int[::1] view = label
-    cdef double[::1] work = np.zeros(constrained_bytes(&first.model) // 8 + 1)
+    cdef double[::1] work = np.zeros(_bytes(&first.model) // 8 + 1)
     cdef double h = -INFINITY, g = -INFINITY
-    cdef bint found
+    cdef Cone cone = Cone(h0, g0, lam, alpha, beta, twin)
+    cdef bint exists
     with nogil:
-        found = argmax_constrained(&first.model, h0, &second.model, g0, lam, alpha, beta, twin,
-                                   &view[0], &h, &g, <char*>&work[0])
-    return label if found else None, h, g
+        exists = _argmax(&first.model, &second.model, &cone, &view[0], &h, &g, <char*>&work[0])
+    return label if exists else None, h, g

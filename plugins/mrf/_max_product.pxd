@@ -18,6 +18,6 @@ cdef Py_ssize_t forest_kbest(const Model* model, const int* order, const int* up
 # Bytes of `work` (8-byte aligned) of forest_move for this model; only sizes are read.
 cdef Py_ssize_t move_bytes(const Model* model) noexcept nogil
 # Gives the nodes of a maximal induced forest, grown from node `start` on (`backwards`: in falling
-# order), their best states together; others keep theirs.  But for rounding the score never falls.
+# order), their best states together; other nodes keep theirs.  The score never falls, to rounding.
 cdef void forest_move(const Model* model, Py_ssize_t start, bint backwards, int* label,
                       char* work) noexcept nogil

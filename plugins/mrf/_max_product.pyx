@@ -1,32 +1,18 @@
 """Max-product on graphs without cycles, exact: best labeling, max-marginals, the k best.
 
-And the best labeling of an induced forest of any graph, given its other nodes (Hamze, de Freitas
-2004).  The tables are the model's own: nodes of one graph may have two states and a thousand.
+It also gives the best labeling of an induced forest of any graph, given its other nodes (Hamze, de
+Freitas 2004).  Tables keep the model's sizes: one node may have two states, another a thousand.
 """
 
 from libc.math cimport INFINITY
 from libc.string cimport memcpy, memset
 from structsolve.algorithms.lawler_heap cimport Candidate, pop, push, runner_up
 
-from structsolve.plugins.mrf._model cimport Model, score
+from structsolve.plugins.mrf._model cimport Model, edge_scores, other_end, score
 
 
 cdef Py_ssize_t forest_bytes(Py_ssize_t max_unary) noexcept nogil:
     return 3 * max_unary * sizeof(double)
-
-
-cdef inline int _other(const Model* model, int e, Py_ssize_t v) noexcept nogil:
-    return model.ends[2 * e] + model.ends[2 * e + 1] - <int>v
-
-
-cdef inline const double* _row(const Model* model, int e, Py_ssize_t v, Py_ssize_t state,
-                               Py_ssize_t* step) noexcept nogil:
-    # Scores of edge e for all states of v, `step` apart, given the state of its other end.
-    if model.ends[2 * e] == v:
-        step[0] = model.states[model.ends[2 * e + 1]]
-        return model.pair + model.pair_at[e] + state
-    step[0] = 1
-    return model.pair + model.pair_at[e] + state * model.states[v]
 
 
 cdef inline double _message(const Model* model, int e, Py_ssize_t v, const double* belief,
@@ -34,7 +20,7 @@ cdef inline double _message(const Model* model, int e, Py_ssize_t v, const doubl
     # Best of v's beliefs and edge e where the other end has state t.
     cdef double best = -INFINITY, x
     cdef Py_ssize_t s, step = 0
-    cdef const double* row = _row(model, e, v, t, &step)
+    cdef const double* row = edge_scores(model, e, v, t, &step)
     for s in range(model.states[v]):
         x = belief[s] + row[s * step]
         best = x if x > best else best
@@ -51,7 +37,7 @@ cdef void _upward(const Model* model, const int* order, Py_ssize_t count, const 
         e = up[v]
         if e < 0:
             continue
-        parent = _other(model, e, v)
+        parent = other_end(model, e, v)
         for t in range(model.states[parent]):
             belief[model.unary_at[parent] + t] += _message(
                 model, e, v, belief + model.unary_at[v], t)
@@ -59,14 +45,14 @@ cdef void _upward(const Model* model, const int* order, Py_ssize_t count, const 
 
 cdef inline int _best_state(const Model* model, const int* up, Py_ssize_t v, const double* belief,
                             const int* label) noexcept nogil:
-    # The first of the best states of v, given its parent's; where none is possible, its own.
+    # The first of the best states of v, given its parent's; its current one where none is possible.
     cdef const double* own = belief + model.unary_at[v]
     cdef const double* row = NULL
     cdef double x, top = -INFINITY
     cdef Py_ssize_t s, step = 0
     cdef int best = label[v]
     if up[v] >= 0:
-        row = _row(model, up[v], v, label[_other(model, up[v], v)], &step)
+        row = edge_scores(model, up[v], v, label[other_end(model, up[v], v)], &step)
     for s in range(model.states[v]):
         x = own[s] + row[s * step] if row != NULL else own[s]
         if x > top:
@@ -92,8 +78,8 @@ cdef void forest_argmax(const Model* model, const int* order, const int* up, int
 
 cdef void forest_marginals(const Model* model, const int* order, const int* up, double* out,
                            char* work) noexcept nogil:
-    # out gathers, for every state, its score, the messages of all children, and what comes from
-    # the parent: finite ones as a sum, others by their number.  So one can be taken out again.
+    # out gathers, for every state, its score, the messages of all children, and that of the parent:
+    # finite ones as a sum, infinite ones as a count.  So one message can be subtracted again.
     cdef Py_ssize_t width = model.unary_at[model.n], k, v, parent, s, t, j, step = 0
     cdef double* belief = <double*>work
     cdef double* rest = belief + width                      # of the parent, without v's subtree
@@ -114,7 +100,7 @@ cdef void forest_marginals(const Model* model, const int* order, const int* up, 
                 best = max(best, belief[model.unary_at[v] + s])
             total += best
             continue
-        parent = _other(model, e, v)
+        parent = other_end(model, e, v)
         for t in range(model.states[parent]):
             j = model.unary_at[parent] + t
             message = _message(model, e, v, belief + model.unary_at[v], t)
@@ -125,7 +111,7 @@ cdef void forest_marginals(const Model* model, const int* order, const int* up, 
         e = up[v]
         if e < 0:
             continue
-        parent = _other(model, e, v)
+        parent = other_end(model, e, v)
         for t in range(model.states[parent]):
             j = model.unary_at[parent] + t
             message = _message(model, e, v, belief + model.unary_at[v], t)
@@ -134,7 +120,7 @@ cdef void forest_marginals(const Model* model, const int* order, const int* up, 
             else:
                 rest[t] = -INFINITY if never[j] > 1 else out[j]
         for s in range(model.states[v]):
-            row, best = _row(model, e, parent, s, &step), -INFINITY
+            row, best = edge_scores(model, e, parent, s, &step), -INFINITY
             for t in range(model.states[parent]):
                 best = max(best, rest[t] + row[t * step])
             j = model.unary_at[v] + s
@@ -155,25 +141,25 @@ cdef inline void _gather(double x, double* total, int* never) noexcept nogil:
 cdef void _add_other_trees(const Model* model, const int* order, const int* up,
                            const double* belief, double total, double* out) noexcept nogil:
     # `total` is the best of all trees: to out of one tree, total less its own best is added.
-    cdef Py_ssize_t k = 0, j, v, s, root, at
+    cdef Py_ssize_t k = 0, end, j, v, s, root
     cdef double own, others
     while k < model.n:
         root = order[k]
-        j = k + 1
-        while j < model.n and up[order[j]] >= 0:     # breadth first: a tree is one range
-            j += 1
+        end = k + 1
+        while end < model.n and up[order[end]] >= 0:     # breadth first: a tree is one range
+            end += 1
         own = -INFINITY
         for s in range(model.states[root]):
             own = max(own, belief[model.unary_at[root] + s])
         if own > -INFINITY:
             others = total - own
         else:
-            others = 0      # nothing is possible in this tree, whatever the others do
-        for at in range(k, j):
-            v = order[at]
+            others = 0      # nothing is possible in this tree
+        for j in range(k, end):
+            v = order[j]
             for s in range(model.states[v]):
                 out[model.unary_at[v] + s] += others
-        k = j
+        k = end
 
 
 # -- the k best ----------------------------------------------------------------------------------
@@ -203,12 +189,12 @@ cdef Py_ssize_t forest_kbest(const Model* model, const int* order, const int* up
         return 1
     item.v, item.value = 0, values[0]
     for count in range(1, k):
-        # What comes after a position is the best given what comes before: the state there alone
-        # makes a difference.
+        # What comes after a position is the best given what comes before: only the state at the
+        # position matters.
         for j in range(item.v, n):
             v, row, step = order[j], NULL, 1
             if up[v] >= 0:
-                row = _row(model, up[v], v, label[_other(model, up[v], v)], &step)
+                row = edge_scores(model, up[v], v, label[other_end(model, up[v], v)], &step)
             state = runner_up(model.states[v], belief + model.unary_at[v], row, NULL, step, 0,
                               label[v], &top, &now)
             if top > -INFINITY:
@@ -220,12 +206,12 @@ cdef Py_ssize_t forest_kbest(const Model* model, const int* order, const int* up
         path = labels + item.path * n
         memcpy(label, path, n * sizeof(int))
         label[order[item.v]] = item.s
-        # A choice depends on the parent's state alone: what is below an equal one stays.
+        # A choice depends on the parent's state alone: below an unchanged state nothing changes.
         for j in range(item.v + 1, n):
             v = order[j]
-            if up[v] >= 0 and label[_other(model, up[v], v)] != path[_other(model, up[v], v)]:
+            if up[v] >= 0 and label[other_end(model, up[v], v)] != path[other_end(model, up[v], v)]:
                 label[v] = _best_state(model, up, v, belief, label)
-        # Sums of the same scores in another order may differ in the last bit.
+        # The same scores, summed in another order, may differ in the last bit.
         values[count] = min(score(model, label), values[count - 1])
     return k
 
@@ -261,7 +247,7 @@ cdef inline int _find(int* group, int v) noexcept nogil:
 
 cdef void _choose(const Model* model, Induced* forest, Py_ssize_t start,
                   bint backwards) noexcept nogil:
-    # A node joins unless two of its neighbours are in one tree: group -1 stays outside.
+    # A node joins unless two of its neighbours are in one tree; group -1: outside of the forest.
     cdef Py_ssize_t i, j
     cdef int v, w, root
     cdef bint free
@@ -271,7 +257,7 @@ cdef void _choose(const Model* model, Induced* forest, Py_ssize_t start,
         v = <int>((start + (model.n - i if backwards else i)) % model.n)
         free = True
         for j in range(model.near_at[v], model.near_at[v + 1]):
-            w = _other(model, model.near[j], v)
+            w = other_end(model, model.near[j], v)
             if forest.group[w] >= 0:
                 root = _find(forest.group, w)
                 if forest.seen[root] == v:
@@ -282,7 +268,7 @@ cdef void _choose(const Model* model, Induced* forest, Py_ssize_t start,
             continue
         forest.group[v] = v
         for j in range(model.near_at[v], model.near_at[v + 1]):
-            w = _other(model, model.near[j], v)
+            w = other_end(model, model.near[j], v)
             if forest.group[w] >= 0:
                 forest.group[_find(forest.group, w)] = v
 
@@ -304,7 +290,7 @@ cdef void _arrange(const Model* model, Induced* forest) noexcept nogil:
             begin += 1
             for j in range(model.near_at[v], model.near_at[v + 1]):
                 e = model.near[j]
-                w = _other(model, e, v)
+                w = other_end(model, e, v)
                 if forest.group[w] >= 0 and forest.up[w] == -2:
                     forest.up[w] = e
                     forest.order[forest.size] = w
@@ -332,9 +318,9 @@ cdef void forest_move(const Model* model, Py_ssize_t start, bint backwards, int*
         for s in range(k):
             own[s] = model.unary[model.unary_at[v] + s]
         for j in range(model.near_at[v], model.near_at[v + 1]):
-            w = _other(model, model.near[j], v)
+            w = other_end(model, model.near[j], v)
             if forest.group[w] < 0:
-                row = _row(model, model.near[j], v, label[w], &step)
+                row = edge_scores(model, model.near[j], v, label[w], &step)
                 for s in range(k):
                     own[s] += row[s * step]
     _upward(model, forest.order, forest.size, forest.up, forest.own)

@@ -1,11 +1,12 @@
 """Roof duality of small models, with sets of nodes as words and capacities in a dense matrix.
 
-First all nodes go whose own scores outweigh whatever their neighbours do, which are most nodes in
-practice.  The others are a core, on whose doubled graph (see ``_roof``) Dinic's algorithm runs with
-level sets, arcs and the reach of the source as bits: on scores never seen before a list of arcs
-costs a mispredicted branch for nearly every arc.  Node i of a core of k is bit i, its negation
-i' bit i + k.  Flows are their own mirror images (i -> j carries what j' -> i' does), which halves
-the work and makes distances to the sink the mirror images of distances from the source.
+First all nodes are fixed whose own scores outweigh whatever their neighbours do, which are most
+nodes in practice.  Dinic's algorithm runs on the doubled graph (see ``_roof_duality``) of the
+others.  Level sets, arcs and the nodes that the source reaches are bits of words: on scores never
+seen before a list of arcs costs a mispredicted branch for nearly every arc.  Node i of the k nodes
+left is bit i, its negation i' bit i + k.  Flows are their own mirror images (i -> j carries what
+j' -> i' does), which halves the work and makes distances to the sink the mirror images of
+distances from the source.
 """
 
 from libc.math cimport INFINITY, fabs
@@ -19,9 +20,9 @@ cdef extern from *:
     #if defined(_MSC_VER)
     #include <intrin.h>
     static __inline int ss_lowest(uint64_t x) {
-      unsigned long at;
-      _BitScanForward64(&at, x);
-      return (int)at;
+      unsigned long bit;
+      _BitScanForward64(&bit, x);
+      return (int)bit;
     }
     #else
     #define ss_lowest(x) __builtin_ctzll(x)
@@ -29,7 +30,7 @@ cdef extern from *:
     """
     int ss_lowest(uint64_t x) nogil
 
-# As in _roof: a sum that is rounding, and what repeated rounding may leave of a saturated arc.
+# As in _roof_duality: a sum that is rounding, and what rounding may leave of a saturated arc.
 cdef double ROUNDING = 1e-15
 cdef double DUST = 1e-12
 cdef uint64_t ONE = 1
@@ -37,15 +38,15 @@ cdef uint64_t ONE = 1
 
 cdef struct Dense:
     Py_ssize_t n, stride        # nodes; doubles from row to row
-    double* cost                # what state 1 costs in place of 0, once neighbours agree or halve
-    double* slack               # by how much free neighbours can change that, either way
-    double* size                # sum of magnitudes that `cost` came from
-    double* coupling            # (n, stride) symmetric: half of what different states cost more
+    double* cost                # of state 1 in place of 0, given the fixed neighbours
+    double* slack               # by how much free neighbours can change `cost`, either way
+    double* size                # sum of the magnitudes that `cost` is computed from
+    double* coupling            # (n, stride) symmetric: half of the extra cost of different states
 
 
-cdef struct Core:
+cdef struct Doubled:
     int k
-    double* excess              # (2 k,) left from the source; i' has that of i left to the sink
+    double* excess              # (2 k,) left from the source; that of i' is left from i to the sink
     double* residual            # (2 k, 2 k), equal at (i, j) and (j', i')
     uint64_t out[64]            # nodes that residual arcs lead to
     uint64_t source             # nodes with excess
@@ -94,12 +95,12 @@ cdef bint _read(Dense* dense, const Model* model) noexcept nogil:
         dense.slack[v] += fabs(half)
         dense.slack[w] += fabs(half)
         dense.coupling[v * dense.stride + w] = dense.coupling[w * dense.stride + v] = half
-    return total < INFINITY         # nor is a NaN
+    return total < INFINITY         # NaN fails too
 
 
 cdef uint64_t _fix(Dense* dense, signed char* state) noexcept nogil:
-    # Gives a state to nodes that want it whatever their free neighbours do, until there are none;
-    # returns the others.  No half-integral optimum loses by that, nor gains half nodes.
+    # Fix nodes that prefer a state whatever their free neighbours do, until there are none; returns
+    # the others.  No half-integral optimum loses by that, nor gains half nodes.
     cdef uint64_t free = ~<uint64_t>0 >> (64 - dense.n), fixed
     cdef double* cost = dense.cost
     cdef double* slack = dense.slack
@@ -126,31 +127,31 @@ cdef uint64_t _fix(Dense* dense, signed char* state) noexcept nogil:
     return free
 
 
-cdef inline uint64_t _mirror(const Core* core, uint64_t nodes) noexcept nogil:
-    return (nodes >> core.k | nodes << core.k) & (~<uint64_t>0 >> (64 - 2 * core.k))
+cdef inline uint64_t _mirror(const Doubled* graph, uint64_t nodes) noexcept nogil:
+    return (nodes >> graph.k | nodes << graph.k) & (~<uint64_t>0 >> (64 - 2 * graph.k))
 
 
-cdef inline int _negation(const Core* core, int u) noexcept nogil:
-    return u - core.k if u >= core.k else u + core.k
+cdef inline int _negation(const Doubled* graph, int u) noexcept nogil:
+    return u - graph.k if u >= graph.k else u + graph.k
 
 
-cdef void _place(Core* core, const Dense* dense, const int* node) noexcept nogil:
-    cdef int k = core.k, i, j
+cdef void _place(Doubled* graph, const Dense* dense, const int* node) noexcept nogil:
+    cdef int k = graph.k, i, j
     cdef double cost, c, near, far
     cdef const double* row
     cdef double* same
     cdef double* other
     cdef uint64_t attract, repel
-    core.source = 0
+    graph.source = 0
     for i in range(k):
         cost = dense.cost[node[i]]
         if fabs(cost) <= ROUNDING * dense.size[node[i]]:
             cost = 0
-        core.excess[i] = cost if cost > 0 else 0
-        core.excess[i + k] = -cost if cost < 0 else 0
-        core.source |= <uint64_t>(cost > 0) << i | <uint64_t>(cost < 0) << (i + k)
+        graph.excess[i] = cost if cost > 0 else 0
+        graph.excess[i + k] = -cost if cost < 0 else 0
+        graph.source |= <uint64_t>(cost > 0) << i | <uint64_t>(cost < 0) << (i + k)
         row = dense.coupling + node[i] * dense.stride
-        same = core.residual + i * 2 * k
+        same = graph.residual + i * 2 * k
         other = same + k * 2 * k
         attract = repel = 0
         for j in range(k):
@@ -161,88 +162,88 @@ cdef void _place(Core* core, const Dense* dense, const int* node) noexcept nogil
             same[j + k] = other[j] = far
             attract |= <uint64_t>(c > 0) << j
             repel |= <uint64_t>(c < 0) << j
-        core.out[i] = attract | repel << k
-        core.out[i + k] = repel | attract << k
+        graph.out[i] = attract | repel << k
+        graph.out[i + k] = repel | attract << k
 
 
-cdef inline void _carry(Core* core, int u, int v, double amount) noexcept nogil:
-    cdef Py_ssize_t width = 2 * core.k
-    cdef double* there = core.residual + u * width + v
-    cdef double* back = core.residual + v * width + u
+cdef inline void _carry(Doubled* graph, int u, int v, double amount) noexcept nogil:
+    cdef Py_ssize_t width = 2 * graph.k
+    cdef double* there = graph.residual + u * width + v
+    cdef double* back = graph.residual + v * width + u
     cdef double left = there[0] - amount
     left = left if left > 0 else 0
     there[0] = left
-    core.out[u] &= ~(<uint64_t>(left <= 0) << v)
+    graph.out[u] &= ~(<uint64_t>(left <= 0) << v)
     back[0] += amount
-    core.out[v] |= ONE << u
+    graph.out[v] |= ONE << u
 
 
-cdef inline void _spend(Core* core, int u, double amount) noexcept nogil:
-    core.excess[u] -= amount
-    if core.excess[u] <= 0:
-        core.excess[u] = 0
-        core.source &= ~(ONE << u)
+cdef inline void _spend(Doubled* graph, int u, double amount) noexcept nogil:
+    graph.excess[u] -= amount
+    if graph.excess[u] <= 0:
+        graph.excess[u] = 0
+        graph.source &= ~(ONE << u)
 
 
-cdef void _augment(Core* core, const int* path, int length) noexcept nogil:
-    # Along `path` from source to sink and along its mirror image, as much as both can carry.  What
-    # both draw from is shared; `x - x / 2` is not 0 for the smallest of all numbers.
-    cdef int j, u, v, end = _negation(core, path[length])
-    cdef double push = core.excess[path[0]], room
+cdef void _augment(Doubled* graph, const int* path, int length) noexcept nogil:
+    # Push along `path` from source to sink, and along its mirror image, as much as both can carry.
+    # They share what both draw from; `x - x / 2` is not 0 for the smallest of all numbers.
+    cdef int j, u, v, end = _negation(graph, path[length])
+    cdef double push = graph.excess[path[0]], room
     if end == path[0]:
         push -= push / 2
-    elif core.excess[end] < push:
-        push = core.excess[end]
+    elif graph.excess[end] < push:
+        push = graph.excess[end]
     for j in range(length):
         u, v = path[j], path[j + 1]
-        room = core.residual[u * 2 * core.k + v]
-        # Shortest ways have an arc and its mirror image only as each other's counterparts.
-        if (length > 3 and _negation(core, path[length - j]) == u
-                and _negation(core, path[length - j - 1]) == v):
+        room = graph.residual[u * 2 * graph.k + v]
+        # A shortest path has an arc and its mirror image only at mirrored positions.
+        if (length > 3 and _negation(graph, path[length - j]) == u
+                and _negation(graph, path[length - j - 1]) == v):
             room -= room / 2
         push = room if room < push else push
     for j in range(length):
-        _carry(core, path[j], path[j + 1], push)
-        _carry(core, _negation(core, path[j + 1]), _negation(core, path[j]), push)
-    _spend(core, path[0], push)
-    _spend(core, end, push)
+        _carry(graph, path[j], path[j + 1], push)
+        _carry(graph, _negation(graph, path[j + 1]), _negation(graph, path[j]), push)
+    _spend(graph, path[0], push)
+    _spend(graph, end, push)
 
 
-cdef void _flow(Core* core) noexcept nogil:
-    cdef uint64_t level[65]         # the last may be the empty one after all nodes
+cdef void _flow(Doubled* graph) noexcept nogil:
+    cdef uint64_t level[65]         # one more than nodes: the last may be empty
     cdef int path[64]
     cdef uint64_t seen, rest, sink
     cdef int length, depth, u
     while True:
-        level[0] = seen = core.source
-        sink = _mirror(core, core.source)
+        level[0] = seen = graph.source
+        sink = _mirror(graph, graph.source)
         length = 0
         while level[length] and not level[length] & sink:
             rest = level[length]
             length += 1
             level[length] = 0
             while rest:
-                level[length] |= core.out[ss_lowest(rest)]
+                level[length] |= graph.out[ss_lowest(rest)]
                 rest &= rest - 1
             level[length] &= ~seen
             seen |= level[length]
         if not level[length]:
             return
-        # Nodes on shortest ways are as far from the source as their mirror image from the sink.
+        # Nodes on shortest paths are as far from the source as their mirror images from the sink.
         for depth in range(length / 2 + 1):
-            level[depth] &= _mirror(core, level[length - depth])
-            level[length - depth] = _mirror(core, level[depth])
+            level[depth] &= _mirror(graph, level[length - depth])
+            level[length - depth] = _mirror(graph, level[depth])
         while level[0]:
             path[0] = ss_lowest(level[0])
             depth = 0
             while True:
                 if depth == length:
-                    _augment(core, path, length)
-                    level[0] &= core.source
-                    level[length] &= _mirror(core, core.source)
+                    _augment(graph, path, length)
+                    level[0] &= graph.source
+                    level[length] &= _mirror(graph, graph.source)
                     break
                 u = path[depth]
-                rest = core.out[u] & level[depth + 1]
+                rest = graph.out[u] & level[depth + 1]
                 if rest:
                     depth += 1
                     path[depth] = ss_lowest(rest)
@@ -253,9 +254,9 @@ cdef void _flow(Core* core) noexcept nogil:
                 depth -= 1
 
 
-cdef void _sweep(Core* core, const Dense* dense, const int* node) noexcept nogil:
-    # Closes arcs and terminals that only rounding left open.
-    cdef int k = core.k, i, j
+cdef void _close_dust(Doubled* graph, const Dense* dense, const int* node) noexcept nogil:
+    # Close arcs and terminals that only rounding left open.
+    cdef int k = graph.k, i, j
     cdef double* same
     cdef double* other
     cdef const double* row
@@ -263,12 +264,12 @@ cdef void _sweep(Core* core, const Dense* dense, const int* node) noexcept nogil
     cdef uint64_t attract, repel, attract2, repel2
     for i in range(k):
         dust = DUST / 2 * dense.size[node[i]]
-        if core.excess[i] <= dust:
-            core.source &= ~(ONE << i)
-        if core.excess[i + k] <= dust:
-            core.source &= ~(ONE << (i + k))
+        if graph.excess[i] <= dust:
+            graph.source &= ~(ONE << i)
+        if graph.excess[i + k] <= dust:
+            graph.source &= ~(ONE << (i + k))
         row = dense.coupling + node[i] * dense.stride
-        same = core.residual + i * 2 * k
+        same = graph.residual + i * 2 * k
         other = same + k * 2 * k
         attract = repel = attract2 = repel2 = 0
         for j in range(k):
@@ -278,51 +279,52 @@ cdef void _sweep(Core* core, const Dense* dense, const int* node) noexcept nogil
             repel |= <uint64_t>(same[j + k] > dust) << j
             repel2 |= <uint64_t>(other[j] > dust) << j
             attract2 |= <uint64_t>(other[j + k] > dust) << j
-        core.out[i] = attract | repel << k
-        core.out[i + k] = repel2 | attract2 << k
+        graph.out[i] = attract | repel << k
+        graph.out[i + k] = repel2 | attract2 << k
 
 
-cdef uint64_t _reach(const Core* core, uint64_t start) noexcept nogil:
+cdef uint64_t _reach(const Doubled* graph, uint64_t start) noexcept nogil:
     cdef uint64_t reached = start, fresh = start
     cdef int u
     while fresh:
         u = ss_lowest(fresh)
         fresh &= fresh - 1
-        fresh |= core.out[u] & ~reached
-        reached |= core.out[u]
+        fresh |= graph.out[u] & ~reached
+        reached |= graph.out[u]
     return reached
 
 
-cdef void _decide(const Core* core, const int* node, signed char* state) noexcept nogil:
-    # What the source reaches is on its side in all minimum cuts, its mirror image on the sink's.
-    # Of the others those are half that imply their negation and are implied by it.
-    cdef uint64_t side = _reach(core, core.source), free, implied, back
+cdef void _decide(const Doubled* graph, const int* node, signed char* state) noexcept nogil:
+    # What the source reaches is on its side in all minimum cuts, the mirror image on the sink's.
+    # Of the others, a node is half where it implies its negation and is implied by it.
+    cdef uint64_t side = _reach(graph, graph.source), free, implied, back
     cdef int i, u, other
-    free = ~(side | _mirror(core, side)) & (~<uint64_t>0 >> (64 - 2 * core.k))
+    free = ~(side | _mirror(graph, side)) & (~<uint64_t>0 >> (64 - 2 * graph.k))
     while free:
         u = ss_lowest(free)
-        other = _negation(core, u)
-        implied = _reach(core, ONE << u)
+        other = _negation(graph, u)
+        implied = _reach(graph, ONE << u)
         if implied >> other & 1:
-            back = _reach(core, ONE << other)
+            back = _reach(graph, ONE << other)
             if back >> u & 1:
-                # Half, as is all that u implies and is implied by: what leads to u mirrors `back`.
-                free &= ~(implied & _mirror(core, back))
+                # Half, as are all nodes that u implies and is implied by: the nodes that imply u
+                # mirror `back`.
+                free &= ~(implied & _mirror(graph, back))
                 continue
             implied = back
-        # All of it goes to one side: were some decided otherwise, u would be as well.
+        # All of `implied` goes to one side: were a node of it decided otherwise, so were u.
         side |= implied
-        free &= ~(implied | _mirror(core, implied))
-    for i in range(core.k):
+        free &= ~(implied | _mirror(graph, implied))
+    for i in range(graph.k):
         if side >> i & 1:
             state[node[i]] = 0
         else:
-            state[node[i]] = 1 if side >> (i + core.k) & 1 else 2
+            state[node[i]] = 1 if side >> (i + graph.k) & 1 else 2
 
 
 cdef bint small_roof(const Model* model, signed char* state, char* work) noexcept nogil:
     cdef Dense dense
-    cdef Core core
+    cdef Doubled graph
     cdef uint64_t free
     cdef int node[SMALL]
     if model.n > SMALL:
@@ -337,15 +339,15 @@ cdef bint small_roof(const Model* model, signed char* state, char* work) noexcep
     free = _fix(&dense, state)
     if not free:
         return True
-    core.k = 0
+    graph.k = 0
     while free:
-        node[core.k] = ss_lowest(free)
-        core.k += 1
+        node[graph.k] = ss_lowest(free)
+        graph.k += 1
         free &= free - 1
-    core.excess = dense.coupling + dense.n * dense.stride
-    core.residual = core.excess + 2 * core.k
-    _place(&core, &dense, node)
-    _flow(&core)
-    _sweep(&core, &dense, node)
-    _decide(&core, node, state)
+    graph.excess = dense.coupling + dense.n * dense.stride
+    graph.residual = graph.excess + 2 * graph.k
+    _place(&graph, &dense, node)
+    _flow(&graph)
+    _close_dust(&graph, &dense, node)
+    _decide(&graph, node, state)
     return True

@@ -9,14 +9,14 @@ import numpy as np
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
 
-from structsolve.plugins.mrf._forest cimport forest_move, move_bytes
-from structsolve.plugins.mrf._model cimport GraphModel, Model, score
+from structsolve.plugins.mrf._max_product cimport forest_move, move_bytes
+from structsolve.plugins.mrf._model cimport GraphModel, Model, edge_scores, other_end, score
 
-# Gains below this, in units of the scores, may be rounding and are left alone.
+# Gains below this, in units of the scores, may be rounding and are ignored.
 cdef double ROUNDING = 1e-13
 cdef int LONGEST = 256              # changes in a chain
-cdef int FORESTS = 16               # that are tried in vain before the search ends
-cdef int ROUNDS = 1000              # enough for anything but rounding that goes in circles
+cdef int FORESTS = 16               # tried without a gain before the search ends
+cdef int ROUNDS = 1000              # a guard against endless gains that are rounding
 
 
 cdef struct Search:
@@ -26,9 +26,9 @@ cdef struct Search:
     double* two
     int* before                 # the labeling to fall back to
     int* held                   # the same for one forest
-    char* forest                # memory for it
-    int* node                   # changed in this chain, in turn
-    int* state                  # and its state before
+    char* forest                # memory of forest_move()
+    int* node                   # changed in this chain, one after the other
+    int* state                  # their states before
     char* locked
 
 
@@ -39,8 +39,8 @@ cdef Py_ssize_t climb_bytes(const Model* model) noexcept nogil:
 
 cdef void _field(const Model* model, const int* label, int v, int skip, double* out) noexcept nogil:
     # Scores of the states of v, given its neighbours, less those across edge `skip`.
-    cdef int k = model.states[v], s, e, w
-    cdef Py_ssize_t j, step
+    cdef int k = model.states[v], s, e
+    cdef Py_ssize_t j, step = 0
     cdef const double* row = model.unary + model.unary_at[v]
     for s in range(k):
         out[s] = row[s]
@@ -48,22 +48,15 @@ cdef void _field(const Model* model, const int* label, int v, int skip, double* 
         e = model.near[j]
         if e == skip:
             continue
-        w = model.ends[2 * e] + model.ends[2 * e + 1] - v
-        row = model.pair + model.pair_at[e]
-        if model.ends[2 * e] == v:
-            step = model.states[w]
-            row += label[w]
-        else:
-            step = 1
-            row += label[w] * k
+        row = edge_scores(model, e, v, label[other_end(model, e, v)], &step)
         for s in range(k):
             out[s] += row[s * step]
 
 
 cdef void _move(const Model* model, Search* search, int* label, int v, int state) noexcept nogil:
-    # Gives v another state, and its neighbours' fields what follows from that.
-    cdef int e, w, t, k, before = label[v]
-    cdef Py_ssize_t j, step
+    # Give v another state, and update the fields of its neighbours.
+    cdef int e, w, t, before = label[v]
+    cdef Py_ssize_t j, step = 0
     cdef const double* old
     cdef const double* new
     cdef double* field
@@ -72,22 +65,14 @@ cdef void _move(const Model* model, Search* search, int* label, int v, int state
     label[v] = state
     for j in range(model.near_at[v], model.near_at[v + 1]):
         e = model.near[j]
-        w = model.ends[2 * e] + model.ends[2 * e + 1] - v
-        k = model.states[w]
-        old = new = model.pair + model.pair_at[e]
-        if model.ends[2 * e] == v:
-            step = 1
-            old += before * k
-            new += state * k
-        else:
-            step = model.states[v]
-            old += before
-            new += state
+        w = other_end(model, e, v)
+        old = edge_scores(model, e, w, before, &step)
+        new = edge_scores(model, e, w, state, &step)
         field = search.field + model.unary_at[w]
         afresh = False
-        for t in range(k):
+        for t in range(model.states[w]):
             change = new[t * step] - old[t * step]
-            # Nothing can be taken away from -inf.
+            # -inf cannot be subtracted.
             afresh |= not fabs(change) < INFINITY
             field[t] += change
         if afresh:
@@ -114,16 +99,11 @@ cdef bint _single(const Model* model, Search* search, int* label) noexcept nogil
 cdef void _without(const Model* model, Search* search, const int* label, int v, int e,
                    double* out) noexcept nogil:
     # Field of v less edge e: by subtraction where nothing is forbidden.
-    cdef int k = model.states[v], s, w = model.ends[2 * e] + model.ends[2 * e + 1] - v
+    cdef int s
     cdef const double* field = search.field + model.unary_at[v]
-    cdef const double* row = model.pair + model.pair_at[e]
-    cdef Py_ssize_t step = 1
-    if model.ends[2 * e] == v:
-        step = model.states[w]
-        row += label[w]
-    else:
-        row += label[w] * k
-    for s in range(k):
+    cdef Py_ssize_t step = 0
+    cdef const double* row = edge_scores(model, e, v, label[other_end(model, e, v)], &step)
+    for s in range(model.states[v]):
         if row[s * step] == -INFINITY:
             _field(model, label, v, e, out)
             return
@@ -160,7 +140,7 @@ cdef bint _pairs(const Model* model, Search* search, int* label) noexcept nogil:
 
 
 cdef bint _chain(const Model* model, Search* search, int* label) noexcept nogil:
-    # Always the best change of a node not changed before, be it for the worse.
+    # Make the best change of a node not yet changed, even for the worse; keep the best beginning.
     cdef Py_ssize_t v, length = 0, kept = 0, j
     cdef int s, state
     cdef double total = 0, top = search.margin, gain, best
@@ -210,7 +190,7 @@ cdef bint _forests(const Model* model, Search* search, int* label) noexcept nogi
 cdef double climb(const Model* model, int* label, char* work) noexcept nogil:
     cdef Search search
     cdef Py_ssize_t v, j, width = model.unary_at[model.n]
-    cdef int rounds
+    cdef int _
     cdef double size = 0, before = score(model, label), after
     search.field = <double*>work
     search.one = search.field + width
@@ -228,7 +208,7 @@ cdef double climb(const Model* model, int* label, char* work) noexcept nogil:
             if fabs(search.field[j]) > size and search.field[j] > -INFINITY:
                 size = fabs(search.field[j])
     search.margin = ROUNDING * size
-    for rounds in range(ROUNDS):
+    for _ in range(ROUNDS):
         if not (_single(model, &search, label) or _pairs(model, &search, label)
                 or _chain(model, &search, label) or _forests(model, &search, label)):
             break
@@ -252,16 +232,16 @@ def local_search(GraphModel model not None, label):
     Returns
     -------
     label : ndarray of int of shape (n,)
-        No change of one node, or of both ends of one edge, improves it.
+        No change of one node, nor of both ends of one edge, improves it.
     value : float
         Its score.
 
     Examples
     --------
-    >>> from structsolve.plugins.mrf._local import local_search
+    >>> from structsolve.plugins.mrf._local_search import local_search
     >>> from structsolve.plugins.mrf._model import GraphModel
     >>> model = GraphModel([2, 2], [[0, 1]], [[0, 0], [0, 0]], [[[1, 0], [0, 2]]])
-    >>> label, value = local_search(model, [0, 0])  # neither node would leave alone
+    >>> label, value = local_search(model, [0, 0])  # no single change helps
     >>> label.tolist(), value
     ([1, 1], 2.0)
     """

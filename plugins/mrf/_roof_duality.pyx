@@ -3,8 +3,8 @@
 The relaxation has half-integral solutions (Hammer, Hansen, Simeone 1984), which are the minimum
 cuts of a graph with two nodes p and p' for each node of the model, p' standing for its negation
 (Boros, Hammer 2002; Kolmogorov, Rother 2007).  State 0 of p means p on the source's side and p' on
-the sink's, state 1 the other way round, and one half that both are on the same side.  Small models
-go a way of their own (``_small_roof``), this is the one for all others.
+the sink's, state 1 the reverse, and one half that both are on the same side.  Small models are
+solved by ``_small_roof_duality``.
 """
 
 import numpy as np
@@ -14,9 +14,9 @@ from libc.string cimport memset
 from structsolve.algorithms.max_flow cimport Network, max_flow, max_flow_bytes, place_network
 
 from structsolve.plugins.mrf._model cimport GraphModel, Model
-from structsolve.plugins.mrf._small_roof cimport small_roof, small_roof_bytes
+from structsolve.plugins.mrf._small_roof_duality cimport small_roof, small_roof_bytes
 
-# A sum within this factor of its largest terms is rounding, and is taken for the zero it would be.
+# A sum within this factor of its largest terms is rounding: it counts as zero.
 cdef double ROUNDING = 1e-15
 # What repeated rounding may leave of a saturated arc, in units of its capacity.
 cdef double DUST = 1e-12
@@ -25,9 +25,9 @@ cdef double DUST = 1e-12
 cdef struct Edge:
     # The energy of an edge: state 1 in place of 0 costs `u` at one end and `v` at the other, and
     # equal (apart = 0) or different (apart = 1) states cost `first` and `second`.  For apart = 1,
-    # first is that of states (0, 1); for apart = 0, that of (0, 0).
+    # `first` is the cost of states (0, 1); for apart = 0, that of (0, 0).
     double u, v, first, second
-    double size                 # sum of the finite entries' magnitudes, which rounding goes by
+    double size                 # sum of the finite entries' magnitudes: the scale of rounding
     bint apart
     int banned_u, banned_v      # bit s: state s is impossible
 
@@ -112,7 +112,7 @@ cdef bint _network(const Model* model, Network* net, double* cost, double* size,
                    int* position) noexcept nogil:
     # The doubled graph; False where a node has no state left.  Arcs of p lie where its edges lie in
     # model.near, those of p' as far behind 2 m, so that arcs a of p and a + 2 m of p' are of one
-    # edge.  cost[p] is what state 1 costs in place of 0, size[p] the size of what it is a sum of.
+    # edge.  cost[p] is the cost of state 1 in place of 0, size[p] the size of its terms.
     cdef Py_ssize_t n = model.n, m = model.m, p, e, j
     cdef int half = <int>(2 * m), u, v, a, b, c, d
     cdef Edge edge
@@ -169,7 +169,7 @@ cdef bint _network(const Model* model, Network* net, double* cost, double* size,
 
 cdef void _symmetric(const Model* model, Network* net, const double* size,
                      const int* position) noexcept nogil:
-    # Averages the flow with its mirror image, which is a maximum flow as well, and closes arcs and
+    # Average the flow with its mirror image, which is a maximum flow as well, and close arcs and
     # terminals that only rounding left open: residuals become 0 or 1, terminals 0, 1 or -1.
     cdef Py_ssize_t n = model.n, half = 2 * model.m, p, e
     cdef double left, largest = 0, total
@@ -214,7 +214,7 @@ cdef void _reach(const Network* net, Py_ssize_t n, signed char* side) noexcept n
 
 cdef void _components(const Network* net, Py_ssize_t n, signed char* state) noexcept nogil:
     # Nodes that no optimal solution forces: p gets a state unless p and p' imply each other.
-    # Tarjan's strongly connected components come out with those they lead to first, and of a
+    # Tarjan's algorithm gives strongly connected components after those they lead to; of a
     # component and its mirror image the first one goes to the source's side.
     cdef int* number = net.work
     cdef int* low = number + 2 * n
@@ -254,7 +254,7 @@ cdef void _components(const Network* net, Py_ssize_t n, signed char* state) noex
                 begin = filled - 1
                 while stack[begin] != u:
                     begin -= 1
-                # p and p' in one component: they are all of them both sides of half nodes.
+                # p and p' in one component: all nodes of it are halves.
                 # number <- done + 1 marks the nodes of this component for the test.
                 for j in range(begin, filled):
                     number[stack[j]] = done + 1
@@ -283,8 +283,8 @@ cdef int* SECOND = [0, 1, 1, 2, 3, 3, 2, 3, 3, 2]
 
 cdef double half_integral_score(const Model* model, const signed char* state,
                                 const signed char* pairing) noexcept nogil:
-    # No branches but on the shape: states are as good as random.  Halves first, so that no sum of
-    # two overflows.
+    # No branches on states, which are as good as random.  Halves first, so that no sum of two
+    # overflows.
     cdef double total = 0
     cdef Py_ssize_t v, e
     cdef int s, t, code
@@ -305,7 +305,7 @@ cdef double half_integral_score(const Model* model, const signed char* state,
 
 cdef double _value(const Model* model, const signed char* state,
                    signed char* pairing) noexcept nogil:
-    # Pairs half nodes as is best, and returns the score.
+    # Pair half nodes as is best; returns the score.
     cdef Py_ssize_t e
     cdef const double* theta
     for e in range(model.m):
@@ -336,9 +336,9 @@ cdef double network_roof(const Model* model, signed char* state, signed char* pa
     memset(pairing, 0, m)
     if not _network(model, &net, cost, size, position) or max_flow(&net) == INFINITY:
         return -INFINITY
-    # From the flow as it is: its mirror image has rounding of another size in the same arcs, and
-    # together they may leave a way to the sink.  Of nodes reached, those with a negation that is
-    # not make a minimum cut, as the cut and its mirror image are submodular.
+    # Reach in the flow itself: its mirror image rounds otherwise in the same arcs, and together
+    # they may leave a path to the sink.  The nodes reached whose negation is not reached make a
+    # minimum cut, as the cut and its mirror image are submodular.
     _reach(&net, n, side)
     _symmetric(model, &net, size, position)
     for p in range(n):
@@ -359,15 +359,15 @@ def roof_duality(GraphModel model not None, Py_ssize_t repeat=1, bint small=True
     repeat : int, default=1
         How often to solve it, for timing.
     small : bool, default=True
-        Whether small models are solved in their own way, to compare.
+        Solve small models by their own algorithm; False, for comparison: by the general one.
 
     Returns
     -------
     value : float
         Maximum over the local polytope; -inf where everything is forbidden.
     state : ndarray of int8 of shape (n,)
-        0 or 1, and 2 for nodes with one half each.  As many nodes as in any half-integral
-        solution are 0 or 1, and some best labeling agrees with them.  All are: it is one.
+        0 or 1, and 2 for nodes with one half each.  No half-integral solution has more nodes at 0
+        or 1, and some best labeling agrees with these.  Where no node is 2, it is that labeling.
     pairing : ndarray of int8 of shape (m,)
         For an edge between two half nodes: 0, mass on equal states, or 1, on different ones.
 
@@ -381,7 +381,7 @@ def roof_duality(GraphModel model not None, Py_ssize_t repeat=1, bint small=True
     Three nodes that want to differ from one another:
 
     >>> from structsolve.plugins.mrf._model import GraphModel
-    >>> from structsolve.plugins.mrf._roof import roof_duality
+    >>> from structsolve.plugins.mrf._roof_duality import roof_duality
     >>> apart = [[0, 1], [1, 0]]
     >>> model = GraphModel([2] * 3, [[0, 1], [1, 2], [2, 0]], [[0, 0]] * 3, [apart] * 3)
     >>> value, state, pairing = roof_duality(model)
