@@ -132,6 +132,26 @@ class DagStructure(Structure):
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
     ) -> tuple[DagSpace, Examples]:
+        """Learn the space from training data, and pack these.
+
+        Parameters
+        ----------
+        X, Y
+            As users give them.
+        classes : sequence, optional
+            To be those of the hierarchy, where given.
+        fit_intercept : bool, default=True
+
+        Returns
+        -------
+        space : DagSpace
+        examples : Examples
+
+        Raises
+        ------
+        ValueError
+            When parameters or data are refused; data by example.
+        """
         self._check()
         nodes, offsets = packing.single_rows(X)
         space = DagSpace(self, Hierarchy(self.hierarchy), nodes.shape[1], fit_intercept)

@@ -89,6 +89,26 @@ class DependencyStructure(Structure):
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
     ) -> tuple[DependencySpace, Examples]:
+        """Learn the space from training data, and pack these.
+
+        Parameters
+        ----------
+        X, Y
+            As users give them.
+        classes : sequence, optional
+            To be None: trees have none.
+        fit_intercept : bool, default=True
+
+        Returns
+        -------
+        space : DependencySpace
+        examples : Examples
+
+        Raises
+        ------
+        ValueError
+            When parameters or data are refused; data by example.
+        """
         for name in ("projective", "single_root"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise ValueError(f"{name} is {getattr(self, name)!r}, expected True or False")

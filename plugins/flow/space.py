@@ -68,6 +68,26 @@ class FlowStructure(Structure):
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
     ) -> tuple[FlowSpace, Examples]:
+        """Learn the space from training data, and pack these.
+
+        Parameters
+        ----------
+        X, Y
+            As users give them.
+        classes : sequence, optional
+            Ignored: flows have none.
+        fit_intercept : bool, default=True
+
+        Returns
+        -------
+        space : FlowSpace
+        examples : Examples
+
+        Raises
+        ------
+        ValueError
+            When parameters or data are refused; data by example.
+        """
         nodes, offsets = packing.single_rows(X)
         space = FlowSpace(self, Network.of_graph(self.network), nodes.shape[1], fit_intercept)
         return space, space._examples(nodes, offsets, Y)

@@ -113,6 +113,26 @@ class MRFStructure(Structure):
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
     ) -> tuple[MRFSpace, Examples]:
+        """Learn the space from training data, and pack these.
+
+        Parameters
+        ----------
+        X, Y
+            As users give them.
+        classes : sequence, optional
+            All classes, where Y may lack some.
+        fit_intercept : bool, default=True
+
+        Returns
+        -------
+        space : MRFSpace
+        examples : Examples
+
+        Raises
+        ------
+        ValueError
+            When parameters or data are refused; data by example.
+        """
         self._check()
         examples = stack_graphs(X, self.edges is not None, self.tables == "features")
         edges = None
