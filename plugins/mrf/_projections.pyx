@@ -16,7 +16,7 @@ from structsolve.simd.loops cimport ss_loop_table, ss_loops
 from structsolve.operators cimport Projection
 from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.mrf._model cimport Model
+from structsolve.plugins.mrf._model cimport Model, other_end
 from structsolve.plugins.mrf._shape cimport GraphShape
 
 
@@ -24,8 +24,8 @@ from structsolve.plugins.mrf._shape cimport GraphShape
 cdef class ForestSumProduct(Projection):
     """Marginals of ``p(y) ~ exp <theta, mu(y)>`` on forests, and ``log sum_y exp <theta, mu(y)>``.
 
-    Scores are copied into tables of equal size whose rows are for parents; states that a node has
-    not are forbidden.  One table serves all edges where they share a symmetric one.
+    Scores are copied into tables of equal size whose rows are for parents; states beyond those of a
+    node are forbidden.  One table serves all edges where they share a symmetric one.
 
     A state holds the marginals of all nodes, then those of all edges: rows of states, padded.
 
@@ -56,7 +56,7 @@ cdef class ForestSumProduct(Projection):
         self.one_table = (shape.symmetric and shape.edge_step == 0 and not shape.edge_rows
                           and bool((shape.states == self.K).all()))
         self._index()
-        # Scores as the model has them; padded rows of nodes, padded tables; a state.
+        # Scores in the model's layout; padded rows of nodes, padded tables; a state.
         size = self.K * self.stride
         self.scores_bytes = 64 * (1 + (8 * (
             shape.max_unary + shape.max_pair + shape.max_nodes * self.stride
@@ -82,7 +82,7 @@ cdef class ForestSumProduct(Projection):
                 degrees[first + v] = <int>(model.near_at[v + 1] - model.near_at[v])
                 e = shape.up_p[first + v]
                 if e >= 0:
-                    parents[first + v] = model.ends[2 * e] + model.ends[2 * e + 1] - <int>v
+                    parents[first + v] = other_end(&model, e, v)
                     below[first_edge + e] = <int>v
         self.owners = parents, degrees, below
         self.parents, self.degrees, self.below = &parents[0], &degrees[0], &below[0]
@@ -101,7 +101,7 @@ cdef class ForestSumProduct(Projection):
 
     cdef Forest gather(self, Py_ssize_t i, const double* theta, double** state,
                        char* work) noexcept nogil:
-        # With scores, all in `work`; `state` <- room for one.
+        # The forest with scores, all in `work`; state <- memory for one.
         cdef Forest forest = self.sizes(i)
         cdef Py_ssize_t v, e, s, t, step, K = self.K, stride = self.stride, size = K * stride
         cdef Py_ssize_t below_at = self.shape.first_edge(i), columns
@@ -123,7 +123,7 @@ cdef class ForestSumProduct(Projection):
         memset(table, 0, size * sizeof(double))
         for e in range(min(model.m, 1) if self.one_table else model.m):
             child = self.below[below_at + e]
-            parent = model.ends[2 * e] + model.ends[2 * e + 1] - child
+            parent = other_end(&model, e, child)
             pair, columns = model.pair + model.pair_at[e], model.states[model.ends[2 * e + 1]]
             # A step in the model's table per state of the child.
             step = columns if model.ends[2 * e] == child else 1
@@ -156,7 +156,7 @@ cdef class ForestSumProduct(Projection):
             row += self.shape.node_step
         for e in range(model.m):
             child = self.below[below_at + e]
-            parent = model.ends[2 * e] + model.ends[2 * e + 1] - child
+            parent = other_end(&model, e, child)
             turned = model.ends[2 * e] == child
             for s in range(model.states[parent]):
                 for t in range(model.states[child]):
@@ -190,8 +190,8 @@ cdef class ForestSumProduct(Projection):
 
     cdef int project_state(self, Py_ssize_t i, const double* theta, double* state, double* value,
                            double* bound, char* work) except -1 nogil:
-        cdef double* room
-        cdef Forest forest = self.gather(i, theta, &room, work)
+        cdef double* spare
+        cdef Forest forest = self.gather(i, theta, &spare, work)
         self.solve(i, &forest, state, value, work)
         bound[0] = value[0]
         return 0
@@ -206,7 +206,7 @@ cdef class ForestSumProduct(Projection):
             state[v * self.stride + label[v]] = 1
         for e in range(model.m):
             child = self.below[below_at + e]
-            parent = model.ends[2 * e] + model.ends[2 * e + 1] - child
+            parent = other_end(&model, e, child)
             edge[label[parent] * self.stride + label[child]] = 1
             edge += self.K * self.stride
         return 0
@@ -228,7 +228,7 @@ cdef class ForestSumProduct(Projection):
 
     cdef int sample(self, Py_ssize_t i, const double* theta, Py_ssize_t n, const double* uniforms,
                     int* labels, char* work) except -1 nogil:
-        cdef double* room
-        cdef Forest forest = self.gather(i, theta, &room, work)
+        cdef double* spare
+        cdef Forest forest = self.gather(i, theta, &spare, work)
         return forest_sample(self.loops, &forest, i, n, uniforms, labels,
                              work + self.scores_bytes)

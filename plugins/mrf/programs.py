@@ -148,7 +148,7 @@ class Programs:
         self._starts: dict[int, Any] = {}
         self._programs = ProgramCache()
 
-    def _kept(self, shape: Any, i: int, finite: bool, backend: Any) -> tuple[LocalPolytope, Any]:
+    def _program_of(self, shape: Any, i: int, finite: bool, backend: Any) -> tuple[LocalPolytope, Any]:
         states, ends = shape.graph_of(i)
         key = (backend.name, not finite, states.tobytes(), ends.tobytes())
 
@@ -171,7 +171,7 @@ class Programs:
     ) -> tuple[LocalPolytope, np.ndarray, float] | None:
         """Return the polytope, the optimal point and an upper bound; None where it is empty."""
         finite = bool(np.isfinite(unary).all() and np.isfinite(pair).all())
-        polytope, program = self._kept(shape, i, finite, backend or self.backend)
+        polytope, program = self._program_of(shape, i, finite, backend or self.backend)
         c, constant = polytope.costs(unary, pair)
         upper, sides = None, None
         if not finite:
@@ -188,11 +188,9 @@ class Programs:
             return None
         if warm:
             self._starts[i] = answer.start
-        bound = (
-            float(c @ answer.x)
-            if answer.dual is None
-            else bound_of(polytope, c, answer.dual, upper)
-        )
+        bound = float(c @ answer.x)
+        if answer.dual is not None:
+            bound = bound_of(polytope, c, answer.dual, upper)
         return polytope, answer.x, bound + constant
 
     def _label(self, shape: Any, i: int, solved: Any) -> tuple[np.ndarray, float]:
