@@ -11,19 +11,6 @@ from structsolve.plugins.chain.space import ChainSpace, ChainStructure
 from structsolve.structure.base import NodeSpace
 
 
-class PyChainStructure(ChainStructure):
-    """Chains whose oracle, parts, k-best and projection are Python."""
-
-    name = "py-chain"
-
-    def make_space(self, X, Y, classes=None, fit_intercept=True):
-        native, examples = super().make_space(X, Y, classes, fit_intercept)
-        return PyChainSpace.of(native), examples
-
-    def space_from_state(self, state, arrays):
-        return PyChainSpace.of(super().space_from_state(state, arrays))
-
-
 class PyChainSpace(NodeSpace):
     """A chain space that no plugin knows: everything comes from the methods below."""
 
@@ -88,6 +75,25 @@ class PyChainSpace(NodeSpace):
             block: sum(p * mu[block] for p, mu in zip(weights / total, mus)) for block in mus[0]
         }
         return mean, scores.max() + np.log(total)
+
+
+class PyChainStructure(ChainStructure):
+    """Chains whose oracle, parts, k-best and projection are Python."""
+
+    name, space_class = "py-chain", PyChainSpace
+
+    def make_space(self, X, Y, classes=None, fit_intercept=True):
+        native, examples = super().make_space(X, Y, classes, fit_intercept)
+        return self.space_class.of(native), examples
+
+    def space_from_state(self, state, arrays):
+        return self.space_class.of(super().space_from_state(state, arrays))
+
+
+def py_chain(**methods):
+    """A Python chain whose space has other methods."""
+    space_class = type("BentSpace", (PyChainSpace,), methods)
+    return type("BentChain", (PyChainStructure,), {"space_class": space_class})()
 
 
 def subset_features(x, y):

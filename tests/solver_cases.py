@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 from reference.chains import enumerate_examples
 from reference.objectives import optimum
 
@@ -92,6 +93,20 @@ def follow(run, tol=1e-8, passes=2000):
         if history[-1]["certified"] and gap is not None and gap <= tol:
             break
     return history
+
+
+def check_rising(history, close=1e-12):
+    """The dual never falls."""
+    duals = [record["dual"] for record in history]
+    assert all(b >= a - close for a, b in zip(duals, duals[1:]))
+
+
+def check_sums(run, atol):
+    """What is kept step by step is what the cuts and their weights add up to."""
+    w, total = run.loop.w.copy(), run.loop.b_total
+    run.loop.resynchronise()
+    np.testing.assert_allclose(run.loop.w, w, atol=atol)
+    assert run.loop.b_total == pytest.approx(total, rel=1e-12, abs=atol)
 
 
 def through_file(run, fresh, path):

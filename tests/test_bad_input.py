@@ -6,11 +6,9 @@ import scipy.sparse as sp
 from checks import refused
 from data import chains, classes
 
-import structsolve
 from structsolve import (
     ClassWeights,
     CostMatrix,
-    NodeSpace,
     Sequences,
     StructuredSVM,
     from_padded,
@@ -165,27 +163,3 @@ def test_sparse_matrices_with_duplicates_and_unsorted_indices():
     broken = sp.csr_matrix(np.eye(3))
     broken.indices[1] = 70
     refused("column indices", StructuredSVM("multiclass").fit, broken, [0, 1, 2])
-
-
-def test_a_plugin_that_raises_inside_an_oracle_names_the_example():
-    class Broken(NodeSpace):
-        def stack(self, X):
-            return inner.stack(X)
-
-        def argmax(self, examples, i, theta):
-            if i == 3:
-                raise KeyError("lost")
-            return np.zeros(examples.offsets[i + 1] - examples.offsets[i], dtype=np.int32)
-
-        def parts(self, examples, i, label):
-            return {"node": np.eye(len(self.classes_))[label]}
-
-    chains = structsolve.get_structure("chain", transitions=False, start_end=False)
-    inner, examples = chains.make_space(X, Y)
-
-    class BrokenStructure(type(inner.structure)):
-        def make_space(self, X, Y, classes=None, fit_intercept=True):
-            return Broken(self, inner.layout, inner.classes_), examples
-
-    with pytest.raises(ValueError, match=r"example 3: argmax\(\) .* raised KeyError: 'lost'"):
-        StructuredSVM(BrokenStructure()).fit(X, Y)

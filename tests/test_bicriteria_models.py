@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from checks import refused, reloaded, same, same_run, stopped_after
 from data import chains
-from python_structures import PyChainSpace, PyChainStructure, SubsetStructure
+from python_structures import SubsetStructure, py_chain
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import structsolve
 from structsolve import CostMatrix, StructuredSVM
-from structsolve.plugins.chain.space import ChainStructure
 from structsolve.search import make_search
 from structsolve.search.psi import GeneralizedPsi
 from structsolve.solvers import BCFW, SGD, CuttingPlane
@@ -238,17 +237,6 @@ def test_solvers_refuse_in_one_sentence(solver, surrogate, message):
     assert "\n" not in str(caught.value)
 
 
-def python_chain(**methods):
-    """The Python chain with other methods of its space."""
-
-    class Made(PyChainStructure):
-        def make_space(self, X, Y, classes=None, fit_intercept=True):
-            native, examples = ChainStructure.make_space(self, X, Y, classes, fit_intercept)
-            return type("Space", (PyChainSpace,), methods).of(native), examples
-
-    return Made()
-
-
 def best(self, examples, i, theta, truth):
     labels = self.enumerate_labels(examples, i)
     return labels[
@@ -277,7 +265,7 @@ def test_wrong_losses(loss, message):
 
     for solver in ("bcfw", "sgd", "cutting-plane"):
         with pytest.raises(ValueError, match="example [0-9]+: .*" + message):
-            fit("slack", python_chain(loss=method, argmax_augmented=best), solver=solver)
+            fit("slack", py_chain(loss=method, argmax_augmented=best), solver=solver)
 
 
 def test_losses_that_the_searches_cannot_weigh():
@@ -287,8 +275,8 @@ def test_losses_that_the_searches_cannot_weigh():
     with pytest.raises(
         ValueError, match="need a loss that decomposes over the parts, or the 0-1 loss"
     ):
-        fit("slack", python_chain(loss=method))
-    model = fit("slack", python_chain(loss=method, argmax_augmented=best))
+        fit("slack", py_chain(loss=method))
+    model = fit("slack", py_chain(loss=method, argmax_augmented=best))
     assert np.isfinite(model.history_[-1]["primal"])
     refused("made for the Hamming loss", fit, "probloss", loss="normalized-hamming", solver="sgd")
     refused("diagonal", fit, "slack", loss=CostMatrix(np.ones((3, 3))))

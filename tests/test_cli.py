@@ -48,14 +48,14 @@ def model(tmp_path, chunks, capsys):
     return path
 
 
-def fails(capsys, *argv):
-    """Run, expect one line on stderr and exit status 2, and return that line."""
+def fails(capsys, *argv, match=""):
+    """Run, expect one line on stderr that matches and exit status 2, and return that line."""
     status = main([str(arg) for arg in argv])
     err = capsys.readouterr().err
     assert status == 2
     lines = [line for line in err.splitlines() if not line.startswith("structsolve: warning")]
     assert len(lines) == 1, err
-    assert lines[0].startswith("structsolve: error: ")
+    assert lines[0].startswith("structsolve: error: ") and re.search(match, lines[0]), err
     return lines[0]
 
 
@@ -111,8 +111,7 @@ def test_module_runs_and_status_reaches_the_shell():
 )
 def test_usage_errors(capsys, tmp_path, monkeypatch, argv, message):
     monkeypatch.chdir(tmp_path)
-    line = fails(capsys, *argv)
-    assert re.search(message, line), line
+    fails(capsys, *argv, match=message)
 
 
 @pytest.mark.parametrize("place", ["before", "after"])

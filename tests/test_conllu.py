@@ -6,6 +6,7 @@ import zlib
 import numpy as np
 import pytest
 from checks import refused
+from test_cli import fails, works
 
 from structsolve import StructuredSVM
 from structsolve.io.conllu import ConlluSentence, read_conllu, write_conllu
@@ -154,27 +155,21 @@ def test_what_is_no_sentence_is_refused(make, message):
 
 
 def test_the_shell_trains_a_parser(tmp_path, capsys):
-    from structsolve.cli.main import main
-
     sentences = toy()
-    train, new, model = (str(tmp_path / name) for name in ("a.conllu", "b.conllu", "m.structsolve"))
+    names = ("a.conllu", "b.conllu", "c.conllu", "m.structsolve")
+    train, new, out, model = (tmp_path / name for name in names)
     write_conllu(train, sentences[:30])
     write_conllu(new, [s.with_heads([0] * len(s)) for s in sentences[30:]])
-    assert (
-        main(["fit", train, "--structure", "dependency", "--model", model, "--alpha", "0.01"]) == 0
-    )
-    assert "30 sentences" in capsys.readouterr().out
-    out = str(tmp_path / "c.conllu")
-    assert main(["predict", model, new, "--output", out]) == 0
+    fit = ("fit", train, "--structure", "dependency", "--model", model, "--alpha", "0.01")
+    assert "30 sentences" in works(capsys, *fit)
+    works(capsys, "predict", model, new, "--output", out)
     parsed, heads = read_conllu(out)
     right = [(h == s.heads).mean() for h, s in zip(heads, sentences[30:])]
     assert np.mean(right) > 0.9 and parsed[0].forms == sentences[30].forms
-    assert main(["score", model, train]) == 0
-    assert "right heads 1.0000" in capsys.readouterr().out
-    assert main(["score", model, train, "--json"]) == 0
-    assert '"uas": 1.0' in capsys.readouterr().out
-    assert main(["predict", model, new, "--kbest", "2"]) == 0
-    assert "@2\t" in capsys.readouterr().out
-    assert main(["predict", model, new, "--marginals"]) == 2
-    assert main(["fit", train, "--format", "conllu", "--model", model]) == 2
-    assert "such as 'dependency'" in capsys.readouterr().err
+    assert "right heads 1.0000" in works(capsys, "score", model, train)
+    assert '"uas": 1.0' in works(capsys, "score", model, train, "--json")
+    assert "@2\t" in works(capsys, "predict", model, new, "--kbest", "2")
+    fails(capsys, "predict", model, new, "--marginals")
+    fails(
+        capsys, "fit", train, "--format", "conllu", "--model", model, match="such as 'dependency'"
+    )

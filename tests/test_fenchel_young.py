@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from checks import refused, same
 from reference import fenchel_young as reference
-from solver_cases import begin
+from solver_cases import begin, check_sums
 
 import structsolve
 from structsolve import CostMatrix, StructuredSVM
@@ -345,10 +345,7 @@ def test_the_dual_never_falls(kind, name, solver):
             run.loop.run(np.array([i]), step, 0, False)
             assert run.dual >= before - 1e-12
             before = run.dual
-    w, total = run.loop.w.copy(), run.loop.b_total
-    run.loop.resynchronise()
-    np.testing.assert_allclose(run.loop.w, w, atol=1e-10)
-    assert run.loop.b_total == pytest.approx(total, abs=1e-10)
+    check_sums(run, atol=1e-10)
 
 
 def test_the_average_is_that_of_the_iterates():

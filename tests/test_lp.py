@@ -8,7 +8,7 @@ import pytest
 from checks import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from python_structures import PyChainStructure
+from python_structures import PyChainSpace, PyChainStructure
 from reference.cones import in_cone
 from scipy import sparse
 from sklearn.base import clone
@@ -360,19 +360,15 @@ class FreePolytopes(ChainPolytopes):
         super().__init__(layout, examples.offsets)
 
 
+class FreeSpace(PyChainSpace):
+    def polytopes(self, examples):
+        return self.structure.kind(self.layout, examples)
+
+
 class WithPolytopes(PyChainStructure):
     kind = FreePolytopes
 
-    def make_space(self, X, Y, classes=None, fit_intercept=True):
-        space, examples = super().make_space(X, Y, classes, fit_intercept)
-        kind = self.kind
-
-        class Space(type(space)):
-            def polytopes(self, examples):
-                return kind(self.layout, examples)
-
-        space.__class__ = Space
-        return space, examples
+    space_class = FreeSpace
 
 
 class Silent(FreePolytopes):

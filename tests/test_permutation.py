@@ -6,6 +6,7 @@ from checks import refused, reloaded
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
+from test_cli import fails, works
 
 import structsolve
 from structsolve import ClassWeights, CostMatrix, StructuredSVM
@@ -343,17 +344,12 @@ def test_marginals():
 
 
 def test_shell(capsys, tmp_path):
-    from structsolve.cli.main import main
-
     X, ranks = rankings(n=30)
     np.savez(tmp_path / "r.npz", X=X, y=ranks)
-    data, path = str(tmp_path / "r.npz"), str(tmp_path / "m.structsolve")
-    command = ["fit", data, "--structure", "permutation", "--loss", "spearman", "--model", path]
-    assert not main([*command, "--tol", "0.1"])
-    capsys.readouterr()
-    assert not main(["predict", path, data])
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    data, path = tmp_path / "r.npz", tmp_path / "m.structsolve"
+    given = ("--structure", "permutation", "--loss", "spearman", "--tol", "0.1")
+    works(capsys, "fit", data, "--model", path, *given)
+    rows = [line.split() for line in works(capsys, "predict", path, data).splitlines()]
     assert rows == structsolve.load(path).predict(X).astype(str).tolist()
-    assert not main(["score", path, data])
-    assert "sequences with an error" in capsys.readouterr().out
-    assert main(["predict", path, data, "--marginals"]) == 2
+    assert "sequences with an error" in works(capsys, "score", path, data)
+    fails(capsys, "predict", path, data, "--marginals")

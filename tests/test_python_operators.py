@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from checks import refused
-from python_structures import PyChainSpace, PyChainStructure
+from python_structures import PyChainSpace, PyChainStructure, py_chain
 
 from structsolve import StructuredSVM, get_structure
 from structsolve.lp.ask import ask_oracle
@@ -68,18 +68,6 @@ def test_operators_are_named_in_errors(setting):
         calls.encode(parts, 2, np.maximum(label, 3 * (np.arange(len(label)) == 0)).astype(np.int32))
 
 
-def space_with(**methods):
-    """A structure whose space has some methods replaced."""
-    space_class = type("BentSpace", (PyChainSpace,), methods)
-
-    class Bent(PyChainStructure):
-        def make_space(self, X, Y, classes=None, fit_intercept=True):
-            native, examples = super().make_space(X, Y, classes, fit_intercept)
-            return space_class.of(native), examples
-
-    return Bent()
-
-
 def bend(method, answer):
     """Give ``answer`` for example 3, the truth's otherwise."""
     right = getattr(PyChainSpace, method)
@@ -122,7 +110,7 @@ def with_block(block, change):
 def test_errors_name_the_example(method, answer, message):
     X, Y = PyChainStructure().sample(1, n=6, size=3)
     X[3], Y[3] = np.zeros((3, 3)), np.array([0, 1, 2])
-    structure = space_with(**bend(method, answer))
+    structure = py_chain(**bend(method, answer))
     if message is None:
         X[3], Y[3] = X[3][:2], Y[3][:2]
         message = r"block 'node' of shape \(3, 2\), expected \(2, 3\)"
@@ -141,7 +129,7 @@ def test_errors_name_the_example(method, answer, message):
 )
 def test_errors_of_projections(answer, message):
     X, Y = PyChainStructure().sample(1, n=6, size=3)
-    model = StructuredSVM(space_with(**bend("project", answer))).fit(X, Y)
+    model = StructuredSVM(py_chain(**bend("project", answer))).fit(X, Y)
     refused(f"(?s)example 3: project.*{message}", model.predict_marginals, X)
 
 
@@ -150,7 +138,7 @@ def test_scores_are_read_only():
         theta["node"][0] = 0
 
     X, Y = PyChainStructure().sample(1, n=6, size=3)
-    refused("example .: .*read-only", StructuredSVM(space_with(argmax=argmax)).fit, X, Y)
+    refused("example .: .*read-only", StructuredSVM(py_chain(argmax=argmax)).fit, X, Y)
 
 
 def test_parts_as_pairs():
@@ -161,7 +149,7 @@ def test_parts_as_pairs():
 
     X, Y = PyChainStructure().sample(1, n=6, size=3)
     plain = StructuredSVM(PyChainStructure(), alpha=0.1).fit(X, Y)
-    pairs = StructuredSVM(space_with(parts=parts), alpha=0.1).fit(X, Y)
+    pairs = StructuredSVM(py_chain(parts=parts), alpha=0.1).fit(X, Y)
     assert pairs.history_[-1]["primal"] == plain.history_[-1]["primal"]
 
 
@@ -178,7 +166,7 @@ class TestOwnLoss:
 
     def test_trains_as_the_native_loss(self):
         X, Y = PyChainStructure().sample(1, n=6, size=3)
-        structure = space_with(loss=self.loss, loss_costs=self.loss_costs, loss_names=("double",))
+        structure = py_chain(loss=self.loss, loss_costs=self.loss_costs, loss_names=("double",))
         ours = StructuredSVM(structure, loss="double", alpha=0.1, tol=1e-8).fit(X, Y)
         from structsolve import CostMatrix
 
@@ -188,7 +176,7 @@ class TestOwnLoss:
 
     def test_without_costs_margin_says_what_it_needs(self):
         X, Y = PyChainStructure().sample(1, n=6, size=3)
-        structure = space_with(loss=self.loss, loss_names=("double",))
+        structure = py_chain(loss=self.loss, loss_names=("double",))
         refused("needs a loss that decomposes", StructuredSVM(structure, loss="double").fit, X, Y)
 
     @pytest.mark.parametrize(
@@ -200,14 +188,14 @@ class TestOwnLoss:
     )
     def test_wrong_values(self, answer, message):
         X, Y = PyChainStructure().sample(1, n=6, size=3)
-        structure = space_with(
+        structure = py_chain(
             loss=lambda *_: answer, loss_costs=self.loss_costs, loss_names=("double",)
         )
         refused(f"example .: {message}", StructuredSVM(structure, loss="double").fit, X, Y)
 
     def test_wrong_costs(self):
         X, Y = PyChainStructure().sample(1, n=6, size=3)
-        structure = space_with(loss=self.loss, loss_costs=lambda *_: 1, loss_names=("double",))
+        structure = py_chain(loss=self.loss, loss_costs=lambda *_: 1, loss_names=("double",))
         with pytest.raises(ValueError, match=r"example .: .*expected a pair \(costs, const\)"):
             StructuredSVM(structure, loss="double").fit(X, Y)
 
@@ -229,7 +217,7 @@ class TestAugmentedOracles:
         return labels[int(np.argmax(values))]
 
     def structure(self, **methods):
-        return space_with(
+        return py_chain(
             argmax_augmented=self.most_violated,
             loss=self.squared,
             loss_names=("squared",),

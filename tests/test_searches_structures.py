@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from python_structures import PyChainSpace, PyChainStructure
+from python_structures import py_chain
 from reference import cones
 from reference import psi as reference
 from reference.searches import points
@@ -11,7 +11,6 @@ from search_cases import NAMES, check_problem, random_chains
 
 import structsolve
 from structsolve import CostMatrix
-from structsolve.plugins.chain.space import ChainStructure
 from structsolve.potentials.calls import score
 from structsolve.structure.losses import LabelCount
 from structsolve.surrogates import Beta, Log, Margin, MicroF1, Slack
@@ -149,14 +148,9 @@ def test_cuts_of_fractional_points():
 def python_chains(**methods):
     """Random chains of a space with more methods."""
 
-    class Structure(PyChainStructure):
-        def make_space(self, X, Y, classes=None, fit_intercept=True):
-            native, examples = ChainStructure.make_space(self, X, Y, classes, fit_intercept)
-            return type("Space", (PyChainSpace,), methods).of(native), examples
-
     def make(rng):
         X, Y = random_chains(rng, n=3)[1:]
-        return Structure(), [x[-2:] for x in X], [y[-2:] for y in Y]
+        return py_chain(**methods), [x[-2:] for x in X], [y[-2:] for y in Y]
 
     return make
 

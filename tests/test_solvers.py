@@ -6,7 +6,7 @@ from checks import refused
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reference.objectives import primal
-from solver_cases import LOSSES, begin, follow, make_case, through_file
+from solver_cases import LOSSES, begin, check_sums, follow, make_case, through_file
 
 from structsolve.potentials.linear import LinearPotentials
 from structsolve.solvers import BCFW, SGD, CuttingPlane
@@ -172,10 +172,7 @@ def test_bcfw_whatever_it_keeps(seed, kind, loss, alpha, **options):
     assert duals[-1] <= best * (1 + 1e-9) and best * (1 - 1e-9) <= last["primal"] <= best * (
         1 + tol
     )
-    w, total = run.loop.w.copy(), run.loop.b_total
-    run.loop.resynchronise()
-    np.testing.assert_allclose(run.loop.w, w, atol=1e-11)
-    assert run.loop.b_total == pytest.approx(total, abs=1e-11)
+    check_sums(run, atol=1e-11)
 
 
 def test_long_chain_of_two_states_in_bcfw():
@@ -190,10 +187,7 @@ def test_long_chain_of_two_states_in_bcfw():
     problem = Problem(*structsolve.get_structure("chain").make_space(X, Y))
     run = begin(BCFW(max_cuts=2), problem, 10.0)
     follow(run, passes=10)
-    w, total = run.loop.w.copy(), run.loop.b_total
-    run.loop.resynchronise()
-    np.testing.assert_allclose(run.loop.w, w, atol=1e-11)
-    assert run.loop.b_total == pytest.approx(total, rel=1e-12)
+    check_sums(run, atol=1e-11)
 
 
 ALL = {

@@ -18,7 +18,6 @@ from wrong_structures import (
     OwnLossStructure,
     PowersStructure,
     SecondBest,
-    WrongStructure,
 )
 
 from structsolve import get_structure
@@ -128,7 +127,7 @@ class TestTraining:
             )
 
     def test_loss_that_no_solver_can_use(self):
-        class NoCosts(WrongStructure):
+        class NoCosts(PyChainStructure):
             space_class = type("NoCosts", (OwnLoss,), {"loss_costs": property()})
 
         with pytest.raises(BrokenPromise, match="Problem .* put together with loss 'own'.*decompo"):
@@ -151,7 +150,7 @@ def test_bounds_relaxations_and_cones_pass():
 def test_messages_say_how_to_see_it_again():
     with pytest.raises(BrokenPromise, match=r"case 0, random_state 7, example \d"):
         check_structure(
-            type("Bent", (WrongStructure,), {"space_class": SecondBest.space_class})(),
+            type("Bent", (PyChainStructure,), {"space_class": SecondBest.space_class})(),
             n_cases=1,
             random_state=7,
             solvers=(),

@@ -1,8 +1,8 @@
 """Projections and losses that each break one promise, beside those that keep them all."""
 
 import numpy as np
-from python_structures import PyChainSpace
-from wrong_structures import WrongStructure, wrong, wrong_answers
+from python_structures import PyChainSpace, PyChainStructure
+from wrong_structures import wrong, wrong_answers
 
 
 class Chances(PyChainSpace):
@@ -42,7 +42,7 @@ class Chances(PyChainSpace):
         return labels[np.minimum(np.searchsorted(below, uniforms[:, 0]), len(labels) - 1)]
 
 
-class ChancesStructure(WrongStructure):
+class ChancesStructure(PyChainStructure):
     space_class = Chances
 
 
@@ -73,7 +73,7 @@ class Bounded(Chances):
         return *super().project_state(examples, i, theta, name), 1e6
 
 
-class BoundedStructure(WrongStructure):
+class BoundedStructure(PyChainStructure):
     space_class = Bounded
 
 
@@ -155,7 +155,7 @@ class Concave(PyChainSpace):
         return 0.0
 
 
-class ConcaveStructure(WrongStructure):
+class ConcaveStructure(PyChainStructure):
     space_class = Concave
 
 
@@ -202,7 +202,7 @@ class Matrix(PyChainSpace):
         return {"node": nu["node"] @ (table.T if transposed else table)}, 0.0
 
 
-class MatrixStructure(WrongStructure):
+class MatrixStructure(PyChainStructure):
     space_class = Matrix
 
 

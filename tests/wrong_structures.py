@@ -17,20 +17,6 @@ from reference.cones import in_cone
 
 from structsolve import Examples
 
-
-class WrongStructure(PyChainStructure):
-    """Its space is of the class ``space_class``; a subclass gets one thing wrong."""
-
-    space_class = PyChainSpace
-
-    def make_space(self, X, Y, classes=None, fit_intercept=True):
-        native, examples = super().make_space(X, Y, classes, fit_intercept)
-        return self.space_class.of(native), examples
-
-    def space_from_state(self, state, arrays):
-        return self.space_class.of(super().space_from_state(state, arrays))
-
-
 WRONG = []
 
 
@@ -40,7 +26,9 @@ def wrong(message):
     def collect(cls):
         if not isinstance(cls, type) or issubclass(cls, PyChainSpace):
             space_class = cls
-            cls = type(f"Structure{cls.__name__}", (WrongStructure,), {"space_class": space_class})
+            cls = type(
+                f"Structure{cls.__name__}", (PyChainStructure,), {"space_class": space_class}
+            )
         WRONG.append(pytest.param(cls, message, id=cls.__name__.removeprefix("Structure")))
         return cls
 
@@ -194,7 +182,7 @@ class Powers(PyChainSpace):
         return in_cone(cone, h, g)
 
 
-class PowersStructure(WrongStructure):
+class PowersStructure(PyChainStructure):
     space_class = Powers
 
 
@@ -296,7 +284,7 @@ class Counting(PyChainSpace):
         return [next(iter(ranked[counts == c]), None) for c in range(most + 1)]
 
 
-class CountingStructure(WrongStructure):
+class CountingStructure(PyChainStructure):
     space_class = Counting
 
 
@@ -353,7 +341,7 @@ class OwnLoss(PyChainSpace):
         return {"node": 1.0 - np.eye(len(self.classes_))[truth]}, 0.0
 
 
-class OwnLossStructure(WrongStructure):
+class OwnLossStructure(PyChainStructure):
     space_class = OwnLoss
 
 
@@ -410,7 +398,7 @@ class OtherProjection(PyChainSpace):
         return self.parts(examples, i, label), self.score(examples, i, theta, label)
 
 
-class OtherProjectionStructure(WrongStructure):
+class OtherProjectionStructure(PyChainStructure):
     space_class = OtherProjection
 
 
@@ -490,14 +478,14 @@ class ChangesParameters(PyChainStructure):
 
 
 @wrong(r"make_space .* does not change the structure")
-class FitsItself(WrongStructure):
+class FitsItself(PyChainStructure):
     def make_space(self, X, Y, classes=None, fit_intercept=True):
         self.seen = len(X)
         return super().make_space(X, Y, classes, fit_intercept)
 
 
 @wrong(r"make_space .* hands on what pack\(\) gives")
-class HandsOnOtherLabels(WrongStructure):
+class HandsOnOtherLabels(PyChainStructure):
     def make_space(self, X, Y, classes=None, fit_intercept=True):
         space, examples = super().make_space(X, Y, classes, fit_intercept)
         examples.labels = np.roll(examples.labels, 1)
@@ -505,7 +493,7 @@ class HandsOnOtherLabels(WrongStructure):
 
 
 @wrong(r"sample .* draws examples.*NotImplementedError")
-class NoSample(WrongStructure):
+class NoSample(PyChainStructure):
     sample = PyChainStructure.__mro__[2].sample
 
 
