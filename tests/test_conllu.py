@@ -127,7 +127,7 @@ def test_features_of_arcs():
     for i, sentence in enumerate(sentences):
         alone = featurizer.transform([sentence])
         assert (alone.features != arcs[i].features).nnz == 0
-    rows = [set(r.indices) for r in arcs[0].features]
+    rows = [r.indices.tolist() for r in arcs[0].features]
     assert all(len(r) == len(set(r)) for r in rows) and len(set(map(frozenset, rows))) == len(rows)
     assert (np.diff(arcs.features.indptr) >= 20).all()
     # Models are saved with weights of these columns: another hash would be another model.

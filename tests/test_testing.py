@@ -20,7 +20,6 @@ from wrong_structures import (
     SecondBest,
 )
 
-from structsolve import get_structure
 from structsolve.plugins.chain.space import ChainStructure
 from structsolve.solvers import BCFW
 from structsolve.solvers.bcfw import BCFWRun
@@ -155,4 +154,3 @@ def test_messages_say_how_to_see_it_again():
             random_state=7,
             solvers=(),
         )
-    assert get_structure("chain").name == "chain"
