@@ -115,7 +115,7 @@ class Case:
 
 
 def check_cut(case, i, theta, others):
-    """The cut touches the surrogate where it was asked for, and is below it elsewhere."""
+    """The cut touches the surrogate at theta, and is below it elsewhere."""
     cut = surrogate_calls.cut(case.problem.surrogate, i, theta, case.examples.label(i))
     here = cut.b - theta[cut.index] @ cut.value
     top = case.maximum(i, theta)

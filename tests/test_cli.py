@@ -34,16 +34,16 @@ PLAIN = "He PRP\nnarrows VBZ\n. .\n\nIt PRP\n. .\n"
 
 
 @pytest.fixture
-def chunks(tmp_path):
+def tagged(tmp_path):
     path = tmp_path / "train.conll"
     path.write_text(TRAIN)
     return path
 
 
 @pytest.fixture
-def model(tmp_path, chunks, capsys):
+def model(tmp_path, tagged, capsys):
     path = tmp_path / "chunks.structsolve"
-    assert main(["fit", str(chunks), "--model", str(path), "--alpha", "0.01"]) == 0
+    assert main(["fit", str(tagged), "--model", str(path), "--alpha", "0.01"]) == 0
     capsys.readouterr()
     return path
 
@@ -148,13 +148,13 @@ def test_plugins(capsys):
     assert "multiclass" in text
 
 
-def test_fit_and_predict_chunks(capsys, tmp_path, chunks):
+def test_fit_and_predict_chunks(capsys, tmp_path, tagged):
     path = tmp_path / "m.structsolve"
-    out = works(capsys, "fit", chunks, "--model", path, "--alpha", 0.01)
+    out = works(capsys, "fit", tagged, "--model", path, "--alpha", 0.01)
     assert "read      3 sequences, 13 rows" in out
     assert "trained   chain, margin, bcfw:" in out
     assert "gap" in out
-    out = works(capsys, "predict", path, chunks)
+    out = works(capsys, "predict", path, tagged)
     gold = [line.split()[-1] if line else "" for line in TRAIN.splitlines()]
     assert out.splitlines() == gold
     plain = tmp_path / "plain.txt"
@@ -165,7 +165,7 @@ def test_fit_and_predict_chunks(capsys, tmp_path, chunks):
     rows = [line.split() for line in written.read_text().splitlines()]
     assert [len(row) for row in rows] == [3, 3, 3, 0, 3, 3]
     assert [row[:2] for row in rows if row] == [line.split() for line in PLAIN.split("\n") if line]
-    works(capsys, "predict", path, chunks, "--columns", "--output", written)
+    works(capsys, "predict", path, tagged, "--columns", "--output", written)
     assert [len(line.split()) for line in written.read_text().splitlines()][:2] == [4, 4]
 
 
@@ -175,28 +175,28 @@ def test_standard_input(model):
     assert len(done.stdout.decode().splitlines()) == 6
 
 
-def test_marginals_and_kbest(capsys, model, chunks):
-    lines = works(capsys, "predict", model, chunks, "--marginals").splitlines()
+def test_marginals_and_kbest(capsys, model, tagged):
+    lines = works(capsys, "predict", model, tagged, "--marginals").splitlines()
     label, *cells = lines[0].split("\t")
     table = dict(cell.rsplit(":", 1) for cell in cells)
     assert set(table) == {"B-NP", "B-VP", "I-NP", "I-VP", "O"}
     assert sum(map(float, table.values())) == pytest.approx(1, abs=1e-4)
     assert label == "B-NP"
 
-    text = works(capsys, "predict", model, chunks, "--kbest", 3)
+    text = works(capsys, "predict", model, tagged, "--kbest", 3)
     blocks = [block.split("\n") for block in text.strip().split("\n\n")]
     assert [block[0].split("\t")[0] for block in blocks] == ["@1", "@2", "@3"] * 3
     scores = [float(block[0].split("\t")[1]) for block in blocks[:3]]
     assert scores == sorted(scores, reverse=True)
     assert blocks[0][1:] == ["B-NP", "B-VP", "B-NP", "I-NP", "I-NP"]
-    assert "--kbest: found 0" in fails(capsys, "predict", model, chunks, "--kbest", 0)
+    assert "--kbest: found 0" in fails(capsys, "predict", model, tagged, "--kbest", 0)
 
 
-def test_score(capsys, model, chunks, tmp_path):
-    out = works(capsys, "score", model, chunks)
+def test_score(capsys, model, tagged, tmp_path):
+    out = works(capsys, "score", model, tagged)
     assert "accuracy 1.0000 of 13 labels" in out
     assert "spans (conll): precision 1.0000  recall 1.0000  f1 1.0000" in out
-    report = json.loads(works(capsys, "score", model, chunks, "--json"))
+    report = json.loads(works(capsys, "score", model, tagged, "--json"))
     assert report["accuracy"] == 1.0
     assert report["sequence_error"] == 0.0
     assert report["spans"]["f1"] == 1.0
@@ -217,33 +217,33 @@ def test_data_unlike_training(capsys, model, tmp_path):
     assert "short.conll, line 2: found 1 column ('c')" in fails(capsys, "predict", model, short)
 
 
-def test_model_cut_short(capsys, model, chunks):
+def test_model_cut_short(capsys, model, tagged):
     content = model.read_bytes()
     for size in (0, 10, len(content) // 2, len(content) - 1):
         model.write_bytes(content[:size])
-        assert str(model) in fails(capsys, "predict", model, chunks)
+        assert str(model) in fails(capsys, "predict", model, tagged)
 
 
 @pytest.mark.parametrize("features", ["columns", "attrs"])
-def test_other_features(capsys, tmp_path, chunks, features):
+def test_other_features(capsys, tmp_path, tagged, features):
     path = tmp_path / "m.structsolve"
-    argv = ["fit", chunks, "--model", path, "--features", features]
+    argv = ["fit", tagged, "--model", path, "--features", features]
     works(capsys, *argv, "--label-column", -1, "--alpha", 0.01)
-    assert len(works(capsys, "predict", path, chunks).splitlines()) == 15
+    assert len(works(capsys, "predict", path, tagged).splitlines()) == 15
 
 
-def test_fit_options(capsys, tmp_path, chunks):
+def test_fit_options(capsys, tmp_path, tagged):
     names = ("a.structsolve", "history.csv", "history.json", "state")
     model, table, passes, state = (tmp_path / name for name in names)
     common = ["--alpha", 0.01, "--tol", 1e-4, "--no-intercept", "--random-state", 3]
     out = works(
-        *(capsys, "fit", chunks, "--model", model, *common, "--history", table),
-        *("--validation", chunks, "--checkpoint", state, "--structure", "chain"),
+        *(capsys, "fit", tagged, "--model", model, *common, "--history", table),
+        *("--validation", tagged, "--checkpoint", state, "--structure", "chain"),
     )
     assert "validated score 1.0000" in out
     rows = list(csv.DictReader(table.read_text().splitlines()))
     assert {"primal", "dual", "gap", "seconds"} <= set(rows[0])
-    works(capsys, "fit", chunks, "--model", model, *common, "--history", passes)
+    works(capsys, "fit", tagged, "--model", model, *common, "--history", passes)
     assert len(json.loads(passes.read_text())) == len(rows)
     loaded = structsolve.load(model)
     assert loaded.fit_intercept is False
@@ -265,24 +265,24 @@ def test_kernels(capsys, tmp_path):
 
 
 @pytest.mark.parametrize("option", ["--structure", "--surrogate", "--solver", "--loss"])
-def test_unknown_names_list_the_known(capsys, tmp_path, chunks, option):
-    line = fails(capsys, "fit", chunks, "--model", tmp_path / "m", option, "nonsense")
+def test_unknown_names_list_the_known(capsys, tmp_path, tagged, option):
+    line = fails(capsys, "fit", tagged, "--model", tmp_path / "m", option, "nonsense")
     assert "nonsense" in line
     known = {"--structure": "chain", "--surrogate": "margin", "--solver": "bcfw"}
     assert known.get(option, "hamming") in line
     assert not (tmp_path / "m").exists()
 
 
-def test_bad_alpha(capsys, tmp_path, chunks):
-    assert "alpha" in fails(capsys, "fit", chunks, "--model", tmp_path / "m", "--alpha", 0)
+def test_bad_alpha(capsys, tmp_path, tagged):
+    assert "alpha" in fails(capsys, "fit", tagged, "--model", tmp_path / "m", "--alpha", 0)
 
 
-def test_structure_without_sequences_on_sequences(capsys, tmp_path, chunks):
+def test_structure_without_sequences_on_sequences(capsys, tmp_path, tagged):
     path = tmp_path / "m.structsolve"
-    works(capsys, "fit", chunks, "--model", path, "--structure", "multiclass", "--alpha", 0.01)
-    lines = works(capsys, "predict", path, chunks).splitlines()
+    works(capsys, "fit", tagged, "--model", path, "--structure", "multiclass", "--alpha", 0.01)
+    lines = works(capsys, "predict", path, tagged).splitlines()
     assert [i for i, line in enumerate(lines) if not line] == [5, 11]
-    assert "sequences with an error" in works(capsys, "score", path, chunks)
+    assert "sequences with an error" in works(capsys, "score", path, tagged)
 
 
 def test_crfsuite_with_weights(capsys, tmp_path):
@@ -319,13 +319,13 @@ def test_npz_sequences_with_integer_labels(capsys, tmp_path):
     assert "found no labels" in fails(capsys, "fit", bare, "--model", path)
 
 
-def test_model_saved_from_python(capsys, tmp_path, chunks):
+def test_model_saved_from_python(capsys, tmp_path, tagged):
     X, y = np.eye(4)[[0, 1, 2, 0]], ["a", "b", "c", "a"]
     path, data = tmp_path / "m.structsolve", tmp_path / "a.npz"
     structsolve.StructuredSVM("multiclass", alpha=0.01).fit(X, y).save(path)
     write_npz(data, X)
     assert works(capsys, "predict", path, data).split() == y
-    assert "trained on arrays, from Python" in fails(capsys, "predict", path, chunks)
+    assert "trained on arrays, from Python" in fails(capsys, "predict", path, tagged)
 
 
 def test_metadata_of_users_and_the_shell_do_not_meet(capsys, tmp_path):

@@ -167,7 +167,7 @@ def test_searches_train(name):
             np.concatenate([np.ravel(y) for y in one.predict(X)]),
             np.concatenate([np.ravel(y) for y in two.predict(X)]),
         )
-    # Labels alone: no more than their hull, and what a search may have missed is in its bound.
+    # The maximum over labels is at most that over their hull; bounds hold what searches may miss.
     assert primals["angular"] <= primals["convex-hull"] * (1 + 2e-3)
     assert all(primals["angular"] <= value * (1 + 2e-3) for value in primals.values())
 
@@ -225,7 +225,7 @@ def test_losses_that_do_not_decompose_are_refused():
 
 
 def test_few_labels_where_memory_is_dear():
-    """The k best of a long chain would take much: fewer are asked for."""
+    """The k best of a long chain would take much memory: fewer are computed."""
     space, _ = structsolve.get_structure("chain").make_space([np.zeros((2, 1))], [[0, 1]])
     examples = space.pack([np.zeros((50_000, 1))])
     layout = make_layout(space, examples)

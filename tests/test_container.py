@@ -50,8 +50,8 @@ def same(one, two):
     )
 
 
-def same_file(got):
-    meta, arrays = got
+def same_file(content):
+    meta, arrays = content
     return (
         meta == META
         and list(arrays) == list(ARRAYS)
@@ -117,8 +117,8 @@ def test_round_trip(path, meta, arrays, fortran, kind):
             for name, array in arrays.items()
         }
     write(path, kind, meta, arrays)
-    got, back = read(path, kind)
-    assert equal_json(meta, got)
+    read_meta, back = read(path, kind)
+    assert equal_json(meta, read_meta)
     assert list(arrays) == list(back)
     for name, array in arrays.items():
         assert same(array, back[name])

@@ -273,7 +273,7 @@ SOLVERS = {
     "sdca": SDCA(),
     "cutting-plane": CuttingPlane(),
 }
-# To what share of the optimum, where the rate is that of 1/t.
+# Gaps as a share of the optimum, for solvers whose gap falls like 1/t.
 SLOW = {
     ("sparsemap", "harmonic"): 1e-3,
     ("sparsemap", "gbcfw"): 1e-3,

@@ -277,7 +277,7 @@ def test_absolute_loss_is_locally_optimal():
 
 
 def test_kinks_close_together():
-    """Flows of nearly 0 on many arcs: each cycle alone would go to the next kink, for ever."""
+    """Flows of nearly 0 on many arcs: cycle by cycle, steps would go from kink to kink for ever."""
     graph = nx.DiGraph(["sa", "sb", "sc", "ab", "ad", "bd", "be", "cb", "ce", "dt", "ed", "et"])
     graph.nodes["s"]["demand"], graph.nodes["t"]["demand"] = -1.0, 1.0
     ways = [

@@ -293,17 +293,17 @@ def test_npz_round_trip(tmp_path, lengths, is_sparse, dtype, kind, seed):
     given_X = [sparse.csr_matrix(x) for x in X] if is_sparse else X
     for pair in ((given_X, y), (given_X[0], y[0]), (given_X, None)):
         write_npz(tmp_path / "a.npz", *pair)
-        got_X, got_y = read_npz(tmp_path / "a.npz")
+        read_X, read_y = read_npz(tmp_path / "a.npz")
         one = not isinstance(pair[0], list)
-        for a, b in zip([got_X] if one else got_X, [X[0]] if one else X, strict=True):
+        for a, b in zip([read_X] if one else read_X, [X[0]] if one else X, strict=True):
             assert sparse.issparse(a) == is_sparse
             dense = a.toarray() if is_sparse else a
             assert dense.dtype == dtype
             np.testing.assert_array_equal(dense, b)
         if pair[1] is None:
-            assert got_y is None
+            assert read_y is None
         else:
-            for a, b in zip([got_y] if one else got_y, [y[0]] if one else y, strict=True):
+            for a, b in zip([read_y] if one else read_y, [y[0]] if one else y, strict=True):
                 np.testing.assert_array_equal(a, b)
 
 

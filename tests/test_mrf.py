@@ -82,7 +82,7 @@ def noisy_grids(n=12, height=3, width=3, seed=0, n_classes=2):
 
 
 def score(model, x, edges, y, edge_features=None):
-    """Score of a labeling by the named weights alone."""
+    """Score of a labeling, from nothing but the named weights."""
     w, b, pair = model.coef_["node"], model.coef_["intercept"], model.coef_["pair"]
     nodes = x @ w + b
     total = sum(nodes[v, s] for v, s in enumerate(y))
@@ -384,7 +384,7 @@ def test_bad_input_at_prediction():
         model.predict([(N, np.ones((3, 1)))])
 
 
-# -- scores of one's own ------------------------------------------------------------------------
+# -- scores that users give ---------------------------------------------------------------------
 
 
 def test_decode_by_every_decoder():

@@ -132,7 +132,7 @@ def test_trws(seed, kind, most):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_trws_of_many_states(kind):
-    """Rows of four and of eight numbers have loops of their own."""
+    """Rows of four and of eight numbers have separate loops."""
     rng = np.random.default_rng(0)
     for trial in range(40):
         states = rng.choice([1, 3, 4, 8, 12, 16], 7)

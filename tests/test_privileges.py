@@ -44,8 +44,8 @@ def network():
     return graph
 
 
-# Every structure that comes with the package, with parameters to make it of.  "functions" is no
-# structure of its own: three callables of the user's are all there is to it.
+# Every structure that comes with the package, with parameters to make it of.  "functions" is left
+# out: it consists of three callables of the user.
 CASES = {
     "chain": [{}, {"start_end": False}],
     "tree": [{}],
@@ -71,7 +71,7 @@ BOTH = pytest.mark.parametrize(
 
 
 def copy_of(name):
-    """A class that differs in its name alone."""
+    """A class that differs only in its name."""
     original = registry.default().find("structures", name).factory
     made = {"name": f"outside-{name}", "__module__": __name__}
     return type(f"Outside{original.__name__}", (original,), made)

@@ -34,7 +34,7 @@ PAIRS = {
 CHECKED = [name for name in PAIRS if name != "micro-f1"]
 every = pytest.mark.parametrize("name", PAIRS)
 
-# From the smallest that matter to the largest; g = 0 is asked for separately.
+# From the smallest that matter to the largest; g = 0 has separate tests.
 margins = st.one_of(
     st.floats(-50, 50), st.sampled_from([0.0, -1e4, 1e4, 1e-9, -1e-9, -745.0, 710.0])
 )

@@ -360,10 +360,10 @@ def test_objects_can_be_plugins(packed):
             return ["of-an-object"]
 
     own = Registry()
-    thing = Plugin()
-    own.register(thing)
+    instance = Plugin()
+    own.register(instance)
     assert own.loss_names() == ["of-an-object"]
-    own.unregister(thing)
+    own.unregister(instance)
     assert own.loss_names() == []
 
 

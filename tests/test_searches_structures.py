@@ -229,7 +229,7 @@ def of_truths():
 
 
 def test_inexact_oracles_that_know_the_loss():
-    """An augmented oracle has no bound to tell: an inexact one is asked with costs instead."""
+    """Augmented oracles return no bound: searches call an inexact oracle with costs instead."""
     make = python_chains(**of_truths())
     check_problem(make, 0, "slack", "hamming", (), hull=True)
     check_problem(make, 0, "slack", "hamming", (), relaxed=False)
@@ -239,7 +239,7 @@ def test_inexact_oracles_that_know_the_loss():
     "methods", [{"argmax_bounded": second}, of_truths()], ids=["", "augmented"]
 )
 def test_margin_rescaling_of_inexact_oracles(methods):
-    """What the oracle may have missed is in the bound, and the cut is that of its label."""
+    """The bound holds what the oracle may have missed; the cut belongs to its label."""
     rng = np.random.default_rng(0)
     structure, X, Y = python_chains(**methods)(rng)
     space, examples = structure.make_space(X, Y)

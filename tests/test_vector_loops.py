@@ -89,7 +89,7 @@ def compute():
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Results of every version this processor has, each from a process of its own."""
+    """Results of every version this processor has, each from a separate process."""
     folder = tmp_path_factory.mktemp("kernels")
     files = {version: folder / f"{version}.npz" for version in VERSIONS}
     for version, path in files.items():

@@ -66,8 +66,8 @@ def test_hashing_strings():
     X = [[["a", "b", "a"], ["c"]], [[]]]
     expected = FeatureHasher(8, input_type="string").transform(X[0] + X[1]).toarray()
     for kind in ("string", "dict"):
-        got = SequenceVectorizer(FeatureHasher(8, input_type=kind)).fit_transform(X)
-        np.testing.assert_allclose(stack(got), expected)
+        rows = SequenceVectorizer(FeatureHasher(8, input_type=kind)).fit_transform(X)
+        np.testing.assert_allclose(stack(rows), expected)
 
 
 def test_strings_repeat_mix_with_dicts_and_stream():
@@ -217,7 +217,7 @@ def test_conll2000_features():
 
 
 class Upper(TransformerMixin, BaseEstimator):
-    """A vectoriser of one's own: the number of features, and of capitals in their names."""
+    """A vectoriser of users: the number of features, and of capitals in their names."""
 
     def fit(self, X, y=None):
         return self

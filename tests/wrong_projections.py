@@ -183,7 +183,7 @@ class TermConvex(Concave):
 
 
 class Matrix(PyChainSpace):
-    """A loss of its own with its matrix: every error costs twice its true class, plus one."""
+    """A loss with its own matrix: every error costs twice its true class, plus one."""
 
     loss_names = ("own",)
 

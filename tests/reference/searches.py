@@ -275,7 +275,7 @@ def bisecting_search(plane, start=1.0, tolerance=1e-9, largest=1e12):
 
 
 def angular_search(plane, start, tolerance=1e-9):
-    """Algorithm 2, exact: a queue of angles, each asked of the constrained oracle.
+    """Algorithm 2, exact: a queue of angles; the constrained oracle answers for each.
 
     `start` is lam0 = (largest h) / (largest g).  An angle is (alpha, beta, twin); its bound is that
     of its parent, K^2 / (4 lam), until it has been asked itself.
