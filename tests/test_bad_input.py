@@ -6,13 +6,7 @@ import scipy.sparse as sp
 from checks import refused
 from data import chains, classes
 
-from structsolve import (
-    ClassWeights,
-    CostMatrix,
-    Sequences,
-    StructuredSVM,
-    from_padded,
-)
+from structsolve import ClassWeights, CostMatrix, Sequences, StructuredSVM, from_padded
 
 X, Y = chains(6)
 P, Q = classes(30)

@@ -181,12 +181,7 @@ def test_free_weights_beyond_the_first_box():
     y = [[0], [0], [1], [1]]
     structure = get_structure("chain", transitions=False, start_end=False)
     space, examples = structure.make_space(x[:, None], y)
-    problem = Problem(
-        space,
-        examples,
-        penalize_intercept=False,
-        loss=CostMatrix([[0, 3], [3, 0]]),
-    )
+    problem = Problem(space, examples, penalize_intercept=False, loss=CostMatrix([[0, 3], [3, 0]]))
     for slack in ("one", "n"):
         run = begin(CuttingPlane(slack), problem, 1e-4)
         history = follow(run, tol=1e-6)

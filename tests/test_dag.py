@@ -246,9 +246,7 @@ def test_conformance(hierarchy, options):
 @pytest.mark.slow
 @pytest.mark.parametrize("hierarchy", [TREE, GRAPH], ids=["tree", "graph"])
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"roots": "on"}, {"labels": "leaf-union"}, {"labels": "single-leaf"}],
-    ids=str,
+    "options", [{}, {"roots": "on"}, {"labels": "leaf-union"}, {"labels": "single-leaf"}], ids=str
 )
 def test_conformance_at_length(hierarchy, options):
     hierarchy = nx.DiGraph(hierarchy)

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from checks import refused
-from python_structures import (
-    SubsetStructure,
-    subset_features,
-    subset_loss,
-    subset_oracle,
-)
+from python_structures import SubsetStructure, subset_features, subset_loss, subset_oracle
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 

@@ -188,11 +188,7 @@ def test_schemes_by_hand(scheme, tags):
 
 
 # Spans of type k as patterns over the tags of a sequence, a blank behind each: another way to read.
-PATTERNS = {
-    "IOB2": "B-k (I-k )*",
-    "IOE2": "(I-k )*E-k ",
-    "IOBES": "S-k |B-k (I-k )*E-k ",
-}
+PATTERNS = {"IOB2": "B-k (I-k )*", "IOE2": "(I-k )*E-k ", "IOBES": "S-k |B-k (I-k )*E-k "}
 
 
 def matched(tags, scheme):

@@ -33,11 +33,7 @@ class Graph(Enumerated):
         self.states, self.edges = tuple(states), np.asarray(edges).reshape(-1, 2)
         n, m = len(self.states), len(self.edges)
         structure = MRFStructure(
-            edges=self.edges,
-            tables="features",
-            directed=True,
-            n_states=self.states,
-            oracle=oracle,
+            edges=self.edges, tables="features", directed=True, n_states=self.states, oracle=oracle
         )
         X, Y = [(np.zeros((n, 1)), np.zeros((m, 1)))], [np.zeros(n, int)]
         self.space, self.examples = structure.make_space(X, Y)

@@ -132,10 +132,7 @@ def test_wheel_holds_modules_and_their_interface_but_no_generated_sources(wheel)
         names = set(archive.namelist())
         entry_points = next(n for n in names if n.endswith("entry_points.txt"))
         assert "chain = structsolve.plugins.chain" in archive.read(entry_points).decode()
-    assert {
-        "structsolve/py.typed",
-        "structsolve/operators.pxd",
-    } <= names
+    assert {"structsolve/py.typed", "structsolve/operators.pxd"} <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not [n for n in names if n.endswith((".c", ".cpp"))]
     tops = {name.split("/")[0] for name in names}

@@ -186,12 +186,7 @@ def test_potentials(storage, k, edges, intercept):
 
 
 @settings(max_examples=50, deadline=None)
-@given(
-    st.sampled_from(STORAGE),
-    st.integers(1, 12),
-    st.booleans(),
-    st.integers(0, 10**6),
-)
+@given(st.sampled_from(STORAGE), st.integers(1, 12), st.booleans(), st.integers(0, 10**6))
 def test_adjoint(storage, k, edges, seed):
     """<Phi w, p> = <w, Phi' p>."""
     case = Written(storage, k, edges, True, 0, seed)

@@ -15,13 +15,7 @@ from sklearn.base import clone, is_classifier
 from test_cli import fails, works
 
 import structsolve
-from structsolve import (
-    ConditionalRiskMinimizer,
-    HierarchicalSVM,
-    Named,
-    StructuredSVM,
-    registry,
-)
+from structsolve import ConditionalRiskMinimizer, HierarchicalSVM, Named, StructuredSVM, registry
 from structsolve.io.conllu import ConlluSentence, write_conllu
 from structsolve.io.graphs import read_hierarchy
 from structsolve.io.npz import write_npz

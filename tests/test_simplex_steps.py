@@ -35,10 +35,7 @@ def test_projection_with_ties(q):
 
 
 @settings(max_examples=500)
-@given(
-    st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40),
-    st.sampled_from([1e-12, 1.0, 1e5]),
-)
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40), st.sampled_from([1e-12, 1.0, 1e5]))
 def test_projection_is_optimal(q, scale):
     """Feasible, and no vertex is in an ascent direction: <q - p, e_y - p> <= 0."""
     q = np.array(q) * scale

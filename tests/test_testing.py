@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from checks import refused
 from python_structures import PyChainStructure, SubsetStructure
-from wrong_projections import (
-    BoundedStructure,
-    ChancesStructure,
-    ConcaveStructure,
-    MatrixStructure,
-)
+from wrong_projections import BoundedStructure, ChancesStructure, ConcaveStructure, MatrixStructure
 from wrong_structures import (
     WRONG,
     CountingStructure,
