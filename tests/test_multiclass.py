@@ -6,8 +6,6 @@ import scipy.sparse as sp
 from checks import refused
 from random_cases import class_scores
 from reference.cones import in_cone
-from reference.search_counts import angular_start
-from reference.searches import Plane, angular_search
 from scipy.special import logsumexp, softmax
 from sklearn.exceptions import DataConversionWarning
 
@@ -96,30 +94,6 @@ def test_best_class_in_a_cone(kind):
             assert mu is None and value == values.max()
             assert label[0] == inside[np.argmax(values)]
     assert full > 100
-
-
-def test_the_angular_search_is_exact_over_the_native_oracle():
-    rng = np.random.default_rng(2)
-    for seed in range(300):
-        k = int(rng.integers(2, 12))
-        space, oracle, *_ = operators(k)
-        cones = power(oracle, space, "cones")
-        theta, cost = np.zeros((2, space.layout.node_size))
-        theta[:k], cost[:k] = rng.normal(size=k), rng.integers(0, 5, k)
-        theta[0], cost[0] = 0.0, 0.0
-
-        class Native(Plane):
-            def ask_cone(self, lam, alpha, beta, twin, native=(cones, theta, cost)):
-                cone = ConePair(1.0, 0.0, lam, alpha, beta, twin)
-                answer = calls.argmax_in_cone(native[0], 0, *native[1:], cone)
-                self.calls += 1
-                return None if answer is None else int(answer[1][0])
-
-        plane = Native(theta[:k] + 1, cost[:k], seed, truth=0)
-        answer = angular_search(plane, angular_start(plane.h, plane.g))
-        best = max(np.max(plane.h * plane.g, where=plane.h > 0, initial=0), 0)
-        assert answer.value == pytest.approx(best, rel=1e-8)
-        assert answer.calls < 100
 
 
 @pytest.mark.parametrize("kind", KINDS)

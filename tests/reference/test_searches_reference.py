@@ -1,4 +1,4 @@
-"""The references of the bi-criteria surrogates and searches, against second methods."""
+"""The references of the bi-criteria surrogates and their maxima, against second methods."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ from scipy.spatial import ConvexHull, QhullError
 from . import psi as psis
 from .chains import Chain, enumerate_examples, labelings
 from .objectives import optimum
+from .psi import Psi
 from .rescaled import (
     affine_optimum,
     cut,
@@ -15,21 +16,25 @@ from .rescaled import (
     micro_f1_problem,
     rescaled_primal,
 )
-from .search_counts import KINDS, NAMES, PRODUCT, angular_start, random_plane, run
-from .searches import (
-    Plane,
-    angular_search,
-    binary_search,
-    bisecting_search,
-    edge_maximum,
-    hull_search,
-    integral_maximum,
-    largest_h,
-    points,
-    relaxed_maximum,
-    sarawagi_gupta_search,
-    upper_hull,
-)
+from .searches import edge_maximum, integral_maximum, points, relaxed_maximum, upper_hull
+
+KINDS = ("integers", "counts", "normal", "h <= 0", "one point")
+# What slack rescaling maximises where h = 1 + m(y).
+PRODUCT = Psi("product", lambda h, g: h * g, lambda h, g: (g.copy(), h.copy()))
+
+
+def random_plane(kind, rng):
+    """(h, g) of up to 13 labels, the truth (1, 0) first."""
+    n = 1 if kind == "one point" else rng.integers(1, 13)
+    h, g = 1 + 2 * rng.normal(size=n), rng.integers(0, 6, n).astype(float)
+    if kind == "integers":
+        h = rng.integers(-4, 8, n).astype(float)
+    elif kind == "normal":
+        g = 3 * np.abs(rng.normal(size=n))
+    elif kind == "h <= 0":
+        h = -rng.integers(0, 5, n).astype(float)
+    return np.append(1.0, h), np.append(0.0, g)
+
 
 PSIS = [
     psis.margin(),
@@ -210,75 +215,6 @@ def test_points_of_a_chain():
     np.testing.assert_array_equal(labels, chain.labels)
     np.testing.assert_allclose(h, chain.scores - chain.score(Y[0]) + 1, atol=1e-12)
     np.testing.assert_array_equal(g, (chain.labels != Y[0]).sum(axis=1))
-    assert largest_h(h, g, 4)[-1] == -np.inf
-    assert largest_h(h, g, 3)[0] == 1
-
-
-# ---- searches ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", NAMES)
-def test_searches_for_slack(name, kind):
-    """None invents a value; the angular search is exact; the others miss few."""
-    rng = np.random.default_rng(6)
-    missed = 0
-    for seed in range(250):
-        value, best, _ = run(name, *random_plane(kind, rng), seed)
-        assert value <= best + 1e-9
-        missed += value < best - 1e-9
-    assert missed <= (0 if name == "angular" or kind in ("h <= 0", "one point") else 25)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_bounds_hold_and_what_the_lambda_oracle_reaches_is_found(kind):
-    rng = np.random.default_rng(7)
-    for seed in range(150):
-        h, g = random_plane(kind, rng)
-        best = max(integral_maximum(h, g, PRODUCT)[1], 0)
-        rows = np.array(upper_hull(h, g))
-        reached = np.max(h[rows] * g[rows])
-        _, relaxed = relaxed_maximum(h, g, PRODUCT)
-        for search in (binary_search, bisecting_search):
-            answer = search(Plane(h, g, seed, truth=0))
-            assert answer.bound >= best - 1e-9
-            assert answer.value >= reached - 1e-9
-        # The interval of the binary search ends at lam = 1e8.
-        assert binary_search(Plane(h, g, seed, truth=0)).bound <= relaxed * (1 + 1e-4) + 1e-6
-        answer = hull_search(Plane(h, g, seed, truth=0), PRODUCT)
-        assert answer.bound == pytest.approx(relaxed, abs=1e-9)
-        assert answer.value >= reached - 1e-9
-        answer = angular_search(Plane(h, g, seed, truth=0), angular_start(h, g))
-        assert answer.value == pytest.approx(best, rel=1e-8, abs=1e-12)
-
-
-@pytest.mark.parametrize("xi", [0.05, 1.0, 8.0])
-def test_sarawagi_gupta_proves_that_nothing_is_violated(xi):
-    rng = np.random.default_rng(8)
-    for seed in range(120):
-        h, g = random_plane(KINDS[seed % 4], rng)
-        inside = (h > 0) & (g > 0)
-        violation = np.max(h[inside] - xi / g[inside], initial=-np.inf)
-        answer = sarawagi_gupta_search(Plane(h, g, seed, truth=0), xi)
-        assert answer.bound >= violation - 1e-9 and answer.value <= violation + 1e-12
-
-
-@by_name
-def test_hull_search_is_exact_for_the_relaxed_maximum(psi):
-    rng = np.random.default_rng(9)
-    for seed in range(200):
-        h, g = plane_for(psi, KINDS[seed % 5], rng)
-        plane = Plane(h, g, seed, truth=0)
-        answer = hull_search(plane, psi)
-        (a, b, t), value = relaxed_maximum(h, g, psi)
-        assert answer.bound == pytest.approx(value, rel=1e-9, abs=1e-9)
-        assert answer.value == psi.value(h[answer.row], g[answer.row])
-        rows = upper_hull(h, g)
-        assert answer.value >= psi.value(h[rows], g[rows]).max() - 1e-9
-        # One call a vertex, one for the stop, and two at lam = inf where all g are equal.
-        assert answer.calls <= len(rows) + 3
-        again = hull_search(Plane(h, g, seed, truth=0), psi, start=[*rows])
-        assert again.calls <= 3 and again.bound == pytest.approx(value, rel=1e-9, abs=1e-9)
 
 
 # ---- training problems ---------------------------------------------------------------------------
