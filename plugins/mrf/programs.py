@@ -148,7 +148,9 @@ class Programs:
         self._starts: dict[int, Any] = {}
         self._programs = ProgramCache()
 
-    def _program_of(self, shape: Any, i: int, finite: bool, backend: Any) -> tuple[LocalPolytope, Any]:
+    def _program_of(
+        self, shape: Any, i: int, finite: bool, backend: Any
+    ) -> tuple[LocalPolytope, Any]:
         states, ends = shape.graph_of(i)
         key = (backend.name, not finite, states.tobytes(), ends.tobytes())
 
