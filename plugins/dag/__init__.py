@@ -1,4 +1,4 @@
-"""Label sets under a hierarchy as a plugin: what it declares."""
+"""Label sets under a hierarchy as a plugin."""
 
 from structsolve.hookspecs import Named, hookimpl
 from structsolve.plugins.dag.space import DagSpace, DagStructure

@@ -1,4 +1,4 @@
-"""Single leaves: the best leaf of a hierarchy, its score being that of itself and its ancestors."""
+"""Single leaves: the best leaf of a hierarchy; its score includes its ancestors."""
 
 cimport cython
 from libc.math cimport INFINITY, fabs

@@ -196,8 +196,8 @@ cdef class FoldedSets:
 cdef class SetOracle(Oracle):
     """The best set of a hierarchy: closed, or in a forest also a union of paths to leaves.
 
-    Of equal sets it returns the smallest closed one.  Scores of -inf forbid a label and what is
-    below it.
+    Of equal sets it returns the smallest closed one.  Scores of -inf forbid a label and its
+    descendants.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ cdef inline double _share(double z, double r) noexcept nogil:
 cdef class ForestSumProduct(Projection):
     """Entropy of distributions of closed sets, or of unions of paths, of a forest.
 
-    Scores of -inf forbid a label and what is below it.
+    Scores of -inf forbid a label and its descendants.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ cdef class ForestSumProduct(Projection):
 
 
 cdef inline double _choice(double on, double off) noexcept nogil:
-    # (on + off) times the entropy of what is on.
+    # (on + off) times the entropy of the choice.
     if not (on > 0 and off > 0):
         return 0
     return -on * log(on / (on + off)) - off * log(off / (on + off))

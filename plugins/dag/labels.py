@@ -197,7 +197,7 @@ def _indicators(Y: Any, n: int, hierarchy: Hierarchy) -> np.ndarray:
     _check_rows(Y.shape[0], n)
     if Y.dtype.kind not in "biuf":
         raise ValueError(f"y: found dtype {Y.dtype}, expected a matrix of 0 and 1")
-    values = Y.data if is_sparse(Y) and hasattr(Y, "data") else Y
+    values = Y
     if is_sparse(Y):
         Y = Y.tocsr()
         if not Y.has_canonical_format:

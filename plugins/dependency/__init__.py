@@ -1,4 +1,4 @@
-"""Dependency trees as a plugin: what it declares."""
+"""Dependency trees as a plugin."""
 
 from structsolve.hookspecs import Named, hookimpl
 from structsolve.plugins.dependency.arcs import Arcs, projectivize

@@ -157,7 +157,7 @@ cdef struct Task:
     Semiring kind
     bint lone           # leaving to the root does not count in pivots
     double base         # log of the scale
-    double least        # logs of sums below it are those of trees with more than one root
+    double least        # smaller logs of sums mean that all trees have several roots
     double* matrix      # [word, head], both from 0
     double* exits
     double* chance

@@ -26,7 +26,7 @@ cdef int _no_tree(Py_ssize_t i) except -1 with gil:
 cdef class ArcShape:
     """Sentences as their numbers of words, and the arcs that may be in a tree.
 
-    Arcs lie word by word, those of a word by rising head.
+    Arcs lie word by word, by rising head.
 
     Parameters
     ----------

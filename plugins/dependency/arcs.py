@@ -201,7 +201,7 @@ def _stack(X: list[Arcs]) -> Arcs:
 
 
 def _of_table(table: Any, i: int) -> Arcs:
-    """Return the arcs of a table [head, modifier - 1] of features, without those of only NaN."""
+    """Return the arcs of a table [head, modifier - 1] of features; NaN in all: no candidate."""
     try:
         table = np.asarray(table)
         if table.dtype.kind == "c":

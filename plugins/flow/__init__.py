@@ -1,4 +1,4 @@
-"""The flow structure as a plugin: what it declares."""
+"""The flow structure as a plugin."""
 
 from structsolve.hookspecs import Named, hookimpl
 from structsolve.plugins.flow.space import FlowSpace, FlowStructure

@@ -2,7 +2,7 @@
 """Flows of least separable piecewise-linear cost, convex or not: descent along residual cycles.
 
 The cost of arc a is given by its kinks ``x_0 < x_1 < ...`` and the slopes between them.  Any move
-from a flow to another is a sum of cycles of the residual network, and what they cost adds up.
+from a flow to another is a sum of cycles of the residual network, whose costs add up.
 Where no cycle has a negative derivative the flow is a local minimum, and the global one where all
 costs are convex: descent takes one such cycle and goes along it as long as the cost falls.
 

@@ -244,7 +244,7 @@ def project(network: Network, points: np.ndarray) -> np.ndarray:
     inside = (np.abs(flows - points) <= ROUNDING * unit).all(axis=1)
     inside &= (np.abs(points @ N.T - network.demand) <= 1e3 * ROUNDING * unit).all(axis=1)
     A = csc_matrix(vstack([N, -eye(m), eye(m)]))
-    # In units of what is sent: the solver's tolerances are absolute.
+    # In units of the total supply: the solver's tolerances are absolute.
     b = np.concatenate([network.demand, np.zeros(m), network.upper]) / unit
     cones = [clarabel.ZeroConeT(network.n), clarabel.NonnegativeConeT(2 * m)]
     settings = clarabel.DefaultSettings()

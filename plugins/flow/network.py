@@ -169,10 +169,7 @@ class Network:
         ------
         ValueError
         """
-        for values, what, names in (
-            (self.demand, "demand", [f"node {v!r}" for v in self.nodes]),
-            (self.upper, "capacity", [f"arc {self.name(a)}" for a in range(self.m)]),
-        ):
+        for values, what, names in self._amounts(self.upper):
             wrong = np.flatnonzero((values != np.rint(values)) | (np.abs(values) > MOST))
             if wrong.size:
                 raise ValueError(
@@ -212,11 +209,13 @@ class Network:
 
     # -- checks ---------------------------------------------------------------------------------
 
+    def _amounts(self, capacity: np.ndarray) -> list[tuple[np.ndarray, str, list[str]]]:
+        # What users give, with names for messages.
+        nodes, arcs = [f"node {v!r}" for v in self.nodes], [self.name(a) for a in range(self.m)]
+        return [(self.demand, "demand", nodes), (capacity, "capacity", [f"arc {a}" for a in arcs])]
+
     def _check(self) -> None:
-        for values, what, names in (
-            (self.demand, "demand", [f"node {v!r}" for v in self.nodes]),
-            (self.capacity, "capacity", [f"arc {self.name(a)}" for a in range(self.m)]),
-        ):
+        for values, what, names in self._amounts(self.capacity):
             bad = np.isnan(values) | (np.isinf(values) if what == "demand" else values < 0)
             if bad.any():
                 k = int(np.flatnonzero(bad)[0])

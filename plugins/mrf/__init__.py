@@ -1,4 +1,4 @@
-"""Labelings of graphs (pairwise Markov random fields) as a plugin: what it declares."""
+"""Labelings of graphs (pairwise Markov random fields) as a plugin."""
 
 from structsolve.hookspecs import Named, hookimpl
 from structsolve.plugins.mrf.decode import Decoding, decode

@@ -189,7 +189,7 @@ def branch_and_bound(GraphModel model not None, long long node_limit=10_000_000)
     model : GraphModel
         Any number of states.
     node_limit : int, default=10_000_000
-        Partial labelings to look at before the search gives up.
+        Partial labelings that the search explores at most.
 
     Returns
     -------

@@ -8,7 +8,9 @@ from libc.math cimport INFINITY
 from libc.string cimport memcpy, memset
 from structsolve.algorithms.lawler_heap cimport Candidate, pop, push, runner_up
 
-from structsolve.plugins.mrf._model cimport Model, edge_scores, other_end, score
+from structsolve.plugins.mrf._model cimport (
+    Model, breadth_first, edge_scores, other_end, score,
+)
 
 
 cdef Py_ssize_t forest_bytes(Py_ssize_t max_unary) noexcept nogil:
@@ -231,7 +233,7 @@ cdef struct Induced:
     int* seen                   # by group: the last node that had a neighbour in it
     int* order                  # parents before children
     int* up                     # edge to the parent, -1 at roots, -2 outside of the forest
-    Py_ssize_t size
+    Py_ssize_t size             # nodes
 
 
 cdef Py_ssize_t move_bytes(const Model* model) noexcept nogil:
@@ -251,6 +253,7 @@ cdef void _choose(const Model* model, Induced* forest, Py_ssize_t start,
     cdef Py_ssize_t i, j
     cdef int v, w, root
     cdef bint free
+    forest.size = 0
     for i in range(model.n):
         forest.group[i] = forest.seen[i] = -1
     for i in range(model.n):
@@ -267,34 +270,11 @@ cdef void _choose(const Model* model, Induced* forest, Py_ssize_t start,
         if not free:
             continue
         forest.group[v] = v
+        forest.size += 1
         for j in range(model.near_at[v], model.near_at[v + 1]):
             w = other_end(model, model.near[j], v)
             if forest.group[w] >= 0:
                 forest.group[_find(forest.group, w)] = v
-
-
-cdef void _arrange(const Model* model, Induced* forest) noexcept nogil:
-    cdef Py_ssize_t root, begin = 0, j
-    cdef int v, w, e
-    forest.size = 0
-    for root in range(model.n):
-        forest.up[root] = -2
-    for root in range(model.n):
-        if forest.group[root] < 0 or forest.up[root] != -2:
-            continue
-        forest.up[root] = -1
-        forest.order[forest.size] = <int>root
-        forest.size += 1
-        while begin < forest.size:
-            v = forest.order[begin]
-            begin += 1
-            for j in range(model.near_at[v], model.near_at[v + 1]):
-                e = model.near[j]
-                w = other_end(model, e, v)
-                if forest.group[w] >= 0 and forest.up[w] == -2:
-                    forest.up[w] = e
-                    forest.order[forest.size] = w
-                    forest.size += 1
 
 
 cdef void forest_move(const Model* model, Py_ssize_t start, bint backwards, int* label,
@@ -310,7 +290,7 @@ cdef void forest_move(const Model* model, Py_ssize_t start, bint backwards, int*
     forest.order = forest.seen + model.n
     forest.up = forest.order + model.n
     _choose(model, &forest, start, backwards)
-    _arrange(model, &forest)
+    breadth_first(model, forest.group, forest.order, forest.up)
     for i in range(forest.size):
         v = forest.order[i]
         k = model.states[v]

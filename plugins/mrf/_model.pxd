@@ -34,8 +34,9 @@ cdef double score(const Model* model, const int* label) noexcept nogil
 # Sum over nodes and edges of the largest finite magnitude: rounding errors are relative to it.
 cdef double magnitude(const Model* model) noexcept nogil
 # order <- nodes from roots to leaves, breadth first from the first node of each tree; up <- each
-# node's edge to its parent, -1 at roots.  Returns whether the graph is a forest.
-cdef bint breadth_first(const Model* model, int* order, int* up) noexcept nogil
+# node's edge to its parent, -1 at roots.  Unless it is NULL, nodes with a negative `group` are left
+# out, and get -2.  Returns whether the graph is a forest.
+cdef bint breadth_first(const Model* model, const int* group, int* order, int* up) noexcept nogil
 # Copies of the scores of nodes and of edges, as arrays.
 cdef tuple scores_of(const Model* model)
 

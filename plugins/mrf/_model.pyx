@@ -39,14 +39,14 @@ cdef double magnitude(const Model* model) noexcept nogil:
     return total
 
 
-cdef bint breadth_first(const Model* model, int* order, int* up) noexcept nogil:
+cdef bint breadth_first(const Model* model, const int* group, int* order, int* up) noexcept nogil:
     cdef Py_ssize_t root, head = 0, tail = 0, v, k
     cdef int e, w
     cdef bint forest = True
     for v in range(model.n):
-        up[v] = -2                  # not visited
+        up[v] = -2
     for root in range(model.n):
-        if up[root] != -2:
+        if up[root] != -2 or (group != NULL and group[root] < 0):
             continue
         up[root] = -1
         order[tail] = <int>root
@@ -57,6 +57,8 @@ cdef bint breadth_first(const Model* model, int* order, int* up) noexcept nogil:
             for k in range(model.near_at[v], model.near_at[v + 1]):
                 e = model.near[k]
                 w = other_end(model, e, v)
+                if group != NULL and group[w] < 0:
+                    continue
                 if up[w] == -2:
                     up[w] = e
                     order[tail] = w

@@ -25,7 +25,7 @@ cdef double DUST = 1e-12
 cdef struct Edge:
     # The energy of an edge: state 1 in place of 0 costs `u` at one end and `v` at the other, and
     # equal (apart = 0) or different (apart = 1) states cost `first` and `second`.  For apart = 1,
-    # `first` is the cost of states (0, 1); for apart = 0, that of (0, 0).
+    # `first` is the cost of states (0, 1); for apart = 0, of states (0, 0).
     double u, v, first, second
     double size                 # sum of the finite entries' magnitudes: the scale of rounding
     bint apart
@@ -111,7 +111,7 @@ cdef Py_ssize_t roof_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil:
 cdef bint _network(const Model* model, Network* net, double* cost, double* size,
                    int* position) noexcept nogil:
     # The doubled graph; False where a node has no state left.  Arcs of p lie where its edges lie in
-    # model.near, those of p' as far behind 2 m, so that arcs a of p and a + 2 m of p' are of one
+    # model.near, arcs of p' 2 m behind them, so that arcs a of p and a + 2 m of p' belong to one
     # edge.  cost[p] is the cost of state 1 in place of 0, size[p] the size of its terms.
     cdef Py_ssize_t n = model.n, m = model.m, p, e, j
     cdef int half = <int>(2 * m), u, v, a, b, c, d

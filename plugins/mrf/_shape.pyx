@@ -147,7 +147,7 @@ cdef class GraphShape:
             self.max_pair = max(self.max_pair, pair_at[first_edge + g + m])
             self.labelings = max(self.labelings, count)
             model = self.graph(g)
-            if not breadth_first(&model, &order[first], &up[first]) and self.cyclic < 0:
+            if not breadth_first(&model, NULL, &order[first], &up[first]) and self.cyclic < 0:
                 self.cyclic = g
         self.binary = self.max_states <= 2
 

@@ -46,7 +46,7 @@ cdef struct Dense:
 
 cdef struct Doubled:
     int k
-    double* excess              # (2 k,) left from the source; that of i' is left from i to the sink
+    double* excess              # (2 k,) residual from the source; of i', that from i to the sink
     double* residual            # (2 k, 2 k), equal at (i, j) and (j', i')
     uint64_t out[64]            # nodes that residual arcs lead to
     uint64_t source             # nodes with excess
@@ -312,7 +312,7 @@ cdef void _decide(const Doubled* graph, const int* node, signed char* state) noe
                 free &= ~(implied & _mirror(graph, back))
                 continue
             implied = back
-        # All of `implied` goes to one side: were a node of it decided otherwise, so were u.
+        # All of `implied` joins one side, as another decision on any of it would change u's.
         side |= implied
         free &= ~(implied | _mirror(graph, implied))
     for i in range(graph.k):

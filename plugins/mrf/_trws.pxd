@@ -15,7 +15,7 @@ cdef int trws(const Model* model, int max_iter, double tol, int* label, double* 
 
 # State of the passes, which lies in `work` after trws().
 cdef struct Pass:
-    # Nodes in the order of the passes, and a message per edge that goes the way of the last pass.
+    # Nodes in the order of the passes, and a message per edge, in the direction of the last pass.
     int* order
     int* rank
     int* trial                  # the labeling of this pass

@@ -223,7 +223,7 @@ cdef int trws(const Model* model, int max_iter, double tol, int* label, double* 
               double* bound, char* work) noexcept nogil:
     cdef Pass state = place_pass(model, work)
     # Breadth first, one neighbour of a node of a forest comes earlier and all others later.
-    cdef bint forest = model.m < model.n and breadth_first(model, state.order, state.rank)
+    cdef bint forest = model.m < model.n and breadth_first(model, NULL, state.order, state.rank)
     cdef Py_ssize_t v
     cdef int done = 0, stalled = 0
     cdef double bound_now, value_now, reached = INFINITY, step = STALLED * magnitude(model)

@@ -269,8 +269,8 @@ def from_networkx(graph: Any, i: int, with_features: bool) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``"node_features"``, ``"edges"`` (numbers of nodes) and, where asked for,
-        ``"edge_features"``.
+        ``"node_features"``, ``"edges"`` (numbers of nodes), and
+        ``"edge_features"`` if ``with_features``.
 
     Raises
     ------

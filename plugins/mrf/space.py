@@ -32,14 +32,14 @@ class MRFStructure(Structure):
     Parameters
     ----------
     edges : array of int of shape (m, 2), optional
-        The graph of all examples.  By default each example brings its own.
+        The graph of all examples.  By default each example has a graph in X.
     tables : {"shared", "per-edge", "features"}, default="shared"
         Scores of the states at both ends of an edge: one table of weights for all edges; a table
         for each edge of the one graph; or tables that are linear in the features of the edge.
     directed : bool, default=False
         Edge (u, v) has another table than (v, u): its first axis is u's state.  Undirected, the
-        weight of states a and b is that of b and a (``coef_["pair"]`` holds it where a <= b); the
-        tables of "per-edge" belong to the edges as they are given.
+        weight of states a and b is also the weight of b and a (``coef_["pair"]`` holds it where
+        a <= b); the tables of "per-edge" belong to the edges as they are given.
     n_states : int or sequence of int, optional
         Number of states, of all nodes or of each node of the one graph; labels are then integers
         from 0.  By default the labels are the classes of the training data, for every node.
