@@ -136,7 +136,7 @@ class DagStructure(Structure):
 
         Parameters
         ----------
-        X, Y
+        X, Y : list or array
             As users give them.
         classes : sequence, optional
             To be those of the hierarchy, where given.
@@ -188,7 +188,7 @@ class DagStructure(Structure):
 
         Returns
         -------
-        X, Y
+        X, Y : list or array
         """
         self._check()
         rng = np.random.default_rng(random_state)
@@ -249,7 +249,7 @@ class DagSpace(Space):
 
         Parameters
         ----------
-        Y
+        Y : list or array
             As users give it.
         n : int
             Rows of X.
@@ -288,7 +288,7 @@ class DagSpace(Space):
 
         Parameters
         ----------
-        X, Y
+        X, Y : list or array
             As users give them; Y None to predict.
         sample_weight : array of shape (n,), optional
         unseen : {"error", "extra"}
@@ -404,8 +404,8 @@ class DagSpace(Space):
         examples : Examples
         allowed : list, optional
             Per row the labels that may be on, or None for all.
-        forbidden
-            To be None.
+        forbidden : None
+            Closed sets have no transitions to forbid.
 
         Returns
         -------

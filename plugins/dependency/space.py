@@ -93,7 +93,7 @@ class DependencyStructure(Structure):
 
         Parameters
         ----------
-        X, Y
+        X, Y : list or array
             As users give them.
         classes : sequence, optional
             To be None: trees have none.
@@ -214,7 +214,7 @@ class DependencySpace(Space):
 
         Parameters
         ----------
-        X, Y
+        X, Y : list or array
             As users give them; Y None to predict.
         sample_weight : array of shape (n,), optional
         unseen : {"error", "extra"}

@@ -72,7 +72,7 @@ class FlowStructure(Structure):
 
         Parameters
         ----------
-        X, Y
+        X, Y : list or array
             As users give them.
         classes : sequence, optional
             Ignored: flows have none.
@@ -157,7 +157,7 @@ class FlowSpace(Space):
 
         Parameters
         ----------
-        X, Y
+        X, Y : list or array
             As users give them; Y None to predict.
         sample_weight : array of shape (n,), optional
         unseen : {"error", "extra"}
@@ -342,7 +342,7 @@ class FlowSpace(Space):
         ----------
         examples : Examples
             Packed training data; without labels for a loss of ``continuous_losses``.
-        Y
+        Y : list or array
             As users give it.
         loss : str or object
 

@@ -117,7 +117,7 @@ class MRFStructure(Structure):
 
         Parameters
         ----------
-        X, Y
+        X, Y : list or array
             As users give them.
         classes : sequence, optional
             All classes, where Y may lack some.

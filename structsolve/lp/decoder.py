@@ -109,7 +109,8 @@ class LinearDecoder:
 
         Parameters
         ----------
-        i, theta
+        i : int
+        theta : ndarray
             As of :meth:`relax`.
 
         Returns
