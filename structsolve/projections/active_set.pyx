@@ -8,15 +8,15 @@ from ..part_layout cimport PartLayout
 
 # Labels that may carry weight at a time.
 cdef enum:
-    MOST = 64
+    MAX_ACTIVE = 64
 
 
 cdef class ActiveSet(Projection):
     """``max_mu <theta, mu> - ||mu||^2 / 2`` with the square over the node parts.
 
     Fully corrective Frank-Wolfe in the manner of Wolfe's nearest point (Niculae et al. 2018): the
-    oracle brings the label of steepest ascent, and the weights of all labels so far are optimised.
-    It ends when no label rises above ``tol``, relative to the square, which proves the bound.
+    oracle gives the label of steepest ascent, and the weights of all labels so far are optimised.
+    It ends when no label's ascent is above ``tol``, relative to the square, which proves the bound.
 
     Parameters
     ----------
@@ -26,6 +26,7 @@ cdef class ActiveSet(Projection):
     max_iter : int, default=100
         Oracle calls per answer at most.
     tol : float, default=1e-9
+        Relative accuracy.
     """
 
     cdef Oracle oracle
@@ -49,13 +50,13 @@ cdef class ActiveSet(Projection):
         self.max_iter, self.tol = max_iter, tol
         self.longest = max(layout.max_label, 1)
         self.entries = max(parts.max_entries, 1)
-        self.label_bytes = (4 * self.longest * (MOST + 1) + 63) // 64 * 64
-        self.index_bytes = (4 * self.entries * (MOST + 1) + 63) // 64 * 64
-        self.value_bytes = (8 * self.entries * (MOST + 1) + 63) // 64 * 64
+        self.label_bytes = (4 * self.longest * (MAX_ACTIVE + 1) + 63) // 64 * 64
+        self.index_bytes = (4 * self.entries * (MAX_ACTIVE + 1) + 63) // 64 * 64
+        self.value_bytes = (8 * self.entries * (MAX_ACTIVE + 1) + 63) // 64 * 64
         self.theta_bytes = (8 * layout.max_theta + 63) // 64 * 64 + 64
         self.work_bytes = (
             2 * self.theta_bytes + self.label_bytes + self.index_bytes + self.value_bytes
-            + 8 * (MOST + 2) * (2 * MOST + 16) + oracle.work_bytes + 256
+            + 8 * (MAX_ACTIVE + 2) * (2 * MAX_ACTIVE + 16) + oracle.work_bytes + 256
         )
         self.has_term = True
 
@@ -67,12 +68,12 @@ cdef class ActiveSet(Projection):
         cdef int* index = <int*>(<char*>labels + self.label_bytes)
         cdef double* values = <double*>(<char*>index + self.index_bytes)
         cdef double* gram = <double*>(<char*>values + self.value_bytes)
-        cdef double* system = gram + (MOST + 1) * (MOST + 1)
-        cdef double* score = system + (MOST + 2) * (MOST + 3)
-        cdef double* weight = score + MOST + 2
-        cdef double* best = weight + MOST + 2
-        cdef char* scratch = align(best + MOST + 2)
-        cdef Py_ssize_t[MOST + 1] nnz
+        cdef double* system = gram + (MAX_ACTIVE + 1) * (MAX_ACTIVE + 1)
+        cdef double* score = system + (MAX_ACTIVE + 2) * (MAX_ACTIVE + 3)
+        cdef double* weight = score + MAX_ACTIVE + 2
+        cdef double* best = weight + MAX_ACTIVE + 2
+        cdef char* scratch = align(best + MAX_ACTIVE + 2)
+        cdef Py_ssize_t[MAX_ACTIVE + 1] nnz
         cdef Py_ssize_t size = self.layout.theta_size(i), m = 0, j, k, q, n, call
         cdef Py_ssize_t first = self.layout.shared_size, length = self.layout.label_size(i)
         cdef Py_ssize_t last = self.layout.edge_start(i)
@@ -119,14 +120,15 @@ cdef class ActiveSet(Projection):
                     q = index[j * self.entries + k]
                     if first <= q < last:
                         here += dense[q] * values[j * self.entries + k]
-                gram[m * (MOST + 1) + j] = gram[j * (MOST + 1) + m] = here
+                gram[m * (MAX_ACTIVE + 1) + j] = gram[j * (MAX_ACTIVE + 1) + m] = here
             for k in range(nnz[m]):
                 dense[index[m * self.entries + k]] = 0
             weight[m] = 1 if m == 0 else 0
             m += 1
-            m = self._weigh(m, gram, score, weight, best, system, labels, index, values, nnz)
-            if m == MOST:
-                # No room for another: the lightest makes some.
+            m = self._optimise_weights(m, gram, score, weight, best, system, labels, index, values,
+                                       nnz)
+            if m == MAX_ACTIVE:
+                # Without room for another label, the lightest is dropped.
                 q = 0
                 for j in range(1, m):
                     if weight[j] < weight[q]:
@@ -159,26 +161,27 @@ cdef class ActiveSet(Projection):
             bound[0] = max(bound[0], value[0])
         return 0
 
-    cdef Py_ssize_t _weigh(self, Py_ssize_t m, double* gram, double* score, double* weight,
-                           double* best, double* system, int* labels, int* index, double* values,
-                           Py_ssize_t* nnz) noexcept nogil:
-        """Best weights of m labels; drops those that end at zero, and returns how many are left."""
-        cdef Py_ssize_t j, k, out
+    cdef Py_ssize_t _optimise_weights(self, Py_ssize_t m, double* gram, double* score,
+                                      double* weight, double* best, double* system, int* labels,
+                                      int* index, double* values,
+                                      Py_ssize_t* nnz) noexcept nogil:
+        """Optimise the weights of m labels and drop those at zero; return how many are left."""
+        cdef Py_ssize_t j, k, leaving
         cdef double step, ratio
         while m > 1:
-            self._affine(m, gram, score, best, system)
-            step, out = 1, -1
+            self._affine_maximiser(m, gram, score, best, system)
+            step, leaving = 1, -1
             for j in range(m):
                 if best[j] <= 1e-14:
                     ratio = weight[j] / (weight[j] - best[j]) if weight[j] > best[j] else 0
-                    if ratio < step or out < 0:
-                        step, out = min(ratio, step), j
+                    if ratio < step or leaving < 0:
+                        step, leaving = min(ratio, step), j
             for j in range(m):
                 weight[j] += step * (best[j] - weight[j])
-            if out < 0:
+            if leaving < 0:
                 break
-            weight[out] = 0
-            # Those at zero with it as well, the newest last, so that it may stay.
+            weight[leaving] = 0
+            # Others at zero leave too, the newest last: one label stays.
             k = 0
             while k < m:
                 if weight[k] <= 0 and m > 1:
@@ -189,25 +192,25 @@ cdef class ActiveSet(Projection):
             weight[0] = 1
         return m
 
-    cdef Py_ssize_t _drop(self, Py_ssize_t out, Py_ssize_t m, double* gram, double* score,
+    cdef Py_ssize_t _drop(self, Py_ssize_t leaving, Py_ssize_t m, double* gram, double* score,
                           double* weight, int* labels, int* index, double* values,
                           Py_ssize_t* nnz) noexcept nogil:
-        """Move the last label to the place of one that leaves."""
+        """Drop a label; the last one takes its place.  Returns how many are left."""
         cdef Py_ssize_t j, last = m - 1
-        if out != last:
-            score[out], weight[out], nnz[out] = score[last], weight[last], nnz[last]
-            memcpy(labels + out * self.longest, labels + last * self.longest, self.longest * 4)
-            memcpy(index + out * self.entries, index + last * self.entries, self.entries * 4)
-            memcpy(values + out * self.entries, values + last * self.entries, self.entries * 8)
+        if leaving != last:
+            score[leaving], weight[leaving], nnz[leaving] = score[last], weight[last], nnz[last]
+            memcpy(labels + leaving * self.longest, labels + last * self.longest, self.longest * 4)
+            memcpy(index + leaving * self.entries, index + last * self.entries, self.entries * 4)
+            memcpy(values + leaving * self.entries, values + last * self.entries, self.entries * 8)
             for j in range(last):
-                gram[out * (MOST + 1) + j] = gram[last * (MOST + 1) + j]
-            gram[out * (MOST + 1) + out] = gram[last * (MOST + 1) + last]
+                gram[leaving * (MAX_ACTIVE + 1) + j] = gram[last * (MAX_ACTIVE + 1) + j]
+            gram[leaving * (MAX_ACTIVE + 1) + leaving] = gram[last * (MAX_ACTIVE + 1) + last]
             for j in range(last):
-                gram[j * (MOST + 1) + out] = gram[out * (MOST + 1) + j]
+                gram[j * (MAX_ACTIVE + 1) + leaving] = gram[leaving * (MAX_ACTIVE + 1) + j]
         return last
 
-    cdef void _affine(self, Py_ssize_t m, const double* gram, const double* score, double* best,
-                      double* A) noexcept nogil:
+    cdef void _affine_maximiser(self, Py_ssize_t m, const double* gram, const double* score,
+                                double* best, double* A) noexcept nogil:
         """best <- argmax of score' x - x' gram x / 2 over sum x = 1, by elimination.
 
         A little is added to the diagonal: labels may be affinely dependent in their node parts.
@@ -215,10 +218,10 @@ cdef class ActiveSet(Projection):
         cdef Py_ssize_t side = m + 2, j, k, q, pivot
         cdef double largest, factor, trace = 0, swap
         for j in range(m):
-            trace = max(trace, gram[j * (MOST + 1) + j])
+            trace = max(trace, gram[j * (MAX_ACTIVE + 1) + j])
         for j in range(m):
             for k in range(m):
-                A[j * side + k] = gram[j * (MOST + 1) + k]
+                A[j * side + k] = gram[j * (MAX_ACTIVE + 1) + k]
             A[j * side + j] += 1e-12 * trace
             A[j * side + m], A[j * side + m + 1] = 1, score[j]
             A[m * side + j] = 1

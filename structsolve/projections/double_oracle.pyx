@@ -1,4 +1,4 @@
-"""The max-min oracle: the saddle point as a game between the labels that oracles have found."""
+"""The max-min oracle by double oracle: a game between labels that oracles have returned."""
 
 import numpy as np
 
@@ -21,18 +21,18 @@ cdef enum:
     PURE_COSTS = 3
     VECTORS = 4
 
-# Labels kept a side, of small examples and of large ones; places free when an answer begins; for
-# how many answers a label is kept that has no part in them.
+# Places for labels on each side, in small examples and in large ones; places that are free when an
+# answer begins; for how many answers a label without weight is kept.
 cdef enum:
-    FEWEST = 16
-    MANY = 64
-    FREE = 6
-    KEPT = 2
+    LEAST_PLACES = 16
+    MOST_PLACES = 64
+    FREE_PLACES = 6
+    MAX_AGE = 2
 
 
 cdef struct Moves:
-    # Labels found by either side, `size` numbers each; losses[k * most + l] of nu's l where mu
-    # plays k; for how long a label has had no part; how many there are.
+    # Labels of either side, `size` numbers each; losses[k * most + l] of nu's label l against mu's
+    # label k; for how many answers a label has had no weight; the number of labels a side.
     int* mu
     int* nu
     double* losses
@@ -41,7 +41,8 @@ cdef struct Moves:
     Py_ssize_t most, size
 
 cdef struct Answer:
-    # Of one answer: scores of mu's labels, payoffs above 0, strategies, who is in the tableau.
+    # Of one answer: the tableau, scores of mu's labels, payoffs above 0, the strategies of mu and
+    # nu, whether mu's labels are in the tableau.
     Tableau table
     double* scores
     double* payoffs
@@ -54,11 +55,11 @@ cdef struct Answer:
 cdef class DoubleOracle(MaxMinGame):
     """``argmax_mu G(mu) + <theta, mu>`` with ``G(mu) = min_nu nu' A mu``, mu and nu in M.
 
-    mu and nu are mixtures of labels.  The game between those found so far is a small matrix game,
+    mu and nu are mixtures of labels.  The game between the labels so far is a small matrix game,
     which the simplex method solves; against its mixtures either side asks its oracle for a better
-    label, until there is none (McMahan et al. 2003; Fathony et al. 2018).  What the two oracles
-    say is the certificate, ``max_mu F(mu, nu) - min_nu F(mu, nu)``, of every round.  Labels are kept
-    from one answer to the next: scores change little, and losses not at all.
+    label, until there is none (McMahan et al. 2003; Fathony et al. 2018).  The two oracles' values
+    certify every round: ``max_mu F(mu, nu) - min_nu F(mu, nu)``.  Labels are kept from one answer
+    to the next: scores change little, and losses not at all.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ cdef class DoubleOracle(MaxMinGame):
         Of nu over the node rows alone, where the loss sees nothing else and every node may take
         any state whatever the others do.
     max_iter : int, default=10
-        Answers of mu's oracle.
+        Oracle calls of mu per answer, at most.
     tol : float, default=1e-4
     warm_start : bool, default=True
         Keep every example's labels.
@@ -91,10 +92,10 @@ cdef class DoubleOracle(MaxMinGame):
         n = layout.n
         thetas = np.array([layout.theta_size(i) for i in range(n)], np.int64)
         # As much memory as two vectors of scores, within limits.
-        most = np.clip(np.sqrt(2.0 * thetas), FEWEST, MANY).astype(np.int64)
+        most = np.clip(np.sqrt(2.0 * thetas), LEAST_PLACES, MOST_PLACES).astype(np.int64)
         lengths = np.array([layout.label_size(i) for i in range(n)], np.int64)
         self.most = most
-        self.widest = int(most.max()) if n else FEWEST
+        self.widest = int(most.max()) if n else LEAST_PLACES
         self.longest = layout.max_label if n else 1
         self.answer_bytes = 8 * self.widest * (self.widest + 4) + tableau_bytes(self.widest)
         more = self.answer_bytes
@@ -117,62 +118,78 @@ cdef class DoubleOracle(MaxMinGame):
         self.size_view = self.sizes.reshape(-1)
 
     def memory_of_examples(self):
-        """The labels that each example's last answer knew."""
+        """Return the labels that each example keeps for its next answer.
+
+        Returns
+        -------
+        dict of str to ndarray
+        """
         if not self.warm_start:
             return {}
         return {"atoms": self.atoms, "losses": self.losses, "ages": self.ages, "sizes": self.sizes}
 
     def remember(self, arrays):
-        """Take over what ``memory_of_examples`` returned."""
+        """Take over what ``memory_of_examples`` returned.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+
+        Raises
+        ------
+        ValueError
+            When they hold more labels than there are places for.
+        """
         sizes = arrays.get("sizes")
         if sizes is not None and sizes.shape == self.sizes.shape:
             if (sizes < 0).any() or (sizes > np.asarray(self.most)[:, None]).any():
-                raise ValueError("the checkpoint has more labels per example than there is room for")
+                raise ValueError(
+                    "the checkpoint has more labels per example than there is room for")
             super().remember(arrays)
 
     cdef Moves moves(self, Py_ssize_t i, char* memory) noexcept nogil:
-        cdef Moves found
-        found.most = self.most[i]
-        found.size = self.layout.label_size(i)
+        cdef Moves moves
+        moves.most = self.most[i]
+        moves.size = self.layout.label_size(i)
         if self.warm_start:
-            found.mu = &self.atom_view[self.atom_offsets[i]]
-            found.losses = &self.loss_view[self.loss_offsets[i]]
-            found.ages = &self.age_view[self.age_offsets[i]]
-            found.counts = &self.size_view[2 * i]
+            moves.mu = &self.atom_view[self.atom_offsets[i]]
+            moves.losses = &self.loss_view[self.loss_offsets[i]]
+            moves.ages = &self.age_view[self.age_offsets[i]]
+            moves.counts = &self.size_view[2 * i]
         else:
-            found.counts = <int64_t*>memory
-            found.losses = <double*>(found.counts + 2)
-            found.mu = <int*>(found.losses + found.most * found.most)
-            found.ages = found.mu + 2 * found.most * found.size
-            found.counts[0] = found.counts[1] = 0
-        found.nu = found.mu + found.most * found.size
-        return found
+            moves.counts = <int64_t*>memory
+            moves.losses = <double*>(moves.counts + 2)
+            moves.mu = <int*>(moves.losses + moves.most * moves.most)
+            moves.ages = moves.mu + 2 * moves.most * moves.size
+            moves.counts[0] = moves.counts[1] = 0
+        moves.nu = moves.mu + moves.most * moves.size
+        return moves
 
     cdef Answer answer(self, Py_ssize_t i, char* memory) noexcept nogil:
-        cdef Answer found
+        cdef Answer answer
         cdef Py_ssize_t most = self.most[i]
-        found.scores = <double*>memory
-        found.alpha = found.scores + most
-        found.beta = found.alpha + most
-        found.payoffs = found.beta + most
-        found.present = <int*>(found.payoffs + most * most)
-        begin(&found.table, most, <char*>(found.payoffs + most * most + most))
-        found.floor, found.unit = 0, self.unit[i]
-        return found
+        answer.scores = <double*>memory
+        answer.alpha = answer.scores + most
+        answer.beta = answer.alpha + most
+        answer.payoffs = answer.beta + most
+        answer.present = <int*>(answer.payoffs + most * most)
+        begin(&answer.table, most, <char*>(answer.payoffs + most * most + most))
+        answer.floor, answer.unit = 0, self.unit[i]
+        return answer
 
     cdef double costs_of(self, Py_ssize_t i, const int* label, bint transposed,
                          char* work) except? -1 nogil:
-        """The vector PURE_COSTS: A or A' at a label; returns what is beside it."""
+        """PURE_COSTS <- A or A' times mu(label); returns the constant."""
         cdef double* pure = self.vector(work, PURE)
         cdef double* costs = self.vector(work, PURE_COSTS)
         cdef Py_ssize_t size = self.layout.theta_size(i)
         memset(pure, 0, size * sizeof(double))
         memset(costs, 0, size * sizeof(double))
-        self.spread(i, label, 1, pure, work)
+        self.add_label(i, label, 1, pure, work)
         return self.loss.costs(i, pure, transposed, 1.0, costs)
 
-    cdef int spread(self, Py_ssize_t i, const int* label, double weight, double* out,
-                    char* work) except -1 nogil:
+    cdef int add_label(self, Py_ssize_t i, const int* label, double weight, double* out,
+                       char* work) except -1 nogil:
         """out += weight mu(label)."""
         cdef double* value = self.entry_values(work)
         cdef int* index = <int*>(value + self.entries)
@@ -183,7 +200,7 @@ cdef class DoubleOracle(MaxMinGame):
 
     cdef Py_ssize_t store(self, Py_ssize_t i, Moves* moves, bint side, const int* label,
                           char* work) except -2 nogil:
-        """The number of a side's label (0: mu), kept if it is new; -1 where there is no room."""
+        """Return the number of a side's label (0: mu), new or not; -1 without a free place."""
         cdef int* own = moves.nu if side else moves.mu
         cdef int* others = moves.mu if side else moves.nu
         cdef Py_ssize_t j, new = moves.counts[side], size = moves.size, most = moves.most
@@ -202,14 +219,14 @@ cdef class DoubleOracle(MaxMinGame):
                 i, self.vector(work, PURE_COSTS), others + j * size, work)
         return new
 
-    cdef bint add(self, Py_ssize_t i, const double* theta, Moves* moves, Answer* answer, bint side,
-                  const int* label, char* work) except -1 nogil:
-        """Let a side play a label too; False where it could before, or all there are have a part."""
+    cdef bint add_move(self, Py_ssize_t i, const double* theta, Moves* moves, Answer* answer,
+                       bint side, const int* label, char* work) except -1 nogil:
+        """Let a side play a label; False where it already could, or has no place for it."""
         cdef Py_ssize_t before = moves.counts[side], j, k
         cdef bint below = False
         k = self.store(i, moves, side, label, work)
         if k < 0 and self.make_room(moves, side, answer.beta if side else answer.alpha):
-            self.open(i, theta, moves, answer, work)
+            self.set_up_game(i, theta, moves, answer, work)
             before = moves.counts[side]
             k = self.store(i, moves, side, label, work)
         if k < 0 or (k < before and (side or answer.present[k])):
@@ -217,33 +234,33 @@ cdef class DoubleOracle(MaxMinGame):
         if side:
             answer.beta[k] = 0
             for j in range(moves.counts[0]):
-                below |= self.pay(moves, answer, j, k)
+                below |= self.set_payoff(moves, answer, j, k)
             if below:
-                self.open(i, theta, moves, answer, work)
+                self.set_up_game(i, theta, moves, answer, work)
                 return True
             add_reply(&answer.table, <int>k, answer.payoffs + k, moves.most)
             return True
         answer.scores[k] = self.score_of(i, theta, moves.mu + k * moves.size, work)
         answer.present[k], answer.alpha[k] = 1, 0
         for j in range(moves.counts[1]):
-            below |= self.pay(moves, answer, k, j)
+            below |= self.set_payoff(moves, answer, k, j)
         if below:
-            self.open(i, theta, moves, answer, work)
+            self.set_up_game(i, theta, moves, answer, work)
             return True
         add_mover(&answer.table, <int>k, answer.payoffs + k * moves.most)
         return True
 
-    cdef bint pay(self, const Moves* moves, Answer* answer, Py_ssize_t k,
-                  Py_ssize_t l) noexcept nogil:
-        """The payoff of k and l; True where it is below 1: others were thought to be the least."""
-        cdef Py_ssize_t at = k * moves.most + l
-        answer.payoffs[at] = 2 + (
-            moves.losses[at] + answer.scores[k] - answer.floor) * answer.unit
-        return answer.payoffs[at] < 1
+    cdef bint set_payoff(self, const Moves* moves, Answer* answer, Py_ssize_t k,
+                         Py_ssize_t l) noexcept nogil:
+        """Set the payoff of k against l; True where it is below 1: the floor is too high."""
+        cdef Py_ssize_t cell = k * moves.most + l
+        answer.payoffs[cell] = 2 + (
+            moves.losses[cell] + answer.scores[k] - answer.floor) * answer.unit
+        return answer.payoffs[cell] < 1
 
-    cdef int open(self, Py_ssize_t i, const double* theta, Moves* moves, Answer* answer,
-                  char* work) except -1 nogil:
-        """The game of the labels there are, at the present scores."""
+    cdef int set_up_game(self, Py_ssize_t i, const double* theta, Moves* moves, Answer* answer,
+                         char* work) except -1 nogil:
+        """Set up the game between the labels so far, at the present scores."""
         cdef Py_ssize_t k, l, m = moves.counts[0], q = moves.counts[1], most = moves.most
         cdef double low = 0, high = 0, top = -INFINITY
         begin(&answer.table, most, <char*>answer.table.a)
@@ -253,7 +270,7 @@ cdef class DoubleOracle(MaxMinGame):
             for l in range(q):
                 low = min(low, moves.losses[k * most + l])
                 high = max(high, moves.losses[k * most + l])
-        # Labels that no loss could make up for stay outside: payoffs are of one magnitude.
+        # Labels whose scores no loss can make up for stay outside: payoffs are of one magnitude.
         answer.floor = top + low
         for k in range(m):
             answer.present[k] = answer.scores[k] + 2 * (high - low) + 1 / answer.unit >= top
@@ -263,46 +280,49 @@ cdef class DoubleOracle(MaxMinGame):
             add_reply(&answer.table, <int>l, answer.payoffs + l, most)
         for k in range(m):
             for l in range(q):
-                self.pay(moves, answer, k, l)
+                self.set_payoff(moves, answer, k, l)
             if answer.present[k]:
                 add_mover(&answer.table, <int>k, answer.payoffs + k * most)
         return 0
 
-    cdef void settle(self, const Moves* moves, Answer* answer) noexcept nogil:
-        """Strategies of both sides."""
+    cdef void solve_game(self, const Moves* moves, Answer* answer) noexcept nogil:
+        """alpha, beta <- strategies of both sides."""
         cdef Py_ssize_t k
         solve(&answer.table)
         if not strategies(&answer.table, moves.counts[0], moves.counts[1], answer.alpha,
                           answer.beta):
-            # Scores that are no numbers: any mixture is one.
+            # Scores are not finite: both sides play their first label.
             for k in range(moves.counts[0]):
                 answer.alpha[k] = 1 if k == 0 else 0
             for k in range(moves.counts[1]):
                 answer.beta[k] = 1 if k == 0 else 0
 
-    cdef bint reply(self, Py_ssize_t i, const double* theta, Moves* moves, Answer* answer,
-                    double* marginals, double* value, char* work) except -1 nogil:
-        """mu as it is played, and nu's best label against it; False where nu knew it."""
+    cdef bint respond_nu(self, Py_ssize_t i, const double* theta, Moves* moves, Answer* answer,
+                         double* marginals, double* value, char* work) except -1 nogil:
+        """Let nu play its best label against mu's mixture; False where it already could.
+
+        The value and the marginals are those of the mixture, where it is the best so far.
+        """
         cdef Py_ssize_t k, size = self.layout.theta_size(i)
         cdef double* mu = self.vector(work, MU)
         cdef double* costs = self.vector(work, COSTS)
-        cdef double found = 0
+        cdef double attained = 0
         memset(mu, 0, size * sizeof(double))
         memset(costs, 0, size * sizeof(double))
         for k in range(moves.counts[0]):
             if answer.alpha[k] > 0:
-                found += answer.alpha[k] * answer.scores[k]
-                self.spread(i, moves.mu + k * moves.size, answer.alpha[k], mu, work)
-        found += self.loss.costs(i, mu, False, 1.0, costs)
-        found += self.least(i, costs, work)
-        if found > value[0] or not isfinite(value[0]):
-            value[0] = found
+                attained += answer.alpha[k] * answer.scores[k]
+                self.add_label(i, moves.mu + k * moves.size, answer.alpha[k], mu, work)
+        attained += self.loss.costs(i, mu, False, 1.0, costs)
+        attained += self.least(i, costs, work)
+        if attained > value[0] or not isfinite(value[0]):
+            value[0] = attained
             memcpy(marginals, mu, size * sizeof(double))
-        return self.add(i, theta, moves, answer, 1, self.label(work), work)
+        return self.add_move(i, theta, moves, answer, 1, self.label(work), work)
 
-    cdef int ask(self, Py_ssize_t i, const double* theta, const Moves* moves, const Answer* answer,
-                 double* bound, char* work) except -1 nogil:
-        """mu's best label against nu as it is played; no answer is worth more than its."""
+    cdef int respond_mu(self, Py_ssize_t i, const double* theta, const Moves* moves,
+                        const Answer* answer, double* bound, char* work) except -1 nogil:
+        """label() <- mu's best label against nu's mixture; its bound is one of the saddle point."""
         cdef Py_ssize_t k, size = self.layout.theta_size(i)
         cdef double* nu = self.vector(work, MU)
         cdef double* costs = self.vector(work, COSTS)
@@ -311,7 +331,7 @@ cdef class DoubleOracle(MaxMinGame):
         memcpy(costs, theta, size * sizeof(double))
         for k in range(moves.counts[1]):
             if answer.beta[k] > 0:
-                self.spread(i, moves.nu + k * moves.size, answer.beta[k], nu, work)
+                self.add_label(i, moves.nu + k * moves.size, answer.beta[k], nu, work)
         constant = self.loss.costs(i, nu, True, 1.0, costs)
         self.oracle.argmax(i, costs, self.label(work), &value, &upper, self.scratch(work))
         bound[0] = min(bound[0], upper + constant)
@@ -328,28 +348,28 @@ cdef class DoubleOracle(MaxMinGame):
         cdef int t = 0
         value[0], bound[0] = -INFINITY, INFINITY
         if moves.counts[0] == 0:
-            # To begin with, the answer to the truth: that of the margin.
+            # Begin with the best response to the truth, which is the margin's label.
             moves.counts[1] = 0
             self.store(i, &moves, 1, true_label, work)
             answer.beta[0] = 1
-            self.ask(i, theta, &moves, &answer, bound, work)
+            self.respond_mu(i, theta, &moves, &answer, bound, work)
             self.store(i, &moves, 0, self.label(work), work)
-        self.open(i, theta, &moves, &answer, work)
-        self.settle(&moves, &answer)
+        self.set_up_game(i, theta, &moves, &answer, work)
+        self.solve_game(&moves, &answer)
         while True:
-            replied = self.reply(i, theta, &moves, &answer, marginals, value, work)
+            replied = self.respond_nu(i, theta, &moves, &answer, marginals, value, work)
             if replied:
-                self.settle(&moves, &answer)
+                self.solve_game(&moves, &answer)
             if t == self.max_iter or (t > 0 and not (grown or replied)):
                 break
-            self.ask(i, theta, &moves, &answer, bound, work)
+            self.respond_mu(i, theta, &moves, &answer, bound, work)
             t += 1
             bound[0] = max(bound[0], value[0])
-            grown = self.add(i, theta, &moves, &answer, 0, self.label(work), work)
+            grown = self.add_move(i, theta, &moves, &answer, 0, self.label(work), work)
             if self.enough(value[0], bound[0], truth):
                 break
             if grown:
-                self.settle(&moves, &answer)
+                self.solve_game(&moves, &answer)
         bound[0] = max(bound[0], value[0])
         self.spent_view[2 * i] += 1
         self.spent_view[2 * i + 1] += t
@@ -359,16 +379,16 @@ cdef class DoubleOracle(MaxMinGame):
         return 0
 
     cdef void forget(self, Moves* moves, bint side, double* weights) noexcept nogil:
-        """Give up labels that have had no part for long, or the least where room is short."""
+        """Drop labels without weight for MAX_AGE answers, and the lightest where places are few."""
         cdef int* ages = moves.ages + side * moves.most
         cdef Py_ssize_t j, k = 0, least
         while k < moves.counts[side]:
             ages[k] = 0 if weights[k] > 0 else ages[k] + 1
-            if ages[k] > KEPT and moves.counts[side] > 1:
+            if ages[k] > MAX_AGE and moves.counts[side] > 1:
                 self.drop(moves, side, k, weights)
             else:
                 k += 1
-        while moves.counts[side] > moves.most - FREE:
+        while moves.counts[side] > moves.most - FREE_PLACES:
             least = 0
             for j in range(moves.counts[side]):
                 if weights[j] < weights[least] or (
@@ -377,7 +397,7 @@ cdef class DoubleOracle(MaxMinGame):
             self.drop(moves, side, least, weights)
 
     cdef bint make_room(self, Moves* moves, bint side, double* weights) noexcept nogil:
-        """Give up all labels that have no part at present; False where there are none."""
+        """Drop all labels without weight; False where there are none."""
         cdef Py_ssize_t k = 0, before = moves.counts[side]
         while k < moves.counts[side]:
             if weights[k] > 0:
@@ -387,7 +407,7 @@ cdef class DoubleOracle(MaxMinGame):
         return moves.counts[side] < before
 
     cdef void drop(self, Moves* moves, bint side, Py_ssize_t k, double* weights) noexcept nogil:
-        """The last label takes the place of k."""
+        """Drop label k; the last label takes its place."""
         cdef int* own = moves.nu if side else moves.mu
         cdef int* ages = moves.ages + side * moves.most
         cdef Py_ssize_t j, last = moves.counts[side] - 1, size = moves.size, most = moves.most

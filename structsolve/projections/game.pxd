@@ -1,4 +1,4 @@
-# What all ways to the saddle point of the max-min margin share.
+# The base of all searches for the saddle point of the max-min margin.
 from libc.stdint cimport int64_t
 from ..operators cimport Loss, Oracle, Parts, Projection
 from .rows cimport NodeRows
@@ -14,12 +14,12 @@ cdef class MaxMinGame(Projection):
     cdef readonly double tol
     cdef readonly bint warm_start
     cdef Py_ssize_t vectors, vector_bytes, label_bytes, scratch_bytes, entries
-    cdef object owners
+    cdef object labels_owner
     cdef object spent
     cdef int64_t[::1] spent_view
     cdef double[::1] unit
-    # G + <theta, mu> of the mu at hand, which says how far off an answer may be; infinite where nobody
-    # has one.
+    # G + <theta, mu> of the solver's present mu: an answer far above it may be less accurate;
+    # infinite where there is none.
     cdef double standing
 
     cdef double* vector(self, char* work, int number) noexcept nogil

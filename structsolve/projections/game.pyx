@@ -12,20 +12,20 @@ from .rows cimport NodeRows
 
 from ..utils.arrays import aligned_zeros
 
-# What an answer may leave open, as a share of how far the mu at hand is from it.
+# The gap that an answer may leave, as a share of how far the solver's present mu is from it.
 cdef double SHARE = 0.2
-# Evaluations of G per search at most.
-cdef int MOST = 16
+# Evaluations of G per line search at most.
+cdef int MOST_EVALUATIONS = 16
 
 
 cdef class MaxMinGame(Projection):
-    """``G(mu) = min_nu nu' A mu`` and what its saddle point is sought with; mu and nu in M.
+    """Base of the searches for a saddle point: ``G(mu) = min_nu nu' A mu`` with mu and nu in M.
 
     Parameters
     ----------
     layout : PartLayout
     oracle : Oracle
-        For the certificate.
+        Its bounds certify answers.
     loss : Loss
         With ``costs``.
     parts : Parts
@@ -37,11 +37,11 @@ cdef class MaxMinGame(Projection):
     max_iter : int, default=10
     tol : float, default=1e-4
     warm_start : bool, default=True
-        Keep what every example's last answer ended with.
+        Begin every answer where the example's last one ended.
     vectors : int
-        Vectors like theta that one answer needs.
+        Number of vectors like theta that one answer needs.
     more_bytes : int
-        Memory that one answer needs beside them and beside ``rows`` and the oracle.
+        Further bytes that one answer needs, besides those of ``rows`` and the oracle.
     """
 
     def __cinit__(self, *args, **kwargs):
@@ -65,10 +65,10 @@ cdef class MaxMinGame(Projection):
             )
         self.oracle, self.loss, self.parts, self.rows = oracle, loss, parts, rows
         self.n_states = oracle.n_states
-        self.owners = labels
+        self.labels_owner = labels
         self.labels = &labels[0] if labels.shape[0] else NULL
         self.max_iter, self.tol, self.warm_start = max_iter, tol, warm_start
-        # Of every example: answers given, iterations spent.
+        # For every example: answers given, iterations spent.
         self.spent = np.zeros((layout.n, 2), np.int64)
         self.spent_view = self.spent.reshape(-1)
         self.vectors = max(vectors, 3)
@@ -88,7 +88,7 @@ cdef class MaxMinGame(Projection):
             self.unit[i] = self.unit_of(i, <char*>&memory[0])
 
     cdef double unit_of(self, Py_ssize_t i, char* work) except? -1:
-        """One over what the truth's parts cost at most: units of a loss do not matter."""
+        """Return 1 over the largest cost of the truth's parts: the loss may have any unit."""
         cdef Py_ssize_t size = self.layout.theta_size(i), j, k, n
         cdef double* truth = self.vector(work, 0)
         cdef double* costs = self.vector(work, 1)
@@ -108,16 +108,31 @@ cdef class MaxMinGame(Projection):
         return 1 / most if 1e-150 < most < 1e150 else 1
 
     def counts(self):
-        """Answers given and iterations spent on them."""
+        """Return the numbers of answers given and of iterations spent on them.
+
+        Returns
+        -------
+        answers, iterations : int
+        """
         answers, iterations = self.spent.sum(axis=0).tolist()
         return answers, iterations
 
     def memory_of_examples(self):
-        """Arrays of what each example's last answer ended with."""
+        """Return what each example's next answer begins with, for checkpoints.
+
+        Returns
+        -------
+        dict of str to ndarray
+        """
         return {}
 
     def remember(self, arrays):
-        """Take over what ``memory_of_examples`` returned."""
+        """Take over what ``memory_of_examples`` returned; arrays of other sizes are left out.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+        """
         for name, own in self.memory_of_examples().items():
             if name in arrays and arrays[name].shape == own.shape:
                 own[:] = arrays[name]
@@ -129,14 +144,14 @@ cdef class MaxMinGame(Projection):
         return <int*>(align(work) + self.vectors * self.vector_bytes)
 
     cdef double* entry_values(self, char* work) noexcept nogil:
-        """Room for ``parts.encode``: values, and after them indices."""
+        """Memory for ``parts.encode``: values, and behind them indices."""
         return <double*>(<char*>self.label(work) + self.label_bytes)
 
     cdef char* scratch(self, char* work) noexcept nogil:
         return align(<char*>self.label(work) + self.label_bytes + 12 * self.entries)
 
     cdef char* more(self, char* work) noexcept nogil:
-        """Memory beside that of the oracle and of ``rows``."""
+        """The ``more_bytes`` of the subclass."""
         return self.scratch(work) + self.scratch_bytes
 
     cdef double score_of(self, Py_ssize_t i, const double* theta, const int* label,
@@ -151,7 +166,10 @@ cdef class MaxMinGame(Projection):
         return total
 
     cdef double least(self, Py_ssize_t i, double* costs, char* work) except? -1 nogil:
-        """``min_nu <costs, nu>``, and its nu as a label; costs is negated and back."""
+        """Return ``min_nu <costs, nu>``, a lower bound where the oracle is inexact.
+
+        The minimiser is written to label(); costs is negated in between.
+        """
         cdef Py_ssize_t j, size = self.layout.theta_size(i)
         cdef double value, bound
         if self.rows is not None:
@@ -197,9 +215,9 @@ cdef class MaxMinGame(Projection):
                        double curvature, char* work) except? -1 nogil:
         """The gamma of largest ``G(a + gamma (b - a)) + gamma linear - gamma^2 curvature / 2``.
 
-        G is the least of lines on the way, one for every prediction: the largest of what two of
-        them leave room for is where the next one is sought, and there is none when both are met.
-        A b and A a are computed once.
+        Along the segment G is the minimum of lines, one for every prediction.  Each evaluation
+        gives one of them; the next one is at the best point below the two lines around the
+        maximum, and the search ends when G lies on them.  A b and A a are computed once.
         """
         cdef double* here = self.vector(work, 0)
         cdef double* step = self.vector(work, 1)
@@ -207,7 +225,7 @@ cdef class MaxMinGame(Projection):
         cdef Py_ssize_t j, size = self.layout.theta_size(i)
         cdef double low = 0, high = 1, gamma = 1, best = 0, most = -INFINITY
         cdef double constant, drift, value, slope, room, unit = self.unit[i]
-        # The lines that G was met on left and right of the best step: value at 0, slope.
+        # The lines of G left and right of the best step: value at 0, slope.
         cdef double left = 0, left_slope = 0, right = 0, right_slope = 0
         cdef int k
         memset(here, 0, size * sizeof(double))
@@ -216,7 +234,7 @@ cdef class MaxMinGame(Projection):
         drift = self.loss.costs(i, b, False, 1.0, step) - constant
         for j in range(size):
             step[j] -= here[j]
-        for k in range(MOST):
+        for k in range(MOST_EVALUATIONS):
             for j in range(size):
                 mixed[j] = here[j] + gamma * step[j]
             value = constant + gamma * drift + self.least(i, mixed, work)
@@ -225,7 +243,7 @@ cdef class MaxMinGame(Projection):
                 most = value + gamma * linear - gamma * gamma * curvature / 2
                 best = gamma
             if k > 1 and value >= room - 1e-12 * (fabs(room) + 1 / unit):
-                break       # on the lines that there were: the model's best is G's
+                break       # on the known lines, so the model's best is G's
             if slope + linear - curvature * gamma >= 0:
                 if gamma >= 1:
                     return 1
@@ -237,8 +255,8 @@ cdef class MaxMinGame(Projection):
             if k == 0:
                 gamma = 0
                 continue
-            # The lines cross between low and high, and the best of their lower hull is the crossing
-            # or the top of one of them.
+            # The lines cross between low and high; the best point below both is the crossing or the
+            # maximum of one of them.
             gamma = high
             if left_slope > right_slope:
                 gamma = (right - left) / (left_slope - right_slope)

@@ -1,9 +1,10 @@
 """Matrix games ``max_alpha min_beta beta' P alpha`` by the simplex method, one move at a time.
 
-For P > 0 the game is the linear program ``max sum(u)`` under ``P' u <= 1, u >= 0``: beta is u, alpha
-the multipliers, both divided by their sums.  A move of the maximiser is a row more and is met by the
-dual simplex method, one of the minimiser a column more, met by the primal one: what is known of a
-game is of use for the next.  The tableau is the condensed one (Tucker's): no columns of the basis.
+For P > 0 the game is the linear program ``max sum(u)`` under ``P' u <= 1, u >= 0``: beta is u,
+alpha the multipliers, both divided by their sums.  A move of the maximiser is a row more and is met
+by the dual simplex method; a move of the minimiser is a column more, met by the primal one: each
+game starts from the solution of the last.  The tableau is Tucker's condensed one: it has no columns
+for the basis.
 """
 
 import numpy as np
@@ -20,12 +21,12 @@ cdef Py_ssize_t _width(Py_ssize_t most) noexcept nogil:
 
 
 cdef Py_ssize_t tableau_bytes(Py_ssize_t most) noexcept nogil:
-    """Memory of a game of ``most`` moves a side."""
+    """Return the bytes of a game of ``most`` moves a side."""
     return 8 * (most + 1) * _width(most) + 8 * (most + 8)
 
 
 cdef void begin(Tableau* table, Py_ssize_t most, char* memory) noexcept nogil:
-    """A game without moves."""
+    """Begin a game without moves."""
     table.width = _width(most)
     table.a = <double*>memory
     table.row_of = <int*>(table.a + (most + 1) * table.width)
@@ -35,7 +36,7 @@ cdef void begin(Tableau* table, Py_ssize_t most, char* memory) noexcept nogil:
 
 
 cdef void add_mover(Tableau* table, int k, const double* payoff) noexcept nogil:
-    """A move of the maximiser; ``payoff[l]`` against the minimiser's moves there are."""
+    """Add a move of the maximiser; ``payoff[l]`` against the minimiser's moves so far."""
     cdef Py_ssize_t i, j, width = table.width
     cdef double* row
     cdef const double* basic
@@ -55,7 +56,7 @@ cdef void add_mover(Tableau* table, int k, const double* payoff) noexcept nogil:
 
 
 cdef void add_reply(Tableau* table, int l, const double* payoff, Py_ssize_t step) noexcept nogil:
-    """A move of the minimiser; ``payoff[k * step]`` against the maximiser's moves there are."""
+    """Add a move of the minimiser; ``payoff[k * step]`` against the maximiser's moves so far."""
     cdef Py_ssize_t i, j, width = table.width, new = table.columns + 1
     cdef double* row
     cdef double total
@@ -93,10 +94,10 @@ cdef void _pivot(Tableau* table, Py_ssize_t r, Py_ssize_t c) noexcept nogil:
 
 
 cdef void solve(Tableau* table) noexcept nogil:
-    """Pivot until neither side would rather play something else.
+    """Pivot until neither side can do better.
 
-    Ends in any case; rounding, cycles and numbers that are none may leave strategies that are not
-    the best, and they are strategies all the same.
+    It always ends.  Rounding, cycles and entries that are not finite may leave strategies that are
+    not optimal; they are still strategies.
     """
     cdef Py_ssize_t i, j, r, c, width = table.width
     cdef double* a = table.a
@@ -104,7 +105,7 @@ cdef void solve(Tableau* table) noexcept nogil:
     cdef int left = <int>(PIVOTS + 4 * (table.rows + table.columns))
     while left > 0:
         left -= 1
-        # A row that is not met: dual simplex.
+        # A violated row: dual simplex.
         r, c, best = 0, 0, -EPS
         for i in range(1, table.rows + 1):
             if a[i * width] < best:
@@ -113,7 +114,7 @@ cdef void solve(Tableau* table) noexcept nogil:
             best, size = 0, 0
             for j in range(1, table.columns + 1):
                 if a[r * width + j] < -EPS:
-                    # Costs above 0 come of rounding only.
+                    # Costs above 0 are due to rounding.
                     ratio = min(a[j], 0) / a[r * width + j]
                     if c == 0 or ratio < best or (ratio == best and a[r * width + j] < size):
                         c, best, size = j, ratio, a[r * width + j]
@@ -152,7 +153,7 @@ cdef bint _scaled(Py_ssize_t n, double* x) noexcept nogil:
 
 cdef bint strategies(const Tableau* table, Py_ssize_t m, Py_ssize_t q, double* movers,
                      double* replies) noexcept nogil:
-    """How often either side plays each of its m and q moves; False where nobody knows."""
+    """movers, replies <- how often each side plays its m and q moves; False without a solution."""
     cdef Py_ssize_t i, j
     for j in range(m):
         movers[j] = 0
@@ -173,11 +174,19 @@ def play(payoff):
     Parameters
     ----------
     payoff : array of float64 of shape (q, m)
-        Above 0; who picks the column gets it from who picks the row.
+        Finite and above 0; the row player pays it to the column player.
 
     Returns
     -------
-    columns, rows : ndarray of shape (m,) and (q,)
+    columns : ndarray of shape (m,)
+        Probabilities of the maximiser's moves.
+    rows : ndarray of shape (q,)
+        Probabilities of the minimiser's moves.
+
+    Raises
+    ------
+    ValueError
+        When ``payoff`` is no such matrix.
 
     Examples
     --------
@@ -198,7 +207,7 @@ def play(payoff):
     cdef double[::1] column_view = columns, row_view = rows
     with nogil:
         begin(&table, most, <char*>&memory[0])
-        # In turns, as games grow.
+        # Moves are added in turns, as games of a double oracle grow.
         for k in range(most):
             if k < q:
                 add_reply(&table, <int>k, &view[k, 0], 1)

@@ -1,4 +1,4 @@
-# Projections of nodes without pairs: every node row a simplex of its own.
+# Projections of nodes without pairs: one simplex per node row.
 from ..operators cimport Projection
 
 
@@ -21,5 +21,5 @@ cdef class RowMaxMin(NodeRows):
     cdef bint absolute, averaged
     cdef double scale
     cdef double cost(self, Py_ssize_t i) noexcept nogil
-    cdef Py_ssize_t _answer(self, const double* x, const double* y, double gamma,
-                            double* cost) noexcept nogil
+    cdef Py_ssize_t _best_prediction(self, const double* x, const double* y, double gamma,
+                                     double* cost) noexcept nogil

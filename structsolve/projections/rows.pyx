@@ -1,4 +1,4 @@
-"""Nodes that know nothing of each other: of every row softmax, sparsemax, max-min margin."""
+"""Projections of nodes without pairs, row by row: softmax, sparsemax, max-min margin."""
 
 from libc.math cimport INFINITY, exp, fabs, log
 from libc.string cimport memset
@@ -8,7 +8,7 @@ from ..algorithms.simplex_projection cimport simplex_threshold
 
 
 cdef class NodeRows(Projection):
-    """The product of one simplex per node.
+    """Base of projections onto the product of one simplex per node.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ cdef class NodeRows(Projection):
         return self.layout.nodes_of(i)
 
     cdef double least(self, Py_ssize_t i, const double* costs, int* label) noexcept nogil:
-        """``min_nu <costs, nu>`` over the node rows, and the states that attain it."""
+        """Return ``min_nu <costs, nu>`` over the node rows; label <- the states that attain it."""
         cdef Py_ssize_t v, s, best
         cdef const double* row = costs + self.first
         cdef double total = 0
@@ -47,7 +47,7 @@ cdef class NodeRows(Projection):
 cdef class RowSoftmax(NodeRows):
     """Entropy over the node rows alone; all other parts have no score and no marginal.
 
-    The side of the max-min game that the loss sees, where the loss is one of nodes.
+    In the max-min game it is nu's projection where the loss is one of nodes.
     """
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
@@ -106,11 +106,12 @@ cdef class RowSparsemax(NodeRows):
 
 
 cdef class RowMaxMin(NodeRows):
-    """``max_mu min_nu nu' A mu + <theta, mu>`` node by node, for ``A = c (1 - I)`` or ``c |k - l|``.
+    """``max_mu min_nu nu' A mu + <theta, mu>`` node by node: ``A = c (1 - I)`` or ``c |k - l|``.
 
     0-1 costs: the m best states share mu, ``max_m (v_(1) + ... + v_(m) + c (m - 1)) / m``, which is
     the threshold of a projection onto the simplex.  Absolute costs of ordered states: two states
-    share it, ``max_ij (v_i + v_j + c |i - j|) / 2`` (Nowak-Vila et al. 2020; FORMULAS.md section 2).
+    share it, ``max_ij (v_i + v_j + c |i - j|) / 2`` (Nowak-Vila et al. 2020).  See
+    FORMULAS.md, section 2.
 
     Parameters
     ----------
@@ -163,7 +164,7 @@ cdef class RowMaxMin(NodeRows):
                     if scaled[s] > tau:
                         kept += 1
                         total += row[s]
-                if kept == 0:       # all of the best are equal to rounding
+                if kept == 0:       # the best states are equal up to rounding
                     for s in range(self.K):
                         if kept == 0 or row[s] > total:
                             total, low, kept = row[s], s, 1
@@ -181,7 +182,7 @@ cdef class RowMaxMin(NodeRows):
         cdef Py_ssize_t v
         cdef double total = 0, cost
         for v in range(self.count(i)):
-            self._answer(state + self.first + v * self.stride, NULL, 0, &cost)
+            self._best_prediction(state + self.first + v * self.stride, NULL, 0, &cost)
             total += cost
         return self.cost(i) * total
 
@@ -193,7 +194,7 @@ cdef class RowMaxMin(NodeRows):
         cdef const double* y
         for v in range(self.count(i)):
             x, y = a + self.first + v * self.stride, b + self.first + v * self.stride
-            best = self._answer(x, y, gamma, &cost)
+            best = self._best_prediction(x, y, gamma, &cost)
             if self.absolute:
                 for s in range(self.K):
                     total += (y[s] - x[s]) * fabs(<double>(s - best))
@@ -201,24 +202,24 @@ cdef class RowMaxMin(NodeRows):
                 total -= y[best] - x[best]
         return self.cost(i) * total
 
-    cdef Py_ssize_t _answer(self, const double* x, const double* y, double gamma,
-                            double* cost) noexcept nogil:
-        """The prediction of least mean cost under (1 - gamma) x + gamma y, and that cost / c."""
+    cdef Py_ssize_t _best_prediction(self, const double* x, const double* y, double gamma,
+                                     double* cost) noexcept nogil:
+        """Return the state of least mean cost under (1 - gamma) x + gamma y; cost <- it / c."""
         cdef Py_ssize_t s, best = 0
-        cdef double p, below = 0, mean = 0, whole = 0, least = INFINITY, now
+        cdef double p, below = 0, mean = 0, whole = 0, least = INFINITY, expected
         if self.absolute:
             for s in range(self.K):
                 p = x[s] if y == NULL else x[s] + gamma * (y[s] - x[s])
                 mean += s * p
                 whole += p
-            # From one prediction to the next the cost grows by the mass below, less that above.
-            now = mean
+            # From one state to the next the cost grows by the mass below, less the mass above.
+            expected = mean
             for s in range(self.K):
-                if now < least:
-                    least, best = now, s
+                if expected < least:
+                    least, best = expected, s
                 p = x[s] if y == NULL else x[s] + gamma * (y[s] - x[s])
                 below += p
-                now += below - (whole - below)
+                expected += below - (whole - below)
             cost[0] = least
             return best
         least = -INFINITY

@@ -1,4 +1,4 @@
-"""The max-min oracle: a saddle point by mirror prox over any structure's projection."""
+"""The max-min oracle by mirror prox: a saddle point over any structure's projection."""
 
 import numpy as np
 
@@ -16,19 +16,19 @@ from ..utils.arrays import aligned_zeros
 cdef enum:
     VECTORS = 20
 
-# The first step and the longest, in units of one over what the truth's parts cost at most, and the
-# widest spread of dual points that an answer begins with: with more, marginals on the border would
-# hardly come back.
-cdef double START = 2
-cdef double LONGEST = 16
-cdef double WIDEST = 300
-# Share of the surrogate's value beyond which the last answer is no start.
-cdef double FAR = 0.3
+# The first step and the longest, in units of 1 over the largest cost of the truth's parts; and the
+# widest spread of the dual points that an answer begins with: beyond it, marginals on the border
+# would hardly leave it.
+cdef double FIRST_STEP = 2
+cdef double LONGEST_STEP = 16
+cdef double WIDEST_SPREAD = 300
+# An answer begins anew where its gap at the last one is above this share of the surrogate's value.
+cdef double FAR_OFF = 0.3
 
 
 cdef struct Point:
-    # A pair (mu, nu), the dual points whose projections they are, and the projections' values, with
-    # what these may miss.
+    # A pair (mu, nu), the dual points whose projections they are, and the projections' values; by
+    # how much these may be below the maximum.
     double* dual_mu
     double* dual_nu
     double* mu
@@ -36,8 +36,8 @@ cdef struct Point:
     double value_mu, value_nu
     double missed
 
-cdef struct Pull:
-    # theta + A' nu and A mu: the gradients of the game; what their losses have beside them.
+cdef struct Gradient:
+    # The gradients of the game, theta + A' nu and A mu, and the constants of the loss.
     double* mu
     double* nu
     double constant_mu, constant_nu
@@ -48,9 +48,9 @@ cdef class SaddleProx(MaxMinGame):
 
     Mirror prox (Nemirovski 2004; Nowak-Vila et al. 2020, section 5.3): from (mu, nu) a half step
     along the gradients, and a full step along those met there.  Points are kept as the dual points
-    whose projections they are, so that any projection will do.  The step is halved until
-    ``eta <F(z') - F(z), z' - z+> <= D(z', z) + D(z+, z')`` holds, which needs no constant.  The best
-    of the averages and of the last half step is the answer; two oracle calls certify it:
+    whose projections they are, so that any projection serves.  The step is halved until
+    ``eta <F(z') - F(z), z' - z+> <= D(z', z) + D(z+, z')`` holds, which needs no constant.  The
+    answer is the better of the average and the last half step; two oracle calls certify it:
     ``max_mu F(mu, nu) - min_nu F(mu, nu)``.
 
     Parameters
@@ -59,7 +59,7 @@ cdef class SaddleProx(MaxMinGame):
     projection : Projection
         Of mu, and of nu where ``rows`` is None.
     oracle : Oracle
-        For the certificate.
+        Its bounds certify answers.
     loss : Loss
         With ``costs``.
     parts : Parts
@@ -92,16 +92,21 @@ cdef class SaddleProx(MaxMinGame):
                 sizes[i + 1] = 2 * layout.theta_size(i)
         self.start_offsets = np.cumsum(sizes)
         self.starts = aligned_zeros(int(self.start_offsets[layout.n]) + 8)
-        # Length of the step (0: no answer yet), and what the certificate left open.
+        # Length of the step (0: no answer yet), and the gap of the answer.
         self.steps = np.zeros((layout.n, 2))
         self.start_view, self.step_view = self.starts, self.steps.reshape(-1)
 
     def memory_of_examples(self):
-        """Where each example's last answer ended."""
+        """Return where each example's last answer ended.
+
+        Returns
+        -------
+        dict of str to ndarray
+        """
         return {"starts": self.starts, "steps": self.steps} if self.warm_start else {}
 
-    cdef int place(self, Py_ssize_t i, Point* point, char* work) except -1 nogil:
-        """mu and nu of the dual points."""
+    cdef int project_point(self, Py_ssize_t i, Point* point, char* work) except -1 nogil:
+        """mu, nu <- the projections of the dual points."""
         cdef char* scratch = self.more(work)
         cdef double bound_mu, bound_nu
         self.projection.project(i, point.dual_mu, point.mu, &point.value_mu, &bound_mu, scratch)
@@ -113,8 +118,8 @@ cdef class SaddleProx(MaxMinGame):
         point.missed = bound_mu - point.value_mu + bound_nu - point.value_nu
         return 0
 
-    cdef int pull(self, Py_ssize_t i, const double* theta, const double* mu, const double* nu,
-                  Pull* out) except -1 nogil:
+    cdef int set_gradient(self, Py_ssize_t i, const double* theta, const double* mu,
+                          const double* nu, Gradient* out) except -1 nogil:
         cdef Py_ssize_t size = self.layout.theta_size(i)
         memcpy(out.mu, theta, size * sizeof(double))
         memset(out.nu, 0, size * sizeof(double))
@@ -126,12 +131,12 @@ cdef class SaddleProx(MaxMinGame):
                      double* bound, char* work) except -1 nogil:
         cdef Py_ssize_t size = self.layout.theta_size(i), j
         cdef Point here, half, full
-        cdef Pull at_here, at_half
+        cdef Gradient at_here, at_half
         cdef double* mean_mu = self.vector(work, 16)
         cdef double* mean_nu = self.vector(work, 17)
         cdef double* sum_mu = self.vector(work, 18)
         cdef double* sum_nu = self.vector(work, 19)
-        cdef double eta = START * self.unit[i], mass = 0, truth, gap, lhs, rhs, noise
+        cdef double eta = FIRST_STEP * self.unit[i], mass = 0, truth, gap, lhs, rhs, noise
         cdef double* start = NULL
         cdef int t, k, halved
         here.dual_mu, here.dual_nu = self.vector(work, 0), self.vector(work, 1)
@@ -152,11 +157,11 @@ cdef class SaddleProx(MaxMinGame):
                 eta = self.step_view[2 * i]
                 memcpy(here.dual_mu, start, size * sizeof(double))
                 memcpy(here.dual_nu, start + size, size * sizeof(double))
-                self.temper(i, here.dual_mu)
-                self.temper(i, here.dual_nu)
+                self.shorten(i, here.dual_mu)
+                self.shorten(i, here.dual_nu)
         truth = self.score_of(i, theta, self.labels + self.layout.label_offsets[i], work)
-        self.place(i, &here, work)
-        self.pull(i, theta, here.mu, here.nu, &at_here)
+        self.project_point(i, &here, work)
+        self.set_gradient(i, theta, here.mu, here.nu, &at_here)
         value[0], bound[0] = -INFINITY, INFINITY
         self.spent_view[2 * i] += 1
         if start != NULL and self.step_view[2 * i] > 0:
@@ -164,33 +169,33 @@ cdef class SaddleProx(MaxMinGame):
             gap = bound[0] - value[0]
             if self.enough(value[0], bound[0], truth):
                 return 0
-            if gap > FAR * fabs(bound[0] - truth) and gap > 2 * self.step_view[2 * i + 1]:
-                # The scores have changed so much that nothing is gained.
-                eta = START * self.unit[i]
+            if gap > FAR_OFF * fabs(bound[0] - truth) and gap > 2 * self.step_view[2 * i + 1]:
+                # The scores have changed too much for the last answer to be of use.
+                eta = FIRST_STEP * self.unit[i]
                 memset(here.dual_mu, 0, size * sizeof(double))
                 memset(here.dual_nu, 0, size * sizeof(double))
-                self.place(i, &here, work)
-                self.pull(i, theta, here.mu, here.nu, &at_here)
+                self.project_point(i, &here, work)
+                self.set_gradient(i, theta, here.mu, here.nu, &at_here)
         for t in range(self.max_iter):
             if t > 0:
-                self.pull(i, theta, here.mu, here.nu, &at_here)
+                self.set_gradient(i, theta, here.mu, here.nu, &at_here)
             for halved in range(60):
                 for j in range(size):
                     half.dual_mu[j] = here.dual_mu[j] + eta * at_here.mu[j]
                     half.dual_nu[j] = here.dual_nu[j] - eta * at_here.nu[j]
-                self.place(i, &half, work)
-                self.pull(i, theta, half.mu, half.nu, &at_half)
+                self.project_point(i, &half, work)
+                self.set_gradient(i, theta, half.mu, half.nu, &at_half)
                 for j in range(size):
                     full.dual_mu[j] = here.dual_mu[j] + eta * at_half.mu[j]
                     full.dual_nu[j] = here.dual_nu[j] - eta * at_half.nu[j]
-                self.place(i, &full, work)
+                self.project_point(i, &full, work)
                 lhs = 0
                 for j in range(size):
                     lhs += (at_half.nu[j] - at_here.nu[j]) * (half.nu[j] - full.nu[j])
                     lhs -= (at_half.mu[j] - at_here.mu[j]) * (half.mu[j] - full.mu[j])
                 rhs = distance(size, &half, &here) + distance(size, &full, &half)
-                # Distances far below 1 are differences of larger numbers, and know no more than the
-                # projections do: no step is short enough for what is noise.
+                # Distances far below 1 are differences of larger numbers, no more accurate than the
+                # projections: without this, no step would be short enough.
                 noise = 1e-12 * (1 + fabs(half.value_mu) + fabs(half.value_nu))
                 noise += 4 * (here.missed + half.missed + full.missed)
                 if eta * lhs <= rhs + noise:
@@ -208,11 +213,11 @@ cdef class SaddleProx(MaxMinGame):
                 if t > 0:
                     for j in range(size):
                         mean_mu[j], mean_nu[j] = sum_mu[j] / mass, sum_nu[j] / mass
-                    self.pull(i, theta, mean_mu, mean_nu, &at_half)
+                    self.set_gradient(i, theta, mean_mu, mean_nu, &at_half)
                     self.certify(i, theta, mean_mu, &at_half, marginals, value, bound, work)
                 if self.enough(value[0], bound[0], truth):
                     break
-            eta = min(1.25 * eta, LONGEST * self.unit[i])
+            eta = min(1.25 * eta, LONGEST_STEP * self.unit[i])
         self.spent_view[2 * i + 1] += t + 1 if t < self.max_iter else t
         if self.warm_start:
             self.step_view[2 * i], self.step_view[2 * i + 1] = eta, bound[0] - value[0]
@@ -220,34 +225,36 @@ cdef class SaddleProx(MaxMinGame):
             memcpy(start + size, here.dual_nu, size * sizeof(double))
         return 0
 
-    cdef void temper(self, Py_ssize_t i, double* dual) noexcept nogil:
-        """Bring a dual point of the last answer back from too far."""
+    cdef void shorten(self, Py_ssize_t i, double* dual) noexcept nogil:
+        """Shrink a dual point of the last answer to WIDEST_SPREAD."""
         cdef Py_ssize_t j, size = self.layout.theta_size(i)
         cdef double low = 0, high = 0
         for j in range(size):
             low, high = min(low, dual[j]), max(high, dual[j])
-        if high - low > WIDEST:
+        if high - low > WIDEST_SPREAD:
             for j in range(size):
-                dual[j] *= WIDEST / (high - low)
+                dual[j] *= WIDEST_SPREAD / (high - low)
 
-    cdef int certify(self, Py_ssize_t i, const double* theta, const double* mu, const Pull* pull,
-                     double* marginals, double* value, double* bound, char* work) except -1 nogil:
+    cdef int certify(self, Py_ssize_t i, const double* theta, const double* mu,
+                     const Gradient* gradient, double* marginals, double* value, double* bound,
+                     char* work) except -1 nogil:
         """Raise the value by ``min_nu F(mu, nu)`` and lower the bound by ``max_mu F(mu, nu)``."""
         cdef Py_ssize_t j, size = self.layout.theta_size(i)
-        cdef double found, upper, linear = 0
-        self.oracle.argmax(i, pull.mu, self.label(work), &found, &upper, self.scratch(work))
-        bound[0] = min(bound[0], upper + pull.constant_mu)
+        cdef double attained, upper, linear = 0
+        self.oracle.argmax(i, gradient.mu, self.label(work), &attained, &upper, self.scratch(work))
+        bound[0] = min(bound[0], upper + gradient.constant_mu)
         for j in range(size):
             linear += theta[j] * mu[j]
-        found = linear + pull.constant_nu + self.least(i, pull.nu, work)
-        if found > value[0]:
-            value[0] = found
+        attained = linear + gradient.constant_nu + self.least(i, gradient.nu, work)
+        if attained > value[0]:
+            value[0] = attained
             memcpy(marginals, mu, size * sizeof(double))
         bound[0] = max(bound[0], value[0])
         return 0
 
+
 cdef double distance(Py_ssize_t size, const Point* to, const Point* start) noexcept nogil:
-    """Bregman distance of mu plus that of nu, by the values at the dual points."""
+    """Return the Bregman distances of mu and of nu, summed, by the values at the dual points."""
     cdef double total = start.value_mu - to.value_mu + start.value_nu - to.value_nu
     cdef Py_ssize_t j
     for j in range(size):
