@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from reference.objectives import primal
 from solver_cases import LOSSES, K, begin, check_rising, follow, make_case, through_file
 
-from structsolve.solvers import CuttingPlane, LinearConstraint, WeightBounds, qp
+from structsolve.solvers import CuttingPlane, LinearConstraint, WeightBounds, qp, qp_forms
 from structsolve.solvers.passes import subgradient
 from structsolve.solvers.weight_constraints import assemble
 
@@ -336,7 +336,7 @@ def test_the_gram_matrix_kept_is_that_of_constraints_and_cuts(penalize):
         rows = np.vstack([-model.A.toarray(), model.cuts])
         rows[:, model.free] = 0
         np.testing.assert_allclose(model.gram, rows @ rows.T, atol=1e-12)
-        assert problem.dim > qp.FEW_COLUMNS
+        assert problem.dim > qp_forms.FEW_COLUMNS
         # The program's tolerance, in units of weights of size 4.
         assert out_of_bounds(problem, run.w) <= 1e-7
         assert out_of_bounds(problem, run.weights()) <= 1e-7

@@ -6,7 +6,8 @@ import scipy.sparse as sp
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from structsolve.solvers import qp
+from structsolve.solvers import qp, qp_forms
+from structsolve.solvers.cut_model import Model
 
 
 def make_model(seed, m=6, dim=5, groups=1, rows=0, equal=0, free=0, sparse=False, scale=1.0):
@@ -20,7 +21,7 @@ def make_model(seed, m=6, dim=5, groups=1, rows=0, equal=0, free=0, sparse=False
     # Free coordinates that the cuts bound: each comes with its mirror image.
     for k in range(free):
         cuts[2 * k % m, k], cuts[(2 * k + 1) % m, k] = 1, -1
-    model = qp.Model(
+    model = Model(
         sp.csr_matrix(cuts) if sparse else cuts,
         b,
         rng.integers(0, groups, m),
@@ -91,7 +92,7 @@ def test_both_forms(seed, m, dim, groups, rows, equal, free, sparse, scale):
     model = make_model(seed, m, dim, groups, rows, min(equal, rows), free, sparse, scale)
     value = scaled(model)
     size = model.scale
-    for form in (qp._gram_form, qp._primal_form):
+    for form in (qp_forms.gram_form, qp_forms.primal_form):
         x, w_free, status, settled = form(model)
         x, lower = qp.certify(model, x, w_free)
         assert lower <= value + 2e-5 * size
@@ -120,7 +121,7 @@ def test_any_multipliers_prove_a_bound(seed, groups, rows, noise):
     """However wrong the answer of a solver, what certify() makes of it holds."""
     model = make_model(seed, 8, 4, groups, rows, min(1, rows), free=1)
     value = scaled(model)
-    x, w_free, *_ = qp._primal_form(model)
+    x, w_free, *_ = qp_forms.primal_form(model)
     rng = np.random.default_rng(seed)
     wrong = x + noise * rng.normal(size=len(x))
     given_x = wrong.copy()
@@ -136,11 +137,11 @@ def test_any_multipliers_prove_a_bound(seed, groups, rows, noise):
 
 def test_a_gram_matrix_that_the_caller_keeps():
     model = make_model(1, m=9, dim=200, rows=2, free=1)
-    answers = qp._gram_form(model)[0]
+    answers = qp_forms.gram_form(model)[0]
     M = np.vstack([-model.A.toarray(), model.cuts])
     M[:, model.free] = 0
     model.gram = M @ M.T
-    np.testing.assert_allclose(qp._gram_form(model)[0], answers, atol=1e-8)
+    np.testing.assert_allclose(qp_forms.gram_form(model)[0], answers, atol=1e-8)
 
 
 def test_the_box_is_noticed():
@@ -167,12 +168,12 @@ def test_contradictions():
 def test_other_solvers_stand_in(monkeypatch, rows, equal, free):
     model = make_model(3, m=8, groups=2, rows=rows, equal=equal, free=free)
     value = qp.solve(model).lower
-    monkeypatch.setattr(qp, "_clarabel", lambda model: iter(()))
+    monkeypatch.setattr(qp, "clarabel_answers", lambda model: iter(()))
     answer = qp.solve(model)
     assert answer.lower == pytest.approx(value, rel=1e-4) and answer.lower <= value * (1 + 1e-7)
     monkeypatch.setattr(
         qp,
-        "_cvxpy",
+        "cvxpy_answers",
         lambda model: iter([(np.full(8 + rows, np.nan), np.zeros(free), "lost", False)]),
     )
     with pytest.raises(ArithmeticError, match=r"8 cuts \(\['lost'\]\); scale the features"):
@@ -182,10 +183,14 @@ def test_other_solvers_stand_in(monkeypatch, rows, equal, free):
 def test_a_poor_answer_is_taken_only_if_it_is_good(monkeypatch):
     """Not the status decides but the gap."""
     model = make_model(5)
-    x, w_free, *_ = qp._primal_form(model)
-    monkeypatch.setattr(qp, "_cvxpy", lambda model: iter(()))
-    monkeypatch.setattr(qp, "_clarabel", lambda model: iter([(x, w_free, "MaxIterations", False)]))
+    x, w_free, *_ = qp_forms.primal_form(model)
+    monkeypatch.setattr(qp, "cvxpy_answers", lambda model: iter(()))
+    monkeypatch.setattr(
+        qp, "clarabel_answers", lambda model: iter([(x, w_free, "MaxIterations", False)])
+    )
     assert qp.solve(model).lower > 0
-    monkeypatch.setattr(qp, "_clarabel", lambda model: iter([(0 * x, w_free, "Stalled", False)]))
+    monkeypatch.setattr(
+        qp, "clarabel_answers", lambda model: iter([(0 * x, w_free, "Stalled", False)])
+    )
     with pytest.raises(ArithmeticError, match="Stalled"):
         qp.solve(model)

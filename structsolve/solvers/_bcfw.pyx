@@ -6,25 +6,25 @@ from libc.stdint cimport int64_t
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates._base cimport Cut, Surrogate
 from ._cuts cimport CutHead, CutStore, cut_index, cut_values, inner, slope
-from ._loop cimport Loop
+from ._loop cimport DualLoop
 from ._steps cimport line_searches
 
 from ..utils.arrays import aligned_zeros
 
 
-cdef class BlockLoop(Loop):
+cdef class BlockLoop(DualLoop):
     """State and inner loop of BCFW (Lacoste-Julien et al. 2013; Osokin et al. 2016).
 
     The dual variable of example i is a convex combination of cuts that past oracle calls gave,
-    ``p_i = sum_j a_j p_ij`` (the truth, p = 0, has what is left of the weight), and
-    ``w = (1/alpha) sum_i u_i Phi_i' p_i``.  A visit scores the example once, asks the surrogate for a
-    cut, and moves weight between cuts by line searches; inside the visit the scores are kept
+    ``p_i = sum_j a_j p_ij`` (the truth, p = 0, has the rest of the weight), and
+    ``w = (1/alpha) sum_i u_i Phi_i' p_i``.  A visit scores the example once, asks the surrogate for
+    a cut, and moves weight between cuts by line searches; inside the visit the scores are kept
     up to date by ``K_ii = Phi_i Phi_i'``, so further steps and oracle calls touch no feature.
     """
 
     cdef public CutStore cuts
-    cdef object spread, heads_owner
-    cdef double[::1] spread_view     # zeros between calls; only without kept Gram matrices
+    cdef object z_owner, heads_owner
+    cdef double[::1] z_view     # like w, zeros between calls; only without kept Gram matrices
     cdef double[::1] theta_buffer, u_buffer, z_buffer, scratch, value_buffer, merged_value
     cdef int[::1] index_buffer, merged_index
     cdef char[::1] work, seen
@@ -45,9 +45,9 @@ cdef class BlockLoop(Loop):
         self.merged_value = np.zeros(potentials.max_theta + 8)
         self.merged_index = np.zeros(potentials.max_theta + 8, dtype=np.int32)
         self.seen = np.zeros(potentials.max_theta + 8, dtype=np.int8)
-        self.spread = None if potentials.has_gram else aligned_zeros(potentials.dim)
-        if self.spread is not None:
-            self.spread_view = self.spread
+        self.z_owner = None if potentials.has_gram else aligned_zeros(potentials.dim)
+        if self.z_owner is not None:
+            self.z_view = self.z_owner
         self.work = aligned_zeros(surrogate.work_bytes // 8 + 16).view(np.int8)
         self.heads_owner = np.zeros(max_cuts + 8, dtype=np.uintp)
         cdef size_t[::1] pointers = self.heads_owner
@@ -184,7 +184,7 @@ cdef class BlockLoop(Loop):
                     self.gaps_view[i] = gap
                 if gap <= inner_tol * first_gap or gap <= 0:
                     break
-                # The truth needs no slot: it has what is left of the weight.
+                # The truth is not stored: it has the rest of the weight.
                 if (cut.nnz or cut.b > 0) and not self._known(m, &cut):
                     if m == self.max_cuts:
                         if moved:
@@ -248,10 +248,13 @@ cdef class BlockLoop(Loop):
 
     cdef void _gram_row_through_features(self, Py_ssize_t i, Py_ssize_t row, double* gram,
                                          Py_ssize_t side) noexcept nogil:
-        """The same by way of ``z = Phi' p``: no pair of nodes is looked at, so the cost grows with
-        the length of an example, not with its square.  Each part of the cuts is asked for once."""
+        """As ``_gram_row()``, through ``z = Phi' p``.
+
+        It needs no pairs of nodes: the cost grows with the length of an example, not with its
+        square.  Each part of the cuts is scored once.
+        """
         cdef double* u = &self.u_buffer[0]
-        cdef double* z = &self.spread_view[0]
+        cdef double* z = &self.z_view[0]
         cdef CutHead* head = self.heads[row]
         cdef const int* index
         cdef Py_ssize_t j, k, known, n = 0
@@ -276,7 +279,7 @@ cdef class BlockLoop(Loop):
 
     cdef void _update_scores(self, Py_ssize_t i, Py_ssize_t m, double share,
                              double* theta) noexcept nogil:
-        """Scores after the weights moved, through K_ii; recorded weights stay as they are."""
+        """Bring the scores up to date with the weights, through K_ii."""
         cdef double* u = &self.u_buffer[0]
         cdef CutHead* head
         cdef Py_ssize_t j
@@ -295,7 +298,7 @@ cdef class BlockLoop(Loop):
                 self.potentials.move_gram(i, head.nnz, cut_index(head), share, u, theta)
 
     cdef void _apply(self, Py_ssize_t i, Py_ssize_t m, double share, bint averaging) noexcept nogil:
-        """One change of w (and of the average) for all steps of a visit."""
+        """Change w (and the average) once, for all steps of a visit."""
         cdef Py_ssize_t j, n_changed = 0
         cdef double change, b_change = 0
         cdef CutHead* head

@@ -10,8 +10,8 @@ from libc.string cimport memcpy, memmove, memset
 cdef class CutStore:
     """One list of sparse cuts per example, each with its weight in the dual variable ``p_i``.
 
-    What is stored grows with the parts on which a cut differs from the truth; nothing has the
-    size of ``w``.
+    A cut takes memory for the parts in which it differs from the truth; nothing has the size of
+    ``w``.
 
     Parameters
     ----------

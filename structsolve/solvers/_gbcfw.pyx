@@ -9,7 +9,7 @@ from ..operators cimport Projection
 from ..potentials.linear cimport LinearPotentials
 from ..projections.game cimport MaxMinGame
 from ..surrogates._fenchel_young cimport FenchelYoung
-from ._loop cimport Loop
+from ._loop cimport DualLoop
 
 from ..utils.arrays import aligned_zeros
 
@@ -21,16 +21,16 @@ cdef enum:
 
 STEPS = {"search": SEARCH, "harmonic": HARMONIC, "curvature": CURVATURE}
 
-# Slopes per search at most, and the share of the first one that ends it.
-cdef int MOST = 16
-cdef double FLAT = 0.02
+# Slopes per line search at most; it ends where the slope is below this share of the gap.
+cdef int MOST_SLOPES = 16
+cdef double FLAT_SHARE = 0.02
 
 
-cdef class SegmentLoop(Loop):
+cdef class SegmentLoop(DualLoop):
     """State and inner loop of GBCFW (Nowak-Vila et al. 2020) and of SDCA.
 
-    The dual variable of example i is a state s_i of the projection (FORMULAS.md section 4), at first
-    that of the truth; ``w = (1/alpha) sum_i u_i Phi_i' (mu(y_i) - mu(s_i))`` and the dual is
+    The dual variable of example i is a state s_i of the projection (FORMULAS.md section 4), at
+    first the truth's; ``w = (1/alpha) sum_i u_i Phi_i' (mu(y_i) - mu(s_i))`` and the dual is
     ``sum_i u_i G(s_i) - alpha/2 ||w||^2``.  A visit asks the projection for the maximiser at the
     present scores and moves the state towards it.
     """
@@ -42,7 +42,7 @@ cdef class SegmentLoop(Loop):
     cdef double[::1] states_view, terms_view
     cdef double[::1] at_truth           # -G at the truth of every example
     cdef int64_t[::1] offsets
-    cdef double[::1] theta_buffer, fresh, from_buffer, to_buffer, u_buffer, scratch, spread
+    cdef double[::1] theta_buffer, fresh, from_buffer, to_buffer, u_buffer, scratch, z_view
     cdef double[::1] value_buffer
     cdef int[::1] index_buffer
     cdef char[::1] work
@@ -53,12 +53,12 @@ cdef class SegmentLoop(Loop):
         cdef Py_ssize_t i
         super().__init__(potentials, surrogate, labels, weights, alpha)
         self.losses, self.projection = surrogate, surrogate.projection
-        # G is made of lines: it has a search of its own.
+        # The game's G is the minimum of lines, which its own line search uses.
         self.game = self.projection if isinstance(self.projection, MaxMinGame) else None
         self.euclidean = surrogate.concave == "euclidean"
         sizes = np.empty(potentials.n, np.int64)
         for i in range(potentials.n):
-            sizes[i] = self.size(i)
+            sizes[i] = self.state_size(i)
         self.state_offsets = np.zeros(potentials.n + 1, np.int64)
         np.cumsum(sizes, out=self.state_offsets[1:])
         self.offsets = self.state_offsets
@@ -71,7 +71,7 @@ cdef class SegmentLoop(Loop):
             aligned_zeros(potentials.max_theta + 8) for _ in range(4))
         self.scratch = aligned_zeros(potentials.scratch_size)
         if not potentials.has_gram:
-            self.spread = aligned_zeros(potentials.dim)
+            self.z_view = aligned_zeros(potentials.dim)
         self.value_buffer = np.zeros(surrogate.max_entries + 8)
         self.index_buffer = np.zeros(surrogate.max_entries + 8, dtype=np.int32)
         self.work = aligned_zeros(surrogate.work_bytes // 8 + 16).view(np.int8)
@@ -79,7 +79,7 @@ cdef class SegmentLoop(Loop):
             for i in range(potentials.n):
                 self.begin(i)
 
-    cdef Py_ssize_t size(self, Py_ssize_t i) noexcept nogil:
+    cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
         if self.projection.has_state:
             return self.projection.state_size(i)
         return self.potentials.theta_size(i)
@@ -89,7 +89,7 @@ cdef class SegmentLoop(Loop):
             i, &self.states_view[self.offsets[i]], &self.work[0])
 
     cdef int begin(self, Py_ssize_t i) except -1 nogil:
-        """The state of the truth, where w is 0."""
+        """Set the state to the truth's, where w is 0."""
         cdef double* state = &self.states_view[self.offsets[i]]
         cdef const int* truth = self.truth(i)
         self.at_truth[i] = self.losses.offset(i, truth, &self.index_buffer[0],
@@ -112,7 +112,7 @@ cdef class SegmentLoop(Loop):
             Examples to visit.
         step : {"search", "harmonic", "curvature"}
         visits : int
-            How many there have been, which the harmonic step counts.
+            Visits before, which the harmonic step counts.
         averaging : bool
             Keep the average of the iterates, weighted by t.
         """
@@ -134,7 +134,7 @@ cdef class SegmentLoop(Loop):
             for i in range(self.potentials.n):
                 self.terms_view[i] = self.term(i)
                 self.b_total += self.weights[i] * self.terms_view[i]
-                n = self._away(i)
+                n = self._difference(i)
                 self.potentials.add(i, n, &self.index_buffer[0], &self.value_buffer[0],
                                     self.weights[i] / self.alpha, &self.w_view[0])
 
@@ -167,7 +167,7 @@ cdef class SegmentLoop(Loop):
         self.projection.pool(i, state, out)
         return out
 
-    cdef Py_ssize_t _away(self, Py_ssize_t i) except -1 nogil:
+    cdef Py_ssize_t _difference(self, Py_ssize_t i) except -1 nogil:
         """index, value <- mu(y_i) - mu(s_i)."""
         cdef Py_ssize_t j, size = self.potentials.theta_size(i), n = 0
         cdef double* u = &self.u_buffer[0]
@@ -191,7 +191,7 @@ cdef class SegmentLoop(Loop):
         cdef double* fresh = &self.fresh[0]
         cdef double share = self.weights[i] / self.alpha
         cdef double value, bound, linear = 0, score = 0, gamma, term
-        cdef Py_ssize_t j, n = 0, size = self.potentials.theta_size(i), entries = self.size(i)
+        cdef Py_ssize_t j, n = 0, size = self.potentials.theta_size(i), entries = self.state_size(i)
         cdef const double* before
         cdef const double* after
         self.potentials.score(i, &self.w_view[0], 1.0, theta)
@@ -236,7 +236,7 @@ cdef class SegmentLoop(Loop):
         term = self.term(i)
         self.b_total += self.weights[i] * (term - self.terms_view[i])
         self.terms_view[i] = term
-        # The state moves away from the truth as much as w does towards it.
+        # The state moves away from the truth, w towards it.
         self.potentials.add(i, n, &self.index_buffer[0], &self.value_buffer[0], -gamma * share,
                             &self.w_view[0])
         if averaging:
@@ -254,9 +254,9 @@ cdef class SegmentLoop(Loop):
         cdef double total = 0
         cdef Py_ssize_t k
         if not self.potentials.has_gram:
-            self.potentials.add(i, n, index, value, 1.0, &self.spread[0])
-            total = self.potentials.dot(i, n, index, value, &self.spread[0])
-            self.potentials.clear(i, n, index, &self.spread[0])
+            self.potentials.add(i, n, index, value, 1.0, &self.z_view[0])
+            total = self.potentials.dot(i, n, index, value, &self.z_view[0])
+            self.potentials.clear(i, n, index, &self.z_view[0])
             return total
         self.potentials.add_gram(i, n, index, value, 1.0, u, &self.scratch[0])
         for k in range(n):
@@ -268,12 +268,12 @@ cdef class SegmentLoop(Loop):
                            Py_ssize_t n, double gain, double curvature) noexcept nogil:
         """Shalev-Shwartz and Zhang's step: G lies above its chord by ``q gamma (1 - gamma) / 2``.
 
-        The entropy of labels is strongly concave in their l1 distance, which is that of the
-        marginals of any node or more; -|mu|^2 / 2 in the Euclidean one over the node parts.  Parts
-        that are no probabilities know nothing of these distances: states do.
+        The entropy of labels is strongly concave in their l1 distance, which is at least the
+        distance of the marginals of any node; -|mu|^2 / 2 in the Euclidean distance of the node
+        parts.  Where parts are no probabilities, the distances are those of the state.
         """
         cdef Py_ssize_t k, first = self.potentials.shared_size, width = self.potentials.node_size
-        cdef Py_ssize_t last = first, row = -1, at
+        cdef Py_ssize_t last = first, row = -1, position
         cdef double q = 0, total = 0
         last += (self.potentials.offsets[i + 1] - self.potentials.offsets[i]) * width
         for k in range(self.losses.state_rows):
@@ -282,13 +282,13 @@ cdef class SegmentLoop(Loop):
         if self.losses.state_rows:
             q, n = q if self.euclidean else q * q, 0
         for k in range(n):
-            at = self.index_buffer[k]
-            if first <= at < last:
+            position = self.index_buffer[k]
+            if first <= position < last:
                 if self.euclidean:
                     q += self.value_buffer[k] * self.value_buffer[k]
                 else:
-                    if (at - first) // width != row:
-                        row, total = (at - first) // width, 0
+                    if (position - first) // width != row:
+                        row, total = (position - first) // width, 0
                     total += fabs(self.value_buffer[k])
                     q = max(q, total * total)
         if q + curvature <= 0:
@@ -297,28 +297,28 @@ cdef class SegmentLoop(Loop):
 
     cdef double _search(self, Py_ssize_t i, const double* state, const double* fresh,
                         double linear, double curvature, double gap) except? -1 nogil:
-        """Largest ``G((1-g) s + g f) + g linear - g^2 curvature / 2``: the root of its slope."""
+        """Maximise ``G((1-g) s + g f) + g linear - g^2 curvature / 2``: find its slope's root."""
         cdef double low = 0, high = 1, at_low = INFINITY, at_high, gamma, value
         cdef char* work = &self.work[0]
         cdef int k
         at_high = self.projection.slope(i, state, fresh, 1.0, work) + linear - curvature
         if at_high >= 0:
             return 1
-        # Where the slope were linear: it begins at the gap at least.
+        # The root of a linear slope; the slope begins at the gap or above.
         gamma = gap / (gap - at_high) if gap > 0 and at_high > -INFINITY else 0.5
-        for k in range(MOST):
+        for k in range(MOST_SLOPES):
             if not low < gamma < high:
                 gamma = (low + high) / 2
             value = self.projection.slope(i, state, fresh, gamma, work) + linear - (
                 curvature * gamma)
-            if fabs(value) <= FLAT * gap or high - low < 1e-12:
+            if fabs(value) <= FLAT_SHARE * gap or high - low < 1e-12:
                 return gamma
             if value > 0:
                 low, at_low = gamma, value
             else:
                 high, at_high = gamma, value
             if k % 3 == 2 or not (at_low < INFINITY and at_high > -INFINITY):
-                # Slopes of entropies run away at 0: halve its order of magnitude there.
+                # Slopes of entropies are infinite at 0: gamma falls by orders of magnitude there.
                 gamma = (low + high) / 2 if low > 0 else high / 8
             else:
                 gamma = low + (high - low) * at_low / (at_low - at_high)

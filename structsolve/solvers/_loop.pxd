@@ -1,19 +1,19 @@
-# What the inner loops of BCFW share: the iterate, its average, and the scalars of the state.
+# The base of the dual solvers' inner loops: the iterate, its average, the scalars of the state.
 from ..part_layout cimport PartLayout
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates._base cimport Surrogate
 
 
-# Where the true labels of all examples begin; that of example i is layout.label_offsets[i] behind
-# it.  Refuses labels that do not fit.
+# The address of the first true label; example i's is layout.label_offsets[i] behind it.  Raises
+# ValueError for labels that do not fit.
 cdef const int* first_label(PartLayout layout, const int[::1] labels) except? NULL
 
 
-cdef class Loop:
+cdef class DualLoop:
     cdef readonly LinearPotentials potentials
     cdef readonly Surrogate surrogate
     cdef readonly object w, average, gaps
-    cdef readonly object moved          # whether the last visit moved an example's dual variable
+    cdef readonly object moved          # 1 where the last visit moved an example's dual variable
     cdef double[::1] w_view, average_view, gaps_view
     cdef const double[::1] weights
     cdef const int[::1] labels

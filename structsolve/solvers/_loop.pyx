@@ -1,5 +1,5 @@
 # build: glue
-"""What the inner loops of BCFW share: the iterate, its average, and the scalars of the state."""
+"""The base of the dual solvers' inner loops: the iterate, its average, the scalars of the state."""
 
 import numpy as np
 
@@ -17,8 +17,8 @@ cdef const int* first_label(PartLayout layout, const int[::1] labels) except? NU
     return &labels[0] if labels.shape[0] else NULL
 
 
-cdef class Loop:
-    """Base of ``BlockLoop`` and ``SimplexLoop``.
+cdef class DualLoop:
+    """Base of ``BlockLoop``, ``SimplexLoop`` and ``SegmentLoop``.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ cdef class Loop:
         self.resynchronise()
 
     def counters(self):
-        """Scalars of the state, for checkpoints."""
+        """Return the scalars of the state, for checkpoints."""
         return {"b_total": self.b_total, "average_mass": self.average_mass,
                 "steps_done": self.steps_done, "alpha": self.alpha}
 

@@ -1,43 +1,39 @@
 # build: glue
-"""Cuts of single examples in the space of w: what the n-slack cutting plane collects."""
+"""Cuts of single examples in the space of w, for the n-slack cutting plane."""
 
 import numpy as np
 
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates._base cimport Cut, Surrogate
 from ._loop cimport first_label
+from .passes cimport Scratch
 
 from ..utils.arrays import aligned_zeros
 from ..utils.parallel import over_examples
 
 
-cdef class Scratch:
-    """Memory of one thread."""
+cdef class RowScratch(Scratch):
+    """Memory of one thread, for a dense and a sparse row like w besides."""
 
-    cdef double[::1] theta, value, dense, entry
-    cdef int[::1] index, column
-    cdef char[::1] work
+    cdef double[::1] dense, entry
+    cdef int[::1] column
 
     def __init__(self, LinearPotentials potentials, Surrogate surrogate):
-        entries = max(surrogate.max_entries, 1)
-        self.theta = aligned_zeros(potentials.max_theta + 8)
-        self.value = np.zeros(entries)
-        self.index = np.zeros(entries, dtype=np.int32)
+        super().__init__(potentials, surrogate.work_bytes, surrogate.max_entries)
         self.dense = aligned_zeros(max(potentials.dim, 1))
         self.entry = np.zeros(max(potentials.dim, 1))
         self.column = np.zeros(max(potentials.dim, 1), dtype=np.int32)
-        self.work = aligned_zeros(surrogate.work_bytes // 8 + 16).view(np.int8)
 
 
-def violated_cuts(problem, const double[::1] at, const double[::1] w, const double[::1] xi,
+def violated_cuts(problem, const double[::1] point, const double[::1] w, const double[::1] xi,
                   double threshold, n_jobs=1):
-    """Ask every example for its cut at one point; keep those that a second point violates.
+    """Take the cut of every example at one point; keep those that raise the model at its minimiser.
 
     Parameters
     ----------
     problem : Problem
-    at : ndarray of float64 of shape (dim,)
-        Where the surrogate is asked.
+    point : ndarray of float64 of shape (dim,)
+        Weights at which cuts are taken.
     w : ndarray of float64 of shape (dim,)
         Minimiser of the present model.
     xi : ndarray of float64 of shape (n,)
@@ -49,7 +45,7 @@ def violated_cuts(problem, const double[::1] at, const double[::1] w, const doub
     Returns
     -------
     bounds : ndarray of shape (n,)
-        Upper bounds of every ``H_i`` at ``at``.
+        Upper bounds of every ``H_i`` at ``point``.
     rows : list of tuple
         ``(i, b, columns, values)`` of each kept cut ``H_i(v) >= b - <g, v>``, examples in order.
     calls : int
@@ -63,7 +59,7 @@ def violated_cuts(problem, const double[::1] at, const double[::1] w, const doub
     bounds = np.empty(problem.n)
     cdef double[::1] out = bounds
 
-    def piece(Py_ssize_t first, Py_ssize_t last, Scratch scratch):
+    def piece(Py_ssize_t first, Py_ssize_t last, RowScratch scratch):
         cdef Cut cut
         cdef Py_ssize_t i, j, count
         cdef long calls = 0
@@ -72,7 +68,7 @@ def violated_cuts(problem, const double[::1] at, const double[::1] w, const doub
         cut.index, cut.value = &scratch.index[0], &scratch.value[0]
         with nogil:
             for i in range(first, last):
-                potentials.score(i, &at[0], 1.0, &scratch.theta[0])
+                potentials.score(i, &point[0], 1.0, &scratch.theta[0])
                 surrogate.cut(i, &scratch.theta[0], truths + surrogate.layout.label_offsets[i],
                               &cut, &scratch.work[0])
                 out[i] = cut.bound
@@ -95,6 +91,6 @@ def violated_cuts(problem, const double[::1] at, const double[::1] w, const doub
                                  np.array(scratch.entry[:count])))
         return kept, calls
 
-    found = over_examples(piece, problem.examples.offsets, n_jobs,
-                          lambda: Scratch(potentials, surrogate))
-    return bounds, [row for kept, _ in found for row in kept], sum(calls for _, calls in found)
+    answers = over_examples(piece, problem.examples.offsets, n_jobs,
+                            lambda: RowScratch(potentials, surrogate))
+    return bounds, [row for kept, _ in answers for row in kept], sum(calls for _, calls in answers)

@@ -31,7 +31,7 @@ cdef class SGDLoop:
     t0 : float
         The step size after t steps is ``1 / (alpha (t + t0))``.
     free_step : float
-        That of the free coordinates is ``free_step / sqrt(t + t0)``.
+        The step size of the free coordinates is ``free_step / sqrt(t + t0)``.
     """
 
     cdef LinearPotentials potentials
@@ -61,7 +61,17 @@ cdef class SGDLoop:
 
     def bind(self, LinearPotentials potentials not None, Surrogate surrogate not None, labels,
              weights):
-        """Work on these examples from now on; ``labels`` are the true ones, one after the other."""
+        """Work on these examples from now on.
+
+        Parameters
+        ----------
+        potentials : LinearPotentials
+        surrogate : Surrogate
+        labels : ndarray of int32
+            True labels, one after the other.
+        weights : ndarray of float64 of shape (n,)
+            ``u_i``; they sum to 1.
+        """
         self.potentials, self.surrogate, self.weights = potentials, surrogate, weights
         self.labels = labels
         self.truths = first_label(surrogate.layout, self.labels)
@@ -79,11 +89,11 @@ cdef class SGDLoop:
         self.scale = 1
 
     def last(self):
-        """The last iterate (a copy)."""
+        """Return the last iterate (a copy)."""
         return self.v * self.scale
 
     def averaged(self):
-        """The average of the iterates, or None before the first."""
+        """Return the average of the iterates, or None before the first."""
         if self.mass == 0:
             return None
         total = self.scale_sum * self.v - self.lag
@@ -97,7 +107,7 @@ cdef class SGDLoop:
         self.scale_sum = self.mass = 0
 
     def state(self):
-        """Scalars and arrays of the state, for checkpoints."""
+        """Return scalars and arrays of the state, for checkpoints."""
         scalars = {"t": self.t, "scale": self.scale, "scale_sum": self.scale_sum,
                    "mass": self.mass}
         return scalars, {"v": self.v, "lag": self.lag, "free_sum": self.free_sum}
@@ -171,7 +181,7 @@ cdef class SGDLoop:
         if shrink > 0:
             self.scale *= shrink
         else:
-            # The first step forgets where it starts.
+            # The first step does not depend on the start.
             for j in range(self.dim):
                 v[j] = 0
             self.scale = 1
@@ -209,7 +219,7 @@ cdef class SGDLoop:
 
     cdef void _products(self, Py_ssize_t i, const Cut* cut, double* along,
                         double* square) noexcept nogil:
-        """<w, Phi' p> and ||Phi' p||^2."""
+        """along, square += <w, Phi' p> and ||Phi' p||^2."""
         cdef Py_ssize_t k
         cdef double* u = &self.u[0]
         self.potentials.add_gram(i, cut.nnz, cut.index, cut.value, 1.0, u, &self.scratch[0])
@@ -219,7 +229,7 @@ cdef class SGDLoop:
         self.potentials.clear_gram(i, cut.nnz, cut.index, u)
 
     cdef void _rescale(self) noexcept nogil:
-        """v = w, scale = 1; the sums of the average follow."""
+        """Set v to w and scale to 1; the average stays."""
         cdef Py_ssize_t j
         for j in range(self.dim):
             self.v_view[j] *= self.scale

@@ -14,7 +14,7 @@ from libc.string cimport memset
 from ..potentials.linear cimport LinearPotentials
 from ..algorithms.simplex_projection cimport simplex_threshold
 from ..surrogates._base cimport Surrogate
-from ._loop cimport Loop
+from ._loop cimport DualLoop
 
 from ..utils.arrays import aligned_zeros
 
@@ -25,7 +25,7 @@ cdef struct Entry:
     int y
 
 cdef struct Block:
-    Entry* entries      # never the true label, which has the weight that is left
+    Entry* entries      # never the true label, which has the rest of the weight
     int count, capacity, truth
     double truth_b, norm, share     # <x, x>; u_i / alpha
 
@@ -42,21 +42,21 @@ cdef extern from *:
 
 
 cdef double SMALLEST = 1e-15     # weights of the truth below it are rounding
-# Labels are kept that a gain of this share of the curvature in score would give weight.
+# Labels are kept that would have weight if they scored more by this share of the curvature.
 cdef double MARGIN = 0.05
-# Steps go somewhat beyond the maximum of their block, full and cheap ones: between 0 and 2 the dual
-# never falls, and at the end it rises faster.
+# Steps of full and of cheap visits, in units of the exact one: between 0 and 2 the dual never
+# falls, and over-relaxed steps converge faster.
 cdef double FULL_STEP = 1.2
 cdef double CHEAP_STEP = 1.7
 # Padded labels per kept label from which single columns are read instead of whole rows.
 cdef Py_ssize_t GATHER_BELOW = 6
 
 
-cdef class SimplexLoop(Loop):
-    """State and inner loop of BCFW with exact steps; ``BlockLoop`` is its like for other spaces.
+cdef class SimplexLoop(DualLoop):
+    """State and inner loop of BCFW with exact steps; ``BlockLoop`` serves other spaces.
 
     A full visit scores all labels and projects; the labels that are or could soon be in the
-    support are kept, and cheap visits look at those alone.
+    support are kept, and cheap visits score those alone.
 
     The potentials have one node per example and no shared or edge blocks, the surrogate
     ``has_simplex``.
@@ -129,7 +129,7 @@ cdef class SimplexLoop(Loop):
         order : ndarray of int64
             Examples to visit.
         full : bool
-            Look at all labels; else at those that a full visit has kept.
+            Score all labels; else those that a full visit has kept.
         min_gain : float
             Smallest gap that is worth a step.
         """
@@ -137,13 +137,13 @@ cdef class SimplexLoop(Loop):
         cdef double total = 0
         with nogil:
             for k in range(size):
-                # Lists and rows lie anywhere: ask for them some visits ahead.
+                # Lists and rows lie anywhere in memory: prefetch them some visits ahead.
                 if k + 6 < size:
                     SS_PREFETCH(&self.blocks[order[k + 6]])
                 if k + 3 < size:
                     SS_PREFETCH(self.blocks[order[k + 3]].entries)
                 if k + 2 < size and self.potentials.nodes.indptr != NULL:
-                    self._ask_for_row(order[k + 2])
+                    self._prefetch_row(order[k + 2])
                 self.visit(order[k], full, min_gain)
                 if full:
                     total += self.weights[order[k]] * self.gaps_view[order[k]]
@@ -212,7 +212,7 @@ cdef class SimplexLoop(Loop):
         cdef int truth
         for i in range(self.n):
             self.surrogate.simplex(i, self.truth(i), &self.b_buffer[0], &truth)
-            self._room(i, counts_view[i])
+            self._reserve(i, counts_view[i])
             self.blocks[i].count = <int>counts_view[i]
             for j in range(counts_view[i]):
                 entry = &self.blocks[i].entries[j]
@@ -220,7 +220,7 @@ cdef class SimplexLoop(Loop):
                 c += 1
         self.continue_from(counters, w, average, gaps)
 
-    cdef int _room(self, Py_ssize_t i, Py_ssize_t wanted) except -1 nogil:
+    cdef int _reserve(self, Py_ssize_t i, Py_ssize_t wanted) except -1 nogil:
         cdef Entry* memory
         if wanted > self.blocks[i].capacity:
             memory = <Entry*>realloc(self.blocks[i].entries, wanted * sizeof(Entry))
@@ -236,8 +236,8 @@ cdef class SimplexLoop(Loop):
         self.potentials.nodes.scatter(i, m, &self.changed_buffer[0], &self.coef_buffer[0],
                                       &self.w_view[0] + self.potentials.node_start)
 
-    cdef inline void _ask_for_row(self, Py_ssize_t i) noexcept nogil:
-        """Ask for the first entries of a CSR row; those behind them follow by themselves."""
+    cdef inline void _prefetch_row(self, Py_ssize_t i) noexcept nogil:
+        """Prefetch the first entries of a CSR row; hardware prefetches those behind them."""
         cdef Py_ssize_t start = self.potentials.nodes.indptr[i]
         SS_PREFETCH(self.potentials.nodes.indices + start)
         SS_PREFETCH(self.potentials.nodes.indices + start + 16)
@@ -247,7 +247,7 @@ cdef class SimplexLoop(Loop):
             SS_PREFETCH(self.potentials.nodes.f64 + start + 16)
 
     cdef int visit(self, Py_ssize_t i, bint full, double min_gain) except -1 nogil:
-        cdef double* theta = &self.theta_buffer[0]      # of the labels looked at, best 0
+        cdef double* theta = &self.theta_buffer[0]      # of the candidate labels, best 0
         cdef double* old = &self.old_buffer[0]          # their weights
         cdef double* q = &self.q_buffer[0]
         cdef Block* block = &self.blocks[i]
@@ -288,7 +288,7 @@ cdef class SimplexLoop(Loop):
 
     cdef Py_ssize_t _all_labels(self, Py_ssize_t i, const Block* block,
                                 double curvature) except -1 nogil:
-        """Score all labels; look at those that have weight or may get some."""
+        """Score all labels; candidates are those that have weight or may get some."""
         cdef double* theta = &self.theta_buffer[0]
         cdef double* dense = &self.dense_buffer[0]
         cdef double* b = &self.b_buffer[0]
@@ -307,7 +307,8 @@ cdef class SimplexLoop(Loop):
             dense[block.entries[j].y] = block.entries[j].weight
             rest -= block.entries[j].weight
         dense[truth] = rest if rest > SMALLEST else 0
-        # Any labels give a lower bound of the threshold: those with weight and the best one do.
+        # Any set of labels gives a lower bound of the threshold; this one has those with weight and
+        # the best one.
         if curvature > 0:
             for j in range(block.count):
                 entry = &block.entries[j]
@@ -333,7 +334,7 @@ cdef class SimplexLoop(Loop):
         return m
 
     cdef Py_ssize_t _kept_labels(self, Py_ssize_t i, const Block* block) noexcept nogil:
-        """Score the labels kept and, behind them, the truth."""
+        """Score the candidates: the labels kept and, behind them, the truth."""
         cdef double* theta = &self.theta_buffer[0]
         cdef double* scores = &self.score_buffer[0]
         cdef int* label = &self.label_buffer[0]
@@ -365,7 +366,7 @@ cdef class SimplexLoop(Loop):
         return m
 
     cdef void _move(self, Py_ssize_t i, Py_ssize_t m) noexcept nogil:
-        """Change the weights of the labels looked at from `old` to `q`."""
+        """Change the weights of the m candidates from `old` to `q`."""
         cdef Py_ssize_t j, changed = 0
         cdef double share = self.blocks[i].share, change, b_change = 0
         for j in range(m):
@@ -381,10 +382,10 @@ cdef class SimplexLoop(Loop):
             self._add(i, changed)
 
     cdef int _keep(self, Py_ssize_t i, Block* block, Py_ssize_t m, double near) except -1 nogil:
-        """Keep the labels with weight, and others whose scores are at least `near`."""
+        """Keep the candidates with weight, and others whose scores are at least `near`."""
         cdef Py_ssize_t j, idle = 0
         cdef Entry* entry
-        self._room(i, m)
+        self._reserve(i, m)
         block.count = 0
         for j in range(m):
             if self.label_buffer[j] == block.truth:

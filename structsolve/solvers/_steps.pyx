@@ -15,7 +15,7 @@ cdef bint line_searches(CutHead** heads, Py_ssize_t m, const double* gram, Py_ss
     for step in range(max_steps):
         if free < 1e-15:
             free = 0
-        # The truth (-1) has slope 0 and the weight that is left.
+        # The truth (-1) has slope 0 and the rest of the weight.
         best, best_slope = -1, 0
         worst, worst_slope = -1, (0 if free > 0 else INFINITY)
         for j in range(m):

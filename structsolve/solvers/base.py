@@ -26,7 +26,7 @@ class Start:
     w : ndarray of shape (dim,), optional
         Weights to start from, where the solver can use them.
     tol : float
-        Relative gap at which the driver will stop; a run may certify when it comes near.
+        Relative gap at which the driver stops; a run may certify when it comes near.
     """
 
     problem: Problem
@@ -40,9 +40,9 @@ class Start:
 class Run:
     """State of one optimisation; the driver calls :meth:`step` once per pass.
 
-    ``step`` returns a dict with ``primal`` (of what :meth:`weights` returns), ``dual``, ``gap``
+    ``step`` returns a record, a dict with ``primal`` (at :meth:`weights`), ``dual``, ``gap``
     (absolute; None where the theory gives none), ``certified`` (False for an estimate made
-    while w moved) and ``oracle_calls``; a solver may add keys of its own.
+    while w moved) and ``oracle_calls``; a solver may add further keys.
 
     Attributes
     ----------
@@ -53,52 +53,142 @@ class Run:
     given: Start
 
     def step(self) -> dict[str, Any]:
-        """Make one pass over the data."""
+        """Make one pass over the data.
+
+        Returns
+        -------
+        dict
+            The record of the pass.
+        """
         raise NotImplementedError
 
     def certify(self) -> dict[str, Any]:
-        """Return primal, dual and gap at fixed weights."""
+        """Return primal, dual and gap at fixed weights.
+
+        Returns
+        -------
+        dict
+            A record with ``certified`` True.
+        """
         raise NotImplementedError
 
     def weights(self) -> np.ndarray:
-        """Return the best weights so far (a copy)."""
+        """Return the best weights so far (a copy).
+
+        Returns
+        -------
+        ndarray of shape (dim,)
+        """
         raise NotImplementedError
 
     def memory(self) -> dict[str, int]:
-        """Return the bytes held, by purpose; empty where a run does not keep count."""
+        """Return the bytes held, by purpose.
+
+        Returns
+        -------
+        dict of str to int
+            Empty where a run does not count them.
+        """
         return {}
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return everything a checkpoint needs: JSON-able values, and arrays."""
+        """Return everything a checkpoint needs.
+
+        Returns
+        -------
+        meta : dict
+            Values that JSON can hold.
+        arrays : dict of str to ndarray
+        """
         raise NotImplementedError
 
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Continue from what :meth:`state` returned, bit for bit."""
+        """Continue from a checkpoint, bit for bit.
+
+        Parameters
+        ----------
+        meta, arrays : dict
+            What :meth:`state` returned.
+        """
         raise NotImplementedError
 
 
 class Solver(Params):
-    """Parameters of an algorithm; :meth:`start` makes a run of it."""
+    """Parameters of an algorithm; :meth:`start` makes a run of it.
+
+    Attributes
+    ----------
+    name : str
+    free_coordinates : bool
+        It can leave coordinates unpenalised.
+    incremental : bool
+        It can take steps on examples that it will not see again (``partial_fit``).
+    needs_convex : bool
+        It needs cuts that lie below the surrogate everywhere.
+    needs_dual : bool
+        It needs a surrogate with a dual, affine in the margin.
+    needs_weights : bool
+        It moves weights of features, which a kernel model does not have.
+    uses_gram : bool
+        Its steps read the Gram matrices of the examples.
+    """
 
     name = "solver"
-    #: Can it leave coordinates unpenalised?
     free_coordinates = False
-    #: Can it take steps on examples that it will not see again (``partial_fit``)?
     incremental = False
-    #: Does it need cuts that lie below the surrogate everywhere, or even a dual?
     needs_convex = False
     needs_dual = False
-    #: Does it move weights of features, which a kernel model does not have?
     needs_weights = False
-    #: Do its steps read the Gram matrices of the examples?
     uses_gram = True
 
     def start(self, start: Start) -> Run:
-        """Begin an optimisation."""
+        """Begin an optimisation.
+
+        Parameters
+        ----------
+        start : Start
+
+        Returns
+        -------
+        Run
+
+        Raises
+        ------
+        ValueError
+            When a parameter is none of those allowed, or as of :meth:`check`.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not implement start()")
 
+    def check_choice(self, name: str, known: tuple[str, ...]) -> None:
+        """Raise ValueError unless a parameter is one of ``known``.
+
+        Parameters
+        ----------
+        name : str
+            The parameter's.
+        known : tuple of str
+        """
+        value = getattr(self, name)
+        if value not in known:
+            raise ValueError(f"{type(self).__name__}: {name} is {value!r}, expected one of {known}")
+
+    def check_integer(self, name: str, least: int) -> None:
+        """Raise ValueError unless a parameter is an integer of at least ``least``.
+
+        Parameters
+        ----------
+        name : str
+            The parameter's.
+        least : int
+        """
+        value = getattr(self, name)
+        if not isinstance(value, (int, np.integer)) or value < least:
+            raise ValueError(
+                f"{type(self).__name__}: {name} is {value!r}, expected an integer >= {least}"
+            )
+
     def check_kernel(self) -> None:
-        """Refuse, in one sentence, to train a kernel model where this solver cannot."""
+        """Raise ValueError where this solver cannot train a kernel model."""
         if self.needs_weights:
             raise ValueError(
                 f"solver {self.name!r} moves weights of features, which a kernel model does not "
@@ -106,7 +196,12 @@ class Solver(Params):
             )
 
     def check(self, problem: Problem) -> None:
-        """Refuse, in one sentence, a problem that this solver cannot take."""
+        """Raise ValueError for a problem that this solver cannot take.
+
+        Parameters
+        ----------
+        problem : Problem
+        """
         surrogate = problem.surrogate
         if not problem.potentials.has_weights:
             self.check_kernel()
@@ -129,7 +224,18 @@ class Solver(Params):
 
 
 def relative_gap(record: dict[str, Any]) -> float | None:
-    """Return gap / primal of a record, None where there is no gap."""
+    """Return gap / primal of a record.
+
+    Parameters
+    ----------
+    record : dict
+        As of :class:`Run`.
+
+    Returns
+    -------
+    float or None
+        None where there is no gap.
+    """
     gap, primal = record.get("gap"), record.get("primal")
     if gap is None or primal is None:
         return None
@@ -140,6 +246,15 @@ def contradicts(record: dict[str, Any]) -> bool:
     """Tell whether a certified dual objective lies above the primal one by more than rounding.
 
     Then an oracle does not maximise, or a surrogate, loss or parts do not belong together.
+
+    Parameters
+    ----------
+    record : dict
+        As of :class:`Run`.
+
+    Returns
+    -------
+    bool
     """
     gap, primal = record.get("gap"), record.get("primal")
     if not record.get("certified") or gap is None or primal is None:
@@ -148,10 +263,26 @@ def contradicts(record: dict[str, Any]) -> bool:
 
 
 def rng_state(rng: np.random.Generator) -> dict[str, Any]:
-    """Return the generator's state as JSON-able values."""
+    """Return the state of a generator as values that JSON can hold.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    dict
+    """
     return dict(rng.bit_generator.state)
 
 
 def set_rng_state(rng: np.random.Generator, state: dict[str, Any]) -> None:
-    """Put a generator into a state that :func:`rng_state` returned."""
+    """Put a generator into a state.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    state : dict
+        What :func:`rng_state` returned.
+    """
     rng.bit_generator.state = state

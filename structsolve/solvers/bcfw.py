@@ -9,16 +9,16 @@ import numpy as np
 from ._bcfw import BlockLoop
 from ._simplex import SimplexLoop
 from .base import Run, Solver, Start, rng_state, set_rng_state
-from .passes import surrogate_bounds
 from .problem import Problem
 
-# Examples per call into native code: Ctrl-C is heard between calls.
+# Examples per call into native code; an interrupt takes effect between calls.
 EXAMPLES_PER_CALL = 5_000
 # The average begins anew after pass b, then whenever the passes have become a-fold and b more.
 WINDOW = (1.5, 8)
-# Share of the mean gap below which a cheap visit leaves an example alone; exact steps are cheaper.
+# Share of the mean gap below which a cheap visit makes no step; exact steps are cheaper.
 SMALL_GAIN = 0.01
 SMALL_GAIN_EXACT = 0.003
+SAMPLINGS = ("permutation", "uniform", "gap")
 
 
 class BCFW(Solver):
@@ -38,8 +38,8 @@ class BCFW(Solver):
         where labels share no parts (``multiclass``); "auto" does so wherever it can, else pairwise;
         estimators then leave the smooth ``crf`` to :class:`GBCFW`, which their ``solver_`` tells.
     oracle_calls : int, default=1
-        Most oracle calls per visit of an example in an oracle pass; further ones see the scores
-        that the steps before them have left.
+        Most oracle calls per visit of an example in an oracle pass; each sees the scores after the
+        steps before it.
     max_steps : int, default=30
         Line searches per visit; 1 with ``cached_passes=0`` is the original algorithm.
     inner_tol : float, default=0.1
@@ -60,7 +60,7 @@ class BCFW(Solver):
         Keep the average of the iterates, weighted by t, over a window that is begun anew after 8
         passes, then 20, 38, ...: the first iterates are far from all later ones.
     certify_every : int, default=10
-        Passes between two sweeps at fixed weights that give primal and gap.
+        Passes between two certificates, passes at fixed weights that give primal and gap.
 
     Examples
     --------
@@ -101,14 +101,18 @@ class BCFW(Solver):
         self.certify_every = certify_every
 
     def start(self, start: Start) -> BCFWRun:
-        for name, known in (
-            ("steps", ("auto", "pairwise", "frank-wolfe", "exact")),
-            ("sampling", ("permutation", "uniform", "gap")),
-        ):
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"BCFW: {name} is {getattr(self, name)!r}, expected one of {known}"
-                )
+        """Begin an optimisation; see :meth:`Solver.start`.
+
+        Parameters
+        ----------
+        start : Start
+
+        Returns
+        -------
+        BCFWRun
+        """
+        self.check_choice("steps", ("auto", "pairwise", "frank-wolfe", "exact"))
+        self.check_choice("sampling", SAMPLINGS)
         for name, least in (
             ("oracle_calls", 1),
             ("max_steps", 1),
@@ -117,14 +121,12 @@ class BCFW(Solver):
             ("max_age", 0),
             ("certify_every", 1),
         ):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or value < least:
-                raise ValueError(f"BCFW: {name} is {value!r}, expected an integer >= {least}")
+            self.check_integer(name, least)
         self.check(start.problem)
         return BCFWRun(self, start)
 
 
-def exact_steps(steps: str, problem: Problem) -> bool:
+def _exact_steps(steps: str, problem: Problem) -> bool:
     """Tell whether a run takes exact steps; refuse them where they do not exist."""
     potentials = problem.potentials
     can = (
@@ -132,7 +134,7 @@ def exact_steps(steps: str, problem: Problem) -> bool:
         and potentials.max_nodes <= 1
         and not potentials.shared_size
         and not potentials.edge_size
-        # The projection onto the simplex is exact where every label has features of one length.
+        # The step is a projection onto the simplex where the features of all labels have one norm.
         and potentials.node_scale is None
     )
     if steps == "exact" and not can:
@@ -146,11 +148,17 @@ def exact_steps(steps: str, problem: Problem) -> bool:
 
 
 class BCFWRun(Run):
-    """One optimisation by :class:`BCFW`."""
+    """One optimisation by :class:`BCFW`.
+
+    Parameters
+    ----------
+    solver : BCFW
+    start : Start
+    """
 
     def __init__(self, solver: BCFW, start: Start):
         problem = start.problem
-        self.exact = exact_steps(solver.steps, problem)
+        self.exact = _exact_steps(solver.steps, problem)
         loop = (SimplexLoop if self.exact else BlockLoop)(
             problem.potentials,
             problem.surrogate,
@@ -169,7 +177,7 @@ class BCFWRun(Run):
         self.best_w = np.zeros(problem.dim)
         self.best_primal = np.inf
         self.best_dual = -np.inf
-        # Gap estimates are no use before every example has been seen.
+        # Gap estimates are of no use before every example has been seen.
         self.estimate = np.inf
 
     @property
@@ -178,11 +186,22 @@ class BCFWRun(Run):
         norm = self.given.problem.potentials.squared_norm(self.loop.w)
         return float(self.loop.b_total - 0.5 * self.given.alpha * norm)
 
-    def step(self) -> dict[str, Any]:
-        solver = self.solver
+    def _begin_window(self) -> None:
+        """Begin the average anew where it is time."""
         if self.passes >= WINDOW[0] * self.window_start + WINDOW[1]:
             self.window_start = self.passes
             self.loop.forget_average()
+
+    def step(self) -> dict[str, Any]:
+        """Make one pass that calls the oracle, and cheap passes for as long as they pay.
+
+        Returns
+        -------
+        dict
+            As of :class:`Run`; ``cached_passes`` made, and ``cuts`` kept.
+        """
+        solver = self.solver
+        self._begin_window()
         estimate, calls = self._pass(self._order(), solver.oracle_calls)
         cached = 0
         if solver.cached_passes:
@@ -199,7 +218,7 @@ class BCFWRun(Run):
         return self._passed(estimate, calls, {"cached_passes": cached, "cuts": self.loop.count})
 
     def _passed(self, estimate: float, calls: int, more: dict[str, Any]) -> dict[str, Any]:
-        """The record of a pass, certified where it is time."""
+        """Return the record of a pass, certified where it is time."""
         self.last_dual = self.dual
         self.passes += 1
         self.estimate = estimate
@@ -268,6 +287,13 @@ class BCFWRun(Run):
         return total, spent
 
     def certify(self) -> dict[str, Any]:
+        """Return the certificate of the better of the last iterate and the average.
+
+        Returns
+        -------
+        dict
+            As of :class:`Run`.
+        """
         problem, alpha = self.given.problem, self.given.alpha
         self.loop.resynchronise()
         candidates = [self.loop.w.copy()]
@@ -275,9 +301,8 @@ class BCFWRun(Run):
             candidates.append(self.loop.w - self.loop.average / self.loop.average_mass)
         spent = 0
         for w in candidates:
-            bounds, calls = surrogate_bounds(problem, w, self.given.n_jobs)
+            primal, calls = problem.primal(w, alpha, self.given.n_jobs)
             spent += calls
-            primal = problem.regulariser(w, alpha) + float(problem.weights @ bounds)
             if primal < self.best_primal:
                 self.best_primal, self.best_w = primal, w
         self.best_dual = max(self.best_dual, self.dual)
@@ -290,11 +315,23 @@ class BCFWRun(Run):
         }
 
     def weights(self) -> np.ndarray:
+        """Return a copy of the best weights so far.
+
+        Returns
+        -------
+        ndarray of shape (dim,)
+        """
         if np.isfinite(self.best_primal):
             return self.best_w.copy()
         return self.loop.w.copy()
 
     def memory(self) -> dict[str, int]:
+        """Return the bytes held by examples, dual variables and weights.
+
+        Returns
+        -------
+        dict of str to int
+        """
         loop = self.loop
         return {
             "examples": self.given.problem.potentials.nbytes,
@@ -303,6 +340,12 @@ class BCFWRun(Run):
         }
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return everything a checkpoint needs; see :meth:`Run.state`.
+
+        Returns
+        -------
+        meta, arrays : dict
+        """
         meta = {
             "rng": rng_state(self.given.rng),
             "passes": self.passes,
@@ -322,6 +365,13 @@ class BCFWRun(Run):
         return meta, arrays
 
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Continue from a checkpoint.
+
+        Parameters
+        ----------
+        meta, arrays : dict
+            What :meth:`state` returned.
+        """
         set_rng_state(self.given.rng, meta["rng"])
         self.passes, self.window_start = meta["passes"], meta["window_start"]
         self.best_primal, self.best_dual = meta["best_primal"], meta["best_dual"]
@@ -342,7 +392,7 @@ class BCFWRun(Run):
         ----------
         other : BCFWRun
         w : ndarray of shape (dim,)
-            Weights of this problem: what comes out will be no worse.
+            Weights of this problem: the run ends with no worse ones.
         primal : float
             The objective there.
         """
@@ -356,7 +406,12 @@ class BCFWRun(Run):
         self.best_w, self.best_primal = w.copy(), primal
 
     def continue_at(self, alpha: float) -> None:
-        """Go on with another alpha from the same dual variables (a path over alpha)."""
+        """Go on with another alpha from the same dual variables (a path over alpha).
+
+        Parameters
+        ----------
+        alpha : float
+        """
         self.loop.rescale(alpha)
         self.given.alpha = alpha
         self.best_primal, self.best_dual = np.inf, -np.inf

@@ -1,4 +1,4 @@
-"""Which solver runs, where its settings leave that open."""
+"""Which solver runs, where the settings leave that open."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ def settled(solver: Solver, problem: Problem) -> Solver:
     ----------
     solver : Solver
     problem : Problem
+
+    Returns
+    -------
+    Solver
+
+    Raises
+    ------
+    ValueError
+        When BCFW cannot take the problem, and neither can GBCFW.
 
     Examples
     --------

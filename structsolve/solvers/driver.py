@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,19 @@ CHECKPOINT_PAUSE = 20
 
 @dataclass
 class Outcome:
-    """What came out: weights, history, and why it ended."""
+    """Weights, history, and why a run ended.
+
+    Parameters
+    ----------
+    w : ndarray of shape (dim,)
+    history : list of dict
+        The record of each pass.
+    reason : {"converged", "max_iter", "early_stopping", "interrupted", "callback"}
+    """
 
     w: np.ndarray
     history: list[dict[str, Any]]
-    reason: str  # "converged", "max_iter", "early_stopping", "interrupted", "callback"
-    scores: list[float] = field(default_factory=list)
+    reason: str
 
 
 @dataclass
@@ -38,9 +45,9 @@ class Validation:
     Parameters
     ----------
     score : callable
-        Weights to score, larger is better.
+        From weights to their score; larger is better.
     patience : int
-        Certified passes without improvement after which to stop; 0 never stops.
+        Stop after so many certified passes without improvement; 0 never stops.
     """
 
     score: Callable[[np.ndarray], float]
@@ -67,13 +74,28 @@ def drive(
         Passes at most, those of a resumed checkpoint included.
     tol : float
         Stop when ``gap <= tol * primal`` is certified.
+    verbose : int
+        0: silent; more: a line of progress, or one per pass.
+    description : str
+        What the line of progress begins with.
     callbacks : list of callable
         Each gets the record of a pass, with ``weights`` (a function that returns a copy of the
         best weights); returning True ends training.
+    validation : Validation, optional
+        Keep the weights of the best score, and stop when it no longer improves.
     checkpoint : path, optional
         Resume from this file if it exists; write it as training goes on.
     fingerprint : str
         Identifies problem and settings; a checkpoint with another one is refused.
+
+    Returns
+    -------
+    Outcome
+
+    Raises
+    ------
+    ValueError
+        When the checkpoint belongs to other data or settings.
     """
     history: list[dict[str, Any]] = []
     best_score, best_w, stale = -np.inf, None, 0

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ._gbcfw import SegmentLoop
 from .base import Solver, Start
-from .bcfw import EXAMPLES_PER_CALL, WINDOW, BCFWRun
+from .bcfw import EXAMPLES_PER_CALL, SAMPLINGS, BCFWRun
 
 
 class GBCFW(Solver):
@@ -17,13 +15,13 @@ class GBCFW(Solver):
     ``H_i = max_mu G(mu) + <theta_i, mu - mu(y_i)>`` has the dual
     ``mean_i G(mu_i) - alpha/2 ||w||^2`` with ``w = (1/alpha) mean_i Phi_i' (mu(y_i) - mu_i)``.  A
     visit moves mu_i towards the projection of the example's scores (Nowak-Vila et al. 2020,
-    FORMULAS.md section 4).  What an inexact projection may miss is part of every gap.
+    FORMULAS.md section 4).  Gaps use the projection's bound: they hold for inexact ones too.
 
     Parameters
     ----------
     step : {"search", "harmonic"}
-        The maximum of the dual on the way, found by its slope, with which the dual never falls;
-        or ``2n / (t + 2n)``, which costs no evaluation of G.
+        A line search for the maximum of the dual, which then never falls; or ``2n / (t + 2n)``,
+        which costs no evaluation of G.
     sampling : {"permutation", "uniform", "gap"}
         Order of a pass: each example once, draws with replacement, or draws in proportion to the
         gaps last seen.
@@ -31,7 +29,7 @@ class GBCFW(Solver):
         Keep the average of the iterates, weighted by t, over a window that is begun anew after 8
         passes, then 20, 38, ...
     certify_every : int, default=10
-        Passes between two sweeps at fixed weights that give primal and gap.
+        Passes between two certificates, passes at fixed weights that give primal and gap.
 
     Examples
     --------
@@ -58,22 +56,29 @@ class GBCFW(Solver):
         self.certify_every = certify_every
 
     def start(self, start: Start) -> GBCFWRun:
-        sampling = ("permutation", "uniform", "gap")
-        for name, known in (("step", self.steps), ("sampling", sampling)):
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"{type(self).__name__}: {name} is {getattr(self, name)!r}, expected one of "
-                    f"{known}"
-                )
-        every = self.certify_every
-        if not isinstance(every, (int, np.integer)) or every < 1:
-            raise ValueError(
-                f"{type(self).__name__}: certify_every is {every!r}, expected an integer >= 1"
-            )
+        """Begin an optimisation; see :meth:`Solver.start`.
+
+        Parameters
+        ----------
+        start : Start
+
+        Returns
+        -------
+        GBCFWRun
+        """
+        self.check_choice("step", self.steps)
+        self.check_choice("sampling", SAMPLINGS)
+        self.check_integer("certify_every", 1)
         self.check(start.problem)
         return GBCFWRun(self, start)
 
     def check(self, problem: Any) -> None:
+        """Raise ValueError where the surrogate gives no G along a segment.
+
+        Parameters
+        ----------
+        problem : Problem
+        """
         super().check(problem)
         if not has_segments(problem.surrogate):
             projection = getattr(problem.surrogate, "projection", None)
@@ -93,8 +98,8 @@ class GBCFW(Solver):
 class SDCA(GBCFW):
     """Stochastic dual coordinate ascent for ``crf`` and ``sparsemap`` (Shalev-Shwartz, Zhang 2013).
 
-    The direction is that of :class:`GBCFW`; the step maximises a quadratic below the dual, made of
-    how strongly concave G is, and needs no evaluation of G.
+    Directions are as in :class:`GBCFW`.  The step maximises a quadratic below the dual, which
+    follows from how strongly concave G is, and needs no evaluation of G.
 
     Parameters
     ----------
@@ -103,7 +108,7 @@ class SDCA(GBCFW):
     averaging : bool, default=True
         Keep the average of the iterates as well.
     certify_every : int, default=10
-        Passes between two sweeps at fixed weights that give primal and gap.
+        Passes between two certificates, passes at fixed weights that give primal and gap.
 
     Examples
     --------
@@ -125,6 +130,12 @@ class SDCA(GBCFW):
         self.certify_every = certify_every
 
     def check(self, problem: Any) -> None:
+        """Raise ValueError where G is not strongly concave.
+
+        Parameters
+        ----------
+        problem : Problem
+        """
         super().check(problem)
         if not problem.surrogate.concave:
             raise ValueError(
@@ -134,12 +145,27 @@ class SDCA(GBCFW):
 
 
 def has_segments(surrogate: Any) -> bool:
-    """Tell whether a surrogate is made of a projection that knows G along a segment."""
+    """Tell whether a surrogate is made of a projection that gives G along a segment.
+
+    Parameters
+    ----------
+    surrogate : Surrogate
+
+    Returns
+    -------
+    bool
+    """
     return getattr(getattr(surrogate, "projection", None), "has_term", False)
 
 
 class GBCFWRun(BCFWRun):
-    """One optimisation by :class:`GBCFW` or :class:`SDCA`."""
+    """One optimisation by :class:`GBCFW` or :class:`SDCA`.
+
+    Parameters
+    ----------
+    solver : GBCFW
+    start : Start
+    """
 
     exact = False
 
@@ -151,10 +177,15 @@ class GBCFWRun(BCFWRun):
         self._begin(solver, start, loop)
 
     def step(self) -> dict[str, Any]:
+        """Visit as many examples as there are, with one projection each.
+
+        Returns
+        -------
+        dict
+            As of :class:`Run`; ``oracle_calls`` counts projections.
+        """
         solver = self.solver
-        if self.passes >= WINDOW[0] * self.window_start + WINDOW[1]:
-            self.window_start = self.passes
-            self.loop.forget_average()
+        self._begin_window()
         estimate, calls = 0.0, 0
         order = self._order()
         for first in range(0, len(order), EXAMPLES_PER_CALL):

@@ -10,8 +10,9 @@ from ..utils.arrays import aligned_zeros
 from ..utils.parallel import native_calls, over_examples, ranges
 
 
+# Examples that are decoded before their cuts are added up, at most.
 cdef enum:
-    TOGETHER = 64
+    MOST_TOGETHER = 64
 
 
 cdef class Scratch:
@@ -26,7 +27,7 @@ cdef class Scratch:
 
 
 def surrogate_bounds(problem, const double[::1] w, n_jobs=1):
-    """Upper bounds of every ``H_i`` at w.
+    """Return upper bounds of every ``H_i`` at w.
 
     Parameters
     ----------
@@ -68,29 +69,47 @@ def surrogate_bounds(problem, const double[::1] w, n_jobs=1):
 
 
 def summands(problem):
-    """Into how many partial sums a subgradient is split, one g each.
+    """Return into how many partial sums a subgradient is split, one g each.
 
-    As many as keep adding them up below an eighth of the work of scoring, at most 16.  Whatever
-    the number of threads: the sums must not depend on it.
+    Adding them up takes at most an eighth of the work of scoring.  The number of threads has no
+    part in it: sums must not depend on it.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    int
+        1 to 16.
     """
     cdef LinearPotentials potentials = problem.potentials
-    work = sum(design.nnz * size for design, size in (
+    work = sum(features.nnz * size for features, size in (
         (potentials.nodes, potentials.node_size), (potentials.edges, potentials.edge_size))
-        if design is not None)
+        if features is not None)
     return int(min(max(work // (8 * max(potentials.dim, 1)), 1), 16, max(problem.n, 1)))
 
 
 def partial_sums(problem):
-    """Memory for the sums of ``subgradient()``, of shape (summands(problem), dim)."""
+    """Return memory for the sums of :func:`subgradient`.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    ndarray of shape (summands(problem), dim)
+    """
     n, dim = summands(problem), problem.potentials.dim
     return aligned_zeros(n * dim).reshape(n, dim)
 
 
 def subgradient(problem, const double[::1] w, n_jobs=1, sums=None):
-    """One cut of the whole mean surrogate at w: ``R(v) >= b - <g, v>`` for every v.
+    """Return one cut of the whole mean surrogate at w: ``R(v) >= b - <g, v>`` for every v.
 
-    Threads decode and add up ranges of examples that are the same whatever their number, and the
-    ranges' sums are added in their order: g does not depend on ``n_jobs``, to the last bit.
+    Threads decode and add up ranges of examples that do not depend on their number, and the
+    ranges' sums are added in order: g does not depend on ``n_jobs``, to the last bit.
 
     Parameters
     ----------
@@ -98,8 +117,8 @@ def subgradient(problem, const double[::1] w, n_jobs=1, sums=None):
     w : ndarray of float64 of shape (dim,)
     n_jobs : int
     sums : ndarray of shape (summands(problem), dim), optional
-        Memory to work in, for those who come back: what is fresh has to be mapped in every time,
-        while all threads wait.
+        Memory to work in, for repeated calls: new memory has to be mapped in every time, while all
+        threads wait.
 
     Returns
     -------
@@ -119,7 +138,7 @@ def subgradient(problem, const double[::1] w, n_jobs=1, sums=None):
 
 
 def range_cuts(problem, const double[::1] w, parts, sums, n_jobs=1):
-    """One cut at w for each of some ranges of examples; their sum is a cut of the mean surrogate.
+    """Return one cut at w for each range of examples; their sum is a cut of the mean surrogate.
 
     Parameters
     ----------
@@ -152,12 +171,12 @@ def range_cuts(problem, const double[::1] w, parts, sums, n_jobs=1):
     cdef double[:, ::1] sum_view = sums
     # w and g share the nearest cache badly: decode a few examples, then add them up.
     cdef Py_ssize_t width = max(surrogate.max_entries, 1)
-    cdef Py_ssize_t together = max(1, min(TOGETHER, (1 << 20) // (12 * width)))
+    cdef Py_ssize_t together = max(1, min(MOST_TOGETHER, (1 << 20) // (12 * width)))
 
     def add(Py_ssize_t first, Py_ssize_t last, double[::1] g, Scratch scratch):
         cdef Cut cut
         cdef Py_ssize_t i, k, begin, end
-        cdef Py_ssize_t[TOGETHER] nnz
+        cdef Py_ssize_t[MOST_TOGETHER] nnz
         cdef long spent = 0
         with nogil:
             begin = first

@@ -1,6 +1,6 @@
 """A training problem put together: examples, potentials, structure operators, surrogate.
 
-Everything a plugin may decide is asked here, once; the loops never leave native code.
+Plugins are asked for all that they may decide here, once; the loops never leave native code.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class Problem:
     ----------
     potentials : LinearPotentials
     task : Task
-        What the surrogate is made of: :attr:`oracle`, :attr:`parts`, :attr:`loss` and the powers.
+        The operators that the surrogate is made of: :attr:`oracle`, :attr:`parts`, :attr:`loss` and
+        the powers.
     labels : ndarray of int32
         True labels of the examples, one after the other.
     surrogate : Surrogate
@@ -113,8 +114,8 @@ class Problem:
             )
         self.surrogate_name = getattr(surrogate, "name", type(surrogate).__name__)
         self.surrogate = surrogate.bind(self.task)
-        total = examples.sample_weight if examples.sample_weight is not None else None
-        weights = np.ones(examples.n) if total is None else np.asarray(total, dtype=np.float64)
+        given = examples.sample_weight
+        weights = np.ones(examples.n) if given is None else np.asarray(given, dtype=np.float64)
         self.weights = weights / weights.sum()
         self.n, self.dim = examples.n, self.potentials.dim
         self.penalty = None
@@ -125,12 +126,33 @@ class Problem:
             self.penalty[last : last + layout.node_size] = 0
 
     def model_weights(self, w: np.ndarray) -> np.ndarray:
-        """Return the weights that score new examples without ``node_scale``, from a solver's w."""
+        """Return the weights that score new examples without ``node_scale``.
+
+        Parameters
+        ----------
+        w : ndarray of shape (dim,)
+            A solver's.
+
+        Returns
+        -------
+        ndarray of shape (dim,)
+        """
         scale = self.potentials.node_scale
         return w if scale is None else self._times(w, scale)
 
     def solver_weights(self, w: np.ndarray) -> np.ndarray:
-        """Return what a solver moves where :meth:`model_weights` are w; 0 where the factor is."""
+        """Return a solver's weights from those of a model; see :meth:`model_weights`.
+
+        Parameters
+        ----------
+        w : ndarray of shape (dim,)
+            Weights that score examples without ``node_scale``.
+
+        Returns
+        -------
+        ndarray of shape (dim,)
+            0 where the factor is 0.
+        """
         scale = self.potentials.node_scale
         if scale is None:
             return w
@@ -140,13 +162,23 @@ class Problem:
 
     def _times(self, w: np.ndarray, factors: np.ndarray) -> np.ndarray:
         layout = self.potentials.layout
-        found = w.copy()
-        rows = found[layout.node_start :][: layout.node_rows * layout.node_size]
+        scaled = w.copy()
+        rows = scaled[layout.node_start :][: layout.node_rows * layout.node_size]
         rows.reshape(layout.node_rows, layout.node_size)[...] *= factors
-        return found
+        return scaled
 
     def regulariser(self, w: np.ndarray, alpha: float) -> float:
-        """Return ``alpha/2 ||w||^2`` over the penalised coordinates."""
+        """Return ``alpha/2 ||w||^2`` over the penalised coordinates.
+
+        Parameters
+        ----------
+        w : ndarray of shape (dim,)
+        alpha : float
+
+        Returns
+        -------
+        float
+        """
         if self.penalty is None:
             return 0.5 * alpha * self.potentials.squared_norm(w)
         return 0.5 * alpha * float((w * self.penalty) @ w)
@@ -190,10 +222,36 @@ class Problem:
         return trace(self.surrogate, i, theta, self.examples.label(i))
 
     def bounds(self, w: np.ndarray, n_jobs: int = 1) -> tuple[np.ndarray, int]:
-        """Return upper bounds of every H_i at w, and the oracle calls spent."""
+        """Return upper bounds of every H_i at w.
+
+        Parameters
+        ----------
+        w : ndarray of float64 of shape (dim,)
+        n_jobs : int
+
+        Returns
+        -------
+        bounds : ndarray of shape (n,)
+        calls : int
+            Oracle calls spent.
+        """
         return surrogate_bounds(self, w, n_jobs)
 
     def primal(self, w: np.ndarray, alpha: float, n_jobs: int = 1) -> tuple[float, int]:
-        """Return the objective at w (an upper bound where the surrogate is inexact), and calls."""
+        """Return the objective at w.
+
+        Parameters
+        ----------
+        w : ndarray of float64 of shape (dim,)
+        alpha : float
+        n_jobs : int
+
+        Returns
+        -------
+        value : float
+            An upper bound where the surrogate is inexact.
+        calls : int
+            Oracle calls spent.
+        """
         bounds, calls = self.bounds(w, n_jobs)
         return self.regulariser(w, alpha) + float(self.weights @ bounds), calls

@@ -1,4 +1,4 @@
-"""Stochastic subgradient descent (Pegasos): for data that streams by, and for a quick start."""
+"""Stochastic subgradient descent (Pegasos): for streams of data, and for a quick start."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import numpy as np
 
 from ._sgd import SGDLoop
 from .base import Run, Solver, Start, rng_state, set_rng_state
+from .bcfw import EXAMPLES_PER_CALL
 from .passes import surrogate_bounds
 from .problem import Problem
-
-# Examples per call into native code: Ctrl-C is heard between calls.
-EXAMPLES_PER_CALL = 5_000
 
 
 class SGD(Solver):
@@ -20,7 +18,7 @@ class SGD(Solver):
 
     Step t subtracts ``1 / (alpha (t + t0))`` times the subgradient at one example.  There is no
     dual and no gap: the primal of the last and of the average iterate is computed exactly every
-    few passes, the better one is kept, and training ends when that has stopped falling.
+    few passes, the better one is kept, and training ends when its primal has stopped falling.
 
     Parameters
     ----------
@@ -35,13 +33,13 @@ class SGD(Solver):
         Project on the ball ``alpha ||w||^2 <= mean H_i(0)`` after each step, which holds the
         solution: ``H_i(0)`` is the largest loss of example i, and the objective is strongly convex.
     certify_every : int, default=5
-        Passes between two sweeps at fixed weights that give the primal.
+        Passes between two passes at fixed weights that give the primal.
     patience : int, default=5
-        Stop when the best primal fell by less than ``tol`` (relative) over so many sweeps: unlike
-        a gap it is no certificate.
+        Stop when the best primal fell by less than ``tol`` (relative) over so many such passes:
+        unlike a gap it is no certificate.
     t0 : float, default=0
-        Steps that count as taken before the first.  0 makes the first step large and forgets where
-        it starts; with weights to start from, 0 is taken as ten passes.
+        Steps that count as taken before the first.  With 0 the first step is large and does not
+        depend on the start; with weights to start from, 0 stands for ten passes.
     free_step : float, default=1.0
         Weights outside the norm (an unpenalised intercept) do not shrink and take the steps
         ``free_step / sqrt(t + t0)``: the objective is not strongly convex along them.
@@ -81,16 +79,20 @@ class SGD(Solver):
         self.free_step = free_step
 
     def start(self, start: Start) -> SGDRun:
-        for name, known in (
-            ("averaging", ("weighted", "uniform", "none")),
-            ("order", ("permutation", "uniform")),
-        ):
-            if getattr(self, name) not in known:
-                raise ValueError(f"SGD: {name} is {getattr(self, name)!r}, expected one of {known}")
-        for name in ("certify_every", "patience"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or value < 1:
-                raise ValueError(f"SGD: {name} is {value!r}, expected an integer >= 1")
+        """Begin an optimisation; see :meth:`Solver.start`.
+
+        Parameters
+        ----------
+        start : Start
+
+        Returns
+        -------
+        SGDRun
+        """
+        self.check_choice("averaging", ("weighted", "uniform", "none"))
+        self.check_choice("order", ("permutation", "uniform"))
+        self.check_integer("certify_every", 1)
+        self.check_integer("patience", 1)
         if not (np.isfinite(self.t0) and self.t0 >= 0):
             raise ValueError(f"SGD: t0 is {self.t0!r}, expected a number >= 0")
         if not 0 <= self.power <= 10:
@@ -102,7 +104,13 @@ class SGD(Solver):
 
 
 class SGDRun(Run):
-    """One optimisation by :class:`SGD`."""
+    """One optimisation by :class:`SGD`.
+
+    Parameters
+    ----------
+    solver : SGD
+    start : Start
+    """
 
     def __init__(self, solver: SGD, start: Start):
         self.solver, self.given = solver, start
@@ -119,7 +127,18 @@ class SGDRun(Run):
         self.move_to(problem)
 
     def move_to(self, problem: Problem) -> None:
-        """Go on with other examples of the same layout; t and the average go on."""
+        """Go on with other examples; t and the average go on.
+
+        Parameters
+        ----------
+        problem : Problem
+            Of the same space.
+
+        Raises
+        ------
+        ValueError
+            When it has another number of weights.
+        """
         if problem.dim != self.loop.v.shape[0]:
             raise ValueError(
                 f"the new examples have {problem.dim} weights, the run {self.loop.v.shape[0]}; "
@@ -130,18 +149,26 @@ class SGDRun(Run):
         self.best_primal, self.best_w = np.inf, np.zeros(0)
         self.certified: list[float] = []
         self.radius = 0.0
-        self.sweeps = 0
+        # Oracle calls that the radius took, until a record counts them.
+        self.radius_calls = 0
         if self.solver.projection:
-            bounds, self.sweeps = surrogate_bounds(
+            bounds, self.radius_calls = surrogate_bounds(
                 problem, np.zeros(problem.dim), self.given.n_jobs
             )
             self.radius = float(np.sqrt(problem.weights @ bounds / self.given.alpha))
 
     def step(self) -> dict[str, Any]:
+        """Take as many steps as there are examples.
+
+        Returns
+        -------
+        dict
+            As of :class:`Run`; ``steps`` so far.
+        """
         solver, rng, n = self.solver, self.given.rng, self.given.problem.n
         order = rng.permutation(n) if solver.order == "permutation" else rng.integers(0, n, n)
-        total, calls = 0.0, self.sweeps
-        self.sweeps = 0
+        total, calls = 0.0, self.radius_calls
+        self.radius_calls = 0
         for first in range(0, n, EXAMPLES_PER_CALL):
             part, used = self.loop.run(
                 order[first : first + EXAMPLES_PER_CALL],
@@ -166,14 +193,20 @@ class SGDRun(Run):
         return record
 
     def certify(self) -> dict[str, Any]:
+        """Return the certificate of the better of the last iterate and the average.
+
+        Returns
+        -------
+        dict
+            As of :class:`Run`.
+        """
         problem, alpha = self.given.problem, self.given.alpha
         spent = 0
         for w in (self.loop.averaged(), self.loop.last()):
             if w is None:
                 continue
-            bounds, calls = surrogate_bounds(problem, w, self.given.n_jobs)
+            primal, calls = problem.primal(w, alpha, self.given.n_jobs)
             spent += calls
-            primal = problem.regulariser(w, alpha) + float(problem.weights @ bounds)
             if primal < self.best_primal:
                 self.best_primal, self.best_w = primal, w
         self.certified = [*self.certified[-self.solver.patience :], self.best_primal]
@@ -189,12 +222,24 @@ class SGDRun(Run):
         }
 
     def weights(self) -> np.ndarray:
+        """Return a copy of the best weights so far.
+
+        Returns
+        -------
+        ndarray of shape (dim,)
+        """
         if self.best_w.size:
             return self.best_w.copy()
         w = self.loop.averaged()
         return self.loop.last() if w is None else w
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return everything a checkpoint needs; see :meth:`Run.state`.
+
+        Returns
+        -------
+        meta, arrays : dict
+        """
         scalars, arrays = self.loop.state()
         meta = {
             "rng": rng_state(self.given.rng),
@@ -202,14 +247,21 @@ class SGDRun(Run):
             "best_primal": self.best_primal,
             "certified": self.certified,
             "radius": self.radius,
-            "sweeps": self.sweeps,
+            "radius_calls": self.radius_calls,
             **scalars,
         }
         return meta, {**arrays, "best_w": self.best_w}
 
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Continue from a checkpoint.
+
+        Parameters
+        ----------
+        meta, arrays : dict
+            What :meth:`state` returned.
+        """
         set_rng_state(self.given.rng, meta["rng"])
         self.passes, self.best_primal = meta["passes"], meta["best_primal"]
         self.certified, self.best_w = list(meta["certified"]), arrays["best_w"].copy()
-        self.radius, self.sweeps = meta["radius"], meta["sweeps"]
+        self.radius, self.radius_calls = meta["radius"], meta["radius_calls"]
         self.loop.restore(meta, arrays)

@@ -26,7 +26,7 @@ class LinearConstraint(Params):
 
     Examples
     --------
-    Two classes that must like each other as neighbours at least as much as themselves:
+    Two classes whose transitions to each other score at least as much as those to themselves:
 
     >>> from structsolve.solvers import LinearConstraint
     >>> row = LinearConstraint({"transition": [[1.0, -1.0], [-1.0, 1.0]]}, upper=0.0)
@@ -40,8 +40,24 @@ class LinearConstraint(Params):
         self.lower = lower
 
     def rows(self, layout: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-        """Return rows over the flat w (CSR), and their lower and upper ends."""
-        import scipy.sparse as sp
+        """Return the constraints as rows over the flat w.
+
+        Parameters
+        ----------
+        layout : WeightLayout
+
+        Returns
+        -------
+        rows : scipy.sparse CSR of shape (rows, dim)
+        lower, upper : ndarray of shape (rows,)
+            Infinite where a side is open.
+
+        Raises
+        ------
+        ValueError
+            When shapes do not fit the blocks.
+        """
+        import scipy.sparse as sp  # heavy
 
         if not isinstance(self.coefficients, dict) or not self.coefficients:
             raise ValueError(
@@ -50,13 +66,13 @@ class LinearConstraint(Params):
             )
         parts = []
         for name, given in self.coefficients.items():
-            place, shape = _places(layout, name)
+            positions, shape = _positions(layout, name)
             if sp.issparse(given):
                 part = sp.csr_matrix(given, dtype=np.float64)
-                if part.shape[1] != place.size:
+                if part.shape[1] != positions.size:
                     raise ValueError(
                         f"LinearConstraint: {name!r} has {part.shape[1]} columns, expected "
-                        f"{place.size} for the block of shape {shape}"
+                        f"{positions.size} for the block of shape {shape}"
                     )
             else:
                 array = np.asarray(given, dtype=np.float64)
@@ -68,11 +84,7 @@ class LinearConstraint(Params):
                         f"(rows, {', '.join(map(str, shape))}) for several rows"
                     )
                 part = sp.csr_matrix(array.reshape(len(array), -1))
-            spread = sp.csr_matrix(
-                (np.ones(place.size), (np.arange(place.size), place)),
-                shape=(place.size, layout.dim),
-            )
-            parts.append(part @ spread)
+            parts.append(part @ _unit_rows(positions, layout.dim))
         if len({part.shape[0] for part in parts}) > 1:
             raise ValueError(
                 "LinearConstraint: the blocks have different numbers of rows: "
@@ -86,8 +98,8 @@ class LinearConstraint(Params):
         return total, *ends
 
     def __repr__(self) -> str:
-        shown = {name: _Short(array) for name, array in dict(self.coefficients).items()}
-        upper, lower = _Short(self.upper), _Short(self.lower)
+        shown = {name: _Abbreviated(array) for name, array in dict(self.coefficients).items()}
+        upper, lower = _Abbreviated(self.upper), _Abbreviated(self.lower)
         return f"LinearConstraint(coefficients={shown}, upper={upper!r}, lower={lower!r})"
 
 
@@ -117,32 +129,61 @@ class WeightBounds(Params):
         self.upper = upper
 
     def rows(self, layout: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-        """Return rows over the flat w (CSR), and their lower and upper ends."""
-        import scipy.sparse as sp
+        """Return the constraints as rows over the flat w.
 
-        place, shape = _places(layout, self.block)
+        Parameters
+        ----------
+        layout : WeightLayout
+
+        Returns
+        -------
+        rows : scipy.sparse CSR of shape (rows, dim)
+        lower, upper : ndarray of shape (rows,)
+            Infinite where a side is open.
+
+        Raises
+        ------
+        ValueError
+            When shapes do not fit the blocks.
+        """
+        positions, shape = _positions(layout, self.block)
         lower = _ends(self.lower, -np.inf, shape, f"WeightBounds({self.block!r}): lower").ravel()
         upper = _ends(self.upper, np.inf, shape, f"WeightBounds({self.block!r}): upper").ravel()
-        rows = sp.csr_matrix(
-            (np.ones(place.size), (np.arange(place.size), place)), shape=(place.size, layout.dim)
-        )
-        return rows, lower, upper
+        return _unit_rows(positions, layout.dim), lower, upper
 
     def __repr__(self) -> str:
-        lower, upper = _Short(self.lower), _Short(self.upper)
+        lower, upper = _Abbreviated(self.lower), _Abbreviated(self.upper)
         return f"WeightBounds({self.block!r}, lower={lower!r}, upper={upper!r})"
 
 
 @dataclass
 class Rows:
-    """``A w <= c`` with ``A w = c`` where ``equal``; every row of A has norm 1."""
+    """``A w <= c``, and ``A w = c`` where ``equal``.
+
+    Parameters
+    ----------
+    A : scipy.sparse CSR of shape (r, dim)
+        Every row has norm 1.
+    c : ndarray of shape (r,)
+    equal : ndarray of bool of shape (r,)
+    """
 
     A: Any
     c: np.ndarray
     equal: np.ndarray
 
     def violation(self, w: np.ndarray) -> float:
-        """Return by how much w misses the worst row."""
+        """Return by how much w violates the worst row.
+
+        Parameters
+        ----------
+        w : ndarray of shape (dim,)
+
+        Returns
+        -------
+        float
+            At least 0.
+        """
         if not len(self.c):
             return 0.0
         excess = self.A @ w - self.c
@@ -155,10 +196,19 @@ def assemble(constraints: Any, layout: Any) -> Rows:
     Parameters
     ----------
     constraints : list or None
-        Objects with ``rows(layout)``, which returns rows (CSR) and their lower and upper ends.
+        Objects with ``rows(layout)``, as :meth:`LinearConstraint.rows`.
     layout : WeightLayout
+
+    Returns
+    -------
+    Rows
+
+    Raises
+    ------
+    TypeError, ValueError
+        When an object has no ``rows``, or no w can satisfy a row.
     """
-    import scipy.sparse as sp
+    import scipy.sparse as sp  # heavy
 
     parts, ends, equal = [sp.csr_matrix((0, layout.dim))], [np.zeros(0)], [np.zeros(0, bool)]
     if constraints is not None and not isinstance(constraints, (list, tuple)):
@@ -190,10 +240,18 @@ def assemble(constraints: Any, layout: Any) -> Rows:
     return Rows(sp.csr_matrix(sp.diags_array(1 / norm) @ A), c / norm, same)
 
 
-def _places(layout: Any, name: str) -> tuple[np.ndarray, tuple[int, ...]]:
-    """Positions in w of a block's entries, in C order, and the block's shape."""
-    numbers = layout.view(np.arange(layout.dim), name)
-    return numbers.ravel(), numbers.shape
+def _positions(layout: Any, name: str) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Return the positions in w of a block's entries, in C order, and the block's shape."""
+    positions = layout.view(np.arange(layout.dim), name)
+    return positions.ravel(), positions.shape
+
+
+def _unit_rows(positions: np.ndarray, dim: int) -> Any:
+    """Return one row per position, 1 there and 0 elsewhere."""
+    import scipy.sparse as sp  # heavy
+
+    n = len(positions)
+    return sp.csr_matrix((np.ones(n), (np.arange(n), positions)), shape=(n, dim))
 
 
 def _ends(given: Any, default: float, shape: tuple[int, ...], what: str) -> np.ndarray:
@@ -209,8 +267,8 @@ def _ends(given: Any, default: float, shape: tuple[int, ...], what: str) -> np.n
     return values
 
 
-class _Short:
-    """An array in a repr: its shape and a checksum, so that different constraints look so."""
+class _Abbreviated:
+    """An array in a repr: its shape and a checksum, by which constraints can be told apart."""
 
     def __init__(self, value: Any):
         self.value = value
