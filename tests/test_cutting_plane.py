@@ -9,6 +9,7 @@ from reference.objectives import primal
 from solver_cases import LOSSES, K, begin, check_rising, follow, make_case, through_file
 
 from structsolve.solvers import CuttingPlane, LinearConstraint, WeightBounds, qp, qp_forms
+from structsolve.solvers.base import contradicts
 from structsolve.solvers.passes import subgradient
 from structsolve.solvers.weight_constraints import assemble
 
@@ -341,6 +342,15 @@ def test_the_gram_matrix_kept_is_that_of_constraints_and_cuts(penalize):
         assert out_of_bounds(problem, run.w) <= 1e-7
         assert out_of_bounds(problem, run.weights()) <= 1e-7
     assert len(model.b) > 3 and np.abs(model.gram[: model.rows, model.rows :]).max() > 1e-3
+
+
+def test_a_dual_above_the_primal_is_told():
+    run = begin(CuttingPlane(), make_case().problem, 0.05)
+    run.step()
+    run.best_dual = run.best_primal * (1 + 1e-9)
+    assert run.certify()["gap"] == 0
+    run.best_dual = 1.5 * run.best_primal
+    assert contradicts(run.certify())
 
 
 def test_the_next_point_lies_a_share_of_the_way_to_the_minimiser_of_the_model():

@@ -250,8 +250,11 @@ class CuttingPlaneRun(Run):
         dict
             As of :class:`Run`.
         """
-        # At the optimum rounding alone decides which of the two is larger.
-        dual = min(self.best_dual, self.best_primal)
+        # At the optimum rounding may lift the dual above the primal; more than that is no rounding,
+        # and contradicts() tells.
+        dual, rounding = self.best_dual, 1e-3 * max(self.best_primal, self.least)
+        if dual <= self.best_primal + rounding:
+            dual = min(dual, self.best_primal)
         return {
             "primal": self.best_primal,
             "dual": dual,
