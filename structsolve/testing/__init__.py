@@ -55,6 +55,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .. import registry
+from . import _declaration, _losses, _operators, _polytopes, _projections, _relaxed, _training
 from ._case import BrokenPromise, Case
 
 __all__ = ["BrokenPromise", "check_structure"]
@@ -75,7 +77,7 @@ def check_structure(
     structure : str or Structure
         It has ``sample``, its spaces have ``enumerate_labels``.
     loss : str or loss object, default="hamming"
-        Loss that the solvers train with; every loss a plugin knows by name is checked apart.
+        Loss that the solvers train with; all losses that plugins name are checked one by one.
     n_cases : int, default=4
         Small data sets to draw from ``structure.sample``.
     size : int, default=3
@@ -97,17 +99,14 @@ def check_structure(
     memory, threads), its relaxation, its answers within a cone of the label plane, the polytope,
     k-best, max-marginals, the best label for each count, the loss-augmented oracle, parts, losses
     and their matrices, projections (marginals, bounds, states, G and its slope, samples), hard
-    constraints on nodes, and that solvers agree.  What an operator does not announce is not asked
-    for.
+    constraints on nodes, and that solvers agree.  Powers that a structure does not have are not
+    checked.
 
     Examples
     --------
     >>> from structsolve.testing import check_structure
     >>> check_structure("chain", n_cases=1)
     """
-    from .. import registry
-    from . import _declaration, _losses, _operators, _polytopes, _projections, _relaxed, _training
-
     structure = registry.get_structure(structure)
     _declaration.check_parameters(structure)
     for number in range(n_cases):

@@ -57,7 +57,7 @@ class Guarded:
 
 
 class Room:
-    """Gives operators their memory, and keeps it to be looked at.
+    """Gives operators their memory, and keeps it for checks of its guard zones.
 
     Parameters
     ----------
@@ -74,13 +74,13 @@ class Room:
         return self.given[name].memory
 
 
-def _agree(found: np.ndarray, expected: np.ndarray, tolerance: float) -> bool:
-    """Tell what ``np.allclose`` does, which takes several times as long on a few numbers."""
-    same = found == expected
+def _agree(actual: np.ndarray, expected: np.ndarray, tolerance: float) -> bool:
+    """Tell as ``np.allclose`` does, which takes several times as long on a few numbers."""
+    same = actual == expected
     if same.all():
         return True
     with np.errstate(invalid="ignore"):
-        close = np.abs(found - expected) <= tolerance * (1 + np.abs(expected))
+        close = np.abs(actual - expected) <= tolerance * (1 + np.abs(expected))
     return bool((same | (close & np.isfinite(expected))).all())
 
 
@@ -130,16 +130,16 @@ class Case:
             self.examples = self.space.pack(self.X, self.Y)
         self.layout = self.space.layout
 
-    # -- saying what is wrong --------------------------------------------------------------------
+    # -- failures ---------------------------------------------------------------------------------
 
     def fail(
-        self, what: str, promise: str, i: int | None, found: Any, expected: Any, cause: Any = None
+        self, what: str, promise: str, i: int | None, actual: Any, expected: Any, cause: Any = None
     ) -> NoReturn:
         """Raise BrokenPromise."""
         where = "" if i is None else f", example {i}"
         raise BrokenPromise(
             f"{self.structure!r}: {what} breaks a promise: it {promise} (case {self.number}, "
-            f"random_state {self.seed}{where}). Found {_short(found)}, expected {_short(expected)}"
+            f"random_state {self.seed}{where}). Found {_short(actual)}, expected {_short(expected)}"
         ) from cause
 
     @contextlib.contextmanager
@@ -150,27 +150,27 @@ class Case:
         except (BrokenPromise, KeyboardInterrupt):
             raise
         except Exception as error:
-            found = f"{type(error).__name__}: {error}"
-            self.fail(what, promise, i, found, "no exception", error)
+            actual = f"{type(error).__name__}: {error}"
+            self.fail(what, promise, i, actual, "no exception", error)
 
     def near(
         self,
         what: str,
         promise: str,
         i: int,
-        found: Any,
+        actual: Any,
         expected: Any,
         tolerance: float = TOLERANCE,
         quoted: tuple[Any, ...] = (),
     ) -> None:
         """Fail unless two numbers or arrays agree to rounding.
 
-        Arrays that the promise quotes, where it has ``{}``, are given apart: to put them into words
-        takes longer than to check that the promise is kept.
+        Arrays that the promise quotes, where it has ``{}``, are given apart: formatting them takes
+        longer than the check.
         """
-        found, expected = np.asarray(found), np.asarray(expected)
-        if found.shape != expected.shape or not _agree(found, expected, tolerance):
-            self.fail(what, promise.format(*quoted) if quoted else promise, i, found, expected)
+        actual, expected = np.asarray(actual), np.asarray(expected)
+        if actual.shape != expected.shape or not _agree(actual, expected, tolerance):
+            self.fail(what, promise.format(*quoted) if quoted else promise, i, actual, expected)
 
     # -- labels and scores -----------------------------------------------------------------------
 
@@ -241,6 +241,14 @@ class Case:
         """Return the row of a label among all labels, None where it is not one of them."""
         return self.rows[i].get(np.asarray(label, dtype=np.int32).tobytes())
 
+    def listed(self, what: str, i: int, label: np.ndarray, detail: str) -> int:
+        """Return the row of a label that an operator returned; fail where it is not one of all."""
+        row = self.find(i, label)
+        if row is None:
+            promise = f"returns a label of the example ({detail})"
+            self.fail(what, promise, i, label, "one listed")
+        return row
+
     def row(self, i: int, label: np.ndarray) -> int:
         """Return the row of a label that is known to be one of all labels."""
         row = self.find(i, label)
@@ -279,7 +287,7 @@ class Case:
         garbage: int = -1,
         promise: str = "answers without an exception",
     ) -> Any:
-        """Return ``function(operator, i, *arguments)``, and look at what memory it touched.
+        """Return ``function(operator, i, *arguments)``, and check what memory it touched.
 
         Parameters
         ----------
@@ -314,7 +322,7 @@ class Case:
         return answer
 
     def undamaged(self, what: str, i: int, name: str, guarded: Guarded) -> None:
-        """Fail where something was written beside an array."""
+        """Fail where something was written outside an array."""
         if guarded.damage():
             size = f"{guarded.array.nbytes} bytes" if name == "work" else f"{name}"
             self.fail(
@@ -337,7 +345,7 @@ class Case:
     def repeat_argmax(
         self, i: int, theta: np.ndarray, label: np.ndarray, value: float, repeats: int
     ) -> tuple[np.ndarray, float] | None:
-        """Ask over and over without the GIL; return an answer that differs, None where none did."""
+        """Call repeatedly without the GIL; return an answer that differs, None where none did."""
         answer: tuple[np.ndarray, float] | None = self.call(
             "Oracle.argmax",
             i,

@@ -13,11 +13,11 @@ from ._case import BrokenPromise, Case
 
 def check_parameters(structure: Any) -> None:
     """Constructor arguments are stored as they are; ``get_params`` and ``clone`` work."""
-    from sklearn.base import clone
+    from sklearn.base import clone  # heavy
 
-    def fail(what: str, promise: str, found: Any, expected: Any) -> None:
+    def fail(what: str, promise: str, actual: Any, expected: Any) -> None:
         raise BrokenPromise(
-            f"{structure!r}: {what} breaks a promise: it {promise}. Found {found}, expected "
+            f"{structure!r}: {what} breaks a promise: it {promise}. Found {actual}, expected "
             f"{expected}"
         )
 
@@ -48,7 +48,7 @@ def check_packing(case: Case) -> None:
     space, examples = case.space, case.examples
     n = _length(case.X)
     for name, array in _offsets(examples):
-        good = (
+        rises_from_0 = (
             isinstance(array, np.ndarray)
             and array.dtype == np.int64
             and array.flags.c_contiguous
@@ -57,7 +57,7 @@ def check_packing(case: Case) -> None:
             and array[0] == 0
             and (np.diff(array) >= 0).all()
         )
-        if not good:
+        if not rises_from_0:
             case.fail(
                 "pack",
                 f"gives {name} as rising int64 from 0, contiguous",
@@ -159,9 +159,9 @@ def check_state(case: Case) -> None:
     if not np.array_equal(classes, twins) or classes.dtype != twins.dtype:
         case.fail("space_from_state", "keeps the classes", None, twins, classes)
     for name in ("blocks", "n_features", "n_edge_features", "intercept", "dim"):
-        found, expected = getattr(twin.layout, name), getattr(case.layout, name)
-        if found != expected:
-            case.fail("space_from_state", f"keeps the layout ({name})", None, found, expected)
+        actual, expected = getattr(twin.layout, name), getattr(case.layout, name)
+        if actual != expected:
+            case.fail("space_from_state", f"keeps the layout ({name})", None, actual, expected)
     with case.promise("space_from_state", "rebuilds a space that packs"):
         packed = twin.pack(case.X, case.Y)
     same = np.array_equal(packed.labels, case.examples.labels)
@@ -170,10 +170,10 @@ def check_state(case: Case) -> None:
 
 
 def _offsets(examples: Any) -> list[tuple[str, Any]]:
-    found = [("offsets", examples.offsets), ("label_offsets", examples.label_offsets)]
+    arrays = [("offsets", examples.offsets), ("label_offsets", examples.label_offsets)]
     if examples.edge_offsets is not None:
-        found.append(("edge_offsets", examples.edge_offsets))
-    return found
+        arrays.append(("edge_offsets", examples.edge_offsets))
+    return arrays
 
 
 def _example(examples: Any, i: int) -> list[Any]:

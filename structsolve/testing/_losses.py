@@ -20,7 +20,7 @@ def losses_of(case: Case, extra: Any) -> list[tuple[Any, Any]]:
     """Return names and native objects of the losses that some plugin gives for the space."""
     names = [*registry.default().loss_names(), *getattr(case.space, "loss_names", ())]
     names += [] if extra in names else [extra]
-    found = []
+    losses = []
     for name in dict.fromkeys(names):
         with case.promise(f"Loss {name!r}", "is put together"):
             bind = ask("structsolve_loss", Loss, case.space, loss=name)
@@ -28,8 +28,8 @@ def losses_of(case: Case, extra: Any) -> list[tuple[Any, Any]]:
                 continue
             loss = bind(case.part_layout)
             loss.check_truths(case.examples.labels)
-        found.append((name, loss))
-    return found
+        losses.append((name, loss))
+    return losses
 
 
 def check_losses(case: Case, extra: Any) -> None:

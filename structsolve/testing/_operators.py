@@ -22,13 +22,13 @@ def check_parts(case: Case) -> None:
         rows = case.rng.permutation(len(case.labels[i]))[:12]
         for a, b in product(rows, rows):
             truth, label = case.labels[i][a], case.labels[i][b]
-            found = case.dense(i, *case.encode(i, label, truth))
+            difference = case.dense(i, *case.encode(i, label, truth))
             expected = case.mu[i][a] - case.mu[i][b]
             case.near(
                 "Parts.difference",
                 "is encode(truth) - encode(label) for {} and {}",
                 i,
-                found,
+                difference,
                 expected,
                 quoted=(truth, label),
             )
@@ -62,10 +62,8 @@ def check_best(
     scores: Any,
     exact: bool = True,
 ) -> None:
-    """``label`` is one of all labels, attains the largest of ``scores``, and ``value`` is that."""
-    row = case.find(i, label)
-    if row is None:
-        case.fail(what, f"returns a label of the example ({kind} theta)", i, label, "one listed")
+    """``label`` is one of all labels, attains the largest of ``scores``; ``value`` is its score."""
+    row = case.listed(what, i, label, f"{kind} theta")
     best = scores.max()
     if exact and not scores[row] >= best - TOLERANCE * (1 + abs(best)):
         case.fail(
@@ -79,9 +77,9 @@ def check_best(
 
 
 def check_oracle(case: Case) -> None:
-    """Optimal, of the value it says, and the same however its scratch memory was left.
+    """Answers are optimal, have the value told, and do not depend on scratch memory's content.
 
-    An oracle that does not call itself exact may miss the maximum, but not pass its bound.
+    An oracle that does not call itself exact may miss the maximum, but its bound must hold.
     """
     exact = case.oracle.exact
     for i in range(case.n):
@@ -104,7 +102,7 @@ def check_oracle(case: Case) -> None:
 def check_bound(
     case: Case, what: str, i: int, kind: str, value: float, bound: float, best: float, exact: bool
 ) -> None:
-    """No label exceeds the bound, and that of an exact oracle is the value."""
+    """No label exceeds the bound, and the bound of an exact oracle is the value."""
     if not bound >= best - TOLERANCE * (1 + abs(best)):
         case.fail(
             what,
@@ -174,22 +172,22 @@ def check_max_marginals(case: Case) -> None:
     what, n_states = "MaxMarginals.max_marginals", case.layout.node.shape[-1]
     for i in range(case.n):
         for kind, theta in case.thetas(i).items():
-            found = case.call(what, i, calls.max_marginals, operator, theta, n_states)
+            best = case.call(what, i, calls.max_marginals, operator, theta, n_states)
             scores = case.mu[i] @ theta
-            for v, s in np.ndindex(*found.shape):
+            for v, s in np.ndindex(*best.shape):
                 having = scores[case.labels[i][:, v] == s]
                 if having.size:
                     case.near(
                         what,
                         f"gives the best value with state {s} at node {v} ({kind} theta)",
                         i,
-                        found[v, s],
+                        best[v, s],
                         having.max(),
                     )
 
 
 def check_counts(case: Case, extra: Any) -> None:
-    """For each count the best value of a label that has it, under every loss that counts."""
+    """The best value of a label for each count, under every loss that counts."""
     if case.power("counts") is None:
         return
     for i in range(case.n):
@@ -201,8 +199,8 @@ def check_counts(case: Case, extra: Any) -> None:
 
 
 def _counting_costs(case: Case, extra: Any, i: int) -> list[tuple[str, np.ndarray]]:
-    """Return costs with values 0, 1, 2 ...: those of losses, from whichever side they count."""
-    found = []
+    """Return costs with values 0, 1, 2 ...: of losses, as errors or agreements, and random ones."""
+    costs = []
     for name, loss in losses_of(case, extra):
         if not loss.decomposes:
             continue
@@ -212,14 +210,14 @@ def _counting_costs(case: Case, extra: Any, i: int) -> list[tuple[str, np.ndarra
         for side, what in ((1, "errors"), (-1, "agreements")):
             cost = side * added + 0.0
             if (cost >= 0).all() and (cost == np.floor(cost)).all() and cost.any():
-                found.append((f"{what} of loss {name!r}", cost))
+                costs.append((f"{what} of loss {name!r}", cost))
     block = case.layout.node
     if block is not None:
         cost = np.zeros(len(case.padding[i]))
         node = case.layout.theta_views(cost, *case.sizes(i))[block.name]
         node[...] = case.rng.integers(0, 4, node.shape)
-        found.append(("integer costs of nodes", cost))
-    return found
+        costs.append(("integer costs of nodes", cost))
+    return costs
 
 
 def _check_frontier(
@@ -236,9 +234,7 @@ def _check_frontier(
         case.near(what, promise, i, values[c], best)
         if not having.size:
             continue
-        row = case.find(i, labels[c])
-        if row is None:
-            case.fail(what, f"returns labels of the example ({kind})", i, labels[c], "one listed")
+        row = case.listed(what, i, labels[c], kind)
         if counts[row] != c:
             promise = f"returns for count {c} a label that has it ({kind})"
             case.fail(what, promise, i, f"{labels[c]} with count {counts[row]}", c)
@@ -246,7 +242,7 @@ def _check_frontier(
 
 
 def check_constraints(case: Case) -> None:
-    """Labels whose parts score -inf are avoided, as hard constraints at prediction need it."""
+    """Labels whose parts score -inf are avoided: hard constraints at prediction rest on it."""
     space, block = case.space, case.layout.node
     if not isinstance(space, NodeSpace) or block.shape != (len(space.classes_),):
         return
@@ -291,7 +287,7 @@ def check_threads(case: Case) -> None:
     expected = [case.argmax(i, theta)[:2] for i, theta in tasks]
     begun = perf_counter()
     case.argmax(*tasks[0])
-    # Native calls are over before another thread begins unless there are many.
+    # One native call ends before another thread begins; many in a row overlap.
     repeats = int(np.clip(0.02 / (perf_counter() - begun), 3, 100))
 
     def work(number: int) -> tuple[np.ndarray, float] | None:
@@ -302,10 +298,10 @@ def check_threads(case: Case) -> None:
     sys.setswitchinterval(1e-6)
     try:
         with ThreadPoolExecutor(4) as pool:
-            found = list(pool.map(work, range(len(tasks))))
+            answers = list(pool.map(work, range(len(tasks))))
     finally:
         sys.setswitchinterval(interval)
-    for (i, _), answer, alone in zip(tasks, found, expected):
+    for (i, _), answer, alone in zip(tasks, answers, expected):
         if answer is not None:
             case.fail(
                 "Oracle.argmax",

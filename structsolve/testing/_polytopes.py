@@ -7,17 +7,16 @@ from typing import Any
 import numpy as np
 
 from .. import registry
+from ..lp import Highs, LinearDecoder, Polytopes
 from ._case import Case
 from ._relaxed import LOOSE
 
-# Labels of an example that are looked for in its polytope; each is an integer program.
-MOST = 8
+# Labels of an example that are sought in its polytope; each is an integer program.
+MOST_LABELS = 8
 
 
 def check_polytope(case: Case) -> None:
-    """It holds every label and no other integral point; exact ones have no other vertex."""
-    from ..lp import Highs, LinearDecoder, Polytopes
-
+    """The polytope holds every label and no other integral point; if exact, no other vertex."""
     what = "structsolve_polytope"
     with case.promise(what, "answers for its own space"):
         polytopes = registry.default().ask(
@@ -29,11 +28,11 @@ def check_polytope(case: Case) -> None:
         case.fail(what, "says in a note why it is exact, or not", None, polytopes.note, "a line")
     linear = LinearDecoder(polytopes, Highs())
     whole = LinearDecoder(polytopes, Highs(integer=True))
-    kept: dict[Any, Any] = {}
+    by_key: dict[Any, Any] = {}
     for i in range(case.n):
         with case.promise(f"{what}: build", "makes a polytope", i):
             polytope = polytopes.build(i)
-        same = kept.setdefault(polytopes.key(i), polytope)
+        same = by_key.setdefault(polytopes.key(i), polytope)
         if not _alike(same, polytope):
             case.fail(f"{what}: key", "is that of equal polytopes alone", i, "another", "the same")
         _check_labels(case, what, i, polytope)
@@ -57,16 +56,16 @@ def check_polytope(case: Case) -> None:
                 case.fail(
                     what, f"is exact: its vertices are labels ({kind} theta)", i, point, f"{best!r}"
                 )
-            found = whole.decode(i, theta)
-            if found is None:
+            decoded = whole.decode(i, theta)
+            if decoded is None:
                 case.fail(what, "holds an integral point", i, "none", "the labels")
-            row = case.find(i, found[0])
+            row = case.find(i, decoded[0])
             if row is None or scores[row] < best - scale:
                 case.fail(
                     what,
                     f"has no integral points but labels, and decode() tells which ({kind} theta)",
                     i,
-                    found[0],
+                    decoded[0],
                     case.labels[i][int(scores.argmax())],
                 )
 
@@ -86,11 +85,11 @@ def _alike(a: Any, b: Any) -> bool:
 
 def _check_labels(case: Case, what: str, i: int, polytope: Any) -> None:
     """Every label is an integral point whose parts and ``decode`` are the label's."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.optimize import Bounds, LinearConstraint, milp  # heavy
 
     size = case.mu[i].shape[1]
     parts = np.array([polytope.marginals(e, size) for e in np.eye(polytope.size)]).T
-    for row in case.rng.permutation(len(case.labels[i]))[:MOST]:
+    for row in case.rng.permutation(len(case.labels[i]))[:MOST_LABELS]:
         label, mu = case.labels[i][row], case.mu[i][row]
         answer = milp(
             np.zeros(polytope.size),
@@ -104,6 +103,6 @@ def _check_labels(case: Case, what: str, i: int, polytope: Any) -> None:
         if answer.x is None:
             case.fail(what, "holds every label", i, f"no point with the parts of {label}", "one")
         point = np.where(polytope.integer, np.round(answer.x), answer.x)
-        found = np.asarray(polytope.decode(point))
-        if not np.array_equal(found, label):
-            case.fail(f"{what}: decode", "gives the label of an integral point", i, found, label)
+        decoded = np.asarray(polytope.decode(point))
+        if not np.array_equal(decoded, label):
+            case.fail(f"{what}: decode", "gives the label of an integral point", i, decoded, label)

@@ -13,12 +13,12 @@ from ._case import Case
 
 # Labels drawn, and how rare deviations of their frequencies may be.
 DRAWS, RARE = 2000, 1e-7
-# Labels whose direction is looked at, from the maximiser.
+# Labels towards which slopes are checked, from the maximiser.
 DIRECTIONS = 12
 
 
 class Watched:
-    """Watched calls of one projection of a case.
+    """Calls of one projection of a case, with checks of the memory they touch.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Watched:
                 case.fail(self.what("state_size"), "is at least 1", i, self.state_size, ">= 1")
 
     def what(self, method: str) -> str:
-        """Return how messages call a method."""
+        """Return the name of a method in messages."""
         return f"Projection.{method} ({self.name})"
 
     def call(self, method: str, *arguments: Any, garbage: int = -1) -> Any:
@@ -140,7 +140,7 @@ def _check_entropy(
 
 
 def _check_hull(case: Case, what: str, i: int, mu: np.ndarray) -> None:
-    from scipy.optimize import nnls
+    from scipy.optimize import nnls  # heavy
 
     # A convex combination of labels, as far as a small least-squares fit can tell.
     system = np.vstack([case.mu[i].T, np.ones(len(case.labels[i]))])
@@ -172,7 +172,7 @@ def _check_gradient(
 def _check_bound(
     watched: Watched, kind: str, theta: np.ndarray, value: float, bound: float
 ) -> None:
-    """Nothing exceeds the bound, and that of an exact projection is the value."""
+    """Nothing exceeds the bound, and the bound of an exact projection is the value."""
     case, i, projection = watched.case, watched.i, watched.projection
     what = watched.what("project")
     slack = 1e-8 * (1 + abs(value))
@@ -206,8 +206,8 @@ def _check_states_of_labels(watched: Watched, states: np.ndarray) -> None:
             quoted=(case.labels[i][row],),
         )
     p = case.rng.dirichlet(np.ones(len(states)))
-    found = watched.pool(p @ states)
-    case.near(watched.what("pool"), "is linear in the state", i, found, p @ case.mu[i])
+    pooled = watched.pool(p @ states)
+    case.near(watched.what("pool"), "is linear in the state", i, pooled, p @ case.mu[i])
 
 
 def _check_solution(
@@ -234,9 +234,9 @@ def _check_solution(
         case.near(what, promise, i, state, weights / weights.sum() @ states, 1e-8)
     if not projection.has_term:
         return
-    found = watched.term(state) + watched.pool(state) @ theta
+    attained = watched.term(state) + watched.pool(state) @ theta
     what = watched.what("term")
-    case.near(what, f"makes up the value at the maximiser ({kind} theta)", i, found, value, 1e-8)
+    case.near(what, f"makes up the value at the maximiser ({kind} theta)", i, attained, value, 1e-8)
     mixture = case.rng.dirichlet(np.ones(len(states)))
     least = watched.term(mixture @ states) + mixture @ case.mu[i] @ theta
     if not bound >= least - 1e-8 * (1 + abs(least)):
@@ -246,7 +246,7 @@ def _check_solution(
         return
     for row in case.rng.permutation(len(states))[:DIRECTIONS]:
         rise = watched.slope(state, states[row], 0.0) + theta @ (case.mu[i][row] - mu)
-        # Where a state's entries are 0 for lack of range, its slope is infinite.
+        # Where entries of a state underflow to 0, its slope is infinite.
         if rise > 1e-7 * (1 + np.abs(theta).max()) and (state > 0).all() | (rise < np.inf):
             case.fail(
                 watched.what("slope"),
@@ -274,8 +274,8 @@ def _check_term(watched: Watched, states: np.ndarray) -> None:
         for gamma in (0.3, 0.8):
             up, down = (watched.term((1 - g) * a + g * b) for g in (gamma + 1e-5, gamma - 1e-5))
             promise = f"is the derivative of term() at gamma = {gamma}"
-            found = watched.slope(a, b, gamma)
-            case.near(watched.what("slope"), promise, i, found, (up - down) / 2e-5, 1e-5)
+            slope = watched.slope(a, b, gamma)
+            case.near(watched.what("slope"), promise, i, slope, (up - down) / 2e-5, 1e-5)
     rows = case.rng.permutation(len(states))
     for c, d in ((a, b), (a, states[rows[0]]), (states[rows[-1]], states[rows[0]])):
         slopes = [watched.slope(c, d, gamma) for gamma in (0, 1e-6, 0.25, 0.5, 0.75, 1 - 1e-6, 1)]
@@ -287,7 +287,7 @@ def _check_term(watched: Watched, states: np.ndarray) -> None:
 
 def _check_samples(watched: Watched, kind: str, theta: np.ndarray) -> None:
     """Samples are labels, the same for the same numbers, as frequent as they are probable."""
-    from scipy.stats import chi2
+    from scipy.stats import chi2  # heavy
 
     case, i, what = watched.case, watched.i, watched.what("sample")
     n = DRAWS if kind == "random" else 20

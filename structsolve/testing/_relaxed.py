@@ -10,12 +10,12 @@ from ..structure import calls
 from ..structure.base import ConePair
 from ._case import TOLERANCE, Case
 
-# What a linear-programming solver may leave.
+# The accuracy of linear-programming solvers.
 LOOSE = 1e-6
 
 
 def check_relaxation(case: Case) -> None:
-    """``relax``: at least the maximum, the value of its mu, and truthful about labels."""
+    """``relax`` attains at least the maximum, and tells mu's value and whether it is a label."""
     operator = case.power("relaxation")
     if operator is None:
         return
@@ -26,11 +26,7 @@ def check_relaxation(case: Case) -> None:
             mu, label, value, bound = case.call(what, i, calls.relax, operator, theta)
             _check_point(case, what, i, kind, mu)
             if label is not None:
-                row = case.find(i, label)
-                if row is None:
-                    case.fail(
-                        what, f"returns a label of the example ({kind} theta)", i, label, "one"
-                    )
+                row = case.listed(what, i, label, f"{kind} theta")
                 case.near(
                     what, f"returns the mu of the label it returns ({kind})", i, mu, case.mu[i][row]
                 )
@@ -59,7 +55,7 @@ def check_relaxation(case: Case) -> None:
 
 
 def _check_point(case: Case, what: str, i: int, kind: str, mu: np.ndarray) -> None:
-    """Padding is 0, and sums that all labels share are kept: of every row, of every block."""
+    """Padding is 0, and rows and blocks keep the sums that all labels share."""
     if not np.isfinite(mu).all():
         case.fail(what, f"returns a finite mu ({kind} theta)", i, mu, "finite numbers")
     if np.any(mu[case.padding[i]] != 0):
@@ -68,16 +64,18 @@ def _check_point(case: Case, what: str, i: int, kind: str, mu: np.ndarray) -> No
     views = case.layout.theta_views(mu, *sizes)
     of_labels = [case.layout.theta_views(row, *sizes) for row in case.mu[i]]
     for block in case.layout.blocks:
-        found = views[block.name]
+        marginals = views[block.name]
         labels = np.array([v[block.name] for v in of_labels])
-        if (labels >= 0).all() and found.size and found.min() < -LOOSE:
-            case.fail(what, f"has no negative parts ({block.name}, {kind} theta)", i, found, ">= 0")
+        if (labels >= 0).all() and marginals.size and marginals.min() < -LOOSE:
+            case.fail(
+                what, f"has no negative parts ({block.name}, {kind} theta)", i, marginals, ">= 0"
+            )
         # A shared block is one row; the others have one per node or edge.
-        rows = (1, -1) if block.kind == "shared" else (len(found), -1)
-        if not found.size:
+        rows = (1, -1) if block.kind == "shared" else (len(marginals), -1)
+        if not marginals.size:
             continue
         sums = labels.reshape(len(labels), *rows).sum(axis=2)
-        given = found.reshape(rows).sum(axis=1)
+        given = marginals.reshape(rows).sum(axis=1)
         fixed = (sums == sums[0]).all(axis=0)
         off = np.abs(given - sums[0])
         if (off[fixed] > LOOSE * (1 + np.abs(sums[0][fixed]))).any():
@@ -93,7 +91,7 @@ def _check_point(case: Case, what: str, i: int, kind: str, mu: np.ndarray) -> No
 def check_constrained(case: Case, loss: Any) -> None:
     """``argmax_in_cone`` against enumeration, in cones whose sides go through labels.
 
-    Of structures without it, but with a polytope, by :func:`structsolve.lp.ask_cones`.
+    Structures with a polytope alone are checked by :func:`structsolve.lp.ask_cones`.
     """
     if case.power("cones") is None:
         return
@@ -157,7 +155,7 @@ def _check_cone(
     what, where = "ConeOracle.argmax_in_cone", f"({kind} theta, {cone})"
     h, g = case.mu[i] @ theta + cone.h0, case.mu[i] @ cost + cone.g0
     values = h + cone.lam * g
-    # Sums of integers are exact, and so are these cones' sides where they must be; others round.
+    # Sums of integers are exact, and so are the sides of these cones through labels; others round.
     size = 1 + np.abs(h).max() * (1 + (cone.alpha if np.isfinite(cone.alpha) else 0))
     size += np.abs(g).max() + np.abs(values).max()
     rounding = TOLERANCE * size
@@ -187,9 +185,7 @@ def _check_cone(
         return
     mu, label, value = answer
     if label is not None:
-        row = case.row(i, label) if case.find(i, label) is not None else -1
-        if row < 0:
-            case.fail(what, f"returns a label of the example {where}", i, label, "one listed")
+        row = case.listed(what, i, label, where[1:-1])
         if not possible[row]:
             case.fail(
                 what,
@@ -202,10 +198,10 @@ def _check_cone(
         slack = TOLERANCE * (1 + abs(best)) if sure.any() else 0.0
     else:
         _check_point(case, what, i, kind, mu)
-        at_h, at_g = mu @ theta + cone.h0, mu @ cost + cone.g0
-        if not _inside(np.array([at_h]), np.array([at_g]), cone, LOOSE * size)[0]:
-            case.fail(what, f"returns a point in the closed cone {where}", i, (at_h, at_g), "one")
-        case.near(what, f"returns the value of its mu {where}", i, value, at_h + cone.lam * at_g)
+        h_mu, g_mu = mu @ theta + cone.h0, mu @ cost + cone.g0
+        if not _inside(np.array([h_mu]), np.array([g_mu]), cone, LOOSE * size)[0]:
+            case.fail(what, f"returns a point in the closed cone {where}", i, (h_mu, g_mu), "one")
+        case.near(what, f"returns the value of its mu {where}", i, value, h_mu + cone.lam * g_mu)
         slack = LOOSE * (1 + abs(best)) if sure.any() else 0.0
     if value < best - slack:
         case.fail(

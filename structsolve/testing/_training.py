@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from .. import registry
-from ..solvers import problem
+from ..solvers.base import Start
+from ..solvers.choose import settled
+from ..solvers.problem import Problem
 from ._case import Case
 
 ALPHA = 0.1
@@ -25,11 +27,8 @@ def check_solvers(case: Case, loss: Any, solvers: Sequence[Any]) -> None:
     solvers : sequence of str or Solver
         Those whose records have a gap are trained until it is closed.
     """
-    from ..solvers.base import Start
-    from ..solvers.choose import settled
-
     with case.promise("Problem", f"is put together with loss {loss!r}"):
-        task = problem.Problem(case.space, case.examples, loss)
+        problem = Problem(case.space, case.examples, loss)
     optima = {}
     for solver in solvers:
         if isinstance(solver, str):
@@ -37,7 +36,7 @@ def check_solvers(case: Case, loss: Any, solvers: Sequence[Any]) -> None:
         what = f"training by {solver.name!r}"
         rng = np.random.default_rng(case.seed)
         with case.promise(what, "runs"):
-            run = settled(solver, task).start(Start(task, ALPHA, rng, tol=TOL))
+            run = settled(solver, problem).start(Start(problem, ALPHA, rng, tol=TOL))
             record = run.step()
             for _ in range(PASSES if record.get("dual") is not None else 20):
                 gap = record.get("gap")
