@@ -11,6 +11,8 @@ cdef inline double rounding(Py_ssize_t terms, double size) noexcept nogil:
 # side is inside where the side belongs to the cone, and else outside.
 cdef bint in_cone(const Cone* cone, double h, double g, double h_slack,
                   double g_slack) noexcept nogil
+# label <- what decode() of the polytope of example i returned; ValueError for another size.
+cdef int write_label(Py_ssize_t i, object decoded, Py_ssize_t size, int* label) except -1
 # A copy that Python may keep.
 cdef object as_array(const double* theta, Py_ssize_t size)
 # argmax_in_cone() over a polytope: the program of a structsolve.lp.LinearDecoder with the

@@ -40,11 +40,23 @@ cdef object as_array(const double* theta, Py_ssize_t size):
     return copied
 
 
+cdef int write_label(Py_ssize_t i, object decoded, Py_ssize_t size, int* label) except -1:
+    cdef const int[::1] view
+    if decoded.shape != (size,):
+        raise ValueError(
+            f"example {i}: decode() of the polytope returned an array of shape {decoded.shape}, "
+            f"expected a label of {size} integers"
+        )
+    if size:
+        view = decoded
+        memcpy(label, &view[0], size * sizeof(int))
+    return 0
+
+
 cdef int program_in_cone(object decoder, Py_ssize_t i, object scores, object costs,
                          const Cone* cone, Py_ssize_t label_size, double* mu, int* label,
                          double* value) except -1:
     cdef const double[::1] point
-    cdef const int[::1] states
     cdef double h, g, h_slack, g_slack
     pair = ConePair(cone.h0, cone.g0, cone.lam, cone.alpha, cone.beta, bool(cone.twin))
     best = decoder.constrained(i, scores, costs, pair)
@@ -62,14 +74,7 @@ cdef int program_in_cone(object decoder, Py_ssize_t i, object scores, object cos
         memcpy(mu, &point[0], point.shape[0] * sizeof(double))
     if best.label is None or not in_cone(cone, h, g, h_slack, g_slack):
         return 2
-    if best.label.shape != (label_size,):
-        raise ValueError(
-            f"example {i}: decode() of the polytope returned an array of shape "
-            f"{best.label.shape}, expected a label of {label_size} integers"
-        )
-    if label_size:
-        states = best.label
-        memcpy(label, &states[0], label_size * sizeof(int))
+    write_label(i, best.label, label_size, label)
     return 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -39,19 +40,13 @@ class _CvxpyProgram(Program):
         equal = polytope.low == polytope.high
         # Rows are grouped by the sides that they have; cvxpy gives duals by constraint.
         self.rows: list[tuple[np.ndarray, Any, float]] = []
-        for picked, sign in (
-            (equal, 0.0),
-            (~equal & np.isfinite(polytope.high), 1.0),
-            (~equal & np.isfinite(polytope.low), -1.0),
+        for picked, sign, relation, side in (
+            (equal, 0.0, operator.eq, polytope.high),
+            (~equal & np.isfinite(polytope.high), 1.0, operator.le, polytope.high),
+            (~equal & np.isfinite(polytope.low), -1.0, operator.ge, polytope.low),
         ):
             if picked.any():
-                Ax = polytope.A[picked] @ self.x
-                if sign == 0:
-                    constraint = Ax == polytope.high[picked]
-                elif sign > 0:
-                    constraint = Ax <= polytope.high[picked]
-                else:
-                    constraint = Ax >= polytope.low[picked]
+                constraint = relation(polytope.A[picked] @ self.x, side[picked])
                 self.rows.append((np.flatnonzero(picked), constraint, sign))
         box = [*(row[1] for row in self.rows), self.x >= polytope.lower, self.x <= self.top]
         objective = cp.Maximize(self.cost @ self.x)

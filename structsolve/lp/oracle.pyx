@@ -7,7 +7,7 @@ import numpy as np
 from libc.string cimport memcpy
 from ..operators cimport Cone, ConeOracle, Oracle, Relaxation
 from ..part_layout cimport PartLayout
-from .cones cimport as_array, program_in_cone
+from .cones cimport as_array, program_in_cone, write_label
 
 
 cdef str _empty(object decoder, str structure, Py_ssize_t i):
@@ -15,20 +15,6 @@ cdef str _empty(object decoder, str structure, Py_ssize_t i):
         f"example {i}: the polytope of structure {structure!r} is empty, says "
         f"{decoder.backend.name!r}; check its rows, and that not every label is forbidden"
     )
-
-
-cdef int _write(PartLayout layout, str structure, Py_ssize_t i, object answer,
-                int* label) except -1:
-    cdef Py_ssize_t size = layout.label_size(i)
-    if answer.shape != (size,):
-        raise ValueError(
-            f"example {i}: decode() of the polytope of structure {structure!r} returned an array "
-            f"of shape {answer.shape}, expected a label of {size} integers"
-        )
-    cdef const int[::1] view = answer
-    if size:
-        memcpy(label, &view[0], size * sizeof(int))
-    return 0
 
 
 cdef class ProgramOracle(Oracle):
@@ -70,7 +56,7 @@ cdef class ProgramOracle(Oracle):
                 # Masks have left no label; prediction says so.
                 value[0] = bound[0] = -np.inf
                 return 0
-            _write(self.layout, self.structure, i, answer[0], label)
+            write_label(i, answer[0], self.layout.label_size(i), label)
             value[0], bound[0] = answer[1], answer[1] if self.exact else answer[2]
         return 0
 
@@ -103,7 +89,7 @@ cdef class ProgramRelaxation(Relaxation):
             value[0], bound[0] = answer.value, max(answer.value, answer.bound)
             if answer.label is None:
                 return 0
-            _write(self.layout, self.structure, i, answer.label, label)
+            write_label(i, answer.label, self.layout.label_size(i), label)
         return 1
 
 

@@ -86,11 +86,7 @@ class Polytope:
         for name in ("lower", "upper"):
             if not np.isfinite(getattr(self, name)).all():
                 raise ValueError(f"{name} is not finite; a polytope of labels is bounded")
-        if (
-            not np.isfinite(self.A.data).all()
-            or np.isnan(self.low).any()
-            or np.isnan(self.high).any()
-        ):
+        if not np.isfinite(self.A.data).all() or np.isnan([self.low, self.high]).any():
             raise ValueError("A, low or high holds NaN, or A an infinite number; expected numbers")
         if self.parts.min(initial=0) < -1:
             raise ValueError(
@@ -233,20 +229,12 @@ def block_diagonal(polytopes: Sequence[Polytope]) -> Polytope:
     """
     from scipy import sparse  # heavy
 
-    def stacked(name: str) -> np.ndarray:
-        return np.concatenate([getattr(p, name) for p in polytopes])
-
     def refuse(x: np.ndarray) -> np.ndarray:
         raise ValueError("a product of polytopes has no label of its own")
 
     A = sparse.block_diag([p.A for p in polytopes], format="csr")
-    return Polytope(
-        A,
-        stacked("low"),
-        stacked("high"),
-        np.full(A.shape[1], -1),
-        refuse,
-        stacked("lower"),
-        stacked("upper"),
-        stacked("integer"),
+    low, high, lower, upper, integer = (
+        np.concatenate([getattr(p, name) for p in polytopes])
+        for name in ("low", "high", "lower", "upper", "integer")
     )
+    return Polytope(A, low, high, np.full(A.shape[1], -1), refuse, lower, upper, integer)

@@ -6,6 +6,9 @@ cdef class NodeRows(Projection):
     cdef Py_ssize_t K, stride, first
     cdef Py_ssize_t count(self, Py_ssize_t i) noexcept nogil
     cdef double least(self, Py_ssize_t i, const double* costs, int* label) noexcept nogil
+    # out <- the marginals of one node, 0 before; returns the value.  scratch has room for one row.
+    cdef double project_row(self, Py_ssize_t i, const double* row, double* out,
+                            double* scratch) noexcept nogil
 
 
 cdef class RowSoftmax(NodeRows):

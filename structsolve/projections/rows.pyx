@@ -43,6 +43,21 @@ cdef class NodeRows(Projection):
             row += self.stride
         return total
 
+    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
+                     double* bound, char* work) except -1 nogil:
+        cdef Py_ssize_t v, row = self.first
+        memset(marginals, 0, self.layout.theta_size(i) * sizeof(double))
+        value[0] = 0
+        for v in range(self.count(i)):
+            value[0] += self.project_row(i, theta + row, marginals + row, <double*>work)
+            row += self.stride
+        bound[0] = value[0]
+        return 0
+
+    cdef double project_row(self, Py_ssize_t i, const double* row, double* out,
+                            double* scratch) noexcept nogil:
+        return 0
+
 
 cdef class RowSoftmax(NodeRows):
     """Entropy over the node rows alone; all other parts have no score and no marginal.
@@ -50,59 +65,39 @@ cdef class RowSoftmax(NodeRows):
     In the max-min game it is nu's projection where the loss is one of nodes.
     """
 
-    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     double* bound, char* work) except -1 nogil:
-        cdef Py_ssize_t v, s
-        cdef const double* row = theta + self.first
-        cdef double* out = marginals + self.first
-        cdef double top, total
-        value[0] = 0
-        memset(marginals, 0, self.layout.theta_size(i) * sizeof(double))
-        for v in range(self.count(i)):
-            top, total = row[0], 0
-            for s in range(1, self.K):
-                top = max(top, row[s])
-            for s in range(self.K):
-                out[s] = exp(row[s] - top)
-                total += out[s]
-            for s in range(self.K):
-                out[s] /= total
-            value[0] += top + log(total)
-            row += self.stride
-            out += self.stride
-        bound[0] = value[0]
-        return 0
+    cdef double project_row(self, Py_ssize_t i, const double* row, double* out,
+                            double* scratch) noexcept nogil:
+        cdef Py_ssize_t s
+        cdef double top = row[0], total = 0
+        for s in range(1, self.K):
+            top = max(top, row[s])
+        for s in range(self.K):
+            out[s] = exp(row[s] - top)
+            total += out[s]
+        for s in range(self.K):
+            out[s] /= total
+        return top + log(total)
 
 
 cdef class RowSparsemax(NodeRows):
     """As :class:`RowSoftmax`, with ``-||mu||^2 / 2`` in place of the entropy."""
 
-    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     double* bound, char* work) except -1 nogil:
-        cdef Py_ssize_t v, s
-        cdef const double* row = theta + self.first
-        cdef double* out = marginals + self.first
-        cdef double* shifted = <double*>work
-        cdef double top, tau, total
-        value[0] = 0
-        memset(marginals, 0, self.layout.theta_size(i) * sizeof(double))
-        for v in range(self.count(i)):
-            top, total = row[0], 0
-            for s in range(1, self.K):
-                top = max(top, row[s])
-            for s in range(self.K):
-                shifted[s] = row[s] - top
-            tau = simplex_threshold(self.K, shifted)
-            for s in range(self.K):
-                out[s] = shifted[s] - tau if shifted[s] > tau else 0.0
-                total += out[s]
-            for s in range(self.K):
-                out[s] /= total
-                value[0] += out[s] * (row[s] - out[s] / 2)
-            row += self.stride
-            out += self.stride
-        bound[0] = value[0]
-        return 0
+    cdef double project_row(self, Py_ssize_t i, const double* row, double* out,
+                            double* scratch) noexcept nogil:
+        cdef Py_ssize_t s
+        cdef double top = row[0], tau, total = 0, value = 0
+        for s in range(1, self.K):
+            top = max(top, row[s])
+        for s in range(self.K):
+            scratch[s] = row[s] - top
+        tau = simplex_threshold(self.K, scratch)
+        for s in range(self.K):
+            out[s] = scratch[s] - tau if scratch[s] > tau else 0.0
+            total += out[s]
+        for s in range(self.K):
+            out[s] /= total
+            value += out[s] * (row[s] - out[s] / 2)
+        return value
 
 
 cdef class RowMaxMin(NodeRows):
@@ -135,48 +130,35 @@ cdef class RowMaxMin(NodeRows):
     cdef double cost(self, Py_ssize_t i) noexcept nogil:
         return self.scale / self.count(i) if self.averaged else self.scale
 
-    cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
-                     double* bound, char* work) except -1 nogil:
-        cdef Py_ssize_t v, s, low, high, kept
-        cdef const double* row = theta + self.first
-        cdef double* out = marginals + self.first
-        cdef double* scaled = <double*>work
-        cdef double c = self.cost(i), tau, total
-        memset(marginals, 0, self.layout.theta_size(i) * sizeof(double))
-        value[0] = 0
-        for v in range(self.count(i)):
-            if self.absolute:
-                low = high = 0
-                for s in range(1, self.K):
-                    if row[s] - c * s > row[low] - c * low:
-                        low = s
-                    if row[s] + c * s >= row[high] + c * high:
-                        high = s
-                out[low] += 0.5
-                out[high] += 0.5
-                value[0] += (row[low] + row[high] + c * (high - low)) / 2
-            else:
-                for s in range(self.K):
-                    scaled[s] = row[s] / c
-                tau = simplex_threshold(self.K, scaled)
-                kept, total = 0, 0
-                for s in range(self.K):
-                    if scaled[s] > tau:
-                        kept += 1
-                        total += row[s]
-                if kept == 0:       # the best states are equal up to rounding
-                    for s in range(self.K):
-                        if kept == 0 or row[s] > total:
-                            total, low, kept = row[s], s, 1
-                    out[low] = 1
-                else:
-                    for s in range(self.K):
-                        out[s] = 1.0 / kept if scaled[s] > tau else 0.0
-                value[0] += (total + c * (kept - 1)) / kept
-            row += self.stride
-            out += self.stride
-        bound[0] = value[0]
-        return 0
+    cdef double project_row(self, Py_ssize_t i, const double* row, double* out,
+                            double* scratch) noexcept nogil:
+        cdef Py_ssize_t s, low = 0, high = 0, kept = 0
+        cdef double c = self.cost(i), tau, total = 0
+        if self.absolute:
+            for s in range(1, self.K):
+                if row[s] - c * s > row[low] - c * low:
+                    low = s
+                if row[s] + c * s >= row[high] + c * high:
+                    high = s
+            out[low] += 0.5
+            out[high] += 0.5
+            return (row[low] + row[high] + c * (high - low)) / 2
+        for s in range(self.K):
+            scratch[s] = row[s] / c
+        tau = simplex_threshold(self.K, scratch)
+        for s in range(self.K):
+            if scratch[s] > tau:
+                kept += 1
+                total += row[s]
+        if kept == 0:       # the best states are equal up to rounding
+            for s in range(self.K):
+                if kept == 0 or row[s] > total:
+                    total, low, kept = row[s], s, 1
+            out[low] = 1
+        else:
+            for s in range(self.K):
+                out[s] = 1.0 / kept if scratch[s] > tau else 0.0
+        return (total + c * (kept - 1)) / kept
 
     cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
         cdef Py_ssize_t v

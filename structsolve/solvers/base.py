@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,24 @@ import numpy as np
 
 from ..utils.params import Params
 from .problem import Problem
+
+# Examples per call into native code; an interrupt takes effect between calls.
+EXAMPLES_PER_CALL = 5_000
+
+
+def pieces(order: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield an order of examples in pieces, one for each call into native code.
+
+    Parameters
+    ----------
+    order : ndarray of int64
+
+    Yields
+    ------
+    ndarray of int64
+    """
+    for first in range(0, len(order), EXAMPLES_PER_CALL):
+        yield order[first : first + EXAMPLES_PER_CALL]
 
 
 @dataclass
@@ -51,6 +70,18 @@ class Run:
     """
 
     given: Start
+    best_primal: float
+    best_w: np.ndarray
+
+    def _keep_best(self, candidates: Iterable[np.ndarray]) -> int:
+        """Keep the weights of least primal, these or earlier ones; return the oracle calls."""
+        given, spent = self.given, 0
+        for w in candidates:
+            primal, calls = given.problem.primal(w, given.alpha, given.n_jobs)
+            spent += calls
+            if primal < self.best_primal:
+                self.best_primal, self.best_w = primal, w
+        return spent
 
     def step(self) -> dict[str, Any]:
         """Make one pass over the data.

@@ -8,11 +8,9 @@ import numpy as np
 
 from ._bcfw import BlockLoop
 from ._simplex import SimplexLoop
-from .base import Run, Solver, Start, rng_state, set_rng_state
+from .base import Run, Solver, Start, pieces, rng_state, set_rng_state
 from .problem import Problem
 
-# Examples per call into native code; an interrupt takes effect between calls.
-EXAMPLES_PER_CALL = 5_000
 # The average begins anew after pass b, then whenever the passes have become a-fold and b more.
 WINDOW = (1.5, 8)
 # Share of the mean gap below which a cheap visit makes no step; exact steps are cheaper.
@@ -265,8 +263,7 @@ class BCFWRun(Run):
         whole = solver.averaging and small and (self.exact or calls == 0)
         before = loop.w.copy() if whole else None
         total, spent = 0.0, 0
-        for first in range(0, len(order), EXAMPLES_PER_CALL):
-            some = order[first : first + EXAMPLES_PER_CALL]
+        for some in pieces(order):
             if self.exact:
                 gap, used = loop.run(some, calls > 0, min_gain)
             else:
@@ -294,17 +291,11 @@ class BCFWRun(Run):
         dict
             As of :class:`Run`.
         """
-        problem, alpha = self.given.problem, self.given.alpha
         self.loop.resynchronise()
         candidates = [self.loop.w.copy()]
         if self.solver.averaging and self.loop.average_mass > 0:
             candidates.append(self.loop.w - self.loop.average / self.loop.average_mass)
-        spent = 0
-        for w in candidates:
-            primal, calls = problem.primal(w, alpha, self.given.n_jobs)
-            spent += calls
-            if primal < self.best_primal:
-                self.best_primal, self.best_w = primal, w
+        spent = self._keep_best(candidates)
         self.best_dual = max(self.best_dual, self.dual)
         return {
             "primal": self.best_primal,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ._gbcfw import SegmentLoop
-from .base import Solver, Start
-from .bcfw import EXAMPLES_PER_CALL, SAMPLINGS, BCFWRun
+from .base import Solver, Start, pieces
+from .bcfw import SAMPLINGS, BCFWRun
 
 
 class GBCFW(Solver):
@@ -188,9 +188,8 @@ class GBCFWRun(BCFWRun):
         self._begin_window()
         estimate, calls = 0.0, 0
         order = self._order()
-        for first in range(0, len(order), EXAMPLES_PER_CALL):
-            some = order[first : first + EXAMPLES_PER_CALL]
-            visits = self.passes * len(order) + first
+        visits = self.passes * len(order)
+        for some in pieces(order):
             gap, used = self.loop.run(some, solver.step, visits, solver.averaging)
-            estimate, calls = estimate + gap, calls + used
+            estimate, calls, visits = estimate + gap, calls + used, visits + len(some)
         return self._passed(estimate, calls, {})

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from ._sgd import SGDLoop
-from .base import Run, Solver, Start, rng_state, set_rng_state
-from .bcfw import EXAMPLES_PER_CALL
+from .base import Run, Solver, Start, pieces, rng_state, set_rng_state
 from .passes import surrogate_bounds
 from .problem import Problem
 
@@ -169,9 +168,9 @@ class SGDRun(Run):
         order = rng.permutation(n) if solver.order == "permutation" else rng.integers(0, n, n)
         total, calls = 0.0, self.radius_calls
         self.radius_calls = 0
-        for first in range(0, n, EXAMPLES_PER_CALL):
+        for some in pieces(order):
             part, used = self.loop.run(
-                order[first : first + EXAMPLES_PER_CALL],
+                some,
                 float(solver.power) if solver.averaging == "weighted" else 0.0,
                 solver.averaging != "none",
                 self.radius,
@@ -200,15 +199,8 @@ class SGDRun(Run):
         dict
             As of :class:`Run`.
         """
-        problem, alpha = self.given.problem, self.given.alpha
-        spent = 0
-        for w in (self.loop.averaged(), self.loop.last()):
-            if w is None:
-                continue
-            primal, calls = problem.primal(w, alpha, self.given.n_jobs)
-            spent += calls
-            if primal < self.best_primal:
-                self.best_primal, self.best_w = primal, w
+        candidates = (self.loop.averaged(), self.loop.last())
+        spent = self._keep_best(w for w in candidates if w is not None)
         self.certified = [*self.certified[-self.solver.patience :], self.best_primal]
         fell = self.certified[0] - self.best_primal
         settled = len(self.certified) > self.solver.patience

@@ -119,9 +119,10 @@ class Case:
             made = learn_space(structure, self.X, self.Y, fit_intercept=self.intercept)
         self.space, self.learned = made
         if before != {k: id(v) for k, v in vars(structure).items()}:
+            promise = "does not change the structure"
             self.fail(
                 "make_space",
-                "does not change the structure",
+                promise,
                 None,
                 vars(structure),
                 f"the attributes {sorted(before)} as they were",
@@ -325,13 +326,8 @@ class Case:
         """Fail where something was written outside an array."""
         if guarded.damage():
             size = f"{guarded.array.nbytes} bytes" if name == "work" else f"{name}"
-            self.fail(
-                what,
-                f"writes only into the memory it is given ({name})",
-                i,
-                f"a write {guarded.damage()}",
-                f"writes within {size}",
-            )
+            promise = f"writes only into the memory it is given ({name})"
+            self.fail(what, promise, i, f"a write {guarded.damage()}", f"writes within {size}")
 
     def argmax(
         self, i: int, theta: np.ndarray, garbage: int = -1

@@ -58,26 +58,16 @@ def check_packing(case: Case) -> None:
             and (np.diff(array) >= 0).all()
         )
         if not rises_from_0:
-            case.fail(
-                "pack",
-                f"gives {name} as rising int64 from 0, contiguous",
-                None,
-                repr(array),
-                "such an array",
-            )
+            promise = f"gives {name} as rising int64 from 0, contiguous"
+            case.fail("pack", promise, None, repr(array), "such an array")
         if len(array) != n + 1:
             case.fail("pack", f"keeps every example ({name})", None, len(array) - 1, n)
     labels = examples.labels
     if labels is None or labels.dtype != np.int32 or not labels.flags.c_contiguous:
         case.fail("pack", "gives labels as contiguous int32", None, repr(labels), "such an array")
     if len(labels) != examples.label_offsets[-1]:
-        case.fail(
-            "pack",
-            "gives as many labels as label_offsets say",
-            None,
-            len(labels),
-            examples.label_offsets[-1],
-        )
+        promise = "gives as many labels as label_offsets say"
+        case.fail("pack", promise, None, len(labels), examples.label_offsets[-1])
     layout = case.layout
     for what, matrix, offsets, columns in (
         ("nodes", examples.nodes, examples.offsets, layout.n_features if layout.node else None),
@@ -110,13 +100,8 @@ def check_packing(case: Case) -> None:
             case.fail("pack", "keeps every example of a subset", None, subset.n, len(rows))
         for j, i in enumerate(rows):
             if not _equal(_example(subset, j), _example(examples, i)):
-                case.fail(
-                    "pack",
-                    "packs an example the same in any company",
-                    i,
-                    _example(subset, j),
-                    _example(examples, i),
-                )
+                promise = "packs an example the same in any company"
+                case.fail("pack", promise, i, _example(subset, j), _example(examples, i))
         _check_round_trip(case, subset, rows)
 
 

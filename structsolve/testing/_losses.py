@@ -85,12 +85,9 @@ def _check_augment(
     values: np.ndarray,
 ) -> None:
     augmented, const = case.augment(what, loss, i, truth, scale, theta)
+    promise = f"adds {scale} times the loss to the score of every label"
     case.near(
-        f"{what}.augment",
-        f"adds {scale} times the loss to the score of every label",
-        i,
-        case.mu[i] @ (augmented - theta) + const,
-        scale * values,
+        f"{what}.augment", promise, i, case.mu[i] @ (augmented - theta) + const, scale * values
     )
 
 

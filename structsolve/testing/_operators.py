@@ -24,14 +24,8 @@ def check_parts(case: Case) -> None:
             truth, label = case.labels[i][a], case.labels[i][b]
             difference = case.dense(i, *case.encode(i, label, truth))
             expected = case.mu[i][a] - case.mu[i][b]
-            case.near(
-                "Parts.difference",
-                "is encode(truth) - encode(label) for {} and {}",
-                i,
-                difference,
-                expected,
-                quoted=(truth, label),
-            )
+            promise = "is encode(truth) - encode(label) for {} and {}"
+            case.near("Parts.difference", promise, i, difference, expected, quoted=(truth, label))
         if case.parts.indicator:
             _check_indicator(case, i)
 
@@ -42,14 +36,8 @@ def _check_indicator(case: Case, i: int) -> None:
         expected = np.zeros_like(mu)
         if np.size(label) == 1:
             expected[np.ravel(label)[0]] = 1
-        case.near(
-            "Parts.indicator",
-            "declares labels that are single numbers y with mu(y) = e_y (label {})",
-            i,
-            mu,
-            expected,
-            quoted=(label,),
-        )
+        promise = "declares labels that are single numbers y with mu(y) = e_y (label {})"
+        case.near("Parts.indicator", promise, i, mu, expected, quoted=(label,))
 
 
 def check_best(
@@ -66,12 +54,9 @@ def check_best(
     row = case.listed(what, i, label, f"{kind} theta")
     best = scores.max()
     if exact and not scores[row] >= best - TOLERANCE * (1 + abs(best)):
+        promise = f"returns a label that attains the maximum ({kind} theta)"
         case.fail(
-            what,
-            f"returns a label that attains the maximum ({kind} theta)",
-            i,
-            f"{label} with score {float(scores[row])!r}",
-            f"score {float(best)!r}",
+            what, promise, i, f"{label} with score {float(scores[row])!r}", f"score {float(best)!r}"
         )
     case.near(what, f"returns the value of its label ({kind} theta)", i, value, scores[row])
 
@@ -104,13 +89,8 @@ def check_bound(
 ) -> None:
     """No label exceeds the bound, and the bound of an exact oracle is the value."""
     if not bound >= best - TOLERANCE * (1 + abs(best)):
-        case.fail(
-            what,
-            f"returns a bound that no label exceeds ({kind} theta)",
-            i,
-            bound,
-            f"at least {float(best)!r}",
-        )
+        promise = f"returns a bound that no label exceeds ({kind} theta)"
+        case.fail(what, promise, i, bound, f"at least {float(best)!r}")
     if not bound >= value:
         case.fail(what, f"has a bound of at least its value ({kind} theta)", i, bound, value)
     if exact and bound != value:
@@ -134,29 +114,14 @@ def check_kbest(case: Case) -> None:
                     bad = labels[rows.index(None)]
                     case.fail(what, f"returns labels of the example (k={k})", i, bad, "one listed")
                 if len(set(rows)) < len(rows):
-                    case.fail(
-                        what,
-                        f"returns distinct labels (k={k}, {kind} theta)",
-                        i,
-                        labels,
-                        "no label twice",
-                    )
+                    promise = f"returns distinct labels (k={k}, {kind} theta)"
+                    case.fail(what, promise, i, labels, "no label twice")
                 if len(rows) != min(k, n_labels):
-                    case.fail(
-                        what,
-                        f"finds k labels where there are k (k={k})",
-                        i,
-                        len(rows),
-                        min(k, n_labels),
-                    )
+                    promise = f"finds k labels where there are k (k={k})"
+                    case.fail(what, promise, i, len(rows), min(k, n_labels))
                 if (np.diff(values) > TOLERANCE * (1 + np.abs(values[1:]))).any():
-                    case.fail(
-                        what,
-                        f"returns the best first (k={k}, {kind} theta)",
-                        i,
-                        values,
-                        "values that do not rise",
-                    )
+                    promise = f"returns the best first (k={k}, {kind} theta)"
+                    case.fail(what, promise, i, values, "values that do not rise")
                 case.near(
                     what, f"returns the values of its labels (k={k})", i, values, scores[rows]
                 )
@@ -177,13 +142,8 @@ def check_max_marginals(case: Case) -> None:
             for v, s in np.ndindex(*best.shape):
                 having = scores[case.labels[i][:, v] == s]
                 if having.size:
-                    case.near(
-                        what,
-                        f"gives the best value with state {s} at node {v} ({kind} theta)",
-                        i,
-                        best[v, s],
-                        having.max(),
-                    )
+                    promise = f"gives the best value with state {s} at node {v} ({kind} theta)"
+                    case.near(what, promise, i, best[v, s], having.max())
 
 
 def check_counts(case: Case, extra: Any) -> None:
@@ -303,10 +263,5 @@ def check_threads(case: Case) -> None:
         sys.setswitchinterval(interval)
     for (i, _), answer, alone in zip(tasks, answers, expected):
         if answer is not None:
-            case.fail(
-                "Oracle.argmax",
-                "gives the same answers in four threads as in one",
-                i,
-                answer,
-                alone,
-            )
+            promise = "gives the same answers in four threads as in one"
+            case.fail("Oracle.argmax", promise, i, answer, alone)

@@ -44,13 +44,8 @@ def check_polytope(case: Case) -> None:
                 case.fail(what, "holds a point", i, "an empty polytope", "one")
             scale = LOOSE * (1 + abs(best))
             if relaxed.value < best - scale or relaxed.bound < best - scale:
-                case.fail(
-                    what,
-                    f"holds every label ({kind} theta)",
-                    i,
-                    relaxed.value,
-                    f"at least {best!r}",
-                )
+                promise = f"holds every label ({kind} theta)"
+                case.fail(what, promise, i, relaxed.value, f"at least {best!r}")
             if polytopes.exact and (relaxed.value > best + scale or relaxed.label is None):
                 point = relaxed.value if relaxed.label is not None else relaxed.mu
                 case.fail(

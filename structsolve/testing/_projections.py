@@ -130,9 +130,10 @@ def _check_entropy(
     expected = (weights / weights.sum()) @ case.mu[i]
     worst = int(np.abs(mu - expected).argmax())
     if abs(mu[worst] - expected[worst]) > 1e-8:
+        promise = f"returns the marginals of the Gibbs distribution ({kind} theta)"
         case.fail(
             what,
-            f"returns the marginals of the Gibbs distribution ({kind} theta)",
+            promise,
             i,
             f"{float(mu[worst])!r} at position {worst} of theta",
             float(expected[worst]),
@@ -159,14 +160,8 @@ def _check_gradient(
         up, down = (
             case.project(projection, name, i, theta + sign * step * towards)[1] for sign in (1, -1)
         )
-        case.near(
-            what,
-            "returns the gradient of its value as marginals",
-            i,
-            mu @ towards,
-            (up - down) / (2 * step),
-            1e-5,
-        )
+        promise = "returns the gradient of its value as marginals"
+        case.near(what, promise, i, mu @ towards, (up - down) / (2 * step), 1e-5)
 
 
 def _check_bound(
@@ -197,9 +192,10 @@ def _check_states_of_labels(watched: Watched, states: np.ndarray) -> None:
     if not np.isfinite(states).all():
         case.fail(watched.what("state_of"), "writes all of a state", i, states, "finite numbers")
     for row, state in enumerate(states):
+        promise = "gives mu(y) for the state of the label y = {}"
         case.near(
             watched.what("pool"),
-            "gives mu(y) for the state of the label y = {}",
+            promise,
             i,
             watched.pool(state),
             case.mu[i][row],
@@ -248,9 +244,10 @@ def _check_solution(
         rise = watched.slope(state, states[row], 0.0) + theta @ (case.mu[i][row] - mu)
         # Where entries of a state underflow to 0, its slope is infinite.
         if rise > 1e-7 * (1 + np.abs(theta).max()) and (state > 0).all() | (rise < np.inf):
+            promise = f"rises from the maximiser towards no label ({kind} theta)"
             case.fail(
                 watched.what("slope"),
-                f"rises from the maximiser towards no label ({kind} theta)",
+                promise,
                 i,
                 f"{rise} towards {case.labels[i][row]}",
                 "at most 0",

@@ -32,23 +32,13 @@ def check_relaxation(case: Case) -> None:
                 )
             elif (np.abs(case.mu[i] - mu).max(axis=1) < TOLERANCE).any():
                 row = int(np.abs(case.mu[i] - mu).max(axis=1).argmin())
-                case.fail(
-                    what,
-                    f"tells where mu is that of a label ({kind} theta)",
-                    i,
-                    "0",
-                    f"1, and the label {case.labels[i][row]}",
-                )
+                promise = f"tells where mu is that of a label ({kind} theta)"
+                case.fail(what, promise, i, "0", f"1, and the label {case.labels[i][row]}")
             case.near(what, f"returns the value of its mu ({kind} theta)", i, value, mu @ theta)
             best = scores.max()
             if not value >= best - LOOSE * (1 + abs(best)):
-                case.fail(
-                    what,
-                    f"attains at least the best label's score ({kind} theta)",
-                    i,
-                    value,
-                    f"at least {float(best)!r}",
-                )
+                promise = f"attains at least the best label's score ({kind} theta)"
+                case.fail(what, promise, i, value, f"at least {float(best)!r}")
             if not bound >= max(value, best) - LOOSE * (1 + abs(best)):
                 promise = f"returns a bound that no label and not its mu exceeds ({kind} theta)"
                 case.fail(what, promise, i, bound, f"at least {max(value, best)!r}")
@@ -79,13 +69,8 @@ def _check_point(case: Case, what: str, i: int, kind: str, mu: np.ndarray) -> No
         fixed = (sums == sums[0]).all(axis=0)
         off = np.abs(given - sums[0])
         if (off[fixed] > LOOSE * (1 + np.abs(sums[0][fixed]))).any():
-            case.fail(
-                what,
-                f"keeps the sums that all labels share ({block.name}, {kind} theta)",
-                i,
-                given[fixed],
-                sums[0][fixed],
-            )
+            promise = f"keeps the sums that all labels share ({block.name}, {kind} theta)"
+            case.fail(what, promise, i, given[fixed], sums[0][fixed])
 
 
 def check_constrained(case: Case, loss: Any) -> None:
@@ -175,25 +160,15 @@ def _check_cone(
     if answer is None:
         if sure.any():
             row = int(np.where(sure, values, -np.inf).argmax())
-            case.fail(
-                what,
-                f"finds a label where the cone holds one {where}",
-                i,
-                "none",
-                f"{case.labels[i][row]} at h={h[row]}, g={g[row]}",
-            )
+            promise = f"finds a label where the cone holds one {where}"
+            case.fail(what, promise, i, "none", f"{case.labels[i][row]} at h={h[row]}, g={g[row]}")
         return
     mu, label, value = answer
     if label is not None:
         row = case.listed(what, i, label, where[1:-1])
         if not possible[row]:
-            case.fail(
-                what,
-                f"returns a label in the cone {where}",
-                i,
-                f"{label} at h={h[row]}, g={g[row]}",
-                "another, or kind 2",
-            )
+            promise = f"returns a label in the cone {where}"
+            case.fail(what, promise, i, f"{label} at h={h[row]}, g={g[row]}", "another, or kind 2")
         case.near(what, f"returns the value of its label {where}", i, value, values[row])
         slack = TOLERANCE * (1 + abs(best)) if sure.any() else 0.0
     else:
@@ -204,10 +179,5 @@ def _check_cone(
         case.near(what, f"returns the value of its mu {where}", i, value, h_mu + cone.lam * g_mu)
         slack = LOOSE * (1 + abs(best)) if sure.any() else 0.0
     if value < best - slack:
-        case.fail(
-            what,
-            f"attains the best value in the cone {where}",
-            i,
-            value,
-            f"at least {float(best)!r}",
-        )
+        promise = f"attains the best value in the cone {where}"
+        case.fail(what, promise, i, value, f"at least {float(best)!r}")

@@ -48,37 +48,22 @@ def check_solvers(case: Case, loss: Any, solvers: Sequence[Any]) -> None:
         primal, dual = record["primal"], record.get("dual")
         slack = 1e-8 * (1 + abs(exact))
         if abs(primal - exact) > slack:
-            case.fail(
-                what,
-                "reports the objective of its weights",
-                None,
-                primal,
-                f"{exact!r}, by enumeration",
-            )
+            promise = "reports the objective of its weights"
+            case.fail(what, promise, None, primal, f"{exact!r}, by enumeration")
         if dual is None:
             continue
         if dual > primal + slack:
             case.fail(what, "has a dual below the primal", None, f"{dual!r} > {primal!r}", "<=")
         if primal - dual > 1e-5 * max(primal, 1e-3):
-            case.fail(
-                what,
-                f"closes the gap in {PASSES} passes",
-                None,
-                f"gap {primal - dual!r}",
-                f"below {1e-5 * primal!r}",
-            )
+            promise = f"closes the gap in {PASSES} passes"
+            case.fail(what, promise, None, f"gap {primal - dual!r}", f"below {1e-5 * primal!r}")
         optima[solver.name] = (primal, dual)
     if optima:
         low = max(dual for _, dual in optima.values())
         for name, (primal, _) in optima.items():
             if abs(primal - low) > 1e-5 * max(abs(low), 1e-3):
-                case.fail(
-                    f"training by {name!r}",
-                    "finds the optimum that all solvers find",
-                    None,
-                    primal,
-                    f"{low!r} ({optima})",
-                )
+                promise = "finds the optimum that all solvers find"
+                case.fail(f"training by {name!r}", promise, None, primal, f"{low!r} ({optima})")
 
 
 def objective(case: Case, loss: Any, w: np.ndarray) -> float:
