@@ -103,7 +103,7 @@ def check_found(told, h, g, labels, psi, exact=(), hull=True, cones=False, tol=0
     `exact`: what it must find ("hull", "label"); `hull`: its bound is one of the hull; `cones`: it
     asks within cones.
     """
-    answer, seen = told["found"], told["points"]
+    answer, seen = told["outcome"], told["points"]
     close = rounding(h, g, psi)
     where = {tuple(label): row for row, label in enumerate(np.asarray(labels).tolist())}
     for point in seen:
@@ -179,9 +179,9 @@ def check_problem(
             if count is not None:
                 h, g = h + [calls.loss_value(hamming, i, truth, label) for label in labels], -g
             if outer:
-                assert integral_maximum(h, g, psi)[1] <= told["found"]["label_bound"] + 1e-9
-                assert relaxed_maximum(h, g, psi)[1] <= told["found"]["bound"] * (1 + 1e-9) + 1e-9
-                assert told["found"]["value"] <= told["found"]["bound"]
+                assert integral_maximum(h, g, psi)[1] <= told["outcome"]["label_bound"] + 1e-9
+                assert relaxed_maximum(h, g, psi)[1] <= told["outcome"]["bound"] * (1 + 1e-9) + 1e-9
+                assert told["outcome"]["value"] <= told["outcome"]["bound"]
             else:
                 tol = 1e-6 if cones else 0
                 check_found(told, h, g, labels, psi, exact, hull, cones, tol)

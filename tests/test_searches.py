@@ -123,7 +123,7 @@ def test_stale_memory_changes_no_value(search, name):
                 surrogate_calls.cut(problem.surrogate, i, theta, truth)
                 told = told_of(problem, i, scores)
                 again = told_of(problem, i, scores)
-                assert told["found"] == again["found"]  # tracing leaves the memory alone
+                assert told["outcome"] == again["outcome"]  # tracing leaves the memory alone
                 check_found(told, scores - scores[i], costs[i], labels, psi, exact, relaxed,
                             search == "angular", tol=1e-6)  # fmt: skip
 
@@ -180,10 +180,10 @@ def test_one_search_object_for_two_problems():
         rng = np.random.default_rng(0)
         costs = rng.integers(0, 4, (5, 5)) * (1 - np.eye(5))
         first, scores = classes_problem(costs, surrogate), rng.normal(size=5)
-        before = told_of(first, 0, scores)["found"]
+        before = told_of(first, 0, scores)["outcome"]
         for other in (np.ones((17, 17)) - np.eye(17), np.zeros((1, 1))):
             classes_problem(other, surrogate)
-            assert told_of(first, 0, scores)["found"] == before
+            assert told_of(first, 0, scores)["outcome"] == before
 
 
 @pytest.mark.parametrize("name", registry.default().names("searches"))
@@ -275,4 +275,4 @@ def test_python_psis_search_as_native_ones_do():
             theta = padded(native, i, scores)
             truth = native.examples.label(i)
             one, other = (p.surrogate.trace(i, theta, truth) for p in (native, python))
-            assert one["found"] == pytest.approx(other["found"], rel=1e-12, abs=1e-300)
+            assert one["outcome"] == pytest.approx(other["outcome"], rel=1e-12, abs=1e-300)

@@ -56,7 +56,7 @@ def test_zero_one_loss_with_one_call():
         theta = np.zeros(problem.task.layout.sizes(0)[0])
         node = space.layout.theta_views(theta, 2, 0)["node"]
         node[0, 0] = node[1, 1] = 3.0
-        answer = problem.surrogate.trace(0, theta, problem.labels)["found"]
+        answer = problem.surrogate.trace(0, theta, problem.labels)["outcome"]
         assert answer["label_bound"] >= np.log1p(np.exp(-3)) - 1e-12
 
 
@@ -264,7 +264,7 @@ def test_the_next_search_begins_where_the_last_one_ended():
     w = rng.normal(size=problem.dim)
     for i in range(problem.n):
         theta, truth = score(problem.potentials, i, w), problem.examples.label(i)
-        lam = problem.surrogate.trace(i, theta, truth)["found"]["lam"]
+        lam = problem.surrogate.trace(i, theta, truth)["outcome"]["lam"]
         surrogate_calls.cut(problem.surrogate, i, theta, truth)
         kept = problem.surrogate.memory_of_examples()["lams"][i]
         assert 0 < kept < np.inf and kept == pytest.approx(lam)

@@ -1,4 +1,4 @@
-"""Costs that count: read from part costs, and refused where they are no counts of nodes."""
+"""Integer costs of node states, read from part costs; others are refused."""
 
 from libc.math cimport INFINITY, floor
 
@@ -15,16 +15,16 @@ cdef int check_most(Py_ssize_t most, Py_ssize_t nodes, Py_ssize_t K,
     return 0
 
 
-cdef int _no_count(Py_ssize_t i, Py_ssize_t v, Py_ssize_t s, double found) except -1 with gil:
+cdef int _no_count(Py_ssize_t i, Py_ssize_t v, Py_ssize_t s, double cost) except -1 with gil:
     raise ValueError(
-        f"example {i}, node {v}, state {s}: the cost is {found}, which is no count; expected an "
+        f"example {i}, node {v}, state {s}: the cost is {cost}, which is no count; expected an "
         "integer of at least 0 (shift the costs of the node, or count agreements)"
     )
 
 
-cdef int _not_on_nodes(Py_ssize_t i, double found) except -1 with gil:
+cdef int _not_on_nodes(Py_ssize_t i, double cost) except -1 with gil:
     raise ValueError(
-        f"example {i}: a part that is no state of a node costs {found}, expected 0: counts are "
+        f"example {i}: a part that is no state of a node costs {cost}, expected 0: counts are "
         "those of nodes"
     )
 

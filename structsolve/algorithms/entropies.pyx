@@ -1,4 +1,4 @@
-"""Entropies of marginals, as line searches on them ask for: many logarithms at a time."""
+"""Entropies of marginals and their slopes, for line searches: many logarithms at a time."""
 
 import numpy as np
 
@@ -183,6 +183,15 @@ def entropy_of(p):
     ----------
     p : array of float64
 
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        When a number is negative or not finite.
+
     Examples
     --------
     >>> from structsolve.algorithms.entropies import entropy_of
@@ -206,7 +215,17 @@ def entropy_slope_of(a, b, double gamma):
     a, b : arrays of float64 of one shape
         At least 0, of the same sum.
     gamma : float
-        From 0 to 1; the slope may be infinite at both ends.
+        From 0 to 1.
+
+    Returns
+    -------
+    float
+        May be infinite at gamma 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        When sizes differ, a number is negative or not finite, or gamma is outside [0, 1].
 
     Examples
     --------
@@ -231,5 +250,5 @@ def entropy_slope_of(a, b, double gamma):
         return 0.0
     cdef const double[::1] left = first, right = second
     cdef int stuck = 0
-    cdef double found = _slope(left.shape[0], &left[0], &right[0], gamma, &stuck)
-    return slope_at(found, gamma, stuck)
+    cdef double slope = _slope(left.shape[0], &left[0], &right[0], gamma, &stuck)
+    return slope_at(slope, gamma, stuck)

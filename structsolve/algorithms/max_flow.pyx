@@ -7,7 +7,7 @@ import numpy as np
 from libc.math cimport INFINITY
 
 MinimumCut = namedtuple("MinimumCut", ["value", "source_side", "sink_side", "flow"])
-MinimumCut.__doc__ = "Value of the cut, smallest source set, smallest sink set, value of the flow."
+MinimumCut.__doc__ = "Value of a cut, smallest source set, smallest sink set, value of the flow."
 
 
 cdef Py_ssize_t max_flow_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil:
@@ -30,20 +30,20 @@ cdef void build_network(Network* net, Py_ssize_t m, const int* ends,
                         const double* capacity) noexcept nogil:
     cdef Py_ssize_t v, j
     cdef int a, b
-    cdef int* at = net.work
+    cdef int* next_arc = net.work
     for v in range(net.n):
-        at[v] = 0
+        next_arc[v] = 0
     for j in range(2 * m):
-        at[ends[j]] += 1
+        next_arc[ends[j]] += 1
     net.first[0] = 0
     for v in range(net.n):
-        net.first[v + 1] = net.first[v] + at[v]
-        at[v] = net.first[v]
+        net.first[v + 1] = net.first[v] + next_arc[v]
+        next_arc[v] = net.first[v]
     for j in range(m):
-        a = at[ends[2 * j]]
-        at[ends[2 * j]] += 1
-        b = at[ends[2 * j + 1]]
-        at[ends[2 * j + 1]] += 1
+        a = next_arc[ends[2 * j]]
+        next_arc[ends[2 * j]] += 1
+        b = next_arc[ends[2 * j + 1]]
+        next_arc[ends[2 * j + 1]] += 1
         net.head[a], net.head[b] = ends[2 * j + 1], ends[2 * j]
         net.twin[a], net.twin[b] = b, a
         net.residual[a], net.residual[b] = capacity[2 * j], capacity[2 * j + 1]
@@ -194,16 +194,18 @@ def _amounts(name, values, shape):
     array = np.array(np.broadcast_to(np.asarray(values, dtype=np.float64), shape))
     bad = ~(array >= 0)
     if bad.any():
-        at = np.unravel_index(int(bad.argmax()), shape)
-        raise ValueError(f"{name}{list(map(int, at))}: found {array[at]}, expected a number >= 0")
+        index = np.unravel_index(int(bad.argmax()), shape)
+        raise ValueError(
+            f"{name}{list(map(int, index))}: found {array[index]}, expected a number >= 0"
+        )
     return array
 
 
 def minimum_cut(n_nodes, arcs, capacities, from_source, to_sink):
     """Return a minimum cut between a source and a sink.
 
-    Source and sink are no nodes of their own: each node says how much it may get from the one
-    and give to the other.
+    Source and sink are not among the nodes: ``from_source`` and ``to_sink`` hold the capacities
+    between them and each node.
 
     Parameters
     ----------
@@ -215,14 +217,14 @@ def minimum_cut(n_nodes, arcs, capacities, from_source, to_sink):
         How much each arc carries, and with two columns how much in the other direction as well;
         ``inf`` for any amount.
     from_source, to_sink : array of float of shape (n_nodes,)
-        Capacities between the source and each node, and between each node and the sink.
+        Capacity from the source to each node, and from each node to the sink.
 
     Returns
     -------
     MinimumCut
         ``value``; ``source_side``, the smallest set of nodes on the source's side of any minimum
         cut; ``sink_side``, the smallest on the sink's; ``flow``, the value of a maximum flow,
-        which differs from that of the cut by rounding only.
+        equal to ``value`` up to rounding.
 
     Raises
     ------

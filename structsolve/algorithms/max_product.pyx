@@ -139,8 +139,8 @@ cdef void forest_max_marginals(const ss_loop_table* loops, const Forest* forest,
 cdef void _branch(const Forest* forest, const double* belief, const int* label, double value,
                   int path, Py_ssize_t deviation, double* spare, Candidate* heap,
                   Py_ssize_t* size) noexcept nogil:
-    # The best labelings that leave `label` at a position from `deviation` on: the rest of it is
-    # the best given what comes before, so that only the state there makes a difference.
+    # The best labelings that first differ from `label` in a position from `deviation` on.  What
+    # follows the position is the best given what precedes it: only the state there counts.
     cdef Py_ssize_t K = forest.K, stride = forest.stride, j, v, best
     cdef const double* row
     cdef double now, top
@@ -162,7 +162,7 @@ cdef Py_ssize_t forest_kbest(const ss_loop_table* loops, const Forest* forest, P
     # Lawler's partition: all labelings but the answers so far fall into disjoint sets, each made
     # of those that agree with answer `path` before position v and have state s there, or one that
     # comes after s in the order of candidates; a heap holds the best of every set.
-    cdef Py_ssize_t n = forest.n, size = 0, found, j, v
+    cdef Py_ssize_t n = forest.n, size = 0, count, j, v
     cdef double* belief = <double*>work
     cdef double* spare = belief + n * forest.stride
     cdef int* label = labels
@@ -176,11 +176,11 @@ cdef Py_ssize_t forest_kbest(const ss_loop_table* loops, const Forest* forest, P
     if not values[0] > -INFINITY:
         return 1
     item.v = 0
-    for found in range(1, k):
-        _branch(forest, belief, label, values[found - 1], <int>(found - 1), item.v, spare, heap,
+    for count in range(1, k):
+        _branch(forest, belief, label, values[count - 1], <int>(count - 1), item.v, spare, heap,
                 &size)
         if size == 0:
-            return found
+            return count
         item = pop(heap, &size)
         label += n
         path = labels + item.path * n
@@ -193,5 +193,5 @@ cdef Py_ssize_t forest_kbest(const ss_loop_table* loops, const Forest* forest, P
             if parent >= 0 and label[parent] != path[parent]:
                 label[v] = _choose(loops, forest, v, label, belief, spare)
         # Sums of the same scores in another order may differ in the last bit.
-        values[found] = min(item.value, values[found - 1])
+        values[count] = min(item.value, values[count - 1])
     return k

@@ -5,6 +5,7 @@ and K^2 exponentials where scores span too much for that.
 """
 
 from libc.math cimport INFINITY, exp, log
+from structsolve.algorithms.classes cimport draw_class
 from structsolve.algorithms.entropies cimport logarithms
 from structsolve.simd.loops cimport ss_loop_table
 
@@ -24,17 +25,11 @@ cdef double log_sum_exp(Py_ssize_t n, const double* x) noexcept nogil:
 
 
 cdef int draw(Py_ssize_t K, const double* weights, double uniform) noexcept nogil:
-    cdef double total = 0, below = 0
-    cdef Py_ssize_t s, last = 0
+    cdef double total = 0
+    cdef Py_ssize_t s
     for s in range(K):
         total += weights[s]
-    for s in range(K):
-        if weights[s] > 0:
-            below += weights[s]
-            last = s
-            if below > uniform * total:
-                return <int>s
-    return <int>last
+    return draw_class(K, weights, uniform * total)
 
 
 cdef int impossible(Py_ssize_t i) except -1 nogil:

@@ -285,16 +285,17 @@ cdef double forest_slope(const Forest* forest, const int* degree, const double* 
     # States a and b hold the marginals of nodes, then those of edges.
     cdef Py_ssize_t stride = forest.stride, v, rows = forest.n * stride
     cdef int stuck = 0, ignored = 0
-    cdef double found
+    cdef double slope
     if not pairs:
-        found = entropy_slope(rows, a, b, gamma, &stuck)
-        return slope_at(found, gamma, stuck)
-    # Where a node's state comes up or goes, so do those of its edges, and they outweigh it.
-    found = entropy_slope(n_edges * forest.K * stride, a + rows, b + rows, gamma, &stuck)
+        slope = entropy_slope(rows, a, b, gamma, &stuck)
+        return slope_at(slope, gamma, stuck)
+    # Where the share of a node's state leaves or reaches 0, shares on its edges do so too, and their
+    # slopes outweigh the node's.
+    slope = entropy_slope(n_edges * forest.K * stride, a + rows, b + rows, gamma, &stuck)
     for v in range(forest.n):
         if degree[v] == 0:
-            found += entropy_slope(stride, a + v * stride, b + v * stride, gamma, &stuck)
+            slope += entropy_slope(stride, a + v * stride, b + v * stride, gamma, &stuck)
         elif degree[v] > 1:
-            found -= (degree[v] - 1) * entropy_slope(stride, a + v * stride, b + v * stride, gamma,
+            slope -= (degree[v] - 1) * entropy_slope(stride, a + v * stride, b + v * stride, gamma,
                                                      &ignored)
-    return slope_at(found, gamma, stuck)
+    return slope_at(slope, gamma, stuck)

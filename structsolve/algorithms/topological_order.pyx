@@ -5,30 +5,55 @@ import numpy as np
 
 
 def compressed(Py_ssize_t M, tails, heads):
-    """Return first and entries of compressed rows: the heads of each tail, in the order given."""
+    """Return edges as compressed rows: the heads of each tail, in the order given.
+
+    Parameters
+    ----------
+    M : int
+        Number of nodes.
+    tails, heads : array of int of shape (m,)
+
+    Returns
+    -------
+    first : ndarray of int32 of shape (M + 1,)
+        Row v is ``entry[first[v] : first[v + 1]]``.
+    entry : ndarray of int32 of shape (m,)
+    """
     cdef const int[::1] a = np.ascontiguousarray(tails, dtype=np.int32)
     cdef const int[::1] b = np.ascontiguousarray(heads, dtype=np.int32)
     first_array, entry_array = np.zeros(M + 1, np.int32), np.empty(len(a), np.int32)
     cdef int[::1] first = first_array, entry = entry_array
-    cdef int[::1] at = np.zeros(M + 1, np.int32)
+    cdef int[::1] next_entry = np.zeros(M + 1, np.int32)
     cdef Py_ssize_t e, v
     for e in range(a.shape[0]):
         first[a[e] + 1] += 1
     for v in range(M):
         first[v + 1] += first[v]
-        at[v] = first[v]
+        next_entry[v] = first[v]
     for e in range(a.shape[0]):
-        entry[at[a[e]]] = b[e]
-        at[a[e]] += 1
+        entry[next_entry[a[e]]] = b[e]
+        next_entry[a[e]] += 1
     return first_array, entry_array
 
 
 def topological_order(const int[::1] first, const int[::1] child, n_parents):
-    """Return nodes, parents before children; those on cycles and below them are left out."""
+    """Return nodes, parents before children.
+
+    Parameters
+    ----------
+    first, child : ndarray of int32
+        The children of each node, in compressed rows.
+    n_parents : array of int of shape (M,)
+
+    Returns
+    -------
+    ndarray of int32
+        Fewer than M nodes where there are cycles: nodes on a cycle, or below one, are left out.
+    """
     cdef Py_ssize_t M = first.shape[0] - 1, begin = 0, size = 0, v, k
     cdef int[::1] left = np.array(n_parents, dtype=np.int32)
-    found = np.empty(M, dtype=np.int32)
-    cdef int[::1] order = found
+    nodes = np.empty(M, dtype=np.int32)
+    cdef int[::1] order = nodes
     for v in range(M):
         if left[v] == 0:
             order[size] = <int>v
@@ -41,12 +66,31 @@ def topological_order(const int[::1] first, const int[::1] child, n_parents):
             if left[child[k]] == 0:
                 order[size] = child[k]
                 size += 1
-    return found[:size].copy()
+    return nodes[:size].copy()
 
 
 def leaf_lines(const int[::1] up_first, const int[::1] up, const int[::1] rank,
                const int[::1] leaves):
-    """Return compressed rows: of each leaf itself and all its ancestors, by falling rank."""
+    """Return each leaf with all its ancestors, by falling rank, as compressed rows.
+
+    Parameters
+    ----------
+    up_first, up : ndarray of int32
+        The parents of each node, in compressed rows.
+    rank : ndarray of int32 of shape (M,)
+        Position of each node in topological order.
+    leaves : ndarray of int32
+
+    Returns
+    -------
+    first, line : ndarray of int32
+        One row per leaf.
+
+    Raises
+    ------
+    ValueError
+        Where the rows have 2**31 entries or more in all.
+    """
     cdef Py_ssize_t M = up_first.shape[0] - 1, j, k, size, begin, v
     visited, place = np.empty(M, np.int32), np.asarray(rank)
     cdef int[::1] seen = np.full(M, -1, np.int32), queue = visited
@@ -76,7 +120,17 @@ def leaf_lines(const int[::1] up_first, const int[::1] up, const int[::1] rank,
 
 def add_ancestors(int[:, ::1] Y, const int[::1] order, const int[::1] up_first,
                   const int[::1] up):
-    """Turn on every node of which a child is on."""
+    """Turn on every node that has a child which is on, in place.
+
+    Parameters
+    ----------
+    Y : ndarray of int32 of shape (n, M)
+        Indicators.
+    order : ndarray of int32 of shape (M,)
+        Parents before their children.
+    up_first, up : ndarray of int32
+        The parents of each node, in compressed rows.
+    """
     cdef Py_ssize_t i, j, k, v, M = order.shape[0]
     with nogil:
         for i in range(Y.shape[0]):
@@ -89,7 +143,20 @@ def add_ancestors(int[:, ::1] Y, const int[::1] order, const int[::1] up_first,
 
 def first_open(const int[:, ::1] Y, const int[::1] order, const int[::1] up_first,
                const int[::1] up):
-    """Return (row, node, parent) of the first node that is on below one that is off, or None."""
+    """Return the first node that is on while one of its parents is off.
+
+    Parameters
+    ----------
+    Y : ndarray of int32 of shape (n, M)
+        Indicators.
+    order : ndarray of int32 of shape (M,)
+    up_first, up : ndarray of int32
+        The parents of each node, in compressed rows.
+
+    Returns
+    -------
+    (row, node, parent) : tuple of int, or None
+    """
     cdef Py_ssize_t i, v, k, M = order.shape[0], row = -1, node = 0, parent = 0
     with nogil:
         for i in range(Y.shape[0]):
@@ -107,7 +174,19 @@ def first_open(const int[:, ::1] Y, const int[::1] order, const int[::1] up_firs
 
 
 def first_barren(const int[:, ::1] Y, const int[::1] child_first, const int[::1] child):
-    """Return (row, node) of the first inner node that is on without a child, or None."""
+    """Return the first inner node that is on while all its children are off.
+
+    Parameters
+    ----------
+    Y : ndarray of int32 of shape (n, M)
+        Indicators.
+    child_first, child : ndarray of int32
+        The children of each node, in compressed rows.
+
+    Returns
+    -------
+    (row, node) : tuple of int, or None
+    """
     cdef Py_ssize_t i, v, k, M = child_first.shape[0] - 1
     cdef bint on
     for i in range(Y.shape[0]):
@@ -123,10 +202,25 @@ def first_barren(const int[:, ::1] Y, const int[::1] child_first, const int[::1]
 
 def share_out(const int[::1] order, const int[::1] up_first, const int[::1] up,
               const int[::1] child_first):
-    """Return 1 shared among the roots, and each node's share among its children."""
+    """Share 1 equally among the roots, and each node's share equally among its children.
+
+    Parameters
+    ----------
+    order : ndarray of int32 of shape (M,)
+        Parents before their children.
+    up_first, up : ndarray of int32
+        The parents of each node, in compressed rows.
+    child_first : ndarray of int32 of shape (M + 1,)
+        Where the children of each node begin.
+
+    Returns
+    -------
+    ndarray of float64 of shape (M,)
+        A node with several parents has the sum of what they give.
+    """
     cdef Py_ssize_t j, k, v, p, M = order.shape[0], roots = 0
-    found = np.zeros(M)
-    cdef double[::1] share = found
+    shares = np.zeros(M)
+    cdef double[::1] share = shares
     for v in range(M):
         roots += up_first[v] == up_first[v + 1]
     for j in range(M):
@@ -136,4 +230,4 @@ def share_out(const int[::1] order, const int[::1] up_first, const int[::1] up,
         for k in range(up_first[v], up_first[v + 1]):
             p = up[k]
             share[v] += share[p] / (child_first[p + 1] - child_first[p])
-    return found
+    return shares

@@ -7,14 +7,14 @@ from ..simd.loops cimport ss_loops
 from ..utils.parallel import over_examples
 
 cdef extern from "structsolve/simd/columns.h" nogil:
-    ctypedef struct ss_column_kernels:
+    ctypedef struct ss_column_loops:
         void scatter(Py_ssize_t n, const int32_t* index, const void* values, Py_ssize_t m,
                      const int* cols, const double* coefs, double* W,
                      Py_ssize_t stride) noexcept nogil
         void gather(Py_ssize_t n, const int32_t* index, const void* values, Py_ssize_t m,
                     const int* cols, const double* W, Py_ssize_t stride,
                     double* out) noexcept nogil
-    const ss_column_kernels* ss_columns
+    const ss_column_loops* ss_columns
 
 
 ctypedef fused real:

@@ -2,45 +2,46 @@
 """Angular search: exact slack rescaling over labels, with an oracle that answers within a cone."""
 
 from libc.math cimport INFINITY, isfinite, sqrt
-from .base cimport Found, Search
+from .base cimport Outcome, Search
 from .hull cimport best_on_hull, first_lam, tangent, upper_hull
 from .view cimport FRACTIONAL, LABEL, Point, SLOTS, View
 from .plane cimport LabelPlane
 from .psi cimport Psi
 
-# Slope, in units of 1/lam, beyond which a label's product is next to nothing.
+# Slope, in units of 1/lam, beyond which a label's product is negligible.
 cdef double SLIVER = 1e9
 
 
 cdef class Angular(Search):
-    """Asks within the one angle in which a label may still be better, until there is none.
+    """Searches the one angle in which a label may still be better, until it is empty.
 
-    With H = 1 + h, every answer of the oracle is a line ``H + lam g <= K`` that no label of its
-    cone lies above, and on a line H g exceeds a given value within one angle only, around slope
+    With H = 1 + h, every answer of the oracle is a line: no label of its cone lies above
+    ``H + lam g = K``.  On a line, H g exceeds a given value within one angle only, around slope
     ``1/lam``.  The labels that may be better than the best one so far lie in the intersection of
-    these angles over all lines: it is the next cone.  lam is that of the convex hull search, so
-    that the search first walks to the best of the hull, and then finds what lies below its edge.
+    these angles over all lines; this is the next cone.  lam is chosen as in the convex hull search:
+    the search first walks to the best point of the hull, then finds what lies below its edge.
 
-    Algorithm 2 of the thesis splits the quadrant at the lines' middles instead and keeps a queue of
-    angles by their bounds ``K^2 / (4 lam)``.  One angle is enough, because the lines' lower envelope
-    is concave and H g quasi-concave; it is less than half of the oracle calls (`benchmarks/searches.py`).
+    Algorithm 2 of the thesis splits the quadrant in the middle of each line instead, and keeps a
+    queue of angles by their bounds ``K^2 / (4 lam)``.  One angle is enough, because the lower
+    envelope of the lines is concave and H g quasi-concave; it takes less than half of the oracle
+    calls (`benchmarks/searches.py`).
 
     Parameters
     ----------
     max_calls : int, default=50
     tol : float, default=1e-6
-        An angle in which no label can be better by more than this share is closed.
+        Stop when no label in the angle can be better by more than this share.
     """
 
     def __init__(self, int max_calls=50, double tol=1e-6):
         super().__init__(max_calls, tol)
         self.name, self.product_only, self.constrained = "angular", True, True
 
-    cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Found* out,
+    cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Outcome* out,
                  char* work) except -1 nogil:
         cdef int[SLOTS] hull
-        cdef Point found
-        cdef int n, at, j, index, kind
+        cdef Point answer
+        cdef int n, position, j, index, kind
         cdef double alpha = INFINITY, beta = 0, best = 0, H, width = INFINITY, bound = INFINITY
         cdef bint known, old
         for j in range(view.n):
@@ -49,8 +50,8 @@ cdef class Angular(Search):
                 best = max(best, H * view.points[j].g)
         while view.calls < self.max_calls:
             n = upper_hull(view, hull)
-            at = best_on_hull(view, psi, hull, n, out)
-            lam = tangent(view, psi, hull, n, at, out)
+            position = best_on_hull(view, psi, hull, n, out)
+            lam = tangent(view, psi, hull, n, position, out)
             if not isfinite(lam) or lam <= 0:
                 lam = first_lam(plane, view, psi)
             out.lam = lam
@@ -58,19 +59,19 @@ cdef class Angular(Search):
                 # The whole quadrant: no cone is needed, and the plain oracle is faster.
                 index, kind = self.visit(plane, view, psi, lam, &known), LABEL
             else:
-                kind = plane.ask_in_cone(view, lam, alpha, beta, False, view.n, &found)
+                kind = plane.ask_in_cone(view, lam, alpha, beta, view.n, &answer)
                 if kind == 0:
-                    bound = best            # nothing is left in the angle
+                    bound = best            # the angle is empty
                     break
-                index = self.keep(plane, view, psi, &found, &known)
+                index = self.keep(plane, view, psi, &answer, &known)
             if kind == FRACTIONAL and not known and view.calls < self.max_calls:
                 # No label yet: the plain oracle rounds one.
-                at = self.visit(plane, view, psi, lam, &old)
-                if view.points[at].h > -1 and view.points[at].kind != FRACTIONAL:
-                    best = max(best, (1 + view.points[at].h) * view.points[at].g)
+                position = self.visit(plane, view, psi, lam, &old)
+                if view.points[position].h > -1 and view.points[position].kind != FRACTIONAL:
+                    best = max(best, (1 + view.points[position].h) * view.points[position].g)
             H = 1 + view.points[index].h
             if H <= 0 and alpha == INFINITY and view.calls > 1:
-                # A label on the border, of no worth, hides those within: ask without the sliver.
+                # A worthless label on the border hides those within: leave the border out.
                 alpha = SLIVER / lam
                 continue
             if H > 0 and kind != FRACTIONAL:
@@ -78,34 +79,34 @@ cdef class Angular(Search):
             bound = self._narrow(view, best * (1 + self.tol), &alpha, &beta)
             if bound <= best * (1 + self.tol):
                 break
-            # An oracle with closed sides, or with fractional answers, may come to a halt.
+            # An oracle with closed sides, or with fractional answers, may repeat itself.
             if known and view.calls > 1 and alpha - beta >= width * (1 - 1e-9):
                 break
             width = alpha - beta
         if bound > best * (1 + self.tol):
-            self._walk(plane, view, psi)
+            self._follow_hull(plane, view, psi)
         self.settle(view, psi, out)
-        # Lines of constrained answers hold within their cones: the angle has the bound.
+        # Lines of constrained answers hold within their cones alone: take the angle's bound.
         out.value, out.first, out.second = out.label_value, out.label, out.label
         out.share = 0
         out.bound = out.label_bound = max(bound, out.label_value)
         return 0
 
-    cdef int _walk(self, LabelPlane plane, View* view, Psi psi) except -1 nogil:
-        """The convex hull search, from the labels seen: where cones gave fractional answers."""
+    cdef int _follow_hull(self, LabelPlane plane, View* view, Psi psi) except -1 nogil:
+        # The convex hull search from the labels seen, for cones with fractional answers.
         cdef int[SLOTS] hull
-        cdef Found best
+        cdef Outcome best
         cdef bint known = False
         cdef double lam
-        cdef int n, at, j
+        cdef int n, position, j
         for j in range(view.n):
             if view.points[j].kind == FRACTIONAL:
                 # Below the truth, so that it is on no hull.
                 view.points[j].h, view.points[j].g = -1e300, view.points[0].g
         while not known and view.calls < self.max_calls:
             n = upper_hull(view, hull)
-            at = best_on_hull(view, psi, hull, n, &best)
-            lam = tangent(view, psi, hull, n, at, &best)
+            position = best_on_hull(view, psi, hull, n, &best)
+            lam = tangent(view, psi, hull, n, position, &best)
             if not isfinite(lam):
                 return 0
             self.visit(plane, view, psi, lam, &known)
@@ -113,10 +114,8 @@ cdef class Angular(Search):
 
     cdef double _narrow(self, const View* view, double best, double* alpha,
                         double* beta) noexcept nogil:
-        """Cut the angle down to where every line leaves room for more than ``best``.
-
-        Returns an upper bound of H g within, ``best`` where the angle is closed.
-        """
+        # Cut the angle down to where every line leaves room for more than `best`.  Returns an upper
+        # bound of H g within it, `best` where it is empty.
         cdef double K, lam, half, root, slope, bound = INFINITY
         cdef Py_ssize_t j
         for j in range(view.n_visits):

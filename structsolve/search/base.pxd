@@ -3,7 +3,7 @@ from .plane cimport LabelPlane
 from .view cimport Point, View
 from .psi cimport Psi
 
-cdef struct Found:
+cdef struct Outcome:
     # The relaxed maximiser (1 - share) * points[first] + share * points[second], and psi there.
     int first, second
     double share, value
@@ -26,12 +26,12 @@ cdef class Search:
     cdef readonly bint constrained      # needs an oracle that answers within a cone
     cdef readonly bint counting         # needs an oracle that answers for each count
     cpdef Py_ssize_t extra_bytes(self, LabelPlane plane, object labels=*) except -1
-    cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Found* out,
+    cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Outcome* out,
                  char* work) except -1 nogil
     cdef int visit(self, LabelPlane plane, View* view, Psi psi, double lam,
                    bint* known) except -1 nogil
-    cdef int keep(self, LabelPlane plane, View* view, Psi psi, Point* found,
+    cdef int keep(self, LabelPlane plane, View* view, Psi psi, Point* answer,
                   bint* known) except -1 nogil
-    cdef int finish(self, View* view, Psi psi, Found* out) except -1 nogil
-    cdef int close(self, View* view, Psi psi, Found* out, double bound) except -1 nogil
-    cdef int settle(self, View* view, Psi psi, Found* out) except -1 nogil
+    cdef int finish(self, View* view, Psi psi, Outcome* out) except -1 nogil
+    cdef int close(self, View* view, Psi psi, Outcome* out, double bound) except -1 nogil
+    cdef int settle(self, View* view, Psi psi, Outcome* out) except -1 nogil

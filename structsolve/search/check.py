@@ -1,4 +1,4 @@
-"""Does a psi have the properties that the searches rest on?  Asked of a grid of points."""
+"""Does a psi have the properties that the searches need?  Checked on a grid of points."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def check_psi(
     psi : Psi
         Native, or a Python one behind ``PythonPsi``.
     margins, losses : array, optional
-        Values of h and g to look at; -10 .. 10 and 0 .. 10 by default.
+        Values of h and g to check; -10 .. 10 and 0 .. 10 by default.
     random_state : int, default=0
     pairs : int, default=300
-        Pairs of points between which psi is looked at.
+        Number of pairs of points between which psi is checked.
 
     Raises
     ------
     ValueError
-        With the point at which the property, or a derivative, fails.
+        Naming the point where the property, or a derivative, fails.
 
     Examples
     --------
@@ -43,8 +43,8 @@ def check_psi(
     points = [(float(h), float(g)) for h in margins for g in losses]
     values = {point: psi(*point) for point in points}
     if not np.isfinite(list(values.values())).all():
-        at = next(p for p, v in values.items() if not np.isfinite(v))
-        raise ValueError(f"psi({_at(at)}) is {values[at]}, expected a finite number")
+        point = next(p for p, v in values.items() if not np.isfinite(v))
+        raise ValueError(f"psi({_text(point)}) is {values[point]}, expected a finite number")
     if abs(psi(0.0, 0.0)) > 1e-12:
         raise ValueError(f"psi(h=0, g=0) is {psi(0.0, 0.0):g}, expected 0: that of the truth")
     for point in points:
@@ -57,11 +57,11 @@ def check_psi(
         share = rng.uniform()
         middle = ((1 - share) * h0 + share * h1, (1 - share) * g0 + share * g1)
         least = min(values[h0, g0], values[h1, g1])
-        found = psi(*middle)
-        if found < least - 1e-9 * (1 + abs(least)):
+        value = psi(*middle)
+        if value < least - 1e-9 * (1 + abs(least)):
             raise ValueError(
-                f"psi is not quasi-concave: psi({_at(middle)}) = {found:g} lies between "
-                f"psi({_at((h0, g0))}) = {values[h0, g0]:g} and psi({_at((h1, g1))}) = "
+                f"psi is not quasi-concave: psi({_text(middle)}) = {value:g} lies between "
+                f"psi({_text((h0, g0))}) = {values[h0, g0]:g} and psi({_text((h1, g1))}) = "
                 f"{values[h1, g1]:g} and is smaller than both"
             )
     _check_shape(psi, points)
@@ -79,7 +79,7 @@ def _check_derivatives(psi: Any, point: tuple[float, float]) -> None:
         scale = max(1.0, abs(slope), abs(difference))
         if slope < -1e-9 * scale or difference < -ROUNDING * scale:
             raise ValueError(
-                f"psi falls as {name} grows at {_at(point)}: its derivative is {slope:g}, by "
+                f"psi falls as {name} grows at {_text(point)}: its derivative is {slope:g}, by "
                 f"differences {difference:g}; expected at least 0 wherever psi is positive"
             )
         # A kink has one of two slopes.
@@ -87,7 +87,7 @@ def _check_derivatives(psi: Any, point: tuple[float, float]) -> None:
             sides = _one_sided(psi, h, g, step, name)
             if not min(sides) - ROUNDING * scale <= slope <= max(sides) + ROUNDING * scale:
                 raise ValueError(
-                    f"psi's derivative with respect to {name} at {_at(point)} is given as "
+                    f"psi's derivative with respect to {name} at {_text(point)} is given as "
                     f"{slope:g}, by differences it is {difference:g}"
                 )
 
@@ -99,7 +99,7 @@ def _one_sided(psi: Any, h: float, g: float, step: float, name: str) -> tuple[fl
 
 
 def _check_shape(psi: Any, points: list[tuple[float, float]]) -> None:
-    """Affine and convex, where declared."""
+    """Refuse a psi that is not affine or convex where it says so."""
     if not psi.convex:
         return
     for h, g in points:
@@ -108,8 +108,8 @@ def _check_shape(psi: Any, points: list[tuple[float, float]]) -> None:
         scale = 1e-7 * (1 + abs(left) + abs(middle) + abs(right))
         if bend < -scale or (psi.affine and bend > scale):
             what = "affine" if psi.affine else "convex"
-            raise ValueError(f"psi says that it is {what} in h, which it is not at {_at((h, g))}")
+            raise ValueError(f"psi says that it is {what} in h, which it is not at {_text((h, g))}")
 
 
-def _at(point: tuple[float, float]) -> str:
+def _text(point: tuple[float, float]) -> str:
     return f"h={point[0]:.6g}, g={point[1]:.6g}"

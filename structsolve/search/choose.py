@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import registry
+from .base import Search
 
 
 def make_search(name: Any, max_calls: int = 50, tol: float | None = None) -> Any:
@@ -16,7 +17,7 @@ def make_search(name: Any, max_calls: int = 50, tol: float | None = None) -> Any
         A search that a plugin brings, such as "convex-hull", "angular", "bisecting", "binary",
         "sarawagi" or "exact"; a native search passes through.
     max_calls : int, default=50
-        Oracle calls per search at most.
+        Largest number of oracle calls per search.
     tol : float, optional
         Relative accuracy; the search's own by default.
 
@@ -37,8 +38,6 @@ def make_search(name: Any, max_calls: int = 50, tol: float | None = None) -> Any
     >>> make_search("bisecting", max_calls=20).name
     'bisecting'
     """
-    from .base import Search
-
     if isinstance(name, Search):
         return name
     if not isinstance(name, str):
@@ -56,7 +55,7 @@ def make_search(name: Any, max_calls: int = 50, tol: float | None = None) -> Any
 
 
 def check_search(search: Any, psi: Any, cones: Any, counts: Any, structure: str) -> None:
-    """Refuse, in one sentence, a search that cannot do this.
+    """Refuse a search that does not fit psi or the structure.
 
     Parameters
     ----------
@@ -64,7 +63,7 @@ def check_search(search: Any, psi: Any, cones: Any, counts: Any, structure: str)
     psi : Psi
     cones : ConeOracle, or None
     counts : CountOracle, or None
-        Powers that the structure has; looked at where the search needs them.
+        Powers that the structure has; a search uses those that it needs.
     structure : str
         Its name, for the message.
 

@@ -1,13 +1,13 @@
 # build: glue
 # cython: auto_pickle=True
-"""Exact search by counting: for a loss that counts, the best label of every count is asked for."""
+"""Exact search by counting: where the loss is a count, the oracle finds the best label of each."""
 
 import numpy as np
 
 from libc.math cimport INFINITY, fabs, floor
 from libc.string cimport memcpy
 from ..utils.alignment cimport align
-from .base cimport Found, Search
+from .base cimport Outcome, Search
 from .envelope cimport common_unit
 from .plane cimport LabelPlane
 from .view cimport Point, View
@@ -28,7 +28,7 @@ cdef class Counting(Search):
     ----------
     max_calls : int, default=50
     tol : float, default=1e-9
-        Of no use here.
+        Not used: the answer is exact.
     """
 
     def __init__(self, int max_calls=50, double tol=1e-9):
@@ -36,7 +36,17 @@ cdef class Counting(Search):
         self.name, self.counting = "exact", True
 
     cpdef Py_ssize_t extra_bytes(self, LabelPlane plane, object labels=None) except -1:
-        """Labels, values and scratch of the counting oracle, for the largest count there is.
+        """Return the bytes for labels, values and scratch of the counting oracle.
+
+        Parameters
+        ----------
+        plane : LabelPlane
+        labels : ndarray of int32
+            The true labels of all examples: the largest count of their losses decides.
+
+        Returns
+        -------
+        int
 
         Raises
         ------
@@ -70,7 +80,7 @@ cdef class Counting(Search):
 
     cdef Py_ssize_t _counts(self, LabelPlane plane, View* view, double* unit,
                             double* offset) except -1 nogil:
-        """Write g as ``offset + unit * <scaled, mu>`` with integer ``view.scaled``; the largest."""
+        # Write g as offset + unit * <scaled, mu> with integer view.scaled; returns the most.
         cdef Py_ssize_t i = view.i, v, s, stride = plane.layout.node_size
         cdef Py_ssize_t first = plane.layout.shared_size, size = plane.layout.theta_size(i)
         cdef Py_ssize_t n = plane.layout.offsets[i + 1] - plane.layout.offsets[i], most = 0
@@ -122,7 +132,7 @@ cdef class Counting(Search):
             unit[0] = 0
         return most
 
-    cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Found* out,
+    cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Outcome* out,
                  char* work) except -1 nogil:
         cdef double unit, offset, value, h, best = -INFINITY
         cdef Py_ssize_t most = self._counts(plane, view, &unit, &offset), c, j, pick = -1

@@ -2,19 +2,19 @@
 """Convex hull search: any quasi-concave psi, exact over the hull of the labels' points."""
 
 from libc.math cimport INFINITY, fabs
-from .base cimport Found, Search, best_label
+from .base cimport Outcome, Search, best_label
 from .envelope cimport best_between, envelope_bound, grid_bound
 from .view cimport Point, SLOTS, View
 from .plane cimport LabelPlane
 from .psi cimport Psi
 
 
-# Share of a typical score by which a wrong node is taken to raise the margin error, at the start.
+# First guess: a wrong node raises the margin error by this share of a typical score.
 cdef double SCALE = 0.3
 
-# So large a lam that the loss decides, and h among labels of equal loss.
+# Beyond this lam the loss decides, and h among labels of equal loss.
 cdef double LOSS = 1e12
-# Tolerances below this are not worth a look at the bound after every call.
+# With smaller tolerances, computing the bound after every call costs more than it saves.
 cdef double COARSE = 1e-6
 
 
@@ -23,7 +23,7 @@ cdef inline bint _before(const Point* a, const Point* b) noexcept nogil:
 
 
 cdef int upper_hull(const View* view, int* hull) noexcept nogil:
-    """Points of the upper hull by increasing g; returns how many."""
+    # hull <- the points of the upper hull by increasing g; returns how many.
     cdef int[SLOTS] order
     cdef int j, k, n = 0
     cdef const Point* p = view.points
@@ -51,13 +51,14 @@ cdef int upper_hull(const View* view, int* hull) noexcept nogil:
 
 
 cdef inline double _lam(const Point* left, const Point* right) noexcept nogil:
-    """The lam at which two points are equally good."""
+    # The lam for which two points are equally good.
     return (left.h - right.h) / (right.g - left.g)
 
 
-cdef int best_on_hull(const View* view, Psi psi, const int* hull, int n, Found* out) except -1 nogil:
-    """The hull's best point, on an edge or at a vertex; returns its position on the hull."""
-    cdef int j, at = 0
+cdef int best_on_hull(const View* view, Psi psi, const int* hull, int n,
+                      Outcome* out) except -1 nogil:
+    # out <- the hull's best point, a vertex or on an edge; returns its position on the hull.
+    cdef int j, position = 0
     cdef double value, share
     cdef const Point* a
     cdef const Point* b
@@ -65,47 +66,45 @@ cdef int best_on_hull(const View* view, Psi psi, const int* hull, int n, Found* 
     for j in range(n):
         value = psi.value(view.points[hull[j]].h, view.points[hull[j]].g)
         if value > out.value:
-            out.value, at = value, j
-    out.first = out.second = hull[at]
+            out.value, position = value, j
+    out.first = out.second = hull[position]
     out.share = 0
-    for j in range(at - 1 if at else 0, at + 1 if at + 1 < n else at):
+    for j in range(position - 1 if position else 0, position + 1 if position + 1 < n else position):
         a, b = &view.points[hull[j]], &view.points[hull[j + 1]]
         value = best_between(psi, a.h, a.g, b.h, b.g, &share)
         if 0 < share < 1 and value > out.value:
             out.value, out.share = value, share
             out.first, out.second = hull[j], hull[j + 1]
-    return at
+    return position
 
 
-cdef double tangent(const View* view, Psi psi, const int* hull, int n, int at,
-                     const Found* found) except? -1 nogil:
-    """The next lam: the edge's where the best is on one, else that of psi's contour."""
+cdef double tangent(const View* view, Psi psi, const int* hull, int n, int position,
+                    const Outcome* best) except? -1 nogil:
+    # The next lam: the edge's where the best point is on one, else that of psi's contour.
     cdef double dh, dg, lam
     cdef const Point* points = view.points
-    if found.first != found.second:
-        lam = _lam(&points[found.first], &points[found.second])
+    if best.first != best.second:
+        lam = _lam(&points[best.first], &points[best.second])
         return lam if lam > 0 else 0
-    psi.partials(points[found.first].h, points[found.first].g, &dh, &dg)
+    psi.partials(points[best.first].h, points[best.first].g, &dh, &dg)
     lam = dg / dh if dh > 0 else INFINITY
     if lam != lam:
         lam = INFINITY
     # The vertex is the oracle's answer between the lams of its two edges.
-    if at + 1 < n:
-        dg = _lam(&points[hull[at]], &points[hull[at + 1]])
+    if position + 1 < n:
+        dg = _lam(&points[hull[position]], &points[hull[position + 1]])
         if not lam <= dg:
             lam = dg
-    if at:
-        dg = _lam(&points[hull[at - 1]], &points[hull[at]])
+    if position:
+        dg = _lam(&points[hull[position - 1]], &points[hull[position]])
         if lam < dg:
             lam = dg
     return lam if lam > 0 else 0
 
 
 cdef double first_lam(LabelPlane plane, View* view, Psi psi) except? -1 nogil:
-    """Where to begin: psi's tangent at a point that a label might have.
-
-    Half of the nodes are wrong there, each by a typical score.
-    """
+    # Where to begin: psi's tangent in a point where half of the nodes are wrong, each by a typical
+    # score.
     cdef Py_ssize_t j, size = plane.layout.theta_size(view.i)
     cdef Py_ssize_t start = plane.layout.shared_size
     cdef double g = 0.5, total = 0, dh = 0, dg = 0
@@ -124,13 +123,13 @@ cdef class ConvexHull(Search):
     """Walks to the tangent of psi's contour at the best point of the hull seen so far.
 
     Algorithm 4 of the thesis, with any start: the truth and the labels of the last search are
-    points already.  It ends when the oracle finds nothing above the tangent (or above the hull's
-    edge, where the best point is a mixture of two labels), which proves the maximum over the hull.
+    known points.  It ends when the oracle finds nothing above the tangent, or above the hull's edge
+    where the best point is a mixture of two labels.  This proves the maximum over the hull.
 
     Parameters
     ----------
     max_calls : int, default=50
-        Oracle calls at most.
+        Largest number of oracle calls.
     tol : float, default=1e-9
         Relative accuracy.
     start : float, default=0
@@ -150,24 +149,24 @@ cdef class ConvexHull(Search):
             raise ValueError(f"start is {start}, expected a number of at least 0")
         self.name, self.fractional, self.start = "convex-hull", True, start
 
-    cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Found* out,
+    cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Outcome* out,
                  char* work) except -1 nogil:
         cdef int[SLOTS] hull
-        cdef int n, at, index, j
+        cdef int n, position, index, j
         cdef double known, scale, guess = 0, first = 0
         cdef bint old
         cdef Point* points = view.points
         while True:
             n = upper_hull(view, hull)
-            at = best_on_hull(view, psi, hull, n, out)
+            position = best_on_hull(view, psi, hull, n, out)
             if view.calls >= self.max_calls:
                 break
-            lam = tangent(view, psi, hull, n, at, out)
+            lam = tangent(view, psi, hull, n, position, out)
             if lam <= LOSS:
                 guess = 0
             else:
-                # Nothing known but the truth, or labels without loss: look further and further.
-                # Beyond LOSS the scores would drown in rounding.
+                # The truth alone is known, or labels without loss: raise lam step by step, up to
+                # LOSS, beyond which rounding hides the scores.
                 if guess == 0:
                     first = guess = self.start if self.start > 0 else first_lam(plane, view, psi)
                 elif guess < LOSS:
@@ -209,13 +208,13 @@ cdef class ConvexHull(Search):
         return self.finish(view, psi, out)
 
     cdef bint _settled(self, const View* view, Psi psi) except -1 nogil:
-        """Can no label be better than the best one seen?"""
+        # Can no label be better than the best one seen?
         cdef double best
         best_label(view, psi, &best)
         return grid_bound(view, psi) <= best + self.tol * fabs(best)
 
     cdef bint _between(self, const View* view, const Point* point, double lam) noexcept nogil:
-        """Has the point been the answer on both sides of lam?  Then it is the answer there."""
+        # Has the point been the answer on both sides of lam?  Then it is the answer between them.
         cdef bint below = False, above = False
         cdef Py_ssize_t j
         for j in range(view.n_visits):
@@ -224,11 +223,9 @@ cdef class ConvexHull(Search):
                 above = above or view.visits[j].lam >= lam
         return below and above
 
-    cdef bint _touches(self, const View* view, Psi psi, double lam, Found* out) except -1 nogil:
-        """Is the last line psi's tangent at the maximiser?  Then psi is nowhere larger below it.
-
-        ``out.bound`` <- the value and what rounding leaves between the point and the line.
-        """
+    cdef bint _touches(self, const View* view, Psi psi, double lam, Outcome* out) except -1 nogil:
+        # Is the last line psi's tangent in the maximiser?  Then psi is nowhere larger below it.
+        # out.bound <- the value, and what rounding leaves between the point and the line.
         cdef const Point* a = &view.points[out.first]
         cdef const Point* b = &view.points[out.second]
         cdef double h = (1 - out.share) * a.h + out.share * b.h, dh = 0, dg = 0, above

@@ -1,4 +1,4 @@
-# The label plane of one example: its labels as points (h, g), reached through a lambda-oracle.
+# The label plane of one example: its labels as points (h, g), which an oracle finds.
 from libc.stdint cimport int64_t
 from ..operators cimport (
     AugmentedOracle, ConeOracle, CountOracle, KBest, Loss, Oracle, Parts, Relaxation,
@@ -35,13 +35,13 @@ cdef class LabelPlane:
     cdef int* label_of(self, View* view, int slot) noexcept nogil
     cdef int place(self, View* view, int slot, Point* out) except -1 nogil
     cdef int ask(self, View* view, double lam, int slot, Point* out) except -1 nogil
-    cdef int ask_in_cone(self, View* view, double lam, double alpha, double beta, bint twin,
-                         int slot, Point* out) except -1 nogil
+    cdef int ask_in_cone(self, View* view, double lam, double alpha, double beta, int slot,
+                         Point* out) except -1 nogil
     cdef void move(self, View* view, Point* point, int slot) noexcept nogil
     cdef Py_ssize_t ask_kbest(self, View* view, double lam, Py_ssize_t k, int* labels,
                               double* values, char* scratch) except -1 nogil
     cdef int need_costs(self, View* view) except -1 nogil
-    # A unit of which every g is a multiple (0: none worth its name), and the largest multiple.
+    # A unit of which every g is a multiple (0: there is none), and the largest multiple.
     cdef int unit_of(self, View* view, double* unit, int64_t* most) except -1 nogil
     cdef int fractional(self, View* view, int slot, Point* out) except -1 nogil
     cdef Py_ssize_t entries(self, View* view, const Point* point, double coef, Py_ssize_t n,

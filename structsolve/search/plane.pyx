@@ -1,8 +1,8 @@
-"""The label plane: every label y of an example is a point ``(h(y), g(y))``, and the oracle of a
-structure, asked with a scaled loss, finds the point of largest ``h + lam g``.
+"""The label plane: every label y of an example is a point ``(h(y), g(y))``.
 
-Searches (the other files of this folder) ask and see points; what a point is, a label or a
-fractional vertex of a relaxation, only this file knows.
+The oracle of a structure, called with a scaled loss, finds the point of largest ``h + lam g``.
+Searches (the other files of this folder) see points alone.  Only this file knows whether a point is
+a label or a fractional vertex of a relaxation.
 """
 
 from libc.math cimport INFINITY, fabs
@@ -17,30 +17,37 @@ from ..structure.label_key cimport label_key
 from .envelope cimport common_unit
 from .view cimport FRACTIONAL, LABEL, LINES, SLOTS, TRUTH, Kind, Point, View, Visit
 
-# How the oracle is asked with a scaled loss.
+# How the oracle is called with a scaled loss.
 cdef enum:
     DECOMPOSES = 0      # the loss is added to the scores
-    AUGMENTED = 1       # the oracle knows the loss: the scores are scaled instead
+    AUGMENTED = 1       # the oracle adds the loss itself: the scores are scaled instead
     ZERO_ONE = 2        # the truth, or the best other label
 
 
-# Largest multiple of a unit that a loss may be to count as counting.
+# A loss counts where it is a multiple of its unit, and at most this many units.
 cdef double MOST = 1000
+
+
+cdef inline char* _take(char** rest, Py_ssize_t size) noexcept nogil:
+    # An aligned piece of memory; rest <- what is behind it.
+    cdef char* piece = align(rest[0])
+    rest[0] = piece + size
+    return piece
 
 
 cdef class LabelPlane:
     """The labels of all examples as points of the plane.
 
-    ``h(y) = <theta, mu(y) - mu(y_i)> + h_loss(y)`` and ``g(y) = sign * loss(y)``; the truth is at
-    ``(h_loss(y_i), sign * loss(y_i))``, which is the origin for losses.  Truths are given with the
-    scores: the plane holds no labels.
+    ``h(y) = <theta, mu(y) - mu(y_i)> + h_loss(y)`` and ``g(y) = sign * loss(y)``.  The truth is the
+    point ``(h_loss(y_i), sign * loss(y_i))``, which is the origin for losses.  Truths are given
+    with the scores: the plane holds no labels.
 
     Parameters
     ----------
     layout : PartLayout
     oracle, parts : Oracle, Parts
     loss : Loss
-        That g is made of.
+        g is made of it.
     h_loss : Loss, optional
         A second loss, added to the margin.
     kbest : KBest, optional
@@ -50,10 +57,10 @@ cdef class LabelPlane:
     cones : ConeOracle, optional
         For ``ask_in_cone``.
     relaxation : Relaxation, optional
-        Asked for maximisers in place of the oracle: they may be fractional.
+        Called in place of the oracle; its maximisers may be fractional.
     augmented : AugmentedOracle, optional
-        Asked in place of the oracle where it knows ``loss``, there is no ``h_loss``, sign is 1, and
-        the oracle is exact or the loss does not decompose.
+        Called in place of the oracle where it knows ``loss``, there is no ``h_loss``, sign is 1,
+        and the oracle is exact or the loss does not decompose.
     sign : float, default=1
 
     Attributes
@@ -118,28 +125,20 @@ cdef class LabelPlane:
 
     cdef View* begin(self, Py_ssize_t i, const double* theta, const int* truth,
                      char* work) except NULL nogil:
-        """Lay out the work memory; the truth is the first point."""
+        # Lay out the work memory; the truth is the first point.
         cdef View* view = <View*>align(work)
         cdef Py_ssize_t doubles = self.layout.max_theta + 8
-        cdef char* p = align((view + 1))
-        view.scaled = <double*>p
-        p = align(p + 8 * doubles)
-        view.costs = <double*>p
-        p = align(p + 8 * doubles)
-        view.shifts = <double*>p
-        p = align(p + 8 * doubles)
-        view.mu = <double*>p
-        p = align(p + 8 * doubles)
-        view.values = <double*>p
-        p = align(p + 8 * (SLOTS + 1) * self.width)
-        view.entry_value = <double*>p
-        p = align(p + 8 * (self.parts.max_entries + 1))
-        view.labels = <int*>p
-        p = align(p + 4 * (SLOTS + 1) * (self.layout.max_label + 1))
-        view.index = <int*>p
-        p = align(p + 4 * (SLOTS + 1) * self.width)
-        view.entry_index = <int*>p
-        view.scratch = align(p + 4 * (self.parts.max_entries + 1))
+        cdef char* rest = <char*>(view + 1)
+        view.scaled = <double*>_take(&rest, 8 * doubles)
+        view.costs = <double*>_take(&rest, 8 * doubles)
+        view.shifts = <double*>_take(&rest, 8 * doubles)
+        view.mu = <double*>_take(&rest, 8 * doubles)
+        view.values = <double*>_take(&rest, 8 * (SLOTS + 1) * self.width)
+        view.entry_value = <double*>_take(&rest, 8 * (self.parts.max_entries + 1))
+        view.labels = <int*>_take(&rest, 4 * (SLOTS + 1) * (self.layout.max_label + 1))
+        view.index = <int*>_take(&rest, 4 * (SLOTS + 1) * self.width)
+        view.entry_index = <int*>_take(&rest, 4 * (self.parts.max_entries + 1))
+        view.scratch = align(rest)
         view.i, view.theta, view.truth = i, theta, truth
         view.calls = view.n_visits = 0
         view.has_costs, view.exact = False, self.exact
@@ -152,8 +151,8 @@ cdef class LabelPlane:
         view.low, view.high = 0, INFINITY
         view.unit, view.least, view.most = 0, 0, 0
         if self.sign < 0:
-            # Minus a count of the label and the truth: the truth's share is half its own g, and
-            # with an empty truth 0 is reached by the truth alone.
+            # g is minus a count of the label and the truth: the truth's share is half its own g.
+            # With an empty truth, only the truth has g = 0.
             view.low = -2.0 * self.layout.label_size(i)
             view.high = 0.5 * view.points[0].g if view.points[0].g < 0 else -1
         return view
@@ -162,7 +161,7 @@ cdef class LabelPlane:
         return view.labels + slot * (self.layout.max_label + 1)
 
     cdef int place(self, View* view, int slot, Point* out) except -1 nogil:
-        """The point of the label that lies in ``slot``."""
+        # out <- the point of the label in `slot`.
         cdef Py_ssize_t i = view.i, j, n, size = self.layout.label_size(i)
         cdef int* label = self.label_of(view, slot)
         cdef const int* truth = view.truth
@@ -187,7 +186,7 @@ cdef class LabelPlane:
         return 0
 
     cdef void move(self, View* view, Point* point, int slot) noexcept nogil:
-        """Keep a point's label or parts in another slot."""
+        # Keep a point's label or parts in another slot.
         if point.kind == LABEL:
             memcpy(self.label_of(view, slot), self.label_of(view, point.slot),
                    self.layout.label_size(view.i) * sizeof(int))
@@ -199,7 +198,7 @@ cdef class LabelPlane:
         point.slot = slot
 
     cdef int need_costs(self, View* view) except -1 nogil:
-        """Write the losses down as costs of parts, once per search."""
+        # Write the losses as costs of parts, once per search.
         cdef Py_ssize_t bytes = self.layout.theta_size(view.i) * sizeof(double), k, n
         if view.has_costs:
             return 0
@@ -217,7 +216,7 @@ cdef class LabelPlane:
         return 0
 
     cdef int fractional(self, View* view, int slot, Point* out) except -1 nogil:
-        """The point of ``view.mu``, its parts stored in ``slot``."""
+        # out <- the point of view.mu; its parts are stored in `slot`.
         cdef Py_ssize_t size = self.layout.theta_size(view.i), j, k, n
         cdef int* index = view.index + slot * self.width
         cdef double* value = view.values + slot * self.width
@@ -252,10 +251,8 @@ cdef class LabelPlane:
         return 0
 
     cdef int ask(self, View* view, double lam, int slot, Point* out) except -1 nogil:
-        """The point of largest ``h + lam g``; recorded as a visit, its label in ``slot``.
-
-        An infinite lam asks for the largest g, of any h: it says where g ends.
-        """
+        # out <- the point of largest h + lam g, recorded as a visit, its label in `slot`.  An
+        # infinite lam gives the largest g, whatever h is.
         cdef Py_ssize_t i = view.i, size = self.layout.theta_size(i), j, n
         cdef int* label = self.label_of(view, slot)
         cdef double[2] value
@@ -318,16 +315,16 @@ cdef class LabelPlane:
         view.n_visits += 1
         return 0
 
-    cdef int ask_in_cone(self, View* view, double lam, double alpha, double beta, bint twin,
-                         int slot, Point* out) except -1 nogil:
-        """As ask(), of ``1 + h`` and g within a cone; 0 where there is none, else the Kind."""
+    cdef int ask_in_cone(self, View* view, double lam, double alpha, double beta, int slot,
+                         Point* out) except -1 nogil:
+        # As ask(), for 1 + h and g within a cone; returns 0 where it is empty, else the Kind.
         cdef Cone cone
         cdef double value = 0
         cdef int kind
         cdef Visit* visit = &view.visits[view.n_visits]
         self.need_costs(view)
         cone.h0, cone.g0 = 1 - view.truth_score, view.g_const
-        cone.lam, cone.alpha, cone.beta, cone.twin = lam, alpha, beta, twin
+        cone.lam, cone.alpha, cone.beta, cone.twin = lam, alpha, beta, False
         view.calls += 1
         kind = self.cones.argmax_in_cone(view.i, view.theta, view.costs, &cone, view.mu,
                                          self.label_of(view, slot), &value, view.scratch)
@@ -346,7 +343,7 @@ cdef class LabelPlane:
 
     cdef Py_ssize_t ask_kbest(self, View* view, double lam, Py_ssize_t k, int* labels,
                               double* values, char* scratch) except -1 nogil:
-        """The k best labels at lam; returns how many there are."""
+        # labels, values <- the k best at lam; returns how many there are.
         memcpy(view.scaled, view.theta, self.layout.theta_size(view.i) * sizeof(double))
         if self.mode == DECOMPOSES:
             if self.h_loss is not None:
@@ -356,7 +353,6 @@ cdef class LabelPlane:
         return self.kbest.kbest(view.i, view.scaled, k, labels, values, scratch)
 
     cdef int unit_of(self, View* view, double* unit, int64_t* most) except -1 nogil:
-        """A unit of which every g of this example is a multiple, and the largest multiple."""
         cdef Py_ssize_t j, size = self.layout.theta_size(view.i)
         cdef double step, total, value
         unit[0], most[0] = 0, 0
@@ -378,7 +374,7 @@ cdef class LabelPlane:
 
     cdef Py_ssize_t entries(self, View* view, const Point* point, double coef, Py_ssize_t n,
                             int* index, double* value) except -1 nogil:
-        """Append ``coef (mu(truth) - mu(point))`` to n entries; return how many there are then."""
+        # Append coef (mu(truth) - mu(point)) to n entries; returns how many there are then.
         cdef Py_ssize_t i = view.i, k, count
         if point.kind == TRUTH or coef == 0:
             return n

@@ -4,15 +4,19 @@
 
 ``h`` is the margin error ``<theta, mu(y) - mu(y_i)>`` of a label, ``g`` its loss (FORMULAS.md
 section 2).  Where psi is positive it grows with both and is quasi-concave: its level sets
-``{psi >= c}`` are convex, which is what lets a search find the largest value with an oracle that
-only maximises ``h + lam g``.
+``{psi >= c}`` are convex.  For that reason an oracle that only maximises ``h + lam g`` is enough to
+find the largest value.
 """
 
 from libc.math cimport INFINITY, M_PI, erfc, exp, isinf, log1p, pow, sqrt
 
 
 cdef class Psi:
-    """Base class; compiled plugins override ``value`` and ``partials``.
+    """A function of margin error and loss, called as ``psi(h, g)``.
+
+    Compiled plugins subclass it and override ``value`` and ``partials``; objects in plain Python
+    are wrapped by :class:`PythonPsi`.  Subclasses here are :class:`GeneralizedPsi`,
+    :class:`BetaPsi`, :class:`LogPsi`, :class:`ProbLossPsi` and :class:`RatioPsi`.
 
     Attributes
     ----------
@@ -36,6 +40,14 @@ cdef class Psi:
     def __call__(self, double h, double g):
         """Return ``psi(h, g)``.
 
+        Parameters
+        ----------
+        h, g : float
+
+        Returns
+        -------
+        float
+
         Examples
         --------
         >>> from structsolve.search.psi import GeneralizedPsi
@@ -45,14 +57,24 @@ cdef class Psi:
         return self.value(h, g)
 
     def slopes(self, double h, double g):
-        """Return both partial derivatives at ``(h, g)``."""
+        """Return both partial derivatives of ``psi(h, g)``.
+
+        Parameters
+        ----------
+        h, g : float
+
+        Returns
+        -------
+        dh, dg : float
+            dg may be infinite where g is 0.
+        """
         cdef double dh = 0, dg = 0
         self.partials(h, g, &dh, &dg)
         return dh, dg
 
 
 cdef inline double _power(double g, double exponent) noexcept nogil:
-    # 0 ** 0 = 1: with exponent 0 the loss does not scale the margin, at the truth either.
+    # 0 ** 0 = 1: with exponent 0 the loss does not scale the margin, not even the truth's.
     if exponent == 0:
         return 1
     if exponent == 1:
@@ -95,13 +117,13 @@ cdef class GeneralizedPsi(Psi):
             dg[0] = _slope(h + 1, self.beta, g)
             return 0
         first = _slope(h, self.beta, g) if self.beta else 0
-        # At g = 0 both may be infinite: that of the smaller exponent rules.
+        # For g = 0 both may be infinite: the one with the smaller exponent rules.
         dg[0] = first if isinf(first) else first + _slope(1, self.alpha, g)
         return 0
 
 
 cdef inline double _slope(double coef, double exponent, double g) noexcept nogil:
-    """d/dg of coef g^exponent, infinite where it is."""
+    # d/dg of coef g^exponent, which may be infinite.
     if exponent == 1:
         return coef
     if g == 0:
@@ -135,7 +157,7 @@ cdef class BetaPsi(Psi):
 
 
 cdef class LogPsi(Psi):
-    """``g log(exp(h) + 1)``: at h = 0 it is .69 g, no upper bound of the loss."""
+    """``g log(exp(h) + 1)``; for h = 0 it is .69 g, no upper bound of the loss."""
 
     def __init__(self):
         self.name, self.convex = "log", True
@@ -231,7 +253,7 @@ cdef class PythonPsi(Psi):
         self.convex = self.affine or bool(getattr(psi, "convex", False))
 
     cdef object ask(self, str method, double h, double g):
-        """Call a method; what it raises becomes a ValueError that names the point."""
+        # Call a method; what it raises becomes a ValueError that names the point.
         try:
             return getattr(self.psi, method)(h, g)
         except Exception as error:

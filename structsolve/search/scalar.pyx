@@ -1,13 +1,13 @@
 # build: glue
 """Searches over lam for slack rescaling, ``max_y (1 + h) g``: binary, bisecting, Sarawagi-Gupta.
 
-They see one label per lam and keep the best: where the maximum lies below the hull of the labels'
-points, or where they stop early, they miss it.  What they may have missed is in the bound.  In this
+They see one label per lam and keep the best.  They miss the maximum where it lies below the hull of
+the labels' points, or where they stop early; the bound includes what they may have missed.  In this
 file H = 1 + h; the truth has H = 1, so that the largest H + lam g is always positive.
 """
 
 from libc.math cimport INFINITY, sqrt
-from .base cimport Found, Search
+from .base cimport Outcome, Search
 from .hull cimport first_lam
 from .plane cimport LabelPlane
 from .view cimport View
@@ -24,11 +24,11 @@ cdef class Scalar(Search):
     Parameters
     ----------
     max_calls : int, default=50
-        Oracle calls at most.
+        Largest number of oracle calls.
     tol : float, default=1e-9
         Relative accuracy.
     width : float, default=1e-3
-        Relative width of the interval of lam at which it ends.
+        It stops when the interval of lam has this relative width.
     """
 
     cdef double width
@@ -41,7 +41,7 @@ cdef class Scalar(Search):
         return type(self), (self.max_calls, self.tol, self.width)
 
     cdef double _start(self, LabelPlane plane, View* view, Psi psi, double lam) except? -1 nogil:
-        """Where the last search ended, or a first guess."""
+        # Where the last search ended, or a first guess.
         return lam if 0 < lam < INFINITY else first_lam(plane, view, psi)
 
 
@@ -57,7 +57,7 @@ cdef class Binary(Scalar):
         super().__init__(max_calls, tol, width)
         self.name = "binary"
 
-    cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Found* out,
+    cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Outcome* out,
                  char* work) except -1 nogil:
         cdef double low = 0, high = INFINITY, best = INFINITY, top = 0, K, H, g
         cdef int index
@@ -98,7 +98,7 @@ cdef class Bisecting(Scalar):
         super().__init__(max_calls, tol, width)
         self.name = "bisecting"
 
-    cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Found* out,
+    cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Outcome* out,
                  char* work) except -1 nogil:
         cdef double low = 0, high = INFINITY, H, g, other
         cdef double h_low = -INFINITY, h_high = INFINITY, g_low = -INFINITY, g_high = INFINITY
@@ -130,9 +130,9 @@ cdef class Bisecting(Scalar):
 cdef class SarawagiGupta(Scalar):
     """Golden section on ``F(lam) = max_y H + lam g - 2 sqrt(xi lam)`` (Sarawagi and Gupta 2008).
 
-    ``xi`` is the best value known, at first that of the labels of the last search or of the label
-    at the first lam: a label is better exactly where ``H - xi/g > 0``, and the smallest F bounds
-    that from above.  It is raised as better labels are seen.
+    ``xi`` is the best value known: first of the labels of the last search, or of the label for the
+    first lam; it is raised as better labels are seen.  A label is better exactly where
+    ``H - xi/g > 0``, and the smallest F bounds that from above.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ cdef class SarawagiGupta(Scalar):
         super().__init__(max_calls, tol, width)
         self.name = "sarawagi"
 
-    cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Found* out,
+    cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Outcome* out,
                  char* work) except -1 nogil:
         # x < y lie within (low, high); a and b are the largest H + lam g there.
         cdef double ratio = 0.6180339887498949, xi = 0, low, high, x, y, a, b

@@ -17,7 +17,7 @@ class SearchResult(NamedTuple):
     value : float
         psi of the label, or of the mixture where the surrogate is relaxed.
     bound : float
-        Nothing that was searched for has a larger psi.
+        No label (or mixture, where the surrogate is relaxed) has a larger psi.
     calls : int
         Oracle calls.
     mixture : list of tuple
@@ -39,7 +39,7 @@ class SearchResult(NamedTuple):
 
 
 def trace(surrogate: Any, i: int, theta: Any, truth: Any) -> SearchResult:
-    """Search one example with a bi-criteria surrogate, and tell how it went.
+    """Search one example with a bi-criteria surrogate, and return every step.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ def trace(surrogate: Any, i: int, theta: Any, truth: Any) -> SearchResult:
             f"surrogate {type(surrogate).__name__} makes one oracle call and no search; use a "
             "bi-criteria surrogate such as 'slack'"
         )
-    told = surrogate.trace(i, theta, truth)
-    best, points = told["found"], told["points"]
+    answer = surrogate.trace(i, theta, truth)
+    best, points = answer["outcome"], answer["points"]
     mixture = [(points[best["first"]]["label"], 1 - best["share"])]
     if best["first"] != best["second"]:
         mixture.append((points[best["second"]]["label"], best["share"]))
@@ -91,8 +91,8 @@ def trace(surrogate: Any, i: int, theta: Any, truth: Any) -> SearchResult:
         label=points[best["label"]]["label"],
         value=best["value"] if relaxed else best["label_value"],
         bound=best["bound"] if relaxed else best["label_bound"],
-        calls=told["calls"],
+        calls=answer["calls"],
         mixture=mixture,
-        path=told["visits"],
+        path=answer["visits"],
         points=np.array([[p["h"], p["g"]] for p in points]),
     )

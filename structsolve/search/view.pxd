@@ -2,8 +2,8 @@
 from libc.stdint cimport uint64_t
 
 cdef enum:
-    SLOTS = 40          # points kept at a time
-    LINES = 256         # oracle calls at most
+    SLOTS = 40          # largest number of points that are kept
+    LINES = 256         # largest number of oracle calls
 
 cdef enum Kind:
     TRUTH = 0
@@ -22,7 +22,7 @@ cdef struct Visit:      # one answer of the oracle: h + lam g <= bound for every
     double lam, bound, h, g
     double above        # bound - (h + lam g): what an inexact oracle may have missed
 
-cdef struct View:       # one search on one example; it lies at the start of the work memory
+cdef struct View:       # one search on one example; the work memory begins with it
     Py_ssize_t i
     const double* theta
     const int* truth    # the true label

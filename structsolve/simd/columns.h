@@ -1,5 +1,6 @@
 /* A few columns of W against one row of features: W[index[j], cols[c]] += coefs[c] * value[j], and
- * its adjoint.  One pair of functions per storage of the features, in the order of design.pxd. */
+ * its adjoint.  One pair of functions per storage of the features, in the order of
+ * `Storage` in potentials/features.pxd. */
 #ifndef STRUCTSOLVE_COLUMNS_H
 #define STRUCTSOLVE_COLUMNS_H
 
@@ -18,7 +19,7 @@ typedef struct {
   /* out[c] += ...: starts from what out holds */
   void (*gather)(ptrdiff_t n, const int32_t *index, const void *values, ptrdiff_t m,
                  const int *cols, const double *W, ptrdiff_t stride, double *out);
-} ss_column_kernels;
+} ss_column_loops;
 
 /* A few columns at a time, known to the compiler, keep what a loop over columns would reload.  Where
  * there are more, scatter takes a row of W at a time, which lies in the cache for all of them. */
@@ -98,7 +99,7 @@ SS_COLUMNS(csr_f64, double, value[j], index[j])
 SS_COLUMNS(csr_f32, float, value[j], index[j])
 SS_COLUMNS(csr_ones, double, 1, index[j])
 
-static const ss_column_kernels ss_columns[] = {
+static const ss_column_loops ss_columns[] = {
     {ss_scatter_dense_f64, ss_gather_dense_f64}, {ss_scatter_dense_f32, ss_gather_dense_f32},
     {ss_scatter_csr_f64, ss_gather_csr_f64},     {ss_scatter_csr_f32, ss_gather_csr_f32},
     {ss_scatter_csr_ones, ss_gather_csr_ones},

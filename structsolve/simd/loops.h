@@ -5,14 +5,15 @@
  * Three versions of each: AVX-512, AVX2+FMA and plain C, chosen once per process by what the
  * processor has (STRUCTSOLVE_SIMD=avx512|avx2|plain asks for a lesser one).  They differ by
  * rounding only.  Builds need no -march flag. */
-#ifndef STRUCTSOLVE_KERNELS_H
-#define STRUCTSOLVE_KERNELS_H
+#ifndef STRUCTSOLVE_LOOPS_H
+#define STRUCTSOLVE_LOOPS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 typedef struct {
-  /* out[t] += sum_j value[j] W[index[j], t], one function per storage, in design.pxd's order */
+  /* out[t] += sum_j value[j] W[index[j], t], one function per storage, in the order of
+   * potentials/features.pxd */
   void (*score[5])(ptrdiff_t n, const int32_t *index, const void *values, const double *W,
                    ptrdiff_t stride, ptrdiff_t width, double *out);
   /* next[t] = add[t] + max_s previous[s] + T[s, t] */

@@ -1,4 +1,4 @@
-# Cython face of loops.h: one table of function pointers per padded row width.
+# What Cython sees of loops.h: one table of function pointers per padded row width.
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t
 

@@ -319,18 +319,18 @@ static void NAME(mul_range)(ptrdiff_t width, const double *factor, double *row, 
   *top = FOLD(most, SS_TOP);
 }
 
-/* 32 columns at a time without a branch: where the state is found, nobody can foresee. */
+/* 32 columns at a time without a branch: the position is hard to predict. */
 static ptrdiff_t NAME(reach)(ptrdiff_t K, const double *previous, const double *row, double add,
                              double target) {
   const VEC own = SET1(add), wanted = SET1(target);
   for (ptrdiff_t first = 0; first < K; first += 32) {
-    unsigned found = 0;
+    unsigned matches = 0;
     for (ptrdiff_t s = 0; s < 32 && first + s < K; s += LANES) {
       const VEC sum = ADD(ADD(LOAD(previous + first + s), LOAD(row + first + s)), own);
-      found |= EQUAL_BITS(sum, wanted) << s;
+      matches |= EQUAL_BITS(sum, wanted) << s;
     }
-    if (K - first < 32) found &= (1u << (K - first)) - 1;
-    if (found) return first + __builtin_ctz(found);
+    if (K - first < 32) matches &= (1u << (K - first)) - 1;
+    if (matches) return first + __builtin_ctz(matches);
   }
   return 0;
 }
@@ -344,11 +344,11 @@ static ptrdiff_t NAME(first_best)(ptrdiff_t K, const double *row, double *top) {
   *top = best;
   const VEC wanted = SET1(best);
   for (ptrdiff_t first = 0; first < K; first += 32) {
-    unsigned found = 0;
+    unsigned matches = 0;
     for (s = 0; s < 32 && first + s < K; s += LANES)
-      found |= EQUAL_BITS(LOAD(row + first + s), wanted) << s;
-    if (K - first < 32) found &= (1u << (K - first)) - 1;
-    if (found) return first + __builtin_ctz(found);
+      matches |= EQUAL_BITS(LOAD(row + first + s), wanted) << s;
+    if (K - first < 32) matches &= (1u << (K - first)) - 1;
+    if (matches) return first + __builtin_ctz(matches);
   }
   return 0;
 }

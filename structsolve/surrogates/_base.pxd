@@ -8,7 +8,7 @@ cdef struct Cut:
     int* index
     double* value
     double b
-    double bound        # upper bound of H_i at the theta the cut was asked for
+    double bound        # upper bound of H_i for the theta of the call
     uint64_t key        # identifies the vertex: equal labels have equal keys
     int calls           # oracle calls spent
 

@@ -5,7 +5,7 @@
 cdef class Surrogate(Operator):
     """Turns part scores and true label of example i into a cut ``(p, b)`` and an upper bound.
 
-    ``H_i(w) >= b - <theta_i(w), p>`` holds for every w, with equality at the scores given when
+    ``H_i(w) >= b - <theta_i(w), p>`` holds for every w, with equality for the given scores when
     ``exact``.  A surrogate never sees weights or features.  Truths are arguments: it holds no
     labels.
 
@@ -30,15 +30,31 @@ cdef class Surrogate(Operator):
         self.affine = self.convex = True
 
     def counts(self):
-        """Searches made so far and oracle calls spent on them; None where one call is a search."""
+        """Return the numbers of searches and of their oracle calls so far.
+
+        Returns
+        -------
+        tuple of int, or None
+            None where every search is one call.
+        """
         return None
 
     def memory_of_examples(self):
-        """Arrays that a checkpoint must keep: what each example remembers of its last search."""
+        """Return what each example remembers of its last search, for checkpoints.
+
+        Returns
+        -------
+        dict of str to ndarray
+        """
         return {}
 
     def remember(self, arrays):
-        """Take over what ``memory_of_examples`` returned."""
+        """Take over what ``memory_of_examples`` returned.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+        """
 
     cdef int cut(self, Py_ssize_t i, const double* theta, const int* truth, Cut* cut,
                  char* work) except -1 nogil:

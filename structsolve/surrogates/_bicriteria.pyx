@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 from ..utils.alignment cimport align
 from ..part_layout cimport PartLayout
 from ..structure.label_key cimport label_key
-from ..search.base cimport Found, Search
+from ..search.base cimport Outcome, Search
 from ..search.envelope cimport grid_bound
 from ..search.view cimport LABEL, LINES, Point, TRUTH, View, Visit
 from ..search.plane cimport LabelPlane
@@ -38,10 +38,10 @@ cdef class BiCriteriaSurrogate(Surrogate):
     warm_start : bool
         Begin each search at the labels where the example's last one ended.
     max_kbest : int
-        Labels asked for, at most, to find an integral maximum below the hull; 0 for none.
+        Largest number of best labels that are listed to find an integral maximum below the hull;
+        0 for none.
     labels : ndarray of int32, optional
-        True labels that will be asked for, one after the other: searches that count take as much
-        memory as these need.
+        True labels of all examples, one after the other: searches that count make room for them.
     """
 
     cdef readonly LabelPlane plane
@@ -124,24 +124,30 @@ cdef class BiCriteriaSurrogate(Surrogate):
             array[...] = arrays[name]
 
     def trace(self, Py_ssize_t i, theta, truth):
-        """Search one example at part scores ``theta``; what happened, as Python objects.
+        """Search one example, and return every step as Python objects.
 
-        The example's memory is used, and left as it was.
+        The example's memory is used, but not changed.
 
         Parameters
         ----------
         i : int
         theta : ndarray of float64
+            Part scores, flat.
         truth : ndarray of int32
             The true label, encoded.
 
         Returns
         -------
         dict
-            ``found`` (a dict: the maximiser over the hull as two points and the second's share,
+            ``outcome`` (a dict: the maximiser over the hull as two points and the second's share,
             the best label, their values and bounds), ``points`` (dicts: h, g, label or None),
-            ``visits`` (dicts: lam, bound, h, g), in the order in which the oracle was asked, and
-            the number of ``calls``.
+            ``visits`` (dicts: lam, bound, h, g) in the order of the oracle calls, and the number of
+            ``calls``.
+
+        Raises
+        ------
+        ValueError
+            When an argument does not fit the example, or theta is not finite.
         """
         cdef const double[::1] scores = scores_of(self, i, theta)
         cdef const int[::1] given = label_of(self, i, truth, "truth")
@@ -149,7 +155,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
             raise ValueError("theta: found NaN or infinity, expected finite scores")
         cdef double[::1] memory = aligned_zeros(self.work_bytes // 8 + 16)
         cdef View* view
-        cdef Found best
+        cdef Outcome best
         cdef Py_ssize_t j, k, length = self.layout.label_size(i)
         cdef const int* label
         with nogil:
@@ -165,9 +171,9 @@ cdef class BiCriteriaSurrogate(Surrogate):
             points.append({"h": view.points[j].h, "g": view.points[j].g, "label": encoded})
         visits = [{"lam": view.visits[j].lam, "bound": view.visits[j].bound,
                    "h": view.visits[j].h, "g": view.visits[j].g} for j in range(view.n_visits)]
-        return {"found": best, "points": points, "visits": visits, "calls": view.calls}
+        return {"outcome": best, "points": points, "visits": visits, "calls": view.calls}
 
-    cdef View* _search(self, Py_ssize_t i, const double* theta, const int* truth, Found* found,
+    cdef View* _search(self, Py_ssize_t i, const double* theta, const int* truth, Outcome* outcome,
                        char* work) except NULL nogil:
         cdef View* view = self.plane.begin(i, theta, truth, work)
         cdef char* rest = align(work + self.plane.work_bytes)
@@ -179,18 +185,18 @@ cdef class BiCriteriaSurrogate(Surrogate):
             self._recall(view)
             if self.lam_view[i] > 0:
                 lam = self.lam_view[i]
-        self.search.run(self.plane, view, self.psi, lam, found, rest)
+        self.search.run(self.plane, view, self.psi, lam, outcome, rest)
         if self.plane.zero_one:
-            # Once the oracle has shown the best label other than the truth there is no better one.
+            # No label is better than the best one other than the truth, once the oracle gave it.
             for j in range(view.n_visits):
                 if view.visits[j].g > 0:
-                    found.label_bound = found.label_value
-        if self.max_kbest and found.label_bound > found.label_value * (1 + self.search.tol):
-            self._refine(view, found, align(rest + self.search_bytes))
+                    outcome.label_bound = outcome.label_value
+        if self.max_kbest and outcome.label_bound > outcome.label_value * (1 + self.search.tol):
+            self._refine(view, outcome, align(rest + self.search_bytes))
         return view
 
     cdef int _lay_grid(self, View* view) except -1 nogil:
-        """Multiples of which unit the losses against this truth are: looked for once."""
+        # The unit of the losses against this truth, computed once.
         cdef Py_ssize_t i = view.i
         cdef uint64_t key = label_key(view.truth, self.layout.label_size(i))
         if self.most[i] < 0 or self.unit_truth[i] != key:
@@ -204,23 +210,23 @@ cdef class BiCriteriaSurrogate(Surrogate):
 
     cdef int cut(self, Py_ssize_t i, const double* theta, const int* truth, Cut* cut,
                  char* work) except -1 nogil:
-        cdef Found found
-        cdef View* view = self._search(i, theta, truth, &found, work)
+        cdef Outcome outcome
+        cdef View* view = self._search(i, theta, truth, &outcome, work)
         if self.relaxed:
-            self._write(view, found.first, found.second, found.share, cut)
-            cut.bound = found.bound
+            self._write(view, outcome.first, outcome.second, outcome.share, cut)
+            cut.bound = outcome.bound
         else:
-            self._write(view, found.label, found.label, 0, cut)
-            cut.bound = found.label_bound
+            self._write(view, outcome.label, outcome.label, 0, cut)
+            cut.bound = outcome.label_bound
         cut.calls = view.calls
         self.searches_view[i] += 1
         self.calls_view[i] += view.calls
         if self.warm:
-            self._keep(view, &found)
+            self._keep(view, &outcome)
         return 0
 
     cdef int _recall(self, View* view) except -1 nogil:
-        """The labels of the last search are points from the start."""
+        # The labels of the last search are points from the start.
         cdef Py_ssize_t size = self.layout.label_size(view.i)
         cdef const int* held = &self.label_view[MEMORY * self.layout.label_offsets[view.i]]
         cdef int j
@@ -233,16 +239,16 @@ cdef class BiCriteriaSurrogate(Surrogate):
                 view.n += 1
         return 0
 
-    cdef int _keep(self, View* view, const Found* found) except -1 nogil:
-        """Remember the maximiser's labels, and the best label."""
+    cdef int _keep(self, View* view, const Outcome* outcome) except -1 nogil:
+        # Remember the maximiser's labels, and the best label.
         cdef Py_ssize_t size = self.layout.label_size(view.i)
         cdef int[MEMORY] kept
         cdef int j, k, n = 0, wanted
         cdef const Point* point
         # The maximiser and the best label, then what was seen last.
         for j in range(3 + view.n):
-            wanted = (found.first if j == 0 else found.second if j == 1 else found.label if j == 2
-                      else view.n + 2 - j)
+            wanted = (outcome.first if j == 0 else outcome.second if j == 1
+                      else outcome.label if j == 2 else view.n + 2 - j)
             point = &view.points[wanted]
             if point.kind != LABEL:
                 continue
@@ -257,17 +263,17 @@ cdef class BiCriteriaSurrogate(Surrogate):
                 if n == MEMORY:
                     break
         self.held_view[view.i] = <int8_t>n
-        self.lam_view[view.i] = found.lam if found.lam < INFINITY else 0
+        self.lam_view[view.i] = outcome.lam if outcome.lam < INFINITY else 0
         return 0
 
-    cdef int _refine(self, View* view, Found* found, char* work) except -1 nogil:
-        """Ask for more and more of the best labels at the last lam, until none can be better."""
+    cdef int _refine(self, View* view, Outcome* outcome, char* work) except -1 nogil:
+        # List more and more of the best labels for the last lam, until no other can be better.
         cdef int* labels = <int*>work
         cdef double* values = <double*>align(work + self.kbest_labels)
         cdef char* scratch = align((values + self.max_kbest))
         cdef Py_ssize_t size = self.layout.label_size(view.i), count, k
         cdef Py_ssize_t wanted = 4
-        cdef double lam = found.lam, line = INFINITY, value, bound
+        cdef double lam = outcome.lam, line = INFINITY, value, bound
         cdef Point point
         cdef Visit* visit
         cdef bint known
@@ -281,11 +287,11 @@ cdef class BiCriteriaSurrogate(Surrogate):
                 self.plane.place(view, view.n, &point)
                 line = min(line, point.h + lam * point.g)
                 value = self.psi.value(point.h, point.g)
-                if value > found.label_value:
+                if value > outcome.label_value:
                     index = self.search.keep(self.plane, view, self.psi, &point, &known)
-                    found.label, found.label_value = index, value
+                    outcome.label, outcome.label_value = index, value
             if count < wanted:
-                found.label_bound = found.label_value       # there are no more labels
+                outcome.label_bound = outcome.label_value       # there are no more labels
                 return 0
             # Labels not listed lie below this line as well.
             if view.n_visits == LINES:
@@ -295,15 +301,15 @@ cdef class BiCriteriaSurrogate(Surrogate):
             view.n_visits += 1
             bound = grid_bound(view, self.psi)
             view.n_visits -= 1
-            found.label_bound = max(found.label_value, min(found.label_bound, bound))
-            if found.label_bound <= found.label_value * (1 + self.search.tol) or (
+            outcome.label_bound = max(outcome.label_value, min(outcome.label_bound, bound))
+            if outcome.label_bound <= outcome.label_value * (1 + self.search.tol) or (
                     wanted == self.max_kbest):
                 return 0
             wanted *= 2
 
     cdef int _write(self, View* view, int first, int second, double share,
                     Cut* cut) except -1 nogil:
-        """The tangent of psi at a point, or at a mixture of two, as a cut."""
+        # cut <- the tangent of psi in a point, or in a mixture of two.
         cdef const Point* a = &view.points[first]
         cdef const Point* b = &view.points[second]
         cdef double h = (1 - share) * a.h + share * b.h, g = (1 - share) * a.g + share * b.g

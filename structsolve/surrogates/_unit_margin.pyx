@@ -19,9 +19,9 @@ cdef int _unbounded(Py_ssize_t i) except -1 with gil:
 
 
 cdef class UnitMarginRescaling(OneLabel):
-    """Dinkelbach's method: the oracle is asked for ``h - t g`` while the best ratio t rises.
+    """Dinkelbach's method: the oracle maximises ``h - t g`` while the best ratio t rises.
 
-    The first t is -1, that is margin rescaling: where it has no label above 0, no ratio is above -1.
+    The first t is -1, which is margin rescaling: where no label is above 0, no ratio is above -1.
     Every further label has a larger ratio; there are finitely many, and few are seen.
 
     Parameters

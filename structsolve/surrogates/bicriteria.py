@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..search import check_search, make_search
+from ..search.check import check_psi
+from ..search.exact import Counting
+from ..search.plane import LabelPlane
+from ..search.psi import BetaPsi, GeneralizedPsi, LogPsi, ProbLossPsi, Psi, PythonPsi, RatioPsi
 from ..utils.params import Params
+from ._bicriteria import BiCriteriaSurrogate
 from .checks import pick_relaxation, refuse_wrong_truths
 
 
 class BiCriteria(Params):
     """``max_y psi(h(y), g(y))`` with the margin error h and the loss g (FORMULAS.md section 2).
 
-    ``h(y) = <theta_i, mu(y) - mu(y_i)>`` and ``g(y) = L(y, y_i)``.  It is found with the oracle of
-    margin rescaling alone, asked for ``argmax h + lam g`` a few times per example.
+    ``h(y) = <theta_i, mu(y) - mu(y_i)>`` and ``g(y) = L(y, y_i)``.  The oracle of margin rescaling
+    is enough: it finds ``argmax h + lam g``, a few times per example.
 
     Parameters
     ----------
@@ -29,16 +35,16 @@ class BiCriteria(Params):
     relaxed : bool, optional
         True: the maximum over the convex hull of the labels' points (h, g), which a mixture of
         two labels may attain.  False: the maximum over labels.  The first is larger, and the
-        convex hull search finds it exactly; it is its default, labels are that of the others.
+        convex hull search finds it exactly.  Default: True for that search, False for the others.
     warm_start : bool, default=True
         Begin each search of an example at the labels where its last one ended.
     max_calls : int, default=50
         Oracle calls per search at most.
     max_kbest : int, default=32
-        With ``relaxed=False``, where the convex hull leaves it open which label is best: ask for
-        up to so many of the best labels, of an oracle with k-best.
+        With ``relaxed=False``, where the convex hull does not tell which label is best: an oracle
+        with k-best lists up to so many of the best labels.
     tol : float, optional
-        Relative accuracy of a search; what it may have missed is part of every gap.
+        Relative accuracy of a search; every gap includes what it may have missed.
 
     Examples
     --------
@@ -70,9 +76,6 @@ class BiCriteria(Params):
         tol: float | None = None,
     ):
         self.psi = psi
-        self._settings(search, relaxed, warm_start, max_calls, max_kbest, tol)
-
-    def _settings(self, search, relaxed, warm_start, max_calls, max_kbest, tol) -> None:
         self.search = search
         self.relaxed = relaxed
         self.warm_start = warm_start
@@ -81,30 +84,52 @@ class BiCriteria(Params):
         self.tol = tol
 
     def make_psi(self) -> Any:
-        """Return the native psi, checked where it is not one of ours."""
-        from ..search import check, psi
+        """Return the native psi; one that is not ours is checked.
 
-        if type(self.psi) in (psi.GeneralizedPsi, psi.BetaPsi, psi.LogPsi, psi.ProbLossPsi):
+        Returns
+        -------
+        structsolve.search.psi.Psi
+
+        Raises
+        ------
+        ValueError
+            Where psi is not increasing and quasi-concave, or its parameters are no numbers.
+        """
+        return self._psi()
+
+    def _psi(self) -> Any:
+        if type(self.psi) in (GeneralizedPsi, BetaPsi, LogPsi, ProbLossPsi):
             return self.psi
-        if isinstance(self.psi, psi.RatioPsi):
+        if isinstance(self.psi, RatioPsi):
             raise ValueError(
                 "psi 'micro-f1' is a ratio of counts and 0 for every loss; use surrogate='micro-f1'"
             )
-        native = self.psi if isinstance(self.psi, psi.Psi) else psi.PythonPsi(self.psi)
-        check.check_psi(native)
+        native = self.psi if isinstance(self.psi, Psi) else PythonPsi(self.psi)
+        check_psi(native)
         return native
 
-    def axes(self, task: Any) -> dict[str, Any]:
-        """Return what h and g are made of: ``g_loss``, and ``h_loss`` and ``sign`` if need be."""
+    def _axes(self, task: Any) -> dict[str, Any]:
+        # What h and g are made of: "g_loss", and "h_loss" and "sign" if need be.
         return {"g_loss": task.loss}
 
     def bind(self, task: Any) -> Any:
-        """Return the native surrogate on the examples of a :class:`~.task.Task`."""
-        from ..search import check_search, make_search
-        from ._bicriteria import BiCriteriaSurrogate
+        """Bind psi and search to the operators of a task.
 
-        psi = self.make_psi()
-        axes = self.axes(task)
+        Parameters
+        ----------
+        task : structsolve.surrogates.task.Task
+
+        Returns
+        -------
+        Surrogate
+            Native.
+
+        Raises
+        ------
+        ValueError
+            Where psi, search, loss and the structure's oracle do not go together.
+        """
+        psi, axes = self.make_psi(), self._axes(task)
         name = self.search
         if isinstance(name, str) and name == "auto":
             exact = self.relaxed is not None and not self.relaxed and _counts(task, axes)
@@ -140,8 +165,6 @@ class BiCriteria(Params):
 
 
 def _plane(task: Any, axes: dict[str, Any], **powers: Any) -> Any:
-    from ..search.plane import LabelPlane
-
     return LabelPlane(
         task.layout,
         task.oracle,
@@ -157,8 +180,6 @@ def _plane(task: Any, axes: dict[str, Any], **powers: Any) -> Any:
 
 def _counts(task: Any, axes: dict[str, Any]) -> bool:
     """Tell whether the oracle answers for every count, and the loss is one."""
-    from ..search.exact import Counting
-
     counts = task.power("counts")
     if counts is None or not axes["g_loss"].decomposes:
         return False

@@ -1,4 +1,4 @@
-"""What surrogates ask of an oracle and a loss before they are bound to them."""
+"""Checks of oracle and loss before a surrogate is bound to them."""
 
 from __future__ import annotations
 
@@ -6,20 +6,28 @@ from typing import Any
 
 import numpy as np
 
+from ..structure.loss_values import losses
+
 
 def pick_relaxation(relaxed: bool | None, task: Any) -> Any:
-    """Return the relaxation that is asked in place of the oracle; None where labels are.
+    """Return the relaxation that a surrogate maximises over.
 
     Parameters
     ----------
     relaxed : bool, optional
-        By default where the oracle may miss the best label, and the loss decomposes.
+        Is one wanted?  By default where the oracle may miss the best label, and the loss
+        decomposes.
     task : Task
+
+    Returns
+    -------
+    Relaxation or None
+        None: the maximum is that over labels.
 
     Raises
     ------
     ValueError
-        Where one is wanted, and there is none.
+        Where ``relaxed`` is True, and the structure has no relaxation.
     """
     oracle, wanted = task.oracle, relaxed
     if wanted is None:
@@ -34,9 +42,17 @@ def pick_relaxation(relaxed: bool | None, task: Any) -> Any:
 
 
 def refuse_wrong_truths(task: Any) -> None:
-    """Refuse a task loss that is not 0 at the truth, where truths are known."""
-    from ..structure.loss_values import losses
+    """Refuse a task loss that is not 0 at the truth, where truths are known.
 
+    Parameters
+    ----------
+    task : Task
+
+    Raises
+    ------
+    ValueError
+        Naming the first such example and its loss.
+    """
     if task.labels is None:
         return
     values = losses(task.loss, task.labels, task.labels)

@@ -6,43 +6,59 @@ from typing import Any
 
 import numpy as np
 
+from ..projections.choose import euclidean_projection, max_min_projection
+from ..structure.ask import ask_projection
 from ..utils.params import Params
+from ._fenchel_young import FenchelYoung
 
 
 class Projected(Params):
     """``max_mu G(mu) + <theta_i, mu - mu(y_i)>`` with the G of a projection (FORMULAS.md 2).
 
-    Subclasses say which projection.
+    Subclasses give the projection by ``_projection(task)``.
     """
 
     name = "projected"
     #: Distance in which G is strongly concave, for solvers that use it.
     concave = ""
 
-    def ask(self, task: Any) -> Any:
-        """Return the projection on a task's examples."""
-        raise NotImplementedError(f"{type(self).__name__} does not implement ask()")
+    def _projection(self, task: Any) -> Any:
+        # Bound to the task's examples.
+        raise NotImplementedError(f"{type(self).__name__} does not implement _projection()")
 
-    def at_truth(self, projection: Any) -> str:
-        """Tell what ``-G(mu(y_i))`` is, as :class:`FenchelYoung` takes it; 0 by default."""
+    def _at_truth(self, projection: Any) -> str:
+        # What -G(mu(y_i)) is, as FenchelYoung takes it.
         return "zero"
 
     def bind(self, task: Any) -> Any:
-        """Return the native surrogate on a task's examples."""
-        from ._fenchel_young import FenchelYoung
+        """Bind the projection to the operators of a task.
 
-        projection = self.ask(task)
+        Parameters
+        ----------
+        task : structsolve.surrogates.task.Task
+
+        Returns
+        -------
+        Surrogate
+            Native.
+
+        Raises
+        ------
+        ValueError
+            Where the structure has no such projection.
+        """
+        projection = self._projection(task)
         return FenchelYoung(
             projection,
             task.parts,
-            self.at_truth(projection),
+            self._at_truth(projection),
             self.concave,
             getattr(task.space, "state_rows", 0) if projection.has_state else 0,
         )
 
 
-def check_accuracy(surrogate: Any) -> None:
-    """Refuse ``max_iter`` and ``tol`` that are none, also where a closed form needs neither."""
+def _check_accuracy(surrogate: Any) -> None:
+    # max_iter and tol are checked even where a closed form needs neither.
     number = (int, float, np.integer, np.floating)
     name, most, tol = surrogate.name, surrogate.max_iter, surrogate.tol
     if isinstance(most, bool) or not isinstance(most, (int, np.integer)) or most < 1:
@@ -56,8 +72,8 @@ def check_accuracy(surrogate: Any) -> None:
 class CRF(Projected):
     """Conditional random field: ``log sum_y exp <theta, mu(y)> - <theta, mu(y_i)>``.
 
-    The loss has no part in it.  G is the entropy of the distribution of labels, so the structure
-    must know its exact marginals; that of permutations does not (they are #P-hard).
+    It does not depend on the loss.  G is the entropy of the distribution of labels, so the
+    structure must know its exact marginals; permutations do not (that is #P-hard).
 
     Examples
     --------
@@ -71,9 +87,7 @@ class CRF(Projected):
     name = "crf"
     concave = "entropy"
 
-    def ask(self, task: Any) -> Any:
-        from ..structure.ask import ask_projection
-
+    def _projection(self, task: Any) -> Any:
         try:
             projection = ask_projection(task.space, "entropy")(task.layout)
         except ValueError as error:
@@ -93,14 +107,14 @@ class CRF(Projected):
 class SparseMAP(Projected):
     """SparseMAP: ``max_mu <theta, mu - mu(y_i)> - (||mu||^2 - ||mu(y_i)||^2) / 2`` (Niculae 2018).
 
-    The squares are those of the node parts; of ordered classes on thresholds those of the classes'
-    probabilities, which the parts are sums of.  Its marginals are sparse: most labels have
-    probability zero.  The loss has no part in it.
+    The squares are those of the node parts.  For ordered classes on thresholds, whose parts are
+    sums of the classes' probabilities, they are the squares of these probabilities.  Its marginals
+    are sparse: most labels have probability zero.  It does not depend on the loss.
 
     Parameters
     ----------
     max_iter : int, default=100
-        Oracle calls per answer at most, of structures without a projection of their own.
+        Largest number of oracle calls per answer, for structures that have no such projection.
     tol : float, default=1e-9
         Accuracy of such an answer, relative to the square.
 
@@ -120,13 +134,11 @@ class SparseMAP(Projected):
         self.max_iter = max_iter
         self.tol = tol
 
-    def ask(self, task: Any) -> Any:
-        from ..projections.choose import euclidean_projection
-
-        check_accuracy(self)
+    def _projection(self, task: Any) -> Any:
+        _check_accuracy(self)
         return euclidean_projection(task, int(self.max_iter), float(self.tol))
 
-    def at_truth(self, projection: Any) -> str:
+    def _at_truth(self, projection: Any) -> str:
         return "state" if projection.has_state and projection.has_term else "squares"
 
 
@@ -136,17 +148,17 @@ class MaxMin(Projected):
     The loss is ``L(y, y') = mu(y)' A mu(y')``, both mu and nu are in the marginal polytope.  Unlike
     the margin it is consistent: with enough data the minimiser predicts as well as can be.
 
-    Closed forms are taken where there are some: 0-1 loss on classes, the absolute loss on ordered
-    classes, the Hamming loss on nodes without pairs.  Else the saddle point is sought, among
+    Closed forms are used where they exist: 0-1 loss on classes, the absolute loss on ordered
+    classes, the Hamming loss on nodes without pairs.  Elsewhere the saddle point is sought, among
     mixtures of labels that the structure's oracle finds, or by mirror prox over its projection;
-    what it misses is in every gap.
+    every gap includes what is missed.
 
     Parameters
     ----------
     geometry : {"auto", "labels", "entropy", "euclidean"}
-        How it is sought.  "auto" is "labels": the game between the labels found so far is solved,
-        and asks the oracle for better ones, until there are none.  The others are the geometries
-        of mirror prox, where every iteration projects mu and nu twice.
+        How it is sought.  "auto" is "labels": the game between the labels known so far is solved,
+        and the oracle adds better ones, until there are none.  The others are the geometries of
+        mirror prox; every iteration projects mu and nu twice.
     max_iter : int, default=10
         Answers of the oracle, or iterations of mirror prox, per answer.
     tol : float, default=1e-4
@@ -155,7 +167,7 @@ class MaxMin(Projected):
     warm_start : bool, default=True
         Begin each answer where the example's last one ended.
     closed_form : bool, default=True
-        False: seek it everywhere.
+        False: seek the saddle point even where a closed form exists.
 
     Examples
     --------
@@ -182,8 +194,6 @@ class MaxMin(Projected):
         self.warm_start = warm_start
         self.closed_form = closed_form
 
-    def ask(self, task: Any) -> Any:
-        from ..projections.choose import max_min_projection
-
-        check_accuracy(self)
+    def _projection(self, task: Any) -> Any:
+        _check_accuracy(self)
         return max_min_projection(task, self)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..search.hull import ConvexHull
+from ..search.plane import LabelPlane
+from ..search.psi import GeneralizedPsi
 from ..utils.params import Params
+from ._bicriteria import BiCriteriaSurrogate
+from ._margin import MarginRescaling
+from ._unit_margin import UnitMarginRescaling
 from .checks import pick_relaxation, refuse_wrong_truths
 
 
@@ -15,7 +21,7 @@ class Margin(Params):
     ----------
     relaxed : bool, optional
         Maximise over the relaxation that the structure's oracle solves, whose answers may be
-        fractional, instead of over labels.  By default so where the oracle is exact over the
+        fractional, instead of over labels.  By default where the oracle is exact over the
         relaxation alone.
 
     Examples
@@ -32,16 +38,24 @@ class Margin(Params):
         self.relaxed = relaxed
 
     def bind(self, task: Any) -> Any:
-        """Return the native surrogate on the examples of a :class:`~.task.Task`."""
-        from ._margin import MarginRescaling
+        """Bind the surrogate to the operators of a task.
 
+        Parameters
+        ----------
+        task : structsolve.surrogates.task.Task
+
+        Returns
+        -------
+        Surrogate
+            Native.
+
+        Raises
+        ------
+        ValueError
+            When no oracle call can maximise the score plus this loss.
+        """
         relaxation = pick_relaxation(self.relaxed, task)
         if relaxation is not None:
-            from ..search.hull import ConvexHull
-            from ..search.plane import LabelPlane
-            from ..search.psi import GeneralizedPsi
-            from ._bicriteria import BiCriteriaSurrogate
-
             plane = LabelPlane(
                 task.layout, task.oracle, task.parts, task.loss, relaxation=relaxation
             )
@@ -59,12 +73,12 @@ class Margin(Params):
 
 
 class LP(Margin):
-    """Margin rescaling over the linear relaxation: labels by linear programs, as in [003].
+    """Margin rescaling over the linear relaxation: labels by linear programs.
 
     The loss-augmented scores are maximised over the polytope that the structure's oracle solves
-    (``oracle="lp"`` for any structure that declares one), fractional answers and all, so that the
-    objective is an upper bound of that of "margin" and its minimum is found however hard the labels
-    are.  Where vertices are labels it is "margin".
+    (``oracle="lp"`` for any structure that declares one).  Answers may be fractional.  The
+    objective is an upper bound of the objective of "margin", and its minimum is found even where
+    the best label is hard to find.  Where all vertices are labels, it is "margin".
 
     Examples
     --------
@@ -84,12 +98,12 @@ class LP(Margin):
 class UnitMargin(Params):
     """A margin of 1 in units of the loss: ``max(0, max_y 1 + h(y) / L(y, y_i))``.
 
-    ``h(y)`` is the score of y less that of the truth.  With the loss of
-    :class:`~structsolve.HierarchicalSVM` for single leaves, which is the length of the difference
-    of two labels, it is the variant of that machine whose features are divided by their length.
+    ``h(y)`` is the score of y less the score of the truth.  The loss of
+    :class:`~structsolve.HierarchicalSVM` for single leaves is the length of the difference of two
+    labels; with it, this is the variant of that machine whose features are divided by their length.
 
-    Any structure with an exact oracle and a loss that decomposes; the loss must be positive for
-    every wrong label.  A cut costs a few oracle calls.
+    It needs an exact oracle and a loss that decomposes and is positive for every wrong label.  A
+    cut costs a few oracle calls.
 
     Examples
     --------
@@ -104,8 +118,22 @@ class UnitMargin(Params):
     name = "unit-margin"
 
     def bind(self, task: Any) -> Any:
-        """Return the native surrogate on the examples of a :class:`~.task.Task`."""
-        from ._unit_margin import UnitMarginRescaling
+        """Bind the surrogate to the operators of a task.
 
+        Parameters
+        ----------
+        task : structsolve.surrogates.task.Task
+
+        Returns
+        -------
+        Surrogate
+            Native.
+
+        Raises
+        ------
+        ValueError
+            When the oracle may miss the best label, or the loss does not decompose or is not 0 at
+            the truth.
+        """
         refuse_wrong_truths(task)
         return UnitMarginRescaling(task.layout, task.oracle, task.parts, task.loss)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
+from ..search.psi import BetaPsi, GeneralizedPsi, LogPsi, ProbLossPsi, RatioPsi
+from ..structure.ask import ask_loss
+from ..structure.losses import LabelCount
 from .bicriteria import BiCriteria
 
 
@@ -15,34 +19,27 @@ def _real(name: str, value: Any) -> float:
     return float(value)
 
 
+@dataclass(repr=False, eq=False)
 class _Named(BiCriteria):
-    """A row of the table: parameters are those of the search."""
+    """A row of the table: its own arguments, then those of the search, which are keywords."""
 
-    def __init__(
-        self,
-        *,
-        search: Any = "auto",
-        relaxed: bool | None = None,
-        warm_start: bool = True,
-        max_calls: int = 50,
-        max_kbest: int = 32,
-        tol: float | None = None,
-    ):
-        self._settings(search, relaxed, warm_start, max_calls, max_kbest, tol)
+    _: KW_ONLY
+    search: Any = "auto"
+    relaxed: bool | None = None
+    warm_start: bool = True
+    max_calls: int = 50
+    max_kbest: int = 32
+    tol: float | None = None
 
 
+@dataclass(repr=False, eq=False)
 class Slack(_Named):
     """Slack rescaling: ``max_y (1 + h) g``, invariant to the scale of the loss.
 
     Parameters
     ----------
-    search : str, default="auto"
-    relaxed : bool, optional
-    warm_start : bool, default=True
-    max_calls : int, default=50
-    max_kbest : int, default=32
-    tol : float, optional
-        As for :class:`BiCriteria`.
+    search, relaxed, warm_start, max_calls, max_kbest, tol : optional
+        Of the search, as for :class:`BiCriteria`; by keyword.
 
     Examples
     --------
@@ -56,12 +53,11 @@ class Slack(_Named):
 
     name = "slack"
 
-    def make_psi(self) -> Any:
-        from ..search import psi
-
-        return psi.GeneralizedPsi(1, 1)
+    def _psi(self) -> Any:
+        return GeneralizedPsi(1, 1)
 
 
+@dataclass(repr=False, eq=False)
 class Generalized(_Named):
     """Generalised scaling: ``max_y h g^beta + g^alpha``; (1, 0) is margin, (1, 1) slack rescaling.
 
@@ -69,13 +65,8 @@ class Generalized(_Named):
     ----------
     alpha, beta : float
         ``alpha > 0``, ``beta >= 0``, ``0 <= alpha - beta <= 1``.
-    search : str, default="auto"
-    relaxed : bool, optional
-    warm_start : bool, default=True
-    max_calls : int, default=50
-    max_kbest : int, default=32
-    tol : float, optional
-        As for :class:`BiCriteria`.
+    search, relaxed, warm_start, max_calls, max_kbest, tol : optional
+        Of the search, as for :class:`BiCriteria`; by keyword.
 
     Examples
     --------
@@ -85,29 +76,14 @@ class Generalized(_Named):
     """
 
     name = "generalized"
+    alpha: float = 1.0
+    beta: float = 0.5
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        beta: float = 0.5,
-        *,
-        search: Any = "auto",
-        relaxed: bool | None = None,
-        warm_start: bool = True,
-        max_calls: int = 50,
-        max_kbest: int = 32,
-        tol: float | None = None,
-    ):
-        self.alpha = alpha
-        self.beta = beta
-        self._settings(search, relaxed, warm_start, max_calls, max_kbest, tol)
-
-    def make_psi(self) -> Any:
-        from ..search import psi
-
-        return psi.GeneralizedPsi(_real("alpha", self.alpha), _real("beta", self.beta))
+    def _psi(self) -> Any:
+        return GeneralizedPsi(_real("alpha", self.alpha), _real("beta", self.beta))
 
 
+@dataclass(repr=False, eq=False)
 class Beta(_Named):
     """Beta scaling: ``max_y h g^beta + g``; 1/4, 1/2 and 3/4 won the thesis' multi-label table.
 
@@ -115,13 +91,8 @@ class Beta(_Named):
     ----------
     beta : float, default=0.5
         From 0 (margin rescaling) to 1 (slack rescaling).
-    search : str, default="auto"
-    relaxed : bool, optional
-    warm_start : bool, default=True
-    max_calls : int, default=50
-    max_kbest : int, default=32
-    tol : float, optional
-        As for :class:`BiCriteria`.
+    search, relaxed, warm_start, max_calls, max_kbest, tol : optional
+        Of the search, as for :class:`BiCriteria`; by keyword.
 
     Examples
     --------
@@ -131,27 +102,13 @@ class Beta(_Named):
     """
 
     name = "beta"
+    beta: float = 0.5
 
-    def __init__(
-        self,
-        beta: float = 0.5,
-        *,
-        search: Any = "auto",
-        relaxed: bool | None = None,
-        warm_start: bool = True,
-        max_calls: int = 50,
-        max_kbest: int = 32,
-        tol: float | None = None,
-    ):
-        self.beta = beta
-        self._settings(search, relaxed, warm_start, max_calls, max_kbest, tol)
-
-    def make_psi(self) -> Any:
-        from ..search import psi
-
-        return psi.BetaPsi(_real("beta", self.beta))
+    def _psi(self) -> Any:
+        return BetaPsi(_real("beta", self.beta))
 
 
+@dataclass(repr=False, eq=False)
 class Log(_Named):
     """Loss-scaled log loss: ``max_y g log(exp(h) + 1)``; with the solvers "sgd", "cutting-plane".
 
@@ -159,13 +116,8 @@ class Log(_Named):
 
     Parameters
     ----------
-    search : str, default="auto"
-    relaxed : bool, optional
-    warm_start : bool, default=True
-    max_calls : int, default=50
-    max_kbest : int, default=32
-    tol : float, optional
-        As for :class:`BiCriteria`.
+    search, relaxed, warm_start, max_calls, max_kbest, tol : optional
+        Of the search, as for :class:`BiCriteria`; by keyword.
 
     Examples
     --------
@@ -176,12 +128,11 @@ class Log(_Named):
 
     name = "log"
 
-    def make_psi(self) -> Any:
-        from ..search import psi
-
-        return psi.LogPsi()
+    def _psi(self) -> Any:
+        return LogPsi()
 
 
+@dataclass(repr=False, eq=False)
 class ProbLoss(_Named):
     """ProbLoss: ``2 g NormalCDF(h; 0, 2g/pi)`` for h <= 0, then its tangent ``g + sqrt(g) h``.
 
@@ -191,13 +142,8 @@ class ProbLoss(_Named):
     ----------
     convex : bool, default=True
         False goes on with the first formula, which is not convex: solver "sgd".
-    search : str, default="auto"
-    relaxed : bool, optional
-    warm_start : bool, default=True
-    max_calls : int, default=50
-    max_kbest : int, default=32
-    tol : float, optional
-        As for :class:`BiCriteria`.
+    search, relaxed, warm_start, max_calls, max_kbest, tol : optional
+        Of the search, as for :class:`BiCriteria`; by keyword.
 
     Examples
     --------
@@ -207,35 +153,21 @@ class ProbLoss(_Named):
     """
 
     name = "probloss"
+    convex: bool = True
 
-    def __init__(
-        self,
-        convex: bool = True,
-        *,
-        search: Any = "auto",
-        relaxed: bool | None = None,
-        warm_start: bool = True,
-        max_calls: int = 50,
-        max_kbest: int = 32,
-        tol: float | None = None,
-    ):
-        self.convex = convex
-        self._settings(search, relaxed, warm_start, max_calls, max_kbest, tol)
+    def _psi(self) -> Any:
+        return ProbLossPsi(bool(self.convex))
 
-    def make_psi(self) -> Any:
-        from ..search import psi
-
-        return psi.ProbLossPsi(bool(self.convex))
-
-    def axes(self, task: Any) -> dict[str, Any]:
+    def _axes(self, task: Any) -> dict[str, Any]:
         if task.loss.averaged:
             raise ValueError(
                 "surrogate 'probloss' is made for the Hamming loss, a sum over nodes; use "
                 "loss='hamming'"
             )
-        return super().axes(task)
+        return super()._axes(task)
 
 
+@dataclass(repr=False, eq=False)
 class MicroF1(_Named):
     """Micro-F1: ``max_y (Hamming + h) / (|y| + |y_i|)``; without margin it is 1 - F1.
 
@@ -246,13 +178,8 @@ class MicroF1(_Named):
     ----------
     background : str or int, optional
         The class that does not count, such as "O"; label sets need none.
-    search : str, default="auto"
-    relaxed : bool, optional
-    warm_start : bool, default=True
-    max_calls : int, default=50
-    max_kbest : int, default=32
-    tol : float, optional
-        As for :class:`BiCriteria`.
+    search, relaxed, warm_start, max_calls, max_kbest, tol : optional
+        Of the search, as for :class:`BiCriteria`; by keyword.
 
     Examples
     --------
@@ -265,36 +192,16 @@ class MicroF1(_Named):
     """
 
     name = "micro-f1"
+    background: Any = None
 
-    def __init__(
-        self,
-        background: Any = None,
-        *,
-        search: Any = "auto",
-        relaxed: bool | None = None,
-        warm_start: bool = True,
-        max_calls: int = 50,
-        max_kbest: int = 32,
-        tol: float | None = None,
-    ):
-        self.background = background
-        self._settings(search, relaxed, warm_start, max_calls, max_kbest, tol)
+    def _psi(self) -> Any:
+        return RatioPsi()
 
-    def make_psi(self) -> Any:
-        from ..search import psi
-
-        return psi.RatioPsi()
-
-    def axes(self, task: Any) -> dict[str, Any]:
-        from ..structure.ask import ask_loss
-        from ..structure.losses import LabelCount
-
+    def _axes(self, task: Any) -> dict[str, Any]:
         space = task.space
         try:
-            losses = [
-                ask_loss(space, loss)(task.layout)
-                for loss in (LabelCount(self.background), "hamming")
-            ]
+            count = ask_loss(space, LabelCount(self.background))(task.layout)
+            hamming = ask_loss(space, "hamming")(task.layout)
         except ValueError as error:
             if not str(error).startswith("unknown loss"):
                 raise
@@ -302,7 +209,7 @@ class MicroF1(_Named):
                 "surrogate 'micro-f1' counts the labels of nodes or of a set, which structure "
                 f"{space.structure.name!r} has not; use surrogate='slack'"
             ) from None
-        for loss in losses:
-            if task.labels is not None:
-                loss.check_truths(task.labels)
-        return {"g_loss": losses[0], "h_loss": losses[1], "sign": -1.0}
+        if task.labels is not None:
+            count.check_truths(task.labels)
+            hamming.check_truths(task.labels)
+        return {"g_loss": count, "h_loss": hamming, "sign": -1.0}

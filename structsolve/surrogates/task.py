@@ -1,4 +1,4 @@
-"""A task: the operators of a structure, bound to packed examples, that a surrogate is made of."""
+"""A task: what a surrogate is made of, the operators of a structure bound to packed examples."""
 
 from __future__ import annotations
 
@@ -88,8 +88,12 @@ class Task:
         Parameters
         ----------
         name : str
-            A key of :data:`structsolve.structure.ask.POWERS`.  Under an LP backend there are the
-            powers of its programs alone; "cones" is there for every structure with a polytope.
+            A key of :data:`structsolve.structure.ask.POWERS`.  An LP backend has the powers of its
+            programs alone; every structure with a polytope has "cones".
+
+        Returns
+        -------
+        structsolve.operators.Operator or None
         """
         if name not in self._powers:
             self._powers[name] = self._bound(name)
