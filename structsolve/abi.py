@@ -1,4 +1,4 @@
-"""The C API number that compiled plugins carry in their binaries without doing anything for it."""
+"""The C API number that every compiled plugin carries in its binary, and its check."""
 
 from __future__ import annotations
 
@@ -16,7 +16,17 @@ MARKER = b"structsolve-c-abi="
 
 @functools.cache
 def number_in_file(path: str) -> str | None:
-    """Return the C API number that a compiled module was built against, None where it has none."""
+    """Return the C API number that a compiled module was built against.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    str or None
+        None where the module has no number.
+    """
     with open(path, "rb") as file:
         try:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -30,26 +40,31 @@ def number_in_file(path: str) -> str | None:
 
 
 def ours() -> str:
-    """Return the C API number of this structsolve."""
-    from .operators import ABI
+    """Return the C API number of this structsolve.
+
+    Returns
+    -------
+    str
+    """
+    from .operators import ABI  # compiled; only for the check
 
     return ABI
 
 
 def _loadable(path: Path) -> bool:
-    # Other interpreters' builds may lie beside ours: what follows the first dot must be ours.
+    # Builds for other interpreters may lie in the same folder: the suffix must be ours.
     return "." + path.name.partition(".")[2] in importlib.machinery.EXTENSION_SUFFIXES
 
 
 def stale_modules(module_name: str, files: Iterable[Path] = ()) -> list[str]:
-    """Describe a plugin's compiled modules that another C API was baked into.
+    """Describe a plugin's compiled modules that were built against another C API.
 
-    Its package is looked at on disk, before any of it is imported.
+    The files are read on disk, before any module is imported.
 
     Parameters
     ----------
     module_name : str
-        Module of the plugin; all compiled modules of its top-level package are looked at.
+        Module of the plugin; all compiled modules of its top-level package are checked.
     files : iterable of Path
         Further files of the plugin's distribution.
 
@@ -58,19 +73,29 @@ def stale_modules(module_name: str, files: Iterable[Path] = ()) -> list[str]:
     list of str
         One complaint per stale module.
     """
-    found = {Path(path).resolve() for path in files}
+    candidates = {Path(path).resolve() for path in files}
     spec = importlib.util.find_spec(module_name.split(".")[0])
     if spec is not None and spec.submodule_search_locations:
         for folder in spec.submodule_search_locations:
-            found.update(path.resolve() for path in Path(folder).rglob("*.*"))
+            candidates.update(path.resolve() for path in Path(folder).rglob("*.*"))
     elif spec is not None and spec.origin:
-        found.add(Path(spec.origin).resolve())
-    paths = sorted(str(path) for path in found if _loadable(path) and path.is_file())
+        candidates.add(Path(spec.origin).resolve())
+    paths = sorted(str(path) for path in candidates if _loadable(path) and path.is_file())
     return [text for path in paths if (text := _complaint(path)) is not None]
 
 
 def stale_object(obj: Any) -> str | None:
-    """Describe the module of ``obj``'s class when it was built against another C API."""
+    """Describe the module of an object's class when it was built against another C API.
+
+    Parameters
+    ----------
+    obj : object
+
+    Returns
+    -------
+    str or None
+        A complaint, or None where there is none.
+    """
     for cls in type(obj).__mro__:
         path = getattr(sys.modules.get(cls.__module__), "__file__", None)
         if path and _loadable(Path(path)):

@@ -1,29 +1,36 @@
-"""The core's own plugin: node losses, adapters for Python structures, surrogates and solvers."""
+"""The core as a plugin: node losses, adapters for Python structures, surrogates and solvers."""
 
 from __future__ import annotations
 
 from functools import partial
 
+from . import surrogates
 from .hookspecs import Named, hookimpl
-
-NODE_LOSSES = ["hamming", "normalized-hamming", "zero-one"]
+from .lp import Cvxpy, Highs
+from .projections.choose import node_closed_form
+from .search.angular import Angular
+from .search.exact import Counting
+from .search.hull import ConvexHull
+from .search.scalar import Binary, Bisecting, SarawagiGupta
+from .solvers import BCFW, GBCFW, SDCA, SGD, CuttingPlane
+from .structure.functions import FunctionStructure
+from .structure.losses import ClassWeights, CostMatrix
+from .structure.path_cost import PathCost
+from .structure.python_operators import POWERS, PythonLoss, PythonOracle, PythonParts
+from .structure.python_projection import PythonProjection
 
 
 @hookimpl
 def structsolve_structures():
-    from .structure.functions import FunctionStructure
-
     return [Named("functions", FunctionStructure, "features, oracle, loss as three callables")]
 
 
-# Spaces make their own operators; those in plain Python give methods, which adapters call.
+# Spaces make their operators; spaces in plain Python give methods, which adapters call.
 
 
 @hookimpl(trylast=True)
 def structsolve_oracle(space):
     if hasattr(space, "argmax"):
-        from .structure.python_operators import PythonOracle
-
         return partial(PythonOracle, space)
     return space.make_oracle()
 
@@ -31,8 +38,6 @@ def structsolve_oracle(space):
 @hookimpl(trylast=True)
 def structsolve_power(space, power):
     if hasattr(space, "argmax"):
-        from .structure.python_operators import POWERS
-
         method, operator = POWERS.get(power, ("", None))
         return partial(operator, space) if method and hasattr(space, method) else None
     return space.make_power(power)
@@ -41,8 +46,6 @@ def structsolve_power(space, power):
 @hookimpl(trylast=True)
 def structsolve_parts(space):
     if hasattr(space, "parts"):
-        from .structure.python_operators import PythonParts
-
         return partial(PythonParts, space)
     return space.make_parts()
 
@@ -50,8 +53,6 @@ def structsolve_parts(space):
 @hookimpl(trylast=True)
 def structsolve_projection(space, regularizer):
     if hasattr(space, "project") and regularizer in getattr(space, "projections", ("entropy",)):
-        from .structure.python_projection import PythonProjection
-
         return partial(PythonProjection, space, regularizer)
     return space.make_projection(regularizer)
 
@@ -65,8 +66,6 @@ def structsolve_polytope(space, examples):
 
 @hookimpl(trylast=True)
 def structsolve_max_min(space, loss, layout):
-    from .projections.choose import node_closed_form
-
     made = space.make_max_min(loss, layout)
     return node_closed_form(space, loss, layout) if made is None else made
 
@@ -74,22 +73,17 @@ def structsolve_max_min(space, loss, layout):
 @hookimpl(trylast=True)
 def structsolve_loss(space, loss):
     if hasattr(space, "loss") and loss in getattr(space, "loss_names", ("hamming",)):
-        from .structure.python_operators import PythonLoss
-
         return partial(PythonLoss, space)
     return space.make_loss(loss)
 
 
 @hookimpl
 def structsolve_loss_names():
-    return NODE_LOSSES
+    return ["hamming", "normalized-hamming", "zero-one"]
 
 
 @hookimpl
 def structsolve_losses():
-    from .structure.losses import ClassWeights, CostMatrix
-    from .structure.path_cost import PathCost
-
     return [
         Named("CostMatrix", CostMatrix, "what each class costs where another is true"),
         Named("ClassWeights", ClassWeights, "errors weighed by the true class"),
@@ -99,8 +93,6 @@ def structsolve_losses():
 
 @hookimpl
 def structsolve_surrogates():
-    from . import surrogates
-
     return [
         Named("margin", surrogates.Margin, "margin rescaling (structured hinge)"),
         Named("lp", surrogates.LP, "margin over the linear relaxation of labels"),
@@ -119,11 +111,6 @@ def structsolve_surrogates():
 
 @hookimpl
 def structsolve_searches():
-    from .search.angular import Angular
-    from .search.exact import Counting
-    from .search.hull import ConvexHull
-    from .search.scalar import Binary, Bisecting, SarawagiGupta
-
     return [
         Named("convex-hull", ConvexHull, "the hull of the label plane, by any oracle"),
         Named("angular", Angular, "within cones of the label plane, by an oracle of these"),
@@ -136,8 +123,6 @@ def structsolve_searches():
 
 @hookimpl
 def structsolve_lp_backends():
-    from .lp import Cvxpy, Highs
-
     def highs(tolerance=None, *, integer=False):
         return Highs(integer=integer, tolerance=tolerance)
 
@@ -150,8 +135,6 @@ def structsolve_lp_backends():
 
 @hookimpl
 def structsolve_solvers():
-    from .solvers import BCFW, GBCFW, SDCA, SGD, CuttingPlane
-
     return [
         Named("bcfw", BCFW, "block-coordinate Frank-Wolfe with cached pairwise steps"),
         Named("gbcfw", GBCFW, "block-coordinate Frank-Wolfe for crf, sparsemap, max-min"),

@@ -1,5 +1,8 @@
-"""The hooks a plugin may implement.  They are called when a problem is put together, never per
-example; what they return is native, or a Python object that the adapters make native."""
+"""The hooks that a plugin may implement.
+
+They are called when a problem is made, never per example.  What they return is native, or a Python
+object that adapters make native.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ hookimpl = pluggy.HookimplMarker("structsolve")
 
 @dataclass(frozen=True)
 class Named:
-    """Something a plugin brings, by name.
+    """Something that a plugin brings, by name.
 
     Parameters
     ----------
@@ -25,6 +28,17 @@ class Named:
         Makes the object from keyword arguments.
     summary : str
         One line for ``structsolve plugins``.
+
+    Raises
+    ------
+    TypeError
+        When the name is no string, or the factory cannot be called.
+
+    Examples
+    --------
+    >>> from structsolve import Named
+    >>> Named("mine", dict, "an example").name
+    'mine'
     """
 
     name: str
@@ -40,9 +54,16 @@ class Named:
 
 @hookspec
 def structsolve_structures() -> Sequence[Named]:
-    """Return the structures this plugin brings.
+    """Return the structures that this plugin brings.
 
-    Example of a whole plugin::
+    Returns
+    -------
+    sequence of Named
+        Factories take the structure's parameters and make a ``Structure``.
+
+    Examples
+    --------
+    A whole plugin::
 
         from structsolve import Named, hookimpl
 
@@ -56,16 +77,27 @@ def structsolve_structures() -> Sequence[Named]:
 
 
 # Hooks for operators give a callable that takes a structsolve.part_layout.PartLayout and returns
-# the operator for its examples: its class itself, or a functools.partial of it.  They are asked
-# once per space.  A structure of your own needs none of them: its space has methods
-# (make_oracle() and so on); hooks are for serving other people's structures.
+# the operator for its examples: its class itself, or a functools.partial of it.  They are called
+# once per space.  Your own structures need none of them: their spaces have methods (make_oracle()
+# and so on); these hooks are for structures of others.
 
 
 @hookspec(firstresult=True)
 def structsolve_oracle(space: Any) -> Any:
-    """Return what binds an oracle of ``space``, or None to let others answer.
+    """Return what binds an oracle of a space.
 
-    Example: a faster decoder for chains, in a package of its own::
+    Parameters
+    ----------
+    space : structsolve.Space
+
+    Returns
+    -------
+    callable or None
+        ``layout -> structsolve.operators.Oracle``; None lets others answer.
+
+    Examples
+    --------
+    A faster decoder for chains, in a package of its own::
 
         from structsolve import hookimpl
 
@@ -78,12 +110,22 @@ def structsolve_oracle(space: Any) -> Any:
 
 @hookspec(firstresult=True)
 def structsolve_power(space: Any, power: str) -> Any:
-    """Return what binds the operator of a power of ``space``, or None.
+    """Return what binds the operator of a power of a space.
 
-    Powers are ``"kbest"``, ``"max-marginals"``, ``"augmented"``, ``"relaxation"``, ``"cones"`` and
-    ``"counts"``; their classes are in ``structsolve/operators.pxd``.
+    Parameters
+    ----------
+    space : structsolve.Space
+    power : {"kbest", "max-marginals", "augmented", "relaxation", "cones", "counts"}
+        The classes of these operators are in ``structsolve/operators.pxd``.
 
-    Example::
+    Returns
+    -------
+    callable or None
+        ``layout -> operator``; None lets others answer.
+
+    Examples
+    --------
+    ::
 
         @hookimpl
         def structsolve_power(space, power):
@@ -94,9 +136,20 @@ def structsolve_power(space: Any, power: str) -> Any:
 
 @hookspec(firstresult=True)
 def structsolve_parts(space: Any) -> Any:
-    """Return what binds the Parts operator of ``space``, or None.
+    """Return what binds the parts operator of a space.
 
-    Example::
+    Parameters
+    ----------
+    space : structsolve.Space
+
+    Returns
+    -------
+    callable or None
+        ``layout -> structsolve.operators.Parts``; None lets others answer.
+
+    Examples
+    --------
+    ::
 
         @hookimpl
         def structsolve_parts(space):
@@ -107,9 +160,22 @@ def structsolve_parts(space: Any) -> Any:
 
 @hookspec(firstresult=True)
 def structsolve_projection(space: Any, regularizer: str) -> Any:
-    """Return what binds the projection called ``regularizer``, such as "entropy", or None.
+    """Return what binds a projection of a space.
 
-    Example::
+    Parameters
+    ----------
+    space : structsolve.Space
+    regularizer : str
+        Name of the projection, such as "entropy".
+
+    Returns
+    -------
+    callable or None
+        ``layout -> structsolve.operators.Projection``; None lets others answer.
+
+    Examples
+    --------
+    ::
 
         @hookimpl
         def structsolve_projection(space, regularizer):
@@ -120,12 +186,25 @@ def structsolve_projection(space: Any, regularizer: str) -> Any:
 
 @hookspec(firstresult=True)
 def structsolve_max_min(space: Any, loss: Any, layout: Any) -> Any:
-    """Return ``argmax_mu min_nu nu' A mu + <theta, mu>`` for a native loss in closed form, or None.
+    """Return ``argmax_mu min_nu nu' A mu + <theta, mu>`` in closed form.
 
-    It is a ``Projection`` whose G is the minimum over nu, for the examples of ``layout``.  Without
-    an answer the max-min margin is sought among mixtures of labels, or by mirror prox.
+    Without an answer the max-min margin is sought among mixtures of labels, or by mirror prox.
 
-    Example::
+    Parameters
+    ----------
+    space : structsolve.Space
+    loss : structsolve.operators.Loss
+        Bound to ``layout``; A is the matrix of its costs.
+    layout : structsolve.part_layout.PartLayout
+
+    Returns
+    -------
+    structsolve.operators.Projection or None
+        Bound to ``layout``; its G is the minimum over nu.  None lets others answer.
+
+    Examples
+    --------
+    ::
 
         @hookimpl
         def structsolve_max_min(space, loss, layout):
@@ -136,9 +215,21 @@ def structsolve_max_min(space: Any, loss: Any, layout: Any) -> Any:
 
 @hookspec(firstresult=True)
 def structsolve_polytope(space: Any, examples: Any) -> Any:
-    """Return the polytopes of ``space`` on ``examples``, so that any LP solver may decode, or None.
+    """Return the polytopes of examples, so that any LP solver can decode.
 
-    Example::
+    Parameters
+    ----------
+    space : structsolve.Space
+    examples : structsolve.Examples
+
+    Returns
+    -------
+    structsolve.lp.Polytopes or None
+        None lets others answer.
+
+    Examples
+    --------
+    ::
 
         @hookimpl
         def structsolve_polytope(space, examples):
@@ -149,9 +240,22 @@ def structsolve_polytope(space: Any, examples: Any) -> Any:
 
 @hookspec(firstresult=True)
 def structsolve_loss(space: Any, loss: Any) -> Any:
-    """Return what binds the task loss ``loss`` (a name or an object) of ``space``, or None.
+    """Return what binds a task loss of a space.
 
-    Example: one more loss for every structure with node labels::
+    Parameters
+    ----------
+    space : structsolve.Space
+    loss : str or object
+        What users gave as ``loss``.
+
+    Returns
+    -------
+    callable or None
+        ``layout -> structsolve.operators.Loss``; None lets others answer.
+
+    Examples
+    --------
+    One more loss for every structure with node labels::
 
         @hookimpl
         def structsolve_loss(space, loss):
@@ -162,9 +266,15 @@ def structsolve_loss(space: Any, loss: Any) -> Any:
 
 @hookspec
 def structsolve_loss_names() -> Sequence[str]:
-    """Return the names that ``structsolve_loss`` understands, for messages and listings.
+    """Return the names that ``structsolve_loss`` knows, for messages and listings.
 
-    Example::
+    Returns
+    -------
+    sequence of str
+
+    Examples
+    --------
+    ::
 
         @hookimpl
         def structsolve_loss_names():
@@ -177,12 +287,19 @@ def structsolve_loss_names() -> Sequence[str]:
 def structsolve_losses() -> Sequence[Named]:
     """Return classes of loss objects, so that models trained with them can be saved.
 
-    A loss object is what users give as ``loss`` where a name does not say enough.  It is a
-    ``structsolve.utils.params.Params``, and has ``bind(space)``, which returns what binds the
-    native loss to a layout; or ``structsolve_loss`` knows it.  Model files hold its parameters,
-    under the name that is declared here.
+    Users give a loss object as ``loss`` where the loss has parameters.  It is a
+    ``structsolve.utils.params.Params``.  Its ``bind(space)`` returns what binds the native loss to
+    a layout, or ``structsolve_loss`` knows it.  Model files hold its parameters under the name that
+    is declared here.
 
-    Example::
+    Returns
+    -------
+    sequence of Named
+        Factories take the loss object's parameters.
+
+    Examples
+    --------
+    ::
 
         @hookimpl
         def structsolve_losses():
@@ -193,9 +310,17 @@ def structsolve_losses() -> Sequence[Named]:
 
 @hookspec
 def structsolve_surrogates() -> Sequence[Named]:
-    """Return surrogates by name; a factory takes no argument and makes a Surrogate description.
+    """Return surrogates by name.
 
-    Example::
+    Returns
+    -------
+    sequence of Named
+        Factories take the arguments behind ``name:``, if any, and make an object whose
+        ``bind(task)`` returns the native surrogate.
+
+    Examples
+    --------
+    ::
 
         @hookimpl
         def structsolve_surrogates():
@@ -208,7 +333,14 @@ def structsolve_surrogates() -> Sequence[Named]:
 def structsolve_solvers() -> Sequence[Named]:
     """Return solvers by name.
 
-    Example::
+    Returns
+    -------
+    sequence of Named
+        Factories take the solver's parameters and make a solver.
+
+    Examples
+    --------
+    ::
 
         @hookimpl
         def structsolve_solvers():
@@ -221,10 +353,15 @@ def structsolve_solvers() -> Sequence[Named]:
 def structsolve_searches() -> Sequence[Named]:
     """Return searches for the most violated label, by name.
 
-    A factory takes the most oracle calls of one search, and, where users give it, a tolerance.  It
-    makes a native ``structsolve.search.base.Search``.
+    Returns
+    -------
+    sequence of Named
+        Factories take the largest number of oracle calls of one search and, where users give it, a
+        tolerance.  They make a native ``structsolve.search.base.Search``.
 
-    Example::
+    Examples
+    --------
+    ::
 
         @hookimpl
         def structsolve_searches():
@@ -237,7 +374,15 @@ def structsolve_searches() -> Sequence[Named]:
 def structsolve_lp_backends() -> Sequence[Named]:
     """Return solvers for the linear programs of structures that declare their polytope.
 
-    Example::
+    Returns
+    -------
+    sequence of Named
+        Factories take the arguments behind ``name:``, if any, and make a
+        ``structsolve.lp.Backend``.
+
+    Examples
+    --------
+    ::
 
         @hookimpl
         def structsolve_lp_backends():

@@ -14,7 +14,7 @@ cdef int _missing(object operator, str method) except -1 with gil:
 
 
 cdef class Operator:
-    """What all operators share: the examples they answer for, and the size of their scratch memory.
+    """What all operators share: the examples they are bound to, and the size of scratch memory.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ cdef class Operator:
     work_bytes : int
         Bytes of scratch memory that one call needs; the caller allocates it once per thread.
     n_states : int
-        Integers of a label lie below it; 0 where the operator does not tell.
+        Integers of a label lie below it; 0 where they may be larger, or this is not known.
     """
 
     def __init__(self, PartLayout layout not None):
@@ -40,6 +40,10 @@ cdef class Oracle(Operator):
     Compiled plugins subclass it (``from structsolve.operators cimport Oracle``) and override
     ``argmax``, which gives the label, its value, and a bound of what any label scores.  The
     contract is in ``operators.pxd``.
+
+    Parameters
+    ----------
+    layout : PartLayout
 
     Attributes
     ----------
@@ -56,19 +60,38 @@ cdef class Oracle(Operator):
 
 
 cdef class KBest(Operator):
-    """The k best labels of one example: the power ``"kbest"``."""
+    """The k best labels of one example: the power ``"kbest"``.
+
+    Parameters
+    ----------
+    layout : PartLayout
+    """
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
         return _missing(self, "kbest")
 
     cpdef Py_ssize_t bytes_for(self, Py_ssize_t k) except -1:
-        """Return the bytes of scratch memory that ``k`` labels take."""
+        """Return the bytes of scratch memory that ``k`` labels take.
+
+        Parameters
+        ----------
+        k : int
+
+        Returns
+        -------
+        int
+        """
         return self.work_bytes
 
 
 cdef class MaxMarginals(Operator):
-    """Best values with one node held fixed: the power ``"max-marginals"``."""
+    """Best values with one node held fixed: the power ``"max-marginals"``.
+
+    Parameters
+    ----------
+    layout : PartLayout
+    """
 
     cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
                            char* work) except -1 nogil:
@@ -76,7 +99,12 @@ cdef class MaxMarginals(Operator):
 
 
 cdef class AugmentedOracle(Operator):
-    """The most violated label, by an oracle that knows the loss: the power ``"augmented"``."""
+    """The most violated label, by an oracle that knows the loss: the power ``"augmented"``.
+
+    Parameters
+    ----------
+    layout : PartLayout
+    """
 
     def knows(self, Loss loss not None):
         """Tell whether ``loss`` is the one that ``argmax`` adds; with another it is not called.
@@ -101,7 +129,12 @@ cdef class AugmentedOracle(Operator):
 
 
 cdef class Relaxation(Operator):
-    """Maximiser over a polytope around the labels: the power ``"relaxation"``."""
+    """Maximiser over a polytope around the labels: the power ``"relaxation"``.
+
+    Parameters
+    ----------
+    layout : PartLayout
+    """
 
     cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
                    double* value, double* bound, char* work) except -1 nogil:
@@ -109,7 +142,12 @@ cdef class Relaxation(Operator):
 
 
 cdef class ConeOracle(Operator):
-    """The best label in a cone of the label plane: the power ``"cones"``."""
+    """The best label in a cone of the label plane: the power ``"cones"``.
+
+    Parameters
+    ----------
+    layout : PartLayout
+    """
 
     cdef int argmax_in_cone(self, Py_ssize_t i, const double* theta, const double* cost,
                             const Cone* cone, double* mu, int* label, double* value,
@@ -118,7 +156,12 @@ cdef class ConeOracle(Operator):
 
 
 cdef class CountOracle(Operator):
-    """The best label for each value of an integer cost: the power ``"counts"``."""
+    """The best label for each value of an integer cost: the power ``"counts"``.
+
+    Parameters
+    ----------
+    layout : PartLayout
+    """
 
     cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
                            Py_ssize_t most, int* labels, double* values,
@@ -126,12 +169,25 @@ cdef class CountOracle(Operator):
         return _missing(self, "argmax_counts")
 
     cpdef Py_ssize_t bytes_for(self, Py_ssize_t most) except -1:
-        """Return the bytes of scratch memory that counts up to ``most`` take."""
+        """Return the bytes of scratch memory that counts up to ``most`` take.
+
+        Parameters
+        ----------
+        most : int
+
+        Returns
+        -------
+        int
+        """
         return self.work_bytes
 
 
 cdef class Parts(Operator):
     """Encodes labels as sparse indicator vectors ``mu(y)`` of their parts.
+
+    Parameters
+    ----------
+    layout : PartLayout
 
     Attributes
     ----------
@@ -147,7 +203,7 @@ cdef class Parts(Operator):
 
     cdef Py_ssize_t difference(self, Py_ssize_t i, const int* truth, const int* label, int* index,
                                double* value) except -1 nogil:
-        # The plain way for structures that only encode; it cancels nothing.
+        # For structures that only encode; equal parts are not cancelled.
         cdef Py_ssize_t first = self.encode(i, truth, index, value)
         cdef Py_ssize_t second = self.encode(i, label, index + first, value + first), j
         for j in range(first, first + second):
@@ -157,6 +213,10 @@ cdef class Parts(Operator):
 
 cdef class Loss(Operator):
     """``L(y, truth)``: what it costs to predict y where another label is true.
+
+    Parameters
+    ----------
+    layout : PartLayout
 
     Attributes
     ----------
@@ -205,8 +265,12 @@ cdef class Loss(Operator):
 cdef class Projection(Operator):
     """Maximises ``G(mu) + <theta, mu>`` over the marginal polytope, for a concave G.
 
-    Compiled plugins override ``project``; all else is optional, announced by a flag.  The contract
-    is in ``operators.pxd``.
+    Compiled plugins override ``project``; everything else is optional, and a flag says that it is
+    there.  The contract is in ``operators.pxd``.
+
+    Parameters
+    ----------
+    layout : PartLayout
 
     Attributes
     ----------
@@ -216,12 +280,12 @@ cdef class Projection(Operator):
     exact : bool
         ``project`` finds the maximum: its bound is the value.
     has_state : bool
-        G is a function of more than the marginals: ``state_size``, ``project_state``, ``state_of``
-        and ``pool`` are there.
+        G is a function of more than the marginals: it has ``state_size``, ``project_state``,
+        ``state_of`` and ``pool``.
     has_term : bool
-        Are there ``term`` and ``slope``, G and its derivative along a segment?
+        It has ``term`` and ``slope``, G and its derivative along a segment.
     has_samples : bool
-        Is there ``sample``?
+        It has ``sample``.
     """
 
     def __cinit__(self, *args, **kwargs):

@@ -5,18 +5,20 @@ import numpy as np
 
 
 cdef class PartLayout:
-    """Sizes of the part scores and labels of packed examples, and where blocks start.
+    # The first line tells inspect the signature of a compiled class.
+    """PartLayout(blocks, examples)\n--\n\n\
+    Sizes of the part scores and labels of packed examples, and where blocks start.
 
-    Operators, surrogates, searches and projections hold one: it is all that they know of the
-    examples they answer for, besides what the structure packed for them.  It needs no weights, no
-    features and no labels.
+    Operators, surrogates, searches and projections hold one: besides what the structure packed for
+    them, it is all that they know of their examples.  It needs no weights, no features and no
+    labels.
 
     Parameters
     ----------
     blocks : WeightLayout, or sequence of Block
         The blocks of parts, as a space declares them.
     examples : Examples
-        Their ``offsets``, ``edge_offsets``, ``label_offsets`` and ``topology`` count.
+        Their ``offsets``, ``edge_offsets``, ``label_offsets`` and ``topology`` are used.
 
     Attributes
     ----------
@@ -89,7 +91,17 @@ cdef class PartLayout:
             )
 
     def sizes(self, Py_ssize_t i):
-        """Return the doubles of theta and the integers of a label of example ``i``.
+        """Return the sizes of theta and of a label.
+
+        Parameters
+        ----------
+        i : int
+            Number of the example.
+
+        Returns
+        -------
+        theta_size, label_size : int
+            Doubles, and integers.
 
         Raises
         ------
@@ -101,14 +113,18 @@ cdef class PartLayout:
         return self.theta_size(i), self.label_size(i)
 
     def common(self, key, make):
-        """Return what operators of these examples share under ``key``, made at the first call.
+        """Return what operators of these examples share; the first call makes it.
 
         Parameters
         ----------
         key : hashable
-            Of the plugin's own, such as one of its classes.
+            Chosen by the plugin, such as one of its classes.
         make : callable
-            Takes this layout.
+            ``layout -> object``.
+
+        Returns
+        -------
+        object
         """
         if key not in self.shared_objects:
             self.shared_objects[key] = make(self)

@@ -26,7 +26,21 @@ logger = logging.getLogger("structsolve.plugins")
 
 @dataclass
 class Plugin:
-    """One registered or broken plugin."""
+    """One registered or broken plugin.
+
+    Parameters
+    ----------
+    name : str
+        Of the entry point, or as given to :meth:`Registry.register`.
+    distribution, version : str
+        Of the installed package; empty for plugins registered by hand.
+    module : module or object, optional
+        Holds the hooks.
+    error : str
+        Why it was not loaded; empty where it was.
+    declares : dict of str to list
+        What it brings, by kind, and the names of its hooks.
+    """
 
     name: str
     distribution: str = ""
@@ -43,7 +57,27 @@ class Plugin:
 
 
 class Registry:
-    """All plugins of this process; ``structsolve.registry.default()`` is the usual one."""
+    """The plugins of this process; :func:`default` returns the one that is in use.
+
+    Attributes
+    ----------
+    manager : pluggy.PluginManager
+    plugins : list of Plugin
+        Loaded and broken ones.
+
+    Examples
+    --------
+    >>> from structsolve import Named, hookimpl
+    >>> from structsolve.registry import Registry
+    >>> class Mine:
+    ...     @hookimpl
+    ...     def structsolve_solvers(self):
+    ...         return [Named("mine", dict, "an example")]
+    >>> registry = Registry()
+    >>> registry.register(Mine(), "example")
+    >>> registry.names("solvers"), registry.make("solvers", "mine")
+    (['mine'], {})
+    """
 
     def __init__(self) -> None:
         self.manager = pluggy.PluginManager(GROUP)
@@ -53,27 +87,27 @@ class Registry:
     def load_entry_points(self) -> None:
         """Load every installed plugin; a broken one is remembered with its error and left out.
 
-        Ours come first: hooks ask the last one registered first, so that any other plugin may
-        answer in place of a structure's own, whatever the order on ``sys.path``.
+        Ours come first.  The plugin that is registered last answers first: any other plugin may
+        answer in place of a structure's own, whatever the order on ``sys.path`` is.
         """
-        found: list[tuple[bool, Plugin, Any, Any]] = []
+        entry_points: list[tuple[bool, Plugin, Any, Any]] = []
         seen = set()
         for distribution in importlib.metadata.distributions():
             try:
                 entries = [e for e in distribution.entry_points if e.group == GROUP]
                 ours = [_is_ours(e.module) for e in entries]
-            except Exception as error:  # an entry_points.txt that is none
+            except Exception as error:  # a broken entry_points.txt
                 self._broken(_plugin_of("?", distribution), error)
                 continue
             if not entries:
                 continue
             plugins = [_plugin_of(e.name, distribution) for e in entries]
-            # The first of a name on sys.path is the one that gets imported.
+            # Of distributions with one name, the first on sys.path is the one that is imported.
             if (key := re.sub(r"[-_.]+", "-", plugins[0].distribution).lower()) not in seen:
                 seen.add(key)
-                found += zip(ours, plugins, entries, [distribution] * len(entries))
+                entry_points += zip(ours, plugins, entries, [distribution] * len(entries))
         for our, plugin, entry, distribution in sorted(
-            found, key=lambda item: (not item[0], item[1].distribution, item[1].name)
+            entry_points, key=lambda item: (not item[0], item[1].distribution, item[1].name)
         ):
             try:
                 if not our:
@@ -85,19 +119,57 @@ class Registry:
                 self._broken(plugin, error)
 
     def register(self, module: Any, name: str | None = None) -> None:
-        """Register a module or object with hook implementations (for scripts and tests)."""
+        """Register hook implementations by hand (for scripts and tests).
+
+        Parameters
+        ----------
+        module : module or object
+            Holds functions marked with ``structsolve.hookimpl``.
+        name : str, optional
+            By default that of the module or class.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As of :meth:`add`.
+        """
         plugin = Plugin(str(name or getattr(module, "__name__", type(module).__name__)))
         self.add(module, plugin)
 
     def unregister(self, module: Any) -> None:
-        """Take a registered module or object out again."""
+        """Remove a registered module or object.
+
+        Parameters
+        ----------
+        module : module or object
+
+        Raises
+        ------
+        ValueError
+            When it is not registered.
+        """
         if not self.manager.is_registered(module):
             raise ValueError(f"{module!r} is not registered as a plugin")
         self.manager.unregister(module)
         self.plugins = [p for p in self.plugins if p.module is not module]
 
     def add(self, module: Any, plugin: Plugin) -> None:
-        """Check a plugin's hooks and what it declares, then register it."""
+        """Check a plugin's hooks and what it declares, then register it.
+
+        Parameters
+        ----------
+        module : module or object
+            Holds the hooks.
+        plugin : Plugin
+            Gets the module and what it declares.
+
+        Raises
+        ------
+        ValueError
+            When the name or module is taken, or something is declared twice.
+        TypeError
+            When a hook is unknown or not marked, there is none, or one returns the wrong kind.
+        """
         for other in self.plugins:
             if not other.error and (other.name == plugin.name or other.module is module):
                 what = "the name" if other.name == plugin.name else "the module"
@@ -126,7 +198,7 @@ class Registry:
                 if hook in marked and not marked[hook].get("wrapper"):
                     declares[kind] = _checked(getattr(module, hook)(), hook, kind)
         except BaseException:
-            # A failed registration leaves the hooks that it came to before the wrong one.
+            # A failed registration keeps the hooks before the wrong one.
             if self.manager.is_registered(module):
                 self.manager.unregister(module)
             raise
@@ -140,40 +212,97 @@ class Registry:
         logger.warning("%s was not loaded: %s", plugin.label, plugin.error)
 
     def names(self, kind: str) -> list[str]:
-        """Return the names of one kind ("structures", "surrogates", ...), sorted."""
+        """Return the names of one kind.
+
+        Parameters
+        ----------
+        kind : str
+            One of ``LISTS``, such as "structures".
+
+        Returns
+        -------
+        list of str
+            Sorted.
+        """
         return sorted({d.name for p in self.plugins for d in p.declares.get(kind, ())})
 
     def loss_names(self) -> list[str]:
-        """Return the names of all losses."""
+        """Return the names of all losses.
+
+        Returns
+        -------
+        list of str
+            Sorted.
+        """
         return sorted({n for p in self.plugins for n in p.declares.get("loss_names", ())})
 
     def find(self, kind: str, name: str) -> Named:
-        """Return what is called ``name``; the error lists the known names and broken plugins."""
-        found = [(p, d) for p in self.plugins for d in p.declares.get(kind, ()) if d.name == name]
-        if len(found) > 1:
-            labels = " and ".join(p.label for p, _ in found)
+        """Return what a plugin declares under a name.
+
+        Parameters
+        ----------
+        kind : str
+            One of ``LISTS``.
+        name : str
+
+        Returns
+        -------
+        Named
+
+        Raises
+        ------
+        ValueError
+            When no plugin declares the name (known names and broken plugins are listed), or several
+            do.
+        """
+        matches = [(p, d) for p in self.plugins for d in p.declares.get(kind, ()) if d.name == name]
+        if len(matches) > 1:
+            labels = " and ".join(p.label for p, _ in matches)
             raise ValueError(
                 f"{_one(kind)} {name!r} is declared by {labels}; uninstall one of them"
             )
-        if not found:
+        if not matches:
             raise ValueError(
                 f"unknown {_one(kind)} {name!r}; known: {self.names(kind)}{self.broken_note()}"
             )
-        return found[0][1]
+        return matches[0][1]
 
     def name_of(self, kind: str, value: Any) -> str | None:
-        """Return the name under which the class of an object is declared, None where it is not."""
+        """Return the name under which the class of an object is declared.
+
+        Parameters
+        ----------
+        kind : str
+            One of ``LISTS``.
+        value : object
+
+        Returns
+        -------
+        str or None
+            None where no plugin declares it.
+        """
         declared = [d for p in self.plugins for d in p.declares.get(kind, ())]
         own = getattr(value, "name", None)
         for one in declared:
-            # A factory that is no class tells by the name that its objects have.
+            # Of a factory that is no class, the name of the object alone decides.
             fits = not isinstance(one.factory, type) or isinstance(value, one.factory)
             if one.name == own and fits:
                 return one.name
         return next((one.name for one in declared if one.factory is type(value)), None)
 
     def first_with(self, file_param: str) -> str | None:
-        """Return the first structure that declares such a ``file_params``, ours before others."""
+        """Return the first structure with a parameter that the shell reads from a file.
+
+        Parameters
+        ----------
+        file_param : str
+            An entry of ``Structure.file_params``, such as "hierarchy".
+
+        Returns
+        -------
+        str or None
+            Name of the structure; ours come before others.
+        """
         return next(
             (
                 d.name
@@ -185,9 +314,24 @@ class Registry:
         )
 
     def make(self, kind: str, text: str) -> Any:
-        """Return a new object of what ``text`` names: ``name``, or ``name:argument,argument``.
+        """Return a new object by name.
 
-        Arguments are positional; numbers are made numbers.
+        Parameters
+        ----------
+        kind : str
+            One of ``LISTS``.
+        text : str
+            ``name``, or ``name:argument,argument``.  Arguments are positional; those that look like
+            numbers become numbers.
+
+        Returns
+        -------
+        object
+
+        Raises
+        ------
+        ValueError
+            When the name is unknown, or the factory does not take the arguments.
         """
         name, colon, rest = text.partition(":")
         arguments: list[Any] = []
@@ -198,22 +342,40 @@ class Registry:
         return create(kind, text, self.find(kind, name).factory, *arguments)
 
     def broken_note(self) -> str:
-        """Return a sentence on the plugins that failed to load, empty where none did."""
+        """Return a sentence on the plugins that failed to load, for error messages.
+
+        Returns
+        -------
+        str
+            Empty where all plugins were loaded.
+        """
         broken = [f"{p.label}: {p.error}" for p in self.plugins if p.error]
         return f". Not loaded: {'; '.join(broken)}" if broken else ""
 
     def ask(self, hook: str, expected: Any, **arguments: Any) -> Any:
-        """Call a ``firstresult`` hook; check what comes back.
+        """Call a ``firstresult`` hook and check the answer.
+
+        Parameters
+        ----------
+        hook : str
+        expected : type
+            Type of the answer.
+        **arguments
+            Of the hook.
+
+        Returns
+        -------
+        object or None
+            None where no plugin answers.
 
         Raises
         ------
         TypeError
             When a plugin returns something else than ``expected`` or None.
         ImportError
-            When what it returns was compiled against another C API.
+            When the answer was compiled against another C API.
         ValueError, TypeError, RuntimeError
-            What the plugin raised, with its name in front: a ValueError or TypeError (of ours
-            without the name) stays one, anything else becomes a RuntimeError.
+            As of :meth:`blame`, when the plugin raises.
         """
         with self.blame(hook):
             answer = getattr(self.manager.hook, hook)(**arguments)
@@ -223,7 +385,23 @@ class Registry:
 
     @contextlib.contextmanager
     def blame(self, hook: str) -> Iterator[None]:
-        """Put the name of the plugin that raised in front of its error."""
+        """Put the plugin's name in front of an error that it raises.
+
+        Parameters
+        ----------
+        hook : str
+            The hook that is called, for the message.
+
+        Yields
+        ------
+        None
+
+        Raises
+        ------
+        ValueError, TypeError, RuntimeError
+            A ValueError or TypeError keeps its kind, anything else becomes a RuntimeError.  A
+            ValueError or TypeError of ours gets no name.
+        """
         try:
             yield
         except Exception as error:
@@ -236,7 +414,22 @@ class Registry:
             ) from error
 
     def check_answer(self, hook: str, answer: Any, expected: Any) -> None:
-        """Refuse what is not an ``expected``, or was compiled against another C API."""
+        """Check what a plugin returned.
+
+        Parameters
+        ----------
+        hook : str
+            The hook that returned it, for the message.
+        answer : object
+        expected : type
+
+        Raises
+        ------
+        TypeError
+            When it is not an ``expected``.
+        ImportError
+            When it was compiled against another C API.
+        """
         stale = abi.stale_object(answer)
         if stale or not isinstance(answer, expected):
             module = getattr(answer, "__module__", None) or type(answer).__module__
@@ -264,7 +457,7 @@ class Registry:
             name = _module_name(plugin.module)
             if plugin.module is not None and (module == name or module.startswith(f"{name}.")):
                 return plugin
-        # Else a plugin of the same package; the core's modules belong to no plugin.
+        # Otherwise a plugin of the same package; the core's modules belong to no plugin.
         package = module.split(".")[0]
         for plugin in self.plugins:
             name = _module_name(plugin.module)
@@ -309,7 +502,7 @@ def _files(distribution: importlib.metadata.Distribution) -> list[Path]:
 
 
 def _one(kind: str) -> str:
-    """One of a kind, as messages call it."""
+    """Return what messages call one of a kind."""
     return {"losses": "loss", "searches": "search"}.get(kind, kind[:-1]).replace("_", " ")
 
 
@@ -337,18 +530,47 @@ _registry: Registry | None = None
 
 
 def default() -> Registry:
-    """Return the registry of installed plugins; entry points are read at the first call."""
+    """Return the registry of installed plugins; the first call reads the entry points.
+
+    Returns
+    -------
+    Registry
+    """
     global _registry
     with _lock:
         if _registry is None:
-            # Known before it is filled, so that a plugin may come here while it is imported.
+            # Set before it is filled: a plugin may call default() while it is imported.
             _registry = Registry()
             _registry.load_entry_points()
         return _registry
 
 
 def create(kind: str, text: str, factory: Any, /, *arguments: Any, **params: Any) -> Any:
-    """Return what a plugin's factory makes; its errors name what was to be made."""
+    """Return what a plugin's factory makes.
+
+    Parameters
+    ----------
+    kind : str
+        One of ``LISTS``.
+    text : str
+        What users wrote, for the message.
+    factory : callable
+    *arguments, **params
+        Of the factory.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    ValueError
+        When the factory raises one, or does not take the arguments.
+    RuntimeError
+        When the factory raises anything else.
+    TypeError
+        When it returns None.
+    """
     what = f"{_one(kind)} {text!r}"
     try:
         made = factory(*arguments, **params)
@@ -368,9 +590,20 @@ def get_structure(structure: Any = "chain", **params: Any) -> Any:
 
     Parameters
     ----------
-    structure : str or Structure
+    structure : str or Structure, default="chain"
     **params
-        Constructor arguments of the structure; they go to a copy of a structure object.
+        Constructor arguments of the structure; of a structure object, a copy gets them.
+
+    Returns
+    -------
+    Structure
+
+    Raises
+    ------
+    ValueError
+        When the name or a parameter is unknown.
+    TypeError
+        When ``structure`` is neither a name nor a structure.
 
     Examples
     --------
@@ -391,12 +624,16 @@ def get_structure(structure: Any = "chain", **params: Any) -> Any:
 
 
 def is_single_node(structure: Any) -> bool:
-    """Tell whether labels of a structure, or of that of a name, are those of one node: classes.
+    """Tell whether every label of a structure is one class.
 
     Parameters
     ----------
     structure : str or Structure
-        Unknown names are not refused here.
+
+    Returns
+    -------
+    bool
+        False for unknown names.
     """
     if isinstance(structure, str):
         try:
@@ -407,7 +644,13 @@ def is_single_node(structure: Any) -> bool:
 
 
 def list_plugins() -> list[dict[str, Any]]:
-    """Return one dict per plugin: name, distribution, version, what it declares, status.
+    """Return what every plugin brings.
+
+    Returns
+    -------
+    list of dict
+        One per plugin: ``name``, ``distribution``, ``version``, ``status`` ("loaded" or "broken"),
+        ``error``; names by kind (``structures``, ``surrogates``, ...); which hooks it has.
 
     Examples
     --------

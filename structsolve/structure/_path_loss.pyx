@@ -1,9 +1,9 @@
 # build: glue
-"""Loss between single leaves: the root of the weight of what only one of their paths has.
+"""Loss between single leaves: the root of the total weight of nodes on just one of their paths.
 
-It is what two normalised classes differ by, ``||sqrt(alpha) * (mu(y) - mu(y_i))||``, so that the margin
-asked for fits the margin there can be.  One number per leaf, hence a sum over parts: no matrix over
-pairs of leaves is made.
+It is the distance of two normalised classes, ``||sqrt(alpha) * (mu(y) - mu(y_i))||``: the required
+margin is proportional to the margin that is possible.  It is one number per leaf, hence a sum over
+parts; no matrix over pairs of leaves is made.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from ..part_layout cimport PartLayout
 
 from .hierarchy import intervals
 
-# Of sums of weights, what is rounding.
+# Relative error of sums of weights.
 cdef double ROUNDING = 4e-16
 
 
@@ -63,14 +63,14 @@ cdef class PathCosts:
             self.first = place
 
     cdef inline double tree_cost(self, int a, int b, int common) noexcept nogil:
-        """Between the leaves a and b, whose last common ancestor is given; -1: none."""
+        # Cost between the leaves a and b; `common` is their last common ancestor, -1 for none.
         cdef double total = self.down[a] + self.down[b], square = total
         if common >= 0:
             square -= 2 * self.down[common]
         return sqrt(square) if square > ROUNDING * total else 0.0
 
     cdef double graph_cost(self, int a, int b) noexcept nogil:
-        """Between two leaves of a graph: both lines are sorted by number."""
+        # Cost between two leaves of a graph: both rows of ancestors are sorted by number.
         cdef Py_ssize_t j = self.line_first[self.first[a]], m = self.line_first[self.first[a] + 1]
         cdef Py_ssize_t k = self.line_first[self.first[b]], n = self.line_first[self.first[b] + 1]
         cdef double square = 0
@@ -98,7 +98,7 @@ cdef class PathCosts:
         return self.tree_cost(truth, leaf, common)
 
     cdef void add(self, int truth, double scale, double* theta) noexcept nogil:
-        """theta[leaf] += scale * cost of each leaf where another is true."""
+        # theta[leaf] += scale * cost of each leaf where `truth` is true.
         cdef int common = truth, leaf
         cdef Py_ssize_t j, first, last, done_first, done_last
         if not self.tree:
@@ -107,7 +107,7 @@ cdef class PathCosts:
                 if leaf != truth:
                     theta[leaf] += scale * self.graph_cost(truth, leaf)
             return
-        # Upwards from the truth: the leaves that an ancestor adds have it in common.
+        # Upwards from the truth: the new leaves below an ancestor have it in common.
         done_first, done_last = self.first[truth], self.last[truth]
         while common >= 0:
             common = self.parent[common]
@@ -125,9 +125,9 @@ cdef class PathCosts:
 
 @cython.final
 cdef class PathLoss(Loss):
-    """The costs of two paths as a loss, of labels that are single leaves.
+    """The cost between two leaves as a loss, for labels that are single leaves.
 
-    A call costs one step per leaf where the hierarchy is a tree, else one per ancestor of a leaf.
+    A call takes one step per leaf where the hierarchy is a tree, else one per ancestor of a leaf.
 
     Parameters
     ----------
@@ -146,7 +146,17 @@ cdef class PathLoss(Loss):
         self.decomposes = self.averaged = True
 
     def check_truths(self, labels):
-        """Refuse true labels that are no leaves."""
+        """Refuse true labels that are no leaves.
+
+        Parameters
+        ----------
+        labels : ndarray of int32
+
+        Raises
+        ------
+        ValueError
+            Naming the example.
+        """
         truths = np.asarray(labels)
         leaf = self.path_costs.is_leaf
         if truths.shape != (self.layout.n,):

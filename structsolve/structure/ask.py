@@ -1,4 +1,4 @@
-"""What is asked of a structure: a space on training data; operators, bound to any examples."""
+"""What a structure gives: a space on training data; operators, bound to any examples."""
 
 from __future__ import annotations
 
@@ -77,17 +77,27 @@ def learn_space(
 def make_layout(space: Space, examples: Examples) -> PartLayout:
     """Return where the parts of packed examples lie.
 
+    Parameters
+    ----------
+    space : Space
+    examples : Examples
+        Packed by ``space``; features and labels may be missing.
+
+    Returns
+    -------
+    PartLayout
+
     Raises
     ------
     ValueError
-        When what ``pack()`` gave does not fit together: compiled loops trust it.
+        When the packed arrays do not fit together; compiled loops trust them.
     """
     examples.check(space.layout, space.structure.name, columns=False, features=False)
     return PartLayout(space.layout, examples)
 
 
 def ask(hook: str, expected: type[Operator], space: Space, **arguments: Any) -> Bind | None:
-    """Return what binds the operator that the first plugin gives, None where none does.
+    """Return what binds the operator that the first plugin gives.
 
     Parameters
     ----------
@@ -98,13 +108,16 @@ def ask(hook: str, expected: type[Operator], space: Space, **arguments: Any) -> 
     **arguments
         Further arguments of the hook.
 
+    Returns
+    -------
+    callable or None
+        ``layout -> operator``; None where no plugin gives one.  The call raises TypeError when the
+        operator is not an ``expected``, and ImportError when it was compiled against another C API.
+
     Raises
     ------
     TypeError
-        When a plugin gives something that cannot be called; when called, when it makes something
-        else than ``expected``.
-    ImportError
-        When what it makes was compiled against another C API.
+        When a plugin gives something that cannot be called.
     """
     made = registry.default().ask(hook, Callable, space=space, **arguments)
     if made is None:
@@ -126,7 +139,26 @@ def ask(hook: str, expected: type[Operator], space: Space, **arguments: Any) -> 
 
 
 def required(hook: str, expected: type[Operator], space: Space, **arguments: Any) -> Bind:
-    """As :func:`ask`; raise ValueError where no plugin answers."""
+    """Return what binds an operator that must be there.
+
+    Parameters
+    ----------
+    hook : str
+    expected : type
+    space : Space
+    **arguments
+        As of :func:`ask`.
+
+    Returns
+    -------
+    callable
+        ``layout -> operator``.
+
+    Raises
+    ------
+    ValueError
+        Where no plugin gives one.
+    """
     bind = ask(hook, expected, space, **arguments)
     if bind is None:
         what = hook.removeprefix("structsolve_")
@@ -142,27 +174,83 @@ def required(hook: str, expected: type[Operator], space: Space, **arguments: Any
 
 
 def ask_parts(space: Space) -> Bind:
-    """Return what binds the parts operator of a space."""
+    """Return what binds the parts operator of a space.
+
+    Parameters
+    ----------
+    space : Space
+
+    Returns
+    -------
+    callable
+        ``layout -> Parts``.
+
+    Raises
+    ------
+    ValueError
+        Where no plugin gives one.
+    """
     return required("structsolve_parts", Parts, space)
 
 
 def ask_power(space: Space, power: str) -> Bind | None:
-    """Return what binds a power of a space (a key of ``POWERS``), None where it has none.
+    """Return what binds a power of a space.
 
-    Examples may lack a power that others of the space have: what binds it then returns None.
+    Parameters
+    ----------
+    space : Space
+    power : str
+        A key of ``POWERS``.
+
+    Returns
+    -------
+    callable or None
+        ``layout -> operator``; None where the space has no such power.  Examples may lack a power
+        that others of the space have: the callable then returns None.
     """
     return ask("structsolve_power", POWERS[power], space, power=power)
 
 
 def ask_projection(space: Space, regularizer: str) -> Bind:
-    """Return what binds the projection called ``regularizer``."""
+    """Return what binds the projection called ``regularizer``.
+
+    Parameters
+    ----------
+    space : Space
+    regularizer : str
+        Such as "entropy".
+
+    Returns
+    -------
+    callable
+        ``layout -> Projection``.
+
+    Raises
+    ------
+    ValueError
+        Where no plugin gives one.
+    """
     return required("structsolve_projection", Projection, space, regularizer=regularizer)
 
 
 def ask_loss(space: Space, loss: Any) -> Bind:
-    """Return what binds the task loss called ``loss``.
+    """Return what binds a task loss.
 
-    An object with ``bind(space)`` gives its own.
+    Parameters
+    ----------
+    space : Space
+    loss : str or object
+        What users name; an object with ``bind(space)`` makes the loss itself.
+
+    Returns
+    -------
+    callable
+        ``layout -> Loss``.
+
+    Raises
+    ------
+    ValueError
+        Where no plugin knows the loss for this space.
     """
     if hasattr(loss, "bind"):
         bind: Bind = loss.bind(space)

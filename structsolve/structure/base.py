@@ -1,4 +1,4 @@
-"""What a structure declares: parameters, the space it spans on some data, how data is packed."""
+"""What a structure declares: its parameters, its space on given data, and how data is packed."""
 
 from __future__ import annotations
 
@@ -9,23 +9,27 @@ import numpy as np
 
 from ..examples import labels, packing
 from ..examples.packed import Examples
+from ..examples.stacking import pieces
 from ..potentials.weight_layout import WeightLayout
 from ..utils.params import Params
+from .node_losses import make_node_loss
 
 
 class ConePair(NamedTuple):
-    """What a constrained oracle in Python is asked: the labels with ``beta h < g <= alpha h``.
+    """A cone of the label plane: the labels with ``beta h < g <= alpha h``.
 
-    ``h(y) = <theta, mu(y)> + h0`` and ``g(y) = <cost, mu(y)> + g0``; with ``twin`` the sides are
-    ``beta h <= g < alpha h``.  ``alpha`` may be infinite: that side then asks for ``h >= 0`` alone.
-    The best is that of largest ``h + lam g``.
+    ``h(y) = <theta, mu(y)> + h0`` and ``g(y) = <cost, mu(y)> + g0``.  A constrained oracle in
+    Python gets a cone and returns its label of largest ``h + lam g``.
 
     Parameters
     ----------
     h0, g0 : float
+        Constants of h and g.
     lam : float
     alpha, beta : float
+        ``beta >= 0``; ``alpha`` may be infinite, and then stands for ``h >= 0`` alone.
     twin : bool
+        The sides are ``beta h <= g < alpha h`` instead.
     """
 
     h0: float
@@ -50,7 +54,7 @@ class Structure(Params):
     label_sets = False
     #: One row of numbers per example as y, which the shell writes on one line.
     label_rows = False
-    #: The format the shell reads for it whatever the ending, such as "conllu"; None: no such one.
+    #: The format that the shell reads for it whatever the file's ending, such as "conllu", or None.
     file_format: str | None = None
     #: Constructor parameters that the shell reads from files.  "hierarchy", by ``--hierarchy``: the
     #: structure then takes ``labels`` and ``close`` as well, its space has ``hierarchy`` and
@@ -60,7 +64,18 @@ class Structure(Params):
     continuous_losses: tuple[str, ...] = ()
 
     def make_featurizer(self, **params: Any) -> Any:
-        """Return what turns the sentences of a CoNLL-U file into X, by fit() and transform()."""
+        """Return a transformer from the sentences of a CoNLL-U file to X.
+
+        Parameters
+        ----------
+        **params
+            Constructor arguments of the transformer.
+
+        Returns
+        -------
+        object
+            With ``fit`` and ``transform``.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not implement make_featurizer()")
 
     def make_space(
@@ -87,11 +102,36 @@ class Structure(Params):
         raise NotImplementedError(f"{type(self).__name__} does not implement make_space()")
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> Space:
-        """Rebuild a space from what its ``state()`` returned."""
+        """Rebuild a space.
+
+        Parameters
+        ----------
+        state : dict
+        arrays : dict of str to ndarray
+            What the ``state()`` of the space returned.
+
+        Returns
+        -------
+        Space
+        """
         raise NotImplementedError(f"{type(self).__name__} does not implement space_from_state()")
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
-        """Return n small random examples (X, Y) for ``check_structure``; size bounds a label."""
+        """Return small random examples for ``check_structure``.
+
+        Parameters
+        ----------
+        random_state : int or Generator
+        n : int, default=4
+            Number of examples.
+        size : int, default=3
+            Largest size of a label.
+
+        Returns
+        -------
+        X, Y : tuple
+            As users give them.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not implement sample()")
 
 
@@ -127,27 +167,85 @@ class Space:
         sample_weight : array of shape (n,), optional
         unseen : {"error", "extra"}
             Refuse labels that training did not see, or map them to one extra state (scoring).
+
+        Returns
+        -------
+        Examples
+
+        Raises
+        ------
+        ValueError
+            When X or Y does not fit the space; the message names the example.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement pack()")
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> Any:
-        """Return encoded labels (one after the other) in the form users give Y."""
+        """Return labels in the form users give Y.
+
+        Parameters
+        ----------
+        flat : ndarray of int32
+            Encoded labels of all examples, one after the other.
+        examples : Examples
+
+        Returns
+        -------
+        list or ndarray
+        """
         raise NotImplementedError(f"{type(self).__name__} does not implement unpack()")
 
     def unpack_one(self, label: np.ndarray) -> Any:
-        """Return one encoded label in the form users give it."""
+        """Return one label in the form users give it.
+
+        Parameters
+        ----------
+        label : ndarray of int32
+            Encoded.
+
+        Returns
+        -------
+        object
+        """
         raise NotImplementedError(f"{type(self).__name__} does not implement unpack_one()")
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what ``space_from_state`` needs: JSON-able values, and arrays."""
+        """Return what ``space_from_state`` needs.
+
+        Returns
+        -------
+        state : dict
+            Values that JSON can hold.
+        arrays : dict of str to ndarray
+        """
         raise NotImplementedError(f"{type(self).__name__} does not implement state()")
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
-        """Return every label of example ``i``, one per row (small cases; for tests)."""
+        """Return every label of an example (for tests with few labels).
+
+        Parameters
+        ----------
+        examples : Examples
+        i : int
+
+        Returns
+        -------
+        ndarray of int32 of shape (number of labels, size of a label)
+        """
         raise NotImplementedError(f"{type(self).__name__} does not implement enumerate_labels()")
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> Any:
-        """Return node scores or marginals (rows of the node block) in a form like Y's."""
+        """Return node scores or marginals in a form like Y's.
+
+        Parameters
+        ----------
+        flat : ndarray of float64 of shape (number of nodes, K)
+            Rows of the node block of all examples.
+        examples : Examples
+
+        Returns
+        -------
+        list or ndarray
+        """
         raise NotImplementedError(
             f"{type(self).__name__} does not implement unpack_scores(), which gives node "
             "scores and marginals a form like that of y"
@@ -156,10 +254,24 @@ class Space:
     def mask(
         self, examples: Examples, allowed: Any = None, forbidden: Any = None
     ) -> dict[str, Any]:
-        """Return additive score masks for hard constraints at prediction, by block name.
+        """Return additive score masks for hard constraints at prediction.
 
-        A shared block's mask has the block's shape; the node block's is stacked over nodes.
-        Masks hold 0 and -inf.
+        Parameters
+        ----------
+        examples : Examples
+        allowed, forbidden : object, optional
+            As users give them to ``predict``.
+
+        Returns
+        -------
+        dict of str to ndarray
+            By block name, 0 and -inf.  A shared block's mask has the block's shape, the node
+            block's one row per node of all examples.
+
+        Raises
+        ------
+        ValueError
+            When the structure has no such constraints, or they do not fit the examples.
         """
         if allowed is None and forbidden is None:
             return {}
@@ -175,11 +287,23 @@ class Space:
     # no such thing, so that plugins or the core may have one.
 
     def make_oracle(self) -> Callable[[Any], Any] | None:
-        """Return what binds the oracle (``structsolve.operators.Oracle``)."""
+        """Return what binds the oracle.
+
+        Returns
+        -------
+        callable or None
+            ``layout -> structsolve.operators.Oracle``.
+        """
         return None
 
     def make_parts(self) -> Callable[[Any], Any] | None:
-        """Return what binds the parts of labels (``structsolve.operators.Parts``)."""
+        """Return what binds the parts of labels.
+
+        Returns
+        -------
+        callable or None
+            ``layout -> structsolve.operators.Parts``.
+        """
         return None
 
     def make_power(self, name: str) -> Callable[[Any], Any] | None:
@@ -190,31 +314,46 @@ class Space:
         name : {"kbest", "max-marginals", "augmented", "relaxation", "cones", "counts"}
             Operators, in this order: ``KBest``, ``MaxMarginals``, ``AugmentedOracle``,
             ``Relaxation``, ``ConeOracle``, ``CountOracle``.
+
+        Returns
+        -------
+        callable or None
+            ``layout -> operator``, or None from that call where some examples lack the power.
         """
         return None
 
     def make_projection(self, regularizer: str) -> Callable[[Any], Any] | None:
-        """Return what binds a projection (``structsolve.operators.Projection``).
+        """Return what binds a projection.
 
         Parameters
         ----------
         regularizer : str
-            ``"entropy"``, ``"euclidean"``, or a name of the plugin's own.
+            ``"entropy"``, ``"euclidean"``, or another name that the plugin gives.
+
+        Returns
+        -------
+        callable or None
+            ``layout -> structsolve.operators.Projection``.
         """
         return None
 
     def make_loss(self, loss: Any) -> Callable[[Any], Any] | None:
-        """Return what binds a task loss (``structsolve.operators.Loss``).
+        """Return what binds a task loss.
 
         Parameters
         ----------
         loss : str or object
             What users gave as ``loss``.
 
+        Returns
+        -------
+        callable or None
+            ``layout -> structsolve.operators.Loss``.
+
         Raises
         ------
         ValueError
-            Where the loss is known, and does not fit this space.
+            Where the loss is known, but does not fit this space.
         """
         return None
 
@@ -224,7 +363,7 @@ class Space:
         Parameters
         ----------
         loss : structsolve.operators.Loss
-            Bound; A are its costs.
+            Bound to ``layout``; A is the matrix of its costs.
         layout : structsolve.part_layout.PartLayout
 
         Returns
@@ -237,6 +376,10 @@ class Space:
     def make_polytopes(self, examples: Examples) -> Any:
         """Return the polytopes of examples, for linear programs.
 
+        Parameters
+        ----------
+        examples : Examples
+
         Returns
         -------
         structsolve.lp.Polytopes or None
@@ -247,9 +390,9 @@ class Space:
 class NodeSpace(Space):
     """A space whose labels give every node one of ``classes_``; one node block ``(K,)``.
 
-    Chains, plain classes and graphs share it.  Subclasses say how X becomes nodes
-    (``stack``), in which form users give labels (``flatten``, ``unpack``), and where ``classes_``
-    are not sorted, how these become numbers (``encode``).
+    Chains, plain classes and graphs share it.  Subclasses define how X becomes nodes (``stack``),
+    in which form users give labels (``flatten``, ``unpack``), and, where ``classes_`` are not
+    sorted, how labels become numbers (``encode``).
 
     Parameters
     ----------
@@ -264,11 +407,32 @@ class NodeSpace(Space):
         self.classes_ = classes
 
     def stack(self, X: Any) -> Examples:
-        """Return packed examples without labels."""
+        """Pack X.
+
+        Parameters
+        ----------
+        X : data as users give it
+
+        Returns
+        -------
+        Examples
+            Without labels.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not implement stack()")
 
     def flatten(self, Y: Any, offsets: np.ndarray) -> np.ndarray:
-        """Return all labels, one after the other, not encoded."""
+        """Return all labels, one after the other, not encoded.
+
+        Parameters
+        ----------
+        Y : labels as users give them
+        offsets : ndarray of int64 of shape (n + 1,)
+            Nodes of example i are ``offsets[i]`` to ``offsets[i + 1]``.
+
+        Returns
+        -------
+        ndarray of shape (number of nodes,)
+        """
         return labels.flatten(Y, offsets)
 
     def encode(self, flat: np.ndarray, offsets: np.ndarray, unseen: str = "error") -> np.ndarray:
@@ -292,6 +456,18 @@ class NodeSpace(Space):
     def pack(
         self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
     ) -> Examples:
+        """Pack X and Y; see :meth:`Space.pack`.
+
+        Parameters
+        ----------
+        X, Y : data as users give it; Y None at prediction
+        sample_weight : array of shape (n,), optional
+        unseen : {"error", "extra"}
+
+        Returns
+        -------
+        Examples
+        """
         examples = self.stack(X)
         if Y is not None:
             flat = self.flatten(Y, examples.offsets)
@@ -300,33 +476,95 @@ class NodeSpace(Space):
         return examples
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> Any:
-        from ..examples.stacking import pieces
+        """Return the classes of all nodes, one array per example.
 
+        Parameters
+        ----------
+        flat : ndarray of int32 of shape (number of nodes,)
+        examples : Examples
+
+        Returns
+        -------
+        list of ndarray
+        """
         return pieces(self.classes_[flat], examples.offsets)
 
     def unpack_one(self, label: np.ndarray) -> Any:
+        """Return the classes of one label; of a single node, its class.
+
+        Parameters
+        ----------
+        label : ndarray of int32
+
+        Returns
+        -------
+        ndarray, or class
+        """
         return self.classes_[label[0]] if self.structure.single_node else self.classes_[label]
 
     def make_loss(self, loss: Any) -> Callable[[Any], Any] | None:
-        """Return what binds a loss over nodes: Hamming, zero-one, or costs of classes."""
-        # Compiled; put off, so that spaces can be had without it.
-        from .node_losses import make_node_loss
+        """Return what binds a loss over nodes: Hamming, zero-one, or costs of classes.
 
+        Parameters
+        ----------
+        loss : str or object
+
+        Returns
+        -------
+        callable or None
+        """
         bind: Callable[[Any], Any] | None = make_node_loss(self, loss)
         return bind
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> Any:
-        from ..examples.stacking import pieces
+        """Return the rows of all nodes, one array per example.
 
+        Parameters
+        ----------
+        flat : ndarray of float64 of shape (number of nodes, K)
+        examples : Examples
+
+        Returns
+        -------
+        list of ndarray
+        """
         return pieces(flat, examples.offsets)
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
+        """Return all ``K ** n_nodes`` labels of an example.
+
+        Parameters
+        ----------
+        examples : Examples
+        i : int
+
+        Returns
+        -------
+        ndarray of int32 of shape (number of labels, n_nodes)
+        """
         length = int(examples.offsets[i + 1] - examples.offsets[i])
         grid = np.indices((len(self.classes_),) * length, dtype=np.int32)
         return np.ascontiguousarray(grid.reshape(length, -1).T)
 
     def allowed_mask(self, allowed: Any, examples: Examples) -> np.ndarray:
-        """Mask of the node block from allowed labels: per node a list of labels, None for all."""
+        """Return the mask of the node block that allowed labels make.
+
+        Parameters
+        ----------
+        allowed : sequence
+            For each example None, or for each of its nodes a list of labels, or None for all.
+        examples : Examples
+
+        Returns
+        -------
+        ndarray of float64 of shape (number of nodes, K)
+            0 where allowed, else -inf.
+
+        Raises
+        ------
+        ValueError
+            When sizes do not fit, or a node has no known class left.
+        """
         if len(allowed) != examples.n:
             raise ValueError(f"allowed has {len(allowed)} entries, expected {examples.n}")
         mask = np.full((int(examples.offsets[-1]), len(self.classes_)), -np.inf)
@@ -357,7 +595,7 @@ class NodeSpace(Space):
     def transition_masks(
         self, examples: Examples, allowed: Any, forbidden: Any, pair: str
     ) -> dict[str, Any]:
-        """Masks of nodes, and of one ``"transition"`` table that all edges share.
+        """Return masks of nodes, and of one ``"transition"`` table that all edges share.
 
         Parameters
         ----------
@@ -367,6 +605,16 @@ class NodeSpace(Space):
         forbidden : list of pairs of labels, optional
         pair : str
             What messages call such a pair.
+
+        Returns
+        -------
+        dict of str to ndarray
+            By block name, 0 and -inf.
+
+        Raises
+        ------
+        ValueError
+            When a constraint does not fit the examples or the structure.
         """
         masks = {}
         if allowed is not None:
@@ -379,13 +627,13 @@ class NodeSpace(Space):
                 )
             table = np.zeros((len(self.classes_),) * 2)
             index = {c: k for k, c in enumerate(self.classes_.tolist())}
-            for found in forbidden:
+            for transition in forbidden:
                 try:
-                    first, second = found
+                    first, second = transition
                     table[index[first], index[second]] = -np.inf
                 except (KeyError, TypeError, ValueError):
                     raise ValueError(
-                        f"forbidden: found {found!r}, expected pairs {pair} of known classes "
+                        f"forbidden: found {transition!r}, expected pairs {pair} of known classes "
                         f"{self.classes_.tolist()[:12]}"
                     ) from None
             masks["transition"] = table

@@ -2,11 +2,13 @@
 """Native operators called from Python, for tests, scripts and single examples.
 
 Every function checks types, sizes and label values before native code sees them: against the
-layout that an operator is bound to, and against its ``n_states`` where it tells them.
+layout that the operator is bound to, and against its ``n_states`` where it is not 0.
 
-What writes into memory of its own takes ``room``, a callable that gives the memory operators write
-to: ``room(name, size, dtype)`` returns a flat array of at least ``size`` entries, and of one; that
-of ``"work"`` begins on a cache line.  The conformance kit watches operators this way.
+``room`` is a callable that gives the memory which an operator writes to: ``room(name, size, dtype)``
+returns a flat array of at least ``size`` entries, and at least one; the array for ``"work"`` begins
+on a cache line.  The conformance kit watches operators by this memory.  Every function raises
+ValueError when an argument does not fit the example, or the operator returns a number that it must
+not return.
 """
 
 from time import perf_counter
@@ -24,12 +26,30 @@ from ..operators cimport (
 
 
 def scores_of(operator, i, theta):
-    """Return theta; refuse part scores that do not fit example ``i``."""
+    """Return part scores that fit an example, and refuse others.
+
+    Parameters
+    ----------
+    operator : Operator
+    i : int
+    theta : ndarray of float64
+        Flat.
+
+    Returns
+    -------
+    ndarray
+        ``theta`` itself.
+
+    Raises
+    ------
+    ValueError
+        When ``theta`` has another type or size than example ``i`` needs.
+    """
     return checked_array(theta, np.float64, "theta", _sizes(operator, i)[0])
 
 
 def _sizes(operator, i):
-    """(doubles in theta, integers in a label) of example i."""
+    # (doubles in theta, integers in a label) of example i.
     if not isinstance(operator, Operator):
         raise ValueError(f"found {type(operator).__name__}, expected a native operator")
     if operator.layout is None:
@@ -41,7 +61,27 @@ def _sizes(operator, i):
 
 
 def label_of(operator, i, label, str what="label"):
-    """Return label; refuse one that does not fit example ``i``."""
+    """Return a label that fits an example, and refuse others.
+
+    Parameters
+    ----------
+    operator : Operator
+    i : int
+    label : ndarray of int32
+        Encoded.
+    what : str, default="label"
+        What messages call it.
+
+    Returns
+    -------
+    ndarray
+        ``label`` itself.
+
+    Raises
+    ------
+    ValueError
+        When ``label`` has another type or size, or states that do not exist.
+    """
     label = checked_array(label, np.int32, what, _sizes(operator, i)[1])
     if label.min() < 0 or (operator.n_states and label.max() >= operator.n_states):
         raise ValueError(
@@ -52,7 +92,23 @@ def label_of(operator, i, label, str what="label"):
 
 
 def memory(room, str name, Py_ssize_t size, dtype):
-    """Return what ``room`` gives for ``name``; zeros of one's own where it is None."""
+    """Return memory for an operator to write to.
+
+    Parameters
+    ----------
+    room : callable, or None
+        None: the memory is new.
+    name : str
+        What is written to it, such as "label".
+    size : int
+        Number of entries.
+    dtype : data type
+
+    Returns
+    -------
+    ndarray of ``dtype``
+        Flat, at least ``size`` entries.
+    """
     if room is not None:
         return room(name, size, dtype)
     return aligned_zeros(size * np.dtype(dtype).itemsize // 8 + 8).view(dtype)
@@ -63,7 +119,27 @@ cdef object _label_memory(room, operator, i):
 
 
 def count_of(operator, str method, count, least, most):
-    """Return what a method returned; refuse a number that it must not return."""
+    """Return a number that a method may return, and refuse others.
+
+    Parameters
+    ----------
+    operator : Operator
+    method : str
+        Its name, for the message.
+    count : int
+        What it returned.
+    least, most : int
+
+    Returns
+    -------
+    int
+        ``count``.
+
+    Raises
+    ------
+    ValueError
+        When ``count`` is below ``least`` or above ``most``.
+    """
     if not least <= count <= most:
         raise ValueError(
             f"{type(operator).__name__}.{method}() returned {count}, expected {least} to {most}"
@@ -72,12 +148,22 @@ def count_of(operator, str method, count, least, most):
 
 
 def work_for(Operator operator not None):
-    """Scratch memory for one operator: zeros, on a cache line."""
+    """Return scratch memory for calls of an operator.
+
+    Parameters
+    ----------
+    operator : Operator
+
+    Returns
+    -------
+    ndarray of float64
+        Zeros; it begins on a cache line.
+    """
     return aligned_zeros(operator.work_bytes // 8 + 8)
 
 
 def argmax(Oracle oracle not None, Py_ssize_t i, theta, room=None):
-    """Best label of example ``i`` at the part scores ``theta``.
+    """Best label of example ``i`` for the part scores ``theta``.
 
     Parameters
     ----------
@@ -121,11 +207,25 @@ def argmax(Oracle oracle not None, Py_ssize_t i, theta, room=None):
 
 def repeat_argmax(Oracle oracle not None, Py_ssize_t i, theta, label, double value, int repeats,
                   room=None):
-    """Ask again and again, without the GIL, until an answer is another than ``label`` and ``value``.
+    """Repeat a call without the GIL, until an answer differs from ``label`` and ``value``.
+
+    Parameters
+    ----------
+    oracle : Oracle
+    i : int
+    theta : ndarray of float64
+    label : ndarray of int32
+    value : float
+        The expected answer.
+    repeats : int
+        Largest number of calls.
+    room : callable, optional
+        Gives the memory to write to.
 
     Returns
     -------
-    None, or the other label and its value
+    None, or a tuple
+        The other label and its value.
     """
     cdef const double[::1] scores = scores_of(oracle, i, theta)
     cdef const int[::1] expected = label_of(oracle, i, label)
@@ -156,11 +256,10 @@ def kbest(KBest oracle not None, Py_ssize_t i, theta, Py_ssize_t k, banned=(), r
     theta : ndarray of float64
         Part scores; -inf forbids a part.
     k : int
-        Fewer labels are returned where fewer exist.
+        At least 1; fewer labels are returned where fewer exist.
     banned : iterable of label
-        Encoded labels to leave out; labels of value -inf are then left out too.  Every one of them
-        may be among the best, so ``k`` plus their number are asked for: meant for lists, not for
-        thousands.
+        Encoded labels to leave out; labels of value -inf are then left out too.  The oracle lists
+        ``k`` plus their number, as all of them may be among the best: not for thousands.
     room : callable, optional
         Gives the memory to write to.
 
@@ -219,11 +318,20 @@ def _banned(banned, size):
 
 def max_marginals(MaxMarginals operator not None, Py_ssize_t i, theta, Py_ssize_t n_states,
                   room=None):
-    """Best value of a label in which node v takes state s, for all of them.
+    """Best value of a label in which node v takes state s, for all v and s.
+
+    Parameters
+    ----------
+    operator : MaxMarginals
+    i : int
+    theta : ndarray of float64
+    n_states : int
+    room : callable, optional
+        Gives the memory to write to.
 
     Returns
     -------
-    ndarray of shape (n_nodes, n_states)
+    ndarray of float64 of shape (n_nodes, n_states)
     """
     cdef const double[::1] scores = scores_of(operator, i, theta)
     if n_states < 1 or operator.n_states not in (0, n_states):
@@ -240,10 +348,21 @@ def max_marginals(MaxMarginals operator not None, Py_ssize_t i, theta, Py_ssize_
 def argmax_augmented(AugmentedOracle oracle not None, Py_ssize_t i, theta, truth, room=None):
     """Most violated label of example ``i``, by an oracle that knows the loss.
 
+    Parameters
+    ----------
+    oracle : AugmentedOracle
+    i : int
+    theta : ndarray of float64
+    truth : ndarray of int32
+        The true label, encoded.
+    room : callable, optional
+        Gives the memory to write to.
+
     Returns
     -------
     label : ndarray of int32
     value, loss : float
+        Score plus loss of the label, and its loss.
     """
     cdef const double[::1] scores = scores_of(oracle, i, theta)
     cdef const int[::1] true_label = label_of(oracle, i, truth, "truth")
@@ -259,13 +378,22 @@ def argmax_augmented(AugmentedOracle oracle not None, Py_ssize_t i, theta, truth
 def relax(Relaxation operator not None, Py_ssize_t i, theta, room=None):
     """Maximiser of example ``i`` over a relaxation of the marginal polytope.
 
+    Parameters
+    ----------
+    operator : Relaxation
+    i : int
+    theta : ndarray of float64
+    room : callable, optional
+        Gives the memory to write to.
+
     Returns
     -------
     mu : ndarray
         Flat, in the layout of ``theta``.
     label : ndarray of int32, or None
-        Where mu is that of a label.
+        The label whose parts mu are, if there is one.
     value, bound : float
+        What mu scores; an upper bound of the maximum.
     """
     cdef const double[::1] scores = scores_of(operator, i, theta)
     label = _label_memory(room, operator, i)
@@ -297,8 +425,9 @@ def argmax_in_cone(ConeOracle oracle not None, Py_ssize_t i, theta, cost, cone, 
 
     Returns
     -------
-    None where the cone is empty, else a tuple: mu (None for an integral answer), label (None for a
-    fractional one), and the largest ``h + lam g``.
+    None, or a tuple
+        None where the cone is empty; else mu (None for an integral answer), label (None for a
+        fractional one), and the largest ``h + lam g``.
     """
     cdef const double[::1] scores = scores_of(oracle, i, theta), costs = scores_of(oracle, i, cost)
     label = _label_memory(room, oracle, i)
@@ -328,6 +457,17 @@ def argmax_counts(CountOracle oracle not None, Py_ssize_t i, theta, cost, Py_ssi
                   room=None):
     """Best label of example ``i`` for each value 0 .. ``most`` of an integer cost.
 
+    Parameters
+    ----------
+    oracle : CountOracle
+    i : int
+    theta, cost : ndarray of float64
+        Part scores, and integer costs of node parts.
+    most : int
+        At least 0.
+    room : callable, optional
+        Gives the memory to write to.
+
     Returns
     -------
     labels : ndarray of int32 of shape (most + 1, size of a label)
@@ -353,6 +493,14 @@ def argmax_counts(CountOracle oracle not None, Py_ssize_t i, theta, cost, Py_ssi
 def encode(Parts parts not None, Py_ssize_t i, label, room=None):
     """Parts of a label.
 
+    Parameters
+    ----------
+    parts : Parts
+    i : int
+    label : ndarray of int32
+    room : callable, optional
+        Gives the memory to write to.
+
     Returns
     -------
     index : ndarray of int32
@@ -372,7 +520,21 @@ def encode(Parts parts not None, Py_ssize_t i, label, room=None):
 
 
 def difference(Parts parts not None, Py_ssize_t i, truth, label, room=None):
-    """Parts of ``truth`` less those of ``label``, as (index, value)."""
+    """Parts of ``truth`` less those of ``label``.
+
+    Parameters
+    ----------
+    parts : Parts
+    i : int
+    truth, label : ndarray of int32
+    room : callable, optional
+        Gives the memory to write to.
+
+    Returns
+    -------
+    index : ndarray of int32
+    value : ndarray of float64
+    """
     cdef const int[::1] first = label_of(parts, i, truth, "truth")
     cdef const int[::1] second = label_of(parts, i, label)
     index = memory(room, "index", parts.max_entries, np.int32)
@@ -399,7 +561,18 @@ def _truth(Loss loss, i, truth):
 
 
 def loss_value(Loss loss not None, Py_ssize_t i, truth, label):
-    """Loss of ``label`` where ``truth`` is true."""
+    """Loss of ``label`` where ``truth`` is true.
+
+    Parameters
+    ----------
+    loss : Loss
+    i : int
+    truth, label : ndarray of int32
+
+    Returns
+    -------
+    float
+    """
     cdef const int[::1] true_label = _truth(loss, i, truth), view = label_of(loss, i, label)
     cdef double value
     with nogil:
@@ -410,10 +583,19 @@ def loss_value(Loss loss not None, Py_ssize_t i, truth, label):
 def augment(Loss loss not None, Py_ssize_t i, truth, double scale, theta):
     """Add ``scale`` times the loss to the part scores ``theta``, in place.
 
+    Parameters
+    ----------
+    loss : Loss
+        It must decompose over the parts.
+    i : int
+    truth : ndarray of int32
+    scale : float
+    theta : ndarray of float64
+
     Returns
     -------
     float
-        The part of the loss that no part of the label carries, times ``scale``.
+        ``scale`` times the constant of the loss, which no part of a label carries.
     """
     cdef const int[::1] true_label = _truth(loss, i, truth)
     cdef double[::1] view = checked_array(
@@ -468,18 +650,24 @@ def project(Projection projection not None, Py_ssize_t i, theta, work=None, room
 
 def seconds_per_call(Operator operator not None, Py_ssize_t i, theta, int repeat=1000,
                      Py_ssize_t k=1):
-    """Seconds that native code takes for one answer, the way from Python to it left out.
+    """Seconds that native code takes for one answer, without the call from Python.
 
     Parameters
     ----------
     operator : Oracle, KBest or Projection
-        ``argmax``, ``kbest`` of k labels, or ``project`` is timed.
+        ``argmax``, ``kbest`` or ``project`` is timed.
     i : int
     theta : ndarray of float64
         Flat part scores.
     repeat : int, default=1000
-        Answers to take the mean of.
+        Number of answers; the result is their mean time.
     k : int, default=1
+        Number of labels of ``kbest``.
+
+    Returns
+    -------
+    float
+        Seconds.
     """
     cdef const double[::1] scores = scores_of(operator, i, theta)
     cdef Oracle oracle = operator if isinstance(operator, Oracle) else None

@@ -29,11 +29,10 @@ class FunctionStructure(Structure):
     loss : callable ``(y_true, y_pred) -> float``
         At least 0, and 0 for the truth. The estimator's ``loss`` stays at its default.
     key : callable ``label -> hashable``, optional
-        Equal for equal labels; it only serves to recognise a label that came up before. By
-        default labels that can be hashed stand for themselves, arrays, lists, sets and dicts for
-        their contents.
+        Equal for equal labels; it serves to recognise a label that was seen before. By default
+        hashable labels are their own key, and arrays, lists, sets and dicts have their contents.
     dim : int, optional
-        Length of the feature vectors, checked; that of the first example's by default.
+        Length of the feature vectors, checked; by default as in the first example.
 
     Notes
     -----
@@ -103,6 +102,13 @@ class FunctionStructure(Structure):
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
     ) -> FunctionSpace:
+        """Raise ValueError: functions cannot be saved.
+
+        Parameters
+        ----------
+        state, arrays : dict
+            Not used.
+        """
         raise ValueError(_NOT_SAVED)
 
 
@@ -113,7 +119,16 @@ _NOT_SAVED = (
 
 
 class FunctionSpace(Space):
-    """Labels are numbers of objects in a table that the examples carry."""
+    """The space of a :class:`FunctionStructure`.
+
+    An encoded label is the number of an object in a table that the examples carry.
+
+    Parameters
+    ----------
+    structure : FunctionStructure
+    dim : int
+        Length of the feature vectors.
+    """
 
     loss_names = ("hamming", "functions")
     loss_averaged = True
@@ -128,6 +143,19 @@ class FunctionSpace(Space):
     def pack(
         self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
     ) -> Examples:
+        """Pack lists of objects; see :meth:`Space.pack`.
+
+        Parameters
+        ----------
+        X, Y : list of object
+        sample_weight : array of shape (n,), optional
+        unseen : {"error", "extra"}
+            Not used: any label is known.
+
+        Returns
+        -------
+        Examples
+        """
         objects, labels = (_objects(X, "X"), None) if Y is None else _pairs(X, Y)
         examples = self._examples(objects, labels)
         examples.sample_weight = packing.check_weights(sample_weight, examples.n)
@@ -138,7 +166,7 @@ class FunctionSpace(Space):
         table = LabelTable(self.structure.key)
         examples = Examples(
             np.arange(len(objects) + 1, dtype=np.int64),
-            # The identity keeps cuts of one set of objects from being taken for another's.
+            # The identity tells cuts of one set of objects from cuts of another.
             topology={
                 "objects": objects,
                 "table": table,
@@ -152,12 +180,35 @@ class FunctionSpace(Space):
         return examples
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> list[Any]:
+        """Return the label objects of numbers.
+
+        Parameters
+        ----------
+        flat : ndarray of int32
+        examples : Examples
+
+        Returns
+        -------
+        list of object
+        """
         return [examples.topology["table"].objects[number] for number in flat]
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Raise ValueError: functions cannot be saved."""
         raise ValueError(_NOT_SAVED)
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
+        """Return the numbers of all labels, by the structure's method ``labels(x)``.
+
+        Parameters
+        ----------
+        examples : Examples
+        i : int
+
+        Returns
+        -------
+        ndarray of int32 of shape (number of labels, 1)
+        """
         labels = getattr(self.structure, "labels", None)
         if labels is None:
             raise NotImplementedError(
@@ -170,6 +221,18 @@ class FunctionSpace(Space):
     # -- what the adapters call ------------------------------------------------------------------
 
     def argmax(self, examples: Examples, i: int, theta: dict[str, np.ndarray]) -> list[int]:
+        """Return the number of the oracle's label.
+
+        Parameters
+        ----------
+        examples : Examples
+        i : int
+        theta : dict of str to ndarray
+
+        Returns
+        -------
+        list of int
+        """
         x = examples.topology["objects"][i]
         y = _call("oracle(w, x)", i, self.structure.oracle, theta["weights"], x)
         return [self._number(examples, i, y)]
@@ -177,6 +240,19 @@ class FunctionSpace(Space):
     def argmax_augmented(
         self, examples: Examples, i: int, theta: dict[str, np.ndarray], truth: np.ndarray
     ) -> np.ndarray:
+        """Return the number of the oracle's label, loss included; warn where the truth is better.
+
+        Parameters
+        ----------
+        examples : Examples
+        i : int
+        theta : dict of str to ndarray
+        truth : ndarray of int32
+
+        Returns
+        -------
+        ndarray of shape (1,)
+        """
         w, x = theta["weights"], examples.topology["objects"][i]
         y = _call(
             "oracle(w, x, y)", i, self.structure.oracle, w, x, self.unpack(truth, examples)[0]
@@ -198,12 +274,36 @@ class FunctionSpace(Space):
         return answer
 
     def parts(self, examples: Examples, i: int, label: np.ndarray) -> dict[str, Any]:
+        """Return the joint feature vector of a label, as indices and values.
+
+        Parameters
+        ----------
+        examples : Examples
+        i : int
+        label : ndarray of int32
+
+        Returns
+        -------
+        dict of str to tuple of ndarray
+        """
         kind = "answer"
         if examples.labels is not None and label[0] == examples.label(i)[0]:
             kind = "truth"
         return {"weights": _remember(examples, kind, i, label[0], self._features)}
 
     def loss(self, examples: Examples, i: int, truth: np.ndarray, label: np.ndarray) -> float:
+        """Return the loss of a label.
+
+        Parameters
+        ----------
+        examples : Examples
+        i : int
+        truth, label : ndarray of int32
+
+        Returns
+        -------
+        float
+        """
         return _remember(examples, "loss", i, (int(truth[0]), int(label[0])), self._loss)
 
     def _number(self, examples: Examples, i: int, y: Any) -> int:
@@ -281,13 +381,29 @@ class LabelTable:
         self._lock = threading.Lock()
 
     def number(self, label: Any, i: int) -> int:
-        """Return the number of a label of example ``i``, a new one if its key is new."""
+        """Return the number of a label; a label with a new key gets a new one.
+
+        Parameters
+        ----------
+        label : object
+        i : int
+            Its example, for messages.
+
+        Returns
+        -------
+        int
+
+        Raises
+        ------
+        ValueError
+            When the key function raises, or its answer is not hashable.
+        """
         key = _call("key(y)", i, self._key, label)
         try:
             with self._lock:
                 number = self._numbers.setdefault(key, len(self.objects))
                 if number == len(self.objects):
-                    # The owner of an array or list may go on to write into it.
+                    # A copy: the owner of an array or list may write into it later.
                     own = isinstance(label, (np.ndarray, list))
                     self.objects.append(label.copy() if own else label)
         except TypeError:
@@ -299,6 +415,20 @@ class LabelTable:
 
 def default_key(label: Any) -> Any:
     """Return something hashable that is equal for equal labels.
+
+    Parameters
+    ----------
+    label : object
+        Hashable, or an array, list, tuple, set or dict.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    TypeError
+        For any other label.
 
     Examples
     --------
@@ -338,7 +468,7 @@ def _call(what: str, i: int, function: Callable[..., Any], *arguments: Any) -> A
 
 
 def _remember(examples: Examples, kind: str, i: int, number: Any, compute: Any) -> Any:
-    # The last answer of each kind, per thread: one cut asks for the same vectors repeatedly.
+    # The last answer of each kind, per thread: one cut takes the same vectors several times.
     memo = examples.topology["memo"]
     held = getattr(memo, kind, None)
     if held is None or held[0] != (i, number):
@@ -352,16 +482,16 @@ def _objects(values: Any, what: str) -> list[Any]:
         values = values.to_numpy()
     if packing.is_sparse(values):
         values = values.tocsr()
-        found = [values[i : i + 1] for i in range(values.shape[0])]
+        objects = [values[i : i + 1] for i in range(values.shape[0])]
     elif isinstance(values, (str, bytes, dict)) or not hasattr(values, "__getitem__"):
         raise ValueError(
             f"{what} is a {type(values).__name__}, expected a list with one object per example"
         )
     else:
-        found = [values[i] for i in range(len(values))]
-    if not found:
+        objects = [values[i] for i in range(len(values))]
+    if not objects:
         raise ValueError(f"{what} is empty: expected at least one example")
-    return found
+    return objects
 
 
 def _pairs(X: Any, Y: Any) -> tuple[list[Any], list[Any]]:

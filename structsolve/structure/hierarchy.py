@@ -99,7 +99,7 @@ class Hierarchy:
         self.leaves = np.flatnonzero(np.diff(self.child_first) == 0).astype(np.int32)
 
     def _cycle(self) -> list[int]:
-        # Nodes that are left have a parent that is left: upwards one comes round.
+        # Nodes that are left have a parent that is left: the way up ends in a cycle.
         left = np.ones(len(self), dtype=bool)
         left[self.order] = False
         v = int(np.flatnonzero(left)[0])
@@ -112,16 +112,36 @@ class Hierarchy:
         return [*path[seen[v] :], v][::-1]
 
     def parents(self, v: int) -> np.ndarray:
-        """Return the columns of the parents of column ``v``."""
+        """Return the columns of the parents of a node.
+
+        Parameters
+        ----------
+        v : int
+            Its column.
+
+        Returns
+        -------
+        ndarray of int32
+        """
         return self.up[self.up_first[v] : self.up_first[v + 1]]
 
     def children(self, v: int) -> np.ndarray:
-        """Return the columns of the children of column ``v``."""
+        """Return the columns of the children of a node.
+
+        Parameters
+        ----------
+        v : int
+            Its column.
+
+        Returns
+        -------
+        ndarray of int32
+        """
         return self.child[self.child_first[v] : self.child_first[v + 1]]
 
     @cached_property
     def parent(self) -> np.ndarray:
-        """The one parent of every node, -1 for roots and -2 for nodes with several parents."""
+        """The single parent of every node; -1 for roots, -2 for nodes with several parents."""
         parent = np.full(len(self), -1, dtype=np.int32)
         counts = np.diff(self.up_first)
         parent[counts == 1] = self.up[self.up_first[:-1][counts == 1]]
@@ -130,16 +150,16 @@ class Hierarchy:
 
     @cached_property
     def rank(self) -> np.ndarray:
-        """Place of every node in ``order``."""
+        """Position of every node in ``order``."""
         rank = np.empty(len(self), dtype=np.int32)
         rank[self.order] = np.arange(len(self), dtype=np.int32)
         return rank
 
     @cached_property
     def lines(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of every leaf itself and its ancestors, children first, in compressed rows.
+        """Every leaf with its ancestors, children first, in compressed rows (first, line).
 
-        Its size is the sum of the numbers of ancestors: for leaves of graphs, as single labels.
+        The size is the sum of the numbers of ancestors.
         """
         return leaf_lines(self.up_first, self.up, self.rank, self.leaves)
 
@@ -169,13 +189,29 @@ class Hierarchy:
         return paths
 
     def close(self, Y: np.ndarray) -> np.ndarray:
-        """Add all ancestors to indicators of shape (n, M), in place, and return them."""
+        """Add all ancestors to indicators, in place.
+
+        Parameters
+        ----------
+        Y : ndarray of int32 of shape (n, M)
+
+        Returns
+        -------
+        ndarray
+            ``Y`` itself.
+        """
         add_ancestors(Y, self.order, self.up_first, self.up)
         return Y
 
     def sibling_weights(self) -> np.ndarray:
-        """Return what the hierarchical loss charges per node: 1 shared among the roots, and what a
-        node has shared among its children (added up over several parents).
+        """Return the costs of nodes in the hierarchical loss.
+
+        1 is shared among the roots, and each node's cost among its children (added up over several
+        parents).
+
+        Returns
+        -------
+        ndarray of float64 of shape (M,)
 
         Examples
         --------
@@ -187,12 +223,32 @@ class Hierarchy:
 
 
 def as_hierarchy(given: Any) -> Hierarchy:
-    """Return a hierarchy as it is, and that of anything a :class:`Hierarchy` is made of."""
+    """Return a hierarchy.
+
+    Parameters
+    ----------
+    given : Hierarchy, or what one is made of
+
+    Returns
+    -------
+    Hierarchy
+        ``given`` itself where it is one.
+    """
     return given if isinstance(given, Hierarchy) else Hierarchy(given)
 
 
 def as_mapping(given: Any) -> Any:
-    """Return ``{node: list of children}`` of a graph, anything else as it is; for saving."""
+    """Return what a file holds of a hierarchy.
+
+    Parameters
+    ----------
+    given : Hierarchy, or what one is made of
+
+    Returns
+    -------
+    dict or object
+        ``{node: list of children}`` of graphs, mappings and hierarchies; anything else unchanged.
+    """
     if hasattr(given, "successors"):
         return {node: list(given.successors(node)) for node in given}
     if isinstance(given, Hierarchy):
@@ -208,12 +264,19 @@ def as_mapping(given: Any) -> Any:
 def intervals(
     hierarchy: Hierarchy, alpha: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Leaves of a tree in depth-first order, and per node which of them are below it.
+    """Leaves of a tree in depth-first order, and for each node the range of leaves below it.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+        A forest.
+    alpha : ndarray of float64 of shape (M,)
+        Weights of the nodes.
 
     Returns
     -------
     first, last : ndarray of int32
-        Of each node; a leaf is below itself.
+        Range of each node in ``leaf``; a leaf is below itself.
     leaf : ndarray of int32
         Node numbers of the leaves in that order.
     down : ndarray of float64
@@ -242,7 +305,7 @@ def intervals(
 
 
 def _read(given: Any) -> tuple[list[Any], list[tuple[Any, Any]]]:
-    """Return names and edges as they are given."""
+    """Return names and edges, not checked."""
     if isinstance(given, Hierarchy):
         return given.nodes.tolist(), [(p, c) for p, c in given.nodes[given.edges].tolist()]
     if hasattr(given, "successors") and hasattr(given, "is_multigraph"):

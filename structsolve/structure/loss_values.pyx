@@ -13,12 +13,13 @@ def losses(Loss loss not None, const int[::1] truths not None, const int[::1] la
     Parameters
     ----------
     loss : Loss
+        Bound to the examples.
     truths, labels : ndarray of int32
         Encoded labels of all examples, one after the other.
 
     Returns
     -------
-    ndarray of shape (n,)
+    ndarray of float64 of shape (n,)
 
     Raises
     ------

@@ -37,7 +37,21 @@ class CostMatrix(Params):
         self.normalized = normalized
 
     def cost(self, classes: np.ndarray) -> np.ndarray:
-        """Return the matrix in the order of ``classes``, checked."""
+        """Return the matrix in the order of ``classes``.
+
+        Parameters
+        ----------
+        classes : ndarray of shape (K,)
+
+        Returns
+        -------
+        ndarray of float64 of shape (K, K)
+
+        Raises
+        ------
+        ValueError
+            When the matrix is no matrix of costs, or lacks one of ``classes``.
+        """
         K = len(classes)
         matrix = np.asarray(self.matrix, dtype=np.float64)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
@@ -88,7 +102,21 @@ class ClassWeights(Params):
         self.normalized = normalized
 
     def cost(self, classes: np.ndarray) -> np.ndarray:
-        """Return the cost matrix in the order of ``classes``, checked."""
+        """Return the cost matrix in the order of ``classes``.
+
+        Parameters
+        ----------
+        classes : ndarray of shape (K,)
+
+        Returns
+        -------
+        ndarray of float64 of shape (K, K)
+
+        Raises
+        ------
+        ValueError
+            When a weight is negative or not finite, or of no class.
+        """
         if not isinstance(self.weights, dict):
             raise ValueError(
                 f"ClassWeights: weights is {self.weights!r}, expected a dict of class to weight"
@@ -104,7 +132,7 @@ class ClassWeights(Params):
 
 
 class LabelCount(Params):
-    """Not a loss, but what the micro-F1 surrogate divides by: ``|y| + |y_i|``.
+    """The count ``|y| + |y_i|`` that the micro-F1 surrogate divides by; it is no loss.
 
     ``|y|`` is the number of nodes that are not background, or of labels in a set.
 
@@ -125,7 +153,21 @@ class LabelCount(Params):
         self.background = background
 
     def cost(self, classes: np.ndarray) -> np.ndarray:
-        """Return ``[a counts] + [b counts]`` for each pair of classes."""
+        """Return ``[a counts] + [b counts]`` for each pair of classes.
+
+        Parameters
+        ----------
+        classes : ndarray of shape (K,)
+
+        Returns
+        -------
+        ndarray of float64 of shape (K, K)
+
+        Raises
+        ------
+        ValueError
+            When ``background`` is no class.
+        """
         known = classes.tolist()
         if self.background not in known:
             raise ValueError(

@@ -8,19 +8,21 @@ from libc.stdint cimport int64_t
 from ..operators cimport Loss
 from ..part_layout cimport PartLayout
 
+from .losses import ClassWeights, CostMatrix, LabelCount
+
 
 cdef class NodeCosts:
-    """What predicting one state costs where another is true, checked and laid out once.
+    """Costs of predicting one state where another is true, checked and stored once.
 
     Parameters
     ----------
     cost : array of shape (rows, K), rows >= K
-        ``cost[a, b]``: loss of predicting b where a is true.  Row K, where there is one, is that of
-        labels which training did not see.
+        ``cost[a, b]``: loss of predicting b where a is true.  Row K, if there is one, is for
+        labels that training did not see.
     normalised : bool, default=False
         Divide by the number of nodes of the example.
     zero_one : bool, default=False
-        Examples have one node, and the costs are 1 for every label but the truth.
+        Examples have one node, and all costs but the truth's are 1.
     name : str, default="hamming"
         What messages call the loss.
     advice : str, optional
@@ -101,10 +103,21 @@ cdef class NodeLoss(Loss):
 
     @property
     def cost_matrix(self):
-        """Costs, ``[truth, prediction]``."""
+        """Costs, an array of shape (rows, K): ``[truth, prediction]``."""
         return self.node_costs.cost_matrix
 
     def check_truths(self, labels):
+        """Refuse true labels that have no row of costs.
+
+        Parameters
+        ----------
+        labels : ndarray of int32
+
+        Raises
+        ------
+        ValueError
+            Naming the example.
+        """
         check_states(self.node_costs, self.layout, labels)
 
     cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil:
@@ -122,8 +135,8 @@ cdef class NodeLoss(Loss):
         if self.normalised:
             scale /= n
         if self.hamming:
-            # Taking it from the true state costs one operation a node instead of K.  A label that
-            # training did not see has no state to take it from.
+            # Subtracting from the true state is one operation per node instead of K.  A label that
+            # training did not see has no state.
             for v in range(n):
                 if truth[v] < self.n_states:
                     row[truth[v]] -= scale
@@ -185,11 +198,19 @@ cdef class ZeroOneLoss(Loss):
         return 0
 
 
-NODE_LOSSES = ("hamming", "normalized-hamming", "zero-one", "cost-matrix", "class-weights")
-
-
 def hamming_costs(Py_ssize_t K):
-    """Return 1 for every error, with one more row, for labels that training did not see."""
+    """Return the costs of the Hamming loss.
+
+    Parameters
+    ----------
+    K : int
+        Number of states.
+
+    Returns
+    -------
+    ndarray of float64 of shape (K + 1, K)
+        1 for every error; row K is for labels that training did not see.
+    """
     return np.vstack([1 - np.eye(K), np.ones((1, K))])
 
 
@@ -201,15 +222,13 @@ def make_node_loss(space, loss):
     space : Space
         With one node block of shape (K,) and ``classes_``.
     loss : str or structsolve.structure.losses.CostMatrix or structsolve.structure.losses.ClassWeights
-        Those by the kind of error alone take labels that training did not see.
+        Losses by name take labels that training did not see, others do not.
 
     Returns
     -------
     callable or None
-        ``layout -> Loss``; None when the name is not one of ours, so that other plugins may answer.
+        ``layout -> Loss``; None where the name is unknown here: another plugin may know it.
     """
-    from .losses import ClassWeights, CostMatrix, LabelCount
-
     K = len(space.classes_)
     if isinstance(loss, (CostMatrix, ClassWeights)):
         costs = NodeCosts(loss.cost(space.classes_), loss.normalized, name=type(loss).__name__)

@@ -1,4 +1,4 @@
-"""The loss of normalised hierarchical classification, as an object that estimators pass around."""
+"""The loss of normalised hierarchical classification, as users name it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from ..utils.params import Params
 
 
 class PathCost(Params):
-    """``sqrt(sum of weights over the nodes that only one of two leaves has above it or is)``.
+    """The root of the sum of weights of the nodes on just one of the paths to two leaves.
+
+    A path holds a leaf and all its ancestors.
 
     Parameters
     ----------
@@ -35,7 +37,24 @@ class PathCost(Params):
         self.weights = weights
 
     def bind(self, space: Any) -> Any:
-        """Return what binds the native loss to packed examples of a space."""
+        """Return what binds the native loss.
+
+        Parameters
+        ----------
+        space : Space
+            Its labels must be single leaves of ``space.hierarchy``.
+
+        Returns
+        -------
+        callable
+            ``layout -> structsolve.operators.Loss``.
+
+        Raises
+        ------
+        ValueError
+            When labels are not single leaves, or the weights do not fit the hierarchy.
+        """
+        # Compiled, and it loads scipy.sparse for hierarchies: put off until a loss is bound.
         from ._path_loss import PathCosts, PathLoss
 
         if not getattr(space, "single", False):

@@ -1,8 +1,7 @@
 # build: glue
-"""Python faces of what projections and losses give beside marginals and losses of labels.
+"""Projections and losses called from Python: states, terms, slopes and samples; costs.
 
-Bounds, states, terms, slopes and samples of projections, and costs of losses, checked as in
-:mod:`structsolve.structure.calls`.
+Arguments are checked as in :mod:`structsolve.structure.calls`.
 """
 
 import numpy as np
@@ -17,7 +16,7 @@ from ..operators cimport Loss, Projection
 
 def _state(Projection projection, i, state, str what="state"):
     array = checked_array(state, np.float64, what, state_size(projection, i))
-    # What rounding leaves below 0 is one.
+    # Rounding may leave a state slightly below 0.
     if not np.isfinite(array).all() or array.min() < -1e-9:
         raise ValueError(f"{what}: found negative numbers, NaN or infinity, expected marginals")
     return array
@@ -29,7 +28,18 @@ def _needs(operator, str flag):
 
 
 def state_size(Projection projection not None, Py_ssize_t i):
-    """Doubles in a state of example ``i``; those of theta where states are marginals."""
+    """Doubles in a state of example ``i``.
+
+    Parameters
+    ----------
+    projection : Projection
+    i : int
+
+    Returns
+    -------
+    int
+        The size of theta, where states are marginals.
+    """
     size = projection.layout.sizes(i)[0]
     return projection.state_size(i) if projection.has_state else size
 
@@ -37,11 +47,20 @@ def state_size(Projection projection not None, Py_ssize_t i):
 def project_state(Projection projection not None, Py_ssize_t i, theta, room=None):
     """State of the regularised maximiser of example ``i``.
 
+    Parameters
+    ----------
+    projection : Projection
+    i : int
+    theta : ndarray of float64
+    room : callable, optional
+        Gives the memory to write to.
+
     Returns
     -------
     state : ndarray
         Of :func:`state_size` doubles; the marginals where ``has_state`` is False.
     value, bound : float
+        G plus score of the state; an upper bound of the maximum.
     """
     cdef const double[::1] scores = scores_of(projection, i, theta)
     size = state_size(projection, i)
@@ -55,7 +74,20 @@ def project_state(Projection projection not None, Py_ssize_t i, theta, room=None
 
 
 def state_of(Projection projection not None, Py_ssize_t i, label, room=None):
-    """State of one label of example ``i``."""
+    """State of one label of example ``i``.
+
+    Parameters
+    ----------
+    projection : Projection
+    i : int
+    label : ndarray of int32
+    room : callable, optional
+        Gives the memory to write to.
+
+    Returns
+    -------
+    ndarray of float64
+    """
     _needs(projection, "has_state")
     cdef const int[::1] view = label_of(projection, i, label)
     size = state_size(projection, i)
@@ -67,7 +99,21 @@ def state_of(Projection projection not None, Py_ssize_t i, label, room=None):
 
 
 def pool(Projection projection not None, Py_ssize_t i, state, room=None):
-    """Marginals, flat in the layout of ``theta``, of a state of example ``i``."""
+    """Marginals of a state of example ``i``.
+
+    Parameters
+    ----------
+    projection : Projection
+    i : int
+    state : ndarray of float64
+    room : callable, optional
+        Gives the memory to write to.
+
+    Returns
+    -------
+    ndarray of float64
+        Flat, in the layout of theta.
+    """
     _needs(projection, "has_state")
     cdef const double[::1] given = _state(projection, i, state)
     size = projection.layout.sizes(i)[0]
@@ -79,7 +125,20 @@ def pool(Projection projection not None, Py_ssize_t i, state, room=None):
 
 
 def term(Projection projection not None, Py_ssize_t i, state, room=None):
-    """Value of the projection's G at a state of example ``i``."""
+    """Value of G in a state of example ``i``.
+
+    Parameters
+    ----------
+    projection : Projection
+    i : int
+    state : ndarray of float64
+    room : callable, optional
+        Gives the memory to write to.
+
+    Returns
+    -------
+    float
+    """
     _needs(projection, "has_term")
     cdef const double[::1] given = _state(projection, i, state)
     cdef char[::1] work = memory(room, "work", projection.work_bytes, np.int8)
@@ -90,7 +149,24 @@ def term(Projection projection not None, Py_ssize_t i, state, room=None):
 
 
 def slope(Projection projection not None, Py_ssize_t i, a, b, double gamma, room=None):
-    """Derivative of G at ``(1 - gamma) a + gamma b`` towards the state ``b``."""
+    """Derivative of G in ``(1 - gamma) a + gamma b`` towards the state ``b``.
+
+    Parameters
+    ----------
+    projection : Projection
+    i : int
+    a, b : ndarray of float64
+        States.
+    gamma : float
+        From 0 to 1.
+    room : callable, optional
+        Gives the memory to write to.
+
+    Returns
+    -------
+    float
+        May be infinite for gamma 0 and 1.
+    """
     _needs(projection, "has_term")
     cdef const double[::1] first = _state(projection, i, a, "a")
     cdef const double[::1] second = _state(projection, i, b, "b")
@@ -155,7 +231,7 @@ def costs(Loss loss not None, Py_ssize_t i, nu, bint transposed=False, double sc
     nu : ndarray of float64
         Marginals in the layout of theta.
     transposed : bool
-        What each part of a truth costs where predictions have them.
+        True: costs of each part of a truth, where predictions have the marginals ``nu``.
     scale : float
     room : callable, optional
         Gives the memory to write to.

@@ -1,4 +1,5 @@
 # What the adapters of Python structures share.
+from ..operators cimport Operator
 from ..part_layout cimport PartLayout
 
 
@@ -22,5 +23,7 @@ cdef class Adapter:
     # <theta, mu(label)>; parts that a label lacks may score -inf.
     cdef object score(self, Py_ssize_t i, flat, label)
 
+# Binds an operator that calls methods of a space.
+cdef Adapter adapt(Operator operator, space, PartLayout layout)
 cdef int copy_label(object label, int* out) except -1
 cdef object label_array(Adapter adapter, Py_ssize_t i, const int* label)

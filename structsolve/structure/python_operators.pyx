@@ -46,7 +46,8 @@ import numpy as np
 
 from libc.string cimport memcpy
 from ..operators cimport (
-    AugmentedOracle, Cone, ConeOracle, CountOracle, KBest, Loss, Oracle, Parts, Relaxation,
+    AugmentedOracle, Cone, ConeOracle, CountOracle, KBest, Loss, Operator, Oracle, Parts,
+    Relaxation,
 )
 from ..part_layout cimport PartLayout
 
@@ -205,6 +206,14 @@ cdef class Adapter:
         return float(flat[index] @ value)
 
 
+cdef Adapter adapt(Operator operator, space, PartLayout layout):
+    # Bind an operator that calls methods of a space.
+    cdef Adapter adapter = Adapter(space, layout)
+    Operator.__init__(operator, layout)
+    operator.n_states = adapter.n_states or 0
+    return adapter
+
+
 cdef int copy_label(object label, int* out) except -1:
     cdef const int[::1] view = label
     if view.shape[0]:
@@ -226,9 +235,7 @@ cdef class PythonOracle(Oracle):
     cdef Adapter adapter
 
     def __init__(self, space, PartLayout layout):
-        super().__init__(layout)
-        self.adapter = Adapter(space, layout)
-        self.n_states = self.adapter.n_states or 0
+        self.adapter = adapt(self, space, layout)
         self.exact = not hasattr(space, "argmax_bounded")
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
@@ -252,9 +259,7 @@ cdef class PythonParts(Parts):
     cdef Adapter adapter
 
     def __init__(self, space, PartLayout layout):
-        super().__init__(layout)
-        self.adapter = Adapter(space, layout)
-        self.n_states = self.adapter.n_states or 0
+        self.adapter = adapt(self, space, layout)
         self.max_entries = max(layout.max_theta, 1)
         self.indicator = bool(getattr(space, "indicator", False))
 
@@ -299,9 +304,7 @@ cdef class PythonLoss(Loss):
     cdef Adapter adapter
 
     def __init__(self, space, PartLayout layout):
-        super().__init__(layout)
-        self.adapter = Adapter(space, layout)
-        self.n_states = self.adapter.n_states or 0
+        self.adapter = adapt(self, space, layout)
         self.decomposes = hasattr(space, "loss_costs")
         self.has_costs = hasattr(space, "costs")
         self.averaged = bool(getattr(space, "loss_averaged", False))
@@ -345,9 +348,7 @@ cdef class PythonKBest(KBest):
     cdef Adapter adapter
 
     def __init__(self, space, PartLayout layout):
-        super().__init__(layout)
-        self.adapter = Adapter(space, layout)
-        self.n_states = self.adapter.n_states or 0
+        self.adapter = adapt(self, space, layout)
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
@@ -371,9 +372,7 @@ cdef class PythonAugmented(AugmentedOracle):
     cdef Adapter adapter
 
     def __init__(self, space, PartLayout layout):
-        super().__init__(layout)
-        self.adapter = Adapter(space, layout)
-        self.n_states = self.adapter.n_states or 0
+        self.adapter = adapt(self, space, layout)
 
     def knows(self, Loss loss not None):
         """Tell whether ``loss`` is the space's own ``loss``.
@@ -407,8 +406,7 @@ cdef class PythonRelaxation(Relaxation):
     cdef Adapter adapter
 
     def __init__(self, space, PartLayout layout):
-        super().__init__(layout)
-        self.adapter = Adapter(space, layout)
+        self.adapter = adapt(self, space, layout)
 
     cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
                    double* value, double* bound, char* work) except -1 nogil:
@@ -427,8 +425,7 @@ cdef class PythonCones(ConeOracle):
     cdef Adapter adapter
 
     def __init__(self, space, PartLayout layout):
-        super().__init__(layout)
-        self.adapter = Adapter(space, layout)
+        self.adapter = adapt(self, space, layout)
 
     cdef int argmax_in_cone(self, Py_ssize_t i, const double* theta, const double* cost,
                             const Cone* cone, double* mu, int* label, double* value,
@@ -452,9 +449,7 @@ cdef class PythonCounts(CountOracle):
     cdef Adapter adapter
 
     def __init__(self, space, PartLayout layout):
-        super().__init__(layout)
-        self.adapter = Adapter(space, layout)
-        self.n_states = self.adapter.n_states or 0
+        self.adapter = adapt(self, space, layout)
 
     cdef int argmax_counts(self, Py_ssize_t i, const double* theta, const double* cost,
                            Py_ssize_t most, int* labels, double* values,

@@ -30,7 +30,7 @@ import reprlib
 import numpy as np
 
 from libc.string cimport memcpy
-from .python_operators cimport Adapter, copy_label, label_array
+from .python_operators cimport Adapter, adapt, copy_label, label_array
 from ..operators cimport Projection
 from ..part_layout cimport PartLayout
 
@@ -72,8 +72,7 @@ cdef class PythonProjection(Projection):
 
     def __init__(self, space, str name, PartLayout layout):
         cdef const long long[::1] view
-        super().__init__(layout)
-        self.adapter = Adapter(space, layout)
+        self.adapter = adapt(self, space, layout)
         self.name = name
         self.gibbs = name == "entropy" and getattr(space, "gibbs", True)
         self.has_state = hasattr(space, "state_of")

@@ -99,16 +99,26 @@ cdef class BiCriteriaSurrogate(Surrogate):
         self.label_view = self.held_labels
 
     def counts(self):
-        """Searches made so far, and oracle calls spent on them."""
+        """Return the numbers of searches and of their oracle calls so far."""
         return int(self.searches.sum()), int(self.calls.sum())
 
     def memory_of_examples(self):
-        """Labels and lam of each example's last search, and the counts."""
+        """Return labels and lam of each example's last search, and the counts, as arrays by name."""
         return {"held": self.held, "lams": self.lams, "labels": self.held_labels,
                 "searches": self.searches, "calls": self.calls}
 
     def remember(self, arrays):
-        """Take over what ``memory_of_examples`` returned."""
+        """Take over what ``memory_of_examples`` returned.
+
+        Parameters
+        ----------
+        arrays : dict of str to ndarray
+
+        Raises
+        ------
+        ValueError
+            When an array is missing or does not fit these examples.
+        """
         mine = self.memory_of_examples()
         for name, array in mine.items():
             if name not in arrays or arrays[name].shape != array.shape or (

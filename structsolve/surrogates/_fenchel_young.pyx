@@ -14,24 +14,24 @@ cdef class FenchelYoung(Surrogate):
     """One call of a projection (FORMULAS.md section 2): the CRF, SparseMAP, the max-min margin.
 
     The maximiser mu gives the cut ``H_i(w) >= b - <theta_i(w), mu(y_i) - mu>``, which holds for
-    every w because mu stays where it is.  Solvers that know no more than cuts can use it; those
-    that ask for G along a segment find the projection here.
+    every w because mu does not depend on w.  Solvers that need cuts alone can use it; solvers that
+    evaluate G along a segment take the projection from it.
 
     Parameters
     ----------
     projection : Projection
-        Whose G it is.
+        G is its regulariser.
     parts : Parts
         Bound to the same examples.
     at_truth : {"zero", "state", "squares"}, default="zero"
-        What ``-G(mu(y_i))`` is: 0; minus the projection's ``term`` at the truth's state; or half
+        What ``-G(mu(y_i))`` is: 0; minus the projection's ``term`` of the truth's state; or half
         the square of the truth's node parts.
     concave : {"", "entropy", "euclidean"}, default=""
-        In which distance G is strongly concave with modulus 1: that of the l1 norm between
-        distributions of labels, or the Euclidean one between node parts; "" where it is not.
+        The distance in which G is strongly concave with modulus 1: the l1 norm between
+        distributions of labels, or the Euclidean norm between node parts; "" where it is not.
     state_rows : int, default=0
-        How many probabilities of labels the projection's states begin with, where it is them that
-        G is a function of and not the node parts; 0 where node parts are probabilities.
+        Number of probabilities of labels that the projection's states begin with, where G is a
+        function of these; 0 where node parts are probabilities.
     """
 
     def __init__(self, Projection projection not None, Parts parts not None,
@@ -58,11 +58,11 @@ cdef class FenchelYoung(Surrogate):
         self.work_bytes = self.vector_bytes + projection.work_bytes + 128
 
     def counts(self):
-        """Answers given and iterations spent on them, of projections that iterate."""
+        """Return the numbers of answers and of iterations so far; None without iterations."""
         return self.projection.counts() if hasattr(self.projection, "counts") else None
 
     def memory_of_examples(self):
-        """What the projection remembers of its last answers."""
+        """Return what the projection remembers of its last answers, as arrays by name."""
         if hasattr(self.projection, "memory_of_examples"):
             return self.projection.memory_of_examples()
         return {}
