@@ -230,8 +230,8 @@ def entropy_slope_of(a, b, double gamma):
     Examples
     --------
     >>> from structsolve.algorithms.entropies import entropy_slope_of
-    >>> entropy_slope_of([0.5, 0.5], [1.0, 0.0], 0.0)
-    0.0
+    >>> round(entropy_slope_of([0.75, 0.25], [0.25, 0.75], 0.0), 6)
+    0.549306
     >>> entropy_slope_of([0.5, 0.5], [1.0, 0.0], 1.0)
     -inf
     """

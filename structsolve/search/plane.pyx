@@ -15,7 +15,7 @@ from ..operators cimport (
 from ..part_layout cimport PartLayout
 from ..structure.label_key cimport label_key
 from .envelope cimport common_unit
-from .view cimport FRACTIONAL, LABEL, LINES, SLOTS, TRUTH, Kind, Point, View, Visit
+from .view cimport FRACTIONAL, LABEL, LINES, SLOTS, TRUTH, Point, View, Visit
 
 # How the oracle is called with a scaled loss.
 cdef enum:

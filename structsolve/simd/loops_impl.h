@@ -8,6 +8,12 @@
  * Rows of WIDE columns and more are read whole, four at a time: they come from memory, which
  * wants long runs.  The order of additions is the same. */
 
+/* The columns from c on, in tiles of 4, 2 and 1 vectors. */
+#define SS_TILES(FUNCTION, ...)                                                                    \
+  for (; c + 4 * LANES <= width; c += 4 * LANES) FUNCTION(4, __VA_ARGS__);                         \
+  for (; c + 2 * LANES <= width; c += 2 * LANES) FUNCTION(2, __VA_ARGS__);                         \
+  for (; c + LANES <= width; c += LANES) FUNCTION(1, __VA_ARGS__);
+
 #define SS_SCORE(SUFFIX, T, VALUE, ROW)                                                            \
   static inline __attribute__((always_inline)) void NAME(score_tile_##SUFFIX)(                     \
       const int NV, ptrdiff_t n, const int32_t *index, const T *value, const double *W,            \
@@ -56,12 +62,7 @@
     }                                                                                              \
     for (; c + MAX_TILE * LANES <= width; c += MAX_TILE * LANES)                                   \
       NAME(score_tile_##SUFFIX)(MAX_TILE, n, index, value, W + c, stride, out + c);                \
-    for (; c + 4 * LANES <= width; c += 4 * LANES)                                                 \
-      NAME(score_tile_##SUFFIX)(4, n, index, value, W + c, stride, out + c);                       \
-    for (; c + 2 * LANES <= width; c += 2 * LANES)                                                 \
-      NAME(score_tile_##SUFFIX)(2, n, index, value, W + c, stride, out + c);                       \
-    for (; c + LANES <= width; c += LANES)                                                         \
-      NAME(score_tile_##SUFFIX)(1, n, index, value, W + c, stride, out + c);                       \
+    SS_TILES(NAME(score_tile_##SUFFIX), n, index, value, W + c, stride, out + c)                   \
   }
 
 SS_SCORE(csr_f64, double, value[j], index[j])
@@ -93,12 +94,7 @@ static void NAME(score_csr_ones)(ptrdiff_t n, const int32_t *index, const void *
   }
   for (; c + MAX_TILE * LANES <= width; c += MAX_TILE * LANES)
     NAME(score_tile_ones)(MAX_TILE, n, index, W + c, stride, out + c);
-  for (; c + 4 * LANES <= width; c += 4 * LANES)
-    NAME(score_tile_ones)(4, n, index, W + c, stride, out + c);
-  for (; c + 2 * LANES <= width; c += 2 * LANES)
-    NAME(score_tile_ones)(2, n, index, W + c, stride, out + c);
-  for (; c + LANES <= width; c += LANES)
-    NAME(score_tile_ones)(1, n, index, W + c, stride, out + c);
+  SS_TILES(NAME(score_tile_ones), n, index, W + c, stride, out + c)
 }
 
 /* Two accumulators a vector hide the latency of max and of the fused multiplication. */
@@ -143,12 +139,7 @@ static inline __attribute__((always_inline)) void NAME(maxplus_row)(
     ptrdiff_t K, const double *previous, const double *T, ptrdiff_t stride, ptrdiff_t width,
     const double *add, double *next) {
   ptrdiff_t c = 0;
-  for (; c + 4 * LANES <= width; c += 4 * LANES)
-    NAME(maxplus_tile)(4, K, previous, T + c, stride, add + c, next + c);
-  for (; c + 2 * LANES <= width; c += 2 * LANES)
-    NAME(maxplus_tile)(2, K, previous, T + c, stride, add + c, next + c);
-  for (; c + LANES <= width; c += LANES)
-    NAME(maxplus_tile)(1, K, previous, T + c, stride, add + c, next + c);
+  SS_TILES(NAME(maxplus_tile), K, previous, T + c, stride, add + c, next + c)
 }
 
 static void NAME(maxplus)(ptrdiff_t K, const double *previous, const double *T, ptrdiff_t stride,
@@ -167,12 +158,7 @@ static void NAME(viterbi)(ptrdiff_t L, ptrdiff_t K, const double *T, ptrdiff_t s
 static void NAME(sumprod)(ptrdiff_t K, const double *previous, const double *E, ptrdiff_t stride,
                           ptrdiff_t width, double *next) {
   ptrdiff_t c = 0;
-  for (; c + 4 * LANES <= width; c += 4 * LANES)
-    NAME(sumprod_tile)(4, K, previous, E + c, stride, NULL, next + c);
-  for (; c + 2 * LANES <= width; c += 2 * LANES)
-    NAME(sumprod_tile)(2, K, previous, E + c, stride, NULL, next + c);
-  for (; c + LANES <= width; c += LANES)
-    NAME(sumprod_tile)(1, K, previous, E + c, stride, NULL, next + c);
+  SS_TILES(NAME(sumprod_tile), K, previous, E + c, stride, NULL, next + c)
 }
 
 /* One number a row; four rows at a time share the loads of x and hide each other's latency. */
@@ -239,12 +225,7 @@ static void NAME(outer)(ptrdiff_t n, ptrdiff_t K, const double *a, const double 
       }
       return;
     }
-    for (; c + 4 * LANES <= width; c += 4 * LANES)
-      NAME(outer_tile)(4, n, a + s, b + c, E + s * stride + c, stride, out + s * stride + c);
-    for (; c + 2 * LANES <= width; c += 2 * LANES)
-      NAME(outer_tile)(2, n, a + s, b + c, E + s * stride + c, stride, out + s * stride + c);
-    for (; c + LANES <= width; c += LANES)
-      NAME(outer_tile)(1, n, a + s, b + c, E + s * stride + c, stride, out + s * stride + c);
+    SS_TILES(NAME(outer_tile), n, a + s, b + c, E + s * stride + c, stride, out + s * stride + c)
   }
 }
 
@@ -319,39 +300,37 @@ static void NAME(mul_range)(ptrdiff_t width, const double *factor, double *row, 
   *top = FOLD(most, SS_TOP);
 }
 
-/* 32 columns at a time without a branch: the position is hard to predict. */
+/* Returns the first of K columns whose VALUE (of columns first + s) is `wanted`, 0 where there is
+ * none; 32 columns at a time without a branch: the position is hard to predict. */
+#define SS_FIRST_EQUAL(VALUE)                                                                      \
+  for (ptrdiff_t first = 0; first < K; first += 32) {                                              \
+    unsigned matches = 0;                                                                          \
+    for (ptrdiff_t s = 0; s < 32 && first + s < K; s += LANES) {                                   \
+      const VEC x = VALUE;                                                                         \
+      matches |= EQUAL_BITS(x, wanted) << s;                                                       \
+    }                                                                                              \
+    if (K - first < 32) matches &= (1u << (K - first)) - 1;                                        \
+    if (matches) return first + __builtin_ctz(matches);                                            \
+  }                                                                                                \
+  return 0;
+
 static ptrdiff_t NAME(reach)(ptrdiff_t K, const double *previous, const double *row, double add,
                              double target) {
   const VEC own = SET1(add), wanted = SET1(target);
-  for (ptrdiff_t first = 0; first < K; first += 32) {
-    unsigned matches = 0;
-    for (ptrdiff_t s = 0; s < 32 && first + s < K; s += LANES) {
-      const VEC sum = ADD(ADD(LOAD(previous + first + s), LOAD(row + first + s)), own);
-      matches |= EQUAL_BITS(sum, wanted) << s;
-    }
-    if (K - first < 32) matches &= (1u << (K - first)) - 1;
-    if (matches) return first + __builtin_ctz(matches);
-  }
-  return 0;
+  SS_FIRST_EQUAL(ADD(ADD(LOAD(previous + first + s), LOAD(row + first + s)), own))
 }
 
 static ptrdiff_t NAME(first_best)(ptrdiff_t K, const double *row, double *top) {
   VEC most = SET1(-INFINITY);
-  ptrdiff_t s = 0;
-  for (; s + LANES <= K; s += LANES) most = MAXV(LOAD(row + s), most); /* passes NaN over */
+  ptrdiff_t t = 0;
+  for (; t + LANES <= K; t += LANES) most = MAXV(LOAD(row + t), most); /* passes NaN over */
   double best = FOLD(most, SS_TOP);
-  for (; s < K; s++) best = best < row[s] ? row[s] : best;
+  for (; t < K; t++) best = best < row[t] ? row[t] : best;
   *top = best;
   const VEC wanted = SET1(best);
-  for (ptrdiff_t first = 0; first < K; first += 32) {
-    unsigned matches = 0;
-    for (s = 0; s < 32 && first + s < K; s += LANES)
-      matches |= EQUAL_BITS(LOAD(row + first + s), wanted) << s;
-    if (K - first < 32) matches &= (1u << (K - first)) - 1;
-    if (matches) return first + __builtin_ctz(matches);
-  }
-  return 0;
+  SS_FIRST_EQUAL(LOAD(row + first + s))
 }
+#undef SS_FIRST_EQUAL
 
 static double NAME(total)(ptrdiff_t n, const double *x) {
   VEC a = SET1(0), b = a;
@@ -374,6 +353,7 @@ static const ss_loop_table NAME(table) = {
 };
 
 #undef SS_SCORE
+#undef SS_TILES
 #undef NAME
 #undef LABEL
 #undef VEC
