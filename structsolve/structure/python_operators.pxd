@@ -25,5 +25,8 @@ cdef class Adapter:
 
 # Binds an operator that calls methods of a space.
 cdef Adapter adapt(Operator operator, space, PartLayout layout)
+# A read-only copy, which the space may keep; and the way back.
+cdef object read_array(const double* x, Py_ssize_t size)
+cdef int write_array(object array, double* out) except -1
 cdef int copy_label(object label, int* out) except -1
 cdef object label_array(Adapter adapter, Py_ssize_t i, const int* label)

@@ -70,14 +70,7 @@ cdef class Adapter:
         self.n_states = len(space.classes_) if isinstance(space, NodeSpace) else None
 
     cdef object flat(self, Py_ssize_t i, const double* theta):
-        # A copy: the plugin may keep it, and may not change the caller's.
-        cdef Py_ssize_t size = self.sizes.theta_size(i)
-        copy = np.empty(size)
-        cdef double[::1] view = copy
-        if size:
-            memcpy(&view[0], theta, size * sizeof(double))
-        copy.flags.writeable = False
-        return copy
+        return read_array(theta, self.sizes.theta_size(i))
 
     cdef object named(self, Py_ssize_t i, flat):
         return self.layout.theta_views(flat, self.sizes.nodes_of(i), self.sizes.edges_of(i))
@@ -212,6 +205,22 @@ cdef Adapter adapt(Operator operator, space, PartLayout layout):
     Operator.__init__(operator, layout)
     operator.n_states = adapter.n_states or 0
     return adapter
+
+
+cdef object read_array(const double* x, Py_ssize_t size):
+    copy = np.empty(size)
+    cdef double[::1] view = copy
+    if size:
+        memcpy(&view[0], x, size * sizeof(double))
+    copy.flags.writeable = False
+    return copy
+
+
+cdef int write_array(object array, double* out) except -1:
+    cdef const double[::1] view = array
+    if view.shape[0]:
+        memcpy(out, &view[0], view.shape[0] * sizeof(double))
+    return 0
 
 
 cdef int copy_label(object label, int* out) except -1:
@@ -475,14 +484,12 @@ cdef class PythonCounts(CountOracle):
 cdef int _vertex(Adapter adapter, str method, Py_ssize_t i, object flat, object answer, double* mu,
                  int* label, double* value) except -1:
     # Write down an answer (mu, label or None); tell whether there is a label.
-    cdef const double[::1] view
     try:
         parts, integral = answer
     except (TypeError, ValueError):
         adapter.refuse(method, i, reprlib.repr(answer), "a pair (mu, label or None)")
-    view = dense = adapter.dense(method, i, parts)
-    if view.shape[0]:
-        memcpy(mu, &view[0], view.shape[0] * sizeof(double))
+    dense = adapter.dense(method, i, parts)
+    write_array(dense, mu)
     value[0] = float(dense[dense != 0] @ flat[dense != 0])
     if integral is None:
         return 0

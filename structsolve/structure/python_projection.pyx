@@ -29,26 +29,9 @@ import reprlib
 
 import numpy as np
 
-from libc.string cimport memcpy
-from .python_operators cimport Adapter, adapt, copy_label, label_array
+from .python_operators cimport Adapter, adapt, copy_label, label_array, read_array, write_array
 from ..operators cimport Projection
 from ..part_layout cimport PartLayout
-
-
-cdef object _array(const double* x, Py_ssize_t size):
-    copy = np.empty(size)
-    cdef double[::1] view = copy
-    if size:
-        memcpy(&view[0], x, size * sizeof(double))
-    copy.flags.writeable = False
-    return copy
-
-
-cdef int _write(object array, double* out) except -1:
-    cdef const double[::1] view = array
-    if view.shape[0]:
-        memcpy(out, &view[0], view.shape[0] * sizeof(double))
-    return 0
 
 
 cdef class PythonProjection(Projection):
@@ -115,14 +98,14 @@ cdef class PythonProjection(Projection):
         return state
 
     cdef object given(self, Py_ssize_t i, const double* state):
-        flat = _array(state, self.state_size(i))
+        flat = read_array(state, self.state_size(i))
         return flat if self.has_state else self.adapter.named(i, flat)
 
     cdef int project(self, Py_ssize_t i, const double* theta, double* marginals, double* value,
                      double* bound, char* work) except -1 nogil:
         with gil:
             parts, value[0], bound[0] = self.solution("project", i, theta)
-            _write(self.adapter.dense("project", i, parts), marginals)
+            write_array(self.adapter.dense("project", i, parts), marginals)
         return 0
 
     cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
@@ -134,20 +117,20 @@ cdef class PythonProjection(Projection):
             return self.project(i, theta, state, value, bound, work)
         with gil:
             answer, value[0], bound[0] = self.solution("project_state", i, theta)
-            _write(self._flat_state("project_state", i, answer), state)
+            write_array(self._flat_state("project_state", i, answer), state)
         return 0
 
     cdef int state_of(self, Py_ssize_t i, const int* label, double* state) except -1 nogil:
         with gil:
             encoded = label_array(self.adapter, i, label)
             answer = self.adapter.ask("state_of", i, encoded, self.name)
-            _write(self._flat_state("state_of", i, answer), state)
+            write_array(self._flat_state("state_of", i, answer), state)
         return 0
 
     cdef int pool(self, Py_ssize_t i, const double* state, double* marginals) except -1 nogil:
         with gil:
             parts = self.adapter.ask("pool", i, self.given(i, state), self.name)
-            _write(self.adapter.dense("pool", i, parts), marginals)
+            write_array(self.adapter.dense("pool", i, parts), marginals)
         return 0
 
     cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
@@ -174,7 +157,7 @@ cdef class PythonProjection(Projection):
         cdef Py_ssize_t j, size
         with gil:
             size = self.layout.label_size(i)
-            numbers = _array(uniforms, n * size).reshape(n, size)
+            numbers = read_array(uniforms, n * size).reshape(n, size)
             named = self.adapter.named(i, self.adapter.flat(i, theta))
             answers = self.adapter.ask("draw", i, named, numbers)
             if not hasattr(answers, "__len__") or len(answers) != n:
