@@ -67,7 +67,7 @@ def yeast_models(structsolve: Any, n_models: int, alpha: float) -> tuple[list[An
 
     def sweep() -> tuple[Any, Any]:
         begun = process_time()
-        surrogate_bounds(problem, svm._w)
+        surrogate_bounds(problem, svm.flat_weights())
         return None, np.array([(process_time() - begun) / len(X)])
 
     return [GraphModel(np.full(L, 2), edges, row.ravel(), pair) for row in unary], sweep

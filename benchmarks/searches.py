@@ -84,7 +84,7 @@ def main() -> None:
             max_iter=passes,
             tol=0,
         ).fit(X, Y)
-        w = model._w
+        w = model.flat_weights()
         picked = np.sort(np.random.default_rng(0).choice(len(Y), args.examples, replace=False))
         examples = model.space_.pack(X[picked], Y[picked])
         found: dict[str, list[Any]] = {}

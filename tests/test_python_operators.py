@@ -35,7 +35,7 @@ def test_same_optimum_and_predictions(setting, solver, loss):
     assert ours.history_[-1]["primal"] == pytest.approx(theirs.history_[-1]["primal"], rel=1e-7)
     for block, weights in ours.coef_.items():
         np.testing.assert_allclose(weights, theirs.coef_[block], atol=1e-3)
-    ours._w = theirs._w  # so that nothing but decoding can differ
+    ours._model = theirs._model  # so that nothing but decoding can differ
     for answer, expected in zip(ours.predict(X), theirs.predict(X)):
         assert answer.tolist() == expected.tolist()
     for answer, expected in zip(ours.predict_marginals(X), theirs.predict_marginals(X)):

@@ -95,7 +95,7 @@ def test_steps_are_those_of_pegasos(seed):
     again = np.random.default_rng(1)
     orders = [again.permutation(n) for _ in range(2)]
     expected = reference(hierarchy, X, labels, scale, cost, loss, alpha, orders, weight)
-    assert model.weights.toarray() == pytest.approx(expected, rel=1e-9, abs=1e-10)
+    assert model.matrix.toarray() == pytest.approx(expected, rel=1e-9, abs=1e-10)
     assert history[-1]["nonzeros"] <= np.count_nonzero(X.any(axis=0)) * len(hierarchy)
     predicted, scores = model.predict(X)
     lines = [line(hierarchy, leaf) for leaf in hierarchy.leaves]

@@ -19,7 +19,7 @@ i = 3
 examples = model.space_.pack(X, Y)
 problem = structsolve.Problem(model.space_, examples, surrogate="slack")
 result = problem.trace(i, model)
-theta = score(problem.potentials, i, model._w)
+theta = score(problem.potentials, i, model.flat_weights())
 labels, truth = model.space_.enumerate_labels(examples, i), examples.label(i)
 points = []
 for label in labels:

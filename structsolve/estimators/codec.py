@@ -53,6 +53,7 @@ def plain(value: Any, name: str) -> Any:
 
 
 def revive(value: Any) -> Any:
+    """Return what :func:`plain` wrote; files name objects, which installed plugins make."""
     if isinstance(value, list):
         return [revive(v) for v in value]
     if not isinstance(value, dict):
@@ -83,10 +84,10 @@ def importable(function: Any) -> str:
     """Return ``module:name`` of a function that a program can import; refuse others."""
     module = getattr(function, "__module__", None)
     name = getattr(function, "__qualname__", None)
-    found: Any = sys.modules.get(str(module))
+    there: Any = sys.modules.get(str(module))
     for part in str(name).split("."):
-        found = getattr(found, part, None)
-    if found is not function or module == "__main__":
+        there = getattr(there, part, None)
+    if there is not function or module == "__main__":
         raise ValueError(
             f"kernel is {function!r}, which cannot be saved without pickle: only functions that "
             "can be imported by their name can; or use a kernel that scikit-learn knows"
@@ -112,5 +113,29 @@ def kernel_of(value: Any, given: Any) -> Any:
     return given
 
 
+def revive_params(
+    meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any
+) -> tuple[dict[str, Any], Any]:
+    """Return the parameters of the estimator in a file, and its space.
+
+    Parameters
+    ----------
+    meta, arrays
+        What the file holds.
+    kernel : callable, optional
+        As given to ``load``.
+
+    Raises
+    ------
+    ValueError
+        When no installed plugin brings what they name, or the kernel is another one.
+    """
+    params = {k: revive(v) for k, v in meta["params"].items() if k != "kernel"}
+    params["kernel"] = kernel_of(meta["params"].get("kernel"), kernel)
+    structure = revive(meta["structure"])
+    return params, structure.space_from_state(meta["space"], part_of(arrays, "space_"))
+
+
 def part_of(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Return the arrays whose names begin with ``prefix``, without it."""
     return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}

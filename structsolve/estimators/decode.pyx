@@ -265,8 +265,8 @@ cdef class Batches(Oracle):
                 self.solve(len(entries), entries)
 
 
-def decode_in_batches(LinearPotentials potentials, ProgramOracle oracle, w, masks):
-    """Best label of every example as :func:`decode` gives it, many at once."""
+def decode_in_batches(LinearPotentials potentials, ProgramOracle oracle, w, masks, n_jobs=1):
+    """Best label of every example as :func:`decode` gives it, many at once, in one thread."""
     cdef PartLayout layout = oracle.layout
     batches = Batches(oracle)
     labels, scores = decode(potentials, batches, w, masks)

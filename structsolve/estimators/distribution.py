@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from .operators import OperatorsMixin
+from .common import EstimatorMixin
+from .decode import draw, node_rows
 
 
 def _is_crf(model: Any) -> bool:
@@ -19,8 +20,8 @@ def _is_crf(model: Any) -> bool:
     )
 
 
-class DistributionMixin(OperatorsMixin):
-    """Marginals and samples from ``space_`` and ``_w``."""
+class DistributionMixin(EstimatorMixin):
+    """Marginals and samples from ``space_`` and ``_model``."""
 
     space_: Any
     surrogate: Any
@@ -55,8 +56,6 @@ class DistributionMixin(OperatorsMixin):
         -------
         Array of shape (n, K) for single nodes, a list of arrays (length, K) for sequences.
         """
-        from .decode import node_rows
-
         layout, potentials, w = self._prepare(X)  # type: ignore[attr-defined]
         space = self.space_
         if projection == "euclidean":
@@ -114,8 +113,6 @@ class DistributionMixin(OperatorsMixin):
         >>> [labels.tolist() for labels in model.sample([[-4.0], [4.0]], 3)]
         [['a', 'b'], ['a', 'b'], ['a', 'b']]
         """
-        from .decode import draw
-
         if not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
             raise ValueError(f"n_samples is {n_samples!r}, expected an integer >= 1")
         layout, potentials, w = self._prepare(X)  # type: ignore[attr-defined]

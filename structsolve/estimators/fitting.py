@@ -1,15 +1,40 @@
-"""Small parts of fitting: what identifies a training problem, a held-out set, weights by block."""
+"""Small parts of fitting: what identifies a training problem, a held-out set."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..potentials.weight_layout import WeightLayout
+from ..examples.packed import Examples
 from ..solvers.problem import Problem
+
+
+@dataclass
+class TrainingData:
+    """What fit() is given, checked and packed.
+
+    Parameters
+    ----------
+    space : Space
+    examples : Examples
+        With labels and weights.
+    X : as users give it
+        For the names of its features.
+    dense : bool
+        Its features are given as a dense array.
+    held_out : tuple of Examples and bool, optional
+        Packed examples to validate with, and whether their features are given dense.
+    """
+
+    space: Any
+    examples: Examples
+    X: Any
+    dense: bool
+    held_out: tuple[Examples, bool] | None = None
 
 
 def fingerprint_of(problem: Problem, settings: dict[str, Any]) -> str:
@@ -75,16 +100,3 @@ def hold_out(
 
     weights = None if sample_weight is None else np.asarray(sample_weight)[kept]
     return pick(X, kept), pick(y, kept), weights, (pick(X, held), pick(y, held))
-
-
-def split_weights(layout: WeightLayout, w: np.ndarray) -> dict[str, np.ndarray]:
-    """Return copies of the blocks of w by name, the intercept apart from its node block."""
-    coef = {}
-    for block in layout.blocks:
-        view = layout.view(w, block.name)
-        if block.kind == "node" and layout.intercept:
-            coef[block.name] = view[:-1].copy()
-            coef["intercept"] = view[-1].copy()
-        else:
-            coef[block.name] = view.copy()
-    return coef

@@ -15,9 +15,11 @@ from ..solvers.choose import settled
 from ..solvers.driver import Outcome
 from ..solvers.problem import Problem
 from ..structure.path_cost import PathCost
+from .fitting import TrainingData
 from .hierarchy.alternation import alternate
 from .hierarchy.sparse_fit import SparseFitting
 from .hierarchy.weights import NodeWeights, node_weights, parse
+from .structured_svm import StructuredSVM
 
 
 class HierarchicalSVM(SparseFitting):
@@ -236,21 +238,32 @@ class HierarchicalSVM(SparseFitting):
         HierarchicalSVM
             Itself.
         """
-        kind, _ = parse(self.normalization)
+        super().fit(X, y, sample_weight, validation)
+        return self
+
+    # -- parts of fit ---------------------------------------------------------------------------
+
+    def _check_combination(self, validated: bool) -> None:
         if self.labels not in ("auto", "single-leaf", "leaf-union", "closed"):
             raise ValueError(
                 f"labels is {self.labels!r}, expected 'auto', 'single-leaf', 'leaf-union' or "
                 "'closed'"
             )
         if self.sparse:
-            return self._fit_sparse(X, y, sample_weight, validation)
-        if kind != "learned":
-            super().fit(X, y, sample_weight, validation)
-            return self
-        self._check_learned(validation)
-        return self._fit_learned(X, y, sample_weight)
+            self._check_sparse(validated)
+        elif self._learns_node_weights():
+            self._check_learned(validated)
+        super()._check_combination(validated)
 
-    # -- parts of fit ---------------------------------------------------------------------------
+    def _learns_node_weights(self) -> bool:
+        return parse(self.normalization)[0] == "learned"
+
+    def _train(self, data: TrainingData, rng: np.random.Generator) -> StructuredSVM:
+        if self.sparse:
+            return self._train_sparse(data, rng)
+        if self._learns_node_weights():
+            return self._train_learned(data, rng)
+        return super()._train(data, rng)
 
     def _structure(self, labels: str) -> Any:
         name = self.structure_name
@@ -278,12 +291,12 @@ class HierarchicalSVM(SparseFitting):
     ) -> Problem:
         if self.sparse:
             raise ValueError("sparse=True needs all examples at once; use fit")
-        if parse(self.normalization)[0] == "learned":
+        if self._learns_node_weights():
             raise ValueError("normalization='learned' needs all examples at once; use fit")
-        found = node_weights(space.hierarchy, self.normalization, self.directional, self.slack)
-        self.log_node_weights_ = found.log
-        scale = None if self.normalization == "none" else found.sqrt
-        return self._scaled(space, examples, scale, found.values, kernel, dense, gram)
+        weights = node_weights(space.hierarchy, self.normalization, self.directional, self.slack)
+        self.log_node_weights_ = weights.log
+        scale = None if self.normalization == "none" else weights.sqrt
+        return self._scaled(space, examples, scale, weights.values, kernel, dense, gram)
 
     def _scaled(
         self,
@@ -322,15 +335,17 @@ class HierarchicalSVM(SparseFitting):
         return PathCost(weights)
 
     def _scored_loss(self, space: Any) -> Any:
+        if self.sparse:
+            return "zero-one"
         if not isinstance(self.loss, str) or self.loss != "auto":
             return self.loss
         return "zero-one" if space.single else "hamming"
 
-    def _check_learned(self, validation: Any) -> None:
+    def _check_learned(self, validated: bool) -> None:
         given = {
             "kernel": self.kernel is not None,
             "early_stopping": bool(self.early_stopping),
-            "validation": validation is not None,
+            "validation": validated,
             "warm_start": bool(self.warm_start),
             "checkpoint": self.checkpoint is not None,
             "slack": self.slack is not None,
@@ -347,10 +362,8 @@ class HierarchicalSVM(SparseFitting):
                 f"max_alternations is {self.max_alternations!r}, expected an integer >= 1"
             )
 
-    def _fit_learned(self, X: Any, y: Any, sample_weight: Any) -> HierarchicalSVM:
-        self._check_settings()
-        rng = self._generator()
-        space, examples = self._learn_space(X, y, None, sample_weight)
+    def _train_learned(self, data: TrainingData, rng: np.random.Generator) -> HierarchicalSVM:
+        space, examples = data.space, data.examples
         hierarchy, solver = space.hierarchy, self._solver()
 
         def make(scale: np.ndarray) -> Problem:
@@ -364,7 +377,7 @@ class HierarchicalSVM(SparseFitting):
         def inner(run: Any, tol: float) -> Outcome:
             return self._drive(run, None, "", tol)
 
-        found = alternate(
+        learned = alternate(
             hierarchy,
             make,
             begin,
@@ -373,18 +386,19 @@ class HierarchicalSVM(SparseFitting):
             float(self.tol),
             int(self.max_alternations),
         )
-        self.log_node_weights_ = NodeWeights.of(found.weights).log
-        self.memory_ = found.memory
-        outcome = Outcome(found.w, found.history, found.reason)
-        self._finish(space, outcome, X, found.problem.model_weights(found.w), warn=False)
-        last = found.history[-1]
-        if found.reason == "max_iter" and last["joint_gap"] is not None:
+        self.log_node_weights_ = NodeWeights.of(learned.weights).log
+        self.memory_ = learned.memory
+        outcome = Outcome(learned.w, learned.history, learned.reason)
+        self._finish(space, outcome, learned.problem.model(learned.w), warn=False)
+        self._remember_names(data.X)
+        last = learned.history[-1]
+        if learned.reason == "max_iter" and last["joint_gap"] is not None:
             warnings.warn(
                 f"stopped after max_alternations={self.max_alternations} with a relative joint gap "
                 f"of {last['joint_gap'] / max(abs(last['objective']), 1e-300):.2g}, tol is "
                 f"{self.tol:g}; raise max_alternations, max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=5,
             )
         return self
 

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ..potentials.mercer import Kernel
 from ..potentials.mercer_model import KernelModel
+from ..potentials.model import LinearModel, Model
 from ..utils import container
-from .codec import kernel_of, part_of, revive
+from .codec import part_of, revive_params
 from .hierarchical_svm import HierarchicalSVM
 from .hierarchy.sparse_model import SparseModel
 from .risk import loading as risk_files
 from .structured_svm import StructuredSVM
+
+ESTIMATORS: dict[str, type[StructuredSVM]] = {
+    kind.__name__: kind for kind in (StructuredSVM, HierarchicalSVM)
+}
+MODELS: tuple[type[Model], ...] = (LinearModel, KernelModel, SparseModel)
 
 
 def load(path: str | os.PathLike[str], kernel: Any = None) -> Any:
@@ -43,27 +48,17 @@ def load(path: str | os.PathLike[str], kernel: Any = None) -> Any:
     ...     structsolve.load(os.path.join(folder, "m.structsolve")).predict([[1.0]]).tolist()
     ['yes']
     """
-    kinds = {kind.__name__: kind for kind in (StructuredSVM, HierarchicalSVM)}
     meta, arrays = container.read(path, "model")
     try:
         if meta["estimator"] == "ConditionalRiskMinimizer":
             return risk_files.load(meta, arrays, kernel)
-        if meta["estimator"] not in kinds:
+        if meta["estimator"] not in ESTIMATORS:
             raise ValueError(f"it holds a {meta['estimator']}, which this version does not know")
-        params = dict(meta["params"])
-        function = kernel_of(params.pop("kernel", None), kernel)
-        kind = kinds[meta["estimator"]]
-        model = kind(kernel=function, **{k: revive(v) for k, v in params.items()})
-        structure = revive(meta["structure"])
-        space = structure.space_from_state(meta["space"], part_of(arrays, "space_"))
-        if any(k.startswith("sparse_") for k in arrays):
-            model._become_sparse(space, SparseModel.from_arrays(space, part_of(arrays, "sparse_")))
-        elif model.kernel is None:
-            model._become_fitted(space, part_of(arrays, "coef_"))
-        else:
-            made = Kernel(model.kernel, model.kernel_params, model.cache_size)
-            fitted = KernelModel.from_arrays(made, part_of(arrays, "kernel_"), space.layout)
-            model._become_fitted(space, None, fitted)
+        params, space = revive_params(meta, arrays, kernel)
+        model = ESTIMATORS[meta["estimator"]](**params)
+        kind = next(kind for kind in MODELS if part_of(arrays, f"{kind.key}_"))
+        learned = kind.from_arrays(space, part_of(arrays, f"{kind.key}_"), model._kernel())
+        model._become_fitted(space, learned)
         model.history_, model.stop_reason_ = meta["history"], meta["stop_reason"]
         model.n_iter_ = len(model.history_)
         model.metadata_ = meta["metadata"]

@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from .. import registry
 from ..examples.packed import Examples
 from ..part_layout import PartLayout
-from ..potentials.mercer import PRECOMPUTED, given_dense
-from ..potentials.mercer_model import KernelModel
+from ..potentials.linear import LinearPotentials
+from ..potentials.model import Model
 from ..structure.ask import make_layout
+from .common import mean_score
+from .decode import decode, decode_in_batches, decode_kbest, node_rows
 from .distribution import DistributionMixin
 
 # Of one example: memory is taken for all of them at once.
@@ -21,11 +21,11 @@ MOST_LABELS = 1_000_000
 
 
 class PredictionMixin(DistributionMixin):
-    """Prediction from ``space_`` and ``_w``: flat weights, or a kernel model."""
+    """Prediction from ``space_`` and ``_model``, which scores parts."""
 
     space_: Any
     classes_: np.ndarray
-    _w: Any
+    _model: Model
     coef_: dict[str, np.ndarray]
     loss: Any
     oracle: Any
@@ -46,13 +46,10 @@ class PredictionMixin(DistributionMixin):
         -------
         Labels in the form of ``y``: an array for single nodes, a list of arrays for sequences.
         """
-        layout, potentials, w = self._prepare(X)
-        oracle = self._asked("oracle")(layout)
-        masks = self.space_.mask(layout.examples, allowed, forbidden)
-        labels, scores = _decode(potentials, oracle, w, masks, self.n_jobs)
-        if masks:
-            self._refuse_impossible(scores)
-        return self.space_.unpack(labels, layout.examples)
+        examples, dense = self._pack(X)
+        space = self.space_
+        labels = self._best_labels(self._model, space, examples, dense, allowed, forbidden)
+        return space.unpack(labels, examples)
 
     def decision_function(self, X: Any) -> Any:
         """Return, for every node and class, the score of the best label with that class there.
@@ -61,8 +58,6 @@ class PredictionMixin(DistributionMixin):
         sequences a list of arrays of shape (length, K).  For label sets, of shape (n, L), what each
         label adds.
         """
-        from .decode import node_rows
-
         layout, potentials, w = self._prepare(X)
         operator = self._power("max-marginals", layout)
         if operator is None:
@@ -90,8 +85,6 @@ class PredictionMixin(DistributionMixin):
         -------
         list of list of (label, score)
         """
-        from .decode import decode_kbest
-
         if not isinstance(k, (int, np.integer)) or not 1 <= k <= MOST_LABELS:
             raise ValueError(f"k is {k!r}, expected an integer from 1 to {MOST_LABELS}")
         layout, potentials, w = self._prepare(X)
@@ -113,7 +106,7 @@ class PredictionMixin(DistributionMixin):
                 [(self.space_.unpack_one(r), float(v)) for r, v in zip(rows[possible], values)]
             )
         if masks:
-            self._refuse_impossible(np.array([len(a) or -np.inf for a in answers]))
+            _refuse_impossible(np.array([len(a) or -np.inf for a in answers]))
         return answers
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -123,8 +116,10 @@ class PredictionMixin(DistributionMixin):
         carry it (nodes), or of examples where the loss is a mean or a verdict per example. With
         "hamming" this is the accuracy over nodes. Labels not seen in training count as errors.
         """
-        check_is_fitted(self, "space_")
-        return self._score(self.space_, self._w, X, y, sample_weight)
+        self._require_fitted()
+        dense = self._model.check_input(X)
+        examples = self.space_.pack(X, y, sample_weight, unseen="extra")
+        return self._score(self._model, self.space_, examples, dense)
 
     def named_weights(
         self, feature_names: Any = None, tolerance: float = 0.0
@@ -143,7 +138,7 @@ class PredictionMixin(DistributionMixin):
         list of (block, names, weight)
             ``("transition", ("B", "I"), 1.5)``, ``("node", ("word=the", "B"), 0.3)``.
         """
-        check_is_fitted(self, "space_")
+        self._require_fitted()
         if not self.coef_:
             raise ValueError(
                 "a kernel model has no weights to name; dual_coef_ and support_ hold its dual "
@@ -153,7 +148,7 @@ class PredictionMixin(DistributionMixin):
         if names is None:
             names = getattr(self, "feature_names_in_", None)
         blocks = {b.name: b for b in self.space_.layout.blocks}
-        found = []
+        entries = []
         for name, values in self.coef_.items():
             block = blocks.get(name) or self.space_.layout.node
             axes = [
@@ -171,96 +166,63 @@ class PredictionMixin(DistributionMixin):
                 key = tuple(
                     a[j].item() if hasattr(a[j], "item") else a[j] for a, j in zip(axes, index)
                 )
-                found.append((name, key, float(values[tuple(index)])))
-        return sorted(found, key=lambda entry: -abs(entry[2]))
+                entries.append((name, key, float(values[tuple(index)])))
+        return sorted(entries, key=lambda entry: -abs(entry[2]))
 
     # -- parts of the above ---------------------------------------------------------------------
 
-    def _prepare(self, X: Any) -> tuple[PartLayout, Any, np.ndarray]:
-        """Return where the parts of packed examples lie, potentials, and a vector for these."""
-        if not hasattr(self, "space_"):
-            check_is_fitted(self, "space_")  # which takes longer than to decode a sequence
+    def _pack(self, X: Any) -> tuple[Examples, bool]:
+        """Return checked and packed examples, and whether features are to be read as dense."""
+        self._require_fitted()
         self._check_names(X)
-        if isinstance(self._w, KernelModel):
-            self._w.check_columns(X)
-        examples = self.space_.pack(X)
+        dense = self._model.check_input(X)
+        return self.space_.pack(X), dense
+
+    def _prepare(self, X: Any) -> tuple[PartLayout, LinearPotentials, np.ndarray]:
+        """Return where the parts of packed examples lie, potentials, and a vector for these."""
+        examples, dense = self._pack(X)
         layout = make_layout(self.space_, examples)
-        return layout, *self._bind(self.space_, self._w, examples, given_dense(X))
+        return layout, *self._model.scores(examples, dense, self.n_jobs)
 
-    def _bind(self, space: Any, w: Any, examples: Examples, dense: bool) -> tuple[Any, np.ndarray]:
-        """Return potentials for packed examples, and the vector to score them with."""
-        from ..potentials.linear import LinearPotentials
-
-        if isinstance(w, KernelModel):
-            return w.bind(space, examples, dense, self.n_jobs)
-        return LinearPotentials(examples, space.layout, n_jobs=self.n_jobs), w
-
-    def _score(self, space: Any, w: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        if isinstance(w, KernelModel):
-            w.check_columns(X)
-        examples = space.pack(X, y, sample_weight, unseen="extra")
-        # The oracle of predict(), which may differ from the one that training asks.
-        layout = make_layout(space, replace(examples, labels=None))
-        potentials, w = self._bind(space, w, examples, given_dense(X))
+    def _best_labels(
+        self,
+        model: Model,
+        space: Any,
+        examples: Examples,
+        dense: bool,
+        allowed: Any = None,
+        forbidden: Any = None,
+    ) -> np.ndarray:
+        """Return the best labels of packed examples, one after the other."""
+        constrained = allowed is not None or forbidden is not None
+        labels = model.best_labels(examples, constrained, self.n_jobs)
+        if labels is not None:
+            return labels
+        # The oracle of predict() may differ from the one that training asks.
+        bare = examples if examples.labels is None else replace(examples, labels=None)
+        layout = make_layout(space, bare)
         oracle = self._asked("oracle", space=space)(layout)
-        labels, _ = _decode(potentials, oracle, w, {}, self.n_jobs)
-        loss = self._asked("loss", self._scored_loss(space), space)(layout)
-        from ..structure.loss_values import losses
+        potentials, w = model.scores(examples, dense, self.n_jobs)
+        masks = space.mask(examples, allowed, forbidden) if constrained else {}
+        decoding = decode_in_batches if getattr(oracle, "batched", False) else decode
+        labels, scores = decoding(potentials, oracle, w, masks, self.n_jobs)
+        if masks:
+            _refuse_impossible(scores)
+        return labels
 
-        loss.check_truths(examples.labels)
-        values = losses(loss, examples.labels, labels)
-        sizes = np.ones(examples.n) if loss.averaged else np.diff(examples.label_offsets)
-        weights = examples.sample_weight
-        return float(1 - (weights @ values) / (weights @ sizes))
+    def _score(self, model: Model, space: Any, examples: Examples, dense: bool) -> float:
+        """Return the score of packed examples with labels."""
+        labels = self._best_labels(model, space, examples, dense)
+        loss = self._asked("loss", self._scored_loss(space), space)(make_layout(space, examples))
+        return mean_score(loss, examples, labels)
 
     def _scored_loss(self, space: Any) -> Any:
         return self.loss
 
-    def _refuse_impossible(self, scores: np.ndarray) -> None:
-        impossible = np.flatnonzero(scores == -np.inf)
-        if impossible.size:
-            raise ValueError(
-                f"example {impossible[0]}: the constraints leave no label at all; allow more"
-            )
 
-    def _remember_names(self, X: Any) -> None:
-        from sklearn.utils.validation import _get_feature_names
-
-        frame = X if hasattr(X, "columns") else X[0] if isinstance(X, list) and X else None
-        names = _get_feature_names(frame) if hasattr(frame, "columns") else None
-        if names is not None:
-            self.feature_names_in_ = names
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-
-    def _check_names(self, X: Any) -> None:
-        if hasattr(X, "columns") or hasattr(self, "feature_names_in_"):
-            from sklearn.utils.validation import _check_feature_names
-
-            frame = X if not isinstance(X, list) else (X[0] if X else X)
-            _check_feature_names(self, frame, reset=False)
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags
-
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.kernel == PRECOMPUTED  # type: ignore[attr-defined]
-        tags.target_tags.required = True
-        if registry.is_single_node(self.structure):  # type: ignore[attr-defined]
-            tags.estimator_type = "classifier"
-            tags.classifier_tags = ClassifierTags()
-        return tags
-
-
-def _decode(
-    potentials: Any, oracle: Any, w: np.ndarray, masks: Any, n_jobs: Any
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return all best labels, one after the other, and their scores."""
-    if getattr(oracle, "batched", False):
-        from .decode import decode_in_batches
-
-        return decode_in_batches(potentials, oracle, w, masks)
-    from .decode import decode
-
-    return decode(potentials, oracle, w, masks, n_jobs)
+def _refuse_impossible(scores: np.ndarray) -> None:
+    impossible = np.flatnonzero(scores == -np.inf)
+    if impossible.size:
+        raise ValueError(
+            f"example {impossible[0]}: the constraints leave no label at all; allow more"
+        )

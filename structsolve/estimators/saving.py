@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..potentials.mercer_model import KernelModel
 from ..utils import container
 from .codec import importable, plain
-from .hierarchy.sparse_model import SparseModel
 
 # What a loaded model can do without.
 _TRANSIENT = ("callbacks", "checkpoint", "verbose")
@@ -19,34 +18,51 @@ _TRANSIENT = ("callbacks", "checkpoint", "verbose")
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to ``path``, atomically; see :meth:`StructuredSVM.save`."""
-    given = getattr(model, "saved_params", None) or partial(model.get_params, False)
-    params = {
-        k: None if k == "oracle" or (k == "kernel" and callable(v)) else plain(v, k)
-        for k, v in given().items()
-        if k not in _TRANSIENT
-    }
+    meta, arrays = describe(model, _TRANSIENT)
     # A backend's name makes it again.
-    params["oracle"] = getattr(model.oracle, "name", model.oracle)
-    if callable(model.kernel):
-        params["kernel"] = {"__function__": importable(model.kernel)}
-    structure = model.space_.structure
-    space_meta, arrays = model.space_.state()
-    meta = {
-        "estimator": type(model).__name__,
-        "params": params,
-        "structure": plain(structure, "structure"),
-        "space": space_meta,
-        "history": model.history_,
-        "stop_reason": model.stop_reason_,
-        "metadata": getattr(model, "metadata_", {}),
-    }
-    arrays = {f"space_{k}": v for k, v in arrays.items()}
-    if isinstance(model._w, (KernelModel, SparseModel)):
-        prefix = "kernel" if isinstance(model._w, KernelModel) else "sparse"
-        arrays |= {f"{prefix}_{k}": v for k, v in model._w.to_arrays().items()}
-    else:
-        arrays |= {f"coef_{k}": v for k, v in model.coef_.items()}
+    meta["params"]["oracle"] = getattr(model.oracle, "name", model.oracle)
+    meta |= {"history": model.history_, "stop_reason": model.stop_reason_}
+    learned = model._model
+    arrays |= {f"{learned.key}_{k}": v for k, v in learned.to_arrays().items()}
     arrays |= {f"fitted_{k}": v for k, v in model._extra_arrays().items()}
     if hasattr(model, "feature_names_in_"):
         arrays["feature_names_in"] = np.asarray(model.feature_names_in_, dtype=str)
     container.write(path, "model", meta, arrays)
+
+
+def describe(model: Any, left_out: Sequence[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return what the file of any fitted estimator begins with.
+
+    Parameters
+    ----------
+    model : estimator
+    left_out : sequence of str
+        Parameters that files do not hold.
+
+    Returns
+    -------
+    meta : dict
+        JSON-able.
+    arrays : dict of str to ndarray
+
+    Raises
+    ------
+    ValueError
+        Naming a parameter that cannot be saved without pickle.
+    """
+    given = getattr(model, "saved_params", None) or partial(model.get_params, False)
+    by_name = ("oracle", *(["kernel"] if callable(model.kernel) else []))
+    params = {
+        k: None if k in by_name else plain(v, k) for k, v in given().items() if k not in left_out
+    }
+    if callable(model.kernel):
+        params["kernel"] = {"__function__": importable(model.kernel)}
+    space_meta, space_arrays = model.space_.state()
+    meta = {
+        "estimator": type(model).__name__,
+        "params": params,
+        "structure": plain(model.space_.structure, "structure"),
+        "space": space_meta,
+        "metadata": getattr(model, "metadata_", {}),
+    }
+    return meta, {f"space_{k}": v for k, v in space_arrays.items()}

@@ -7,25 +7,23 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from .. import registry
 from ..examples.packed import Examples
 from ..potentials.mercer import Kernel, given_dense
-from ..potentials.mercer_model import KernelModel
+from ..potentials.model import Model
 from ..solvers.base import Solver, Start, contradicts
 from ..solvers.choose import settled
 from ..solvers.driver import Outcome, Validation, drive
 from ..solvers.problem import Problem
 from ..structure.ask import learn_space
 from ..structure.base import Space
-from ..utils.arrays import aligned_zeros
 from ..utils.parallel import effective_jobs
 from . import saving
-from .fitting import fingerprint_of, hold_out, split_weights
+from .fitting import TrainingData, fingerprint_of, hold_out
 from .prediction import PredictionMixin
 
 
@@ -214,42 +212,9 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             Itself.
         """
         self._check_settings()
-        kernel = self._kernel()
-        if kernel is not None and kernel.precomputed and self.early_stopping and validation is None:
-            raise ValueError(
-                "early_stopping cannot split a precomputed kernel; give fit validation=(X, y), "
-                "X with one column per training node"
-            )
+        self._check_combination(validation is not None)
         rng = self._generator()
-        space, examples = self._learn_space(X, y, None, sample_weight)
-        if self.early_stopping and validation is None:
-            X, y, sample_weight, validation = hold_out(
-                X, y, sample_weight, self.validation_fraction, rng
-            )
-            examples = space.pack(X, y, sample_weight)
-        solver = self._solver()
-        if kernel is not None:
-            solver.check_kernel()
-        uses_gram = getattr(solver, "uses_gram", True)
-        problem = self._problem(space, examples, kernel, given_dense(X), uses_gram)
-        fingerprint = ""
-        if self.warm_start or self.checkpoint is not None:
-            fingerprint = fingerprint_of(problem, self._settings(solver))
-        previous = getattr(self, "_run", None) if self.warm_start else None
-        if previous is not None and previous[0] == fingerprint:
-            run = previous[1]
-            run.given.tol, run.given.n_jobs = self.tol, self.n_jobs
-            run.continue_at(float(self.alpha))
-        else:
-            self.solver_ = settled(solver, problem)
-            run = self.solver_.start(self._start(problem, rng, self._warm_weights(space)))
-        self._run = None
-        outcome = self._drive(run, validation, fingerprint + repr(float(self.alpha)))
-        if self.warm_start and hasattr(run, "continue_at"):
-            self._run = (fingerprint, run)
-        self.memory_ = run.memory()
-        self._finish(space, outcome, X, self._model(problem, outcome.w))
-        return self
+        return self._train(self._read(X, y, sample_weight, validation, rng), rng)
 
     @available_if(_is_incremental)
     def partial_fit(
@@ -291,7 +256,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         outcome = drive(run, 1, 0.0, description="partial_fit")
         outcome.history[0]["pass"] = len(history) + 1
         outcome.history = history + outcome.history
-        self._finish(space, outcome, X, self._model(problem, outcome.w), warn=False)
+        self._finish(space, outcome, problem.model(outcome.w), warn=False)
+        self._remember_names(X)
         self._partial = run
         return self
 
@@ -312,29 +278,58 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         list of StructuredSVM
             One fitted model per alpha, in the order of ``alphas``.
         """
-        from sklearn.base import clone
-
         alphas = [float(a) for a in alphas]
         worker = clone(self).set_params(warm_start=True, checkpoint=None)
+        worker._check_settings()
+        worker._check_combination(validation is not None)
+        data = worker._read(X, y, sample_weight, validation, worker._generator())
         fitted = {}
         for alpha in sorted(set(alphas), reverse=True):
-            worker.set_params(alpha=alpha).fit(X, y, sample_weight, validation)
+            worker.set_params(alpha=alpha)
+            worker._check_settings()
+            worker._train(data, worker._generator())
             model = clone(self).set_params(alpha=alpha)
-            model._become_fitted(worker.space_, None, worker._w)
+            model._become_fitted(worker.space_, worker._model)
             model._take_extra_arrays(worker._extra_arrays())
-            model.history_, model.n_iter_ = worker.history_, worker.n_iter_
-            model.stop_reason_ = worker.stop_reason_
-            if hasattr(worker, "feature_names_in_"):
-                model.feature_names_in_ = worker.feature_names_in_
+            for name in ("history_", "n_iter_", "stop_reason_", "feature_names_in_"):
+                if hasattr(worker, name):
+                    setattr(model, name, getattr(worker, name))
             fitted[alpha] = model
         return [fitted[a] for a in alphas]
+
+    def flat_weights(self) -> np.ndarray:
+        """Return the weights as one vector, as potentials and solvers take it.
+
+        Returns
+        -------
+        ndarray of shape (space_.layout.dim,)
+
+        Raises
+        ------
+        ValueError
+            When the model has no such vector: a kernel's, or that of ``sparse=True``.
+
+        Examples
+        --------
+        >>> from structsolve import StructuredSVM
+        >>> model = StructuredSVM("multiclass").fit([[-1.0], [1.0]], ["a", "b"])
+        >>> model.flat_weights().shape == (model.space_.layout.dim,)
+        True
+        """
+        self._require_fitted()
+        if self._model.weights is None:
+            raise ValueError(
+                f"a {type(self._model).__name__} has no vector of weights; give one as a solver's "
+                "run has it"
+            )
+        return self._model.weights.copy()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that :func:`structsolve.load` reads; no pickle inside.
 
         The file appears at once or not at all. Callbacks and the checkpoint path are left out.
         """
-        check_is_fitted(self)
+        self._require_fitted()
         saving.save(self, path)
 
     # -- parts of fit ---------------------------------------------------------------------------
@@ -384,15 +379,57 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             )
         return self.solver
 
-    def _kernel(self) -> Kernel | None:
-        if self.kernel is None:
-            if self.kernel_params is not None:
-                raise ValueError(
-                    f"kernel_params is {self.kernel_params!r}, but kernel is None: name a kernel, "
-                    "or leave them out"
-                )
-            return None
-        return Kernel(self.kernel, self.kernel_params, self.cache_size)
+    def _check_combination(self, validated: bool) -> None:
+        """Refuse settings that do not go together; ``validated``: fit() is given a set for that."""
+        kernel = self._kernel()
+        if kernel is not None and kernel.precomputed and self.early_stopping and not validated:
+            raise ValueError(
+                "early_stopping cannot split a precomputed kernel; give fit validation=(X, y), "
+                "X with one column per training node"
+            )
+
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any, validation: Any, rng: np.random.Generator
+    ) -> TrainingData:
+        """Check and pack what fit() is given, all of it once."""
+        space, examples = self._learn_space(X, y, None, sample_weight)
+        if self.early_stopping and validation is None:
+            X, y, sample_weight, validation = hold_out(
+                X, y, sample_weight, self.validation_fraction, rng
+            )
+            examples = space.pack(X, y, sample_weight)
+        held_out = None
+        if validation is not None:
+            X_val, y_val = validation
+            held_out = space.pack(X_val, y_val, unseen="extra"), given_dense(X_val)
+        return TrainingData(space, examples, X, given_dense(X), held_out)
+
+    def _train(self, data: TrainingData, rng: np.random.Generator) -> StructuredSVM:
+        """Train on packed examples."""
+        kernel, solver = self._kernel(), self._solver()
+        if kernel is not None:
+            solver.check_kernel()
+        uses_gram = getattr(solver, "uses_gram", True)
+        problem = self._problem(data.space, data.examples, kernel, data.dense, uses_gram)
+        fingerprint = ""
+        if self.warm_start or self.checkpoint is not None:
+            fingerprint = fingerprint_of(problem, self._settings(solver))
+        previous = getattr(self, "_run", None) if self.warm_start else None
+        if previous is not None and previous[0] == fingerprint:
+            run = previous[1]
+            run.given.tol, run.given.n_jobs = self.tol, self.n_jobs
+            run.continue_at(float(self.alpha))
+        else:
+            self.solver_ = settled(solver, problem)
+            run = self.solver_.start(self._start(problem, rng, self._warm_weights(data.space)))
+        self._run = None
+        outcome = self._drive(run, data.held_out, fingerprint + repr(float(self.alpha)))
+        if self.warm_start and hasattr(run, "continue_at"):
+            self._run = (fingerprint, run)
+        self.memory_ = run.memory()
+        self._finish(data.space, outcome, problem.model(outcome.w))
+        self._remember_names(data.X)
+        return self
 
     def _structure_for(self, y: Any) -> Any:
         """The structure to train on labels such as y."""
@@ -426,14 +463,14 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     def _warm_weights(self, space: Any) -> np.ndarray | None:
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
-        if self.kernel is not None or not isinstance(self._w, np.ndarray):
+        if self.kernel is not None:
             return None
         same = (
             space.layout.dim == self.space_.layout.dim
             and space.layout.blocks == self.space_.layout.blocks
             and np.array_equal(getattr(space, "classes_", 0), getattr(self.space_, "classes_", 0))
         )
-        return self._w if same else None
+        return self._model.weights if same else None
 
     def _settings(self, solver: Solver) -> dict[str, Any]:
         """What, beside the data and alpha, decides how training goes."""
@@ -448,14 +485,14 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         }
 
     def _drive(
-        self, run: Any, validation: Any, fingerprint: str, tol: float | None = None
+        self, run: Any, held_out: Any, fingerprint: str, tol: float | None = None
     ) -> Outcome:
         problem, check = run.given.problem, None
-        if validation is not None:
-            X_val, y_val = validation
+        if held_out is not None:
+            examples, dense = held_out
 
             def score(w: np.ndarray) -> float:
-                return self._score(problem.space, self._model(problem, w), X_val, y_val)
+                return self._score(problem.model(w), problem.space, examples, dense)
 
             check = Validation(score, self.n_iter_no_change if self.early_stopping else 0)
         return drive(
@@ -470,19 +507,11 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             fingerprint=fingerprint,
         )
 
-    @staticmethod
-    def _model(problem: Problem, w: np.ndarray) -> np.ndarray | KernelModel:
-        """What scores new examples as w scores those of the problem."""
-        return problem.model_weights(w) if problem.kernel is None else KernelModel.of(problem, w)
-
-    def _finish(
-        self, space: Any, outcome: Outcome, X: Any, w: np.ndarray | KernelModel, warn: bool = True
-    ) -> None:
-        self._become_fitted(space, None, w)
+    def _finish(self, space: Any, outcome: Outcome, model: Model, warn: bool = True) -> None:
+        self._become_fitted(space, model)
         self.history_, self.n_iter_ = outcome.history, len(outcome.history)
         self.stop_reason_ = outcome.reason
         self.metadata_: dict[str, Any] = getattr(self, "metadata_", {})
-        self._remember_names(X)
         last = outcome.history[-1] if outcome.history else {}
         if contradicts(last):
             warnings.warn(
@@ -491,7 +520,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
                 "find the best labels, or its loss or parts do not fit it, and the model is not "
                 "what was asked for; structsolve.testing.check_structure tells which",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         elif warn and outcome.reason == "max_iter" and last.get("gap") is not None:
             warnings.warn(
@@ -499,7 +528,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
                 f"{last['gap'] / max(abs(last['primal']), 1e-300):.2g}, tol is {self.tol:g}; raise "
                 "max_iter or tol",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     #: Fitted attributes, arrays of one number per node part, that files keep beside the weights.
@@ -517,35 +546,13 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
                 )
             setattr(self, name, arrays[name])
 
-    def _become_fitted(self, space: Any, coef: Any, w: Any = None) -> None:
-        layout = space.layout
+    def _become_fitted(self, space: Any, model: Model) -> None:
         for name in ("support_", "dual_coef_", "support_vectors_"):
             self.__dict__.pop(name, None)
-        if isinstance(w, KernelModel):
-            self.coef_ = w.coef(space)
-            self.support_, self.support_vectors_ = w.support, w.vectors
-            self.dual_coef_ = w.dual_coef(space)
-        elif w is None:
-            w = aligned_zeros(layout.dim)
-            for block in layout.blocks:
-                view = layout.view(w, block.name)
-                rows = coef[block.name]
-                if block.kind == "node" and layout.intercept:
-                    rows = np.concatenate([rows, coef["intercept"][None]])
-                if rows.shape != view.shape:
-                    raise ValueError(
-                        f"block {block.name!r} has shape {rows.shape}, expected {view.shape}"
-                    )
-                view[...] = rows
-        else:
-            aligned = aligned_zeros(layout.dim)
-            aligned[:] = w
-            w = aligned
-        self.space_, self._w = space, w
+        self.space_, self._model = space, model
+        vars(self).update(model.attributes())
         self._forget_operators()
-        if not isinstance(w, KernelModel):
-            self.coef_ = split_weights(layout, w)
         if hasattr(space, "classes_"):
             self.classes_ = space.classes_
-        if layout.node is not None:
-            self.n_features_in_ = layout.n_features
+        if space.layout.node is not None:
+            self.n_features_in_ = space.layout.n_features

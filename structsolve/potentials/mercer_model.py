@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,9 @@ from ..examples.packed import Examples, Sequences
 from ..examples.packing import csr_from_arrays, csr_to_arrays, is_sparse
 from ..utils.arrays import aligned_zeros
 from .linear import LinearPotentials
-from .mercer import Kernel, node_namer
+from .mercer import Kernel, given_dense, node_namer
 from .mercer_features import split_block
+from .model import Model
 from .weight_layout import WeightLayout
 
 # Bytes of kernel values between new nodes and support vectors that are held at a time.
@@ -29,12 +30,12 @@ class KernelCoef(dict):
         )
 
 
-@dataclass
-class KernelModel:
-    """A trained model of a Mercer kernel: all that scoring needs.
+class KernelModel(Model):
+    """Dual variables of training nodes, and the kernel that compares these with new ones.
 
     Parameters
     ----------
+    space : Space
     kernel : Kernel
     n_nodes : int
         Training nodes.
@@ -48,12 +49,20 @@ class KernelModel:
         Weights of the other blocks, and ``"intercept"``.
     """
 
-    kernel: Kernel
-    n_nodes: int
-    support: np.ndarray
-    vectors: Any
-    duals: np.ndarray
-    rest: dict[str, np.ndarray]
+    key = "kernel"
+
+    def __init__(
+        self,
+        space: Any,
+        kernel: Kernel,
+        n_nodes: int,
+        support: np.ndarray,
+        vectors: Any,
+        duals: np.ndarray,
+        rest: dict[str, np.ndarray],
+    ):
+        self.space, self.kernel, self.n_nodes = space, kernel, n_nodes
+        self.support, self.vectors, self.duals, self.rest = support, vectors, duals, rest
 
     @classmethod
     def of(cls, problem: Any, w: np.ndarray) -> KernelModel:
@@ -82,6 +91,7 @@ class KernelModel:
         if layout.intercept:
             rest["intercept"] = _unpadded(A.sum(axis=0), layout)
         return cls(
+            problem.space,
             problem.kernel,
             n,
             support,
@@ -90,47 +100,42 @@ class KernelModel:
             rest,
         )
 
-    def coef(self, space: Any) -> KernelCoef:
-        """Return the weights of shared blocks, of edges and of the intercept, by block name.
-
-        Parameters
-        ----------
-        space : Space
+    def attributes(self) -> dict[str, Any]:
+        """Return ``coef_`` of the blocks that have weights, and the dual variables.
 
         Returns
         -------
-        KernelCoef
+        dict of str to object
         """
-        names = [b.name for b in space.layout.blocks] + ["intercept"]
-        return KernelCoef({name: self.rest[name] for name in names if name in self.rest})
+        layout = self.space.layout
+        names = [b.name for b in layout.blocks] + ["intercept"]
+        return {
+            "coef_": KernelCoef({name: self.rest[name] for name in names if name in self.rest}),
+            "support_": self.support,
+            "support_vectors_": self.vectors,
+            "dual_coef_": _unpadded(self.duals, layout),
+        }
 
-    def dual_coef(self, space: Any) -> np.ndarray:
-        """Return the dual variables without padding.
-
-        Parameters
-        ----------
-        space : Space
-
-        Returns
-        -------
-        ndarray of shape (n_support, *shape of the node block)
-        """
-        return _unpadded(self.duals, space.layout)
-
-    def check_columns(self, X: Any) -> None:
+    def check_input(self, X: Any) -> bool:
         """Refuse rows of a precomputed kernel that do not fit the training nodes.
 
         Parameters
         ----------
         X : as for ``predict``
 
+        Returns
+        -------
+        bool
+            Whether the features are given dense: the kernel then gets them so.
+
         Raises
         ------
         ValueError
             Naming the example with another number of columns than training nodes.
         """
+        dense = given_dense(X)
         if not self.kernel.precomputed:
-            return
+            return dense
         if isinstance(X, Sequences):
             X = X.features
         parts = [X] if hasattr(X, "shape") else X if isinstance(X, (list, tuple)) else []
@@ -144,10 +149,11 @@ class KernelModel:
                     f"expected {self.n_nodes}, one column per node of the training data "
                     "(kernel='precomputed')"
                 )
+        return dense
 
-    def bind(
-        self, space: Any, examples: Examples, dense: bool, n_jobs: int | None = 1
-    ) -> tuple[Any, np.ndarray]:
+    def scores(
+        self, examples: Examples, dense: bool = False, n_jobs: int | None = 1
+    ) -> tuple[LinearPotentials, np.ndarray]:
         """Return potentials of new examples, and the vector that scores them.
 
         Node scores are computed here.  The vector holds them as weights, one row per node, and the
@@ -170,7 +176,8 @@ class KernelModel:
         """
         import scipy.sparse as sp  # heavy
 
-        layout = space.layout
+        layout = self.space.layout
+        examples.check(layout, self.space.structure.name, columns=False)
         n = int(examples.offsets[-1])
         inner = WeightLayout(layout.blocks, n, layout.n_edge_features, False)
         w = aligned_zeros(inner.dim)
@@ -231,16 +238,16 @@ class KernelModel:
 
     @classmethod
     def from_arrays(
-        cls, kernel: Kernel, arrays: dict[str, np.ndarray], layout: WeightLayout
+        cls, space: Any, arrays: dict[str, np.ndarray], kernel: Kernel | None
     ) -> KernelModel:
         """Return the model of :meth:`to_arrays`.
 
         Parameters
         ----------
-        kernel : Kernel
+        space : Space
+            That the model is for.
         arrays : dict of str to ndarray
-        layout : WeightLayout
-            Of the space that the model is for.
+        kernel : Kernel
 
         Returns
         -------
@@ -249,8 +256,11 @@ class KernelModel:
         Raises
         ------
         ValueError
-            When arrays do not fit together, or do not fit the layout.
+            When arrays do not fit together, or do not fit the space.
         """
+        if kernel is None:
+            raise ValueError("it holds dual variables, but names no kernel")
+        layout = space.layout
         support = arrays["support"]
         vectors: Any = None
         if not kernel.precomputed:
@@ -284,7 +294,7 @@ class KernelModel:
             raise ValueError(
                 f"the intercept has shape {rest['intercept'].shape}, expected {expected}"
             )
-        return cls(kernel, n_nodes, support, vectors, arrays["duals"], rest)
+        return cls(space, kernel, n_nodes, support, vectors, arrays["duals"], rest)
 
 
 def _unpadded(rows: np.ndarray, layout: WeightLayout) -> np.ndarray:

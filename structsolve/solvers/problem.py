@@ -16,6 +16,8 @@ from ..examples.packing import sparsify
 from ..potentials.calls import score
 from ..potentials.make import kernel_potentials, linear_potentials
 from ..potentials.mercer import Kernel
+from ..potentials.mercer_model import KernelModel
+from ..potentials.model import LinearModel, Model
 from ..search import SearchResult, trace
 from ..structure.base import Space
 from ..surrogates.task import Task
@@ -140,6 +142,12 @@ class Problem:
         scale = self.potentials.node_scale
         return w if scale is None else self._times(w, scale)
 
+    def model(self, w: np.ndarray) -> Model:
+        """Return what scores new examples as a solver's w scores those of the problem."""
+        if self.kernel is not None:
+            return KernelModel.of(self, w)
+        return LinearModel(self.space, self.model_weights(w))
+
     def solver_weights(self, w: np.ndarray) -> np.ndarray:
         """Return a solver's weights from those of a model; see :meth:`model_weights`.
 
@@ -200,7 +208,7 @@ class Problem:
         Raises
         ------
         ValueError
-            When the surrogate does not search.
+            When the surrogate does not search, or a kernel model is given.
 
         Examples
         --------
@@ -213,11 +221,8 @@ class Problem:
         >>> result.label.tolist(), result.value, result.calls
         ([1, 0], 2.0, 2)
         """
-        w = getattr(w, "_w", w)
-        if not isinstance(w, np.ndarray) and not self.potentials.has_weights:
-            raise ValueError(
-                "trace: a kernel model has no weights; give w as a solver's run has it"
-            )
+        if hasattr(w, "flat_weights"):
+            w = w.flat_weights()
         theta = score(self.potentials, i, np.asarray(w, dtype=np.float64))
         return trace(self.surrogate, i, theta, self.examples.label(i))
 

@@ -9,25 +9,32 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ...examples.packed import Examples
+from ...examples.packing import refuse_infinite
+from ...potentials.mercer import Kernel
+from ...potentials.model import Model
+from ...utils.parallel import effective_jobs
 from .sparse_tree import SparseTree, best_leaves
 
 
-class SparseModel:
+class SparseModel(Model):
     """Weights of features for the nodes of a tree, of which most are zero.
 
     Parameters
     ----------
     hierarchy : structsolve.structure.hierarchy.Hierarchy
-    weights : scipy.sparse.csr_matrix of shape (n_features, n_nodes)
+    matrix : scipy.sparse.csr_matrix of shape (n_features, n_nodes)
         Columns in the order of the hierarchy's nodes; the last row is the intercept's, where there
         is one.
     intercept : bool
     """
 
-    def __init__(self, hierarchy: Any, weights: sparse.csr_matrix, intercept: bool):
-        self.hierarchy, self.weights, self.intercept = hierarchy, weights, intercept
+    key = "sparse"
+
+    def __init__(self, hierarchy: Any, matrix: sparse.csr_matrix, intercept: bool):
+        self.hierarchy, self.matrix, self.intercept = hierarchy, matrix, intercept
         self._parent = _ranked_parents(hierarchy)
-        placed = weights[:, hierarchy.order].tocsr()
+        placed = matrix[:, hierarchy.order].tocsr()
         self._weights = placed.indptr, placed.indices, placed.data
 
     def to_arrays(self) -> dict[str, np.ndarray]:
@@ -37,10 +44,12 @@ class SparseModel:
         -------
         dict of str to ndarray
         """
-        return {name: getattr(self.weights, name) for name in ("indptr", "indices", "data")}
+        return {name: getattr(self.matrix, name) for name in ("indptr", "indices", "data")}
 
     @classmethod
-    def from_arrays(cls, space: Any, arrays: dict[str, np.ndarray]) -> SparseModel:
+    def from_arrays(
+        cls, space: Any, arrays: dict[str, np.ndarray], kernel: Kernel | None
+    ) -> SparseModel:
         """Return the model of :meth:`to_arrays`.
 
         Parameters
@@ -48,6 +57,7 @@ class SparseModel:
         space : Space
             Of a hierarchy.
         arrays : dict of str to ndarray
+        kernel : None
 
         Returns
         -------
@@ -66,13 +76,22 @@ class SparseModel:
         weights.check_format()
         return cls(space.hierarchy, weights, layout.intercept)
 
-    @property
-    def coef(self) -> dict[str, Any]:
-        """Weights by block name, the intercept apart."""
+    def attributes(self) -> dict[str, Any]:
         if not self.intercept:
-            return {"node": self.weights}
-        last = self.weights[-1].toarray().ravel()
-        return {"node": self.weights[:-1], "intercept": last}
+            return {"coef_": {"node": self.matrix}}
+        last = self.matrix[-1].toarray().ravel()
+        return {"coef_": {"node": self.matrix[:-1], "intercept": last}}
+
+    def best_labels(self, examples: Examples, constrained: bool, n_jobs: int | None) -> np.ndarray:
+        if constrained:
+            raise ValueError(
+                "sparse=True predicts without constraints; leave out allowed, forbidden"
+            )
+        require_finite(examples)
+        return self.predict(examples.nodes, effective_jobs(n_jobs))[0]
+
+    def scores(self, examples: Examples, dense: bool = False, n_jobs: int | None = 1) -> Any:
+        raise ValueError("a model with sparse=True gives predict and score alone")
 
     def predict(self, X: Any, n_jobs: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Return the best leaf of every example, and its score.
@@ -105,6 +124,18 @@ class SparseModel:
                 answers = [task.result() for task in tasks]
         labels, scores = (np.concatenate(parts) for parts in zip(*answers))
         return self.hierarchy.order[labels], scores
+
+
+def require_finite(examples: Examples) -> None:
+    """Raise the ValueError that names the first example with NaN or infinity, if there is one.
+
+    Parameters
+    ----------
+    examples : Examples
+    """
+    X = examples.nodes
+    if not np.isfinite(X.data if hasattr(X, "tocsr") else X).all():
+        refuse_infinite(X, examples.offsets)
 
 
 def _ranked_parents(hierarchy: Any) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ...structure.ask import make_layout
-from ..operators import OperatorsMixin
+from ..common import EstimatorMixin
 from ._decode import surrogates
 from .targets import PartTargets
 
@@ -63,7 +63,7 @@ def _check_bound_arguments(rho: float, delta: float) -> None:
         raise ValueError(f"delta is {delta!r}, expected a number between 0 and 1")
 
 
-class RiskDiagnostics(OperatorsMixin):
+class RiskDiagnostics(EstimatorMixin):
     """Mixin: the surrogate of the loss, and the generalisation bound, of a fitted minimiser."""
 
     alpha_: float

@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils import ClassifierTags
-from sklearn.utils.validation import _check_feature_names, _get_feature_names, check_is_fitted
 
 from ... import registry
 from ...examples.packing import is_sparse
-from ...potentials.mercer import PRECOMPUTED, Kernel, given_dense
+from ...potentials.mercer import Kernel, given_dense
 from ...potentials.mercer_model import PREDICTION_BYTES
 from ...structure.ask import learn_space, make_layout
-from ...structure.loss_values import losses
 from ...utils.parallel import effective_jobs
+from ..common import mean_score
 from ._decode import label_scores
 from .diagnostics import RiskDiagnostics
 from .held_out import held_out_loss
@@ -281,16 +279,13 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         -------
         float
         """
-        check_is_fitted(self, "space_")
+        self._require_fitted()
         if not isinstance(self._targets, PartTargets):
             return -float(np.mean(self._targets.losses_of(self.predict(X), y)))
         _, labels, _ = self._decoded(X)
         examples = self.space_.pack(X, y, unseen="extra")
         loss = self._asked("loss", self.loss)(make_layout(self.space_, examples))
-        loss.check_truths(examples.labels)
-        values = losses(loss, examples.labels, labels)
-        parts = 1.0 if loss.averaged else float(np.diff(examples.label_offsets).mean())
-        return float(1 - values.mean() / parts)
+        return mean_score(loss, examples, labels)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file without pickle, which :func:`structsolve.load` reads.
@@ -304,7 +299,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         ValueError
             Naming the parameter that such a file cannot hold.
         """
-        check_is_fitted(self, "space_")
+        self._require_fitted()
         save(self, path)
 
     # -- parts of the above ---------------------------------------------------------------------
@@ -328,16 +323,6 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
                     "offered; give cv=, a number of folds"
                 )
         return alphas
-
-    def _kernel(self) -> Kernel | None:
-        if self.kernel is None:
-            if self.kernel_params is not None:
-                raise ValueError(
-                    f"kernel_params is {self.kernel_params!r}, but kernel is None: name a kernel, "
-                    "or leave them out"
-                )
-            return None
-        return Kernel(self.kernel, self.kernel_params)
 
     def _rows(self, kernel: Kernel | None, examples: Any, X: Any) -> Any:
         return example_rows(kernel or Kernel("linear"), examples, given_dense(X))
@@ -369,7 +354,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
 
     def _new_rows(self, X: Any) -> tuple[Any, np.ndarray]:
         """Return packed examples, and their kernel values or features for the smoother."""
-        check_is_fitted(self, "space_")
+        self._require_fitted()
         self._check_names(X)
         kernel = self._kernel()
         if kernel is not None and kernel.precomputed:
@@ -448,27 +433,6 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         theta[:, self._node_parts()] = -joint.averages(features, rows, alpha)
         weights = joint.smoother.weights(features, alpha)
         return theta, weights @ constants
-
-    def _remember_names(self, X: Any) -> None:
-        names = _get_feature_names(X) if hasattr(X, "columns") else None
-        if names is not None:
-            self.feature_names_in_ = names
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-
-    def _check_names(self, X: Any) -> None:
-        if hasattr(X, "columns") or hasattr(self, "feature_names_in_"):
-            _check_feature_names(self, X, reset=False)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self.kernel == PRECOMPUTED
-        tags.target_tags.required = True
-        if registry.is_single_node(self.structure):
-            tags.estimator_type = "classifier"
-            tags.classifier_tags = ClassifierTags()
-        return tags
 
 
 def _check_alphas(alphas: Any, what: str = "alphas") -> list[float]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...examples.packing import csr_from_arrays
-from ..codec import kernel_of, part_of, revive
+from ..codec import part_of, revive_params
 from . import feature_maps
 from .estimator import ConditionalRiskMinimizer
 from .ridge import FeatureSmoother, KernelSmoother
@@ -35,16 +35,12 @@ def load(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> An
     ValueError
         When parts of the file do not fit together.
     """
-    params = dict(meta["params"])
-    function = kernel_of(params.pop("kernel", None), kernel)
-    params = {k: revive(v) for k, v in params.items()}
-    model = ConditionalRiskMinimizer(kernel=function, joint_kernel=arrays.get("joint"), **params)
+    params, space = revive_params(meta, arrays, kernel)
+    model = ConditionalRiskMinimizer(joint_kernel=arrays.get("joint"), **params)
     if meta.get("feature_map") is not None:
         model.feature_map, model.feature_map_ = feature_maps.of_state(
             meta["feature_map"], part_of(arrays, "map_")
         )
-    structure = revive(meta["structure"])
-    space = structure.space_from_state(meta["space"], part_of(arrays, "space_"))
     make = getattr(space, "targets_from_state", None) or partial(PartTargets.of_state, space)
     targets = make(model.loss, meta["targets"], part_of(arrays, "targets_"))
     smoother = KernelSmoother if model.kernel is not None else FeatureSmoother

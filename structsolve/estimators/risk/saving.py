@@ -9,7 +9,7 @@ import numpy as np
 
 from ...examples.packing import csr_to_arrays, is_sparse
 from ...utils import container
-from ..codec import importable, plain
+from ..saving import describe
 from . import feature_maps
 
 
@@ -29,33 +29,20 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     map_meta, map_arrays = None, dict[str, np.ndarray]()
     if model.feature_map is not None:
         map_meta, map_arrays = feature_maps.to_state(model.feature_map, model.feature_map_)
-    params = {
-        k: None if k == "kernel" and callable(v) else plain(v, k)
-        for k, v in model.get_params(deep=False).items()
-        if k not in ("joint_kernel", "feature_map")
-    }
-    if callable(model.kernel):
-        params["kernel"] = {"__function__": importable(model.kernel)}
-    space_meta, space_arrays = model.space_.state()
+    meta, arrays = describe(model, ("joint_kernel", "feature_map"))
     target_meta, target_arrays = model._targets.state()
-    meta = {
-        "estimator": type(model).__name__,
-        "params": params,
-        "structure": plain(model.space_.structure, "structure"),
-        "space": space_meta,
+    meta |= {
         "targets": target_meta,
         "alpha": model.alpha_,
         "feature_map": map_meta,
-        "metadata": getattr(model, "metadata_", {}),
         "kernel_bound": getattr(model, "kernel_bound_", None),
     }
     parts = {
-        "space": space_arrays,
         "targets": target_arrays,
         "smoother": model._smoother.to_arrays(),
         "map": map_arrays,
     }
-    arrays = {f"{part}_{k}": v for part, held in parts.items() for k, v in held.items()}
+    arrays |= {f"{part}_{k}": v for part, held in parts.items() for k, v in held.items()}
     rows = model._train_rows
     if is_sparse(rows):
         arrays |= csr_to_arrays(rows, "rows_")

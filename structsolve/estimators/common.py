@@ -1,0 +1,92 @@
+"""What all estimators share: feature names, scikit-learn's tags, the kernel, the score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import registry
+from ..examples.packed import Examples
+from ..operators import Loss
+from ..potentials.mercer import PRECOMPUTED, Kernel
+from ..structure.loss_values import losses
+from .operators import OperatorsMixin
+
+
+class EstimatorMixin(OperatorsMixin):
+    """Parts of an estimator with ``structure`` and ``kernel``; fitted, it has a ``space_``."""
+
+    structure: Any
+    kernel: Any
+    kernel_params: Any
+    cache_size: float = 200
+    feature_names_in_: np.ndarray
+
+    def _kernel(self) -> Kernel | None:
+        if self.kernel is None:
+            if self.kernel_params is not None:
+                raise ValueError(
+                    f"kernel_params is {self.kernel_params!r}, but kernel is None: name a kernel, "
+                    "or leave them out"
+                )
+            return None
+        return Kernel(self.kernel, self.kernel_params, self.cache_size)
+
+    def _require_fitted(self) -> None:
+        if "space_" not in self.__dict__:
+            from sklearn.utils.validation import check_is_fitted  # heavy, and slow when all is well
+
+            check_is_fitted(self, "space_")
+
+    def _remember_names(self, X: Any) -> None:
+        from sklearn.utils.validation import _get_feature_names  # heavy
+
+        frame = X if hasattr(X, "columns") else X[0] if isinstance(X, list) and X else None
+        names = _get_feature_names(frame) if hasattr(frame, "columns") else None
+        if names is not None:
+            self.feature_names_in_ = names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _check_names(self, X: Any) -> None:
+        if "feature_names_in_" in self.__dict__ or hasattr(X, "columns"):
+            from sklearn.utils.validation import _check_feature_names  # heavy
+
+            frame = X if not isinstance(X, list) else (X[0] if X else X)
+            _check_feature_names(self, frame, reset=False)
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags  # heavy
+
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.kernel == PRECOMPUTED
+        tags.target_tags.required = True
+        if registry.is_single_node(self.structure):
+            tags.estimator_type = "classifier"
+            tags.classifier_tags = ClassifierTags()
+        return tags
+
+
+def mean_score(loss: Loss, examples: Examples, labels: np.ndarray) -> float:
+    """Return ``1 - mean loss per part`` of decoded labels against those of the examples.
+
+    Parameters
+    ----------
+    loss : Loss
+        Bound to the examples.
+    examples : Examples
+        With labels; their weights are those of the mean.
+    labels : ndarray of int32
+        Decoded, one after the other.
+
+    Raises
+    ------
+    ValueError
+        When the loss has no value for a label of the examples.
+    """
+    values = losses(loss, examples.labels, labels)
+    sizes = np.ones(examples.n) if loss.averaged else np.diff(examples.label_offsets)
+    weights = np.ones(examples.n) if examples.sample_weight is None else examples.sample_weight
+    return float(1 - (weights @ values) / (weights @ sizes))

@@ -1,0 +1,174 @@
+"""What scores new examples: learned weights, or what stands in their place."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..examples.packed import Examples
+from ..utils.arrays import aligned_zeros
+from .linear import LinearPotentials
+from .mercer import Kernel
+from .weight_layout import WeightLayout
+
+
+class Model:
+    """What a fitted estimator predicts with.  Subclasses score parts, or give best labels at once.
+
+    Prediction, scoring, warm starts and files know nothing else of it.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (dim,), or None
+        The flat weights, where the model is nothing but these.
+    """
+
+    #: What begins the names of its arrays in a model file.
+    key: ClassVar[str]
+    weights: np.ndarray | None = None
+
+    def check_input(self, X: Any) -> bool:
+        """Refuse X, as users give it, that does not fit; return whether it is to be read as dense.
+
+        Raises
+        ------
+        ValueError
+        """
+        return False
+
+    def best_labels(
+        self, examples: Examples, constrained: bool, n_jobs: int | None
+    ) -> np.ndarray | None:
+        """Return best labels, one after the other; None where an oracle finds them by the scores.
+
+        Parameters
+        ----------
+        examples : Examples
+        constrained : bool
+            Some labels are not allowed.
+        n_jobs : int, optional
+
+        Raises
+        ------
+        ValueError
+            When the model takes no constraints.
+        """
+        return None
+
+    def scores(
+        self, examples: Examples, dense: bool = False, n_jobs: int | None = 1
+    ) -> tuple[LinearPotentials, np.ndarray]:
+        """Return what scores the parts of packed examples, and the vector it takes.
+
+        Parameters
+        ----------
+        examples : Examples
+        dense : bool
+            As :meth:`check_input` tells.
+        n_jobs : int, optional
+
+        Raises
+        ------
+        ValueError
+            When a feature is not finite, or the model gives no scores of parts.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement scores()")
+
+    def attributes(self) -> dict[str, Any]:
+        """Return fitted attributes of the estimator by name: ``coef_``, and what there is."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement attributes()")
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Return arrays for a model file."""
+        raise NotImplementedError(f"{type(self).__name__} does not implement to_arrays()")
+
+    @classmethod
+    def from_arrays(cls, space: Any, arrays: dict[str, np.ndarray], kernel: Kernel | None) -> Model:
+        """Rebuild a model from :meth:`to_arrays`.
+
+        Raises
+        ------
+        ValueError
+            When the arrays do not fit the space.
+        """
+        raise NotImplementedError(f"{cls.__name__} does not implement from_arrays()")
+
+
+class LinearModel(Model):
+    """Weights of features.
+
+    Parameters
+    ----------
+    space : Space
+    w : ndarray of shape (dim,)
+        It is copied, to memory aligned as the vector loops like it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import structsolve
+    >>> from structsolve.potentials.calls import score
+    >>> space, examples = structsolve.get_structure("multiclass").make_space([[2.0], [1.0]], [0, 1])
+    >>> coef = {"node": np.array([[1.0, -1.0]]), "intercept": np.array([0.5, 0.0])}
+    >>> model = LinearModel.from_arrays(space, coef, None)
+    >>> potentials, w = model.scores(examples)
+    >>> score(potentials, 0, w).tolist()
+    [2.5, -2.0]
+    """
+
+    key = "coef"
+    weights: np.ndarray
+
+    def __init__(self, space: Any, w: Any):
+        self.space = space
+        self.weights = aligned_zeros(space.layout.dim)
+        self.weights[:] = w
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Copies and pickles are aligned anew.
+        self.__init__(state["space"], state["weights"])  # type: ignore[misc]
+
+    def scores(
+        self, examples: Examples, dense: bool = False, n_jobs: int | None = 1
+    ) -> tuple[LinearPotentials, np.ndarray]:
+        layout = self.space.layout
+        examples.check(layout, self.space.structure.name)
+        return LinearPotentials(examples, layout, n_jobs=n_jobs), self.weights
+
+    def attributes(self) -> dict[str, Any]:
+        return {"coef_": split_weights(self.space.layout, self.weights)}
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        return split_weights(self.space.layout, self.weights)
+
+    @classmethod
+    def from_arrays(
+        cls, space: Any, arrays: dict[str, np.ndarray], kernel: Kernel | None
+    ) -> LinearModel:
+        layout = space.layout
+        w = np.zeros(layout.dim)
+        for block in layout.blocks:
+            view = layout.view(w, block.name)
+            rows = arrays[block.name]
+            if block.kind == "node" and layout.intercept:
+                rows = np.concatenate([rows, arrays["intercept"][None]])
+            if rows.shape != view.shape:
+                raise ValueError(
+                    f"block {block.name!r} has shape {rows.shape}, expected {view.shape}"
+                )
+            view[...] = rows
+        return cls(space, w)
+
+
+def split_weights(layout: WeightLayout, w: np.ndarray) -> dict[str, np.ndarray]:
+    """Return copies of the blocks of w by name, the intercept apart from its node block."""
+    coef = {}
+    for block in layout.blocks:
+        view = layout.view(w, block.name)
+        if block.kind == "node" and layout.intercept:
+            coef[block.name] = view[:-1].copy()
+            coef["intercept"] = view[-1].copy()
+        else:
+            coef[block.name] = view.copy()
+    return coef
