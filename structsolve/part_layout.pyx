@@ -1,8 +1,6 @@
 # build: glue
 """Where the parts of each example lie: sizes of theta and of labels, without weights or features."""
 
-import numpy as np
-
 
 cdef class PartLayout:
     # The first line tells inspect the signature of a compiled class.
@@ -53,29 +51,22 @@ cdef class PartLayout:
 
     def __init__(self, blocks, examples):
         cdef const int64_t[::1] offsets = examples.offsets, edge_offsets, label_offsets
-        cdef Py_ssize_t i, position = 0
-        cdef bint has_edges = False
-        self.starts, self.shapes, self.shared_objects = {}, {}, {}
+        cdef Py_ssize_t i
+        self.shared_objects = {}
         self.examples = examples
-        for block in getattr(blocks, "blocks", blocks):
-            self.shapes[block.name] = tuple(block.shape)
-            if block.kind == "shared":
-                self.starts[block.name] = position
-                position += block.size
-            elif block.kind == "node":
-                self.node_size = block.size
-            else:
-                self.edge_size, has_edges = block.size, True
-        self.shared_size = (position + 7) // 8 * 8
-        for block in getattr(blocks, "blocks", blocks):
-            if block.kind != "shared":
-                self.starts[block.name] = self.shared_size if block.kind == "node" else -1
+        if hasattr(blocks, "theta_starts"):
+            # A WeightLayout knows it all.
+            self.starts, self.shapes = blocks.theta_starts, blocks.shapes
+            self.shared_size = blocks.shared_size
+            self.node_size, self.edge_size = blocks.node_size, blocks.edge_size
+        else:
+            self._measure(blocks)
         self.n = offsets.shape[0] - 1
         self.offsets = &offsets[0]
         label_offsets = examples.label_offsets
         self.label_offsets = &label_offsets[0]
         self.owners = (offsets, label_offsets)
-        if has_edges and examples.edge_offsets is not None:
+        if self.edge_size and examples.edge_offsets is not None:
             edge_offsets = examples.edge_offsets
             self.edge_offsets = &edge_offsets[0]
             self.owners += (edge_offsets,)
@@ -85,10 +76,27 @@ cdef class PartLayout:
             self.max_nodes = max(self.max_nodes, self.nodes_of(i))
             self.max_edges = max(self.max_edges, self.edges_of(i))
             self.max_label = max(self.max_label, self.label_size(i))
-        if self.max_theta > np.iinfo(np.int32).max:
+        if self.max_theta > 0x7fffffff:
             raise ValueError(
                 f"an example has {self.max_theta} part scores, at most 2^31 - 1 are supported"
             )
+
+    def _measure(self, blocks):
+        position = 0
+        self.starts, self.shapes = {}, {}
+        for block in blocks:
+            self.shapes[block.name] = tuple(block.shape)
+            if block.kind == "shared":
+                self.starts[block.name] = position
+                position += block.size
+            elif block.kind == "node":
+                self.node_size = block.size
+            else:
+                self.edge_size = block.size
+        self.shared_size = (position + 7) // 8 * 8
+        for block in blocks:
+            if block.kind != "shared":
+                self.starts[block.name] = self.shared_size if block.kind == "node" else -1
 
     def sizes(self, Py_ssize_t i):
         """Return the sizes of theta and of a label.

@@ -405,13 +405,18 @@ class Registry:
         try:
             yield
         except Exception as error:
-            owner = self._owner_of_traceback(error)
-            kind = next((k for k in (ValueError, TypeError) if isinstance(error, k)), RuntimeError)
-            if kind is not RuntimeError and (owner is None or _is_ours(_module_name(owner.module))):
+            blamed = self.blamed(hook, error)
+            if blamed is error:
                 raise
-            raise kind(
-                f"{_label(owner)} failed in {hook}: {type(error).__name__}: {error}"
-            ) from error
+            raise blamed from error
+
+    def blamed(self, hook: str, error: Exception) -> Exception:
+        """Return the error with the plugin that raised it in front, as :meth:`ask` raises it."""
+        owner = self._owner_of_traceback(error)
+        kind = next((k for k in (ValueError, TypeError) if isinstance(error, k)), RuntimeError)
+        if kind is not RuntimeError and (owner is None or _is_ours(_module_name(owner.module))):
+            return error
+        return kind(f"{_label(owner)} failed in {hook}: {type(error).__name__}: {error}")
 
     def check_answer(self, hook: str, answer: Any, expected: Any) -> None:
         """Check what a plugin returned.

@@ -3,14 +3,38 @@
 
 import numpy as np
 
+from libc.stdint cimport uintptr_t
+from libc.stdlib cimport calloc, free
 from ..lp.oracle cimport ProgramOracle
 from ..operators cimport KBest, MaxMarginals, Operator, Oracle, Projection
 from ..part_layout cimport PartLayout
 from ..potentials.linear cimport LinearPotentials
-from ..solvers.passes cimport Scratch
 
 from ..utils.arrays import aligned_zeros, padded
 from ..utils.parallel import over_examples
+
+
+cdef enum:
+    LINE = 64       # bytes of a cache line
+
+
+cdef class Room:
+    """Memory of one thread: part scores of an example, and what an operator works in."""
+
+    cdef double* theta
+    cdef char* work
+    cdef void* _block
+
+    def __cinit__(self, LinearPotentials potentials not None, Py_ssize_t work_bytes):
+        cdef size_t scores = ((potentials.max_theta + 8) * sizeof(double) + LINE - 1) // LINE * LINE
+        self._block = calloc(scores + work_bytes + 3 * LINE, 1)
+        if self._block == NULL:
+            raise MemoryError()
+        self.theta = <double*>((<uintptr_t>self._block + LINE - 1) // LINE * LINE)
+        self.work = <char*>self.theta + scores
+
+    def __dealloc__(self):
+        free(self._block)
 
 
 cdef class Masks:
@@ -63,7 +87,7 @@ def decode(LinearPotentials potentials not None, Oracle oracle not None, const d
     labels : ndarray of int32
     scores : ndarray of shape (n,)
     """
-    cdef Masks mask = Masks(potentials.layout, masks)
+    cdef Masks mask = Masks(potentials.layout, masks) if masks else None
     cdef PartLayout layout = oracle.layout
     cdef Py_ssize_t total = layout.label_offsets[layout.n]
     labels = np.zeros(max(total, 1), dtype=np.int32)
@@ -71,18 +95,19 @@ def decode(LinearPotentials potentials not None, Oracle oracle not None, const d
     cdef int[::1] out = labels
     cdef double[::1] score_view = scores
 
-    def piece(Py_ssize_t first, Py_ssize_t last, Scratch scratch):
+    def piece(Py_ssize_t first, Py_ssize_t last, Room room):
         cdef Py_ssize_t i
         cdef double bound
         with nogil:
             for i in range(first, last):
-                potentials.score(i, &w[0], 1.0, &scratch.theta[0])
-                mask.apply(potentials, i, &scratch.theta[0])
-                oracle.argmax(i, &scratch.theta[0], &out[layout.label_offsets[i]], &score_view[i],
-                              &bound, &scratch.work[0])
+                potentials.score(i, &w[0], 1.0, room.theta)
+                if mask is not None:
+                    mask.apply(potentials, i, room.theta)
+                oracle.argmax(i, room.theta, &out[layout.label_offsets[i]], &score_view[i],
+                              &bound, room.work)
 
     over_examples(piece, layout.examples.offsets, n_jobs,
-                  lambda: Scratch(potentials, oracle.work_bytes))
+                  lambda: Room(potentials, oracle.work_bytes))
     return labels[:total], scores
 
 
@@ -95,27 +120,28 @@ def decode_kbest(LinearPotentials potentials not None, KBest kbest not None, con
     labels : list of ndarray of int32 of shape (how many there are, size of the label)
     scores : list of ndarray
     """
-    cdef Masks mask = Masks(potentials.layout, masks)
+    cdef Masks mask = Masks(potentials.layout, masks) if masks else None
     cdef PartLayout layout = kbest.layout
     cdef Py_ssize_t longest = max(layout.max_label, 1)
     labels, scores = [None] * layout.n, [None] * layout.n
 
-    def piece(Py_ssize_t first, Py_ssize_t last, Scratch scratch):
+    def piece(Py_ssize_t first, Py_ssize_t last, Room room):
         cdef Py_ssize_t i, many, size
         cdef int[::1] out = np.empty(longest * k, dtype=np.int32)
         cdef double[::1] values = np.empty(k)
         for i in range(first, last):
             with nogil:
-                potentials.score(i, &w[0], 1.0, &scratch.theta[0])
-                mask.apply(potentials, i, &scratch.theta[0])
-                many = kbest.kbest(i, &scratch.theta[0], k, &out[0], &values[0],
-                                   &scratch.work[0])
+                potentials.score(i, &w[0], 1.0, room.theta)
+                if mask is not None:
+                    mask.apply(potentials, i, room.theta)
+                many = kbest.kbest(i, room.theta, k, &out[0], &values[0],
+                                   room.work)
                 size = layout.label_size(i)
             labels[i] = np.array(out[:many * size]).reshape(many, size)
             scores[i] = np.array(values[:many])
 
     over_examples(piece, layout.examples.offsets, n_jobs,
-                  lambda: Scratch(potentials, kbest.bytes_for(k)))
+                  lambda: Room(potentials, kbest.bytes_for(k)))
     return labels, scores
 
 
@@ -134,7 +160,7 @@ def draw(LinearPotentials potentials not None, Projection projection not None,
     labels = np.zeros((n, max(total, 1)), dtype=np.int32)
     longest = max(layout.max_label, 1)
 
-    def piece(Py_ssize_t first, Py_ssize_t last, Scratch scratch):
+    def piece(Py_ssize_t first, Py_ssize_t last, Room room):
         cdef Py_ssize_t i, size
         cdef double[::1] uniforms
         cdef int[::1] out = np.empty(n * longest, dtype=np.int32)
@@ -142,13 +168,13 @@ def draw(LinearPotentials potentials not None, Projection projection not None,
             size = layout.label_size(i)
             uniforms = np.random.default_rng([seed, i]).random(max(n * size, 1))
             with nogil:
-                potentials.score(i, &w[0], scale, &scratch.theta[0])
-                projection.sample(i, &scratch.theta[0], n, &uniforms[0], &out[0], &scratch.work[0])
+                potentials.score(i, &w[0], scale, room.theta)
+                projection.sample(i, room.theta, n, &uniforms[0], &out[0], room.work)
             labels[:, layout.label_offsets[i]:layout.label_offsets[i + 1]] = (
                 np.asarray(out)[:n * size].reshape(n, size))
 
     work_bytes = projection.work_bytes
-    over_examples(piece, layout.examples.offsets, n_jobs, lambda: Scratch(potentials, work_bytes))
+    over_examples(piece, layout.examples.offsets, n_jobs, lambda: Room(potentials, work_bytes))
     return labels[:, :total]
 
 
@@ -174,7 +200,7 @@ def node_rows(LinearPotentials potentials not None, Operator operator not None,
     values : ndarray of shape (n,)
         Value of each projection (log-partition); zeros for max-marginals.
     """
-    cdef Masks mask = Masks(potentials.layout, masks)
+    cdef Masks mask = Masks(potentials.layout, masks) if masks else None
     cdef PartLayout layout = operator.layout
     cdef MaxMarginals best = operator if isinstance(operator, MaxMarginals) else None
     cdef Projection projection = None if best is not None else operator
@@ -190,25 +216,26 @@ def node_rows(LinearPotentials potentials not None, Operator operator not None,
     cdef double[:, ::1] out = rows
     cdef double[::1] value_view = values
 
-    def piece(Py_ssize_t first, Py_ssize_t last, Scratch scratch):
+    def piece(Py_ssize_t first, Py_ssize_t last, Room room):
         cdef Py_ssize_t i, v, s
         cdef double[::1] mu = aligned_zeros(largest + 8)
         cdef const double* row
         cdef double bound
         with nogil:
             for i in range(first, last):
-                potentials.score(i, &w[0], scale, &scratch.theta[0])
-                mask.apply(potentials, i, &scratch.theta[0])
+                potentials.score(i, &w[0], scale, room.theta)
+                if mask is not None:
+                    mask.apply(potentials, i, room.theta)
                 if best is not None:
-                    best.max_marginals(i, &scratch.theta[0], &mu[0], &scratch.work[0])
+                    best.max_marginals(i, room.theta, &mu[0], room.work)
                     row = &mu[0]
                 elif state_rows:
-                    projection.project_state(i, &scratch.theta[0], &mu[0], &value_view[i], &bound,
-                                             &scratch.work[0])
+                    projection.project_state(i, room.theta, &mu[0], &value_view[i], &bound,
+                                             room.work)
                     row = &mu[0]
                 else:
-                    projection.project(i, &scratch.theta[0], &mu[0], &value_view[i], &bound,
-                                       &scratch.work[0])
+                    projection.project(i, room.theta, &mu[0], &value_view[i], &bound,
+                                       room.work)
                     row = &mu[0] + potentials.shared_size
                 for v in range(layout.offsets[i], layout.offsets[i + 1]):
                     for s in range(states):
@@ -216,7 +243,7 @@ def node_rows(LinearPotentials potentials not None, Operator operator not None,
                     row += stride
 
     work_bytes = operator.work_bytes
-    over_examples(piece, layout.examples.offsets, n_jobs, lambda: Scratch(potentials, work_bytes))
+    over_examples(piece, layout.examples.offsets, n_jobs, lambda: Room(potentials, work_bytes))
     return rows[:layout.offsets[layout.n]], values
 
 

@@ -33,6 +33,10 @@ _ASK: dict[str, Callable[..., Bind | None]] = {
 }
 
 
+def _is_name(given: Any) -> bool:
+    return given is None or isinstance(given, str)
+
+
 class _Kept:
     """What was asked for one space: an object, as prediction changes no attribute of a model."""
 
@@ -67,15 +71,16 @@ class OperatorsMixin:
         """
         space = self.space_ if space is None else space
         arguments = () if given is None else (given,)
-        names = what, given, self.oracle
+        oracle = self.oracle
         # Objects may be changed by set_params(): only what is named is kept.
-        if not all(name is None or isinstance(name, str) for name in names):
-            return _ASK[what](space, self.oracle, *arguments)
+        if not (_is_name(given) and _is_name(oracle)):
+            return _ASK[what](space, oracle, *arguments)
         kept = self.__dict__.get("_operators")
         if kept is None or kept.space is not space:
             kept = self._operators = _Kept(space)
+        names = what, given, oracle
         if names not in kept.binds:
-            kept.binds[names] = _ASK[what](space, self.oracle, *arguments)
+            kept.binds[names] = _ASK[what](space, oracle, *arguments)
         return kept.binds[names]
 
     def _forget_operators(self) -> None:

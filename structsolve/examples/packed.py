@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .stacking import arrays_fit
+
 
 @dataclass
 class Examples:
@@ -82,6 +84,8 @@ class Examples:
         ValueError
             Naming the array, what it holds and what was expected.
         """
+        if arrays_fit(self, layout, columns, features):
+            return
         wrong, n = partial(_misfit, name), self.n
         for what in ("offsets", "label_offsets", "edge_offsets"):
             starts = getattr(self, what)

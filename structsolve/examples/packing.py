@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .packed import Sequences
-from .stacking import dense_to_csr, stack_csr
+from .stacking import dense_to_csr, stack_csr, stack_dense
 
 # Matrices with at most this share of non-zeros are kept as CSR.
 DENSITY = 0.25
@@ -313,6 +313,10 @@ def stack_rows(
         )
     if len(X) == 0:
         raise ValueError(f"{what} is empty: expected at least one example")
+    if isinstance(X, (list, tuple)):
+        stacked = stack_dense(list(X), -1 if n_features is None else n_features, min_rows, DENSITY)
+        if stacked is not None:
+            return stacked
     sizes, rows = _plain_sizes(X, n_features, min_rows), X
     if sizes is None:
         rows = _checked_rows(X, n_features, what, min_rows)

@@ -1,4 +1,4 @@
-"""Many short arrays as one, and back: matrices stacked as CSR, an array cut into views."""
+"""Many short arrays as one, and back: matrices stacked, an array cut into views; their checks."""
 
 from cpython.ref cimport Py_INCREF, PyTypeObject
 from libc.stdint cimport int32_t, int64_t
@@ -130,6 +130,89 @@ cdef int64_t _append(Py_ssize_t rows, const integer* indptr, const integer* indi
     return indptr[rows]
 
 
+def stack_dense(list rows not None, Py_ssize_t n_columns, Py_ssize_t min_rows, double density):
+    """Copy dense matrices into one, one below the other; None for matrices out of the ordinary.
+
+    Parameters
+    ----------
+    rows : list of 2-D arrays of float32 or of float64
+    n_columns : int
+        Columns expected; -1: those of the first matrix.
+    min_rows : int
+        Fewest rows a matrix may have.
+    density : float
+        As of :func:`dense_to_csr`, which takes matrices with fewer values that differ from zero.
+
+    Returns
+    -------
+    None, or a tuple:
+
+    matrix : ndarray of shape (sum of rows, n_columns)
+    offsets : ndarray of int64 of shape (len(rows) + 1,)
+    """
+    cdef Py_ssize_t i, n = len(rows), n_rows = 0
+    cdef cnp.ndarray x
+    cdef int kind = -1
+    if n == 0:
+        return None
+    cdef cnp.npy_intp size = n + 1
+    cdef cnp.ndarray offsets = cnp.PyArray_EMPTY(1, &size, cnp.NPY_INT64, 0)
+    cdef int64_t* starts = <int64_t*>offsets.data
+    starts[0] = 0
+    for i in range(n):
+        if not cnp.PyArray_CheckExact(rows[i]):
+            return None
+        x = rows[i]
+        if i == 0:
+            kind = cnp.PyArray_TYPE(x)
+        if not (cnp.PyArray_TYPE(x) == kind and (kind == cnp.NPY_DOUBLE or kind == cnp.NPY_FLOAT)
+                and PyArray_ISCARRAY_RO(x) and x.ndim == 2):
+            return None
+        if n_columns < 0:
+            n_columns = x.shape[1]
+        if x.shape[1] != n_columns or x.shape[0] < min_rows:
+            return None
+        n_rows += x.shape[0]
+        starts[i + 1] = n_rows
+    if not _is_dense(rows, kind, n_columns, n_rows * n_columns, density):
+        return None
+    cdef cnp.npy_intp[2] shape
+    shape[0], shape[1] = n_rows, n_columns
+    cdef cnp.ndarray matrix = cnp.PyArray_EMPTY(2, shape, kind, 0)
+    cdef Py_ssize_t item = n_columns * (8 if kind == cnp.NPY_DOUBLE else 4)
+    for i in range(n):
+        x = rows[i]
+        memcpy(matrix.data + starts[i] * item, x.data, x.shape[0] * item)
+    return matrix, offsets
+
+
+cdef bint _is_dense(list rows, int kind, Py_ssize_t n_columns, Py_ssize_t size, double density):
+    """Whether more values differ from zero than ``density`` allows, as far as the first few tell.
+
+    The rows have been checked: contiguous, of one kind, with ``n_columns``.
+    """
+    cdef Py_ssize_t i, v, seen = 0, nnz = 0
+    cdef cnp.ndarray x
+    for i in range(len(rows)):
+        x = rows[i]
+        for v in range(x.shape[0]):
+            if kind == cnp.NPY_DOUBLE:
+                nnz += _count(n_columns, <const double*>x.data + v * n_columns)
+            else:
+                nnz += _count(n_columns, <const float*>x.data + v * n_columns)
+            seen += n_columns
+            if seen >= SAMPLE:
+                return nnz > density * seen
+    return size > 0 and nnz > <Py_ssize_t>(density * size)
+
+
+cdef Py_ssize_t _count(Py_ssize_t n, const real* x) noexcept:
+    cdef Py_ssize_t j, nnz = 0
+    for j in range(n):
+        nnz += x[j] != 0
+    return nnz
+
+
 def dense_to_csr(list rows not None, double density):
     """Stack dense matrices as CSR; return the arrays, or None unless most values are zero.
 
@@ -147,12 +230,11 @@ def dense_to_csr(list rows not None, double density):
     indices, indptr : ndarray of int32
         In place of the three: None.
     """
-    cdef Py_ssize_t i, v, n_rows = 0, size = 0, n_columns = -1, limit, nnz = 0, seen = 0, row = 0
+    cdef Py_ssize_t i, v, n_rows = 0, size = 0, n_columns = -1, limit, nnz = 0, row = 0
     cdef cnp.ndarray x
     cdef int kind = -1
-    cdef bint sampled = False
     for i in range(len(rows)):
-        if type(rows[i]) is not np.ndarray:
+        if not cnp.PyArray_CheckExact(rows[i]):
             return None
         x = rows[i]
         if i == 0:
@@ -167,7 +249,7 @@ def dense_to_csr(list rows not None, double density):
         n_rows += x.shape[0]
     size = n_rows * n_columns
     limit = <Py_ssize_t>(density * size)
-    if size == 0 or limit > 0x7fffffff:
+    if size == 0 or limit > 0x7fffffff or _is_dense(rows, kind, n_columns, size, density):
         return None
     # One more than the limit: a value is written before it is compared with zero.
     data = np.empty(limit + 1, dtype=np.float64 if kind == cnp.NPY_DOUBLE else np.float32)
@@ -186,10 +268,8 @@ def dense_to_csr(list rows not None, double density):
                                 <float*>values, columns)
             row += 1
             pointers[row] = <int32_t>nnz
-            seen += n_columns
-            if nnz < 0 or (not sampled and seen >= SAMPLE and nnz > density * seen):
+            if nnz < 0:
                 return None
-            sampled = sampled or seen >= SAMPLE
     data.resize(nnz, refcheck=False)
     indices.resize(nnz, refcheck=False)
     return data, indices, indptr
@@ -269,3 +349,89 @@ def pieces(cnp.ndarray flat not None, offsets):
         PyArray_SetBaseObject(view, flat)
         views[i] = view
     return views
+
+
+def arrays_fit(examples, layout, bint columns, bint features):
+    """Whether packed arrays fit each other and the layout, seen at a glance.
+
+    Parameters
+    ----------
+    examples : Examples
+    layout : WeightLayout
+    columns, features : bool
+        As of :meth:`Examples.check`, which names what is wrong.
+
+    Returns
+    -------
+    bool
+        False also where arrays are right, but out of the ordinary.
+    """
+    cdef int64_t n_nodes, n_labels, n_edges = -1
+    cdef Py_ssize_t i, n
+    cdef cnp.ndarray array
+    cdef const double* weight
+    if not cnp.PyArray_CheckExact(examples.offsets):
+        return False
+    array = examples.offsets
+    n = array.shape[0] if array.ndim == 1 else 0
+    n_nodes, n_labels = _end(array, n), _end(examples.label_offsets, n)
+    if n_nodes < 0 or n_labels < 0:
+        return False
+    if examples.edge_offsets is not None:
+        n_edges = _end(examples.edge_offsets, n)
+        if n_edges < 0:
+            return False
+    if features:
+        if layout.node is not None and not _has_shape(
+                examples.nodes, n_nodes, <Py_ssize_t>layout.n_features if columns else -1):
+            return False
+        if layout.edge is not None and not _has_shape(
+                examples.edges, n_edges, layout.n_edge_features):
+            return False
+    if examples.labels is not None:
+        if not cnp.PyArray_CheckExact(examples.labels):
+            return False
+        array = examples.labels
+        if array.ndim != 1 or array.shape[0] != n_labels or (
+                cnp.PyArray_TYPE(array) != cnp.NPY_INT32 or not PyArray_ISCARRAY_RO(array)):
+            return False
+    if examples.sample_weight is not None:
+        if not cnp.PyArray_CheckExact(examples.sample_weight):
+            return False
+        array = examples.sample_weight
+        if array.ndim != 1 or array.shape[0] != n - 1 or (
+                cnp.PyArray_TYPE(array) != cnp.NPY_DOUBLE or not PyArray_ISCARRAY_RO(array)):
+            return False
+        weight = <const double*>array.data
+        for i in range(n - 1):
+            if not (weight[i] >= 0 and weight[i] - weight[i] == 0):
+                return False
+    return True
+
+
+cdef int64_t _end(object offsets, Py_ssize_t size):
+    """The last of ``size`` offsets that rise from 0; -1 where they are no such array."""
+    cdef Py_ssize_t i
+    cdef cnp.ndarray array
+    cdef const int64_t* starts
+    if not cnp.PyArray_CheckExact(offsets):
+        return -1
+    array = offsets
+    if array.ndim != 1 or array.shape[0] != size or size < 1 or (
+            cnp.PyArray_TYPE(array) != cnp.NPY_INT64 or not PyArray_ISCARRAY_RO(array)):
+        return -1
+    starts = <const int64_t*>array.data
+    if starts[0] != 0:
+        return -1
+    for i in range(size - 1):
+        if starts[i + 1] < starts[i]:
+            return -1
+    return starts[size - 1]
+
+
+cdef bint _has_shape(object X, int64_t n_rows, Py_ssize_t n_columns):
+    """Whether X has two axes, so many rows, and so many columns; -1: any."""
+    shape = getattr(X, "shape", None)
+    if type(shape) is not tuple or len(shape) != 2 or shape[0] != n_rows:
+        return False
+    return n_columns < 0 or shape[1] == n_columns

@@ -52,14 +52,13 @@ cdef class LinearPotentials:
         cdef const int64_t[::1] offsets = examples.offsets
         cdef const int64_t[::1] edge_offsets
         cdef const double[::1] factors
+        cdef Py_ssize_t i, size, squares = 0
         self.layout = layout
         self.n = examples.n
         self.dim = layout.dim
         self.shared_size = layout.shared_size
         self.node_size, self.edge_size = layout.node_size, layout.edge_size
         self.node_start, self.edge_start = layout.node_start, layout.edge_start
-        counts = np.diff(examples.offsets)
-        edge_counts = np.zeros_like(counts)
         self.owners = (examples.offsets, examples.edge_offsets)
         self.offsets = &offsets[0]
         if nodes is not None:
@@ -75,22 +74,26 @@ cdef class LinearPotentials:
         if layout.edge is not None:
             edge_offsets = examples.edge_offsets
             self.edge_offsets = &edge_offsets[0]
-            edge_counts = np.diff(examples.edge_offsets)
             self.edges = FeatureRows(examples.edges, layout.edge_size, 0.0, n_jobs)
             if not self.edges.finite:
                 refuse_infinite(examples.edges, examples.edge_offsets, "edge features")
-        sizes = self.shared_size + counts * self.node_size + edge_counts * self.edge_size
-        self.max_theta = int(sizes.max()) if self.n else self.shared_size
-        self.max_nodes = int(counts.max()) if self.n else 0
-        self.max_edges = int(edge_counts.max()) if self.n else 0
-        if self.max_theta > np.iinfo(np.int32).max:
+        self.max_theta = self.shared_size
+        for i in range(self.n):
+            size = self.offsets[i + 1] - self.offsets[i]
+            squares += size * size
+            self.max_nodes = max(self.max_nodes, size)
+            self.max_theta = max(self.max_theta, self.theta_size(i))
+            if self.edge_size:
+                size = self.edge_offsets[i + 1] - self.edge_offsets[i]
+                self.max_edges = max(self.max_edges, size)
+        if self.max_theta > 0x7fffffff:
             raise ValueError(
                 f"an example has {self.max_theta} part scores, at most 2^31 - 1 are supported"
             )
-        if self.nodes is not None and 8 * int((counts * counts).sum()) <= gram_budget:
+        if self.nodes is not None and 8 * squares <= gram_budget:
             self.has_gram = True
             starts = np.zeros(self.n + 1, dtype=np.int64)
-            np.cumsum(counts * counts, out=starts[1:])
+            np.cumsum(np.diff(examples.offsets) ** 2, out=starts[1:])
             self.gram_offsets = starts
             self.node_gram = np.empty(max(int(starts[self.n]), 1))
             self.nodes.gram_blocks(examples.offsets, starts, self.node_gram)

@@ -122,8 +122,12 @@ class WeightLayout:
             position += block.size
         if self.node:
             self.starts[self.node.name] = self.node_start
+        self.shapes = {block.name: tuple(block.shape) for block in self.blocks}
+        # In theta node rows begin as in w; where edge rows do, the example tells.
+        self.theta_starts = dict(self.starts)
         if self.edge:
             self.starts[self.edge.name] = self.edge_start
+            self.theta_starts[self.edge.name] = -1
 
     def view(self, w: np.ndarray, name: str) -> np.ndarray:
         """Return a block of ``w`` without its padding, as a view.

@@ -126,8 +126,13 @@ def ask(hook: str, expected: type[Operator], space: Space, **arguments: Any) -> 
     known: set[type] = set()
 
     def bind(layout: PartLayout) -> Any:
-        with registry.default().blame(hook):
+        try:
             operator = made(layout)
+        except Exception as error:
+            blamed = registry.default().blamed(hook, error)
+            if blamed is error:
+                raise
+            raise blamed from error
         if operator is None and hook == "structsolve_power":
             return None  # examples may lack what others have, such as a graph without cycles
         if type(operator) not in known:

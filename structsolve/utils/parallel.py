@@ -123,7 +123,9 @@ def over_examples(
     list
         What each call of `work` returned.
     """
-    jobs = effective_jobs(n_jobs)
+    jobs, n = effective_jobs(n_jobs), len(offsets) - 1
+    if jobs == 1 and n > 0 and offsets[-1] <= NODES_PER_CALL:
+        return [work(0, n, make_space())]
     calls = max(1, -(-int(offsets[-1]) // NODES_PER_CALL))
     if jobs > 1:
         calls = max(calls, CALLS_PER_THREAD * jobs)
