@@ -17,7 +17,23 @@ _KINDS = ("structures", "surrogates", "solvers", "losses")
 
 
 def plain(value: Any, name: str) -> Any:
-    """Return a parameter as JSON-able values."""
+    """Return a parameter as JSON-able values.
+
+    Parameters
+    ----------
+    value : object
+    name : str
+        Of the parameter, for the message.
+
+    Returns
+    -------
+    None, bool, int, float, str, list or dict
+
+    Raises
+    ------
+    ValueError
+        When only pickle could save it.
+    """
     if isinstance(value, Params):
         for kind in _KINDS:
             known = registry.default().name_of(kind, value)
@@ -53,7 +69,22 @@ def plain(value: Any, name: str) -> Any:
 
 
 def revive(value: Any) -> Any:
-    """Return what :func:`plain` wrote; files name objects, which installed plugins make."""
+    """Return what :func:`plain` wrote.
+
+    Parameters
+    ----------
+    value : JSON-able
+        Objects are named in it, and made by the plugins that are installed.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    ValueError
+        When no plugin has an object of a name.
+    """
     if isinstance(value, list):
         return [revive(v) for v in value]
     if not isinstance(value, dict):
@@ -61,7 +92,7 @@ def revive(value: Any) -> Any:
     if "__items__" in value:
         return {revive(k): revive(v) for k, v in value["__items__"]}
     if "__graph__" in value:
-        import networkx as nx
+        import networkx as nx  # heavy
 
         graph = nx.DiGraph() if value["__graph__"] else nx.Graph()
         for v, attributes in value["nodes"]:
@@ -81,7 +112,21 @@ def _node(value: Any) -> Any:
 
 
 def importable(function: Any) -> str:
-    """Return ``module:name`` of a function that a program can import; refuse others."""
+    """Return ``module:name`` of a function that a program can import.
+
+    Parameters
+    ----------
+    function : callable
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ValueError
+        When it cannot be imported by its name.
+    """
     module = getattr(function, "__module__", None)
     name = getattr(function, "__qualname__", None)
     there: Any = sys.modules.get(str(module))
@@ -96,7 +141,24 @@ def importable(function: Any) -> str:
 
 
 def kernel_of(value: Any, given: Any) -> Any:
-    """Return the kernel of a model file: a name, or the function that the caller of load gives."""
+    """Return the kernel of a model file.
+
+    Parameters
+    ----------
+    value : str, dict or None
+        What the file holds: a name, or the name of a function.
+    given : callable, optional
+        As given to ``load``.
+
+    Returns
+    -------
+    str, callable or None
+
+    Raises
+    ------
+    ValueError
+        When a function is missing, or is not that of the file.
+    """
     named = value["__function__"] if isinstance(value, dict) else None
     if named is None and given is not None:
         raise ValueError(f"it was trained with kernel={value!r}: leave kernel out of load()")
@@ -125,6 +187,11 @@ def revive_params(
     kernel : callable, optional
         As given to ``load``.
 
+    Returns
+    -------
+    params : dict of str to object
+    space : Space
+
     Raises
     ------
     ValueError
@@ -137,5 +204,15 @@ def revive_params(
 
 
 def part_of(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """Return the arrays whose names begin with ``prefix``, without it."""
+    """Return the arrays whose names begin with ``prefix``, named without it.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+    prefix : str
+
+    Returns
+    -------
+    dict of str to ndarray
+    """
     return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}

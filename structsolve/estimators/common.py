@@ -81,6 +81,10 @@ def mean_score(loss: Loss, examples: Examples, labels: np.ndarray) -> float:
     labels : ndarray of int32
         Decoded, one after the other.
 
+    Returns
+    -------
+    float
+
     Raises
     ------
     ValueError

@@ -113,7 +113,15 @@ def decode(LinearPotentials potentials not None, Oracle oracle not None, const d
 
 def decode_kbest(LinearPotentials potentials not None, KBest kbest not None, const double[::1] w,
                  masks, Py_ssize_t k, n_jobs=1):
-    """The k best labels of every example; arguments as of :func:`decode`.
+    """The k best labels of every example, best first.
+
+    Parameters
+    ----------
+    potentials, w, masks, n_jobs
+        As of :func:`decode`.
+    kbest : KBest
+        Bound to the same examples.
+    k : int
 
     Returns
     -------
@@ -150,6 +158,18 @@ def draw(LinearPotentials potentials not None, Projection projection not None,
     """Labels of every example from ``p(y) ~ exp(scale <theta, mu(y)>)``.
 
     Every example has random numbers of its own: they do not depend on ``n_jobs``.
+
+    Parameters
+    ----------
+    potentials, w, n_jobs
+        As of :func:`decode`.
+    projection : Projection
+        One that has samples.
+    n : int
+        Labels per example.
+    scale : float
+        Factor of all scores.
+    seed : int
 
     Returns
     -------
@@ -273,12 +293,11 @@ cdef class Batches(Oracle):
             entry = self.waiting.setdefault(key, (decoder.copies(i), []))
             entry[1].append((i, self.oracle.flat(i, theta)))
             if len(entry[1]) == entry[0]:
-                self.solve(*entry)
+                self._solve(*entry)
             value[0] = bound[0] = 0
         return 0
 
-    def solve(self, copies, entries):
-        """Decode what waits under one key."""
+    def _solve(self, copies, entries):
         indices = [i for i, _ in entries]
         answers = self.oracle.decoder.decode_alike(indices, [t for _, t in entries], copies)
         for i, answer in zip(indices, answers):
@@ -289,11 +308,27 @@ cdef class Batches(Oracle):
         """Decode what is left."""
         for _, entries in self.waiting.values():
             if entries:
-                self.solve(len(entries), entries)
+                self._solve(len(entries), entries)
 
 
 def decode_in_batches(LinearPotentials potentials, ProgramOracle oracle, w, masks, n_jobs=1):
-    """Best label of every example as :func:`decode` gives it, many at once, in one thread."""
+    """Best label of every example as :func:`decode` gives it, many at once, in one thread.
+
+    Parameters
+    ----------
+    potentials, w, masks
+        As of :func:`decode`.
+    oracle : ProgramOracle
+        One that solves several programs together.
+    n_jobs : int, optional
+        Not used: the solver of programs has its own threads.
+
+    Returns
+    -------
+    labels : ndarray of int32
+    scores : ndarray of shape (n,)
+        -inf where no label is allowed.
+    """
     cdef PartLayout layout = oracle.layout
     batches = Batches(oracle)
     labels, scores = decode(potentials, batches, w, masks)

@@ -78,6 +78,10 @@ class DistributionMixin(EstimatorMixin):
     def predict_proba(self, X: Any) -> Any:
         """Return the probability of every class at every node, of a model with surrogate "crf".
 
+        Parameters
+        ----------
+        X : as for ``fit``
+
         Returns
         -------
         Array of shape (n, K) for single nodes, in the order of ``classes_``; of shape (n, L) for

@@ -46,6 +46,10 @@ def fingerprint_of(problem: Problem, settings: dict[str, Any]) -> str:
         Its packed examples are hashed.
     settings : dict
         JSON-able.
+
+    Returns
+    -------
+    str
     """
     digest = hashlib.sha256()
     examples = problem.examples
@@ -75,12 +79,24 @@ def hold_out(
 ) -> tuple[Any, Any, Any, tuple[Any, Any]]:
     """Split examples off for validation.
 
+    Parameters
+    ----------
+    X, y, sample_weight : as for ``fit``
+    fraction : float
+        Share of the examples to split off, at least one.
+    rng : numpy Generator
+
     Returns
     -------
     X, y, sample_weight, (X_val, y_val)
         The rest, and what was split off.
+
+    Raises
+    ------
+    ValueError
+        When no example would be left.
     """
-    from sklearn.utils import _safe_indexing
+    from sklearn.utils import _safe_indexing  # heavy
 
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     size = max(1, round(fraction * n))

@@ -405,7 +405,12 @@ class HierarchicalSVM(SparseFitting):
     # -- files ----------------------------------------------------------------------------------
 
     def saved_params(self) -> dict[str, Any]:
-        """Return the parameters in forms that model files hold."""
+        """Return the parameters in forms that model files hold.
+
+        Returns
+        -------
+        dict of str to object
+        """
         params = self.get_params(deep=False)
         params["hierarchy"] = self.space_.structure.saved_params()["hierarchy"]
         return params

@@ -57,6 +57,19 @@ class PredictionMixin(DistributionMixin):
         For single nodes these are the class scores, of shape (n, K), or (n,) for two classes; for
         sequences a list of arrays of shape (length, K).  For label sets, of shape (n, L), what each
         label adds.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+
+        Returns
+        -------
+        ndarray, or list of ndarray
+
+        Raises
+        ------
+        ValueError
+            When the oracle has no max-marginals.
         """
         layout, potentials, w = self._prepare(X)
         operator = self._power("max-marginals", layout)
@@ -78,6 +91,7 @@ class PredictionMixin(DistributionMixin):
 
         Parameters
         ----------
+        X, allowed, forbidden : as for ``predict``
         k : int
             From 1 to 1,000,000; fewer are returned where an example has fewer labels.
 
@@ -115,6 +129,16 @@ class PredictionMixin(DistributionMixin):
         The training loss is summed over the examples and divided by the number of parts that
         carry it (nodes), or of examples where the loss is a mean or a verdict per example. With
         "hamming" this is the accuracy over nodes. Labels not seen in training count as errors.
+
+        Parameters
+        ----------
+        X, y : as for ``fit``
+        sample_weight : array of shape (n,), optional
+
+        Returns
+        -------
+        float
+            At most 1.
         """
         self._require_fitted()
         dense = self._model.check_input(X)

@@ -17,7 +17,13 @@ _TRANSIENT = ("callbacks", "checkpoint", "verbose")
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model to ``path``, atomically; see :meth:`StructuredSVM.save`."""
+    """Write a fitted model to a file, atomically; see :meth:`StructuredSVM.save`.
+
+    Parameters
+    ----------
+    model : StructuredSVM
+    path : path
+    """
     meta, arrays = describe(model, _TRANSIENT)
     # A backend's name makes it again.
     meta["params"]["oracle"] = getattr(model.oracle, "name", model.oracle)

@@ -328,6 +328,15 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         """Write the model to a file that :func:`structsolve.load` reads; no pickle inside.
 
         The file appears at once or not at all. Callbacks and the checkpoint path are left out.
+
+        Parameters
+        ----------
+        path : path
+
+        Raises
+        ------
+        ValueError
+            Naming a parameter that only pickle could save.
         """
         self._require_fitted()
         saving.save(self, path)

@@ -29,7 +29,15 @@ class Model:
     weights: np.ndarray | None = None
 
     def check_input(self, X: Any) -> bool:
-        """Refuse X, as users give it, that does not fit; return whether it is to be read as dense.
+        """Refuse X that does not fit; return whether its features are to be read as dense.
+
+        Parameters
+        ----------
+        X : as users give it
+
+        Returns
+        -------
+        bool
 
         Raises
         ------
@@ -48,6 +56,10 @@ class Model:
         constrained : bool
             Some labels are not allowed.
         n_jobs : int, optional
+
+        Returns
+        -------
+        ndarray of int32, or None
 
         Raises
         ------
@@ -68,6 +80,11 @@ class Model:
             As :meth:`check_input` tells.
         n_jobs : int, optional
 
+        Returns
+        -------
+        potentials : LinearPotentials
+        w : ndarray
+
         Raises
         ------
         ValueError
@@ -86,6 +103,17 @@ class Model:
     @classmethod
     def from_arrays(cls, space: Any, arrays: dict[str, np.ndarray], kernel: Kernel | None) -> Model:
         """Rebuild a model from :meth:`to_arrays`.
+
+        Parameters
+        ----------
+        space : Space
+        arrays : dict of str to ndarray
+        kernel : Kernel, optional
+            That of the estimator.
+
+        Returns
+        -------
+        Model
 
         Raises
         ------
@@ -162,7 +190,17 @@ class LinearModel(Model):
 
 
 def split_weights(layout: WeightLayout, w: np.ndarray) -> dict[str, np.ndarray]:
-    """Return copies of the blocks of w by name, the intercept apart from its node block."""
+    """Return copies of the blocks of w by name, the intercept apart from its node block.
+
+    Parameters
+    ----------
+    layout : WeightLayout
+    w : ndarray of shape (dim,)
+
+    Returns
+    -------
+    dict of str to ndarray
+    """
     coef = {}
     for block in layout.blocks:
         view = layout.view(w, block.name)
