@@ -202,11 +202,11 @@ def stack_trees(
     # The digest of training data covers features and labels; this makes it cover the trees.
     digest = hashlib.sha256(parents.tobytes() + offsets.tobytes())
     examples.topology["identity"] = digest.hexdigest()
-    given = [tree.get("edge_features") is not None for tree in trees]
-    wanted = any(given) if n_features is None else n_edge_features is not None
-    if not wanted and any(given):
+    have = [tree.get("edge_features") is not None for tree in trees]
+    wanted = any(have) if n_features is None else n_edge_features is not None
+    if not wanted and any(have):
         raise ValueError(
-            f"X, example {given.index(True)}: found edge features, but the model was trained "
+            f"X, example {have.index(True)}: found edge features, but the model was trained "
             "without them"
         )
     if wanted:
