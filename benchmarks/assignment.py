@@ -75,9 +75,9 @@ def times_of(problems: list[np.ndarray], lapjv: Any, optimum: float | None) -> l
         repeat, runs = max(1, 40000 // n**2), 7
         rows, cols = linear_sum_assignment(costs)
         best = costs[rows, cols].sum()
-        for found in (repeat_solve(costs, 1), assign(costs, maximize=False).value):
-            if abs(found - best) > 1e-9 * n or (optimum is not None and found != optimum):
-                raise SystemExit(f"n = {n}: found {found}, expected {best}, published {optimum}")
+        for value in (repeat_solve(costs, 1), assign(costs, maximize=False).value):
+            if abs(value - best) > 1e-9 * n or (optimum is not None and value != optimum):
+                raise SystemExit(f"n = {n}: found {value}, expected {best}, published {optimum}")
         calls: list[Callable[[int], Any]] = [
             lambda k, c=costs: repeat_solve(c, k),  # type: ignore[misc]
             loop(lambda c: assign(c, maximize=False), costs),

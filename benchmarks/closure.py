@@ -51,9 +51,9 @@ def setting(kind: str, M: int) -> tuple[Any, Any]:
 
 def thetas(space: Any, n: int) -> list[np.ndarray]:
     rng = np.random.default_rng(1)
-    found = np.zeros((n, space.layout.node_size))
-    found[:, : len(space.hierarchy)] = rng.normal(size=(n, len(space.hierarchy)))
-    return list(found)
+    scores = np.zeros((n, space.layout.node_size))
+    scores[:, : len(space.hierarchy)] = rng.normal(size=(n, len(space.hierarchy)))
+    return list(scores)
 
 
 def ours(space: Any, examples: Any, n: int) -> tuple[Any, Any, Any]:
@@ -152,9 +152,9 @@ def main() -> None:
                 if name in impatient:
                     row += [None, None]
                     continue
-                found, taken = peer(space, examples, args.calls)
-                known = values[: len(found)]
-                wrong = np.abs(found - known) > EXACT * (1 + np.abs(known))
+                peer_values, taken = peer(space, examples, args.calls)
+                known = values[: len(peer_values)]
+                wrong = np.abs(peer_values - known) > EXACT * (1 + np.abs(known))
                 took = float(np.median(taken))
                 against = f"{took / native_times[-1]:.0f}x ({took / own:.0f}x)"
                 row += [1e6 * took, against + (" wrong" if wrong.any() else "")]

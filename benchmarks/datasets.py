@@ -237,7 +237,7 @@ def multilabel(name: str, most: int | None = None) -> tuple[Any, np.ndarray, Any
     """
     with np.load(data_path(f"ml-{name}", "data.npz"), allow_pickle=False) as data:
         parts = dict(data)
-    found = []
+    arrays = []
     for part in ("_train", "_test") if "shape_train" in parts else ("",):
         n, d, labels = parts[f"shape{part}"]
 
@@ -247,12 +247,12 @@ def multilabel(name: str, most: int | None = None) -> tuple[Any, np.ndarray, Any
             return sp.csr_matrix((values.astype(float), indices.astype(int), indptr), (n, width))
 
         x = parts[f"X{part}"] if f"X{part}" in parts else csr("X", d)
-        found += [x, csr("Y", labels).toarray().astype(int)]
-    if len(found) == 2:
-        x, y = found
+        arrays += [x, csr("Y", labels).toarray().astype(int)]
+    if len(arrays) == 2:
+        x, y = arrays
         half = x.shape[0] // 2
-        found = [x[:half], y[:half], x[half:], y[half:]]
-    x, y, xt, yt = found
+        arrays = [x[:half], y[:half], x[half:], y[half:]]
+    x, y, xt, yt = arrays
     if sp.issparse(x):
         from sklearn.preprocessing import normalize
 
@@ -283,10 +283,10 @@ class Hierarchical:
 
     def children(self) -> dict[str, list[str]]:
         """The hierarchy as structsolve takes it, its nodes in the order of the columns."""
-        found: dict[str, list[str]] = {name: [] for name in self.nodes.tolist()}
+        children: dict[str, list[str]] = {name: [] for name in self.nodes.tolist()}
         for parent, child in self.nodes[self.edges].tolist():
-            found[parent].append(child)
-        return found
+            children[parent].append(child)
+        return children
 
 
 def hierarchical(name: str, most: int | None = None, valid: bool = True) -> Hierarchical:

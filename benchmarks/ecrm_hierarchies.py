@@ -77,14 +77,14 @@ def unit(X: np.ndarray) -> np.ndarray:
     return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)
 
 
-def measured(graph: Any, loss: str, truth: np.ndarray, found: np.ndarray) -> float:
+def measured(graph: Any, loss: str, truth: np.ndarray, predicted: np.ndarray) -> float:
     """Mean loss per row, by the structure's own loss."""
     from structsolve.plugins.dag import DagStructure
     from structsolve.structure.ask import ask_loss, make_layout
     from structsolve.structure.loss_values import losses
 
     space, examples = DagStructure(graph).make_space(np.zeros((len(truth), 1)), truth)
-    flat = np.ascontiguousarray(found, dtype=np.int32).ravel()
+    flat = np.ascontiguousarray(predicted, dtype=np.int32).ravel()
     native = ask_loss(space, loss)(make_layout(space, examples))
     return float(losses(native, examples.labels, flat).mean())
 
@@ -128,8 +128,8 @@ def hsvm(graph: Any, loss: str, X: Any, Y: Any, x: Any, held: np.ndarray) -> tup
         X, x = unit(X), unit(x)
     scores = {}
     for alpha in (1e-1, 1e-2, 1e-3, 1e-4):
-        found = train(alpha, X[~held], Y[~held]).predict(X[held])
-        scores[alpha] = measured(graph, loss, Y[held], found)
+        predicted = train(alpha, X[~held], Y[~held]).predict(X[held])
+        scores[alpha] = measured(graph, loss, Y[held], predicted)
     alpha = min(scores, key=lambda a: scores[a])
     return train(alpha, X, Y).predict(x), f"alpha {alpha:g}"
 
@@ -144,14 +144,14 @@ def node_svms(
     hierarchy = Hierarchy(graph)
 
     def predictions(C: float, rows: Any, labels: Any, new: Any) -> np.ndarray:
-        found = np.zeros((len(new), labels.shape[1]), dtype=np.int32)
+        predicted = np.zeros((len(new), labels.shape[1]), dtype=np.int32)
         for j in range(labels.shape[1]):
             if labels[:, j].min() == labels[:, j].max():
-                found[:, j] = labels[0, j]
+                predicted[:, j] = labels[0, j]
                 continue
             svm: Any = SVC(C=100 * C, gamma="scale") if gaussian else LinearSVC(C=C, loss="hinge")
-            found[:, j] = svm.fit(rows, labels[:, j]).predict(new)
-        return hierarchy.close(found)
+            predicted[:, j] = svm.fit(rows, labels[:, j]).predict(new)
+        return hierarchy.close(predicted)
 
     scores = {
         C: (predictions(C, X[~held], Y[~held], X[held]) != Y[held]).sum(axis=1).mean()
@@ -181,14 +181,14 @@ def run(name: str, methods: list[str]) -> None:
     for job in methods:
         if job not in jobs:
             continue
-        values, notes, seconds, found = [], [], 0.0, None
+        values, notes, seconds, predicted = [], [], 0.0, None
         for loss in losses:
-            if found is None or "svm" not in job or job == "hsvm":  # SVMs know no loss
+            if predicted is None or "svm" not in job or job == "hsvm":  # SVMs know no loss
                 with Clock() as clock:
-                    found, what = jobs[job](loss)
+                    predicted, what = jobs[job](loss)
                 seconds += clock.cpu
                 notes.append(what)
-            values.append(f"{measured(graph, loss, y, found):.3f}")
+            values.append(f"{measured(graph, loss, y, predicted):.3f}")
         values += [""] * (2 - len(values))
         rows.append([job, *values, f"{seconds:.0f}", *notes, *[""] * (2 - len(notes))])
         print("  done:", rows[-1], flush=True)

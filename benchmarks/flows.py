@@ -66,8 +66,8 @@ class World:
         return X, self.draw(X, rng)
 
 
-def losses_of(loss: str, found: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return ((found - y) ** 2 if loss == "squared" else np.abs(found - y)).sum(axis=-1)
+def losses_of(loss: str, predicted: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return ((predicted - y) ** 2 if loss == "squared" else np.abs(predicted - y)).sum(axis=-1)
 
 
 def ecrm(world: World, loss: str, X: Any, Y: Any, X_val: Any, Y_val: Any) -> Any:
@@ -130,11 +130,11 @@ def bayes(world: World, loss: str, x: np.ndarray, draws: int = 1000) -> np.ndarr
     from structsolve.plugins.flow.network import Network
 
     rng, flows = np.random.default_rng(9), Network.of_graph(world.graph)
-    found = []
+    best = []
     for row in x:
         Y = world.draw(np.tile(row, (draws, 1)), rng)
-        found.append(FlowTargets(flows, Y, loss).decode(np.full((1, draws), 1 / draws), 1)[0][0])
-    return np.array(found)
+        best.append(FlowTargets(flows, Y, loss).decode(np.full((1, draws), 1 / draws), 1)[0][0])
+    return np.array(best)
 
 
 METHODS = {"ECRM": ecrm, "kNN": neighbours, "ridge, projected": ridge}
@@ -155,10 +155,10 @@ def compare(n: int, trials: int) -> None:
             values["Bayes"].append(float(losses_of(loss, best, test[1][some]).mean()))
             print(f"  {loss}, trial {trial}:", {k: round(v[-1], 4) for k, v in values.items()},
                   flush=True)  # fmt: skip
-        for (name, found), published in zip(values.items(), (*PUBLISHED[loss], None)):
-            lead = np.array(found) - values["ECRM"]
+        for (name, losses), published in zip(values.items(), (*PUBLISHED[loss], None)):
+            lead = np.array(losses) - values["ECRM"]
             error = lead.std(ddof=1) / np.sqrt(trials) if trials > 1 else 0.0
-            rows.append([loss, name, f"{np.mean(found):.4f}", f"{lead.mean():+.4f} ({error:.4f})",
+            rows.append([loss, name, f"{np.mean(losses):.4f}", f"{lead.mean():+.4f} ({error:.4f})",
                          published])  # fmt: skip
     print(f"\n{trials} trials, {n} training rows\n")
     print(table(["loss", "method", "mean loss", "less ECRM (s.e.)", "paper"], rows))
@@ -172,15 +172,15 @@ def curve(sizes: list[int], trials: int) -> None:
     least = float(losses_of(loss, bayes(world, loss, x, 5000), draws).mean())
     risks: dict[str, list[float]] = {name: [] for name in METHODS}
     for n in sizes:
-        found: dict[str, list[float]] = {name: [] for name in METHODS}
+        losses: dict[str, list[float]] = {name: [] for name in METHODS}
         for trial in range(trials):
             rng = np.random.default_rng(trial)
             train, val = world.sample(n, rng), world.sample(max(n // 4, 20), rng)
             for name, method in METHODS.items():
                 predicted = method(world, loss, *train, *val)(x)
-                found[name].append(float(losses_of(loss, predicted, draws).mean()))
+                losses[name].append(float(losses_of(loss, predicted, draws).mean()))
         for name in METHODS:
-            risks[name].append(float(np.mean(found[name])))
+            risks[name].append(float(np.mean(losses[name])))
         print(f"  {n} rows:", {k: round(v[-1], 4) for k, v in risks.items()}, flush=True)
     rows = [[n, *(f"{risks[name][j]:.4f}" for name in METHODS), f"{least:.4f}"]
             for j, n in enumerate(sizes)]  # fmt: skip

@@ -101,9 +101,9 @@ def clef() -> tuple[Any, np.ndarray, np.ndarray]:
 
     def leaves(part: str) -> np.ndarray:
         rows = np.split(data[f"Y_{part}_indices"], data[f"Y_{part}_indptr"][1:-1])
-        found = [row[leaf[row]] for row in rows]
-        assert all(len(row) == 1 for row in found), "found examples that have no single leaf"
-        return np.concatenate(found)
+        single = [row[leaf[row]] for row in rows]
+        assert all(len(row) == 1 for row in single), "some examples have no single leaf"
+        return np.concatenate(single)
 
     X = np.vstack([data[f"X_{p}"] for p in parts]).astype(float)
     y = np.concatenate([leaves(p) for p in parts])
@@ -173,7 +173,7 @@ def main() -> None:
     header("Hierarchical SVMs")
     warnings.simplefilter("ignore")
     for name in arguments.sets:
-        found: dict[str, list[float]] = {m: [] for m in arguments.methods}
+        scores_of: dict[str, list[float]] = {m: [] for m in arguments.methods}
         chosen: dict[str, list[str]] = {m: [] for m in arguments.methods}
         seconds = dict.fromkeys(arguments.methods, 0.0)
         for seed in range(arguments.first, arguments.first + arguments.seeds):
@@ -182,14 +182,14 @@ def main() -> None:
                 with Clock() as clock:
                     alphas = ALPHAS[name].get(method, ALPHAS[name]["others"])
                     score, choice = accuracy(method, parts, alphas, arguments.passes)
-                found[method].append(score)
+                scores_of[method].append(score)
                 chosen[method].append(choice)
                 seconds[method] += clock.cpu / arguments.seeds
                 print(f"  {name}, seed {seed}, {method}: {score:.2f}, chose {choice}", flush=True)
         rows = []
         for method in arguments.methods:
-            scores = np.array(found[method])
-            lead = scores - np.array(found[arguments.methods[0]])
+            scores = np.array(scores_of[method])
+            lead = scores - np.array(scores_of[arguments.methods[0]])
             several = len(scores) > 1
             error = f" ({lead.std(ddof=1) / np.sqrt(len(scores)):.1f})" if several else ""
             known = THESIS[name].get(method)

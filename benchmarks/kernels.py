@@ -61,12 +61,12 @@ def compare(name: str, tol: float) -> None:
     print(f"\n{name}: {len(X)} training rows, {X.shape[1]} features, {len(set(y))} classes")
     seconds = {}
     for label, make in (("SVC", svc), ("structsolve", ours)):
-        found = max(
+        best = max(
             (make(C, g, len(X), tol).fit(X, y).score(X_val, y_val), -C, -g)
             for C in SIZES
             for g in GAMMAS
         )
-        C, gamma = -found[1], -found[2]
+        C, gamma = -best[1], -best[2]
         cpu, wall, model = median_time(lambda: make(C, gamma, len(X), tol).fit(X, y))  # noqa: B023
         seconds[label] = cpu
         rest = ""

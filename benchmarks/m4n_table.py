@@ -53,8 +53,8 @@ class Setting:
 
 
 def published(m3n: float, crf: float | None, m4n: float) -> dict[str, float]:
-    found = {"M3N": m3n, "CRF": crf, "M4N": m4n}
-    return {name: x for name, x in found.items() if x is not None}
+    errors = {"M3N": m3n, "CRF": crf, "M4N": m4n}
+    return {name: x for name, x in errors.items() if x is not None}
 
 
 RANKS: dict[str, Any] = dict(
@@ -195,12 +195,12 @@ def model_of(setting: Setting, method: str, labels: Any, tol: float) -> Any:
     )
 
 
-def loss_of(setting: Setting, truth: Any, found: Any) -> float:
+def loss_of(setting: Setting, truth: Any, predicted: Any) -> float:
     if setting.kind == "ocr":
-        truth, found = np.concatenate(truth), np.concatenate(found)
+        truth, predicted = np.concatenate(truth), np.concatenate(predicted)
     if setting.kind == "ord":
-        return float(np.abs(truth - found).mean())
-    return 100 * float((np.asarray(truth) != np.asarray(found)).mean())
+        return float(np.abs(truth - predicted).mean())
+    return 100 * float((np.asarray(truth) != np.asarray(predicted)).mean())
 
 
 def grids(
@@ -239,15 +239,15 @@ def append(path: Path, record: dict[str, Any]) -> None:
 
 def records(path: Path) -> dict[tuple[str, int, str], dict[str, Any]]:
     """What was run, by set, split and method; a line that was cut off is left out."""
-    found = {}
+    runs = {}
     if path.exists():
         for line in path.read_text().splitlines():
             try:
                 record = json.loads(line)
             except json.JSONDecodeError:
                 continue
-            found[record["set"], record["split"], record["method"]] = record
-    return found
+            runs[record["set"], record["split"], record["method"]] = record
+    return runs
 
 
 # -- report -------------------------------------------------------------------------------------
@@ -319,10 +319,10 @@ def main() -> None:
                 done = records(args.results)
                 wanted = [m for m in args.methods if m in SETS[name].published]
                 wanted = [m for m in wanted if (name, split, m) not in done]
-                for method, found in grids(name, split, wanted, args.tol) if wanted else ():
-                    record = {"set": name, "split": split, "method": method, **found}
+                for method, figures in grids(name, split, wanted, args.tol) if wanted else ():
+                    record = {"set": name, "split": split, "method": method, **figures}
                     append(args.results, record)
-                    print(f"{name} {split} {method}: {found['cpu']:.1f} s CPU", flush=True)
+                    print(f"{name} {split} {method}: {figures['cpu']:.1f} s CPU", flush=True)
         print()
     report(args.results)
 

@@ -41,10 +41,10 @@ def shape_contexts(points: np.ndarray) -> np.ndarray:
     ring = np.searchsorted(RADII, distance / distance[others].mean())
     angle = np.arctan2(step[..., 1], step[..., 0]) / (2 * np.pi) % 1
     sector = np.minimum((angle * ANGLES).astype(int), ANGLES - 1)
-    found = np.zeros((n, len(RADII), ANGLES))
+    counts = np.zeros((n, len(RADII), ANGLES))
     a, b = np.nonzero(others & (ring < len(RADII)))
-    np.add.at(found, (a, ring[a, b], sector[a, b]), 1)
-    return found.reshape(n, -1)
+    np.add.at(counts, (a, ring[a, b], sector[a, b]), 1)
+    return counts.reshape(n, -1)
 
 
 def pair_features(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -89,9 +89,9 @@ def cars(folder: Path, outliers: int) -> tuple[list[np.ndarray], list[np.ndarray
     return X, Y
 
 
-def error(Y: list[np.ndarray], found: list[np.ndarray]) -> float:
+def error(Y: list[np.ndarray], predicted: list[np.ndarray]) -> float:
     """Share of points matched wrongly, in percent."""
-    return 100 * float(np.mean([np.mean(a != b) for a, b in zip(Y, found, strict=True)]))
+    return 100 * float(np.mean([np.mean(a != b) for a, b in zip(Y, predicted, strict=True)]))
 
 
 def one_split(

@@ -28,7 +28,7 @@ def drifting_weights(structsolve: Any, words: Words, alpha: float, passes: int) 
     from structsolve.solvers import GBCFW
     from structsolve.surrogates import MaxMin
 
-    found: list[np.ndarray] = []
+    weights: list[np.ndarray] = []
     model = structsolve.StructuredSVM(
         "chain",
         surrogate=MaxMin(max_iter=20, tol=1e-3),
@@ -36,10 +36,10 @@ def drifting_weights(structsolve: Any, words: Words, alpha: float, passes: int) 
         alpha=alpha,
         max_iter=passes,
         tol=0.0,
-        callbacks=[lambda record: found.append(record["weights"]())],
+        callbacks=[lambda record: weights.append(record["weights"]())],
     )
     model.fit(words.x_list("packed"), words.y_list())
-    return found
+    return weights
 
 
 def errors(
@@ -60,7 +60,7 @@ def errors(
     space, examples = structsolve.get_structure("chain").make_space(x, y)
     surrogate = MaxMin(geometry, max_iter=iterations, tol=0.0, warm_start=warm)
     problem = Problem(space, examples, "hamming", surrogate)
-    projection, found = problem.surrogate.projection, []
+    projection, rows = problem.surrogate.projection, []
     for w in weights:
         thetas = [potential_calls.score(problem.potentials, i, w) for i in range(problem.n)]
         open_, whole = 0.0, 0.0
@@ -71,8 +71,8 @@ def errors(
                 whole += bound
         correct = sum(score_of_truth(problem, i, theta) for i, theta in enumerate(thetas))
         n = problem.n
-        found.append((open_ / n, (whole - correct) / n, clock.cpu / n))
-    return found
+        rows.append((open_ / n, (whole - correct) / n, clock.cpu / n))
+    return rows
 
 
 def score_of_truth(problem: Any, i: int, theta: np.ndarray) -> float:

@@ -93,18 +93,18 @@ def needed_passes(
     structsolve: Any, x: Any, y: np.ndarray, c: float, targets: list[float], solver: str
 ) -> tuple[list[int | None], Any]:
     """Fewest passes that reach each objective, or None; and the last model."""
-    found: list[int | None] = [None] * len(targets)
+    needed: list[int | None] = [None] * len(targets)
     model = None
     for passes in PASSES:
         model = ours(structsolve, len(y), c, passes, solver)
         clock = fit(model, x, y)
         value = objective(x, y, *our_arrays(model, x.shape[1]), c)
         for t, target in enumerate(targets):
-            if found[t] is None and value <= target:
-                found[t] = passes
-        if all(found) or clock.cpu > 120:
+            if needed[t] is None and value <= target:
+                needed[t] = passes
+        if all(needed) or clock.cpu > 120:
             break
-    return found, model
+    return needed, model
 
 
 def main() -> None:

@@ -48,18 +48,18 @@ RUNS: dict[str, tuple[tuple[str, ...], bool]] = {
 THESIS = {"bibtex": {PEER: 0.423, "margin": 0.419, "beta": 0.444, "slack": 0.352}}
 
 
-def micro_f1(truth: np.ndarray, found: np.ndarray) -> float:
+def micro_f1(truth: np.ndarray, predicted: np.ndarray) -> float:
     from sklearn.metrics import f1_score
 
-    return float(f1_score(truth, found, average="micro", zero_division=0))
+    return float(f1_score(truth, predicted, average="micro", zero_division=0))
 
 
-def measures(truth: np.ndarray, found: np.ndarray) -> list[str]:
+def measures(truth: np.ndarray, predicted: np.ndarray) -> list[str]:
     """micro-F1, Hamming loss and mean Jaccard index; two empty sets agree."""
     from sklearn.metrics import hamming_loss, jaccard_score
 
-    accuracy = jaccard_score(truth, found, average="samples", zero_division=1)
-    figures = (micro_f1(truth, found), hamming_loss(truth, found), accuracy)
+    accuracy = jaccard_score(truth, predicted, average="samples", zero_division=1)
+    figures = (micro_f1(truth, predicted), hamming_loss(truth, predicted), accuracy)
     return [f"{x:.4f}" for x in figures]
 
 
@@ -92,19 +92,19 @@ def down(
 
     `ways` has an iterator per part, which yields a model for every alpha of the grid.
     """
-    best, at, worse = 0.0, np.nan, 0
+    best, best_alpha, worse = 0.0, np.nan, 0
     for alpha, *models in zip(grid, *ways):
         scores = []
         for model, (X, Xv, Y, Yv) in zip(models, parts, strict=True):
             scores.append(micro_f1(Yv, model.fit(X, Y).predict(Xv)))
-        found = float(np.mean(scores))
-        if found > best:
-            best, at, worse = found, alpha, 0
+        score = float(np.mean(scores))
+        if score > best:
+            best, best_alpha, worse = score, alpha, 0
         elif best > 0:
             worse += 1
         if worse == patience:
             break
-    return best, at
+    return best, best_alpha
 
 
 def warm_models(model: Any, grid: tuple[float, ...]) -> Iterator[Any]:
@@ -147,11 +147,11 @@ def of_set(structsolve: Any, name: str, runs: list[str], passes: int) -> Iterato
             model = surrogate(structsolve, way, edges, passes, warm=False).set_params(alpha=alpha)
         with Clock() as clock:
             model.fit(X, Y)
-        found = model.predict(Xt)
+        predicted = model.predict(Xt)
         cells = [f"{run} ({way})" if way != run.split(",")[0] else run]
-        cells += [f"{alpha:g}", f"{score:.4f}", *measures(Yt, found)]
+        cells += [f"{alpha:g}", f"{score:.4f}", *measures(Yt, predicted)]
         cells += [f"{thesis[run]:.3f}" if run in thesis else ""]
-        cells += [f"{found.sum(axis=1).mean():.2f}", f"{clock.cpu:.2f}", f"{choosing.cpu:.1f}"]
+        cells += [f"{predicted.sum(axis=1).mean():.2f}", f"{clock.cpu:.2f}", f"{choosing.cpu:.1f}"]
         if run == PEER:
             cells += [""] * 3
         else:

@@ -30,16 +30,16 @@ def runs(certify_every: int) -> dict[str, tuple[Any, Any]]:
     from structsolve.surrogates import MaxMin
 
     solver = GBCFW(certify_every=certify_every)
-    found: dict[str, tuple[Any, Any]] = {
+    settings: dict[str, tuple[Any, Any]] = {
         "M3N": ("margin", BCFW(cached_passes=0, certify_every=certify_every)),
         "CRF": ("crf", solver),
     }
     for k in ITERATIONS:
-        found[f"M4N, {k} iterations"] = (MaxMin(max_iter=k), solver)
-    found["M4N, mirror prox, 10 iterations"] = (MaxMin("euclidean", max_iter=10), solver)
+        settings[f"M4N, {k} iterations"] = (MaxMin(max_iter=k), solver)
+    settings["M4N, mirror prox, 10 iterations"] = (MaxMin("euclidean", max_iter=10), solver)
     harmonic = GBCFW(step="harmonic", certify_every=certify_every)
-    found["M4N, 1 iterations, harmonic step"] = (MaxMin(max_iter=1), harmonic)
-    return found
+    settings["M4N, 1 iterations, harmonic step"] = (MaxMin(max_iter=1), harmonic)
+    return settings
 
 
 def model_of(structsolve: Any, words: Words, C: float, passes: int, how: tuple[Any, Any]) -> Any:

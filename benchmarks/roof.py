@@ -177,13 +177,13 @@ def new_scores(models: list[Any]) -> tuple[Any, Any]:
 
 def best_of(calls: list[Callable[[], Any]], rounds: int) -> list[tuple[Any, float]]:
     """The values of each, and the smallest of its medians; all take turns, as the load changes."""
-    found: list[Any] = [None] * len(calls)
+    values: list[Any] = [None] * len(calls)
     best = [np.inf] * len(calls)
     for _ in range(rounds):
         for i, call in enumerate(calls):
-            found[i], seconds, *_ = call()
+            values[i], seconds, *_ = call()
             best[i] = min(best[i], float(np.median(seconds)))
-    return list(zip(found, best, strict=True))
+    return list(zip(values, best, strict=True))
 
 
 def against_programs(models: list[Any], sweep: Callable[[], Any], rounds: int, few: int) -> None:
@@ -206,8 +206,8 @@ def against_programs(models: list[Any], sweep: Callable[[], Any], rounds: int, f
             ways.append((f"cvxpy, {solver}", form, "cvxpy", call))
     rows, mine = [], []
     best: dict[tuple[str, str], float] = {}
-    found = best_of([call for *_, call in ways], rounds)
-    for (name, form, peer, _), (values, seconds) in zip(ways, found, strict=True):
+    answers = best_of([call for *_, call in ways], rounds)
+    for (name, form, peer, _), (values, seconds) in zip(ways, answers, strict=True):
         error = None
         if values is not None:
             right = truth[: len(values)]

@@ -87,15 +87,15 @@ def main() -> None:
         w = model.flat_weights()
         picked = np.sort(np.random.default_rng(0).choice(len(Y), args.examples, replace=False))
         examples = model.space_.pack(X[picked], Y[picked])
-        found: dict[str, list[Any]] = {}
+        results: dict[str, list[Any]] = {}
         seconds: dict[str, float] = {}
         for search in SEARCHES:
             surrogate = Slack(search=search, relaxed=False, warm_start=False)
             problem = structsolve.Problem(model.space_, examples, surrogate=surrogate)
             begun = process_time()
-            found[search] = [problem.trace(i, w) for i in range(args.examples)]
+            results[search] = [problem.trace(i, w) for i in range(args.examples)]
             seconds[search] = (process_time() - begun) / args.examples
-        values = {s: np.array([max(r.value, 0) for r in rs]) for s, rs in found.items()}
+        values = {s: np.array([max(r.value, 0) for r in rs]) for s, rs in results.items()}
         best = np.max(list(values.values()), axis=0)
         truth = None
         if Y.shape[1] <= 16:
@@ -104,7 +104,7 @@ def main() -> None:
             )
             assert (best <= truth * (1 + 1e-9)).all()
         for search in SEARCHES:
-            bounds = np.array([r.bound for r in found[search]])
+            bounds = np.array([r.bound for r in results[search]])
             calls, missed = THESIS[name].get(search, ("", ""))
             worse = values[search] < best * (1 - WORSE)
             wrong = "" if truth is None else f"{np.mean(values[search] < truth * (1 - WORSE)):.3f}"
@@ -113,7 +113,7 @@ def main() -> None:
                 [
                     name,
                     search,
-                    f"{np.mean([r.calls for r in found[search]]):.2f}",
+                    f"{np.mean([r.calls for r in results[search]]):.2f}",
                     calls,
                     f"{1e3 * seconds[search]:.2f}",
                     f"{np.mean(worse):.3f}",

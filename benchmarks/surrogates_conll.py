@@ -55,7 +55,7 @@ def main() -> None:
         [chunking_attributes(s) for s in sentences],
         [chunking_attributes(s) for s in test_sentences],
     )
-    found: dict[str, dict[str, float]] = {}
+    runs: dict[str, dict[str, float]] = {}
     for _ in range(args.repeat):
         for name in args.runs:
             surrogate, solver, c, passes = RUNS[name]
@@ -72,7 +72,7 @@ def main() -> None:
             history = model.history_[:-1]
             seconds = float(np.median(np.diff(clock[:-1])))
             calls = [record.get("calls_per_search", 1.0) for record in history]
-            best = found.setdefault(
+            best = runs.setdefault(
                 name,
                 {
                     "seconds": np.inf,
@@ -84,8 +84,8 @@ def main() -> None:
             )
             best["seconds"] = min(best["seconds"], seconds)
     rows = []
-    for name, best in found.items():
-        peer = found.get("margin, bcfw" if "bcfw" in name else "margin", best)
+    for name, best in runs.items():
+        peer = runs.get("margin, bcfw" if "bcfw" in name else "margin", best)
         rows.append(
             [
                 name,

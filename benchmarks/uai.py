@@ -67,8 +67,8 @@ def relaxation(model: Any) -> float:
     never = np.isneginf(scores)
     limits = np.stack([np.zeros(len(scores)), np.where(never, 0, 1)], axis=1)
     wanted = np.concatenate([np.ones(n), np.zeros(shape[0] - n)])
-    found = linprog(np.where(never, 0, -scores), A_eq=matrix, b_eq=wanted, bounds=limits)
-    return -found.fun if found.status == 0 else float("nan")
+    answer = linprog(np.where(never, 0, -scores), A_eq=matrix, b_eq=wanted, bounds=limits)
+    return -answer.fun if answer.status == 0 else float("nan")
 
 
 def timed(call: Callable[[], Any], repeat: int) -> tuple[Any, float]:
