@@ -3,8 +3,8 @@
 Trains on nine OCR folds and tests on the held-out one.  Both sides see the 128 pixels, a bias
 and word ends: an intercept and start/end tables on our side, the attributes "bias", "BOS" and
 "EOS" on theirs.  Their data is converted and appended before the clock starts; ours is given as
-structsolve.Sequences and packed inside it.  A point of a curve is a training run of its own with
-that many iterations.  Prints the time each needs to an error of --target and the ratio, and
+structsolve.Sequences and packed inside it.  A point of a curve is a separate training run with that
+many iterations.  Prints the time each needs to an error of --target and the ratio, and
 draws pictures/accuracy_ocr.png (not with --only or --quick).
 """
 

@@ -1,8 +1,8 @@
 """Linear assignment: our solver against SciPy's and, where it is installed, `lap`'s lapjv.
 
-Each problem is solved over and over: ours inside a loop of its own (as the oracle is called in
-training) and by `assign`, which checks its argument and proves the answer by prices; the others
-by their Python functions in a Python loop.  The time is the least of several runs.  A value that
+Each problem is solved many times: ours in a native loop (as training calls the oracle) and by
+`assign`, which checks its argument and proves the answer by prices; the others by their Python
+functions in a Python loop.  The time is the least of several runs.  A value that
 differs from SciPy's, or from the published optimum, ends the script.
 
     STRUCTSOLVE_DATA=... python benchmarks/assignment.py        # with `pip install lap`

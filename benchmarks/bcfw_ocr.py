@@ -4,7 +4,7 @@ Nine folds (6251 words), the 128 pixels and a constant as 129 binary CSR feature
 end tables, C = .02.  Ours against the plain C loop, the tuned C loop and the floor (c_loop.py).
 Growth: CPU time of a pass over 1/8 to 4 times the words, and over the same letters joined to
 words 1 to 8 times as long; the slope of a straight line through the logarithms is printed.
-Memory: in a process of its own, bytes above what the input lists take, at 1x and 10x the words.
+Memory: bytes beyond the input lists, in a separate process, for 1 and 10 times the words.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def alpha_of(words: Words) -> float:
 
 
 class OurLoop:
-    """Our estimator with the same faces as the C loops."""
+    """Our estimator with the methods of the C loops."""
 
     def __init__(self, structsolve: Any, words: Words, plain: bool) -> None:
         self.structsolve, self.words, self.plain, self.n = structsolve, words, plain, words.n_words
@@ -55,7 +55,7 @@ class OurLoop:
     def micro_per_word(self, passes: int = 10, repeat: int = 3) -> float:
         """Median of (time of warm + `passes` passes) - (time of warm passes).
 
-        Divided by the oracle calls in between, which a caching solver makes fewer of.
+        Divided by the oracle calls of these passes; a solver with a cache makes fewer.
         """
         out = []
         for _ in range(repeat):
@@ -85,7 +85,7 @@ def side_by_side(structsolve: Any, words: Words, repeat: int) -> None:
             loops.append(loop)
             times.append(loop.micro_per_word(repeat=repeat))
             sizes.append(None)
-        # the machine may have changed its mind meanwhile: the peers once more
+        # the machine's speed may have changed: the peers run once more
         times[:3] = [min(a, c_micro(b, 5, repeat)) for a, b in zip(times, loops[:3], strict=False)]
     for loop, micro, size in zip(loops, times, sizes, strict=True):
         rows.append(
@@ -187,7 +187,7 @@ def memory_child(times: int, plain: bool, trace: bool) -> None:
         loop.fit(12)
         peak = tracemalloc.get_traced_memory()[1]
     else:
-        # freed memory that the allocator kept would hide what the fit takes
+        # freed memory that the allocator kept would hide the memory of the fit
         ctypes.CDLL(None).malloc_trim(0)
         Path("/proc/self/clear_refs").write_text("5")  # resets the peak
         before = status_bytes("VmRSS")

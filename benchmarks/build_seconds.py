@@ -1,8 +1,8 @@
-"""What the build costs: seconds of Cython and of the C compiler, lines of C, modules.
+"""Cost of the build: seconds of Cython and of the C compiler, lines of C, modules.
 
 Translates a copy of the checkout that it is run in, by that checkout's own setup.py, and compiles
 each module apart with the commands of setuptools.  Seconds are CPU seconds, user and system; no
-cache of the compiler is asked.
+compiler cache is used.
 
     python benchmarks/build_seconds.py
     python benchmarks/build_seconds.py --only plugins.mrf --flags=-O1 --top 5
@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 
 from common import machine, table
 
-# Runs setup.py up to its call of setup(), which gets the modules as C, and prints them and the
-# compiler's command as JSON; what Cython says goes to stderr.
+# Runs setup.py up to its call of setup(), which gets the modules as C; prints them and the
+# compiler's command as JSON.  Cython's messages go to stderr.
 TRANSLATE = """
 import json, os, runpy, sys
 import setuptools
@@ -59,7 +59,7 @@ class Compiled(NamedTuple):
 
 
 def copied(root: Path, folder: Path) -> None:
-    """Copy what the build reads; what was compiled in place and generated C stay behind."""
+    """Copy the files that the build reads, without compiled modules and generated C."""
     for name in ("structsolve", "plugins"):
         ignored = shutil.ignore_patterns("*.so", "*.pyd", "*.c", "__pycache__")
         shutil.copytree(root / name, folder / name, ignore=ignored)

@@ -1,8 +1,8 @@
-"""The C peers: a plain BCFW loop, the hand-tuned floor, and Viterbi / forward kernels.
+"""The C peers: a plain BCFW loop, the hand-tuned floor, and Viterbi and forward loops.
 
 Compiles c_loop.c and c_floor.c at run time with ``gcc -O3 -march=native`` into a temporary
 folder and drives them through ctypes.  Run by itself it prints microseconds per word, the
-duality gap reached (so that correctness is evident) and nanoseconds per cell of the kernels.
+duality gap reached (which shows that it is correct) and nanoseconds per cell of the recursions.
 
     STRUCTSOLVE_DATA=... python benchmarks/c_loop.py
 """
@@ -230,7 +230,7 @@ def per_word(loop: PlainLoop | FloorLoop, warm: int = 5, passes: int = 3, repeat
 
 
 def kernel_times(length: int, states: int, seconds: float = 0.2) -> dict[str, float]:
-    """Nanoseconds per cell ((L-1) K^2 cells) of each C kernel, checked against one another."""
+    """Nanoseconds per cell ((L-1) K^2 cells) of each C recursion, checked against one another."""
     plain, floor = library("c_loop"), library("c_floor")
     fast = library("c_loop", "-ffast-math")  # exp becomes libmvec's
     rng = np.random.default_rng(0)

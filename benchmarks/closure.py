@@ -2,9 +2,9 @@
 
 Random trees, and graphs in which half of the nodes have a second parent and a fifth a third.
 Scores are new for every call, of a normal distribution.  highspy keeps its model and its basis
-while only costs change; cvxpy has a problem with parameters that is compiled once.  Everybody must
-find the same value.  Ours is the time of the native call, which is what training and prediction do,
-and of a call from Python, which costs checks and new arrays.
+while only costs change; cvxpy has a problem with parameters that is compiled once.  All must give
+the same value.  Ours is the time of the native call, as in training and prediction, and of a call
+from Python, which adds checks and new arrays.
 
     python benchmarks/closure.py
 """
@@ -22,9 +22,9 @@ from common import header, table
 
 SIZES = (50, 100, 500, 2000, 10_000, 50_000)
 CVXPY = ("HIGHS", "CLARABEL", "SCIPY")
-# Seconds a call: who takes longer is left out at larger sizes.
+# Seconds a call: a peer that takes longer is left out at larger sizes.
 PATIENCE = 5.0
-# A value further off than this, relative, is not the maximum.
+# A value with a larger relative error is not the maximum.
 EXACT = 1e-5
 
 

@@ -1,4 +1,4 @@
-"""What every benchmark here shares: clocks, the machine's description, tables, our own package.
+"""Shared by all benchmarks: clocks, a description of the machine, tables, import of the package.
 
 Comparisons are of process CPU seconds (``time.process_time``), as in the project's table of
 peers, because the machine may be shared; wall seconds are printed beside them.
@@ -23,7 +23,7 @@ PICTURES = Path(__file__).resolve().parent / "pictures"
 class Clock:
     """CPU and wall seconds of a ``with`` block.
 
-    The collector runs as usual: a library that makes many objects pays for them.
+    The garbage collector runs as usual: libraries that make many objects pay for it.
     """
 
     def __enter__(self) -> Clock:
@@ -79,7 +79,7 @@ def one_thread() -> None:
 def header(title: str) -> None:
     """Call `one_thread`; print the title of a benchmark and the state of the machine."""
     one_thread()
-    # Runs of a stated number of passes are meant to stop there.
+    # Runs of a given number of passes stop before they converge.
     warnings.filterwarnings("ignore", message="stopped after max_iter")
     print(f"## {title}\n\n{machine()}\n", flush=True)
 
@@ -98,12 +98,12 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def ratio(peer: float | None, ours: float | None) -> str:
-    """``peer / ours`` as text: above 1 we are the faster."""
+    """``peer / ours`` as text: above 1 ours is faster."""
     return f"{peer / ours:.2f}x" if peer and ours else "-"
 
 
 def structsolve_or_none() -> Any:
-    """The package, or None with a printed reason: the peer's side still runs without it."""
+    """The package, or None with a printed reason; the peer runs without it."""
     try:
         import structsolve
 

@@ -270,8 +270,8 @@ def multilabel(name: str, most: int | None = None) -> tuple[Any, np.ndarray, Any
 class Hierarchical:
     """A set whose labels form a hierarchy: nodes, edges (parent, child), features and label sets.
 
-    Rows of Y are closed under ancestors; a column per node.  Roots are the children of what the
-    files call the root, which is on in every example and no column.
+    Rows of Y are closed under ancestors; a column per node.  Roots are the children of the files'
+    root node, which is on in every example and has no column.
     """
 
     nodes: np.ndarray

@@ -5,8 +5,8 @@ ECRM is trained for the loss it is measured by, with the kernel of Goh and Jaill
 (imclef07a) Gaussian, with and without an intercept; where it is linear, also with rows of unit
 length, and with a Gaussian kernel and an intercept.
 alpha and gamma are those of the least loss in five folds of the training rows, one after the other:
-rows of imclef07a are sorted by class, and the first 2000 hold 22 of its 63 label sets, so that what
-is asked there is how to predict classes never seen.  The others choose on a random quarter of the
+rows of imclef07a are sorted by class, and the first 2000 hold 22 of its 63 label sets, so that the
+test set has mostly classes never seen.  The others choose on a random quarter of the
 training rows: HSVM (one score per node, BCFW) its alpha under the same loss, the SVMs (LinearSVC
 with a hinge, SVC with a Gaussian kernel) their C by Hamming loss; nodes that an SVM turns on bring
 their ancestors.  "hierarchical" is defined on trees alone.
@@ -30,7 +30,7 @@ ALPHAS = [float(a) for a in 10.0 ** np.arange(-5, 1.1, 0.25)]
 # Gaussian kernels: gamma, in units of 1 / variance of the rows.
 GAMMAS = (0.3, 1.0, 2.0, 3.0, 5.0)
 ECRM = ("ecrm", "ecrm, intercept")
-# Where the paper's kernel is linear.
+# Sets for which the paper's kernel is linear.
 MORE = ("ecrm, unit rows", "ecrm, unit rows, intercept", "ecrm, Gaussian, intercept")
 SVM_C = (0.01, 0.1, 1.0)
 SETS = {"enron": "linear", "imclef07a": "rbf", "spo-fun": "linear", "eisen-go": "linear"}
@@ -39,7 +39,7 @@ PUBLISHED = {
     "enron": ((3.079, 0.194), (3.785, 0.212), (3.400, 0.196)),
     "imclef07a": ((2.689, 0.119), (3.053, 0.134), (2.933, 0.132)),
 }
-# Too many nodes for a Gaussian SVM at each.
+# Sets with too many nodes for a Gaussian SVM each.
 LINEAR_ONLY = ("eisen-go",)
 
 

@@ -7,7 +7,7 @@ sharp, so that medians and means are apart).  Each method is trained and tuned o
 (of the loss it is measured by) and measured on 1000 others; k nearest neighbours minimise the mean
 loss of the neighbours, kernel ridge is projected on the flows.  ECRM also chooses whether to have
 an intercept, which scikit-learn's kernel ridge lacks (without one, its weights under the squared
-loss are ridge's but for their sum).  "Bayes" minimises the mean loss of draws at the true x.
+loss are proportional to ridge's).  "Bayes" minimises the mean loss of draws at the true x.
 
     python benchmarks/flows.py                      # the table
     python benchmarks/flows.py --curve              # risk at a fixed x against n, and a picture

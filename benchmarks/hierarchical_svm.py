@@ -27,8 +27,8 @@ import numpy as np
 from common import Clock, header, table
 from datasets import data_path
 
-# Grids of each set and method: losses of HSVM are as large as paths are long, which asks for an
-# alpha that much smaller.
+# Grids of each set and method.  Losses of HSVM grow with the length of paths, so that its alphas
+# are smaller by that factor.
 ALPHAS: dict[str, dict[str, tuple[float, ...]]] = {
     "balanced": {
         "flat": (3e-4, 1e-4, 3e-5, 1e-5, 3e-6),
@@ -51,8 +51,8 @@ THESIS = {
 COLUMNS = [
     "method", "accuracy", "less flat (s.e.)", "thesis", "less flat", "chosen", "CPU s / seed",
 ]  # fmt: skip
-# What else is chosen along with alpha.  The thesis takes rho = 2 on its trees, and on other data
-# chooses between these three; it leaves open between which losses SSVM keeps its margins fixed.
+# Chosen together with alpha.  The thesis takes rho = 2 on its trees, and chooses between these
+# three on other data; it does not say for which losses SSVM keeps its margins fixed.
 SETTINGS: dict[str, list[dict[str, Any]]] = {
     "flat": [{}],
     "HSVM": [{"normalization": "none"}],

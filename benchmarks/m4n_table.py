@@ -3,12 +3,12 @@
 Random splits, 60 % to train, 20 % to choose bandwidth and lambda = 1 / (C n), 20 % to test; the
 chosen model is not trained anew on both.  Features are standardised on the training part.  The
 kernel is ``exp(-c |x - z|^2 / m)``, m the median squared distance of training rows.  Small sets
-get the whole kernel matrix as features F with F F' = K (without what is below 1e-7 of its largest
-eigenvalue), large ones Nystroem's features; so one decomposition serves all C, which are taken
-upwards, each from the solution before.  Among ties on the validation part, which are many on the
+get the whole kernel matrix as features F with F F' = K (without eigenvalues below 1e-7 of the
+largest), large ones Nystroem's features; so one decomposition serves all C, from small to large,
+each from the solution before.  Among ties on the validation part, which are many on the
 smallest sets, the middle C is taken, and of its ties the middle c.
 
-Splits 0 to 13 were looked at while the grids below were chosen; the table begins at split 100.
+The grids below were chosen on splits 0 to 13; the table begins at split 100.
 Every (set, split, method) is appended to a file as it ends, and is not run again:
 
     STRUCTSOLVE_DATA=... python benchmarks/m4n_table.py m4n.jsonl --sets iris wine --splits 100 101
@@ -238,7 +238,7 @@ def append(path: Path, record: dict[str, Any]) -> None:
 
 
 def records(path: Path) -> dict[tuple[str, int, str], dict[str, Any]]:
-    """What was run, by set, split and method; a line that was cut off is left out."""
+    """Finished runs by set, split and method; an incomplete line is left out."""
     runs = {}
     if path.exists():
         for line in path.read_text().splitlines():

@@ -114,7 +114,7 @@ def one_split(
         "permutation", loss="normalized-hamming", solver="cutting-plane", max_iter=100, tol=0.01
     )
     fitted = model.path(*train, ALPHAS)
-    # Of those that are as good the most regularised.
+    # Of equally good ones, the most regularised.
     best = min(fitted, key=lambda m: (error(choose[1], m.predict(choose[0])), -m.alpha))
     return *errors, error(test[1], best.predict(test[0])), best.alpha
 

@@ -70,7 +70,7 @@ def ours(structsolve: Any, n: int, c: float, passes: int, solver: str) -> Any:
 
 
 def fit(model: Any, x: Any, y: np.ndarray) -> Clock:
-    """Fit, and say how long it took."""
+    """Fit the model; return the clock."""
     with warnings.catch_warnings(), Clock() as clock:
         warnings.simplefilter("ignore")
         model.fit(x, y)
@@ -127,7 +127,7 @@ def main() -> None:
             for solver in args.solver:
                 needed[solver] = needed_passes(structsolve, x, y, c, targets, solver)
         times: dict[str, list[list[float]]] = {s: [[] for _ in targets] for s in needed}
-        # In turn, so that a slow spell of the machine meets both.
+        # In turn, so that slow phases of the machine slow both.
         for _ in range(args.repeat if "1000" not in name else 1):
             for t, model in enumerate(peers):
                 for solver, (passes, _) in needed.items():

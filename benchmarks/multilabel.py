@@ -1,11 +1,11 @@
 """Label sets: micro-F1, Hamming loss and accuracy of the surrogates and of one SVM per label.
 
-The given split.  alpha (and beta, and the loss of the peer) is what has the best micro-F1 on a
-random quarter of the training rows after training on the rest, or on average over several quarters
-of small sets: from the largest alpha of a grid downwards, on bibtex until six in a row are no
-better than the best.  Ours go down warm, ten passes each.  Then all training rows are used, from
-scratch, up to `--passes` or a gap of 1 %.  The peer is scikit-learn's LinearSVC per label with
-C = 1 / (alpha n), its constant feature regularised as ours is.  Nobody tunes a threshold.
+The given split.  alpha (and beta, and the loss of the peer) has the best micro-F1 on a random
+quarter of the training rows after training on the rest, or on average over several quarters of
+small sets: from the largest alpha of a grid downwards, on bibtex until six in a row are no better
+than the best.  Ours go down warm, ten passes each.  Then all training rows are used, from scratch,
+up to `--passes` or a gap of 1 %.  The peer is scikit-learn's LinearSVC per label with C = 1 /
+(alpha n), its constant feature regularised as ours is.  No threshold is tuned.
 
     STRUCTSOLVE_DATA=... python benchmarks/multilabel.py --sets bibtex
 """
@@ -22,12 +22,12 @@ import numpy as np
 from common import Clock, header, structsolve_or_none, table
 from datasets import multilabel
 
-# Rows of unit length want smaller alphas than dense features of deviation 1.
+# Rows of unit length need smaller alphas than dense features of deviation 1.
 DENSE = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 3e-3)
 SPARSE = (3e-3, 1e-3, 6e-4, 3e-4, 2e-4, 1e-4, 7e-5, 5e-5, 3e-5, 2e-5, 1e-5, 3e-6)
 # name -> pairs of labels with weights, grid, random quarters that choose, patience.  All pairs
-# where the best set comes from looking at every one; of 159 labels the tree of largest mutual
-# information, so that the best set is exact and cheap.
+# where all label sets can be enumerated; for 159 labels the tree of largest mutual information,
+# for which the best set is exact and cheap.
 SETS = {
     "emotions": ("full", DENSE, 5, 7),
     "scene": ("full", DENSE, 3, 7),

@@ -1,6 +1,6 @@
 """Our side of the benchmarks: how an estimator is made for each comparison.
 
-The one place to change when a default moves or an option of a solver gets another name.
+Only this file changes when a default changes or an option of a solver gets another name.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def plain_bcfw() -> Any:
 
 
 def uncertified() -> Any:
-    """The default solver without the sweeps that certify, to time its passes alone."""
+    """The default solver without passes that certify, to time its other passes alone."""
     from structsolve.solvers import BCFW
 
     return BCFW(certify_every=1_000_000)

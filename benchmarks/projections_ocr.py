@@ -2,9 +2,9 @@
 
 One fold (626 words), raw pixels, alpha = 1 / (C n).  Costs: the median CPU time of passes without
 certificates, of a second training so that packing does not count, against BCFW with the margin and
-one oracle call per word and pass (``cached_passes=0``), measured before and after; asked of the
-max-min margin with warm starts: at most ten times that.  Gaps: certified after every pass, averaged
-or plain iterate, whichever is better.  Marginals: sum-product of all words against
+one oracle call per word and pass (``cached_passes=0``), measured before and after; the target for
+the max-min margin with warm starts is at most ten times that.  Gaps: certified after every pass,
+averaged or plain iterate, whichever is better.  Marginals: sum-product of all words against
 python-crfsuite's, the same number of marginals asked for.
 
     STRUCTSOLVE_DATA=... python benchmarks/projections_ocr.py
@@ -162,7 +162,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--C", type=float, default=1.0)
     parser.add_argument("--passes", type=int, default=30, help="of the gaps")
-    parser.add_argument("--timed", type=int, default=10, help="passes of the costs")
+    parser.add_argument("--timed", type=int, default=10, help="passes of the costs, at least 3")
     parser.add_argument("--repeat", type=int, default=5, help="runs of the marginals")
     parser.add_argument("--only", choices=["gaps", "costs", "marginals"])
     args = parser.parse_args()

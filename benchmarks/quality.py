@@ -4,7 +4,7 @@ OCR: ten folds, both ways (train on one fold and test on nine; train on nine and
 CoNLL-2000: chunking, trained on the 8936 training sentences, with word, shape, affix and
 neighbour features of `structsolve.conll_features` on both sides.  Prints markdown tables: token
 error, sequence error or span F1 (counted as conlleval does), training CPU seconds.  Settings
-are fixed, not tuned on the test data: solver and C of ours are in their names.
+are fixed, not tuned on the test data; names of ours hold the solver and C.
 
     STRUCTSOLVE_DATA=... python benchmarks/quality.py --task ocr --folds 0 1 2
 """

@@ -3,8 +3,8 @@
 The models are the loss-augmented scores of training examples under a margin model with all pairs of
 labels.  Peers solve the local polytope in its standard form (node and edge marginals) and in its
 smallest (one variable a node and an edge): highspy keeps the model and its basis while only
-costs change, cvxpy has a problem with parameters that is compiled once.  Everybody must find the
-same value.  Then random dense models of growing size.
+costs change, cvxpy has a problem with parameters that is compiled once.  All must give the same
+value.  Then random dense models of growing size.
 
     STRUCTSOLVE_DATA=... python benchmarks/roof.py
 """
@@ -23,7 +23,7 @@ from common import header, structsolve_or_none, table
 from datasets import multilabel
 
 FORMS = ("standard", "smallest")
-# Ways of highspy: options that matter for a program of which only costs change.
+# Options of highspy that matter for a program of which only costs change.
 HIGHS = {
     "dual simplex": {},
     "primal simplex": {"simplex_strategy": 4},
@@ -35,14 +35,14 @@ CVXPY = {
     "SCIPY": {},
     "OSQP": {"eps_abs": 1e-8, "eps_rel": 1e-8, "max_iter": 100_000},
 }
-# A value further off than this, relative, is not the relaxation's.
+# A value with a larger relative error is not the relaxation's.
 EXACT = 1e-6
 
 
 def yeast_models(structsolve: Any, n_models: int, alpha: float) -> tuple[list[Any], Any]:
     """Loss-augmented scores of training examples, as graphs of 14 nodes and 91 edges.
 
-    Second is a sweep over all training examples: scores, roof duality and cut of each.
+    The second result is the time of a pass over all training examples: scores, roof duality, cuts.
     """
     from structsolve.plugins.mrf._model import GraphModel
     from structsolve.solvers.passes import surrogate_bounds
@@ -164,9 +164,9 @@ def ours(models: list[Any], repeat: int) -> tuple[Any, Any, float]:
 
 
 def new_scores(models: list[Any]) -> tuple[Any, Any]:
-    """Values and seconds a call that sees its scores for the first time, the way to it left out.
+    """Values and seconds a call on new scores, without the Python call.
 
-    Called over and over with the same scores, the processor learns how each branch goes.
+    With the same scores again, the processor would predict each branch.
     """
     from structsolve.plugins.mrf._model import GraphModel
 
@@ -176,7 +176,7 @@ def new_scores(models: list[Any]) -> tuple[Any, Any]:
 
 
 def best_of(calls: list[Callable[[], Any]], rounds: int) -> list[tuple[Any, float]]:
-    """The values of each, and the smallest of its medians; all take turns, as the load changes."""
+    """Values of each call and the least of its medians; calls take turns, as the load changes."""
     values: list[Any] = [None] * len(calls)
     best = [np.inf] * len(calls)
     for _ in range(rounds):

@@ -3,7 +3,7 @@
 As in the thesis: fully pairwise label sets, a model trained with slack rescaling, 80 training
 examples, each searched from scratch.  "missed" is the share of examples for which a search's label
 is worse than the best label that any of the searches found, and, where all label sets can be
-looked through, worse than the true maximum.  The thesis' figures stand beside ours.
+enumerated, worse than the true maximum.  The thesis' figures stand beside ours.
 
     STRUCTSOLVE_DATA=... python benchmarks/searches.py --sets yeast
 """
@@ -31,12 +31,12 @@ THESIS = {
     "rcv1-subset1": {"sarawagi": (14.7, 0.46), "bisecting": (13.0, 0.26), "angular": (5.5, 0.0),
                      "convex-hull": (7.29, 0.02)},
 }  # fmt: skip
-# What counts as worse, relative.
+# A label is worse if its value is smaller by more than this share.
 WORSE = 1e-6
 
 
 def all_products(problem: Any, i: int, w: np.ndarray, n_labels: int) -> float:
-    """The largest (1 + h) g over all label sets, by looking at every one."""
+    """The largest (1 + h) g over all label sets, by enumeration."""
     from structsolve.potentials.calls import score
     from structsolve.structure.calls import encode
 

@@ -32,7 +32,7 @@ RUNS = {
 
 
 def make_solver(name: str, passes: int) -> Any:
-    """Solvers whose passes can be compared: no sweeps between, no cheap passes."""
+    """Solvers whose passes can be compared: without certificates between them, or cheap passes."""
     from structsolve.solvers import BCFW, SGD
 
     if name == "sgd":
