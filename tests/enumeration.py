@@ -78,6 +78,8 @@ class Enumerated:
         for k in (1, 2, 7, len(scores) + 3):
             labels, values = self.check_kbest(theta, k)
             assert values[0] == value and (labels[0] == label).all()
+        if len(labels) > 1:
+            self.check_kbest(theta, 5, banned=labels[::2])
         if scores.max() > NONE:
             self.check_marginals(theta)
         else:
@@ -97,11 +99,13 @@ class Enumerated:
         np.testing.assert_allclose(best.ravel(), having, **close)
         return label, value
 
-    def check_kbest(self, theta, k):
+    def check_kbest(self, theta, k, banned=()):
         """Labels that differ, the best first; where none is possible, some label."""
         scores, close = self.scores(theta), self.close(theta)
+        if len(banned):
+            scores[self.rows(banned)] = NONE
         ranked = -np.sort(-scores[scores > NONE])[:k] if scores.max() > NONE else [NONE]
-        labels, values = calls.kbest(self.kbest, self.number, theta, k)
+        labels, values = calls.kbest(self.kbest, self.number, theta, k, banned)
         np.testing.assert_allclose(values, ranked, **close)
         np.testing.assert_allclose(scores[self.rows(labels)], values, **close)
         assert (values[1:] <= values[:-1]).all()

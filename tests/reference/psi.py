@@ -1,8 +1,7 @@
 """Surrogates of section "bi-criteria" as plain functions of h (margin error) and g (loss).
 
 Every one is a `Psi`: `value(h, g)`, `slopes(h, g)` = (d psi/dh, d psi/dg), elementwise on arrays.
-At g = 0 the slope in g may be infinite and that in h zero: it is the limit from g > 0, so that the
-tangent `lam = psi_g / psi_h` is "vertical" (infinite) there.
+At g = 0 slopes are limits from g > 0: infinite in g and zero in h for some of them.
 """
 
 from dataclasses import dataclass
@@ -28,16 +27,6 @@ class Psi:
     def slopes(self, h, g):
         """(d psi/dh, d psi/dg)."""
         return self.derivatives(*_arrays(h, g))
-
-    def tangent(self, h, g):
-        """lam of the line h + lam g = const that touches the level set at (h, g).
-
-        inf where psi does not rise with h (g = 0 in all but margin rescaling), nan where the slope
-        in g is negative: there psi < 0, and the plane has no such line.
-        """
-        dh, dg = self.slopes(h, g)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(dh <= 0, np.inf, np.where(dg < 0, np.nan, dg / dh))
 
 
 def _arrays(h, g):
