@@ -83,8 +83,9 @@ class PyChainStructure(ChainStructure):
     name, space_class = "py-chain", PyChainSpace
 
     def make_space(self, X, Y, classes=None, fit_intercept=True):
-        native, examples = super().make_space(X, Y, classes, fit_intercept)
-        return self.space_class.of(native), examples
+        native, _ = super().make_space(X, Y, classes, fit_intercept)
+        space = self.space_class.of(native)
+        return space, space.pack(X, Y)
 
     def space_from_state(self, state, arrays):
         return self.space_class.of(super().space_from_state(state, arrays))
