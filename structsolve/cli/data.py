@@ -271,7 +271,7 @@ class Recipe:
             self.n_features = X.shape[1]
             self.n_labels = None if self.named else int(numbers.max(initial=0)) + 1
         known, expected = numbers == np.rint(numbers), "integers, names of nodes"
-        if self.n_labels is not None and not self.named:
+        if not self.named and self.n_labels is not None:
             known &= (numbers >= 0) & (numbers < self.n_labels)
             expected = f"integers 0 to {self.n_labels - 1}"
         if not known.all():
@@ -282,6 +282,7 @@ class Recipe:
             )
         if self.named:  # labels are names of a hierarchy's nodes
             return Data(X, [[int(label) for label in labels] for labels in sets])
+        assert self.n_labels is not None
         y = np.zeros((len(sets), self.n_labels), dtype=np.int64)
         y[rows, numbers.astype(np.int64)] = 1
         return Data(X, y)

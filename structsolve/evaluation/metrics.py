@@ -314,7 +314,7 @@ def make_token_scorer(
     return make_scorer(_token_score, metric=metric, labels=labels)
 
 
-_TOKEN_METRICS = ("accuracy", "sequence-accuracy")
+_TOKEN_METRICS: tuple[str, ...] = ("accuracy", "sequence-accuracy")
 for _average in ("macro", "micro", "weighted"):
     _TOKEN_METRICS += tuple(f"{_average}-{figure}" for figure in ("f1", "precision", "recall"))
 
