@@ -18,8 +18,6 @@ from structsolve.io.conllu import read_conllu
 from structsolve.io.crfsuite import parse_attribute, read_crfsuite
 from structsolve.io.svmlight import read_svmlight
 
-FEATURES = ("template", "columns", "attrs")
-
 
 def _structures_for(file_format: str) -> str:
     """Names of the structures whose data a format holds, for messages."""

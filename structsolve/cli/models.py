@@ -12,6 +12,11 @@ from structsolve.io.graphs import read_hierarchy, read_network
 # What files hold that structures are made of: names of options, and of parameters.
 FILES = ("hierarchy", "network")
 
+# Options of margin estimators alone, with their defaults.
+MARGIN_ONLY = {"surrogate": "margin", "solver": "bcfw", "max_iter": 100, "tol": 1e-3}
+MARGIN_ONLY |= {"oracle": None, "normalization": None, "checkpoint": None, "history": None}
+MARGIN_ONLY |= {"early_stopping": False, "cache_size": 200}
+
 
 def _structures() -> list[str]:
     return registry.default().names("structures")
@@ -47,13 +52,8 @@ def check_options(args: argparse.Namespace) -> None:
         It names the options.
     """
     if args.hierarchy is None:
-        for name, given in (
-            ("--normalization", args.normalization),
-            ("--labels", args.labels),
-            ("--close", args.close),
-        ):
-            if given:
-                raise UsageError(f"{name} is for hierarchies; give --hierarchy FILE with it")
+        text = " is for hierarchies; give --hierarchy FILE with it"
+        _refuse(args, text, normalization=None, labels=None, close=False)
     for param in FILES:
         file, takes = getattr(args, param), param in _file_params(args.structure)
         if file is not None and args.structure is not None and not takes:
@@ -64,14 +64,8 @@ def check_options(args: argparse.Namespace) -> None:
     if args.hierarchy is not None and args.network is not None:
         raise UsageError("--hierarchy and --network: expected one of them")
     if args.estimator != "risk":
-        for name, given in (
-            ("--alphas", args.alphas),
-            ("--cv", args.cv),
-            ("--feature-map", args.feature_map),
-            ("--joint-kernel", args.joint_kernel),
-        ):
-            if given:
-                raise UsageError(f"{name} is for conditional risk; give --estimator risk with it")
+        text = " is for conditional risk; give --estimator risk with it"
+        _refuse(args, text, alphas=None, cv=None, feature_map=None, joint_kernel=False)
         return
     if args.alphas is not None and args.alpha is not None:
         raise UsageError("--alpha and --alphas: expected one of them")
@@ -79,20 +73,14 @@ def check_options(args: argparse.Namespace) -> None:
         raise UsageError("--cv chooses among --alphas; found none")
     if args.joint_kernel and args.hierarchy is None:
         raise UsageError("--joint-kernel is for hierarchies; give --hierarchy FILE with it")
-    for name, given in (
-        ("--surrogate", args.surrogate != "margin"),
-        ("--solver", args.solver != "bcfw"),
-        ("--oracle", args.oracle),
-        ("--normalization", args.normalization),
-        ("--early-stopping", args.early_stopping),
-        ("--checkpoint", args.checkpoint),
-        ("--history", args.history),
-        ("--max-iter", args.max_iter != 100),
-        ("--tol", args.tol != 1e-3),
-        ("--cache-size", args.cache_size != 200),
-    ):
-        if given:
-            raise UsageError(f"{name}: --estimator risk has none, it solves one linear system")
+    _refuse(args, ": --estimator risk has none, it solves one linear system", **MARGIN_ONLY)
+
+
+def _refuse(args: argparse.Namespace, text: str, **defaults: Any) -> None:
+    """Refuse options that are not at their defaults."""
+    for name, default in defaults.items():
+        if getattr(args, name) != default:
+            raise UsageError(f"--{name.replace('_', '-')}{text}")
 
 
 def make_structure(args: argparse.Namespace) -> Any:
