@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -45,7 +44,7 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb", **options: Any) ->
         raise FileNotFoundError(f"cannot write {os.fspath(path)!r}: there is no folder {folder!r}")
     # In the same folder, since a rename across file systems is not atomic.  os.open and not
     # tempfile, whose files are private whatever the umask says.
-    temporary = os.path.join(folder, f".structsolve-{secrets.token_hex(8)}.tmp")
+    temporary = os.path.join(folder, f".structsolve-{os.urandom(8).hex()}.tmp")
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
         with open(os.open(temporary, flags, 0o666), mode, **options) as file:
