@@ -1,5 +1,6 @@
 """No import goes round or upwards: files, folders and plugins; cimports, late imports too."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -18,6 +19,11 @@ STATEMENT = re.compile(
     r"^([ \t]*)(?:from[ ]+(\.*[\w.]*)[ ]+c?import[ ]+(\([^)]*\)|[^\n#]*)|c?import[ ]+([\w., ]+))",
     re.M,
 )
+
+# What may be imported where it is used: it takes long to import, or need not be installed.
+HEAVY = {"clarabel", "cvxpy", "highspy", "matplotlib", "networkx", "scipy", "sklearn", "tqdm"}
+# What the first lines of a file may say of all its imports of ours.
+FOR_ALL = "are imported where"
 
 
 def read(path):
@@ -167,3 +173,72 @@ def test_plugins_take_public_modules_of_each_other_alone():
             if base.split(".")[2] != module.split(".")[2] and private:
                 wrong.append(f"{module} imports {base} {name}")
     assert wrong == []
+
+
+def is_hook(node):
+    """Implementations of hooks import what they hand out: plugins are loaded at every start."""
+    return any("hookimpl" in ast.unparse(decorator) for decorator in node.decorator_list)
+
+
+def late_imports(path):
+    """Line and package of the imports inside functions; "" where the package is ours."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+        for function in ast.walk(ast.parse(text)):
+            if not isinstance(function, functions) or is_hook(function):
+                continue
+            for node in ast.walk(function):
+                if isinstance(node, ast.Import):
+                    yield node.lineno, node.names[0].name
+                elif isinstance(node, ast.ImportFrom):
+                    yield node.lineno, "." * node.level + (node.module or "")
+        return
+    text = re.sub(r'"""[\s\S]*?"""', lambda match: "\n" * match[0].count("\n"), text)
+    for match in re.finditer(r"^[ \t]+(?:from|import)[ ]+([\w.]+)", text, re.M):
+        yield text.count("\n", 0, match.start()) + 1, match[1]
+
+
+def without_reason(path):
+    """Lines of imports inside functions that are neither of ours nor heavy, or say no reason."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    first = " ".join(" ".join(lines[:12]).split())
+    for number, module in sorted(set(late_imports(path))):
+        package = module.partition(".")[0]
+        above = number - 1
+        while above > 1 and re.match(r"\s*(from|import) ", lines[above - 1]):
+            above -= 1  # imports below each other share a comment
+        told = "#" in lines[number - 1] or lines[above - 1].strip().startswith("#")
+        ours = package in ("", "structsolve")
+        if not (told or (ours and FOR_ALL in first)) or not (ours or package in HEAVY):
+            yield number
+
+
+@pytest.mark.parametrize("package", FOLDERS)
+def test_imports_inside_functions_have_a_reason(package):
+    paths = sorted(FOLDERS[package].rglob("*.py*"))
+    wrong = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in paths
+        if path.suffix in (".py", ".pyx")
+        for number in without_reason(path)
+    ]
+    assert wrong == []
+
+
+def test_late_imports_are_recognised(tmp_path):
+    text = """import os
+def run():
+    import re
+    import cvxpy  # heavy
+    import highspy
+    from .lp import base
+    # Heavy: it takes a second.
+    import scipy
+    from structsolve.lp import decoder
+"""
+    for name in ("a.py", "a.pyx"):
+        (tmp_path / name).write_text(text)
+        assert list(without_reason(tmp_path / name)) == [3, 5, 6]
+        (tmp_path / name).write_text(f"# Compiled modules {FOR_ALL} operators are made.\n{text}")
+        assert list(without_reason(tmp_path / name)) == [4, 6]
