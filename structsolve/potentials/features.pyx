@@ -26,7 +26,6 @@ cdef struct Checked:
 
 cdef enum:
     VALUES_PER_BLOCK = 4096     # of values that are checked together
-    DIRECT = 16 * VALUES_PER_BLOCK  # values that one thread checks before others have begun
 
 
 cdef class FeatureRows:
@@ -277,17 +276,6 @@ def _check_values(values, indices, Py_ssize_t n_cols, n_jobs):
     if has_indices:
         idx = indices
 
-    cdef Py_ssize_t size = values.size
-    cdef Seen whole
-    if size <= DIRECT:
-        if narrow:
-            whole = _seen(size, &v32[0])
-        else:
-            whole = _seen(size, &v64[0])
-        if has_indices:
-            whole.inside = _inside(size, &idx[0], <unsigned int>n_cols)
-        return whole.finite, whole.ones, whole.inside
-
     def piece(Py_ssize_t first, Py_ssize_t last, scratch):
         cdef Checked checked
         cdef Py_ssize_t start = first * VALUES_PER_BLOCK
@@ -301,6 +289,8 @@ def _check_values(values, indices, Py_ssize_t n_cols, n_jobs):
                 checked.inside = _inside(n, &idx[start], <unsigned int>n_cols)
         return checked.finite, checked.ones, checked.inside
 
+    if values.size <= VALUES_PER_BLOCK:
+        return piece(0, 1, None)
     blocks = np.append(np.arange(0, values.size, VALUES_PER_BLOCK), values.size)
     return tuple(map(all, zip(*over_examples(piece, blocks, n_jobs, lambda: None))))
 
