@@ -74,7 +74,7 @@ def flatten_rows(Y: Any, n: int) -> np.ndarray:
         When y is no flat list of n classes.
     """
     from sklearn.utils import column_or_1d  # heavy
-    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.multiclass import check_classification_targets  # heavy
 
     if Y is None:
         raise ValueError(

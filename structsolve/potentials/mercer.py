@@ -169,7 +169,7 @@ class Kernel:
             if gamma is None or (isinstance(gamma, (int, float)) and 0 <= gamma < np.inf):
                 return _rbf(X, Y, gamma)
         from sklearn import config_context  # heavy
-        from sklearn.metrics.pairwise import pairwise_kernels
+        from sklearn.metrics.pairwise import pairwise_kernels  # heavy
 
         try:
             with config_context(assume_finite=True):
