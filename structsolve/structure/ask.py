@@ -54,6 +54,10 @@ def learn_space(
         As for :meth:`structsolve.Structure.make_space`.
     sample_weight : array of shape (n,), optional
 
+    Returns
+    -------
+    Space, Examples
+
     Raises
     ------
     TypeError

@@ -82,6 +82,26 @@ class FunctionStructure(Structure):
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
     ) -> tuple[FunctionSpace, Examples]:
+        """Check the functions on the first example, and pack the data.
+
+        Parameters
+        ----------
+        X, Y : list of object
+        classes : sequence, optional
+        fit_intercept : bool
+            Both are not used.
+
+        Returns
+        -------
+        FunctionSpace, Examples
+
+        Raises
+        ------
+        TypeError
+            When an argument of the structure is no function.
+        ValueError
+            When ``dim`` or the data does not fit; the message names the example.
+        """
         for what in ("features", "oracle", "loss", "key"):
             given = getattr(self, what)
             if not callable(given) and (what != "key" or given is not None):
