@@ -411,7 +411,19 @@ class Registry:
             raise blamed from error
 
     def blamed(self, hook: str, error: Exception) -> Exception:
-        """Return the error with the plugin that raised it in front, as :meth:`ask` raises it."""
+        """Return an error with the name of the plugin that raised it in front.
+
+        Parameters
+        ----------
+        hook : str
+            The hook that was called, for the message.
+        error : Exception
+
+        Returns
+        -------
+        Exception
+            ``error`` itself where it gets no name; see :meth:`blame`.
+        """
         owner = self._owner_of_traceback(error)
         kind = next((k for k in (ValueError, TypeError) if isinstance(error, k)), RuntimeError)
         if kind is not RuntimeError and (owner is None or _is_ours(_module_name(owner.module))):
