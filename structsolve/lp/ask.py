@@ -156,7 +156,7 @@ def ask_oracle(space: Space, oracle: Any = None) -> Bind:
     >>> from structsolve.lp import ask_oracle
     >>> from structsolve.structure.ask import make_layout
     >>> from structsolve.structure.calls import argmax
-    >>> space = structsolve.get_structure("multiclass").make_space([[0.0]] * 2, ["a", "b"])
+    >>> space, _ = structsolve.get_structure("multiclass").make_space([[0.0]] * 2, ["a", "b"])
     >>> oracle = ask_oracle(space, "lp")(make_layout(space, space.pack([[1.0]])))
     >>> label, value, bound = argmax(oracle, 0, np.array([1.0, 3.0]))
     >>> label.tolist(), value, bound
