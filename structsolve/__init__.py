@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 from .utils.version import __version__
@@ -85,6 +86,10 @@ def get_include() -> str:
 
     Needed with editable installs, whose packages Cython does not find by itself.
 
+    Returns
+    -------
+    str
+
     Examples
     --------
     >>> import structsolve
@@ -92,6 +97,4 @@ def get_include() -> str:
     >>> Path(structsolve.get_include(), "structsolve", "operators.pxd").exists()
     True
     """
-    from pathlib import Path
-
-    return str(Path(__file__).resolve().parent.parent)
+    return os.path.dirname(os.path.dirname(os.path.realpath(__file__)))

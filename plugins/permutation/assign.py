@@ -66,6 +66,7 @@ def assign(scores: Any, maximize: bool = True) -> Assigned:
     >>> best.columns.tolist(), float(best.value), float(best.bound)
     ([1, 0, 2], 5.0, 5.0)
     """
+    # Compiled: listing structures needs none of it.
     from structsolve.plugins.permutation._oracle import solve_batch
 
     single, batch = _checked(scores, bool(maximize))
