@@ -73,10 +73,9 @@ def check_packing(case: Case) -> None:
         ("nodes", examples.nodes, examples.offsets, layout.n_features if layout.node else None),
         ("edges", examples.edges, examples.edge_offsets, layout.n_edge_features),
     ):
-        if matrix is not None and columns is not None and matrix.shape != (offsets[-1], columns):
-            case.fail(
-                "pack", f"gives {what} one row each", None, matrix.shape, (offsets[-1], columns)
-            )
+        shape = (None if offsets is None else offsets[-1], columns)
+        if matrix is not None and columns is not None and matrix.shape != shape:
+            case.fail("pack", f"gives {what} one row each", None, matrix.shape, shape)
     weights = examples.sample_weight
     if weights is not None and not np.array_equal(weights, np.ones(n)):
         case.fail("pack", "weighs examples 1 by default", None, weights, "ones")

@@ -131,10 +131,10 @@ def check_kbest(case: Case) -> None:
 
 def check_max_marginals(case: Case) -> None:
     """The best value of a label per state of a node."""
-    operator = case.power("max-marginals")
-    if operator is None or not isinstance(case.space, NodeSpace):
+    operator, block = case.power("max-marginals"), case.layout.node
+    if operator is None or block is None or not isinstance(case.space, NodeSpace):
         return
-    what, n_states = "MaxMarginals.max_marginals", case.layout.node.shape[-1]
+    what, n_states = "MaxMarginals.max_marginals", block.shape[-1]
     for i in range(case.n):
         for kind, theta in case.thetas(i).items():
             best = case.call(what, i, calls.max_marginals, operator, theta, n_states)
@@ -204,7 +204,9 @@ def _check_frontier(
 def check_constraints(case: Case) -> None:
     """Labels whose parts score -inf are avoided: hard constraints at prediction rest on it."""
     space, block = case.space, case.layout.node
-    if not isinstance(space, NodeSpace) or block.shape != (len(space.classes_),):
+    if not isinstance(space, NodeSpace) or block is None:
+        return
+    if block.shape != (len(space.classes_),):
         return
     for i in range(case.n):
         theta = case.thetas(i)["random"]

@@ -104,6 +104,7 @@ def scores(case: Case, i: int, w: np.ndarray) -> np.ndarray:
     ):
         if block is None:
             continue
+        assert offsets is not None
         W = w[start : start + rows * block.size].reshape(rows, block.size)
         features = X[offsets[i] : offsets[i + 1]]
         features = np.asarray(features.todense() if hasattr(features, "todense") else features)
