@@ -143,7 +143,17 @@ class Problem:
         return w if scale is None else self._times(w, scale)
 
     def model(self, w: np.ndarray) -> Model:
-        """Return what scores new examples as a solver's w scores those of the problem."""
+        """Return what scores new examples as a solver's w scores those of the problem.
+
+        Parameters
+        ----------
+        w : ndarray of shape (dim,)
+            A solver's.
+
+        Returns
+        -------
+        Model
+        """
         if self.kernel is not None:
             return KernelModel.of(self, w)
         return LinearModel(self.space, self.model_weights(w))
