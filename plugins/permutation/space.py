@@ -97,7 +97,7 @@ class PermutationStructure(Structure):
                 raise ValueError("classes: matchings have none")
             pairs = stack_pairs(X)
             matching = MatchingSpace(self, pairs[0].shape[1])
-            return matching, matching._examples(*pairs, Y)
+            return matching, matching._examples(pairs, Y)
         nodes, offsets = packing.single_rows(X)
         names = np.asarray(list(Y.columns)) if hasattr(Y, "columns") else None
         if names is not None and names.dtype == object:
@@ -345,14 +345,13 @@ class MatchingSpace(AssignmentSpace):
                 f"X has shape {X.shape}, expected a list with one array of shape (rows, columns, "
                 "n_features) per example, as in training"
             )
-        examples = self._examples(*stack_pairs(X, self.layout.n_features), Y)
+        examples = self._examples(stack_pairs(X, self.layout.n_features), Y)
         examples.sample_weight = packing.check_weights(sample_weight, examples.n)
         return examples
 
-    def _examples(
-        self, features: Any, rows: np.ndarray, cols: np.ndarray, forbidden: Any, Y: Any
-    ) -> Examples:
+    def _examples(self, pairs: Any, Y: Any) -> Examples:
         """Put stacked pairs and the matchings of Y together."""
+        features, rows, cols, forbidden = pairs
         offsets = np.concatenate([[0], np.cumsum(rows * cols)]).astype(np.int64)
         label_offsets = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
         examples = Examples(offsets, features, label_offsets=label_offsets)

@@ -559,7 +559,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         for name in ("support_", "dual_coef_", "support_vectors_"):
             self.__dict__.pop(name, None)
         self.space_, self._model = space, model
-        vars(self).update(model.attributes())
+        self.__dict__.update(model.attributes())
         self._forget_operators()
         if hasattr(space, "classes_"):
             self.classes_ = space.classes_

@@ -101,6 +101,10 @@ class Case:
         Handed to ``structure.sample``.
     """
 
+    space: Any
+    learned: Any
+    layout: Any
+    examples: Any
     labels: list[np.ndarray]
     mu: list[np.ndarray]
     rows: list[dict[bytes, int]]
