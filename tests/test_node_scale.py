@@ -103,7 +103,7 @@ def test_a_linear_kernel_is_scaled_alike():
     problem, written = single_nodes(scale, Kernel("linear"))
     duals, primal = train(problem, 0.05)
     assert primal == pytest.approx(optimum(written, 0.05).value, rel=1e-5)
-    linear, kernel = single_nodes(scale)[0], StructuredSVM._model(problem, duals)
+    linear, kernel = single_nodes(scale)[0], problem.model(duals)
     X = problem.examples.nodes
     expected = np.c_[X, np.ones(12)] @ linear.space.layout.view(linear.model_weights(w), "node")
     scores = X @ X.T[:, kernel.support] @ kernel.duals[:, :4] + kernel.rest["intercept"]
