@@ -163,6 +163,21 @@ def test_equal_vertices_have_equal_keys():
             assert len({tuple(np.round(v, 9)) for v in seen.values()}) == len(seen)
 
 
+def test_a_bisecting_search_begins_at_the_last_lambda():
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(6, 3)) for _ in range(8)]
+    space, examples = structsolve.get_structure("chain").make_space(X, rng.integers(0, 3, (8, 6)))
+    surrogate = Slack(search="bisecting", relaxed=False).bind(Task(space, examples))
+    size = space.layout.theta_size(6, 5)
+    first = again = 0
+    for _ in range(10):
+        for i in range(8):
+            theta, truth = 2 * rng.normal(size=size), examples.label(i)
+            first += surrogate_calls.cut(surrogate, i, theta, truth).calls
+            again += surrogate_calls.cut(surrogate, i, 1.001 * theta, truth).calls
+    assert again < 0.9 * first
+
+
 # ---- truths --------------------------------------------------------------------------------------
 
 DESCRIPTIONS = {

@@ -119,6 +119,15 @@ def test_a_parser_learns_from_features():
     assert model.score(featurizer.transform(sentences[30:]), heads[30:]) > 0.95
 
 
+def test_columns_of_features_stay():
+    """Saved parsers hold weights by column: another hash would read the weights of others."""
+    words, tags = ["the", "dog", "saw", "a", "cat"], ["DET", "NOUN", "VERB", "DET", "NOUN"]
+    sentence = ConlluSentence.of(words, tags, heads=[2, 3, 0, 5, 3])
+    columns = ArcFeaturizer(n_bits=20).fit([sentence]).transform([sentence]).features.indices
+    assert len(columns) == 629
+    assert zlib.crc32(columns.astype("<i8").tobytes()) == 4256489838
+
+
 def test_features_of_arcs():
     sentences = toy(5)
     featurizer = ArcFeaturizer(n_bits=18).fit(sentences)

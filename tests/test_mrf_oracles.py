@@ -20,6 +20,9 @@ from structsolve.plugins.mrf import MRFStructure
 from structsolve.plugins.mrf.programs import LocalPolytope
 from structsolve.structure import calls
 from structsolve.structure.ask import ask_parts, ask_power, make_layout
+from structsolve.surrogates import Margin
+from structsolve.surrogates.calls import cut
+from structsolve.surrogates.task import Task
 
 KINDS = ["normal", "ties", "equal", "huge", "negative", "forbidden parts"]
 
@@ -145,6 +148,39 @@ def test_kbest(states, forest):
             labels, values = graph.check_kbest(theta, int(rng.integers(1, n + 3)))
             fewer, first = calls.kbest(graph.kbest, 0, theta, max(len(labels) // 2, 1))
             assert (fewer == labels[: len(fewer)]).all() and (first == values[: len(first)]).all()
+
+
+def test_kbest_of_many_graphs_is_that_of_each():
+    rng = np.random.default_rng(5)
+    X, Y = [], []
+    for _ in range(12):
+        states, edges = random_graph(rng, 5, (3,), forest=True)
+        X.append((rng.normal(size=(len(states), 2)), edges))
+        Y.append(rng.integers(0, 3, len(states)))
+    Y[0][:1], Y[1][:1], Y[2][:1] = 0, 1, 2
+    model = StructuredSVM(MRFStructure(), alpha=0.1, max_iter=5, tol=0.1).fit(X, Y)
+    together = model.predict_kbest(X, 4)
+    for x, several in zip(X, together):
+        (alone,) = model.predict_kbest([x], 4)
+        assert [label.tolist() for label, _ in several] == [y.tolist() for y, _ in alone]
+        assert [value for _, value in several] == [value for _, value in alone]
+
+
+@pytest.mark.parametrize("oracle", ["trws", "lp"])
+def test_margins_count_with_what_an_oracle_may_have_missed(oracle):
+    rng, missed = np.random.default_rng(8), 0
+    for _ in range(30):
+        edges = np.column_stack(np.triu_indices(7, 1))
+        graph = Graph([3] * 7, edges[rng.random(len(edges)) < 0.7], oracle)
+        margin = Margin(relaxed=False).bind(Task(graph.space, graph.examples))
+        theta = 3 * graph.theta("normal", rng)
+        truth = graph.labels[rng.integers(len(graph.labels))].astype(np.int32)
+        answer = cut(margin, 0, theta, truth)
+        scores = graph.scores(theta)
+        best = (scores + (graph.labels != truth).sum(axis=1)).max() - scores[graph.rows(truth)]
+        assert answer.bound >= best - 1e-9
+        missed += answer.b - theta[answer.index] @ answer.value < best - 1e-9
+    assert missed
 
 
 @pytest.mark.parametrize("shape", ["path", "star"])
