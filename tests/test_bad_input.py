@@ -6,7 +6,15 @@ import scipy.sparse as sp
 from checks import refused
 from data import chains, classes
 
-from structsolve import ClassWeights, CostMatrix, Sequences, StructuredSVM, from_padded
+from structsolve import (
+    ClassWeights,
+    ConditionalRiskMinimizer,
+    CostMatrix,
+    HierarchicalSVM,
+    Sequences,
+    StructuredSVM,
+    from_padded,
+)
 
 X, Y = chains(6)
 P, Q = classes(30)
@@ -156,4 +164,30 @@ def test_sparse_matrices_with_duplicates_and_unsorted_indices():
     np.testing.assert_allclose(a.coef_["node"], b.coef_["node"], atol=1e-12)
     broken = sp.csr_matrix(np.eye(3))
     broken.indices[1] = 70
-    refused("column indices", StructuredSVM("multiclass").fit, broken, [0, 1, 2])
+    refused("column index 70 in row 1", StructuredSVM("multiclass").fit, broken, [0, 1, 2])
+
+
+TREE = [[0, 1], [0, 2], [2, 3], [2, 4]]
+
+
+@pytest.mark.parametrize(
+    "model, y",
+    [
+        (StructuredSVM("multiclass"), [0, 1, 2] * 3),
+        (StructuredSVM("ordinal"), [0, 1, 2] * 3),
+        (StructuredSVM("multilabel"), np.eye(3, dtype=int)[[0, 1, 2] * 3]),
+        (ConditionalRiskMinimizer("multiclass"), [0, 1, 2] * 3),
+        (HierarchicalSVM(TREE), [1, 3, 4] * 3),
+        (
+            HierarchicalSVM(TREE, sparse=True, solver="sgd"),
+            [1, 3, 4] * 3,
+        ),
+    ],
+    ids=lambda value: "" if isinstance(value, (list, np.ndarray)) else repr(value)[:40],
+)
+def test_scores_without_labels_are_refused(model, y):
+    X = np.random.default_rng(0).normal(size=(9, 2))
+    model.fit(X, y)
+    refused("y is None", model.score, X, None)
+    if hasattr(model, "early_stopping") and not getattr(model, "sparse", False):
+        refused("y is None", model.fit, X, y, validation=(X, None))

@@ -9,6 +9,7 @@ import numpy as np
 from structsolve.algorithms.topological_order import first_barren, first_open
 from structsolve.examples.packing import is_sparse
 from structsolve.structure.hierarchy import Hierarchy
+from structsolve.utils.sparse import as_csr
 
 
 def encode_sets(Y: Any, n: int, hierarchy: Hierarchy, close: bool, union: bool) -> np.ndarray:
@@ -199,7 +200,7 @@ def _indicators(Y: Any, n: int, hierarchy: Hierarchy) -> np.ndarray:
         raise ValueError(f"y: found dtype {Y.dtype}, expected a matrix of 0 and 1")
     values = Y
     if is_sparse(Y):
-        Y = Y.tocsr()
+        Y = as_csr(Y, "y")
         if not Y.has_canonical_format:
             Y = Y.copy()
             Y.sum_duplicates()

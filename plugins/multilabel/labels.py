@@ -8,6 +8,7 @@ import numpy as np
 
 from structsolve.examples.packing import is_sparse
 from structsolve.plugins.mrf.graphs import check_edges
+from structsolve.utils.sparse import as_csr
 
 
 def column_names(Y: Any) -> np.ndarray | None:
@@ -61,7 +62,7 @@ def indicators(Y: Any, n: int, n_labels: int | None = None) -> np.ndarray:
             "y is None: multilabel requires y, a matrix of 0 and 1, one row per row of X"
         )
     if is_sparse(Y):
-        matrix = Y.toarray()
+        matrix = as_csr(Y, "y").toarray()
     elif hasattr(Y, "iloc"):
         matrix = Y.to_numpy()
     else:

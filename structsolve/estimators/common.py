@@ -88,8 +88,10 @@ def mean_score(loss: Loss, examples: Examples, labels: np.ndarray) -> float:
     Raises
     ------
     ValueError
-        When the loss has no value for a label of the examples.
+        When there are no labels, or the loss has no value for one of them.
     """
+    if examples.labels is None:
+        raise ValueError("y is None: a score needs the true labels, in the form of those for fit")
     values = losses(loss, examples.labels, labels)
     sizes = np.ones(examples.n) if loss.averaged else np.diff(examples.label_offsets)
     weights = np.ones(examples.n) if examples.sample_weight is None else examples.sample_weight

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..utils.sparse import as_csr
 from .stacking import arrays_fit
 
 
@@ -163,7 +164,7 @@ class Sequences:
                 f"lengths sum to {lengths.sum()}, but features has {features.shape[0]} rows"
             )
         if hasattr(features, "tocsr"):
-            features = features.tocsr()
+            features = as_csr(features, "features")
         self.features = features
         self.offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from ..utils.sparse import as_csr, csr_of, refuse_broken
 from .packed import Sequences
 from .stacking import dense_to_csr, stack_csr, stack_dense
 
@@ -104,12 +106,8 @@ def csr_from_arrays(arrays: dict[str, np.ndarray], prefix: str) -> Any:
     ValueError
         When the arrays do not fit together.
     """
-    import scipy.sparse as sp  # heavy
-
-    shape = tuple(int(size) for size in arrays[f"{prefix}shape"])
-    X = sp.csr_matrix(tuple(arrays[prefix + name] for name in _CSR), shape=shape)
-    X.check_format(full_check=True)
-    return X
+    data, indices, indptr = (arrays[prefix + name] for name in _CSR)
+    return csr_of(data, indices, indptr, arrays[f"{prefix}shape"], prefix.rstrip("_"))
 
 
 def refuse_infinite(X: Any, offsets: np.ndarray, what: str = "X") -> None:
@@ -166,7 +164,7 @@ def as_features(X: Any, what: str = "X") -> Any:
     if is_sparse(X):
         import scipy.sparse as sp  # heavy
 
-        X = X.tocsr()
+        X = as_csr(X, what)
         if X.dtype.kind not in "fiub":
             raise ValueError(f"{what}: Complex data not supported, found dtype {X.dtype}")
         if X.dtype not in (np.float32, np.float64):
@@ -213,17 +211,26 @@ def _csr(arrays: Any, n_columns: int, canonical: bool) -> Any:
     return matrix
 
 
-def _stack_sparse(rows: list[Any]) -> Any:
+def _stack_sparse(rows: list[Any], what: str) -> Any:
     """scipy.sparse.vstack without its per-matrix overhead."""
     import scipy.sparse as sp  # heavy
 
     if not set(map(type, rows)) <= {sp.csr_matrix, sp.csr_array}:
-        rows = [x.tocsr() for x in rows]
-    stacked = stack_csr(rows)
-    if stacked is None:
+        rows = [as_csr(x, f"{what}, example {i}") for i, x in enumerate(rows)]
+    stacked = None
+    with suppress(ValueError):  # which does not know the examples' names
+        stacked = stack_csr(rows)
+    n_columns = rows[0].shape[1]
+    if (
+        stacked is None
+        or len(stacked[2]) - 1 != sum(x.shape[0] for x in rows)
+        or not 0 <= stacked[1].min(initial=0) <= stacked[1].max(initial=0) < n_columns
+    ):
+        for i, x in enumerate(rows):
+            refuse_broken(x, f"{what}, example {i}")
         # Arrays may be longer than the last pointer says; vstack would take all of them.
         return sp.vstack([x if x.nnz == len(x.data) else x[:] for x in rows], format="csr")
-    return _csr(stacked[:3], rows[0].shape[1], stacked[3])
+    return _csr(stacked[:3], n_columns, stacked[3])
 
 
 def _plain_sizes(X: Any, n_features: int | None, min_rows: int) -> list[int] | None:
@@ -330,7 +337,7 @@ def stack_rows(
     offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=offsets[1:])
     if is_sparse(rows[0]):
-        matrix = _stack_sparse(list(rows))
+        matrix = _stack_sparse(list(rows), what)
     else:
         matrix = _sparse_rows(list(rows))
         if matrix is None:

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from structsolve.features.vectorizer import split_rows
 from structsolve.io._text import PathLike, atomic_write
+from structsolve.utils.sparse import as_csr, csr_of
 
 _CSR = ("X_data", "X_indices", "X_indptr", "X_shape")
 _GRAPHS = ("parents", "edges", "edge_offsets", "edge_features")
@@ -66,7 +67,7 @@ def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> N
         stack = sparse.vstack if sparse.issparse(X[0]) else np.concatenate
         X = stack([*X])
     if sparse.issparse(X):
-        X = X.tocsr()
+        X = as_csr(X)
         parts = (X.data, X.indices, X.indptr, np.array(X.shape, np.int64))
         arrays.update(zip(_CSR, parts, strict=True))
     else:
@@ -227,8 +228,6 @@ def _csr(arrays: dict[str, np.ndarray], check: Any):
     check(shape.shape == (2,), f"X_shape {shape.tolist()}", "the rows and columns of X")
     check(data.dtype.kind in "biuf", f"X_data of type {data.dtype}", "numbers")
     try:
-        X = sparse.csr_matrix((data, indices, indptr), shape=tuple(shape.tolist()))
-        X.check_format(full_check=True)
+        return csr_of(data, indices, indptr, shape)
     except ValueError as error:
         check(False, f"sparse arrays that do not fit together ({error})", "a CSR matrix")
-    return X

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..utils.sparse import as_csr
+
 
 @dataclass(frozen=True, eq=False)
 class Polytope:
@@ -70,7 +72,7 @@ class Polytope:
             object.__setattr__(self, name, filled)
         if self.integer is None:
             object.__setattr__(self, "integer", np.ones(n, dtype=bool))
-        object.__setattr__(self, "A", self.A.tocsr())
+        object.__setattr__(self, "A", as_csr(self.A, "A"))
         parts = np.asarray(self.parts, dtype=np.int64)
         object.__setattr__(self, "parts", parts[:, None] if parts.ndim == 1 else parts)
         sizes = {"low": m, "high": m, "lower": n, "upper": n, "integer": n}

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..utils.params import Params
+from ..utils.sparse import refuse_broken
 
 
 class LinearConstraint(Params):
@@ -68,6 +69,7 @@ class LinearConstraint(Params):
         for name, given in self.coefficients.items():
             positions, shape = _positions(layout, name)
             if sp.issparse(given):
+                refuse_broken(given, f"LinearConstraint: {name!r}")
                 part = sp.csr_matrix(given, dtype=np.float64)
                 if part.shape[1] != positions.size:
                     raise ValueError(

@@ -12,6 +12,7 @@ import numpy as np
 from ..examples import packing
 from ..examples.packed import Examples
 from ..potentials.weight_layout import Block, WeightLayout
+from ..utils.sparse import as_csr
 from .base import Space, Structure
 
 
@@ -501,7 +502,7 @@ def _objects(values: Any, what: str) -> list[Any]:
     if hasattr(values, "iloc"):
         values = values.to_numpy()
     if packing.is_sparse(values):
-        values = values.tocsr()
+        values = as_csr(values, what)
         objects = [values[i : i + 1] for i in range(values.shape[0])]
     elif isinstance(values, (str, bytes, dict)) or not hasattr(values, "__getitem__"):
         raise ValueError(

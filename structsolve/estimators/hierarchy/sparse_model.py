@@ -14,6 +14,7 @@ from ...examples.packing import refuse_infinite
 from ...potentials.mercer import Kernel
 from ...potentials.model import Model
 from ...utils.parallel import effective_jobs
+from ...utils.sparse import csr_of
 from .sparse_tree import SparseTree, best_leaves
 
 
@@ -70,10 +71,9 @@ class SparseModel(Model):
         """
         layout = space.layout
         shape = layout.n_features + layout.intercept, len(space.hierarchy)
-        weights = sparse.csr_matrix(
-            (arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape, dtype=np.float64
-        )
-        weights.check_format()
+        weights = csr_of(
+            arrays["data"], arrays["indices"], arrays["indptr"], shape, "its weights"
+        ).astype(np.float64)
         return cls(space.hierarchy, weights, layout.intercept)
 
     def attributes(self) -> dict[str, Any]:

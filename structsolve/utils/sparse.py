@@ -1,0 +1,182 @@
+"""Sparse matrices are checked here before any library reads them.
+
+SciPy follows ``indptr`` and ``indices`` without looking at them: arrays that do not fit together,
+from a damaged file or another library, make it read and write outside of its memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def as_csr(X: Any, what: str = "X") -> Any:
+    """Return a sparse matrix in the CSR format, its arrays checked before SciPy converts them.
+
+    Parameters
+    ----------
+    X : scipy.sparse matrix or array of any format
+        Taken as it is where it is CSR already; nothing is sorted or summed.
+    what : str
+        Name of the argument in errors.
+
+    Returns
+    -------
+    scipy.sparse matrix or array in CSR format
+
+    Raises
+    ------
+    ValueError
+        When the arrays of X do not fit its shape, or each other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> from structsolve.utils.sparse import as_csr
+    >>> X = sp.csr_matrix(np.eye(2))
+    >>> X.indptr[1] = 7
+    >>> as_csr(X)
+    Traceback (most recent call last):
+        ...
+    ValueError: X: the sparse matrix is broken: indptr decreases at row 1, ...
+    """
+    refuse_broken(X, what)
+    return X.tocsr()
+
+
+def csr_of(
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: Any, what: str = "X"
+) -> Any:
+    """Return a CSR matrix of arrays from a file.
+
+    Parameters
+    ----------
+    data, indices, indptr : ndarray
+        As in :class:`scipy.sparse.csr_matrix`.
+    shape : sequence of two int
+    what : str
+        Name of the arrays in errors.
+
+    Returns
+    -------
+    scipy.sparse.csr_matrix
+
+    Raises
+    ------
+    ValueError
+        When the arrays do not fit the shape, or each other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve.utils.sparse import csr_of
+    >>> csr_of(np.ones(2), np.array([0, 1]), np.array([0, 1, 2]), (2, 2)).toarray().tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    import scipy.sparse as sp  # heavy
+
+    sizes = [int(size) for size in np.ravel(shape)]
+    if len(sizes) != 2 or min(sizes) < 0:
+        raise ValueError(f"{what}: found shape {sizes}, expected two sizes of at least 0")
+    data, indices, indptr = np.asarray(data), np.asarray(indices), np.asarray(indptr)
+    if data.dtype.kind not in "biuf":
+        raise ValueError(f"{what}: values are of type {data.dtype}, expected numbers")
+    trouble = _compressed(data, indices, indptr, sizes[0], sizes[1], "row")
+    if trouble:
+        raise ValueError(f"{what}: the sparse matrix is broken: {trouble}")
+    return sp.csr_matrix((data, indices, indptr), shape=tuple(sizes))
+
+
+def refuse_broken(X: Any, what: str = "X") -> None:
+    """Raise ValueError where the arrays of a sparse matrix do not fit together.
+
+    Parameters
+    ----------
+    X : scipy.sparse matrix or array
+    what : str
+        Name of the argument in errors.
+
+    Raises
+    ------
+    ValueError
+        Naming the array, the row where it is wrong, and what was expected.
+    """
+    if len(X.shape) != 2:
+        raise ValueError(
+            f"{what}: found a sparse array of {len(X.shape)} dimension(s), shape {X.shape}, "
+            "expected 2: one row per node, one column per feature"
+        )
+    kind = getattr(X, "format", None)
+    check = _CHECKS.get(str(kind))
+    # Formats of plain Python objects (lil, dok) check their own indices when they are converted.
+    trouble = check(X) if check else None
+    if trouble:
+        raise ValueError(f"{what}: the sparse matrix is broken: {trouble}")
+
+
+def _compressed(data: Any, indices: Any, indptr: Any, major: int, minor: int, line: str) -> str:
+    for name, array in (("indptr", indptr), ("indices", indices)):
+        if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype.kind not in "iu":
+            return f"{name} is no 1-D array of integers"
+    if len(indptr) != major + 1:
+        return f"indptr has {len(indptr)} entries, expected {major + 1} for {major} {line}s"
+    if indptr[0] != 0:
+        return f"indptr starts at {indptr[0]}, expected 0"
+    falls = np.flatnonzero(indptr[1:] < indptr[:-1])
+    if falls.size:
+        v = int(falls[0])
+        return f"indptr decreases at {line} {v}, from {indptr[v]} to {indptr[v + 1]}"
+    stored = int(indptr[-1])
+    if stored > min(len(indices), len(data)):
+        return f"indptr ends at {stored}, with {len(indices)} indices and {len(data)} values"
+    used = indices[:stored]
+    if stored and not (used.min() >= 0 and used.max() < minor):
+        wrong = int(np.flatnonzero((used < 0) | (used >= minor))[0])
+        v = int(np.searchsorted(indptr, wrong, side="right")) - 1
+        other = "row" if line == "column" else "column"
+        return f"{other} index {used[wrong]} in {line} {v}, expected 0 to {minor - 1}"
+    return ""
+
+
+def _rows(X: Any) -> str:
+    return _compressed(X.data, X.indices, X.indptr, X.shape[0], X.shape[1], "row")
+
+
+def _columns(X: Any) -> str:
+    return _compressed(X.data, X.indices, X.indptr, X.shape[1], X.shape[0], "column")
+
+
+def _blocks(X: Any) -> str:
+    if X.data.ndim != 3:
+        return f"values have shape {X.data.shape}, expected three dimensions"
+    height, width = X.data.shape[1:]
+    if min(height, width) < 1 or X.shape[0] % height or X.shape[1] % width:
+        return f"blocks of {height} x {width} do not fill the shape {X.shape}"
+    sizes = X.shape[0] // height, X.shape[1] // width
+    return _compressed(X.data, X.indices, X.indptr, sizes[0], sizes[1], "row of blocks")
+
+
+def _coordinates(X: Any) -> str:
+    for name, ends, size in (("row", X.row, X.shape[0]), ("column", X.col, X.shape[1])):
+        if ends.ndim != 1 or len(ends) != len(X.data) or ends.dtype.kind not in "iu":
+            return f"{name} numbers of shape {ends.shape} for {len(X.data)} values"
+        if len(ends) and not (ends.min() >= 0 and ends.max() < size):
+            return f"{name} numbers from {ends.min()} to {ends.max()}, expected 0 to {size - 1}"
+    return ""
+
+
+def _diagonals(X: Any) -> str:
+    if X.offsets.ndim != 1 or X.data.ndim != 2 or len(X.offsets) != len(X.data):
+        return f"{X.offsets.size} offsets for values of shape {X.data.shape}"
+    return ""
+
+
+_CHECKS = {
+    "csr": _rows,
+    "csc": _columns,
+    "bsr": _blocks,
+    "coo": _coordinates,
+    "dia": _diagonals,
+}
