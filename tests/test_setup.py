@@ -1,6 +1,7 @@
 """What setup.py does besides compiling: it leaves nothing behind of modules that are gone."""
 
-import runpy
+import importlib.util
+import subprocess
 import sys
 
 import pytest
@@ -11,18 +12,31 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+# Without translating or compiling; in a process of its own, as setuptools wants to be imported
+# before distutils.
+SCRIPT = """
+import runpy, sys
+import setuptools
+import Cython.Build
+setuptools.setup = lambda **options: None
+Cython.Build.cythonize = lambda modules, **options: []
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0])
+"""
+
+
 @pytest.fixture
-def build(tmp_path, monkeypatch):
-    """Run setup.py in a folder of its own, without translating or compiling."""
-    build_module = pytest.importorskip("Cython.Build")
-    setuptools = pytest.importorskip("setuptools")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(build_module, "cythonize", lambda modules, **options: [])
-    monkeypatch.setattr(setuptools, "setup", lambda **options: None)
+def build(tmp_path):
+    """Run setup.py in a folder of its own."""
+    for name in ("Cython", "setuptools"):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"setup.py needs {name}")
 
     def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["setup.py", *arguments])
-        runpy.run_path(str(ROOT / "setup.py"))
+        command = [sys.executable, "-c", SCRIPT, ROOT / "setup.py", *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     return run
 

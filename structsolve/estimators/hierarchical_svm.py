@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .. import registry
 from ..potentials.mercer import Kernel
 from ..solvers.base import Start
-from ..solvers.choose import settled
+from ..solvers.choose import choose_solver
 from ..solvers.driver import Outcome
 from ..solvers.problem import Problem
 from ..structure.path_cost import PathCost
@@ -371,7 +371,7 @@ class HierarchicalSVM(SparseFitting):
 
         def begin(problem: Problem, w: Any, tol: float) -> Any:
             start = Start(problem, float(self.alpha), rng, self.n_jobs or 1, w, tol)
-            self.solver_ = settled(solver, problem)
+            self.solver_ = choose_solver(solver, problem)
             return self.solver_.start(start)
 
         def inner(run: Any, tol: float) -> Outcome:

@@ -16,7 +16,7 @@ from ..examples.packed import Examples
 from ..potentials.mercer import Kernel, given_dense
 from ..potentials.model import Model
 from ..solvers.base import Solver, Start, contradicts
-from ..solvers.choose import settled
+from ..solvers.choose import choose_solver
 from ..solvers.driver import Outcome, Validation, drive
 from ..solvers.problem import Problem
 from ..structure.ask import learn_space
@@ -246,7 +246,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             examples = space.pack(X, y, sample_weight)
         problem = self._problem(space, examples, None, False, gram=False)
         if run is None:
-            self.solver_ = settled(solver, problem)
+            self.solver_ = choose_solver(solver, problem)
             start = self._start(problem, self._generator(), self._warm_weights(space))
             run = self.solver_.start(start)
             history: list[dict[str, Any]] = []
@@ -429,7 +429,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             run.given.tol, run.given.n_jobs = self.tol, self.n_jobs
             run.continue_at(float(self.alpha))
         else:
-            self.solver_ = settled(solver, problem)
+            self.solver_ = choose_solver(solver, problem)
             run = self.solver_.start(self._start(problem, rng, self._warm_weights(data.space)))
         self._run = None
         outcome = self._drive(run, data.held_out, fingerprint + repr(float(self.alpha)))

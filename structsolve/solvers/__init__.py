@@ -5,7 +5,7 @@ dual and gap.
 """
 
 from .bcfw import BCFW
-from .choose import settled
+from .choose import choose_solver
 from .cutting_plane import CuttingPlane
 from .gbcfw import GBCFW, SDCA
 from .sgd import SGD
@@ -19,5 +19,5 @@ __all__ = [
     "CuttingPlane",
     "LinearConstraint",
     "WeightBounds",
-    "settled",
+    "choose_solver",
 ]

@@ -8,7 +8,7 @@ from .gbcfw import GBCFW, has_segments
 from .problem import Problem
 
 
-def settled(solver: Solver, problem: Problem) -> Solver:
+def choose_solver(solver: Solver, problem: Problem) -> Solver:
     """Return the solver that runs: ``BCFW(steps="auto")`` leaves smooth surrogates to GBCFW.
 
     Parameters
@@ -28,12 +28,12 @@ def settled(solver: Solver, problem: Problem) -> Solver:
     Examples
     --------
     >>> import structsolve
-    >>> from structsolve.solvers import BCFW, settled
+    >>> from structsolve.solvers import BCFW, choose_solver
     >>> X, y = [[0.0], [1.0]], ["a", "b"]
     >>> space, examples = structsolve.get_structure("multiclass").make_space(X, y)
-    >>> settled(BCFW(), structsolve.Problem(space, examples, surrogate="crf")).name
+    >>> choose_solver(BCFW(), structsolve.Problem(space, examples, surrogate="crf")).name
     'gbcfw'
-    >>> settled(BCFW(), structsolve.Problem(space, examples)).name
+    >>> choose_solver(BCFW(), structsolve.Problem(space, examples)).name
     'bcfw'
     """
     if not isinstance(solver, BCFW) or solver.steps != "auto":

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import registry
 from ..solvers.base import Start
-from ..solvers.choose import settled
+from ..solvers.choose import choose_solver
 from ..solvers.problem import Problem
 from ._case import Case
 
@@ -36,7 +36,7 @@ def check_solvers(case: Case, loss: Any, solvers: Sequence[Any]) -> None:
         what = f"training by {solver.name!r}"
         rng = np.random.default_rng(case.seed)
         with case.promise(what, "runs"):
-            run = settled(solver, problem).start(Start(problem, ALPHA, rng, tol=TOL))
+            run = choose_solver(solver, problem).start(Start(problem, ALPHA, rng, tol=TOL))
             record = run.step()
             for _ in range(PASSES if record.get("dual") is not None else 20):
                 gap = record.get("gap")
