@@ -12,6 +12,7 @@ import numpy as np
 
 from structsolve.examples import labels, packing
 from structsolve.examples.packed import Examples
+from structsolve.operators import IntegralRelaxation
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import NodeSpace, Structure
 
@@ -191,13 +192,11 @@ class RowSpace(NodeSpace):
         -------
         callable or None
         """
-        from structsolve.algorithms import class_operators
+        from structsolve.algorithms.class_operators import ClassCones, ClassKBest
 
-        powers = {
-            "kbest": class_operators.ClassKBest,
-            "relaxation": class_operators.ClassRelaxation,
-            "cones": class_operators.ClassCones,
-        }
+        if name == "relaxation":  # the hull of the parts is a simplex
+            return partial(IntegralRelaxation, self.make_oracle(), self.make_parts())
+        powers = {"kbest": ClassKBest, "cones": ClassCones}
         return partial(powers[name], self.steps) if name in powers else None
 
     def make_projection(self, regularizer: str) -> Any:

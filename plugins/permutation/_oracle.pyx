@@ -1,11 +1,10 @@
-"""Best assignments: the oracle, the relaxation, and many problems of one size in one call."""
+"""Best assignments: the oracle, and many problems of one size in one call."""
 
 import numpy as np
 
 cimport cython
 from libc.math cimport INFINITY
-from libc.string cimport memset
-from structsolve.operators cimport Oracle, Relaxation
+from structsolve.operators cimport Oracle
 from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.permutation._jonker_volgenant cimport (
@@ -68,34 +67,6 @@ cdef class AssignmentOracle(Oracle):
         _best_assignment(self.shape, i, theta, label, value, work)
         bound[0] = value[0]
         return 0
-
-
-@cython.final
-cdef class AssignmentRelaxation(Relaxation):
-    """The polytope of assignments, whose corners are the labels (Birkhoff, von Neumann).
-
-    Parameters
-    ----------
-    layout : PartLayout
-    """
-
-    cdef PairShape shape
-
-    def __init__(self, PartLayout layout not None):
-        super().__init__(layout)
-        self.shape = pair_shape(layout)
-        self.n_states = self.shape.max_cols
-        self.work_bytes = assignment_bytes(self.shape.max_rows, self.shape.max_cols) + 64
-
-    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, double* bound, char* work) except -1 nogil:
-        cdef Py_ssize_t rows = self.shape.n_rows(i), stride = self.shape.stride(i), r
-        _best_assignment(self.shape, i, theta, label, value, work)
-        bound[0] = value[0]
-        memset(mu, 0, rows * stride * sizeof(double))
-        for r in range(rows):
-            mu[r * stride + label[r]] = 1
-        return 1
 
 
 def solve_batch(const double[:, :, ::1] scores not None, bint maximize):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples.packed import Examples
+from structsolve.operators import IntegralRelaxation
 from structsolve.structure.base import Space
 from structsolve.structure.losses import ClassWeights, CostMatrix
 
@@ -93,7 +94,9 @@ class AssignmentSpace(Space):
         return AssignmentParts
 
     def make_power(self, name: str) -> Any:
-        """Return what binds the "relaxation", the Birkhoff polytope; there is no other power.
+        """Return what binds the "relaxation"; there is no other power.
+
+        It is the Birkhoff polytope, whose corners are the assignments (Birkhoff, von Neumann).
 
         Parameters
         ----------
@@ -101,11 +104,11 @@ class AssignmentSpace(Space):
 
         Returns
         -------
-        type or None
+        callable or None
         """
-        from structsolve.plugins.permutation._oracle import AssignmentRelaxation
-
-        return AssignmentRelaxation if name == "relaxation" else None
+        if name != "relaxation":
+            return None
+        return partial(IntegralRelaxation, self.make_oracle(), self.make_parts())
 
     def make_projection(self, regularizer: str) -> Any:
         """Return what binds a projection onto the Birkhoff polytope.

@@ -14,7 +14,7 @@ from structsolve.algorithms.entropies cimport entropy, entropy_slope, slope_at
 from structsolve.algorithms.simplex_projection cimport (
     softmax, sparsemax, square_slope, square_term,
 )
-from structsolve.operators cimport Cone, ConeOracle, KBest, Oracle, Projection, Relaxation
+from structsolve.operators cimport Cone, ConeOracle, KBest, Oracle, Projection
 from structsolve.part_layout cimport PartLayout
 from structsolve.simd.loops cimport ss_loop_table, ss_loops
 
@@ -110,41 +110,6 @@ cdef class ClassKBest(KBest):
         cdef Classes* classes = &self.classes
         return best_classes(classes.loops, classes.K, classes.stride,
                             _scores(classes, theta, <double*>work), k, labels, values)
-
-
-@cython.final
-cdef class ClassRelaxation(Relaxation):
-    """The hull of the parts, a simplex whose corners are the classes: nothing is ever fractional.
-
-    Parameters
-    ----------
-    steps : bool
-    layout : PartLayout
-        As of :class:`ClassOracle`.
-    """
-
-    cdef Classes classes
-
-    def __init__(self, bint steps, PartLayout layout not None):
-        super().__init__(layout)
-        self.classes = _classes_of(steps, layout)
-        self.n_states, self.work_bytes = self.classes.K, 8 * self.classes.room
-
-    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
-                   double* value, double* bound, char* work) except -1 nogil:
-        cdef Classes* classes = &self.classes
-        cdef Py_ssize_t k
-        label[0] = best_class(classes.loops, classes.K, classes.stride,
-                              _scores(classes, theta, <double*>work), value)
-        bound[0] = value[0]
-        memset(mu, 0, self.layout.theta_size(i) * sizeof(double))
-        if classes.steps:
-            mu[classes.node] = label[0]
-            for k in range(label[0]):
-                mu[k] = -1
-        else:
-            mu[classes.node + label[0]] = 1
-        return 1
 
 
 @cython.final
