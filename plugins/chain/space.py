@@ -87,19 +87,7 @@ class ChainStructure(Structure):
         return space, examples
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> ChainSpace:
-        """Rebuild a space from what its ``state()`` returned.
-
-        Parameters
-        ----------
-        state : dict
-            n_features, n_edge_features, intercept.
-        arrays : dict of str to ndarray
-            classes.
-
-        Returns
-        -------
-        ChainSpace
-        """
+        """Rebuild a space from what its ``state()`` returned."""
         return ChainSpace(
             self,
             arrays["classes"],
@@ -183,15 +171,7 @@ class ChainSpace(NodeSpace):
         return stack_chains(X, self.layout.n_features, self.n_edge_features)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what ``space_from_state`` needs.
-
-        Returns
-        -------
-        meta : dict
-            n_features, n_edge_features, intercept.
-        arrays : dict of str to ndarray
-            classes.
-        """
+        """Return what ``space_from_state`` needs."""
         layout = self.layout
         meta = {
             "n_features": layout.n_features,
@@ -226,70 +206,32 @@ class ChainSpace(NodeSpace):
         return self.transition_masks(examples, allowed, forbidden, "(label, next label)")
 
     def make_oracle(self) -> Any:
-        """Return what binds the oracle, an exact dynamic program.
-
-        Returns
-        -------
-        type
-        """
+        """Return what binds the oracle, an exact dynamic program."""
         from structsolve.plugins.chain._oracle import ChainOracle
 
         return ChainOracle
 
     def make_parts(self) -> Any:
-        """Return what binds the parts: states of nodes and pairs of states.
-
-        Returns
-        -------
-        type
-        """
+        """Return what binds the parts: states of nodes and pairs of states."""
         from structsolve.plugins.chain._shape import ChainParts
 
         return ChainParts
 
     def make_power(self, name: str) -> Any:
-        """Return what binds a power of the oracle.
-
-        Parameters
-        ----------
-        name : str
-            "kbest", "max-marginals" and "counts" are there.
-
-        Returns
-        -------
-        type or None
-        """
+        """Return what binds a power of the oracle."""
         from structsolve.plugins.chain._oracle import ChainCounts, ChainKBest, ChainMaxMarginals
 
         powers = {"kbest": ChainKBest, "max-marginals": ChainMaxMarginals, "counts": ChainCounts}
         return powers.get(name)
 
     def make_projection(self, regularizer: str) -> Any:
-        """Return what binds the marginals, for "entropy".
-
-        Parameters
-        ----------
-        regularizer : str
-
-        Returns
-        -------
-        type or None
-        """
+        """Return what binds the marginals, for "entropy"."""
         from structsolve.plugins.chain._projections import ChainSumProduct
 
         return ChainSumProduct if regularizer == "entropy" else None
 
     def make_polytopes(self, examples: Examples) -> Any:
-        """Return the local polytopes, which are exact.
-
-        Parameters
-        ----------
-        examples : Examples
-
-        Returns
-        -------
-        ChainPolytopes
-        """
+        """Return the local polytopes, which are exact."""
         from structsolve.plugins.chain.polytope import ChainPolytopes
 
         return ChainPolytopes(self.layout, examples.offsets)

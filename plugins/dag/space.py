@@ -163,17 +163,7 @@ class DagStructure(Structure):
         return space, space._examples(nodes, offsets, space.encode(Y, nodes.shape[0]))
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> DagSpace:
-        """Rebuild a space from what its ``state()`` returned.
-
-        Parameters
-        ----------
-        state : dict
-        arrays : dict of str to ndarray
-
-        Returns
-        -------
-        DagSpace
-        """
+        """Rebuild a space from what its ``state()`` returned."""
         return DagSpace(self, Hierarchy(self.hierarchy), state["n_features"], state["intercept"])
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
@@ -315,72 +305,25 @@ class DagSpace(Space):
         return Examples(offsets, nodes, labels, size * offsets)
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
-        """Return encoded labels in the form users give Y.
-
-        Parameters
-        ----------
-        flat : ndarray of int
-            Labels of all examples, one after the other.
-        examples : Examples
-
-        Returns
-        -------
-        ndarray
-            An indicator matrix, or a leaf per row.
-        """
+        """Return encoded labels in the form users give Y."""
         if self.single:
             return self.hierarchy.nodes[flat]
         return flat.reshape(examples.n, len(self.hierarchy)).astype(np.int64)
 
     def unpack_one(self, label: np.ndarray) -> Any:
-        """Return one encoded label in the form users give it.
-
-        Parameters
-        ----------
-        label : ndarray of int
-
-        Returns
-        -------
-        ndarray, or a leaf
-        """
+        """Return one encoded label in the form users give it."""
         return self.hierarchy.nodes[label[0]] if self.single else label.astype(np.int64)
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
-        """Return scores or marginals of the rows in a form like that of Y.
-
-        Parameters
-        ----------
-        flat : ndarray of shape (rows, parts of a row)
-        examples : Examples
-
-        Returns
-        -------
-        ndarray
-        """
+        """Return scores or marginals of the rows in a form like that of Y."""
         return flat[:, self.leaf_columns] if self.single else flat
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what ``space_from_state`` needs.
-
-        Returns
-        -------
-        (dict, dict of str to ndarray)
-            JSON-able values, and arrays.
-        """
+        """Return what ``space_from_state`` needs."""
         return {"n_features": self.layout.n_features, "intercept": self.layout.intercept}, {}
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
-        """Return every label of a small example.
-
-        Parameters
-        ----------
-        examples : Examples
-        i : int
-
-        Returns
-        -------
-        ndarray of int32 of shape (labels, entries)
-        """
+        """Return every label of a small example."""
         h, M = self.hierarchy, len(self.hierarchy)
         if self.single:
             return h.leaves[:, None].copy()
@@ -461,13 +404,7 @@ class DagSpace(Space):
         return self.structure.labels == "leaf-union" and not self.hierarchy.forest
 
     def make_oracle(self) -> Any:
-        """Return what binds the oracle.
-
-        Returns
-        -------
-        callable
-            From a PartLayout to a ``structsolve.operators.Oracle``.
-        """
+        """Return what binds the oracle."""
         if self.single:
             return partial(LeafOracle, self.shape)
         if self._unions_are_hard:
@@ -475,17 +412,7 @@ class DagSpace(Space):
         return partial(SetOracle, self._sets)
 
     def make_power(self, name: str) -> Any:
-        """Return what binds a power of the oracle.
-
-        Parameters
-        ----------
-        name : str
-            As of :meth:`Space.make_power`.
-
-        Returns
-        -------
-        callable or None
-        """
+        """Return what binds a power of the oracle."""
         if self._unions_are_hard:
             program = self._union_program
             return partial(UnionRelaxation, self.shape, program) if name == "relaxation" else None
@@ -496,27 +423,11 @@ class DagSpace(Space):
         return partial(powers[name], described) if name in powers else None
 
     def make_parts(self) -> Any:
-        """Return what binds the parts.
-
-        Returns
-        -------
-        callable
-            From a PartLayout to a ``structsolve.operators.Parts``.
-        """
+        """Return what binds the parts."""
         return partial(HierarchyParts, self.shape)
 
     def make_projection(self, regularizer: str) -> Any:
-        """Return what binds a projection.
-
-        Parameters
-        ----------
-        regularizer : str
-            "entropy" alone is known.
-
-        Returns
-        -------
-        callable or None
-        """
+        """Return what binds a projection."""
         # Counting the closed sets of a graph is #P-hard: it has no entropy projection.
         if regularizer != "entropy":
             return None
@@ -527,28 +438,9 @@ class DagSpace(Space):
         return None
 
     def make_loss(self, loss: Any) -> Any:
-        """Return what binds a task loss.
-
-        Parameters
-        ----------
-        loss : str or object
-            A name of ``losses.LOSSES``, ClassWeights or LabelCount.
-
-        Returns
-        -------
-        callable or None
-        """
+        """Return what binds a task loss."""
         return make_loss(self, loss)
 
     def make_polytopes(self, examples: Examples) -> Any:
-        """Return the polytopes of the examples.
-
-        Parameters
-        ----------
-        examples : Examples
-
-        Returns
-        -------
-        structsolve.lp.Polytopes
-        """
+        """Return the polytopes of the examples."""
         return HierarchyPolytopes(self)

@@ -121,17 +121,7 @@ class DependencyStructure(Structure):
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
     ) -> DependencySpace:
-        """Rebuild a space from what its ``state()`` returned.
-
-        Parameters
-        ----------
-        state : dict
-        arrays : dict of str to ndarray
-
-        Returns
-        -------
-        DependencySpace
-        """
+        """Rebuild a space from what its ``state()`` returned."""
         return DependencySpace(self, state["n_features"])
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
@@ -270,46 +260,15 @@ class DependencySpace(Space):
             )
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> list[np.ndarray]:
-        """Return encoded labels in the form users give Y.
-
-        Parameters
-        ----------
-        flat : ndarray of int
-            Labels of all examples, one after the other.
-        examples : Examples
-
-        Returns
-        -------
-        list of ndarray
-        """
+        """Return encoded labels in the form users give Y."""
         return pieces(flat, examples.label_offsets)
 
     def unpack_one(self, label: np.ndarray) -> np.ndarray:
-        """Return one encoded label in the form users give it.
-
-        Parameters
-        ----------
-        label : ndarray of int
-
-        Returns
-        -------
-        ndarray
-        """
+        """Return one encoded label in the form users give it."""
         return label.copy()
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> list[np.ndarray]:
-        """Return scores or marginals of arcs as a table per sentence.
-
-        Parameters
-        ----------
-        flat : ndarray of shape (arcs, 1)
-        examples : Examples
-
-        Returns
-        -------
-        list of ndarray of shape (words + 1, words)
-            [head, word - 1]; 0 for an arc that is no candidate.
-        """
+        """Return scores or marginals of arcs as a table per sentence."""
         arcs: Arcs = examples.topology["arcs"]
         values, heads, modifiers = np.asarray(flat).reshape(-1), arcs.heads, arcs.modifiers
         tables = []
@@ -320,27 +279,11 @@ class DependencySpace(Space):
         return tables
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what ``space_from_state`` needs.
-
-        Returns
-        -------
-        (dict, dict of str to ndarray)
-            JSON-able values, and arrays.
-        """
+        """Return what ``space_from_state`` needs."""
         return {"n_features": self.layout.n_features}, {}
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
-        """Return every label of a small example.
-
-        Parameters
-        ----------
-        examples : Examples
-        i : int
-
-        Returns
-        -------
-        ndarray of int32 of shape (labels, entries)
-        """
+        """Return every label of a small example."""
         arcs: Arcs = examples.topology["arcs"][i]
         n = int(arcs.n_words[0])
         allowed = np.zeros((n + 1, n), dtype=bool)
@@ -351,67 +294,25 @@ class DependencySpace(Space):
     # -- operators ------------------------------------------------------------------------------
 
     def make_oracle(self) -> Any:
-        """Return what binds the oracle.
-
-        Returns
-        -------
-        callable
-            From a PartLayout to a ``structsolve.operators.Oracle``.
-        """
+        """Return what binds the oracle."""
         return self._of_kind(DependencyOracle)
 
     def make_parts(self) -> Any:
-        """Return what binds the parts.
-
-        Returns
-        -------
-        callable
-            From a PartLayout to a ``structsolve.operators.Parts``.
-        """
+        """Return what binds the parts."""
         return DependencyParts
 
     def make_power(self, name: str) -> Any:
-        """Return what binds a power of the oracle.
-
-        Parameters
-        ----------
-        name : str
-            As of :meth:`Space.make_power`.
-
-        Returns
-        -------
-        callable or None
-        """
+        """Return what binds a power of the oracle."""
         if name == "relaxation":
             return partial(IntegralRelaxation, self.make_oracle(), self.make_parts())
         return self._of_kind(DependencyKBest) if name == "kbest" else None
 
     def make_projection(self, regularizer: str) -> Any:
-        """Return what binds a projection.
-
-        Parameters
-        ----------
-        regularizer : str
-            "entropy" alone is known.
-
-        Returns
-        -------
-        callable or None
-        """
+        """Return what binds a projection."""
         return self._of_kind(DependencyProjection) if regularizer == "entropy" else None
 
     def make_loss(self, loss: Any) -> Any:
-        """Return what binds a task loss.
-
-        Parameters
-        ----------
-        loss : str or object
-            "hamming", "normalized-hamming" or "zero-one".
-
-        Returns
-        -------
-        callable or None
-        """
+        """Return what binds a task loss."""
         if loss == "zero-one":
             return ZeroOneLoss
         if loss in ("hamming", "normalized-hamming"):
@@ -419,16 +320,7 @@ class DependencySpace(Space):
         return None
 
     def make_polytopes(self, examples: Examples) -> Any:
-        """Return the polytopes of the examples.
-
-        Parameters
-        ----------
-        examples : Examples
-
-        Returns
-        -------
-        structsolve.lp.Polytopes
-        """
+        """Return the polytopes of the examples."""
         return TreePolytopes(self, examples)
 
     def _of_kind(self, operator: Any) -> Any:

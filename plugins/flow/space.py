@@ -93,17 +93,7 @@ class FlowStructure(Structure):
         return space, space._examples(nodes, offsets, Y)
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> FlowSpace:
-        """Rebuild a space from what its ``state()`` returned.
-
-        Parameters
-        ----------
-        state : dict
-        arrays : dict of str to ndarray
-
-        Returns
-        -------
-        FlowSpace
-        """
+        """Rebuild a space from what its ``state()`` returned."""
         return FlowSpace(
             self, Network.of_graph(self.network), state["n_features"], state["intercept"]
         )
@@ -194,69 +184,23 @@ class FlowSpace(Space):
         return examples
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
-        """Return encoded labels in the form users give Y.
-
-        Parameters
-        ----------
-        flat : ndarray of int
-            Labels of all examples, one after the other.
-        examples : Examples
-
-        Returns
-        -------
-        ndarray of int64 of shape (n, arcs)
-        """
+        """Return encoded labels in the form users give Y."""
         return flat.reshape(examples.n, self.network.m).astype(np.int64)
 
     def unpack_one(self, label: np.ndarray) -> np.ndarray:
-        """Return one encoded label in the form users give it.
-
-        Parameters
-        ----------
-        label : ndarray of int
-
-        Returns
-        -------
-        ndarray of int64
-        """
+        """Return one encoded label in the form users give it."""
         return label.astype(np.int64)
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
-        """Return scores or marginals of the rows in a form like that of Y.
-
-        Parameters
-        ----------
-        flat : ndarray of shape (rows, parts of a row)
-        examples : Examples
-
-        Returns
-        -------
-        ndarray
-        """
+        """Return scores or marginals of the rows in a form like that of Y."""
         return flat
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what ``space_from_state`` needs.
-
-        Returns
-        -------
-        (dict, dict of str to ndarray)
-            JSON-able values, and arrays.
-        """
+        """Return what ``space_from_state`` needs."""
         return {"n_features": self.layout.n_features, "intercept": self.layout.intercept}, {}
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
-        """Return every label of a small example.
-
-        Parameters
-        ----------
-        examples : Examples
-        i : int
-
-        Returns
-        -------
-        ndarray of int32 of shape (labels, entries)
-        """
+        """Return every label of a small example."""
         network = self.network.integral()
         sizes = tuple(int(u) + 1 for u in network.upper)
         every = np.indices(sizes, dtype=np.int32).reshape(network.m, -1).T
@@ -266,53 +210,21 @@ class FlowSpace(Space):
     # -- operators ------------------------------------------------------------------------------
 
     def make_oracle(self) -> Any:
-        """Return what binds the oracle.
-
-        Returns
-        -------
-        callable
-            From a PartLayout to a ``structsolve.operators.Oracle``.
-        """
+        """Return what binds the oracle."""
         return partial(FlowOracle, FlowSolver(self.network.integral()))
 
     def make_parts(self) -> Any:
-        """Return what binds the parts.
-
-        Returns
-        -------
-        callable
-            From a PartLayout to a ``structsolve.operators.Parts``.
-        """
+        """Return what binds the parts."""
         return partial(FlowParts, int(self.network.integral().upper.max()))
 
     def make_power(self, name: str) -> Any:
-        """Return what binds a power of the oracle.
-
-        Parameters
-        ----------
-        name : str
-            As of :meth:`Space.make_power`.
-
-        Returns
-        -------
-        callable or None
-        """
+        """Return what binds a power of the oracle."""
         if name != "relaxation":
             return None
         return partial(IntegralRelaxation, self.make_oracle(), self.make_parts())
 
     def make_loss(self, loss: Any) -> Any:
-        """Return what binds a task loss.
-
-        Parameters
-        ----------
-        loss : str or object
-            "hamming", "absolute", "normalized-hamming" or "zero-one".
-
-        Returns
-        -------
-        callable or None
-        """
+        """Return what binds a task loss."""
         if loss in ("hamming", "absolute", "normalized-hamming"):
             self.network.integral().check_unit(loss)
             return partial(ArcLoss, loss == "normalized-hamming")
@@ -321,16 +233,7 @@ class FlowSpace(Space):
         return None
 
     def make_polytopes(self, examples: Examples) -> Any:
-        """Return the polytopes of the examples.
-
-        Parameters
-        ----------
-        examples : Examples
-
-        Returns
-        -------
-        structsolve.lp.Polytopes
-        """
+        """Return the polytopes of the examples."""
         return FlowPolytopes(self.network.integral())
 
     # -- conditional risk minimisation ----------------------------------------------------------

@@ -158,17 +158,7 @@ class MRFStructure(Structure):
         return space, examples
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> MRFSpace:
-        """Rebuild a space from what its ``state()`` returned.
-
-        Parameters
-        ----------
-        state : dict
-        arrays : dict of str to ndarray
-
-        Returns
-        -------
-        MRFSpace
-        """
+        """Rebuild a space from what its ``state()`` returned."""
         return MRFSpace(
             self,
             arrays["classes"],
@@ -315,13 +305,7 @@ class MRFSpace(NodeSpace):
         return encoded
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what ``space_from_state`` needs.
-
-        Returns
-        -------
-        (dict, dict of str to ndarray)
-            JSON-able values, and arrays.
-        """
+        """Return what ``space_from_state`` needs."""
         layout = self.layout
         meta = {
             "n_nodes": self.n_nodes,
@@ -337,17 +321,7 @@ class MRFSpace(NodeSpace):
         return meta, arrays
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
-        """Return every label of a small example.
-
-        Parameters
-        ----------
-        examples : Examples
-        i : int
-
-        Returns
-        -------
-        ndarray of int32 of shape (labels, entries)
-        """
+        """Return every label of a small example."""
         size = int(examples.offsets[i + 1] - examples.offsets[i])
         most = np.broadcast_to(len(self.classes_) if self.states_ is None else self.states_, size)
         grid = np.indices(tuple(most.tolist()), dtype=np.int32)
@@ -397,64 +371,23 @@ class MRFSpace(NodeSpace):
         return masks
 
     def make_oracle(self) -> Any:
-        """Return what binds the oracle.
-
-        Returns
-        -------
-        callable
-            From a PartLayout to a ``structsolve.operators.Oracle``.
-        """
+        """Return what binds the oracle."""
         return partial(bind_oracle, self)
 
     def make_parts(self) -> Any:
-        """Return what binds the parts.
-
-        Returns
-        -------
-        callable
-            From a PartLayout to a ``structsolve.operators.Parts``.
-        """
+        """Return what binds the parts."""
         return partial(bind_parts, self)
 
     def make_power(self, name: str) -> Any:
-        """Return what binds a power of the oracle.
-
-        Parameters
-        ----------
-        name : str
-            As of :meth:`Space.make_power`.
-
-        Returns
-        -------
-        callable or None
-        """
+        """Return what binds a power of the oracle."""
         return partial(bind_power, self, name) if name in POWERS else None
 
     def make_projection(self, regularizer: str) -> Any:
-        """Return what binds a projection.
-
-        Parameters
-        ----------
-        regularizer : str
-            "entropy" alone is known.
-
-        Returns
-        -------
-        callable or None
-        """
+        """Return what binds a projection."""
         return partial(bind_entropy, self) if regularizer == "entropy" else None
 
     def make_polytopes(self, examples: Examples) -> Any:
-        """Return the polytopes of the examples.
-
-        Parameters
-        ----------
-        examples : Examples
-
-        Returns
-        -------
-        structsolve.lp.Polytopes
-        """
+        """Return the polytopes of the examples."""
         return make_polytopes(self, examples)
 
     def graphs(self, layout: Any) -> Any:

@@ -69,19 +69,7 @@ class MulticlassStructure(Structure):
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
     ) -> MulticlassSpace:
-        """Rebuild a space from what its ``state()`` returned.
-
-        Parameters
-        ----------
-        state : dict
-            n_features, intercept.
-        arrays : dict of str to ndarray
-            classes.
-
-        Returns
-        -------
-        MulticlassSpace
-        """
+        """Rebuild a space from what its ``state()`` returned."""
         return MulticlassSpace(self, arrays["classes"], state["n_features"], state["intercept"])
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
@@ -143,55 +131,21 @@ class RowSpace(NodeSpace):
         return labels.flatten_rows(Y, len(offsets) - 1)
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
-        """Return classes by name.
-
-        Parameters
-        ----------
-        flat : ndarray of int32 of shape (n,)
-        examples : Examples
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
+        """Return classes by name."""
         return self.classes_[flat]
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
-        """Return scores or marginals as they are.
-
-        Parameters
-        ----------
-        flat : ndarray of shape (n, K)
-        examples : Examples
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-        """
+        """Return scores or marginals as they are."""
         return flat
 
     def make_oracle(self) -> Any:
-        """Return what binds the oracle: the largest of K scores.
-
-        Returns
-        -------
-        callable
-        """
+        """Return what binds the oracle: the largest of K scores."""
         from structsolve.algorithms.class_operators import ClassOracle
 
         return partial(ClassOracle, self.steps)
 
     def make_power(self, name: str) -> Any:
-        """Return what binds a power: k best, relaxation, cones.
-
-        Parameters
-        ----------
-        name : str
-
-        Returns
-        -------
-        callable or None
-        """
+        """Return what binds a power: k best, relaxation, cones."""
         from structsolve.algorithms.class_operators import ClassCones, ClassKBest
 
         if name == "relaxation":  # the hull of the parts is a simplex
@@ -200,16 +154,7 @@ class RowSpace(NodeSpace):
         return partial(powers[name], self.steps) if name in powers else None
 
     def make_projection(self, regularizer: str) -> Any:
-        """Return what binds softmax or sparsemax of the scores of the classes.
-
-        Parameters
-        ----------
-        regularizer : {"entropy", "euclidean"}
-
-        Returns
-        -------
-        callable or None
-        """
+        """Return what binds softmax or sparsemax of the scores of the classes."""
         from structsolve.algorithms.class_operators import ClassProjection
 
         if regularizer not in ("entropy", "euclidean"):
@@ -234,15 +179,7 @@ class MulticlassSpace(RowSpace):
         super().__init__(structure, WeightLayout([block], n_features, 0, intercept), classes)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what ``space_from_state`` needs.
-
-        Returns
-        -------
-        meta : dict
-            n_features, intercept.
-        arrays : dict
-            classes.
-        """
+        """Return what ``space_from_state`` needs."""
         meta = {"n_features": self.layout.n_features, "intercept": self.layout.intercept}
         return meta, {"classes": self.classes_}
 
@@ -277,27 +214,13 @@ class MulticlassSpace(RowSpace):
         return {"node": self.allowed_mask(rows, examples)}
 
     def make_parts(self) -> Any:
-        """Return what binds the parts, one per class.
-
-        Returns
-        -------
-        type
-        """
+        """Return what binds the parts, one per class."""
         from structsolve.plugins.multiclass._oracle import MulticlassParts
 
         return MulticlassParts
 
     def make_power(self, name: str) -> Any:
-        """Return what binds a power: max-marginals, counts, and what :class:`RowSpace` has.
-
-        Parameters
-        ----------
-        name : str
-
-        Returns
-        -------
-        callable or None
-        """
+        """Return what binds a power: max-marginals, counts, and what :class:`RowSpace` has."""
         from structsolve.plugins.multiclass import _oracle
 
         powers = {
@@ -307,16 +230,7 @@ class MulticlassSpace(RowSpace):
         return powers[name] if name in powers else super().make_power(name)
 
     def make_polytopes(self, examples: Examples) -> Any:
-        """Return the simplex of classes.
-
-        Parameters
-        ----------
-        examples : Examples
-
-        Returns
-        -------
-        Simplex
-        """
+        """Return the simplex of classes."""
         from structsolve.plugins.multiclass.polytope import Simplex
 
         return Simplex(self.layout)

@@ -122,19 +122,7 @@ class MultilabelStructure(Structure):
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
     ) -> MultilabelSpace:
-        """Rebuild a space from what its ``state()`` returned.
-
-        Parameters
-        ----------
-        state : dict
-            n_features, intercept.
-        arrays : dict of str to ndarray
-            classes, edges.
-
-        Returns
-        -------
-        MultilabelSpace
-        """
+        """Rebuild a space from what its ``state()`` returned."""
         return MultilabelSpace(
             self, arrays["classes"], arrays["edges"], state["n_features"], state["intercept"]
         )
@@ -235,118 +223,43 @@ class MultilabelSpace(Space):
         return examples
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
-        """Return label sets as an indicator matrix.
-
-        Parameters
-        ----------
-        flat : ndarray of int32 of shape (n L,)
-        examples : Examples
-
-        Returns
-        -------
-        ndarray of int64 of shape (n, L)
-        """
+        """Return label sets as an indicator matrix."""
         return flat.reshape(examples.n, len(self.classes_)).astype(np.int64)
 
     def unpack_one(self, label: np.ndarray) -> np.ndarray:
-        """Return one label set as indicators.
-
-        Parameters
-        ----------
-        label : ndarray of int32 of shape (L,)
-
-        Returns
-        -------
-        ndarray of int64 of shape (L,)
-        """
+        """Return one label set as indicators."""
         return label.astype(np.int64)
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
-        """Return scores or marginals of labels as they are.
-
-        Parameters
-        ----------
-        flat : ndarray of shape (n, L)
-        examples : Examples
-
-        Returns
-        -------
-        ndarray of shape (n, L)
-        """
+        """Return scores or marginals of labels as they are."""
         return flat
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what ``space_from_state`` needs.
-
-        Returns
-        -------
-        meta : dict
-            n_features, intercept.
-        arrays : dict of str to ndarray
-            classes, edges.
-        """
+        """Return what ``space_from_state`` needs."""
         meta = {"n_features": self.layout.n_features, "intercept": self.layout.intercept}
         return meta, {"classes": self.classes_, "edges": self.edges_}
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
-        """Return all sets of labels.
-
-        Parameters
-        ----------
-        examples : Examples
-        i : int
-
-        Returns
-        -------
-        ndarray of int32 of shape (2^L, L)
-        """
+        """Return all sets of labels."""
         L = len(self.classes_)
         return np.ascontiguousarray(np.indices((2,) * L, dtype=np.int32).reshape(L, -1).T)
 
     def make_oracle(self) -> Any:
-        """Return what binds the oracle that the structure names, for the graph of the labels.
-
-        Returns
-        -------
-        callable
-        """
+        """Return what binds the oracle that the structure names, for the graph of the labels."""
         return partial(bind_oracle, self)
 
     def make_parts(self) -> Any:
-        """Return what binds the parts: labels that are on, and joint states of pairs.
-
-        Returns
-        -------
-        callable
-        """
+        """Return what binds the parts: labels that are on, and joint states of pairs."""
         return partial(bind_parts, self)
 
     def make_power(self, name: str) -> Any:
-        """Return what binds a power; max-marginals are what each label adds.
-
-        Parameters
-        ----------
-        name : str
-
-        Returns
-        -------
-        callable or None
-        """
+        """Return what binds a power; max-marginals are what each label adds."""
         if name == "max-marginals":
             return partial(_bind_worths, self)
         return partial(bind_power, self, name) if name in POWERS else None
 
     def make_projection(self, regularizer: str) -> Any:
-        """Return what binds the marginals; without pairs also the projection onto the cube.
-
-        Parameters
-        ----------
-        regularizer : str
-
-        Returns
-        -------
-        callable or None
-        """
+        """Return what binds the marginals; without pairs also the projection onto the cube."""
         # With pairs of labels these are marginals of a graph, which must have no cycle.
         if len(self.edges_):
             return partial(bind_entropy, self) if regularizer == "entropy" else None
@@ -385,17 +298,7 @@ class MultilabelSpace(Space):
         return ZeroOneLoss if loss == "zero-one" else None
 
     def make_max_min(self, loss: Any, layout: Any) -> Any:
-        """Return the max-min projection in closed form, for Hamming losses without pairs.
-
-        Parameters
-        ----------
-        loss : Loss
-        layout : PartLayout
-
-        Returns
-        -------
-        LabelSetMaxMin or None
-        """
+        """Return the max-min projection in closed form, for Hamming losses without pairs."""
         from structsolve.plugins.multilabel._losses import LabelSetHamming
         from structsolve.plugins.multilabel._projections import LabelSetMaxMin
 
@@ -404,16 +307,7 @@ class MultilabelSpace(Space):
         return LabelSetMaxMin(loss.weight, layout)
 
     def make_polytopes(self, examples: Examples) -> Any:
-        """Return the local polytopes of the graph of the labels.
-
-        Parameters
-        ----------
-        examples : Examples
-
-        Returns
-        -------
-        Polytopes
-        """
+        """Return the local polytopes of the graph of the labels."""
         return make_polytopes(self, examples)
 
     def graphs(self, layout: Any) -> Any:

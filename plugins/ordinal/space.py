@@ -107,19 +107,7 @@ class OrdinalStructure(Structure):
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
     ) -> OrdinalSpace | ThresholdSpace:
-        """Rebuild a space from what its ``state()`` returned.
-
-        Parameters
-        ----------
-        state : dict
-            n_features; intercept, but for thresholds.
-        arrays : dict of str to ndarray
-            classes.
-
-        Returns
-        -------
-        OrdinalSpace or ThresholdSpace
-        """
+        """Rebuild a space from what its ``state()`` returned."""
         if self.thresholds:
             return ThresholdSpace(self, arrays["classes"], state["n_features"])
         return OrdinalSpace(self, arrays["classes"], state["n_features"], state["intercept"])
@@ -169,16 +157,7 @@ class OrderedLabels(RowSpace):
         return np.append(order, K).astype(np.int32)[ranks]
 
     def make_loss(self, loss: Any) -> Any:
-        """Return what binds a loss of classes, None for one that is not known.
-
-        Parameters
-        ----------
-        loss : str, CostMatrix, ClassWeights or LabelCount
-
-        Returns
-        -------
-        callable or None
-        """
+        """Return what binds a loss of classes, None for one that is not known."""
         from structsolve.structure.node_losses import NodeLoss
 
         costs = node_costs(self, loss)
@@ -221,15 +200,7 @@ class ThresholdSpace(OrderedLabels):
         self.state_rows = len(classes)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what ``space_from_state`` needs.
-
-        Returns
-        -------
-        meta : dict
-            n_features.
-        arrays : dict
-            classes.
-        """
+        """Return what ``space_from_state`` needs."""
         return {"n_features": self.layout.n_features}, {"classes": self.classes_}
 
     def mask(
@@ -260,27 +231,13 @@ class ThresholdSpace(OrderedLabels):
         return super().mask(examples, allowed, forbidden)
 
     def make_parts(self) -> Any:
-        """Return what binds the parts: k for the direction, -1 for thresholds below.
-
-        Returns
-        -------
-        type
-        """
+        """Return what binds the parts: k for the direction, -1 for thresholds below."""
         from structsolve.plugins.ordinal._shape import ThresholdParts
 
         return ThresholdParts
 
     def make_loss(self, loss: Any) -> Any:
-        """Return what binds a loss of classes as costs of thresholds, None for one not known.
-
-        Parameters
-        ----------
-        loss : str, CostMatrix, ClassWeights or LabelCount
-
-        Returns
-        -------
-        callable or None
-        """
+        """Return what binds a loss of classes as costs of thresholds, None for one not known."""
         from structsolve.plugins.ordinal._losses import ThresholdCosts, ThresholdLoss
 
         costs = node_costs(self, loss)

@@ -28,33 +28,14 @@ class AssignmentSpace(Space):
     """
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
-        """Return all assignments of an example that use no forbidden pair.
-
-        Parameters
-        ----------
-        examples : Examples
-        i : int
-
-        Returns
-        -------
-        ndarray of int32 of shape (count, rows)
-        """
+        """Return all assignments of an example that use no forbidden pair."""
         allowed = self.allowed(examples, i)
         rows, cols = allowed.shape
         columns = np.array(list(permutations(range(cols), rows)), dtype=np.int32)
         return columns[allowed[np.arange(rows), columns].all(axis=1)]
 
     def unpack_one(self, label: np.ndarray) -> np.ndarray:
-        """Return one ranking, or the columns of one matching.
-
-        Parameters
-        ----------
-        label : ndarray of int32 of shape (rows,)
-
-        Returns
-        -------
-        ndarray of int64 of shape (rows,)
-        """
+        """Return one ranking, or the columns of one matching."""
         return label.astype(np.int64)
 
     def allowed(self, examples: Examples, i: int) -> np.ndarray:
@@ -72,23 +53,13 @@ class AssignmentSpace(Space):
         raise NotImplementedError
 
     def make_oracle(self) -> Any:
-        """Return what binds the oracle: the assignment of largest score.
-
-        Returns
-        -------
-        type
-        """
+        """Return what binds the oracle: the assignment of largest score."""
         from structsolve.plugins.permutation._oracle import AssignmentOracle
 
         return AssignmentOracle
 
     def make_parts(self) -> Any:
-        """Return what binds the parts: pairs of a row and a column.
-
-        Returns
-        -------
-        type
-        """
+        """Return what binds the parts: pairs of a row and a column."""
         from structsolve.plugins.permutation._shape import AssignmentParts
 
         return AssignmentParts
@@ -97,30 +68,13 @@ class AssignmentSpace(Space):
         """Return what binds the "relaxation"; there is no other power.
 
         It is the Birkhoff polytope, whose corners are the assignments (Birkhoff, von Neumann).
-
-        Parameters
-        ----------
-        name : str
-
-        Returns
-        -------
-        callable or None
         """
         if name != "relaxation":
             return None
         return partial(IntegralRelaxation, self.make_oracle(), self.make_parts())
 
     def make_projection(self, regularizer: str) -> Any:
-        """Return what binds a projection onto the Birkhoff polytope.
-
-        Parameters
-        ----------
-        regularizer : {"entropy", "euclidean"}
-
-        Returns
-        -------
-        callable or None
-        """
+        """Return what binds a projection onto the Birkhoff polytope."""
         from structsolve.plugins.permutation._projections import AssignmentProjection
 
         if regularizer in ("entropy", "euclidean"):
@@ -128,31 +82,13 @@ class AssignmentSpace(Space):
         return None
 
     def make_polytopes(self, examples: Examples) -> Any:
-        """Return the Birkhoff polytopes.
-
-        Parameters
-        ----------
-        examples : Examples
-
-        Returns
-        -------
-        AssignmentPolytopes
-        """
+        """Return the Birkhoff polytopes."""
         from structsolve.plugins.permutation.polytope import AssignmentPolytopes
 
         return AssignmentPolytopes(self, examples)
 
     def make_loss(self, loss: Any) -> Any:
-        """Return what binds a loss of assignments.
-
-        Parameters
-        ----------
-        loss : {"hamming", "normalized-hamming", "spearman", "zero-one"}, CostMatrix or ClassWeights
-
-        Returns
-        -------
-        callable or None
-        """
+        """Return what binds a loss of assignments."""
         if isinstance(loss, (CostMatrix, ClassWeights)):
             return partial(_bind_table_loss, loss)
         if loss == "zero-one":

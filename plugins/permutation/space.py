@@ -117,19 +117,7 @@ class PermutationStructure(Structure):
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
     ) -> RankingSpace | MatchingSpace:
-        """Rebuild a space from what its ``state()`` returned.
-
-        Parameters
-        ----------
-        state : dict
-            kind, n_features; of rankings also intercept.
-        arrays : dict of str to ndarray
-            Of rankings: classes.
-
-        Returns
-        -------
-        RankingSpace or MatchingSpace
-        """
+        """Rebuild a space from what its ``state()`` returned."""
         if state["kind"] == "matching":
             return MatchingSpace(self, state["n_features"])
         return RankingSpace(self, arrays["classes"], state["n_features"], state["intercept"])
@@ -247,45 +235,16 @@ class RankingSpace(AssignmentSpace):
         return examples
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
-        """Return rankings.
-
-        Parameters
-        ----------
-        flat : ndarray of int32 of shape (n K,)
-        examples : Examples
-
-        Returns
-        -------
-        ndarray of int64 of shape (n, K)
-        """
+        """Return rankings."""
         return flat.reshape(examples.n, len(self.classes_)).astype(np.int64)
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
-        """Return the scores or marginals of labels at ranks.
-
-        Parameters
-        ----------
-        flat : ndarray
-            Rows of the node block.
-        examples : Examples
-
-        Returns
-        -------
-        ndarray of shape (n, labels, ranks)
-        """
+        """Return the scores or marginals of labels at ranks."""
         K = len(self.classes_)
         return np.asarray(flat).reshape(examples.n, K, -1)[:, :, :K]
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what ``space_from_state`` needs.
-
-        Returns
-        -------
-        meta : dict
-            kind, n_features, intercept.
-        arrays : dict of str to ndarray
-            classes.
-        """
+        """Return what ``space_from_state`` needs."""
         layout = self.layout
         meta = {
             "kind": "ranking",
@@ -364,48 +323,19 @@ class MatchingSpace(AssignmentSpace):
         return examples
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> list[np.ndarray]:
-        """Return matchings.
-
-        Parameters
-        ----------
-        flat : ndarray of int32
-        examples : Examples
-
-        Returns
-        -------
-        list of ndarray of int64 of shape (rows,)
-        """
+        """Return matchings."""
         from structsolve.examples.stacking import pieces  # compiled: not to list structures
 
         return pieces(flat.astype(np.int64), examples.label_offsets)
 
     def unpack_scores(self, flat: np.ndarray, examples: Examples) -> list[np.ndarray]:
-        """Return the scores or marginals of pairs.
-
-        Parameters
-        ----------
-        flat : ndarray
-            Of all pairs of all examples.
-        examples : Examples
-
-        Returns
-        -------
-        list of ndarray of shape (rows, columns)
-        """
+        """Return the scores or marginals of pairs."""
         flat = np.asarray(flat).reshape(-1)
         shapes = [_table_shape(examples, i) for i in range(examples.n)]
         return [flat[a : a + r * c].reshape(r, c) for a, (r, c) in zip(examples.offsets, shapes)]
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what ``space_from_state`` needs.
-
-        Returns
-        -------
-        meta : dict
-            kind, n_features.
-        arrays : dict of str to ndarray
-            Empty.
-        """
+        """Return what ``space_from_state`` needs."""
         return {"kind": "matching", "n_features": self.layout.n_features}, {}
 
     def allowed(self, examples: Examples, i: int) -> np.ndarray:

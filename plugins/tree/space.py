@@ -100,19 +100,7 @@ class TreeStructure(Structure):
         return space, examples
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> TreeSpace:
-        """Rebuild a space from what its ``state()`` returned.
-
-        Parameters
-        ----------
-        state : dict
-            n_features, n_edge_features, intercept.
-        arrays : dict of str to ndarray
-            classes.
-
-        Returns
-        -------
-        TreeSpace
-        """
+        """Rebuild a space from what its ``state()`` returned."""
         return TreeSpace(
             self,
             arrays["classes"],
@@ -203,15 +191,7 @@ class TreeSpace(NodeSpace):
         return stack_trees(X, self.layout.n_features, self.n_edge_features)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what ``space_from_state`` needs.
-
-        Returns
-        -------
-        meta : dict
-            n_features, n_edge_features, intercept.
-        arrays : dict of str to ndarray
-            classes.
-        """
+        """Return what ``space_from_state`` needs."""
         layout = self.layout
         meta = {
             "n_features": layout.n_features,
@@ -248,70 +228,32 @@ class TreeSpace(NodeSpace):
         )
 
     def make_oracle(self) -> Any:
-        """Return what binds the oracle, an exact dynamic program.
-
-        Returns
-        -------
-        type
-        """
+        """Return what binds the oracle, an exact dynamic program."""
         from structsolve.plugins.tree._oracle import TreeOracle
 
         return TreeOracle
 
     def make_parts(self) -> Any:
-        """Return what binds the parts: states of nodes and pairs of states.
-
-        Returns
-        -------
-        type
-        """
+        """Return what binds the parts: states of nodes and pairs of states."""
         from structsolve.plugins.tree._shape import TreeParts
 
         return TreeParts
 
     def make_power(self, name: str) -> Any:
-        """Return what binds a power of the oracle.
-
-        Parameters
-        ----------
-        name : str
-            "kbest", "max-marginals" and "counts" are there.
-
-        Returns
-        -------
-        type or None
-        """
+        """Return what binds a power of the oracle."""
         from structsolve.plugins.tree._oracle import TreeCounts, TreeKBest, TreeMaxMarginals
 
         powers = {"kbest": TreeKBest, "max-marginals": TreeMaxMarginals, "counts": TreeCounts}
         return powers.get(name)
 
     def make_projection(self, regularizer: str) -> Any:
-        """Return what binds the marginals, for "entropy".
-
-        Parameters
-        ----------
-        regularizer : str
-
-        Returns
-        -------
-        type or None
-        """
+        """Return what binds the marginals, for "entropy"."""
         from structsolve.plugins.tree._projections import TreeSumProduct
 
         return TreeSumProduct if regularizer == "entropy" else None
 
     def make_polytopes(self, examples: Examples) -> Any:
-        """Return the local polytopes, which are exact.
-
-        Parameters
-        ----------
-        examples : Examples
-
-        Returns
-        -------
-        TreePolytopes
-        """
+        """Return the local polytopes, which are exact."""
         from structsolve.plugins.tree.polytope import TreePolytopes
 
         return TreePolytopes(self.layout, examples.offsets, examples.topology["parents"])

@@ -123,13 +123,7 @@ class FunctionStructure(Structure):
     def space_from_state(
         self, state: dict[str, Any], arrays: dict[str, np.ndarray]
     ) -> FunctionSpace:
-        """Raise ValueError: functions cannot be saved.
-
-        Parameters
-        ----------
-        state, arrays : dict
-            Not used.
-        """
+        """Raise ValueError: functions cannot be saved."""
         raise ValueError(_NOT_SAVED)
 
 
@@ -201,17 +195,7 @@ class FunctionSpace(Space):
         return examples
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> list[Any]:
-        """Return the label objects of numbers.
-
-        Parameters
-        ----------
-        flat : ndarray of int32
-        examples : Examples
-
-        Returns
-        -------
-        list of object
-        """
+        """Return the label objects of numbers."""
         return [examples.topology["table"].objects[number] for number in flat]
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -219,17 +203,7 @@ class FunctionSpace(Space):
         raise ValueError(_NOT_SAVED)
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
-        """Return the numbers of all labels, by the structure's method ``labels(x)``.
-
-        Parameters
-        ----------
-        examples : Examples
-        i : int
-
-        Returns
-        -------
-        ndarray of int32 of shape (number of labels, 1)
-        """
+        """Return the numbers of all labels, by the structure's method ``labels(x)``."""
         labels = getattr(self.structure, "labels", None)
         if labels is None:
             raise NotImplementedError(
