@@ -23,46 +23,16 @@ class ChainPolytopes(LocalPolytopes):
         self.layout, self.lengths = layout, np.diff(offsets)
 
     def key(self, i: int) -> int:
-        """Return what examples of the same polytope share: the length.
-
-        Parameters
-        ----------
-        i : int
-
-        Returns
-        -------
-        int
-        """
+        """Return what examples of the same polytope share: the length."""
         return int(self.lengths[i])
 
     def graph(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the nodes' numbers of states, and the edges.
-
-        Parameters
-        ----------
-        i : int
-
-        Returns
-        -------
-        states : ndarray of int of shape (nodes,)
-        ends : ndarray of int of shape (edges, 2)
-        """
+        """Return the nodes' numbers of states, and the edges."""
         L = self.lengths[i]
         first = np.arange(L - 1)
         return np.full(L, self.layout.node.shape[0]), np.column_stack([first, first + 1])
 
     def parts(self, i: int) -> np.ndarray:
-        """Return which parts each variable adds to, -1 for none.
-
-        Parameters
-        ----------
-        i : int
-
-        Returns
-        -------
-        ndarray of int of shape (variables, 3)
-            Entries of theta: of a state of a node and of the ends; of a pair in the shared table
-            and in the one of its edge.
-        """
+        """Return which parts each variable adds to, -1 for none."""
         L = int(self.lengths[i])
         return label_parts(self.layout, L, L - 1, {"start": [0], "end": [L - 1]})

@@ -97,20 +97,7 @@ class ChainStructure(Structure):
         )
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
-        """Return small random chains.
-
-        Parameters
-        ----------
-        random_state : int or Generator
-        n : int
-            Number of examples.
-        size : int
-            Largest length.
-
-        Returns
-        -------
-        X, Y : list
-        """
+        """Return small random chains."""
         rng = np.random.default_rng(random_state)
         lengths = rng.integers(1, size + 1, n)
         X = [rng.integers(-2, 3, (length, 3)).astype(float) for length in lengths]
@@ -157,17 +144,7 @@ class ChainSpace(NodeSpace):
         self.n_edge_features = n_edge_features
 
     def stack(self, X: Any) -> Examples:
-        """Return packed chains without labels.
-
-        Parameters
-        ----------
-        X : list
-            As :class:`ChainStructure` describes it, with the features of training.
-
-        Returns
-        -------
-        Examples
-        """
+        """Return packed chains without labels."""
         return stack_chains(X, self.layout.n_features, self.n_edge_features)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -124,29 +124,11 @@ class HierarchyPolytopes(Polytopes):
             self.note = "a relaxation: a node below two parents may be on by halves under each"
 
     def key(self, i: int) -> Hashable:
-        """Return what examples with the same polytope have in common.
-
-        Parameters
-        ----------
-        i : int
-
-        Returns
-        -------
-        hashable
-        """
+        """Return what examples with the same polytope have in common."""
         return 0
 
     def build(self, i: int) -> Polytope:
-        """Return the polytope of an example.
-
-        Parameters
-        ----------
-        i : int
-
-        Returns
-        -------
-        Polytope
-        """
+        """Return the polytope of an example."""
         space, hierarchy = self.space, self.space.hierarchy
         lower = np.zeros(len(hierarchy))
         if space.structure.labels == "closed":

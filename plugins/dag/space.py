@@ -167,19 +167,7 @@ class DagStructure(Structure):
         return DagSpace(self, Hierarchy(self.hierarchy), state["n_features"], state["intercept"])
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
-        """Return n small random examples that fit the parameters.
-
-        Parameters
-        ----------
-        random_state : int or numpy.random.Generator
-        n : int, default=4
-        size : int, default=3
-            Ignored: the hierarchy bounds labels.
-
-        Returns
-        -------
-        X, Y : list or array
-        """
+        """Return n small random examples that fit the parameters."""
         self._check()
         rng = np.random.default_rng(random_state)
         X = rng.integers(-2, 3, (n, 3)).astype(float)

@@ -34,29 +34,11 @@ class TreePolytopes(Polytopes):
         self.note = f"every vertex is a tree: {steps if self.structure.projective else flows}"
 
     def key(self, i: int) -> Hashable:
-        """Return the number of words where all arcs are candidates, else the example.
-
-        Parameters
-        ----------
-        i : int
-
-        Returns
-        -------
-        hashable
-        """
+        """Return the number of words where all arcs are candidates, else the example."""
         return ("complete", int(self.arcs.n_words[i])) if self.arcs.complete else i
 
     def build(self, i: int) -> Polytope:
-        """Return the polytope of a sentence.
-
-        Parameters
-        ----------
-        i : int
-
-        Returns
-        -------
-        Polytope
-        """
+        """Return the polytope of a sentence."""
         arcs = self.arcs[i]
         heads, modifiers, n = arcs.heads, arcs.modifiers, int(arcs.n_words[0])
         if self.structure.projective:

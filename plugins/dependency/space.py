@@ -73,17 +73,7 @@ class DependencyStructure(Structure):
         self.single_root = single_root
 
     def make_featurizer(self, **params: Any) -> Any:
-        """Return a featurizer of sentences.
-
-        Parameters
-        ----------
-        **params
-            From ``get_state()`` of a fitted one, if any.
-
-        Returns
-        -------
-        ArcFeaturizer
-        """
+        """Return a featurizer of sentences."""
         return ArcFeaturizer.of_state(params) if params else ArcFeaturizer()
 
     def make_space(
@@ -125,19 +115,7 @@ class DependencyStructure(Structure):
         return DependencySpace(self, state["n_features"])
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
-        """Return n small random examples, some of them with missing arcs.
-
-        Parameters
-        ----------
-        random_state : int or numpy.random.Generator
-        n : int, default=4
-        size : int, default=3
-            Words of a sentence at most.
-
-        Returns
-        -------
-        X, Y : list
-        """
+        """Return n small random examples, some of them with missing arcs."""
         rng = np.random.default_rng(random_state)
         X, Y = [], []
         for i in range(n):

@@ -23,16 +23,7 @@ class FlowPolytopes(Polytopes):
         self.network = network
 
     def build(self, i: int) -> Polytope:
-        """Return the polytope of an example.
-
-        Parameters
-        ----------
-        i : int
-
-        Returns
-        -------
-        Polytope
-        """
+        """Return the polytope of an example."""
         network = self.network
         return Polytope(
             network.incidence(),
@@ -44,14 +35,5 @@ class FlowPolytopes(Polytopes):
         )
 
     def key(self, i: int) -> str:
-        """Return what examples with the same polytope have in common.
-
-        Parameters
-        ----------
-        i : int
-
-        Returns
-        -------
-        hashable
-        """
+        """Return what examples with the same polytope have in common."""
         return "network"

@@ -99,20 +99,7 @@ class FlowStructure(Structure):
         )
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
-        """Return n small random examples; flows are vertices for random costs.
-
-        Parameters
-        ----------
-        random_state : int or numpy.random.Generator
-        n : int, default=4
-        size : int, default=3
-            Ignored: the network bounds flows.
-
-        Returns
-        -------
-        X : ndarray of shape (n, 3)
-        Y : ndarray of int64 of shape (n, arcs)
-        """
+        """Return n small random examples; flows are vertices for random costs."""
         from scipy.optimize import linprog  # heavy
 
         rng = np.random.default_rng(random_state)

@@ -24,45 +24,17 @@ class GraphPolytopes(LocalPolytopes):
         self.shape, self.layout = shape, layout
 
     def key(self, i: int) -> Any:
-        """Return what examples with the same graph have in common.
-
-        Parameters
-        ----------
-        i : int
-
-        Returns
-        -------
-        hashable
-        """
+        """Return what examples with the same graph have in common."""
         states, ends = self.shape.graph_of(i)
         return states.tobytes(), ends.tobytes()
 
     def graph(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return numbers of states and edges of an example.
-
-        Parameters
-        ----------
-        i : int
-
-        Returns
-        -------
-        states : ndarray of int32 of shape (n,)
-        ends : ndarray of int32 of shape (m, 2)
-        """
+        """Return numbers of states and edges of an example."""
         graph: tuple[np.ndarray, np.ndarray] = self.shape.graph_of(i)
         return graph
 
     def parts(self, i: int) -> np.ndarray:
-        """Return the part of each variable, in theta; -1 where it has none.
-
-        Parameters
-        ----------
-        i : int
-
-        Returns
-        -------
-        ndarray of int64
-        """
+        """Return the part of each variable, in theta; -1 where it has none."""
         # Scores that number the parts show which part each variable has; without one it scores 0.
         size = self.layout.sizes(i)[0]
         _, _, unary, pair = self.shape.model(i, np.arange(1.0, size + 1))

@@ -171,19 +171,7 @@ class MRFStructure(Structure):
         )
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
-        """Return n small random examples that fit the parameters.
-
-        Parameters
-        ----------
-        random_state : int or numpy.random.Generator
-        n : int, default=4
-        size : int, default=3
-            Graphs have at most ``size + 1`` nodes, unless ``edges`` says otherwise.
-
-        Returns
-        -------
-        X, Y : list
-        """
+        """Return n small random examples that fit the parameters."""
         rng = np.random.default_rng(random_state)
         one = None if self.edges is None else np.asarray(self.edges).reshape(-1, 2)
         states = np.asarray(3 if self.n_states is None else self.n_states)
@@ -249,17 +237,7 @@ class MRFSpace(NodeSpace):
         return self.states_ is None or bool((self.states_ == len(self.classes_)).all())
 
     def stack(self, X: Any) -> Examples:
-        """Return packed examples without labels.
-
-        Parameters
-        ----------
-        X : list
-            As users give it.
-
-        Returns
-        -------
-        Examples
-        """
+        """Return packed examples without labels."""
         return stack_graphs(
             X,
             self.edges_ is not None,

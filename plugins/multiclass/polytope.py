@@ -24,29 +24,11 @@ class Simplex(Polytopes):
         self.layout = layout
 
     def key(self, i: int) -> int:
-        """Return what examples of the same polytope share.
-
-        Parameters
-        ----------
-        i : int
-
-        Returns
-        -------
-        int, the same for all
-        """
+        """Return what examples of the same polytope share."""
         return 0
 
     def build(self, i: int) -> Polytope:
-        """Return the polytope of an example.
-
-        Parameters
-        ----------
-        i : int
-
-        Returns
-        -------
-        Polytope
-        """
+        """Return the polytope of an example."""
         from scipy import sparse  # heavy
 
         K, one = self.layout.node.shape[0], np.ones(1)

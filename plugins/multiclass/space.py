@@ -73,21 +73,7 @@ class MulticlassStructure(Structure):
         return MulticlassSpace(self, arrays["classes"], state["n_features"], state["intercept"])
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
-        """Return random rows of features and classes.
-
-        Parameters
-        ----------
-        random_state : int or Generator
-        n : int
-            Number of examples.
-        size : int
-            Number of classes.
-
-        Returns
-        -------
-        X : ndarray of shape (n, 3)
-        Y : ndarray of int of shape (n,)
-        """
+        """Return random rows of features and classes."""
         rng = np.random.default_rng(random_state)
         return rng.integers(-2, 3, (n, 3)).astype(float), rng.integers(0, size, n)
 
@@ -102,32 +88,12 @@ class RowSpace(NodeSpace):
     steps = False
 
     def stack(self, X: Any) -> Examples:
-        """Return packed rows without labels.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or data frame of shape (n, n_features)
-
-        Returns
-        -------
-        Examples
-            One node each.
-        """
+        """Return packed rows without labels."""
         nodes, offsets = packing.single_rows(X, self.layout.n_features)
         return Examples(offsets, nodes)
 
     def flatten(self, Y: Any, offsets: np.ndarray) -> np.ndarray:
-        """Return labels as users name them.
-
-        Parameters
-        ----------
-        Y : array of shape (n,)
-        offsets : ndarray of int64 of shape (n + 1,)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
+        """Return labels as users name them."""
         return labels.flatten_rows(Y, len(offsets) - 1)
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:

@@ -128,21 +128,7 @@ class MultilabelStructure(Structure):
         )
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
-        """Return random rows of features and label sets.
-
-        Parameters
-        ----------
-        random_state : int or Generator
-        n : int
-            Number of examples.
-        size : int
-            Number of labels.
-
-        Returns
-        -------
-        X : ndarray of shape (n, 3)
-        Y : ndarray of int of shape (n, size), 0 and 1
-        """
+        """Return random rows of features and label sets."""
         rng = np.random.default_rng(random_state)
         X = rng.integers(-2, 3, (n, 3)).astype(float)
         return X, rng.integers(0, 2, (n, size))

@@ -113,21 +113,7 @@ class OrdinalStructure(Structure):
         return OrdinalSpace(self, arrays["classes"], state["n_features"], state["intercept"])
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
-        """Return random rows of features and classes without gaps.
-
-        Parameters
-        ----------
-        random_state : int or Generator
-        n : int
-            Number of examples.
-        size : int
-            Largest number of classes.
-
-        Returns
-        -------
-        X : ndarray of shape (n, 3)
-        Y : ndarray of int of shape (n,)
-        """
+        """Return random rows of features and classes without gaps."""
         rng = np.random.default_rng(random_state)
         y = rng.permutation(np.arange(n) % max(min(size, n), 1))
         return rng.integers(-2, 3, (n, 3)).astype(float), y
@@ -137,19 +123,7 @@ class OrderedLabels(RowSpace):
     """What both kinds of spaces share: ``classes_`` are in their order, not sorted."""
 
     def encode(self, flat: np.ndarray, offsets: np.ndarray, unseen: str = "error") -> np.ndarray:
-        """Return flat labels as numbers of classes in their order.
-
-        Parameters
-        ----------
-        flat : ndarray of shape (n,)
-        offsets : ndarray of int64 of shape (n + 1,)
-        unseen : {"error", "extra"}
-            Refuse labels that training did not see, or number them K.
-
-        Returns
-        -------
-        ndarray of int32 of shape (n,)
-        """
+        """Return flat labels as numbers of classes in their order."""
         K = len(self.classes_)
         order = np.argsort(self.classes_, kind="stable")
         extra = None if unseen == "error" else K

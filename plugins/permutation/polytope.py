@@ -25,30 +25,12 @@ class AssignmentPolytopes(Polytopes):
         self.space, self.examples = space, examples
 
     def key(self, i: int) -> Any:
-        """Return what examples of the same polytope share.
-
-        Parameters
-        ----------
-        i : int
-
-        Returns
-        -------
-        tuple: the size, and which pairs are allowed
-        """
+        """Return what examples of the same polytope share."""
         allowed = self.space.allowed(self.examples, i)
         return allowed.shape, allowed.tobytes()
 
     def build(self, i: int) -> Polytope:
-        """Return the polytope of an example.
-
-        Parameters
-        ----------
-        i : int
-
-        Returns
-        -------
-        Polytope
-        """
+        """Return the polytope of an example."""
         from scipy import sparse  # heavy
 
         allowed = self.space.allowed(self.examples, i)

@@ -123,21 +123,7 @@ class PermutationStructure(Structure):
         return RankingSpace(self, arrays["classes"], state["n_features"], state["intercept"])
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
-        """Return small random examples: matchings (some pairs forbidden), or rankings.
-
-        Parameters
-        ----------
-        random_state : int or Generator
-        n : int
-            Number of examples.
-        size : int
-            Number of labels; of matchings, the largest number of rows.
-
-        Returns
-        -------
-        X : ndarray of shape (n, 3), or list of ndarray
-        Y : ndarray of shape (n, size), or list of ndarray
-        """
+        """Return small random examples: matchings (some pairs forbidden), or rankings."""
         rng = np.random.default_rng(random_state)
         if self.kind != "matching":
             X = rng.integers(-2, 3, (n, 3)).astype(float)
@@ -254,17 +240,7 @@ class RankingSpace(AssignmentSpace):
         return meta, {"classes": self.classes_}
 
     def allowed(self, examples: Examples, i: int) -> np.ndarray:
-        """Return that all pairs of labels and ranks are allowed.
-
-        Parameters
-        ----------
-        examples : Examples
-        i : int
-
-        Returns
-        -------
-        ndarray of bool of shape (K, K)
-        """
+        """Return that all pairs of labels and ranks are allowed."""
         return np.ones((len(self.classes_),) * 2, dtype=bool)
 
 
@@ -339,17 +315,7 @@ class MatchingSpace(AssignmentSpace):
         return {"kind": "matching", "n_features": self.layout.n_features}, {}
 
     def allowed(self, examples: Examples, i: int) -> np.ndarray:
-        """Return which pairs of an example are not forbidden.
-
-        Parameters
-        ----------
-        examples : Examples
-        i : int
-
-        Returns
-        -------
-        ndarray of bool of shape (rows, cols)
-        """
+        """Return which pairs of an example are not forbidden."""
         shape, mask = _table_shape(examples, i), examples.topology["forbidden"]
         if mask is None:
             return np.ones(shape, dtype=bool)

@@ -29,48 +29,18 @@ class TreePolytopes(LocalPolytopes):
         return self.parents[self.offsets[i] : self.offsets[i + 1]]
 
     def key(self, i: int) -> Hashable:
-        """Return what examples of the same polytope share: the parents.
-
-        Parameters
-        ----------
-        i : int
-
-        Returns
-        -------
-        bytes
-        """
+        """Return what examples of the same polytope share: the parents."""
         return self._parents(i).tobytes()
 
     def graph(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the nodes' numbers of states, and the edges.
-
-        Parameters
-        ----------
-        i : int
-
-        Returns
-        -------
-        states : ndarray of int of shape (nodes,)
-        ends : ndarray of int of shape (edges, 2)
-        """
+        """Return the nodes' numbers of states, and the edges."""
         parents = self._parents(i)
         child = np.flatnonzero(parents >= 0)
         states = np.full(len(parents), self.layout.node.shape[0])
         return states, np.column_stack([parents[child], child])
 
     def parts(self, i: int) -> np.ndarray:
-        """Return which parts each variable adds to, -1 for none.
-
-        Parameters
-        ----------
-        i : int
-
-        Returns
-        -------
-        ndarray of int of shape (variables, 2)
-            Entries of theta: of a state of a node and of roots; of a pair in the shared table and
-            in the one of its edge.
-        """
+        """Return which parts each variable adds to, -1 for none."""
         parents = self._parents(i)
         roots = np.flatnonzero(parents < 0)
         return label_parts(self.layout, len(parents), len(parents) - len(roots), {"root": roots})

@@ -110,20 +110,7 @@ class TreeStructure(Structure):
         )
 
     def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
-        """Return small random forests, their nodes in any order.
-
-        Parameters
-        ----------
-        random_state : int or Generator
-        n : int
-            Number of examples.
-        size : int
-            One less than the largest number of nodes.
-
-        Returns
-        -------
-        X, Y : list
-        """
+        """Return small random forests, their nodes in any order."""
         rng = np.random.default_rng(random_state)
         X, Y = [], []
         for _ in range(n):
@@ -177,17 +164,7 @@ class TreeSpace(NodeSpace):
         self.n_edge_features = n_edge_features
 
     def stack(self, X: Any) -> Examples:
-        """Return packed trees without labels.
-
-        Parameters
-        ----------
-        X : list
-            As :class:`TreeStructure` describes it, with the features of training.
-
-        Returns
-        -------
-        Examples
-        """
+        """Return packed trees without labels."""
         return stack_trees(X, self.layout.n_features, self.n_edge_features)
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -119,16 +119,7 @@ class Cvxpy(Backend):
         self.name = f"cvxpy:{solver}"
 
     def program(self, polytope: Any) -> Program:
-        """Return a parametrised problem over a polytope.
-
-        Parameters
-        ----------
-        polytope : Polytope
-
-        Returns
-        -------
-        Program
-        """
+        """Return a parametrised problem over a polytope."""
         return _CvxpyProgram(polytope, self.solver)
 
 

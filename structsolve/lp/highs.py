@@ -137,14 +137,5 @@ class Highs(Backend):
         self.name = "ilp" if integer else "lp"
 
     def program(self, polytope: Any) -> Program:
-        """Return a HiGHS model over a polytope.
-
-        Parameters
-        ----------
-        polytope : Polytope
-
-        Returns
-        -------
-        Program
-        """
+        """Return a HiGHS model over a polytope."""
         return _HighsProgram(polytope, self.integer, self.tolerance)

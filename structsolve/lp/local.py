@@ -142,16 +142,7 @@ class LocalPolytopes(Polytopes):
         raise NotImplementedError(f"{type(self).__name__} does not implement parts()")
 
     def build(self, i: int) -> Polytope:
-        """Return the local polytope of an example's graph.
-
-        Parameters
-        ----------
-        i : int
-
-        Returns
-        -------
-        Polytope
-        """
+        """Return the local polytope of an example's graph."""
         states, ends = self.graph(i)
         A, b = local_rows(states, ends)
         bounds = np.concatenate([[0], np.cumsum(states)])

@@ -101,12 +101,7 @@ class KernelModel(Model):
         )
 
     def attributes(self) -> dict[str, Any]:
-        """Return ``coef_`` of the blocks that have weights, and the dual variables.
-
-        Returns
-        -------
-        dict of str to object
-        """
+        """Return ``coef_`` of the blocks that have weights, and the dual variables."""
         layout = self.space.layout
         names = [b.name for b in layout.blocks] + ["intercept"]
         return {
@@ -158,21 +153,6 @@ class KernelModel(Model):
 
         Node scores are computed here.  The vector holds them as weights, one row per node, and the
         features of a node pick its row.
-
-        Parameters
-        ----------
-        space : Space
-        examples : Examples
-            New ones.
-        dense : bool
-            Whether users gave dense features.
-        n_jobs : int or None, default=1
-            Threads that check features.
-
-        Returns
-        -------
-        potentials : LinearPotentials
-        w : ndarray of float64
         """
         import scipy.sparse as sp  # heavy
 
@@ -221,12 +201,7 @@ class KernelModel(Model):
     # -- files ----------------------------------------------------------------------------------
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return arrays for a model file.
-
-        Returns
-        -------
-        dict of str to ndarray
-        """
+        """Return arrays for a model file."""
         arrays = {"support": self.support, "duals": self.duals}
         arrays["n_nodes"] = np.array([self.n_nodes])
         arrays |= {f"rest_{k}": v for k, v in self.rest.items()}

@@ -99,16 +99,7 @@ class BCFW(Solver):
         self.certify_every = certify_every
 
     def start(self, start: Start) -> BCFWRun:
-        """Begin an optimisation; see :meth:`Solver.start`.
-
-        Parameters
-        ----------
-        start : Start
-
-        Returns
-        -------
-        BCFWRun
-        """
+        """Begin an optimisation; see :meth:`Solver.start`."""
         self.check_choice("steps", ("auto", "pairwise", "frank-wolfe", "exact"))
         self.check_choice("sampling", SAMPLINGS)
         for name, least in (
@@ -191,13 +182,7 @@ class BCFWRun(Run):
             self.loop.forget_average()
 
     def step(self) -> dict[str, Any]:
-        """Make one pass that calls the oracle, and cheap passes for as long as they pay.
-
-        Returns
-        -------
-        dict
-            As of :class:`Run`; ``cached_passes`` made, and ``cuts`` kept.
-        """
+        """Make one pass that calls the oracle, and cheap passes for as long as they pay."""
         solver = self.solver
         self._begin_window()
         estimate, calls = self._pass(self._order(), solver.oracle_calls)
@@ -284,13 +269,7 @@ class BCFWRun(Run):
         return total, spent
 
     def certify(self) -> dict[str, Any]:
-        """Return the certificate of the better of the last iterate and the average.
-
-        Returns
-        -------
-        dict
-            As of :class:`Run`.
-        """
+        """Return the certificate of the better of the last iterate and the average."""
         self.loop.resynchronise()
         candidates = [self.loop.w.copy()]
         if self.solver.averaging and self.loop.average_mass > 0:
@@ -306,23 +285,13 @@ class BCFWRun(Run):
         }
 
     def weights(self) -> np.ndarray:
-        """Return a copy of the best weights so far.
-
-        Returns
-        -------
-        ndarray of shape (dim,)
-        """
+        """Return a copy of the best weights so far."""
         if np.isfinite(self.best_primal):
             return self.best_w.copy()
         return self.loop.w.copy()
 
     def memory(self) -> dict[str, int]:
-        """Return the bytes held by examples, dual variables and weights.
-
-        Returns
-        -------
-        dict of str to int
-        """
+        """Return the bytes held by examples, dual variables and weights."""
         loop = self.loop
         return {
             "examples": self.given.problem.potentials.nbytes,
@@ -331,12 +300,7 @@ class BCFWRun(Run):
         }
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return everything a checkpoint needs; see :meth:`Run.state`.
-
-        Returns
-        -------
-        meta, arrays : dict
-        """
+        """Return everything a checkpoint needs; see :meth:`Run.state`."""
         meta = {
             "rng": rng_state(self.given.rng),
             "passes": self.passes,
@@ -356,13 +320,7 @@ class BCFWRun(Run):
         return meta, arrays
 
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Continue from a checkpoint.
-
-        Parameters
-        ----------
-        meta, arrays : dict
-            What :meth:`state` returned.
-        """
+        """Continue from a checkpoint."""
         set_rng_state(self.given.rng, meta["rng"])
         self.passes, self.window_start = meta["passes"], meta["window_start"]
         self.best_primal, self.best_dual = meta["best_primal"], meta["best_dual"]

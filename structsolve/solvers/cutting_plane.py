@@ -85,16 +85,7 @@ class CuttingPlane(Solver):
         self.constraints = constraints
 
     def start(self, start: Start) -> CuttingPlaneRun:
-        """Begin an optimisation; see :meth:`Solver.start`.
-
-        Parameters
-        ----------
-        start : Start
-
-        Returns
-        -------
-        CuttingPlaneRun
-        """
+        """Begin an optimisation; see :meth:`Solver.start`."""
         if self.slack not in ("one", "n"):
             raise ValueError(f"CuttingPlane: slack is {self.slack!r}, expected 'one' or 'n'")
         if self.step is not None and not 0 < self.step <= 1:
@@ -177,13 +168,7 @@ class CuttingPlaneRun(Run):
         )
 
     def step(self) -> dict[str, Any]:
-        """Take cuts in one pass, and minimise the model.
-
-        Returns
-        -------
-        dict
-            As of :class:`Run`; ``cuts`` and ``groups`` that have some, ``qp_seconds``.
-        """
+        """Take cuts in one pass, and minimise the model."""
         problem, w = self.given.problem, self.next
         mean, rise, calls = self.bundle.add_cuts(self, w)
         primal = problem.regulariser(w, self.given.alpha) + mean
@@ -243,13 +228,7 @@ class CuttingPlaneRun(Run):
         self.next = self.w if share == 1 else (1 - share) * self.best_w + share * self.w
 
     def certify(self) -> dict[str, Any]:
-        """Return primal, dual and gap, which every pass certifies.
-
-        Returns
-        -------
-        dict
-            As of :class:`Run`.
-        """
+        """Return primal, dual and gap, which every pass certifies."""
         # At the optimum rounding may lift the dual above the primal; more than that is no rounding,
         # and contradicts() tells.
         dual, rounding = self.best_dual, 1e-3 * max(self.best_primal, self.least)
@@ -264,21 +243,11 @@ class CuttingPlaneRun(Run):
         }
 
     def weights(self) -> np.ndarray:
-        """Return a copy of the best weights.
-
-        Returns
-        -------
-        ndarray of shape (dim,)
-        """
+        """Return a copy of the best weights."""
         return self.best_w.copy()
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return everything a checkpoint needs; see :meth:`Run.state`.
-
-        Returns
-        -------
-        meta, arrays : dict
-        """
+        """Return everything a checkpoint needs; see :meth:`Run.state`."""
         meta = {
             "best_primal": self.best_primal,
             "best_dual": self.best_dual,
@@ -292,13 +261,7 @@ class CuttingPlaneRun(Run):
         return meta, arrays | {"w": self.w, "next": self.next, "best_w": self.best_w}
 
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Continue from a checkpoint.
-
-        Parameters
-        ----------
-        meta, arrays : dict
-            What :meth:`state` returned.
-        """
+        """Continue from a checkpoint."""
         self.best_primal, self.best_dual = meta["best_primal"], meta["best_dual"]
         self.least, self.box, self.given.alpha = meta["least"], meta["box"], meta["alpha"]
         self.gaps = list(meta["gaps"])

@@ -56,16 +56,7 @@ class GBCFW(Solver):
         self.certify_every = certify_every
 
     def start(self, start: Start) -> GBCFWRun:
-        """Begin an optimisation; see :meth:`Solver.start`.
-
-        Parameters
-        ----------
-        start : Start
-
-        Returns
-        -------
-        GBCFWRun
-        """
+        """Begin an optimisation; see :meth:`Solver.start`."""
         self.check_choice("step", self.steps)
         self.check_choice("sampling", SAMPLINGS)
         self.check_integer("certify_every", 1)
@@ -73,12 +64,7 @@ class GBCFW(Solver):
         return GBCFWRun(self, start)
 
     def check(self, problem: Any) -> None:
-        """Raise ValueError where the surrogate gives no G along a segment.
-
-        Parameters
-        ----------
-        problem : Problem
-        """
+        """Raise ValueError where the surrogate gives no G along a segment."""
         super().check(problem)
         if not has_segments(problem.surrogate):
             projection = getattr(problem.surrogate, "projection", None)
@@ -130,12 +116,7 @@ class SDCA(GBCFW):
         self.certify_every = certify_every
 
     def check(self, problem: Any) -> None:
-        """Raise ValueError where G is not strongly concave.
-
-        Parameters
-        ----------
-        problem : Problem
-        """
+        """Raise ValueError where G is not strongly concave."""
         super().check(problem)
         if not problem.surrogate.concave:
             raise ValueError(
@@ -177,13 +158,7 @@ class GBCFWRun(BCFWRun):
         self._begin(solver, start, loop)
 
     def step(self) -> dict[str, Any]:
-        """Visit as many examples as there are, with one projection each.
-
-        Returns
-        -------
-        dict
-            As of :class:`Run`; ``oracle_calls`` counts projections.
-        """
+        """Visit as many examples as there are, with one projection each."""
         solver = self.solver
         self._begin_window()
         estimate, calls = 0.0, 0

@@ -78,16 +78,7 @@ class SGD(Solver):
         self.free_step = free_step
 
     def start(self, start: Start) -> SGDRun:
-        """Begin an optimisation; see :meth:`Solver.start`.
-
-        Parameters
-        ----------
-        start : Start
-
-        Returns
-        -------
-        SGDRun
-        """
+        """Begin an optimisation; see :meth:`Solver.start`."""
         self.check_choice("averaging", ("weighted", "uniform", "none"))
         self.check_choice("order", ("permutation", "uniform"))
         self.check_integer("certify_every", 1)
@@ -157,13 +148,7 @@ class SGDRun(Run):
             self.radius = float(np.sqrt(problem.weights @ bounds / self.given.alpha))
 
     def step(self) -> dict[str, Any]:
-        """Take as many steps as there are examples.
-
-        Returns
-        -------
-        dict
-            As of :class:`Run`; ``steps`` so far.
-        """
+        """Take as many steps as there are examples."""
         solver, rng, n = self.solver, self.given.rng, self.given.problem.n
         order = rng.permutation(n) if solver.order == "permutation" else rng.integers(0, n, n)
         total, calls = 0.0, self.radius_calls
@@ -192,13 +177,7 @@ class SGDRun(Run):
         return record
 
     def certify(self) -> dict[str, Any]:
-        """Return the certificate of the better of the last iterate and the average.
-
-        Returns
-        -------
-        dict
-            As of :class:`Run`.
-        """
+        """Return the certificate of the better of the last iterate and the average."""
         candidates = (self.loop.averaged(), self.loop.last())
         spent = self._keep_best(w for w in candidates if w is not None)
         self.certified = [*self.certified[-self.solver.patience :], self.best_primal]
@@ -214,24 +193,14 @@ class SGDRun(Run):
         }
 
     def weights(self) -> np.ndarray:
-        """Return a copy of the best weights so far.
-
-        Returns
-        -------
-        ndarray of shape (dim,)
-        """
+        """Return a copy of the best weights so far."""
         if self.best_w.size:
             return self.best_w.copy()
         w = self.loop.averaged()
         return self.loop.last() if w is None else w
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return everything a checkpoint needs; see :meth:`Run.state`.
-
-        Returns
-        -------
-        meta, arrays : dict
-        """
+        """Return everything a checkpoint needs; see :meth:`Run.state`."""
         scalars, arrays = self.loop.state()
         meta = {
             "rng": rng_state(self.given.rng),
@@ -245,13 +214,7 @@ class SGDRun(Run):
         return meta, {**arrays, "best_w": self.best_w}
 
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Continue from a checkpoint.
-
-        Parameters
-        ----------
-        meta, arrays : dict
-            What :meth:`state` returned.
-        """
+        """Continue from a checkpoint."""
         set_rng_state(self.given.rng, meta["rng"])
         self.passes, self.best_primal = meta["passes"], meta["best_primal"]
         self.certified, self.best_w = list(meta["certified"]), arrays["best_w"].copy()

@@ -158,19 +158,7 @@ class FunctionSpace(Space):
     def pack(
         self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
     ) -> Examples:
-        """Pack lists of objects; see :meth:`Space.pack`.
-
-        Parameters
-        ----------
-        X, Y : list of object
-        sample_weight : array of shape (n,), optional
-        unseen : {"error", "extra"}
-            Not used: any label is known.
-
-        Returns
-        -------
-        Examples
-        """
+        """Pack lists of objects; see :meth:`Space.pack`."""
         objects, labels = (_objects(X, "X"), None) if Y is None else _pairs(X, Y)
         examples = self._examples(objects, labels)
         examples.sample_weight = packing.check_weights(sample_weight, examples.n)

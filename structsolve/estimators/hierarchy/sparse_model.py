@@ -39,12 +39,7 @@ class SparseModel(Model):
         self._weights = placed.indptr, placed.indices, placed.data
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """Return arrays for a model file.
-
-        Returns
-        -------
-        dict of str to ndarray
-        """
+        """Return arrays for a model file."""
         return {name: getattr(self.matrix, name) for name in ("indptr", "indices", "data")}
 
     @classmethod
