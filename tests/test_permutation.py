@@ -210,17 +210,18 @@ def test_true_columns_are_checked_once():
         refused("found 2 labels, expected 3", loss.check_truths, np.array([2, 0], np.int32))
 
 
+@pytest.mark.parametrize("column", [3, 4])
 @pytest.mark.parametrize("loss", ["hamming", "spearman"])
-def test_columns_that_one_example_has_not_are_refused(loss):
+def test_columns_that_one_example_has_not_are_refused(loss, column):
     # The other has more columns: n_states, which is one number for all, does not tell.
     X = [np.ones((2, 5, 1)), np.ones((2, 3, 1))]
     space, _ = PermutationStructure("matching").make_space(X, None)
     examples = space.pack(X)
     layout = make_layout(space, examples)
     parts, theta = ask_parts(space)(layout), np.zeros(layout.sizes(1)[0])
-    good, wrong = np.array([0, 2], np.int32), np.array([0, 4], np.int32)
+    good, wrong = np.array([0, 2], np.int32), np.array([0, column], np.int32)
     assert parts.n_states == 5
-    message = "example 1, row 1: the label is column 4, expected 0 to 2"
+    message = f"example 1, row 1: the label is column {column}, expected 0 to 2"
     refused(message, calls.encode, parts, 1, wrong)
     refused(message, calls.difference, parts, 1, wrong, good)
     refused(message, calls.difference, parts, 1, good, wrong)
