@@ -224,7 +224,7 @@ def _stack_sparse(rows: list[Any], what: str) -> Any:
     if (
         stacked is None
         or len(stacked[2]) - 1 != sum(x.shape[0] for x in rows)
-        or not 0 <= stacked[1].min(initial=0) <= stacked[1].max(initial=0) < n_columns
+        or stacked[1].view(np.uint32).max(initial=0) >= max(n_columns, 1)
     ):
         for i, x in enumerate(rows):
             refuse_broken(x, f"{what}, example {i}")

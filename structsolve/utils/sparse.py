@@ -124,15 +124,16 @@ def _compressed(data: Any, indices: Any, indptr: Any, major: int, minor: int, li
         return f"indptr has {len(indptr)} entries, expected {major + 1} for {major} {line}s"
     if indptr[0] != 0:
         return f"indptr starts at {indptr[0]}, expected 0"
-    falls = np.flatnonzero(indptr[1:] < indptr[:-1])
-    if falls.size:
-        v = int(falls[0])
+    falls = indptr[1:] < indptr[:-1]
+    if falls.any():
+        v = int(falls.argmax())
         return f"indptr decreases at {line} {v}, from {indptr[v]} to {indptr[v + 1]}"
     stored = int(indptr[-1])
     if stored > min(len(indices), len(data)):
         return f"indptr ends at {stored}, with {len(indices)} indices and {len(data)} values"
     used = indices[:stored]
-    if stored and not (used.min() >= 0 and used.max() < minor):
+    # Negative ones are huge without their sign: one maximum tells of both ends.
+    if stored and used.view(f"u{used.itemsize}").max() >= minor:
         wrong = int(np.flatnonzero((used < 0) | (used >= minor))[0])
         v = int(np.searchsorted(indptr, wrong, side="right")) - 1
         other = "row" if line == "column" else "column"
