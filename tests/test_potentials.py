@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from structsolve.examples.packed import Examples
-from structsolve.potentials import calls as faces
+from structsolve.part_layout import PartLayout
+from structsolve.potentials import calls as theta_calls
 from structsolve.potentials.features import FeatureRows
 from structsolve.potentials.linear import LinearPotentials
 from structsolve.potentials.weight_layout import Block, WeightLayout
@@ -42,7 +43,7 @@ def test_only_ones_are_taken_for_ones(dtype):
             rows = FeatureRows(sp.csr_matrix((values, np.arange(9), [0, 9]), shape=(1, 9)), 4, 0.0)
             weights = np.arange(1.0, 37.0)
             expected = values.astype(float) @ weights.reshape(9, 4)
-            np.testing.assert_array_equal(faces.row_score(rows, 0, weights), expected)
+            np.testing.assert_array_equal(theta_calls.row_score(rows, 0, weights), expected)
 
 
 @pytest.mark.parametrize("storage", STORAGE)
@@ -59,20 +60,20 @@ def test_design(storage, k, intercept):
     W = rng.normal(size=(dense.shape[1], stride))
     for row in range(6):
         np.testing.assert_allclose(
-            faces.row_score(rows, row, W.ravel()), dense[row] @ W, atol=1e-13
+            theta_calls.row_score(rows, row, W.ravel()), dense[row] @ W, atol=1e-13
         )
         for m in {min(m, k) for m in (0, 1, 2, 3, 4, 5, 7, k)}:
             cols = rng.permutation(k)[:m].astype(np.int32)
             coefs = rng.normal(size=m)
             changed = W.copy()
-            faces.row_add(rows, row, cols, coefs, changed.reshape(-1))
+            theta_calls.row_add(rows, row, cols, coefs, changed.reshape(-1))
             W2 = W.copy()
             W2[:, cols] += np.outer(dense[row], coefs)
             np.testing.assert_allclose(changed, W2, atol=1e-14)
-            products = faces.row_dot(rows, row, cols, W.ravel())
+            products = theta_calls.row_dot(rows, row, cols, W.ravel())
             np.testing.assert_allclose(products, dense[row] @ W[:, cols], atol=1e-13)
         np.testing.assert_allclose(
-            faces.row_gram(rows, row, 1, 5), dense[row] @ dense[1:5].T, atol=1e-13
+            theta_calls.row_gram(rows, row, 1, 5), dense[row] @ dense[1:5].T, atol=1e-13
         )
 
 
@@ -80,8 +81,10 @@ def test_design_without_rows_or_columns():
     for X in (np.zeros((0, 3)), np.zeros((2, 0)), sp.csr_matrix((0, 3)), sp.csr_matrix((2, 0))):
         rows = FeatureRows(X, 4, 1.0)
         if X.shape[0]:
-            np.testing.assert_array_equal(faces.row_score(rows, 1, np.arange(4.0)), np.arange(4))
-        refused("row is", faces.row_score, rows, X.shape[0], np.zeros(4 * (X.shape[1] + 1)))
+            np.testing.assert_array_equal(
+                theta_calls.row_score(rows, 1, np.arange(4.0)), np.arange(4)
+            )
+        refused("row is", theta_calls.row_score, rows, X.shape[0], np.zeros(4 * (X.shape[1] + 1)))
 
 
 def test_broken_csr_matrices_are_refused():
@@ -163,25 +166,25 @@ def test_potentials(storage, k, edges, intercept):
         assert potentials.max_theta == max(len(phi) for phi in case.phi)
         w = rng.normal(size=potentials.dim)
         for i, phi in enumerate(case.phi):
-            np.testing.assert_allclose(faces.score(potentials, i, w), phi @ w, atol=1e-12)
+            np.testing.assert_allclose(theta_calls.score(potentials, i, w), phi @ w, atol=1e-12)
             np.testing.assert_allclose(
-                faces.score(potentials, i, w, -0.5), -0.5 * phi @ w, atol=1e-12
+                theta_calls.score(potentials, i, w, -0.5), -0.5 * phi @ w, atol=1e-12
             )
             index, value, p = case.sparse(i)
-            assert faces.dot(potentials, i, index, value, w) == pytest.approx(p @ phi @ w)
+            assert theta_calls.dot(potentials, i, index, value, w) == pytest.approx(p @ phi @ w)
             changed = w.copy()
-            faces.add(potentials, i, index, value, 0.75, changed)
+            theta_calls.add(potentials, i, index, value, 0.75, changed)
             np.testing.assert_allclose(changed, w + 0.75 * phi.T @ p, atol=1e-13)
             u = np.zeros(len(phi))
-            faces.add_gram(potentials, i, index, value, 2.0, u)
+            theta_calls.add_gram(potentials, i, index, value, 2.0, u)
             expected = 2 * phi @ (phi.T @ p)
             np.testing.assert_allclose(u, expected, atol=1e-12)
             copy, theta = u.copy(), rng.normal(size=len(phi))
             moved = theta.copy()
-            faces.move_gram(potentials, i, index, -0.5, u, moved)
+            theta_calls.move_gram(potentials, i, index, -0.5, u, moved)
             np.testing.assert_allclose(moved, theta - 0.5 * expected, atol=1e-12)
             assert not u.any()
-            faces.move_gram(potentials, i, index, 1.0, copy, None)
+            theta_calls.move_gram(potentials, i, index, 1.0, copy, None)
             assert not copy.any()
 
 
@@ -194,23 +197,26 @@ def test_adjoint(storage, k, edges, seed):
         w = case.rng.normal(size=case.potentials.dim)
         index, value, p = case.sparse(i)
         adjoint = np.zeros_like(w)
-        faces.add(case.potentials, i, index, value, 1.0, adjoint)
-        assert faces.score(case.potentials, i, w) @ p == pytest.approx(w @ adjoint, abs=1e-10)
+        theta_calls.add(case.potentials, i, index, value, 1.0, adjoint)
+        assert theta_calls.score(case.potentials, i, w) @ p == pytest.approx(w @ adjoint, abs=1e-10)
 
 
 def test_bad_arguments_are_refused():
     potentials = Written("dense f64", 3, True, True, 0).potentials
-    w, size = np.zeros(potentials.dim), len(faces.score(potentials, 0, np.zeros(potentials.dim)))
+    w, size = (
+        np.zeros(potentials.dim),
+        len(theta_calls.score(potentials, 0, np.zeros(potentials.dim))),
+    )
     index, value = np.zeros(2, np.int32), np.zeros(2)
     empty = np.zeros(0, np.int32), np.zeros(0)
-    faces.add(potentials, 0, *empty, 1.0, w)
-    assert faces.dot(potentials, 0, *empty, w) == 0
+    theta_calls.add(potentials, 0, *empty, 1.0, w)
+    assert theta_calls.dot(potentials, 0, *empty, w) == 0
     for i in (-1, 4):
-        refused(f"example {i} of 4", faces.score, potentials, i, w)
+        refused(f"example {i} of 4", theta_calls.score, potentials, i, w)
     read_only = w.copy()
     read_only.flags.writeable = False
-    faces.score(potentials, 0, read_only)
-    refused("read-only", faces.add, potentials, 0, index, value, 1.0, read_only)
+    theta_calls.score(potentials, 0, read_only)
+    refused("read-only", theta_calls.add, potentials, 0, index, value, 1.0, read_only)
     for wrong in (
         w[:-1],
         w.astype(np.float32),
@@ -219,17 +225,17 @@ def test_bad_arguments_are_refused():
         list(w),
         None,
     ):
-        refused("w: ", faces.score, potentials, 0, wrong)
-        refused("w: ", faces.dot, potentials, 0, index, value, wrong)
+        refused("w: ", theta_calls.score, potentials, 0, wrong)
+        refused("w: ", theta_calls.dot, potentials, 0, index, value, wrong)
     for wrong in (index - 1, index + size, index.astype(np.int64)):
-        refused("index: ", faces.add, potentials, 0, wrong, value, 1.0, w)
-    refused("value: ", faces.add, potentials, 0, index, value[:1], 1.0, w)
-    refused("u: ", faces.add_gram, potentials, 0, index, value, 1.0, np.zeros(size + 1))
+        refused("index: ", theta_calls.add, potentials, 0, wrong, value, 1.0, w)
+    refused("value: ", theta_calls.add, potentials, 0, index, value[:1], 1.0, w)
+    refused("u: ", theta_calls.add_gram, potentials, 0, index, value, 1.0, np.zeros(size + 1))
     rows = FeatureRows(np.zeros((2, 3)), 4)
     for row, first, last in ((2, 0, 1), (0, 1, 3), (0, 2, 1), (0, -1, 1)):
-        refused("expected them within", faces.row_gram, rows, row, first, last)
+        refused("expected them within", theta_calls.row_gram, rows, row, first, last)
     with pytest.raises(ValueError, match="cols: from 0 to 4"):
-        faces.row_dot(rows, 0, np.array([0, 4], np.int32), np.zeros(12))
+        theta_calls.row_dot(rows, 0, np.array([0, 4], np.int32), np.zeros(12))
 
 
 @settings(max_examples=100)
@@ -259,7 +265,7 @@ def test_ones_are_told_from_almost_ones():
             W = np.full(4, 2.0)
             assert FeatureRows(X, 4).nbytes < FeatureRows(unlike, 4).nbytes
             row = size - 1
-            scores = faces.row_score(FeatureRows(unlike, 4), row, W)
+            scores = theta_calls.row_score(FeatureRows(unlike, 4), row, W)
             np.testing.assert_array_equal(scores, float(unlike.data[-1]) * W)
 
 
@@ -271,3 +277,19 @@ def test_features_that_are_not_finite_are_named():
     for given_x in (X, sp.csr_matrix(X), X.astype(np.float32)):
         with pytest.raises(ValueError, match=r"X: Input contains NaN \(example 1, row 1\)"):
             LinearPotentials(Examples(offsets, given_x), layout)
+
+
+@pytest.mark.parametrize("sizes", [(), (3,), (5, 8), (26, 26 * 26)], ids=str)
+@pytest.mark.parametrize("edges", [True, False])
+def test_parts_of_blocks_lie_as_those_of_weights(sizes, edges):
+    blocks = [Block(f"shared {k}", "shared", (size,)) for k, size in enumerate(sizes)]
+    blocks.append(Block("node", "node", (3,)))
+    if edges:
+        blocks.append(Block("edge", "edge", (3, 3)))
+    examples = Examples(np.array([0, 2, 5]), edge_offsets=np.array([0, 1, 4]) if edges else None)
+    weights = WeightLayout(blocks, n_features=2, n_edge_features=2)
+    one, other = PartLayout(blocks, examples), PartLayout(weights, examples)
+    assert one.shared_size % 8 == 0
+    assert (one.shared_size, one.max_theta) == (other.shared_size, other.max_theta)
+    assert (one.starts, one.shapes) == (other.starts, other.shapes)
+    assert [one.sizes(i) for i in range(2)] == [other.sizes(i) for i in range(2)]
