@@ -1,5 +1,7 @@
 """Build of the compiled loops; everything else is in pyproject.toml."""
 
+import hashlib
+import json
 import os
 import re
 import sys
@@ -101,6 +103,22 @@ def stage_pxd() -> str:
     return str(stage)
 
 
+def record_sources() -> None:
+    """Note what the sources held that are translated and compiled: a checkout changes their times.
+
+    Tests that build a wheel take over modules whose sources are still the same.
+    """
+    digests = {}
+    for folder in PACKAGE_DIR.values():
+        for path in sorted(Path(folder).rglob("*")):
+            if path.suffix in (".pyx", ".pxd", ".h"):
+                digests[path.as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
+    digests["setup.py"] = hashlib.sha256(Path("setup.py").read_bytes()).hexdigest()
+    record = Path("build/cython/sources.json")
+    record.parent.mkdir(parents=True, exist_ok=True)
+    record.write_text(json.dumps(digests, indent=0), "utf-8")
+
+
 def remove_stale() -> None:
     """Remove modules built in place whose .pyx is gone: they would hide the module that moved.
 
@@ -136,6 +154,7 @@ def translated(modules: list[Extension]) -> list[Extension]:
         include_path=[stage_pxd()],
         nthreads=0 if sys.platform == "win32" else (os.cpu_count() or 1),
     )
+    record_sources()
     for extension in made:
         # Copies of Cython's functions for Python's objects at every call of them: an eighth of the
         # time to compile.  The word is the same for ours, which the loops are made of.

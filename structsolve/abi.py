@@ -56,6 +56,12 @@ def _loadable(path: Path) -> bool:
     return "." + path.name.partition(".")[2] in importlib.machinery.EXTENSION_SUFFIXES
 
 
+@functools.cache
+def _compiled(path: str) -> bool:
+    # Asked of every class of every answer of a plugin: taking paths apart is slow.
+    return _loadable(Path(path))
+
+
 def stale_modules(module_name: str, files: Iterable[Path] = ()) -> list[str]:
     """Describe a plugin's compiled modules that were built against another C API.
 
@@ -98,7 +104,7 @@ def stale_object(obj: Any) -> str | None:
     """
     for cls in type(obj).__mro__:
         path = getattr(sys.modules.get(cls.__module__), "__file__", None)
-        if path and _loadable(Path(path)):
+        if path and _compiled(path):
             text = _complaint(path)
             if text is not None:
                 return text

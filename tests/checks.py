@@ -7,6 +7,8 @@ import pytest
 
 import structsolve
 from structsolve import hookimpl
+from structsolve.testing import _operators, _relaxed
+from structsolve.testing._case import Case
 
 
 def refused(message, call, *given, error=ValueError, **named):
@@ -54,6 +56,25 @@ def stopped_after(number):
             raise RuntimeError("killed")
 
     return stop
+
+
+def check_oracle(structure, numbers, size=3):
+    """The checks of the conformance kit that see the structure's oracle, on these cases.
+
+    For structures that differ in their oracle alone: whatever else the kit checks, such as parts,
+    losses, polytopes and projections, is checked where one of them goes through the whole kit.
+    """
+    for number in numbers:
+        case = Case(structure, number, number, size)
+        case.enumerate()
+        _operators.check_oracle(case)
+        _relaxed.check_relaxation(case)
+        _operators.check_kbest(case)
+        _relaxed.check_constrained(case, "hamming")
+        _operators.check_max_marginals(case)
+        _operators.check_constraints(case)
+        _operators.check_augmented_oracle(case, "hamming")
+        _operators.check_threads(case)
 
 
 def plugin_of(module_name, **hooks):

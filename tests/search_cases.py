@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from reference import psi as reference
-from reference.searches import integral_maximum, points, relaxed_maximum
+from reference.searches import encodings, integral_maximum, relaxed_maximum
 
 import structsolve
 from structsolve import CostMatrix
@@ -169,15 +169,24 @@ def check_problem(
     problem = structsolve.Problem(space, examples, loss, surrogate)
     cones = settings.get("search") == "angular"
     hamming = ask_loss(space, "hamming")(problem.task.layout)
+    # Labels, their rows and g are those of the example, whatever the weights.
+    listed, errors = [], []
+    for i in range(problem.n):
+        size, truth = problem.task.layout.sizes(i)[0], examples.label(i)
+        listed.append(encodings(space, examples, i, size, loss if count is None else count))
+        if count is not None:
+            labels = listed[i][0]
+            errors.append([calls.loss_value(hamming, i, truth, label) for label in labels])
     for step in range(5):
         w = rng.normal(size=problem.dim) if step % 2 else rng.integers(-2, 3, problem.dim) * 1.0
         w *= 10.0 ** rng.integers(-1, 2)
         for i in range(problem.n):
             theta, truth = score(problem.potentials, i, w), examples.label(i)
             told = problem.surrogate.trace(i, theta, truth)
-            labels, h, g = points(space, examples, i, theta, loss if count is None else count)
+            labels, rows, g = listed[i]
+            h = rows @ theta
             if count is not None:
-                h, g = h + [calls.loss_value(hamming, i, truth, label) for label in labels], -g
+                h, g = h + errors[i], -g
             if outer:
                 assert integral_maximum(h, g, psi)[1] <= told["outcome"]["label_bound"] + 1e-9
                 assert relaxed_maximum(h, g, psi)[1] <= told["outcome"]["bound"] * (1 + 1e-9) + 1e-9

@@ -3,7 +3,7 @@
 import networkx as nx
 import numpy as np
 import pytest
-from checks import refused, reloaded
+from checks import check_oracle, refused, reloaded
 from data import data_file, needs_data
 from reference.objectives import optimum
 from scipy import sparse
@@ -33,14 +33,15 @@ def label_sets(n=40, n_features=4, n_labels=4, seed=0):
 
 @pytest.mark.parametrize("edges", ["full", "tree", "none", [[0, 1]], [[2, 0], [1, 2]]], ids=str)
 def test_conformance(edges):
-    check_structure(MultilabelStructure(edges))
+    check_structure(MultilabelStructure(edges), n_cases=2)
 
 
 @pytest.mark.parametrize("oracle", ["roof-duality", "trws", "lp"])
 def test_conformance_of_inexact_oracles(oracle):
     n_cases = 2 if oracle == "lp" else 4
-    check_structure(MultilabelStructure(oracle=oracle), solvers=(), size=4, n_cases=n_cases)
-    check_structure(MultilabelStructure("tree", oracle=oracle), solvers=(), n_cases=2)
+    check_structure(MultilabelStructure(oracle=oracle), solvers=(), size=4, n_cases=1)
+    check_oracle(MultilabelStructure(oracle=oracle), range(1, n_cases), size=4)
+    check_oracle(MultilabelStructure("tree", oracle=oracle), range(2))
 
 
 @pytest.mark.parametrize("loss", ["zero-one", "normalized-hamming"])

@@ -1,6 +1,7 @@
 """The sdist and the wheel: what is in them, and that the one builds the other.  Slow: compiles."""
 
-import fnmatch
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -63,13 +64,28 @@ def sdist(tmp_path_factory):
 
 
 def take_over(built, source):
-    """Copy what a tree has translated and compiled to where a build of another looks for it."""
+    """Copy what a tree has translated and compiled to where a build of another looks for it.
+
+    What it was made from is told by the contents that the build noted: times of sources change
+    with every checkout.
+    """
+    record = built / "build" / "cython" / "sources.json"
+    if not record.is_file():
+        return
+    noted = json.loads(record.read_text("utf-8"))
+    changed = {
+        name
+        for name in noted
+        if not (source / name).is_file()
+        or hashlib.sha256((source / name).read_bytes()).hexdigest() != noted[name]
+    }
+    if not all(name.endswith(".pyx") for name in changed):
+        return  # any module may depend on it
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     build = source / "build"
     lib = build / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
-    names = [name for name in tracked() if name.endswith((".pyx", ".pxd", ".h", "setup.py"))]
-    changed = max((built / name).stat().st_mtime for name in names)
-    modules = [Path("structsolve/_cyutility.pyx"), *map(Path, fnmatch.filter(names, "*.pyx"))]
+    names = [name for name in noted if name.endswith(".pyx") and name not in changed]
+    modules = [Path("structsolve/_cyutility.pyx"), *map(Path, names)]
     now = time.time()
     for module in modules:
         package = module if module.parts[0] == "structsolve" else "structsolve" / module
@@ -77,7 +93,7 @@ def take_over(built, source):
         translated = built / "build" / "cython" / module.with_suffix(".c")
         if not compiled.is_file() or not translated.is_file():
             continue
-        if min(compiled.stat().st_mtime, translated.stat().st_mtime) < changed:
+        if compiled.stat().st_mtime < translated.stat().st_mtime:  # the compiler failed
             continue
         for age, path, copy in (
             (0, translated, build / "cython" / module.with_suffix(".c")),
@@ -93,8 +109,8 @@ def take_over(built, source):
 def wheel(sdist, tmp_path_factory):
     """Path of the wheel, made from the sdist.
 
-    Modules that this checkout has compiled since their sources changed are taken over: the sdist
-    holds the same sources, and compiling them again takes minutes.
+    Modules that this checkout has compiled from the sources that the sdist holds are taken over:
+    compiling them again takes minutes.
     """
     target, source = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("unpacked")
     with tarfile.open(sdist) as archive:

@@ -44,7 +44,7 @@ def aligned_zeros(size: int) -> np.ndarray:
     ndarray of float64, shape (size,)
     """
     buffer = np.zeros(size + 8)
-    start = (-buffer.ctypes.data % 64) // 8
+    start = (-buffer.__array_interface__["data"][0] % 64) // 8
     return buffer[start : start + size]
 
 
@@ -74,10 +74,9 @@ def checked_array(
     ValueError
         For another type, shape or size, and for memory that is not contiguous or read-only.
     """
-    name = np.dtype(dtype).name
     if not isinstance(x, np.ndarray) or x.dtype != dtype or x.ndim != 1:
         kind = f"{x.dtype}, {x.ndim}-D" if isinstance(x, np.ndarray) else type(x).__name__
-        raise ValueError(f"{what}: found {kind}, expected a 1-D array of {name}")
+        raise ValueError(f"{what}: found {kind}, expected a 1-D array of {np.dtype(dtype)}")
     if not x.flags.c_contiguous or not x.flags.aligned:
         raise ValueError(f"{what}: not contiguous; pass np.ascontiguousarray({what})")
     if writable and not x.flags.writeable:
