@@ -113,7 +113,7 @@ def record_sources() -> None:
         for path in sorted(Path(folder).rglob("*")):
             if path.suffix in (".pyx", ".pxd", ".h"):
                 digests[path.as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
-    digests["setup.py"] = hashlib.sha256(Path("setup.py").read_bytes()).hexdigest()
+    digests["setup.py"] = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
     record = Path("build/cython/sources.json")
     record.parent.mkdir(parents=True, exist_ok=True)
     record.write_text(json.dumps(digests, indent=0), "utf-8")

@@ -50,7 +50,7 @@ def complete(rng, n, strength=1.0, field=1.0):
     )
 
 
-@random_cases(1200, kind=KINDS)
+@random_cases(600, kind=KINDS)
 def test_roof_duality_is_the_relaxation(seed, kind):
     model = random_model(np.random.default_rng(seed), 6, 2, kind)
     value, state, pairing = roof_duality(model)

@@ -169,7 +169,7 @@ def test_kbest_of_many_graphs_is_that_of_each():
 @pytest.mark.parametrize("oracle", ["trws", "lp"])
 def test_margins_count_with_what_an_oracle_may_have_missed(oracle):
     rng, missed = np.random.default_rng(8), 0
-    for _ in range(30):
+    for _ in range(15):
         edges = np.column_stack(np.triu_indices(7, 1))
         graph = Graph([3] * 7, edges[rng.random(len(edges)) < 0.7], oracle)
         margin = Margin(relaxed=False).bind(Task(graph.space, graph.examples))

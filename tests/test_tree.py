@@ -93,7 +93,7 @@ def test_against_enumeration(variant):
 
 
 @pytest.mark.slow
-@random_cases(600, n=range(1, 7), k=range(1, 4), kind=KINDS)
+@random_cases(300, n=range(1, 7), k=range(1, 4), kind=KINDS)
 def test_any_forest(seed, n, k, kind):
     rng = np.random.default_rng(seed)
     variant = VARIANTS[rng.integers(len(VARIANTS))]
