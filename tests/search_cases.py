@@ -153,6 +153,16 @@ def random_chains(rng, n=4):
     return structsolve.get_structure("chain"), X, Y
 
 
+def plane(problem, i, loss, count=None):
+    """All labels of example i as (labels, rows, offsets, g): h = rows @ theta + offsets."""
+    space, examples, size = problem.space, problem.examples, problem.task.layout.sizes(i)[0]
+    labels, rows, g = encodings(space, examples, i, size, loss)
+    if count is None:
+        return labels, rows, 0.0, g
+    hamming, truth = ask_loss(space, "hamming")(problem.task.layout), examples.label(i)
+    return labels, rows, [calls.loss_value(hamming, i, truth, label) for label in labels], -g
+
+
 def check_problem(
     make, seed, surrogate, loss, exact, hull=False, psi=None, count=None, outer=False, **settings
 ):
@@ -168,25 +178,15 @@ def check_problem(
         surrogate, psi = make_surrogate(surrogate, **settings)
     problem = structsolve.Problem(space, examples, loss, surrogate)
     cones = settings.get("search") == "angular"
-    hamming = ask_loss(space, "hamming")(problem.task.layout)
-    # Labels, their rows and g are those of the example, whatever the weights.
-    listed, errors = [], []
-    for i in range(problem.n):
-        size, truth = problem.task.layout.sizes(i)[0], examples.label(i)
-        listed.append(encodings(space, examples, i, size, loss if count is None else count))
-        if count is not None:
-            labels = listed[i][0]
-            errors.append([calls.loss_value(hamming, i, truth, label) for label in labels])
+    planes = [plane(problem, i, loss if count is None else count, count) for i in range(problem.n)]
     for step in range(5):
         w = rng.normal(size=problem.dim) if step % 2 else rng.integers(-2, 3, problem.dim) * 1.0
         w *= 10.0 ** rng.integers(-1, 2)
         for i in range(problem.n):
             theta, truth = score(problem.potentials, i, w), examples.label(i)
             told = problem.surrogate.trace(i, theta, truth)
-            labels, rows, g = listed[i]
-            h = rows @ theta
-            if count is not None:
-                h, g = h + errors[i], -g
+            labels, rows, h0, g = planes[i]
+            h = rows @ theta + h0
             if outer:
                 assert integral_maximum(h, g, psi)[1] <= told["outcome"]["label_bound"] + 1e-9
                 assert relaxed_maximum(h, g, psi)[1] <= told["outcome"]["bound"] * (1 + 1e-9) + 1e-9

@@ -72,7 +72,7 @@ def test_sessions_of_the_shell(folder, monkeypatch):
         assert text == content, name
         (folder / name).write_text(text)
     for line, _, session in directives(page, "console"):
-        # The README's session and tests/test_cli.py start the program itself.
+        # The README's first command and tests/test_cli.py start the program itself.
         run_session(session, folder, f"{page.name}, line {line}", in_this_process)
 
 

@@ -73,7 +73,7 @@ def oracle_of(graph):
     return space, examples, ask_oracle(space)(make_layout(space, examples))
 
 
-@pytest.mark.parametrize("cases", [60, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("cases", [60, pytest.param(300, marks=pytest.mark.slow)])
 def test_oracle_against_linear_programs(cases):
     rng = np.random.default_rng(cases)
     for number in range(cases):
@@ -161,14 +161,23 @@ def test_trains_and_saves(tmp_path):
 
 def random_flows(rng, network, n, tied=False):
     """Random mixtures of random vertices; tied: means of two, in which many flows are the same."""
+    return mixtures(rng, network, random_vertices(rng, network), n, tied)
+
+
+def random_vertices(rng, network):
+    """Four, of random linear programs."""
     bounds = np.column_stack([np.zeros(network.m), network.upper])
     N = network.incidence()
-    vertices = np.array(
+    return np.array(
         [
             linprog(c, A_eq=N, b_eq=network.demand, bounds=bounds).x
             for c in rng.normal(size=(4, network.m))
         ]
     )
+
+
+def mixtures(rng, network, vertices, n, tied=False):
+    """n random flows between these vertices."""
     if tied:
         pairs = rng.integers(0, 4, (n, 2))
         return network.check_flows(np.round(vertices[pairs].sum(axis=1)) / 2, n)
@@ -261,7 +270,8 @@ def test_absolute_loss_is_locally_optimal():
     for number in range(100):
         tied = bool(number % 2)
         network = Network.of_graph(random_network(rng, whole=tied or number % 4 == 0))
-        flows = random_flows(rng, network, int(rng.integers(1, 7)), tied)
+        vertices = random_vertices(rng, network)
+        flows = mixtures(rng, network, vertices, int(rng.integers(1, 7)), tied)
         weights = rng.normal(size=(1, len(flows)))
         if tied:
             weights = np.round(2 * weights)
@@ -271,7 +281,7 @@ def test_absolute_loss_is_locally_optimal():
         assert least_cycle(network, decoded[0], up, down) >= -1e-9
         given = targets.weighted(np.repeat(weights, len(flows), axis=0), flows)
         assert values[0] <= given.min() + 1e-9 * np.abs(weights).sum()
-        for other in np.vstack([random_flows(rng, network, 5), flows]):
+        for other in np.vstack([mixtures(rng, network, vertices, 5), vertices, flows]):
             reached = targets.weighted(weights, other[None])[0]
             assert reached >= values[0] - targets.excess_[0] - 1e-8
 

@@ -224,20 +224,23 @@ class TestAugmentedOracles:
             **({"calls": 0} | methods),
         )
 
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
     @pytest.mark.parametrize("surrogate", ["margin", "slack"])
     @pytest.mark.parametrize("loss", ["hamming", "zero-one", CostMatrix(1 - np.eye(3))], ids=str)
     def test_other_losses_go_the_ordinary_way(self, surrogate, loss):
         X, Y = PyChainStructure().sample(1, n=6, size=3)
-        settings = {"loss": loss, "surrogate": surrogate, "alpha": 0.1, "tol": 1e-6}
+        # The same calls give the same weights: some passes show it as well as the optimum does.
+        settings = {"loss": loss, "surrogate": surrogate, "alpha": 0.1, "tol": 1e-6, "max_iter": 12}
         ours = StructuredSVM(self.structure(), **settings).fit(X, Y)
         theirs = StructuredSVM(PyChainStructure(), **settings).fit(X, Y)
         assert ours.space_.calls == 0
         assert ours.history_[-1]["primal"] == pytest.approx(theirs.history_[-1]["primal"], rel=1e-9)
 
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
     @pytest.mark.parametrize("surrogate", ["margin", "slack"])
     def test_the_own_loss_is_maximised_by_it(self, surrogate):
         X, Y = PyChainStructure().sample(1, n=6, size=3)
-        settings = {"loss": "squared", "surrogate": surrogate, "alpha": 0.1}
+        settings = {"loss": "squared", "surrogate": surrogate, "alpha": 0.1, "max_iter": 3}
         assert StructuredSVM(self.structure(), **settings).fit(X, Y).space_.calls > 0
 
     @pytest.mark.parametrize("surrogate", ["margin", "slack"])

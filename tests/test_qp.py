@@ -42,8 +42,11 @@ def objective(model, w):
     return model.alpha / 2 * float(inside @ inside) + float(model.caps @ model.slacks(w))
 
 
-def by_cvxpy(model):
-    """The value at the weights that cvxpy finds, so an upper bound however well it did."""
+def scaled(model):
+    """The optimal value, and the model's scale is set to it, as near the end of a run.
+
+    The value is that at the weights that cvxpy finds, so an upper bound however well it did.
+    """
     import cvxpy as cp
 
     w, xi = cp.Variable(model.cuts.shape[1]), cp.Variable(len(model.caps), nonneg=True)
@@ -56,22 +59,21 @@ def by_cvxpy(model):
     if model.free.size:
         conditions += [cp.abs(w[model.free]) <= model.box]
     norm = cp.sum_squares(w[inside]) if inside.size else 0
-    task = cp.Problem(
-        cp.Minimize((model.alpha / 2 * norm + model.caps @ xi) / model.scale), conditions
-    )
-    try:
-        task.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
-    except cp.error.SolverError:
-        reject()  # it asks for more than doubles have: nothing to compare with
-    if w.value is None:
-        reject()
-    return objective(model, w.value)
+    unit = cp.Parameter(nonneg=True)  # so that the program is compiled once for both scales
+    task = cp.Problem(cp.Minimize(unit * (model.alpha / 2 * norm + model.caps @ xi)), conditions)
 
+    def value():
+        unit.value = 1 / model.scale
+        try:
+            task.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+        except cp.error.SolverError:
+            reject()  # it asks for more than doubles have: nothing to compare with
+        if w.value is None:
+            reject()
+        return objective(model, w.value)
 
-def scaled(model):
-    """The optimal value; the model's scale is set to it, as near the end of a run."""
-    model.scale = max(by_cvxpy(model), 1e-6 * model.scale)
-    return by_cvxpy(model)
+    model.scale = max(value(), 1e-6 * model.scale)
+    return value()
 
 
 @settings(max_examples=80, deadline=None)

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from doc_code import NEW, ROOT, TRAIN, fenced, run_session
+from doc_code import NEW, ROOT, TRAIN, fenced, in_a_shell, in_this_process, run_session
 
 README = ROOT / "README.md"
 
@@ -39,11 +39,15 @@ def test_python_snippets(line, code, tmp_path, monkeypatch):
         assert weights[:2].min() > 3 * weights[2:].max()
 
 
-def test_shell_session(tmp_path):
+def test_shell_session(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    program = iter([in_a_shell])  # the first command in a shell, as a user does
     (tmp_path / "train.conll").write_text(TRAIN)
     (tmp_path / "new.conll").write_text(NEW)
     for line, session in fenced(README, "console"):
-        run_session(session, tmp_path, f"README.md, line {line}")
+        where = f"README.md, line {line}"
+        run_session(session, tmp_path, where, lambda *a: next(program, in_this_process)(*a))
 
 
 def test_links_lead_somewhere():

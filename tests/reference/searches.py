@@ -1,8 +1,8 @@
 """The plane of labels (h, g): its points by enumeration, and exact maxima over them."""
 
-import itertools
-
 import numpy as np
+
+STEPS = np.linspace(0, 1, 257)
 
 
 def encodings(space, examples, i, size, loss="hamming"):
@@ -53,20 +53,34 @@ def upper_hull(h, g):
 
 
 def edge_maximum(first, second, psi):
-    """(t, value) of the best point (1 - t) first + t second of a segment, to about 1e-14.
+    """(t, value) of the best point (1 - t) first + t second of a segment, to about 1e-14."""
+    (h0, g0), (h1, g1) = first, second
+    shares, values = edge_maxima(np.array([h0, h1]), np.array([g0, g1]), psi)
+    return float(shares[0]), float(values[0])
+
+
+def edge_maxima(h, g, psi):
+    """`edge_maximum` of the segments between neighbours, all at once: (t, value) of each.
 
     A dense grid, then ever finer ones around its best point: no unimodality is taken for granted.
     """
-    (h0, g0), (h1, g1) = first, second
-    low, high, best_point = 0.0, 1.0, (0.0, -np.inf)
-    while high - low > 1e-10:
-        grid = np.linspace(low, high, 257)
-        values = psi.value(h0 + grid * (h1 - h0), g0 + grid * (g1 - g0))
-        best = int(np.argmax(values))
-        if values[best] > best_point[1]:
-            best_point = float(grid[best]), float(values[best])
-        low, high = grid[max(best - 1, 0)], grid[min(best + 1, 256)]
-    return best_point
+    h0, g0, dh, dg = h[:-1, None], g[:-1, None], np.diff(h)[:, None], np.diff(g)[:, None]
+    every = np.arange(len(dh))
+    low, high = np.zeros(len(dh)), np.ones(len(dh))
+    shares, best = np.zeros(len(dh)), np.full(len(dh), -np.inf)
+    width = 1.0
+    while width > 1e-10:
+        grid = low[:, None] + (high - low)[:, None] * STEPS
+        values = psi.value(h0 + grid * dh, g0 + grid * dg)
+        top = values.argmax(axis=1)
+        found = values[every, top]
+        better = found > best
+        shares = np.where(better, grid[every, top], shares)
+        best = np.where(better, found, best)
+        low = grid[every, np.maximum(top - 1, 0)]
+        high = grid[every, np.minimum(top + 1, len(STEPS) - 1)]
+        width = (high - low).max()
+    return shares, best
 
 
 def relaxed_maximum(h, g, psi):
@@ -76,8 +90,9 @@ def relaxed_maximum(h, g, psi):
     """
     rows = upper_hull(h, g)
     best = (rows[0], rows[0], 0.0), float(psi.value(h[rows[0]], g[rows[0]]))
-    for a, b in itertools.pairwise(rows):
-        t, value = edge_maximum((h[a], g[a]), (h[b], g[b]), psi)
-        if value > best[1]:
-            best = (a, b, t), value
+    if len(rows) > 1:
+        shares, values = edge_maxima(np.asarray(h, float)[rows], np.asarray(g, float)[rows], psi)
+        edge = int(values.argmax())
+        if values[edge] > best[1]:
+            best = (rows[edge], rows[edge + 1], float(shares[edge])), float(values[edge])
     return best
