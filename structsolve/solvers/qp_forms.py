@@ -87,7 +87,7 @@ def _by_columns(M: Any) -> Any:
     import scipy.sparse as sp  # heavy
 
     if not isinstance(M, np.ndarray):
-        return sp.csc_matrix(M)
+        return M if M.format == "csc" else sp.csc_matrix(M)
     turned = M.T
     inside = turned != 0
     ends = np.concatenate([[0], np.cumsum(inside.sum(axis=1))]).astype(np.int32)
@@ -191,14 +191,15 @@ def primal_form(model: Model) -> Answer:
     q = np.concatenate([np.zeros(d), np.ones(k)])
     row = unit[r:] / model.scale
     share = unit[r:] / model.caps[model.group]
-    A, c = model.A[:, columns], model.c / omega
+    c = model.c / omega
     order = np.concatenate([np.flatnonzero(model.equal), np.flatnonzero(~model.equal)])
     height = r + m + k + 2 * f
-    if isinstance(model.cuts, np.ndarray) and height * (d + k) <= SMALL:
+    if max(height * (d + k), m * model.cuts.shape[1]) <= SMALL:
+        cuts = model.cuts if isinstance(model.cuts, np.ndarray) else model.cuts.toarray()
         rows = np.zeros((height, d + k))
         if r:
-            rows[:r, :d] = A[order].toarray()
-        rows[r : r + m, :d] = (-omega * row)[:, None] * model.cuts[:, columns]
+            rows[:r, :d] = model.A[:, columns][order].toarray()
+        rows[r : r + m, :d] = (-omega * row)[:, None] * cuts[:, columns]
         rows[r + np.arange(m), d + local] = -share
         rows[r + m + np.arange(k), d + np.arange(k)] = -1
         rows[r + m + k + np.arange(f), d - f + np.arange(f)] = 1
@@ -206,7 +207,7 @@ def primal_form(model: Model) -> Answer:
     else:
         cuts = sp.diags_array(-omega * row) @ sp.csr_matrix(model.cuts[:, columns])
         slack = sp.csr_matrix((-share, (np.arange(m), local)), shape=(m, k))
-        on_w = sp.hstack([A[order], sp.csr_matrix((r, k))])
+        on_w = sp.hstack([model.A[:, columns][order], sp.csr_matrix((r, k))])
         box = sp.eye_array(d + k, format="csr")[d - f : d]
         rows = sp.vstack(
             [
