@@ -1,5 +1,7 @@
 """CRF, SparseMAP, max-min: values, cuts, and one optimum for all solvers."""
 
+import functools
+
 import numpy as np
 import pytest
 from checks import refused, same
@@ -189,6 +191,13 @@ class Case:
         )
 
 
+@functools.cache
+def solved(kind, name):
+    """(case, its optimum at alpha = 0.1): the same for all solvers."""
+    case = Case(kind, name)
+    return case, case.optimum(0.1)
+
+
 @pytest.mark.parametrize("kind, name", KINDS)
 def test_values_and_cuts(kind, name):
     rng = np.random.default_rng(1)
@@ -296,12 +305,10 @@ SLOW = {
 def test_every_solver_finds_the_optimum(kind, name, solver):
     if solver == "sdca" and kind == "max-min":
         pytest.skip("refused, see below")
-    case = Case(kind, name)
-    alpha = 0.1
-    best = case.optimum(alpha)
+    case, best = solved(kind, name)
     model = StructuredSVM(
         case.structure, surrogate=SURROGATES[kind], loss=case.loss, solver=SOLVERS[solver],
-        alpha=alpha, tol=1e-7, max_iter=400,
+        alpha=0.1, tol=1e-7, max_iter=400,
     ).fit(case.X, case.Y)  # fmt: skip
     last = model.history_[-1]
     tol = SLOW.get((kind, solver), 1e-6)
@@ -316,8 +323,7 @@ def test_every_solver_finds_the_optimum(kind, name, solver):
 def test_saddle_points_inside_training(name, geometry):
     if geometry == "entropy" and name != "chain":
         pytest.skip("not of all structures, and slower")
-    case = Case("max-min", name)
-    best = case.optimum(0.1)
+    case, best = solved("max-min", name)
     model = StructuredSVM(
         case.structure, surrogate=MaxMin(geometry=geometry, max_iter=200, tol=1e-6),
         loss=case.loss, alpha=0.1, tol=1e-4, max_iter=200,
