@@ -330,7 +330,7 @@ def test_a_class_without_loss_leaves_no_gap():
 @pytest.mark.slow
 def test_random_problems():
     rng = np.random.default_rng(0)
-    for seed in range(40):
+    for seed in range(24):  # every surrogate with every kind of costs
         name = CONVEX[seed % len(CONVEX)]
         costs, _ = random_classes(("integers", "normal", "no loss")[seed % 3], rng, 3)
         case = Case(chain, name, seed, loss=CostMatrix(costs))

@@ -12,7 +12,7 @@ from structsolve import FunctionStructure, StructuredSVM, get_structure
 from structsolve.structure.functions import LabelTable, default_key
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def data():
     return SubsetStructure().sample(3, n=8)
 
@@ -20,6 +20,13 @@ def data():
 def make(**changes):
     given = {"features": subset_features, "oracle": subset_oracle, "loss": subset_loss}
     return FunctionStructure(**{**given, **changes})
+
+
+@pytest.fixture(scope="module")
+def plain(data):
+    """The model that others are compared with."""
+    X, Y = data
+    return StructuredSVM(make(), alpha=0.05, tol=1e-8).fit(X, Y)
 
 
 def objective(w, X, Y, alpha):
@@ -57,9 +64,9 @@ def test_reaches_the_optimum(data, solver):
     assert model.history_[-1]["primal"] == pytest.approx(reached, rel=1e-9)
 
 
-def test_sgd_comes_near(data):
+def test_sgd_comes_near(data, plain):
     X, Y = data
-    best = StructuredSVM(make(), alpha=0.05, tol=1e-8).fit(X, Y).history_[-1]["primal"]
+    best = plain.history_[-1]["primal"]
     model = StructuredSVM(make(), solver="sgd", alpha=0.05, max_iter=200).fit(X, Y)
     assert objective(model.coef_["weights"], X, Y, 0.05) < best * 1.1 + 1e-3
 
@@ -86,16 +93,15 @@ def test_predictions_are_the_callers_objects(data):
     ],
     ids=["csr row", "csc column", "coo array", "list", "float32"],
 )
-def test_kinds_of_feature_vectors(data, wrap):
+def test_kinds_of_feature_vectors(data, plain, wrap):
     X, Y = data
-    plain = StructuredSVM(make(), alpha=0.05, tol=1e-8).fit(X, Y)
     other = StructuredSVM(
         make(features=lambda x, y: wrap(subset_features(x, y))), alpha=0.05, tol=1e-8
     ).fit(X, Y)
     np.testing.assert_allclose(other.coef_["weights"], plain.coef_["weights"], atol=1e-9)
 
 
-def test_a_buffer_used_again_does_no_harm(data):
+def test_a_buffer_used_again_does_no_harm(data, plain):
     X, Y = data
     vector, label = np.zeros(3), np.zeros(3, dtype=int)
 
@@ -107,7 +113,6 @@ def test_a_buffer_used_again_does_no_harm(data):
         label[:] = subset_oracle(w, x, y)
         return label
 
-    plain = StructuredSVM(make(), alpha=0.05, tol=1e-8).fit(X, Y)
     reused = StructuredSVM(make(features=features, oracle=oracle), alpha=0.05, tol=1e-8)
     reused.fit(X, [np.array(y) for y in Y])
     np.testing.assert_allclose(reused.coef_["weights"], plain.coef_["weights"], atol=1e-9)
