@@ -32,7 +32,7 @@ def check_polytope(case: Case) -> None:
     linear = LinearDecoder(polytopes, Highs())
     whole = LinearDecoder(polytopes, Highs(integer=True))
     by_key: dict[Any, Any] = {}
-    found: dict[Any, set[bytes]] = {}  # of each key: labels and parts whose points were sought
+    sought: dict[Any, set[bytes]] = {}  # of each key: labels and their parts
     for i in range(case.n):
         with case.promise(f"{what}: build", "makes a polytope", i):
             polytope = polytopes.build(i)
@@ -40,7 +40,7 @@ def check_polytope(case: Case) -> None:
         same = by_key.setdefault(key, polytope)
         if not _alike(same, polytope):
             case.fail(f"{what}: key", "is that of equal polytopes alone", i, "another", "the same")
-        _check_labels(case, what, i, polytope, found.setdefault(key, set()))
+        _check_labels(case, what, i, polytope, sought.setdefault(key, set()))
         for kind, theta in case.thetas(i).items():
             scores = case.mu[i] @ theta
             best = scores.max()
@@ -85,10 +85,10 @@ def _alike(a: Any, b: Any) -> bool:
     )
 
 
-def _check_labels(case: Case, what: str, i: int, polytope: Any, found: set[bytes]) -> None:
+def _check_labels(case: Case, what: str, i: int, polytope: Any, sought: set[bytes]) -> None:
     """Every label is an integral point whose parts and ``decode`` are the label's.
 
-    Those that were found in an equal polytope before, for the same parts, are left out.
+    Those that were sought in an equal polytope before, with the same parts, are left out.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp  # heavy
 
@@ -97,9 +97,9 @@ def _check_labels(case: Case, what: str, i: int, polytope: Any, found: set[bytes
     for row in case.rng.permutation(len(case.labels[i]))[:MOST_LABELS]:
         label, mu = case.labels[i][row], case.mu[i][row]
         seen = label.tobytes() + mu.tobytes()
-        if seen in found:
+        if seen in sought:
             continue
-        found.add(seen)
+        sought.add(seen)
         answer = milp(
             np.zeros(polytope.size),
             constraints=[
