@@ -1,4 +1,7 @@
-"""Settings of hypothesis: no deadlines on shared machines; in CI the same examples every time."""
+"""Settings of hypothesis: no deadlines, the same examples every time unless others are asked for.
+
+``STRUCTSOLVE_HYPOTHESIS=random pytest`` draws others.
+"""
 
 import os
 
@@ -8,8 +11,9 @@ from hypothesis import settings
 
 from structsolve import registry
 
-settings.register_profile("structsolve", deadline=None, derandomize="CI" in os.environ)
-settings.load_profile("structsolve")
+settings.register_profile("structsolve", deadline=None, derandomize=True)
+settings.register_profile("random", deadline=None)
+settings.load_profile(os.environ.get("STRUCTSOLVE_HYPOTHESIS", "structsolve"))
 
 
 @pytest.fixture

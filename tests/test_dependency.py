@@ -126,6 +126,21 @@ def test_k_best_trees_are_those_of_the_enumeration(projective, single, kind):
         assert all((trees == label).all(axis=1).any() for label in labels)
 
 
+@pytest.mark.parametrize("size", [1.0, 2.0**58, 2.0**60, 3e17, 1e100, 1e300])
+def test_no_tree_whatever_the_size_of_scores(size):
+    none = -np.inf
+    for table in (
+        [[0, none, none], [size, none, none]],
+        [[0, none, none, none], [none, none, none, size], [0, none, 0, none]],
+    ):
+        n = len(table)
+        theta = in_order(np.array(table, dtype=float))
+        oracle, projection, _ = operators(n, False, True)
+        refused("no tree", calls.argmax, oracle, 0, theta)
+        refused("no tree", calls.project, projection, 0, theta)
+        refused("no tree", projection_calls.sample, projection, 0, theta, np.full((1, n), 0.5))
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_best_trees_of_any_scores(data):

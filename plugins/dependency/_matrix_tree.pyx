@@ -291,9 +291,39 @@ cdef bint _all_columns(Py_ssize_t n, const double* table, bint single, bint try_
     return True
 
 
+cdef bint _some_tree(Py_ssize_t n, const double* table, bint single, char* work) noexcept nogil:
+    # Whether the arcs reach every word, with one child of the root where `single`.  Sums do not
+    # tell: the factor of one child is lost beside scores beyond 1e16 times their differences.
+    cdef int* queue = <int*>work
+    cdef int* reached = queue + n
+    cdef Py_ssize_t width = n + 1, child, m, head, first, last
+    for child in range(n if single else 1):
+        if single and table[child * width] == -INFINITY:
+            continue
+        first = last = 0
+        for m in range(n):
+            reached[m] = m == child if single else table[m * width] > -INFINITY
+            if reached[m]:
+                queue[last] = <int>m
+                last += 1
+        while first < last:
+            head = queue[first] + 1
+            first += 1
+            for m in range(n):
+                if not reached[m] and table[m * width + head] > -INFINITY:
+                    reached[m] = 1
+                    queue[last] = <int>m
+                    last += 1
+        if last == n:
+            return True
+    return False
+
+
 cdef double arc_marginals(Py_ssize_t n, const double* table, bint single, double* marginals,
                           char* work) noexcept nogil:
     cdef double value
+    if not _some_tree(n, table, single, work):
+        return -INFINITY
     if (_all_columns(n, table, single, True, marginals, &value, work)
             or _all_columns(n, table, single, False, marginals, &value, work)):
         return value
@@ -327,6 +357,8 @@ cdef bint draw_tree(Py_ssize_t n, double* table, bint single, const double* unif
     cdef double* row = <double*>(work + elimination_bytes(n))
     cdef double below, target
     cdef Py_ssize_t m, h, v, head
+    if not _some_tree(n, table, single, work):
+        return False
     for m in range(n):
         if not (_one_column(n, table, single, True, m, row, work)
                 or _one_column(n, table, single, False, m, row, work)):
