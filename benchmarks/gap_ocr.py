@@ -4,7 +4,7 @@ Objective .5 |w|^2 + C sum_i H_i (alpha = 1 / (C n)), unnormalised Hamming loss,
 bias, no start or end weights.  Problems: fold 0 with C = 1 (626 words), nine folds with C = .02
 (6251 words).  Ours against plain BCFW with its weighted average in plain C, in tuned C, and the
 floor, which does not average; for each the CPU time with and without its checks of the gap.
-The certified interval must meet the optimum published in PEERS.md, and our primal is computed
+The certified interval must meet the optimum published for it, and our primal is computed
 once more by the C code.
 """
 
@@ -122,7 +122,7 @@ def main() -> None:
                 )
         print(
             f"### {title}: {words.n_words} words, asked of us: under {ASKED[title]:g} s on the "
-            "machine of PEERS.md\n"
+            "machine where the peers were first measured\n"
         )
         print(
             table(

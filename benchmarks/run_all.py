@@ -51,7 +51,8 @@ SCRIPTS = {
 PREFACE = """# Results
 
 Written by `benchmarks/run_all.py`; see `benchmarks/README.md` for what each script compares.  Times
-are process CPU seconds unless called wall.  Every section holds both sides, measured in one run.
+are process CPU seconds unless called wall.  Where a section compares, both sides
+are of one run, unless a note below its heading says that it was run in parts.
 """
 
 

@@ -69,7 +69,17 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        value = getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+        try:
+            home = importlib.import_module(f".{_HOMES[name]}", __name__)
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith(__name__):
+                raise
+            raise ImportError(
+                f"{error.name} is missing: {os.path.dirname(__file__)} is a source folder that was "
+                "not built, or not since it changed; leave the checkout's folder to use an "
+                'installed structsolve, or build this one by pip install -e "."'
+            ) from error
+        value = getattr(home, name)
         globals()[name] = value
         return value
     if name in _RENAMED:

@@ -36,6 +36,15 @@ RING = DOCS / "examples" / "ring_native"
 pytestmark = pytest.mark.skipif(not DOCS.exists(), reason="installed without the checkout")
 
 
+def test_files_that_are_cited_are_in_the_repository():
+    there = {path.name for path in [*ROOT.glob("*.md"), *ROOT.glob("*/*.md")]}
+    for folder in ("structsolve", "plugins", "docs", "benchmarks", "tests"):
+        for suffix in ("py", "pyx", "pxd", "h", "rst", "md"):
+            for path in (ROOT / folder).rglob(f"*.{suffix}"):
+                for name in re.findall(r"\b[A-Z]{3,}\.md\b", path.read_text(encoding="utf-8")):
+                    assert name in there, f"{path.relative_to(ROOT)} cites {name}"
+
+
 # -- code ------------------------------------------------------------------------------------------
 
 

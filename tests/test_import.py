@@ -1,8 +1,10 @@
 """Importing structsolve is cheap: heavy packages are loaded where they are used."""
 
 import json
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +45,21 @@ def test_training_imports_neither_plots_nor_modelling_languages(tmp_path):
         "StructuredSVM('chain').fit([[[0.0], [1.0]]], [[0, 1]]).predict([[[1.0]]])"
     )
     assert not loaded_after(code, tmp_path) & {"matplotlib", "cvxpy", "highspy", "pandas", "torch"}
+
+
+def test_a_source_folder_that_was_not_built_says_so(tmp_path):
+    import structsolve
+
+    source = Path(structsolve.__file__).parent
+    shutil.copytree(
+        source, tmp_path / "structsolve", ignore=shutil.ignore_patterns("*.so", "*.pyd", "*.c")
+    )
+    program = "from structsolve import StructuredSVM"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert "is a source folder that was not built" in done.stderr
+    assert "pip install -e" in done.stderr
 
 
 def test_public_names_can_be_imported():

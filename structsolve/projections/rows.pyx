@@ -105,8 +105,7 @@ cdef class RowMaxMin(NodeRows):
 
     0-1 costs: the m best states share mu, ``max_m (v_(1) + ... + v_(m) + c (m - 1)) / m``, which is
     the threshold of a projection onto the simplex.  Absolute costs of ordered states: two states
-    share it, ``max_ij (v_i + v_j + c |i - j|) / 2`` (Nowak-Vila et al. 2020).  See
-    FORMULAS.md, section 2.
+    share it, ``max_ij (v_i + v_j + c |i - j|) / 2`` (Nowak-Vila et al. 2020).
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ cdef class Angular(Search):
     these angles over all lines; this is the next cone.  lam is chosen as in the convex hull search:
     the search first walks to the best point of the hull, then finds what lies below its edge.
 
-    Algorithm 2 of the thesis splits the quadrant in the middle of each line instead, and keeps a
+    Algorithm 2 of Choi (2018) splits the quadrant in the middle of each line instead, and keeps a
     queue of angles by their bounds ``K^2 / (4 lam)``.  One angle is enough, because the lower
     envelope of the lines is concave and H g quasi-concave; it takes less than half of the oracle
     calls (`benchmarks/searches.py`).

@@ -122,7 +122,7 @@ cdef double first_lam(LabelPlane plane, View* view, Psi psi) except? -1 nogil:
 cdef class ConvexHull(Search):
     """Walks to the tangent of psi's contour at the best point of the hull seen so far.
 
-    Algorithm 4 of the thesis, with any start: the truth and the labels of the last search are
+    Algorithm 4 of Choi (2018), with any start: the truth and the labels of the last search are
     known points.  It ends when the oracle finds nothing above the tangent, or above the hull's edge
     where the best point is a mixture of two labels.  This proves the maximum over the hull.
 

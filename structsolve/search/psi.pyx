@@ -2,8 +2,8 @@
 # cython: auto_pickle=True
 """psi(h, g): the functions of margin and loss that bi-criteria surrogates maximise.
 
-``h`` is the margin error ``<theta, mu(y) - mu(y_i)>`` of a label, ``g`` its loss (FORMULAS.md
-section 2).  Where psi is positive it grows with both and is quasi-concave: its level sets
+``h`` is the margin error ``<theta, mu(y) - mu(y_i)>`` of a label, ``g`` its loss (Choi
+2018, chapter 3).  Where psi is positive it grows with both and is quasi-concave: its level sets
 ``{psi >= c}`` are convex.  For that reason an oracle that only maximises ``h + lam g`` is enough to
 find the largest value.
 """

@@ -87,7 +87,7 @@ cdef class Binary(Scalar):
 
 
 cdef class Bisecting(Scalar):
-    """Algorithm 1 of the thesis: intervals for H, for g and for lam, until one is empty.
+    """Algorithm 1 of Choi (2018): intervals for H, for g and for lam, until one is empty.
 
     Parameters
     ----------

@@ -29,8 +29,7 @@ cdef double FLAT_SHARE = 0.02
 cdef class SegmentLoop(DualLoop):
     """State and inner loop of GBCFW (Nowak-Vila et al. 2020) and of SDCA.
 
-    The dual variable of example i is a state s_i of the projection (FORMULAS.md section 4), at
-    first the truth's; ``w = (1/alpha) sum_i u_i Phi_i' (mu(y_i) - mu(s_i))`` and the dual is
+    The dual variable of example i is a state s_i of the projection, at first the truth's; ``w = (1/alpha) sum_i u_i Phi_i' (mu(y_i) - mu(s_i))`` and the dual is
     ``sum_i u_i G(s_i) - alpha/2 ||w||^2``.  A visit asks the projection for the maximiser at the
     present scores and moves the state towards it.
     """

@@ -14,8 +14,8 @@ class GBCFW(Solver):
 
     ``H_i = max_mu G(mu) + <theta_i, mu - mu(y_i)>`` has the dual
     ``mean_i G(mu_i) - alpha/2 ||w||^2`` with ``w = (1/alpha) mean_i Phi_i' (mu(y_i) - mu_i)``.  A
-    visit moves mu_i towards the projection of the example's scores (Nowak-Vila et al. 2020,
-    FORMULAS.md section 4).  Gaps use the projection's bound: they hold for inexact ones too.
+    visit moves mu_i towards the projection of the example's scores (Nowak-Vila et al.
+    2020).  Gaps use the projection's bound: they hold for inexact ones too.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ AT_TRUTH = ("zero", "state", "squares")
 
 
 cdef class FenchelYoung(Surrogate):
-    """One call of a projection (FORMULAS.md section 2): the CRF, SparseMAP, the max-min margin.
+    """One call of a projection: the CRF, SparseMAP, the max-min margin.
 
     The maximiser mu gives the cut ``H_i(w) >= b - <theta_i(w), mu(y_i) - mu>``, which holds for
     every w because mu does not depend on w.  Solvers that need cuts alone can use it; solvers that

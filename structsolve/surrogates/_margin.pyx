@@ -9,7 +9,7 @@ from ._one_label cimport OneLabel
 
 
 cdef class MarginRescaling(OneLabel):
-    """One call of the loss-augmented oracle (FORMULAS.md section 2, first row).
+    """One call of the loss-augmented oracle: margin rescaling.
 
     What an inexact oracle may have missed is in the bound.
 

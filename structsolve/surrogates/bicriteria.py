@@ -15,7 +15,7 @@ from .checks import pick_relaxation, refuse_wrong_truths
 
 
 class BiCriteria(Params):
-    """``max_y psi(h(y), g(y))`` with the margin error h and the loss g (FORMULAS.md section 2).
+    """``max_y psi(h(y), g(y))`` with the margin error h and the loss g (Choi 2018).
 
     ``h(y) = <theta_i, mu(y) - mu(y_i)>`` and ``g(y) = L(y, y_i)``.  The oracle of margin rescaling
     is enough: it finds ``argmax h + lam g``, a few times per example.

@@ -13,7 +13,7 @@ from ._fenchel_young import FenchelYoung
 
 
 class Projected(Params):
-    """``max_mu G(mu) + <theta_i, mu - mu(y_i)>`` with the G of a projection (FORMULAS.md 2).
+    """``max_mu G(mu) + <theta_i, mu - mu(y_i)>`` with the G of a projection.
 
     Subclasses give the projection by ``_projection(task)``.
     """

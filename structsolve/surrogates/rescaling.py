@@ -85,7 +85,7 @@ class Generalized(_Named):
 
 @dataclass(repr=False, eq=False)
 class Beta(_Named):
-    """Beta scaling: ``max_y h g^beta + g``; 1/4, 1/2 and 3/4 won the thesis' multi-label table.
+    """Beta scaling: ``max_y h g^beta + g``; 1/4, 1/2 and 3/4 won Choi's multi-label table (2018).
 
     Parameters
     ----------
