@@ -21,7 +21,7 @@ from structsolve.part_layout cimport PartLayout
 
 cdef extern from *:
     """
-    #define STRUCTSOLVE_ABI_NUMBER "4"
+    #define STRUCTSOLVE_ABI_NUMBER "5"
     #if defined(__GNUC__)
     __attribute__((used))
     #endif
@@ -37,6 +37,17 @@ cdef class Operator:
     cdef readonly Py_ssize_t work_bytes
     # Integers of a label are from 0 to n_states - 1; 0 where it does not tell.
     cdef readonly Py_ssize_t n_states
+    # Room for fields and methods of this class and of those below it that are still to come:
+    # plugins have compiled its size in.  Nobody reads or calls them.
+    cdef Py_ssize_t _room0, _room1, _room2, _room3, _room4, _room5
+    cdef void _slot0(self) noexcept nogil
+    cdef void _slot1(self) noexcept nogil
+    cdef void _slot2(self) noexcept nogil
+    cdef void _slot3(self) noexcept nogil
+    cdef void _slot4(self) noexcept nogil
+    cdef void _slot5(self) noexcept nogil
+    cdef void _slot6(self) noexcept nogil
+    cdef void _slot7(self) noexcept nogil
 
 
 cdef class Oracle(Operator):

@@ -4,7 +4,7 @@
 
 cdef class PartLayout:
     # The first line tells inspect the signature of a compiled class.
-    """PartLayout(blocks, examples)\n--\n\n\
+    """PartLayout(blocks, examples, training=False)\n--\n\n\
     Sizes of the part scores and labels of packed examples, and where blocks start.
 
     Operators, surrogates, searches and projections hold one: besides what the structure packed for
@@ -17,6 +17,9 @@ cdef class PartLayout:
         The blocks of parts, as a space declares them.
     examples : Examples
         Their ``offsets``, ``edge_offsets``, ``label_offsets`` and ``topology`` are used.
+    training : bool, default=False
+        Training goes over these examples.  An oracle may answer otherwise there than in prediction,
+        such as by a relaxation.
 
     Attributes
     ----------
@@ -32,6 +35,7 @@ cdef class PartLayout:
     shapes : dict of str to tuple
         Shape of one row of parts of each block, without padding.
     examples : Examples
+    training : bool
 
     Raises
     ------
@@ -49,11 +53,11 @@ cdef class PartLayout:
     (2, (28, 3))
     """
 
-    def __init__(self, blocks, examples):
+    def __init__(self, blocks, examples, bint training=False):
         cdef const int64_t[::1] offsets = examples.offsets, edge_offsets, label_offsets
         cdef Py_ssize_t i
         self.shared_objects = {}
-        self.examples = examples
+        self.examples, self.training = examples, training
         if hasattr(blocks, "theta_starts"):
             # A WeightLayout knows it all.
             self.starts, self.shapes = blocks.theta_starts, blocks.shapes
@@ -154,3 +158,15 @@ cdef class PartLayout:
 
     cdef Py_ssize_t edge_start(self, Py_ssize_t i) noexcept nogil:
         return self.shared_size + self.nodes_of(i) * self.node_size
+
+    cdef void _slot0(self) noexcept nogil:
+        pass
+
+    cdef void _slot1(self) noexcept nogil:
+        pass
+
+    cdef void _slot2(self) noexcept nogil:
+        pass
+
+    cdef void _slot3(self) noexcept nogil:
+        pass

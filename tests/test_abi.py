@@ -16,6 +16,7 @@ HASHES = {
     "2": "6f1f0119de432ccd79a28a466cb4cce4f752103c80e1f9109319732fcb49b51b",
     "3": "0aac2a4a8d18c6ced06588b62279f20147b832b8a0968c0dd3fe9e45ec91eb8c",
     "4": "1dda76db8f9fb00628e6934c471101d86eb6a01c569686df6e8a4842751e01a9",
+    "5": "dc0fef220901bc543ec800e264e736cc00dce6ab52cd8bbd0e71017617b9ebe0",
 }
 PXD = Path(structsolve.__file__).with_name("operators.pxd")
 LAYOUT = PXD.with_name("part_layout.pxd")

@@ -253,6 +253,24 @@ def test_a_replaced_oracle_is_used(registered, packed):
     assert ask_oracle(space)(layout) is theirs
 
 
+def test_operators_are_told_what_is_for_training(registered):
+    X, y = [[0.0], [1.0]], ["a", "b"]
+    space, _ = structsolve.get_structure("multiclass").make_space(X, y)
+    told = []
+
+    def oracle(layout):
+        told.append(layout.training)
+        return space.make_oracle()(layout)
+
+    registered(structsolve_oracle=lambda space: oracle)
+    model = structsolve.StructuredSVM(structure="multiclass").fit(X, y)
+    assert told == [True]
+    model.predict(X)
+    model.score(X, y)
+    model.decision_function(X)
+    assert len(told) > 2 and not any(told[1:])
+
+
 @pytest.mark.parametrize(
     "ask, hook, answer, expected",
     [

@@ -78,7 +78,7 @@ def learn_space(
     return space, examples
 
 
-def make_layout(space: Space, examples: Examples) -> PartLayout:
+def make_layout(space: Space, examples: Examples, training: bool = False) -> PartLayout:
     """Return where the parts of packed examples lie.
 
     Parameters
@@ -86,6 +86,8 @@ def make_layout(space: Space, examples: Examples) -> PartLayout:
     space : Space
     examples : Examples
         Packed by ``space``; features and labels may be missing.
+    training : bool, default=False
+        They are what training goes over: operators may answer otherwise there than in prediction.
 
     Returns
     -------
@@ -97,7 +99,7 @@ def make_layout(space: Space, examples: Examples) -> PartLayout:
         When the packed arrays do not fit together; compiled loops trust them.
     """
     examples.check(space.layout, space.structure.name, columns=False, features=False)
-    return PartLayout(space.layout, examples)
+    return PartLayout(space.layout, examples, training)
 
 
 def ask(hook: str, expected: type[Operator], space: Space, **arguments: Any) -> Bind | None:

@@ -26,7 +26,7 @@ class Task:
     oracle : str or structsolve.lp.Backend, optional
         A solver of linear programs over the structure's polytope, in place of its own oracle.
     layout : PartLayout, optional
-        Of these examples, where it has been made.
+        Of these examples, where it has been made; for training.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Task:
         layout: PartLayout | None = None,
     ):
         self.space, self.examples = space, examples
-        self.layout = make_layout(space, examples) if layout is None else layout
+        self.layout = make_layout(space, examples, training=True) if layout is None else layout
         self.labels: np.ndarray | None = examples.labels
         self.oracle: Oracle = ask_oracle(space, oracle)(self.layout)
         self.parts: Parts = ask_parts(space)(self.layout)

@@ -198,7 +198,7 @@ class Case:
 
     def enumerate(self) -> None:
         """List all labels and their parts; check that the truth is among them."""
-        self.part_layout = make_layout(self.space, self.examples)
+        self.part_layout = make_layout(self.space, self.examples, training=True)
         self.oracle = ask_oracle(self.space)(self.part_layout)
         self.parts = ask_parts(self.space)(self.part_layout)
         self.labels, self.mu, self.padding = [], [], []

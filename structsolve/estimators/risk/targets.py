@@ -68,7 +68,7 @@ class PartTargets:
     @cached_property
     def layout(self) -> Any:
         """The PartLayout of the training examples."""
-        return make_layout(self.space, self.examples)
+        return make_layout(self.space, self.examples, training=True)
 
     @cached_property
     def loss(self) -> Any:
