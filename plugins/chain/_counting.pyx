@@ -27,9 +27,9 @@ cdef struct Memory:
 
 cdef Py_ssize_t counting_bytes(ChainShape shape, Py_ssize_t most) except -1:
     """Scratch memory of `best_per_count`."""
-    needed = 8 * (shape.max_length * (most + 1) * shape.stride + (1 + 2 * shape.K) * shape.stride
-                  + 2 * shape.max_length + most + 1) + 4 * shape.max_length * shape.K
-    check_most(most, shape.max_length, shape.K, shape.stride)
+    needed = 8 * (shape.max_nodes * (most + 1) * shape.stride + (1 + 2 * shape.K) * shape.stride
+                  + 2 * shape.max_nodes + most + 1) + 4 * shape.max_nodes * shape.K
+    check_most(most, shape.max_nodes, shape.K, shape.stride)
     return needed + 64
 
 
@@ -37,12 +37,12 @@ cdef Memory _memory(ChainShape shape, Py_ssize_t most, char* work) noexcept nogi
     cdef Memory m
     cdef Py_ssize_t table = shape.K * shape.stride
     m.score = <double*>work
-    m.row = m.score + shape.max_length * (most + 1) * shape.stride
+    m.row = m.score + shape.max_nodes * (most + 1) * shape.stride
     m.buffer = m.row + shape.stride
     m.turned = m.buffer + table
     m.low = <Py_ssize_t*>(m.turned + table)
-    m.high = m.low + shape.max_length
-    m.rest = m.high + shape.max_length
+    m.high = m.low + shape.max_nodes
+    m.rest = m.high + shape.max_nodes
     m.steps = <int*>(m.rest + most + 1)
     return m
 

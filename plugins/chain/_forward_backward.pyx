@@ -38,11 +38,11 @@ cdef class ChainMessages:
         self.shape = shape
         self.loops = shape.loops
         # Node rows, forward rows, two rows; the table, its exponentials, the tag of both.
-        rows = 2 * shape.max_length + 2 + 2 * shape.K
+        rows = 2 * shape.max_nodes + 2 + 2 * shape.K
         self.work_bytes = 8 * shape.stride * rows + sizeof(Cache) + 64
 
     cdef double* messages(self, char* work) noexcept nogil:
-        return <double*>work + self.shape.max_length * self.shape.stride
+        return <double*>work + self.shape.max_nodes * self.shape.stride
 
     cdef int marginals(self, Py_ssize_t i, const double* theta, const Marginals* out,
                        double* value, char* work) except -1 nogil:
@@ -89,8 +89,8 @@ cdef class ChainMessages:
         cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s, j, size = K * stride
         cdef Py_ssize_t L = chain_length(self.shape, i)
         cdef double* psi = <double*>work
-        cdef double* alpha = psi + self.shape.max_length * stride
-        cdef double* table = alpha + (self.shape.max_length + 2) * stride
+        cdef double* alpha = psi + self.shape.max_nodes * stride
+        cdef double* table = alpha + (self.shape.max_nodes + 2) * stride
         cdef const double* edges = theta + self.shape.shared_size + L * stride
         cdef double shift = 0, low, top, total = 0
         self._node_scores(i, theta, psi)
@@ -143,9 +143,9 @@ cdef class ChainMessages:
         cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s, size = K * stride
         cdef Py_ssize_t L = chain_length(self.shape, i)
         cdef double* ahead = <double*>work + (L - 1) * stride
-        cdef double* first = <double*>work + self.shape.max_length * stride
+        cdef double* first = <double*>work + self.shape.max_nodes * stride
         cdef double* alpha = first + (L - 1) * stride
-        cdef double* beta = first + self.shape.max_length * stride
+        cdef double* beta = first + self.shape.max_nodes * stride
         cdef double* table = beta + 2 * stride
         cdef double* nodes = out.nodes + (L - 1) * stride
         cdef double mass, low, top, ignored = 0
@@ -216,7 +216,7 @@ cdef class ChainMessages:
         cdef Py_ssize_t L = chain_length(self.shape, i)
         cdef double* psi = <double*>work
         cdef double* alpha = self.messages(work)
-        cdef double* tops = alpha + (self.shape.max_length + 1) * stride
+        cdef double* tops = alpha + (self.shape.max_nodes + 1) * stride
         cdef double* table = tops + stride
         cdef const double* edges = theta + self.shape.shared_size + L * stride
         cdef double* now
@@ -249,7 +249,7 @@ cdef class ChainMessages:
         cdef Py_ssize_t L = chain_length(self.shape, i)
         cdef double* psi = <double*>work
         cdef double* alpha = self.messages(work)
-        cdef double* beta = alpha + self.shape.max_length * stride
+        cdef double* beta = alpha + self.shape.max_nodes * stride
         cdef double* row = beta + stride
         cdef double* table = row + stride
         cdef double* shifts = psi

@@ -59,7 +59,7 @@ cdef class Viterbi:
         self.shape = chain_shape(layout)
         self.loops = self.shape.loops
         # Forward scores, the last row with end scores, two rows backward, one table.
-        rows = self.shape.max_length + 3 + self.shape.K
+        rows = self.shape.max_nodes + 3 + self.shape.K
         self.work_bytes = 8 * self.shape.stride * rows + 64
 
     cdef const double* forward(self, Py_ssize_t i, const double* theta, Pairs pairs,
@@ -160,7 +160,7 @@ cdef class ChainOracle(Oracle):
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
         cdef double* alpha = <double*>work
-        cdef double* buffer = alpha + (self.shape.max_length + 3) * self.shape.stride
+        cdef double* buffer = alpha + (self.shape.max_nodes + 3) * self.shape.stride
         cdef Pairs pairs = chain_pairs(self.shape, i, theta, buffer)
         value[0] = self.viterbi.best(i, theta, pairs, alpha, label)
         bound[0] = value[0]
@@ -191,7 +191,7 @@ cdef class ChainMaxMarginals(MaxMarginals):
         cdef Py_ssize_t K = self.shape.K, stride = self.shape.stride, v, s
         cdef Py_ssize_t L = chain_length(self.shape, i)
         cdef double* alpha = <double*>work
-        cdef double* beta = alpha + (self.shape.max_length + 1) * stride
+        cdef double* beta = alpha + (self.shape.max_nodes + 1) * stride
         cdef double* ahead = beta + stride
         cdef const double* unary = theta + self.shape.shared_size
         cdef Pairs pairs = chain_pairs(self.shape, i, theta, ahead + stride)
@@ -259,7 +259,7 @@ cdef class ChainKBest(KBest):
 
     cpdef Py_ssize_t bytes_for(self, Py_ssize_t k) except -1:
         # Every answer adds at most one candidate a position.
-        return self.work_bytes + (k * self.shape.max_length + 1) * sizeof(Candidate) + 64
+        return self.work_bytes + (k * self.shape.max_nodes + 1) * sizeof(Candidate) + 64
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
@@ -269,7 +269,7 @@ cdef class ChainKBest(KBest):
         cdef Py_ssize_t L = chain_length(self.shape, i)
         cdef Py_ssize_t stride = self.shape.stride, size = 0, count, v
         cdef double* alpha = <double*>work
-        cdef double* buffer = alpha + (self.shape.max_length + 3) * stride
+        cdef double* buffer = alpha + (self.shape.max_nodes + 3) * stride
         cdef Candidate* heap = <Candidate*>(buffer + self.shape.K * stride)
         cdef Pairs pairs = chain_pairs(self.shape, i, theta, buffer)
         cdef const double* last = alpha + (L if self.shape.end >= 0 else L - 1) * stride

@@ -1,18 +1,13 @@
 # Where the parts of chains lie in theta.
-from libc.stdint cimport int64_t
 from libc.string cimport memset
+from structsolve.algorithms.labelings cimport LabelingShape
 from structsolve.algorithms.pairs cimport Pairs
 from structsolve.part_layout cimport PartLayout
-from structsolve.simd.loops cimport ss_loop_table
 
 
-cdef class ChainShape:
-    cdef readonly Py_ssize_t K, stride, shared_size, edge_size, max_length
+cdef class ChainShape(LabelingShape):
     # First double of the block in theta, -1 where the space has no such block.
-    cdef readonly Py_ssize_t transition, start, end
-    cdef const int64_t* offsets         # the layout's
-    cdef const ss_loop_table* loops     # for rows of `stride`
-    cdef object owners                  # not the layout, which holds this shape
+    cdef readonly Py_ssize_t start, end
 
 
 # The shape of a layout, made at the first call.

@@ -1,12 +1,12 @@
 """Where the parts of chains lie, and the parts of their labels."""
 
 from structsolve.algorithms.difference cimport write_pair
+from structsolve.algorithms.labelings cimport LabelingShape
 from structsolve.operators cimport Parts
 from structsolve.part_layout cimport PartLayout
-from structsolve.simd.loops cimport ss_loops
 
 
-cdef class ChainShape:
+cdef class ChainShape(LabelingShape):
     """Where the parts of chains lie in ``theta``, with their sizes at hand for the loops.
 
     Parameters
@@ -23,15 +23,9 @@ cdef class ChainShape:
 
     def __init__(self, PartLayout layout not None):
         cdef Py_ssize_t i, length
-        self.offsets, self.owners = layout.offsets, layout.owners
-        self.K = layout.shapes["node"][0]
-        self.stride, self.loops = layout.node_size, ss_loops(layout.node_size)
-        self.shared_size = layout.shared_size
-        self.edge_size = layout.edge_size
-        self.transition = layout.starts.get("transition", -1)
+        super().__init__(layout)
         self.start = layout.starts.get("start", -1)
         self.end = layout.starts.get("end", -1)
-        self.max_length = max(layout.max_nodes, 1)
         for i in range(layout.n):
             length = layout.nodes_of(i)
             if length < 1:
@@ -43,6 +37,9 @@ cdef class ChainShape:
                     f"example {i}: {layout.edges_of(i)} rows of edges, expected {length - 1}, one "
                     "less than nodes"
                 )
+
+    cdef Py_ssize_t edges_of(self, Py_ssize_t i) noexcept nogil:
+        return self.nodes_of(i) - 1
 
 
 cdef ChainShape chain_shape(PartLayout layout):
@@ -63,7 +60,7 @@ cdef class ChainParts(Parts):
         super().__init__(layout)
         self.shape = chain_shape(layout)
         self.n_states = self.shape.K
-        self.max_entries = 2 * (self.shape.max_length + 2 * (self.shape.max_length - 1) + 2)
+        self.max_entries = 2 * (self.shape.max_nodes + 2 * (self.shape.max_nodes - 1) + 2)
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
                            double* value) except -1 nogil:

@@ -5,7 +5,7 @@ from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
 from structsolve.utils.alignment cimport align
 from structsolve.lp.cones cimport in_cone, rounding
-from structsolve.operators cimport Cone, ConeOracle, KBest, MaxMarginals, Oracle
+from structsolve.operators cimport Cone, ConeOracle, KBest, MaxMarginals, Operator, Oracle
 from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.dag._shape cimport HierarchyShape
@@ -49,9 +49,10 @@ cdef int _best_leaf(HierarchyShape shape, const double* theta, double* score) no
     return best
 
 
-cdef HierarchyShape _of_leaves(HierarchyShape shape):
+cdef HierarchyShape of_leaves(Operator operator, HierarchyShape shape, Py_ssize_t rows):
     if not shape.single:
         raise ValueError("found labels that are sets, expected single leaves")
+    operator.n_states, operator.work_bytes = shape.n_states, 8 * rows * shape.M + 64
     return shape
 
 
@@ -73,9 +74,7 @@ cdef class LeafOracle(Oracle):
 
     def __init__(self, HierarchyShape shape not None, PartLayout layout not None):
         super().__init__(layout)
-        self.shape = _of_leaves(shape)
-        self.n_states = shape.n_states
-        self.work_bytes = 8 * shape.M + 64
+        self.shape = of_leaves(self, shape, 1)
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
@@ -100,9 +99,7 @@ cdef class LeafCones(ConeOracle):
 
     def __init__(self, HierarchyShape shape not None, PartLayout layout not None):
         super().__init__(layout)
-        self.shape = _of_leaves(shape)
-        self.n_states = shape.n_states
-        self.work_bytes = 16 * shape.M + 64
+        self.shape = of_leaves(self, shape, 2)
 
     cdef int argmax_in_cone(self, Py_ssize_t i, const double* theta, const double* cost,
                             const Cone* cone, double* mu, int* label, double* value,
@@ -140,9 +137,7 @@ cdef class LeafKBest(KBest):
 
     def __init__(self, HierarchyShape shape not None, PartLayout layout not None):
         super().__init__(layout)
-        self.shape = _of_leaves(shape)
-        self.n_states = shape.n_states
-        self.work_bytes = 8 * shape.M + 64
+        self.shape = of_leaves(self, shape, 1)
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
@@ -182,9 +177,7 @@ cdef class LeafMaxMarginals(MaxMarginals):
 
     def __init__(self, HierarchyShape shape not None, PartLayout layout not None):
         super().__init__(layout)
-        self.shape = _of_leaves(shape)
-        self.n_states = shape.n_states
-        self.work_bytes = 8 * shape.M + 64
+        self.shape = of_leaves(self, shape, 1)
 
     cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
                            char* work) except -1 nogil:

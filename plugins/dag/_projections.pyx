@@ -17,7 +17,7 @@ from structsolve.algorithms.entropies cimport slope_at
 from structsolve.operators cimport Projection
 from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.dag._leaf_oracle cimport leaf_scores
+from structsolve.plugins.dag._leaf_oracle cimport leaf_scores, of_leaves
 from structsolve.plugins.dag._shape cimport HierarchyShape
 
 
@@ -322,11 +322,7 @@ cdef class LeafSoftmax(Projection):
 
     def __init__(self, HierarchyShape shape not None, PartLayout layout not None):
         super().__init__(layout)
-        if not shape.single:
-            raise ValueError("found labels that are sets, expected single leaves")
-        self.shape = shape
-        self.n_states = shape.n_states
-        self.work_bytes = 8 * shape.M + 64
+        self.shape = of_leaves(self, shape, 1)
         self.gibbs = self.has_term = self.has_samples = True
 
     cdef double _weigh(self, Py_ssize_t i, const double* theta, double* weight) except? -1 nogil:

@@ -198,7 +198,7 @@ cdef int best_per_count(TreeShape shape, Py_ssize_t i, const double* theta,
     """
     cdef Memory m = _memory(shape, most, work)
     cdef Forest forest = shape.forest(i, theta, m.buffer)
-    cdef Py_ssize_t extra = (shape.edge_offset[i + 1] - shape.edge_offset[i]) * shape.edge_size
+    cdef Py_ssize_t extra = shape.edges_of(i) * shape.edge_size
     cdef Py_ssize_t j, v, c, low = 0, high = 0
     count_steps(i, cost, shape.shared_size, forest.n, forest.K, forest.stride, extra, most,
                 m.steps)

@@ -1,23 +1,18 @@
 # Forests, and where the parts of their labelings lie in theta.
 from libc.stdint cimport int64_t
+from structsolve.algorithms.labelings cimport LabelingShape
 from structsolve.algorithms.max_product cimport Forest
 from structsolve.part_layout cimport PartLayout
-from structsolve.simd.loops cimport ss_loop_table
 
 
-cdef class TreeShape:
-    cdef readonly Py_ssize_t K, stride, shared_size, edge_size, max_nodes
+cdef class TreeShape(LabelingShape):
     # First double of the block in theta, -1 where the space has no such block.
-    cdef readonly Py_ssize_t transition, root
-    cdef readonly bint pairs            # pairs of states are scored at all
-    cdef const ss_loop_table* loops     # for rows of `stride`
-    cdef const int64_t* offset          # the layout's
+    cdef readonly Py_ssize_t root
     cdef const int64_t* edge_offset     # edges of example i: edge_offset[i] .. edge_offset[i + 1]
     cdef const int* parent_p            # -1 at roots
     cdef const int* order_p             # parents before children; NULL: as they are numbered
     cdef const int* edge_p              # number of the edge to the parent, -1 at roots
     cdef const int* degree_p            # neighbours
-    cdef object owners                  # not the layout, which holds this shape
 
     cdef int read_tree(self, Py_ssize_t i, signed char* seen, int* edges, int* degrees) except -1
     # Bytes of `buffer` below, a multiple of 64.

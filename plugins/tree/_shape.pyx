@@ -5,13 +5,13 @@ import numpy as np
 from libc.stdint cimport int64_t
 from libc.string cimport memset
 from structsolve.algorithms.difference cimport write_pair
+from structsolve.algorithms.labelings cimport LabelingShape
 from structsolve.algorithms.max_product cimport Forest
 from structsolve.operators cimport Parts
 from structsolve.part_layout cimport PartLayout
-from structsolve.simd.loops cimport ss_loops
 
 
-cdef class TreeShape:
+cdef class TreeShape(LabelingShape):
     """The forests of packed examples, and where the parts of their labelings lie in ``theta``.
 
     Parameters
@@ -29,6 +29,7 @@ cdef class TreeShape:
 
     def __init__(self, PartLayout layout not None):
         cdef Py_ssize_t i, total = layout.offsets[layout.n], n = layout.n
+        super().__init__(layout)
         topology = layout.examples.topology
         order = topology.get("order")
         cdef const int[::1] parents = _checked(topology["parents"], total, "parents")
@@ -38,18 +39,11 @@ cdef class TreeShape:
         cdef int[::1] degrees = np.empty(total + 1, dtype=np.int32)
         cdef int64_t[::1] edge_offsets = np.zeros(n + 1, dtype=np.int64)
         cdef signed char[::1] seen = np.zeros(layout.max_nodes + 1, dtype=np.int8)
-        self.offset, self.edge_offset = layout.offsets, &edge_offsets[0]
+        self.edge_offset = &edge_offsets[0]
         self.parent_p, self.edge_p, self.degree_p = &parents[0], &edges[0], &degrees[0]
         self.order_p = NULL if order is None else &orders[0]
         self.owners = (layout.owners, parents, orders, edges, degrees, edge_offsets)
-        self.K = layout.shapes["node"][0]
-        self.stride, self.loops = layout.node_size, ss_loops(layout.node_size)
-        self.shared_size = layout.shared_size
-        self.edge_size = layout.edge_size
-        self.transition = layout.starts.get("transition", -1)
         self.root = layout.starts.get("root", -1)
-        self.pairs = self.transition >= 0 or self.edge_size > 0
-        self.max_nodes = max(layout.max_nodes, 1)
         for i in range(n):
             total = self.read_tree(i, &seen[0], &edges[0], &degrees[0])
             if self.edge_size and layout.edges_of(i) != total:
@@ -63,7 +57,7 @@ cdef class TreeShape:
                        int* degrees) except -1:
         # Writes numbers of edges and degrees; returns how many edges there are.  Checks that every
         # node comes once, and after its parent: the loops rely on it.
-        cdef Py_ssize_t first = self.offset[i], n = self.offset[i + 1] - first, j, v
+        cdef Py_ssize_t first = self.offsets[i], n = self.offsets[i + 1] - first, j, v
         cdef const int* parent = self.parent_p + first
         cdef int m = 0
         if n < 1:
@@ -92,13 +86,16 @@ cdef class TreeShape:
             seen[v] = 1
         return m
 
+    cdef Py_ssize_t edges_of(self, Py_ssize_t i) noexcept nogil:
+        return self.edge_offset[i + 1] - self.edge_offset[i]
+
     cdef Py_ssize_t buffer_bytes(self) noexcept nogil:
         return (8 * self.K * self.stride + 63) // 64 * 64
 
     cdef Forest forest(self, Py_ssize_t i, const double* theta, char* buffer) noexcept nogil:
         cdef Forest forest
-        cdef Py_ssize_t first = self.offset[i]
-        forest.n = self.offset[i + 1] - first
+        cdef Py_ssize_t first = self.offsets[i]
+        forest.n = self.offsets[i + 1] - first
         forest.parent, forest.edge = self.parent_p + first, self.edge_p + first
         forest.order = NULL if self.order_p == NULL else self.order_p + first
         forest.nodes = theta + self.shared_size
@@ -228,8 +225,8 @@ cdef class TreeParts(Parts):
 
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
                            double* value) except -1 nogil:
-        cdef Py_ssize_t stride = self.shape.stride, first = self.shape.offset[i], k = 0, v
-        cdef Py_ssize_t n = self.shape.offset[i + 1] - first, cell
+        cdef Py_ssize_t stride = self.shape.stride, first = self.shape.offsets[i], k = 0, v
+        cdef Py_ssize_t n = self.shape.offsets[i + 1] - first, cell
         cdef Py_ssize_t node = self.shape.shared_size, edge = node + n * stride
         cdef const int* parent = self.shape.parent_p + first
         cdef const int* number = self.shape.edge_p + first
@@ -254,8 +251,8 @@ cdef class TreeParts(Parts):
 
     cdef Py_ssize_t difference(self, Py_ssize_t i, const int* truth, const int* label, int* index,
                                double* value) except -1 nogil:
-        cdef Py_ssize_t stride = self.shape.stride, first = self.shape.offset[i], k = 0, v
-        cdef Py_ssize_t n = self.shape.offset[i + 1] - first, cell, true_cell
+        cdef Py_ssize_t stride = self.shape.stride, first = self.shape.offsets[i], k = 0, v
+        cdef Py_ssize_t n = self.shape.offsets[i + 1] - first, cell, true_cell
         cdef Py_ssize_t node = self.shape.shared_size, edge = node + n * stride
         cdef const int* parent = self.shape.parent_p + first
         cdef const int* number = self.shape.edge_p + first

@@ -1,0 +1,32 @@
+# Labelings of nodes with scores of nodes and pairs: where their parts lie, and their marginals.
+from libc.stdint cimport int64_t
+from structsolve.algorithms.messages cimport Marginals
+from structsolve.operators cimport Projection
+from structsolve.part_layout cimport PartLayout
+from structsolve.simd.loops cimport ss_loop_table
+
+
+cdef class LabelingShape:
+    cdef readonly Py_ssize_t K, stride, shared_size, edge_size, max_nodes
+    # First double of the table of pairs in theta, -1 where the space has none.
+    cdef readonly Py_ssize_t transition
+    cdef readonly bint pairs            # pairs of states are scored at all
+    cdef const ss_loop_table* loops     # for rows of `stride`
+    cdef const int64_t* offsets         # the layout's
+    cdef object owners                  # not the layout, which holds this shape
+
+    cdef Py_ssize_t nodes_of(self, Py_ssize_t i) noexcept nogil
+    # Subclasses tell it.
+    cdef Py_ssize_t edges_of(self, Py_ssize_t i) noexcept nogil
+
+
+cdef class LabelingProjection(Projection):
+    cdef LabelingShape base
+
+    # What subclasses bring: the log-partition alone; marginals with it (`out.transition` and what
+    # project() pools is 0 before); marginals of blocks that pool node rows, from these rows.
+    cdef int partition(self, Py_ssize_t i, const double* theta, double* value,
+                       char* work) except -1 nogil
+    cdef int sums(self, Py_ssize_t i, const double* theta, const Marginals* out, double* value,
+                  char* work) except -1 nogil
+    cdef void pool_nodes(self, Py_ssize_t i, const double* nodes, double* marginals) noexcept nogil
