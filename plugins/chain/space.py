@@ -9,102 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.examples import labels, packing
+from structsolve.examples import packing
 from structsolve.examples.packed import Examples
-from structsolve.potentials.weight_layout import Block, WeightLayout
-from structsolve.structure.base import NodeSpace, Structure
+from structsolve.structure.labelings import LabelingSpace, LabelingStructure
 
 
-class ChainStructure(Structure):
-    """First-order label sequences of any length from 1 up.
-
-    Parameters
-    ----------
-    start_end : bool, default=True
-        Learn a score per class for the first and for the last position.
-    transitions : bool, default=True
-        Learn one score per pair of neighbouring classes, shared by all positions.
-
-    Notes
-    -----
-    X is a list of feature matrices of shape (length, n_features), dense or CSR, or a
-    :class:`structsolve.Sequences`.  With edge features, each element is a pair
-    ``(node_features, edge_features)`` with edge features of shape (length - 1, n_edge_features);
-    they score each pair of neighbouring classes on top of the shared transitions.
-    Y is a list of label sequences, strings or integers.
-
-    Examples
-    --------
-    >>> from structsolve import StructuredSVM
-    >>> X = [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0]]]
-    >>> model = StructuredSVM("chain").fit(X, [["a", "b"], ["b"]])
-    >>> [y.tolist() for y in model.predict(X)]
-    [['a', 'b'], ['b']]
-    """
-
-    name = "chain"
-
-    def __init__(self, start_end: bool = True, transitions: bool = True):
-        self.start_end = start_end
-        self.transitions = transitions
-
-    def make_space(
-        self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
-    ) -> tuple[ChainSpace, Examples]:
-        """Learn classes and numbers of features, and pack the training data.
-
-        Parameters
-        ----------
-        X : list, as in the notes above
-        Y : list of label sequences
-        classes : sequence, optional
-            All classes, where Y may lack some.
-        fit_intercept : bool
-            Nodes get a constant feature.
-
-        Returns
-        -------
-        space : ChainSpace
-        examples : Examples
-            X and Y, packed.
-
-        Raises
-        ------
-        ValueError
-            For features and labels that do not fit each other.
-        """
-        examples = stack_chains(X)
-        flat = labels.flatten(Y, examples.offsets)
-        n_edge = None if examples.edges is None else examples.edges.shape[1]
-        space = ChainSpace(
-            self,
-            labels.learn_classes(flat, classes),
-            examples.nodes.shape[1],
-            n_edge,
-            fit_intercept,
-        )
-        examples.labels = space.encode(flat, examples.offsets)
-        return space, examples
-
-    def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> ChainSpace:
-        """Rebuild a space from what its ``state()`` returned."""
-        return ChainSpace(
-            self,
-            arrays["classes"],
-            state["n_features"],
-            state["n_edge_features"],
-            state["intercept"],
-        )
-
-    def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
-        """Return small random chains."""
-        rng = np.random.default_rng(random_state)
-        lengths = rng.integers(1, size + 1, n)
-        X = [rng.integers(-2, 3, (length, 3)).astype(float) for length in lengths]
-        return X, [rng.integers(0, 3, length) for length in lengths]
-
-
-class ChainSpace(NodeSpace):
+class ChainSpace(LabelingSpace):
     """Chains over given classes and features.
 
     Parameters
@@ -119,43 +29,6 @@ class ChainSpace(NodeSpace):
     intercept : bool
         Nodes get a constant feature.
     """
-
-    def __init__(
-        self,
-        structure: ChainStructure,
-        classes: np.ndarray,
-        n_features: int,
-        n_edge_features: int | None,
-        intercept: bool,
-    ):
-        K = len(classes)
-        blocks = []
-        if structure.transitions:
-            blocks.append(Block("transition", "shared", (K, K), ("class", "class")))
-        if structure.start_end:
-            blocks.append(Block("start", "shared", (K,), ("class",)))
-            blocks.append(Block("end", "shared", (K,), ("class",)))
-        blocks.append(Block("node", "node", (K,), ("class",)))
-        if n_edge_features is not None:
-            blocks.append(Block("edge", "edge", (K, K), ("class", "class")))
-        super().__init__(
-            structure, WeightLayout(blocks, n_features, n_edge_features or 0, intercept), classes
-        )
-        self.n_edge_features = n_edge_features
-
-    def stack(self, X: Any) -> Examples:
-        """Return packed chains without labels."""
-        return stack_chains(X, self.layout.n_features, self.n_edge_features)
-
-    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what ``space_from_state`` needs."""
-        layout = self.layout
-        meta = {
-            "n_features": layout.n_features,
-            "n_edge_features": self.n_edge_features,
-            "intercept": layout.intercept,
-        }
-        return meta, {"classes": self.classes_}
 
     def mask(
         self, examples: Examples, allowed: Any = None, forbidden: Any = None
@@ -212,6 +85,58 @@ class ChainSpace(NodeSpace):
         from structsolve.plugins.chain.polytope import ChainPolytopes
 
         return ChainPolytopes(self.layout, examples.offsets)
+
+
+class ChainStructure(LabelingStructure):
+    """First-order label sequences of any length from 1 up.
+
+    Parameters
+    ----------
+    start_end : bool, default=True
+        Learn a score per class for the first and for the last position.
+    transitions : bool, default=True
+        Learn one score per pair of neighbouring classes, shared by all positions.
+
+    Notes
+    -----
+    X is a list of feature matrices of shape (length, n_features), dense or CSR, or a
+    :class:`structsolve.Sequences`.  With edge features, each element is a pair
+    ``(node_features, edge_features)`` with edge features of shape (length - 1, n_edge_features);
+    they score each pair of neighbouring classes on top of the shared transitions.
+    Y is a list of label sequences, strings or integers.
+
+    Examples
+    --------
+    >>> from structsolve import StructuredSVM
+    >>> X = [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0]]]
+    >>> model = StructuredSVM("chain").fit(X, [["a", "b"], ["b"]])
+    >>> [y.tolist() for y in model.predict(X)]
+    [['a', 'b'], ['b']]
+    """
+
+    name = "chain"
+    space_type = ChainSpace
+
+    def __init__(self, start_end: bool = True, transitions: bool = True):
+        self.start_end = start_end
+        self.transitions = transitions
+
+    def stack(
+        self, X: Any, n_features: int | None = None, n_edge_features: int | None = None
+    ) -> Examples:
+        """Return packed chains without labels."""
+        return stack_chains(X, n_features, n_edge_features)
+
+    def ends(self) -> tuple[str, ...]:
+        """Return the names of the blocks of both ends."""
+        return ("start", "end") if self.start_end else ()
+
+    def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
+        """Return small random chains."""
+        rng = np.random.default_rng(random_state)
+        lengths = rng.integers(1, size + 1, n)
+        X = [rng.integers(-2, 3, (length, 3)).astype(float) for length in lengths]
+        return X, [rng.integers(0, 3, length) for length in lengths]
 
 
 def stack_chains(

@@ -9,122 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.examples import labels
 from structsolve.examples.packed import Examples
 from structsolve.plugins.tree.trees import stack_trees
-from structsolve.potentials.weight_layout import Block, WeightLayout
-from structsolve.structure.base import NodeSpace, Structure
+from structsolve.structure.labelings import LabelingSpace, LabelingStructure
 
 
-class TreeStructure(Structure):
-    """Labelings of trees, or of forests, each example with its own.
-
-    Parameters
-    ----------
-    transitions : bool, default=True
-        Learn one score per pair of states of parent and child, shared by all edges.
-    root : bool, default=True
-        Learn a score per class for roots.
-
-    Notes
-    -----
-    X is a list with one tree per example: a pair ``(node_features, tree)`` or a triple
-    ``(node_features, tree, edge_features)``, or a networkx graph.  ``tree`` is an array with the
-    parent of every node, -1 at roots; or an array of shape (edges, 2) of pairs (parent, child).
-    A networkx DiGraph has its edges from parents to children; a Graph is rooted at the first node
-    of each tree (as :func:`root_tree` does for arrays).  Its nodes, and its edges where these have
-    features, carry arrays under the attribute ``"features"``.  Rows of ``edge_features`` are in the
-    order of the edges; with parents, in the order of the nodes that have one.  They score the pairs
-    of states of parent and child, on top of the shared transitions.  Y is a list of label
-    sequences, strings or integers, one label per node.
-
-    Every oracle and projection is exact, takes time in proportion to the nodes, and does not mind
-    how deep or how broad a tree is.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from structsolve import StructuredSVM
-    >>> X = [
-    ...     (np.array([[2.0], [0.1], [-0.1]]), [-1, 0, 0]),          # node 0 and its two children
-    ...     (np.array([[0.1], [-2.0], [-0.1]]), [[1, 0], [1, 2]]),   # the same shape, by edges
-    ... ]
-    >>> Y = [["on", "on", "on"], ["off", "off", "off"]]
-    >>> model = StructuredSVM("tree", alpha=0.01).fit(X, Y)
-    >>> [y.tolist() for y in model.predict(X)]
-    [['on', 'on', 'on'], ['off', 'off', 'off']]
-    """
-
-    name = "tree"
-
-    def __init__(self, transitions: bool = True, root: bool = True):
-        self.transitions = transitions
-        self.root = root
-
-    def make_space(
-        self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
-    ) -> tuple[TreeSpace, Examples]:
-        """Learn classes and numbers of features, and pack the training data.
-
-        Parameters
-        ----------
-        X : list, as in the notes above
-        Y : list of label sequences
-        classes : sequence, optional
-            All classes, where Y may lack some.
-        fit_intercept : bool
-            Nodes get a constant feature.
-
-        Returns
-        -------
-        space : TreeSpace
-        examples : Examples
-            X and Y, packed.
-
-        Raises
-        ------
-        ValueError
-            For graphs that are no forests; features and labels that do not fit them.
-        """
-        examples = stack_trees(X)
-        flat = labels.flatten(Y, examples.offsets)
-        n_edge = None if examples.edges is None else examples.edges.shape[1]
-        space = TreeSpace(
-            self,
-            labels.learn_classes(flat, classes),
-            examples.nodes.shape[1],
-            n_edge,
-            fit_intercept,
-        )
-        examples.labels = space.encode(flat, examples.offsets)
-        return space, examples
-
-    def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> TreeSpace:
-        """Rebuild a space from what its ``state()`` returned."""
-        return TreeSpace(
-            self,
-            arrays["classes"],
-            state["n_features"],
-            state["n_edge_features"],
-            state["intercept"],
-        )
-
-    def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
-        """Return small random forests, their nodes in any order."""
-        rng = np.random.default_rng(random_state)
-        X, Y = [], []
-        for _ in range(n):
-            V = int(rng.integers(1, size + 2))
-            name = rng.permutation(V)
-            parents = np.full(V, -1)
-            for v in range(1, V):
-                parents[name[v]] = name[rng.integers(v)] if rng.random() < 0.85 else -1
-            X.append((rng.integers(-2, 3, (V, 2)).astype(float), parents))
-            Y.append(rng.integers(0, 3, V))
-        return X, Y
-
-
-class TreeSpace(NodeSpace):
+class TreeSpace(LabelingSpace):
     """Trees over given classes and features.
 
     Parameters
@@ -139,43 +29,6 @@ class TreeSpace(NodeSpace):
     intercept : bool
         Nodes get a constant feature.
     """
-
-    def __init__(
-        self,
-        structure: TreeStructure,
-        classes: np.ndarray,
-        n_features: int,
-        n_edge_features: int | None,
-        intercept: bool,
-    ):
-        K = len(classes)
-        axes = ("class", "class")
-        blocks = []
-        if structure.transitions:
-            blocks.append(Block("transition", "shared", (K, K), axes))
-        if structure.root:
-            blocks.append(Block("root", "shared", (K,), ("class",)))
-        blocks.append(Block("node", "node", (K,), ("class",)))
-        if n_edge_features is not None:
-            blocks.append(Block("edge", "edge", (K, K), axes))
-        super().__init__(
-            structure, WeightLayout(blocks, n_features, n_edge_features or 0, intercept), classes
-        )
-        self.n_edge_features = n_edge_features
-
-    def stack(self, X: Any) -> Examples:
-        """Return packed trees without labels."""
-        return stack_trees(X, self.layout.n_features, self.n_edge_features)
-
-    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what ``space_from_state`` needs."""
-        layout = self.layout
-        meta = {
-            "n_features": layout.n_features,
-            "n_edge_features": self.n_edge_features,
-            "intercept": layout.intercept,
-        }
-        return meta, {"classes": self.classes_}
 
     def mask(
         self, examples: Examples, allowed: Any = None, forbidden: Any = None
@@ -234,3 +87,74 @@ class TreeSpace(NodeSpace):
         from structsolve.plugins.tree.polytope import TreePolytopes
 
         return TreePolytopes(self.layout, examples.offsets, examples.topology["parents"])
+
+
+class TreeStructure(LabelingStructure):
+    """Labelings of trees, or of forests, each example with its own.
+
+    Parameters
+    ----------
+    transitions : bool, default=True
+        Learn one score per pair of states of parent and child, shared by all edges.
+    root : bool, default=True
+        Learn a score per class for roots.
+
+    Notes
+    -----
+    X is a list with one tree per example: a pair ``(node_features, tree)`` or a triple
+    ``(node_features, tree, edge_features)``, or a networkx graph.  ``tree`` is an array with the
+    parent of every node, -1 at roots; or an array of shape (edges, 2) of pairs (parent, child).
+    A networkx DiGraph has its edges from parents to children; a Graph is rooted at the first node
+    of each tree (as :func:`root_tree` does for arrays).  Its nodes, and its edges where these have
+    features, carry arrays under the attribute ``"features"``.  Rows of ``edge_features`` are in the
+    order of the edges; with parents, in the order of the nodes that have one.  They score the pairs
+    of states of parent and child, on top of the shared transitions.  Y is a list of label
+    sequences, strings or integers, one label per node.
+
+    Every oracle and projection is exact, takes time in proportion to the nodes, and does not mind
+    how deep or how broad a tree is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve import StructuredSVM
+    >>> X = [
+    ...     (np.array([[2.0], [0.1], [-0.1]]), [-1, 0, 0]),          # node 0 and its two children
+    ...     (np.array([[0.1], [-2.0], [-0.1]]), [[1, 0], [1, 2]]),   # the same shape, by edges
+    ... ]
+    >>> Y = [["on", "on", "on"], ["off", "off", "off"]]
+    >>> model = StructuredSVM("tree", alpha=0.01).fit(X, Y)
+    >>> [y.tolist() for y in model.predict(X)]
+    [['on', 'on', 'on'], ['off', 'off', 'off']]
+    """
+
+    name = "tree"
+    space_type = TreeSpace
+
+    def __init__(self, transitions: bool = True, root: bool = True):
+        self.transitions = transitions
+        self.root = root
+
+    def stack(
+        self, X: Any, n_features: int | None = None, n_edge_features: int | None = None
+    ) -> Examples:
+        """Return packed trees without labels."""
+        return stack_trees(X, n_features, n_edge_features)
+
+    def ends(self) -> tuple[str, ...]:
+        """Return the names of the blocks of roots."""
+        return ("root",) if self.root else ()
+
+    def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
+        """Return small random forests, their nodes in any order."""
+        rng = np.random.default_rng(random_state)
+        X, Y = [], []
+        for _ in range(n):
+            V = int(rng.integers(1, size + 2))
+            name = rng.permutation(V)
+            parents = np.full(V, -1)
+            for v in range(1, V):
+                parents[name[v]] = name[rng.integers(v)] if rng.random() < 0.85 else -1
+            X.append((rng.integers(-2, 3, (V, 2)).astype(float), parents))
+            Y.append(rng.integers(0, 3, V))
+        return X, Y
