@@ -161,10 +161,14 @@ def as_features(X: Any, what: str = "X") -> Any:
     ValueError
         When a sparse X holds complex numbers.
     """
+    return _as_floats(as_csr(X, what) if is_sparse(X) else X, what)
+
+
+def _as_floats(X: Any, what: str) -> Any:
+    # As as_features(), of arrays that have been checked.
     if is_sparse(X):
         import scipy.sparse as sp  # heavy
 
-        X = as_csr(X, what)
         if X.dtype.kind not in "fiub":
             raise ValueError(f"{what}: Complex data not supported, found dtype {X.dtype}")
         if X.dtype not in (np.float32, np.float64):
@@ -342,7 +346,7 @@ def stack_rows(
         matrix = _sparse_rows(list(rows))
         if matrix is None:
             matrix = np.concatenate(rows)
-    return as_features(matrix, what), offsets
+    return _as_floats(matrix, what), offsets
 
 
 def _expect_columns(n_columns: int, expected: int | None, what: str, i: int | None) -> None:

@@ -1,10 +1,11 @@
 """Projections of nodes without pairs, row by row: softmax, sparsemax, max-min margin."""
 
-from libc.math cimport INFINITY, exp, fabs, log
+from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
 from ..operators cimport Projection
 from ..part_layout cimport PartLayout
-from ..algorithms.simplex_projection cimport simplex_threshold
+from ..algorithms.simplex_projection cimport simplex_threshold, softmax, sparsemax
+from ..simd.loops cimport ss_loops
 
 
 cdef class NodeRows(Projection):
@@ -23,6 +24,7 @@ cdef class NodeRows(Projection):
             raise ValueError(f"K is {K}, expected 1 to {layout.node_size}, the row of a node")
         self.n_states = self.K = K
         self.stride, self.first = layout.node_size, layout.shared_size
+        self.loops = ss_loops(self.stride)
         self.work_bytes = 8 * self.stride + 8
 
     cdef Py_ssize_t count(self, Py_ssize_t i) noexcept nogil:
@@ -55,7 +57,7 @@ cdef class NodeRows(Projection):
         return 0
 
     cdef double project_row(self, Py_ssize_t i, const double* row, double* out,
-                            double* scratch) noexcept nogil:
+                            double* scratch) except? -1 nogil:
         return 0
 
 
@@ -66,37 +68,19 @@ cdef class RowSoftmax(NodeRows):
     """
 
     cdef double project_row(self, Py_ssize_t i, const double* row, double* out,
-                            double* scratch) noexcept nogil:
-        cdef Py_ssize_t s
-        cdef double top = row[0], total = 0
-        for s in range(1, self.K):
-            top = max(top, row[s])
-        for s in range(self.K):
-            out[s] = exp(row[s] - top)
-            total += out[s]
-        for s in range(self.K):
-            out[s] /= total
-        return top + log(total)
+                            double* scratch) except? -1 nogil:
+        cdef double value
+        softmax(i, self.K, self.stride, self.loops, row, out, &value)
+        return value
 
 
 cdef class RowSparsemax(NodeRows):
     """As :class:`RowSoftmax`, with ``-||mu||^2 / 2`` in place of the entropy."""
 
     cdef double project_row(self, Py_ssize_t i, const double* row, double* out,
-                            double* scratch) noexcept nogil:
-        cdef Py_ssize_t s
-        cdef double top = row[0], tau, total = 0, value = 0
-        for s in range(1, self.K):
-            top = max(top, row[s])
-        for s in range(self.K):
-            scratch[s] = row[s] - top
-        tau = simplex_threshold(self.K, scratch)
-        for s in range(self.K):
-            out[s] = scratch[s] - tau if scratch[s] > tau else 0.0
-            total += out[s]
-        for s in range(self.K):
-            out[s] /= total
-            value += out[s] * (row[s] - out[s] / 2)
+                            double* scratch) except? -1 nogil:
+        cdef double value
+        sparsemax(i, self.K, self.stride, row, out, &value)
         return value
 
 
@@ -130,7 +114,7 @@ cdef class RowMaxMin(NodeRows):
         return self.scale / self.count(i) if self.averaged else self.scale
 
     cdef double project_row(self, Py_ssize_t i, const double* row, double* out,
-                            double* scratch) noexcept nogil:
+                            double* scratch) except? -1 nogil:
         cdef Py_ssize_t s, low = 0, high = 0, kept = 0
         cdef double c = self.cost(i), tau, total = 0
         if self.absolute:
