@@ -11,6 +11,7 @@ from structsolve.solvers.problem import Problem
 from structsolve.structure import calls
 from structsolve.structure.ask import ask_loss, ask_parts, ask_projection, make_layout
 from structsolve.structure.losses import CostMatrix
+from structsolve.surrogates import Slack
 from structsolve.surrogates.task import Task
 
 
@@ -249,6 +250,12 @@ class TestAugmentedOracles:
         structure = self.structure(kbest=property())  # the 0-1 loss needs k best
         with pytest.raises(ValueError, match="ZeroOneLoss does not decompose and .* no k-best"):
             StructuredSVM(structure, loss="zero-one", surrogate=surrogate).fit(X, Y)
+
+    def test_counting_needs_another_loss(self):
+        X, Y = PyChainStructure().sample(1, n=6, size=3)
+        model = StructuredSVM(self.structure(), loss="squared", surrogate=Slack(search="exact"))
+        with pytest.raises(ValueError, match="'exact' needs a loss that decomposes over the nodes"):
+            model.fit(X, Y)
 
     def test_which_loss_it_knows(self):
         X, Y = PyChainStructure().sample(1, n=6, size=3)

@@ -87,7 +87,7 @@ def test_searches_for_slack_rescaling(kind, search):
         exact = ("label",) if search == "angular" else ()
         calls = check_classes(kind, seed, "slack", exact, search=search)
         check_classes(kind, seed, "slack", exact, search=search, max_kbest=0)
-        assert max(calls) <= 60
+        assert max(calls) <= 50  # the k best included
 
 
 @pytest.mark.parametrize("max_calls", [1, 2, 3])
@@ -96,11 +96,12 @@ def test_few_calls_leave_an_honest_bound(search, max_calls):
     for name in SURROGATES if search == "convex-hull" else ("slack",):
         for kind in KINDS[::2]:
             relaxed = search == "convex-hull"
-            given = {"search": search, "max_calls": max_calls, "max_kbest": 0}
+            given = {"search": search, "max_calls": max_calls}
             calls = check_classes(kind, 3, name, (), hull=relaxed, relaxed=relaxed, **given)
             assert max(calls) <= max_calls
-            calls = check_classes(kind, 4, name, (), relaxed=False, **given)
-            assert max(calls) <= max_calls
+            for kbest in ({"max_kbest": 0}, {}):
+                calls = check_classes(kind, 4, name, (), relaxed=False, **given, **kbest)
+                assert max(calls) <= max_calls
 
 
 @pytest.mark.parametrize("search, name", [("convex-hull", n) for n in SURROGATES] +

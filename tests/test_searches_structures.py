@@ -32,6 +32,8 @@ def test_chains(name):
                 continue
             check_problem(random_chains, seed, name, loss, ("hull",), hull=True)
             check_problem(random_chains, seed, name, loss, ("label",), relaxed=False)
+            if loss == "zero-one":
+                check_problem(random_chains, seed, name, loss, ("label",), search="exact")
             if loss == "hamming":
                 given = {"search": "convex-hull", "relaxed": False, "max_kbest": 81}
                 check_problem(random_chains, seed, name, loss, ("label",), **given)

@@ -62,7 +62,7 @@ def check_search(search: Any, psi: Any, cones: Any, counts: Any, structure: str)
     search : Search
     psi : Psi
     cones : ConeOracle, or None
-    counts : CountOracle, or None
+    counts : CountOracle, or None; for the 0-1 loss KBest, or None
         Powers that the structure has; a search uses those that it needs.
     structure : str
         Its name, for the message.

@@ -5,7 +5,7 @@
 import numpy as np
 
 from libc.math cimport INFINITY, fabs, floor
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memmove
 from ..utils.alignment cimport align
 from .base cimport Outcome, Search
 from .envelope cimport common_unit
@@ -22,7 +22,8 @@ cdef class Counting(Search):
     """The exact integral maximiser of every psi that grows with h, for losses that count.
 
     A counting oracle (chains: dynamic programming in O(L^2 K^2)) gives the label of largest h for
-    each value of the loss; one of them is best.  Such a call counts as one.
+    each value of the loss; one of them is best.  For the 0-1 loss these are the truth and the best
+    other label, one of the two best.  Such a call counts as one.
 
     Parameters
     ----------
@@ -51,8 +52,8 @@ cdef class Counting(Search):
         Raises
         ------
         ValueError
-            When there are no labels, when the loss of an example is no multiple of a unit, or when
-            it lies on parts other than nodes.
+            When there are no labels, when the loss does not decompose (but the 0-1 loss may), when
+            that of an example is no multiple of a unit, or when it lies on parts other than nodes.
         """
         cdef Py_ssize_t i, most = 0
         cdef double unit, offset
@@ -60,6 +61,14 @@ cdef class Counting(Search):
         cdef char[::1] work = np.zeros(plane.work_bytes + 64, dtype=np.int8)
         cdef const int[::1] truths
         cdef View* view
+        if plane.zero_one:
+            return 0
+        if not plane.g_loss.decomposes:
+            raise ValueError(
+                f"search 'exact' needs a loss that decomposes over the nodes, or the 0-1 loss with "
+                f"an oracle that has k-best; {type(plane.g_loss).__name__} does not decompose; use "
+                "search='convex-hull'"
+            )
         if plane.states == 0:
             raise ValueError(
                 "search 'exact' needs a loss on nodes, which this structure does not have; use "
@@ -134,6 +143,35 @@ cdef class Counting(Search):
 
     cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Outcome* out,
                  char* work) except -1 nogil:
+        if plane.zero_one:
+            self._two_best(plane, view, psi, lam)
+        else:
+            self._each_count(plane, view, psi, lam, work)
+        out.lam = lam
+        self.settle(view, psi, out)
+        out.bound = out.label_bound = out.value
+        return 0
+
+    cdef int _two_best(self, LabelPlane plane, View* view, Psi psi, double lam) except -1 nogil:
+        # Put the two best labels among the points: one of them is the best but the truth.
+        cdef Py_ssize_t length = plane.layout.label_size(view.i), j, n
+        cdef const int* labels = plane.label_of(view, view.n)
+        cdef double[2] values
+        cdef bint known
+        cdef Point point
+        n = plane.ask_kbest(view, lam, 2, plane.label_of(view, view.n), values, view.scratch)
+        for j in range(n):
+            if values[j] == -INFINITY:
+                continue
+            # They lie one behind the other, from the first free slot on.
+            memmove(plane.label_of(view, view.n), labels + j * length, length * sizeof(int))
+            plane.place(view, view.n, &point)
+            self.keep(plane, view, psi, &point, &known)
+        return 0
+
+    cdef int _each_count(self, LabelPlane plane, View* view, Psi psi, double lam,
+                         char* work) except -1 nogil:
+        # Put the best of the labels for each count among the points.
         cdef double unit, offset, value, h, best = -INFINITY
         cdef Py_ssize_t most = self._counts(plane, view, &unit, &offset), c, j, pick = -1
         cdef Py_ssize_t length = plane.layout.label_size(view.i), size
@@ -166,7 +204,4 @@ cdef class Counting(Search):
             memcpy(plane.label_of(view, view.n), labels + pick * length, length * sizeof(int))
             plane.place(view, view.n, &point)
             self.keep(plane, view, psi, &point, &known)
-        out.lam = lam
-        self.settle(view, psi, out)
-        out.bound = out.label_bound = out.value
         return 0

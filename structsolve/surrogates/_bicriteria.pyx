@@ -288,7 +288,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
         cdef Visit* visit
         cdef bint known
         cdef int index
-        while True:
+        while view.calls < self.search.max_calls:
             wanted = min(wanted, self.max_kbest)
             count = self.plane.ask_kbest(view, lam, wanted, labels, values, scratch)
             line = INFINITY
@@ -316,6 +316,7 @@ cdef class BiCriteriaSurrogate(Surrogate):
                     wanted == self.max_kbest):
                 return 0
             wanted *= 2
+        return 0
 
     cdef int _write(self, View* view, int first, int second, double share,
                     Cut* cut) except -1 nogil:

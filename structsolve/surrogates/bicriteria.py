@@ -143,8 +143,10 @@ class BiCriteria(Params):
                 f"{type(axes['g_loss']).__name__} does not; use search='convex-hull'"
             )
         cones = task.power("cones") if search.constrained else None
-        counts = task.power("counts") if search.counting else None
-        check_search(search, psi, cones, counts, task.space.structure.name)
+        counts = task.power("counts") if search.counting and decomposes else None
+        # The 0-1 loss counts to one: the two best labels will do.
+        able = counts if decomposes else task.power("kbest")
+        check_search(search, psi, cones, able, task.space.structure.name)
         relaxed = search.fractional if self.relaxed is None else bool(self.relaxed)
         if relaxed and not search.fractional:
             raise ValueError(
