@@ -326,8 +326,6 @@ def test_refused_at_prediction():
     model = StructuredSVM("permutation", tol=1).fit(X, ranks)
     refused("features", model.predict, X[:, :2])
     refused("expected a matrix with one row per ranking", model.predict, PAIRS)
-    refused("max-marginals", model.decision_function, X)
-    refused("k-best", model.predict_kbest, X, 2)
     refused("neither allowed labels", model.predict, X, allowed=[None] * 6)
     matcher = StructuredSVM("permutation", tol=1).fit(PAIRS, [[0, 1], [0, 1]])
     with pytest.raises(ValueError, match="found 3 features of a pair, expected 2 as in training"):

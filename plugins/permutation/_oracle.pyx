@@ -11,17 +11,9 @@ from structsolve.plugins.permutation._jonker_volgenant cimport (
     Assignment, assignment_bound, assignment_bytes, assignment_in, load_scores, solve_assignment,
     solve_tiny,
 )
-from structsolve.plugins.permutation._shape cimport PairShape, pair_shape
+from structsolve.plugins.permutation._shape cimport PairShape, no_assignment, pair_shape
 
 from structsolve.utils.arrays import aligned_zeros
-
-
-cdef int _impossible(Py_ssize_t i) except -1 with gil:
-    raise ValueError(
-        f"example {i}: no assignment is possible: the scores of the pairs that it would need are "
-        "-inf, NaN, beyond 1e300 or forbidden; allow more pairs, and check that the weights are "
-        "finite"
-    )
 
 
 cdef int _best_assignment(PairShape shape, Py_ssize_t i, const double* theta, int* label,
@@ -34,7 +26,7 @@ cdef int _best_assignment(PairShape shape, Py_ssize_t i, const double* theta, in
     task = assignment_in(rows, cols, work)
     load_scores(&task, theta, stride, -1, forbidden)
     if not solve_assignment(&task):
-        return _impossible(i)
+        return no_assignment(i)
     value[0] = 0
     for r in range(rows):
         label[r] = task.column[r]

@@ -24,3 +24,5 @@ cdef PairShape pair_shape(PartLayout layout)
 # Raises ValueError: a label of example i gives row r a column that the example has not.
 cdef Py_ssize_t no_such_column(Py_ssize_t i, Py_ssize_t r, int column,
                                Py_ssize_t cols) except -1 with gil
+# Raises ValueError: the scores of example i allow no assignment.
+cdef Py_ssize_t no_assignment(Py_ssize_t i) except -1 with gil

@@ -102,6 +102,14 @@ cdef Py_ssize_t no_such_column(Py_ssize_t i, Py_ssize_t r, int column,
     )
 
 
+cdef Py_ssize_t no_assignment(Py_ssize_t i) except -1 with gil:
+    raise ValueError(
+        f"example {i}: no assignment is possible: the scores of the pairs that it would need are "
+        "-inf, NaN, beyond 1e300 or forbidden; allow more pairs, and check that the weights are "
+        "finite"
+    )
+
+
 @cython.final
 cdef class AssignmentParts(Parts):
     """One part per pair of a row and a column.

@@ -65,13 +65,16 @@ class AssignmentSpace(Space):
         return AssignmentParts
 
     def make_power(self, name: str) -> Any:
-        """Return what binds the "relaxation"; there is no other power.
+        """Return what binds a power: k best, max-marginals, relaxation.
 
-        It is the Birkhoff polytope, whose corners are the assignments (Birkhoff, von Neumann).
+        The relaxation is the Birkhoff polytope, whose corners are the assignments (Birkhoff, von
+        Neumann).
         """
-        if name != "relaxation":
-            return None
-        return partial(IntegralRelaxation, self.make_oracle(), self.make_parts())
+        from structsolve.plugins.permutation._murty import AssignmentKBest, AssignmentMaxMarginals
+
+        if name == "relaxation":
+            return partial(IntegralRelaxation, self.make_oracle(), self.make_parts())
+        return {"kbest": AssignmentKBest, "max-marginals": AssignmentMaxMarginals}.get(name)
 
     def make_projection(self, regularizer: str) -> Any:
         """Return what binds a projection onto the Birkhoff polytope."""
