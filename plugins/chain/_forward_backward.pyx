@@ -34,7 +34,7 @@ cdef class ChainMessages:
         Sizes of the chains and where their parts lie.
     """
 
-    def __init__(self, ChainShape shape):
+    def __init__(self, ChainShape shape not None):
         self.shape = shape
         self.loops = shape.loops
         # Node rows, forward rows, two rows; the table, its exponentials, the tag of both.

@@ -64,7 +64,8 @@ cdef class WeightedHamming(HierarchyLoss):
 
     cdef const double* weights
 
-    def __init__(self, HierarchyShape shape, weights, bint averaged, PartLayout layout):
+    def __init__(self, HierarchyShape shape not None, weights, bint averaged,
+                 PartLayout layout not None):
         super().__init__(shape, layout)
         self.weights = self._weights(weights)
         self.decomposes = self.has_costs = True
@@ -136,7 +137,7 @@ cdef class HierarchicalLoss(HierarchyLoss):
 
     cdef const double* weights
 
-    def __init__(self, HierarchyShape shape, weights, PartLayout layout):
+    def __init__(self, HierarchyShape shape not None, weights, PartLayout layout not None):
         super().__init__(shape, layout)
         self.weights = self._weights(weights)
         self.decomposes = self.has_costs = shape.forest
@@ -234,7 +235,7 @@ cdef class HierarchicalLoss(HierarchyLoss):
 cdef class ZeroOneSet(HierarchyLoss):
     """1 for every set but the true one."""
 
-    def __init__(self, HierarchyShape shape, PartLayout layout):
+    def __init__(self, HierarchyShape shape not None, PartLayout layout not None):
         super().__init__(shape, layout)
         self.zero_one = self.averaged = True
 
@@ -249,7 +250,7 @@ cdef class ZeroOneSet(HierarchyLoss):
 cdef class ZeroOneLeaf(HierarchyLoss):
     """1 for every leaf but the true one: linear in the parts that are leaves."""
 
-    def __init__(self, HierarchyShape shape, PartLayout layout):
+    def __init__(self, HierarchyShape shape not None, PartLayout layout not None):
         super().__init__(shape, layout)
         self.zero_one = self.averaged = self.decomposes = self.has_costs = True
 
@@ -272,7 +273,7 @@ cdef class ZeroOneLeaf(HierarchyLoss):
 cdef class CountLoss(HierarchyLoss):
     """Number of nodes in a set and in the true set: the denominator of micro-F1."""
 
-    def __init__(self, HierarchyShape shape, PartLayout layout):
+    def __init__(self, HierarchyShape shape not None, PartLayout layout not None):
         super().__init__(shape, layout)
         self.decomposes = True
 

@@ -65,7 +65,7 @@ cdef class FoldedSets:
     cdef ClosureGraph closure
     cdef object owners
 
-    def __init__(self, HierarchyShape shape):
+    def __init__(self, HierarchyShape shape not None):
         if shape.single or (shape.union and not shape.forest):
             raise ValueError("found labels of another kind, expected sets that are closed")
         self.shape = shape

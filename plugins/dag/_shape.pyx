@@ -109,7 +109,7 @@ cdef class HierarchyShape:
         return -1
 
 
-def _depth(HierarchyShape shape):
+def _depth(HierarchyShape shape not None):
     # Nodes on the longest path from a root to a leaf of a forest.
     cdef int[::1] depth = np.ones(shape.M, np.int32)
     cdef Py_ssize_t j, v

@@ -98,8 +98,8 @@ cdef Py_ssize_t _arc(Py_ssize_t n, Py_ssize_t h, Py_ssize_t m, const uint32_t* w
     return size
 
 
-def hashed_arcs(const uint32_t[::1] words, const uint32_t[::1] tags, const uint32_t[::1] coarse,
-                const int64_t[::1] offsets, int bits):
+def hashed_arcs(const uint32_t[::1] words not None, const uint32_t[::1] tags not None,
+                const uint32_t[::1] coarse not None, const int64_t[::1] offsets not None, int bits):
     """Return the columns of the features of all arcs, as CSR arrays.
 
     Parameters

@@ -241,7 +241,8 @@ cdef Fault _first_fault(Py_ssize_t n, const int* heads, bint single, bint projec
     return NONE
 
 
-def first_fault(const int[::1] heads, const int64_t[::1] offsets, bint single, bint projective):
+def first_fault(const int[::1] heads not None, const int64_t[::1] offsets not None, bint single,
+                bint projective):
     """Return the first sentence whose heads are no tree of the given kind.
 
     Parameters

@@ -53,7 +53,7 @@ cdef class ForestOracle(GraphOracle):
     layout : PartLayout
     """
 
-    def __init__(self, GraphShape shape, PartLayout layout):
+    def __init__(self, GraphShape shape not None, PartLayout layout not None):
         super().__init__(shape, layout)
         self.work_bytes = shape.scores_bytes + forest_bytes(shape.max_unary)
 
@@ -82,7 +82,7 @@ cdef class ExactOracle(GraphOracle):
 
     cdef object program
 
-    def __init__(self, program, GraphShape shape, PartLayout layout):
+    def __init__(self, program, GraphShape shape not None, PartLayout layout not None):
         super().__init__(shape, layout)
         self.program = program
         # One example may be small and of two states, others not.
@@ -121,7 +121,7 @@ cdef class RoofOracle(GraphOracle):
     layout : PartLayout
     """
 
-    def __init__(self, GraphShape shape, PartLayout layout):
+    def __init__(self, GraphShape shape not None, PartLayout layout not None):
         super().__init__(shape, layout)
         self.exact = False
         self.work_bytes = shape.scores_bytes + max(
@@ -162,7 +162,7 @@ cdef class TRWSOracle(GraphOracle):
 
     cdef int max_iter
 
-    def __init__(self, int max_iter, GraphShape shape, PartLayout layout):
+    def __init__(self, int max_iter, GraphShape shape not None, PartLayout layout not None):
         super().__init__(shape, layout)
         self.exact, self.max_iter = False, max_iter
         self.work_bytes = shape.scores_bytes + max(
@@ -193,7 +193,7 @@ cdef class LinearOracle(GraphOracle):
 
     cdef object program
 
-    def __init__(self, program, GraphShape shape, PartLayout layout):
+    def __init__(self, program, GraphShape shape not None, PartLayout layout not None):
         super().__init__(shape, layout)
         self.exact, self.program = False, program
         self.work_bytes = shape.scores_bytes + shape.largest(climb_bytes)

@@ -59,7 +59,7 @@ cdef class RoofRelaxation(GraphRelaxation):
     layout : PartLayout
     """
 
-    def __init__(self, GraphShape shape, PartLayout layout):
+    def __init__(self, GraphShape shape not None, PartLayout layout not None):
         super().__init__(shape, layout)
         # Scores, marginals, half-integral states, and what the maximum flow needs.
         self.work_bytes = (2 * shape.scores_bytes + half_bytes(shape.max_nodes, shape.max_edges)
@@ -102,7 +102,7 @@ cdef class LinearRelaxation(GraphRelaxation):
 
     cdef object program
 
-    def __init__(self, program, GraphShape shape, PartLayout layout):
+    def __init__(self, program, GraphShape shape not None, PartLayout layout not None):
         super().__init__(shape, layout)
         self.program = program
         self.work_bytes = 2 * shape.scores_bytes

@@ -80,7 +80,7 @@ cdef class GraphShape:
                 )
         self.scores_bytes = (8 * (self.max_unary + self.max_pair) + 127) // 64 * 64
 
-    def _place(self, PartLayout layout):
+    def _place(self, PartLayout layout not None):
         """Where the parts lie, as the blocks say."""
         K = 2 if self.skip else layout.shapes["node"][0]
         pair = layout.shapes.get("pair", (K, K))

@@ -33,7 +33,7 @@ cdef class LabelSetHamming(LabelSetLoss):
 
     cdef readonly double weight
 
-    def __init__(self, bint normalised, PartLayout layout):
+    def __init__(self, bint normalised, PartLayout layout not None):
         super().__init__(layout)
         self.weight = 1.0 / self.L if normalised else 1.0
         self.averaged = normalised

@@ -28,7 +28,8 @@ cdef class LabelSetWorths(MaxMarginals):
     cdef const int[:, ::1] edges
     cdef Py_ssize_t L, stride, node, pair
 
-    def __init__(self, MaxMarginals best, Oracle oracle, edges, PartLayout layout not None):
+    def __init__(self, MaxMarginals best not None, Oracle oracle not None, edges,
+                 PartLayout layout not None):
         super().__init__(layout)
         self.best, self.oracle = best, oracle
         self.edges = np.ascontiguousarray(edges, dtype=np.int32).reshape(-1, 2)

@@ -54,7 +54,7 @@ cdef class LabelSetSigmoids(LabelSetProjection):
     layout : PartLayout
     """
 
-    def __init__(self, PartLayout layout):
+    def __init__(self, PartLayout layout not None):
         super().__init__(layout)
         self.gibbs = True
         self.has_samples = True
@@ -164,7 +164,7 @@ cdef class LabelSetMaxMin(LabelSetProjection):
 
     cdef double cost
 
-    def __init__(self, double cost, PartLayout layout):
+    def __init__(self, double cost, PartLayout layout not None):
         super().__init__(layout)
         self.cost = cost
 

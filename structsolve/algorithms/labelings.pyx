@@ -61,7 +61,7 @@ cdef class LabelingProjection(Projection):
         self.base, self.n_states, self.work_bytes = shape, shape.K, work_bytes
         self.gibbs = self.has_state = self.has_term = self.has_samples = True
 
-    def log_partition(self, Py_ssize_t i, const double[::1] theta, Py_ssize_t repeat=1):
+    def log_partition(self, Py_ssize_t i, const double[::1] theta not None, Py_ssize_t repeat=1):
         """Log-partition of example ``i`` alone, without marginals.
 
         Parameters

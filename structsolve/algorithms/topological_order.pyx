@@ -3,6 +3,8 @@
 
 import numpy as np
 
+from ..utils.arrays import check_numbers, check_rows
+
 
 def compressed(Py_ssize_t M, tails, heads):
     """Return edges as compressed rows: the heads of each tail, in the order given.
@@ -21,6 +23,9 @@ def compressed(Py_ssize_t M, tails, heads):
     """
     cdef const int[::1] a = np.ascontiguousarray(tails, dtype=np.int32)
     cdef const int[::1] b = np.ascontiguousarray(heads, dtype=np.int32)
+    check_numbers(a, M, "tails")
+    if a.shape[0] != b.shape[0]:
+        raise ValueError(f"found {a.shape[0]} tails and {b.shape[0]} heads")
     first_array, entry_array = np.zeros(M + 1, np.int32), np.empty(len(a), np.int32)
     cdef int[::1] first = first_array, entry = entry_array
     cdef int[::1] next_entry = np.zeros(M + 1, np.int32)
@@ -36,7 +41,7 @@ def compressed(Py_ssize_t M, tails, heads):
     return first_array, entry_array
 
 
-def topological_order(const int[::1] first, const int[::1] child, n_parents):
+def topological_order(const int[::1] first not None, const int[::1] child not None, n_parents):
     """Return nodes, parents before children.
 
     Parameters
@@ -52,6 +57,9 @@ def topological_order(const int[::1] first, const int[::1] child, n_parents):
     """
     cdef Py_ssize_t M = first.shape[0] - 1, begin = 0, size = 0, v, k
     cdef int[::1] left = np.array(n_parents, dtype=np.int32)
+    check_rows(first, child, M, M, "children")
+    if not np.array_equal(left, np.bincount(child, minlength=M)):
+        raise ValueError("n_parents: found other numbers than the children have")
     nodes = np.empty(M, dtype=np.int32)
     cdef int[::1] order = nodes
     for v in range(M):
@@ -69,8 +77,8 @@ def topological_order(const int[::1] first, const int[::1] child, n_parents):
     return nodes[:size].copy()
 
 
-def leaf_lines(const int[::1] up_first, const int[::1] up, const int[::1] rank,
-               const int[::1] leaves):
+def leaf_lines(const int[::1] up_first not None, const int[::1] up not None,
+               const int[::1] rank not None, const int[::1] leaves not None):
     """Return each leaf with all its ancestors, by falling rank, as compressed rows.
 
     Parameters
@@ -93,6 +101,10 @@ def leaf_lines(const int[::1] up_first, const int[::1] up, const int[::1] rank,
     """
     cdef Py_ssize_t M = up_first.shape[0] - 1, j, k, size, begin, v
     visited, place = np.empty(M, np.int32), np.asarray(rank)
+    check_rows(up_first, up, M, M, "parents")
+    check_numbers(leaves, M, "leaves")
+    if len(place) != M:
+        raise ValueError(f"rank: found {len(place)} numbers, expected {M}")
     cdef int[::1] seen = np.full(M, -1, np.int32), queue = visited
     rows, counts = [], [0]
     for j in range(leaves.shape[0]):
@@ -118,8 +130,8 @@ def leaf_lines(const int[::1] up_first, const int[::1] up, const int[::1] rank,
     return total.astype(np.int32), np.concatenate(rows)
 
 
-def add_ancestors(int[:, ::1] Y, const int[::1] order, const int[::1] up_first,
-                  const int[::1] up):
+def add_ancestors(int[:, ::1] Y not None, const int[::1] order not None,
+                  const int[::1] up_first not None, const int[::1] up not None):
     """Turn on every node that has a child which is on, in place.
 
     Parameters
@@ -132,6 +144,7 @@ def add_ancestors(int[:, ::1] Y, const int[::1] order, const int[::1] up_first,
         The parents of each node, in compressed rows.
     """
     cdef Py_ssize_t i, j, k, v, M = order.shape[0]
+    _check_walk(order, up_first, up, Y.shape[1])
     with nogil:
         for i in range(Y.shape[0]):
             for j in range(M - 1, -1, -1):
@@ -141,8 +154,8 @@ def add_ancestors(int[:, ::1] Y, const int[::1] order, const int[::1] up_first,
                         Y[i, up[k]] = 1
 
 
-def first_open(const int[:, ::1] Y, const int[::1] order, const int[::1] up_first,
-               const int[::1] up):
+def first_open(const int[:, ::1] Y not None, const int[::1] order not None,
+               const int[::1] up_first not None, const int[::1] up not None):
     """Return the first node that is on while one of its parents is off.
 
     Parameters
@@ -158,6 +171,7 @@ def first_open(const int[:, ::1] Y, const int[::1] order, const int[::1] up_firs
     (row, node, parent) : tuple of int, or None
     """
     cdef Py_ssize_t i, v, k, M = order.shape[0], row = -1, node = 0, parent = 0
+    _check_walk(order, up_first, up, Y.shape[1])
     with nogil:
         for i in range(Y.shape[0]):
             for v in range(M):
@@ -173,7 +187,8 @@ def first_open(const int[:, ::1] Y, const int[::1] order, const int[::1] up_firs
     return None if row < 0 else (row, node, parent)
 
 
-def first_barren(const int[:, ::1] Y, const int[::1] child_first, const int[::1] child):
+def first_barren(const int[:, ::1] Y not None, const int[::1] child_first not None,
+                 const int[::1] child not None):
     """Return the first inner node that is on while all its children are off.
 
     Parameters
@@ -189,6 +204,9 @@ def first_barren(const int[:, ::1] Y, const int[::1] child_first, const int[::1]
     """
     cdef Py_ssize_t i, v, k, M = child_first.shape[0] - 1
     cdef bint on
+    check_rows(child_first, child, M, M, "children")
+    if Y.shape[1] != M:
+        raise ValueError(f"Y: found {Y.shape[1]} columns, expected {M}")
     for i in range(Y.shape[0]):
         for v in range(M):
             if Y[i, v] and child_first[v] < child_first[v + 1]:
@@ -200,8 +218,8 @@ def first_barren(const int[:, ::1] Y, const int[::1] child_first, const int[::1]
     return None
 
 
-def share_out(const int[::1] order, const int[::1] up_first, const int[::1] up,
-              const int[::1] child_first):
+def share_out(const int[::1] order not None, const int[::1] up_first not None,
+              const int[::1] up not None, const int[::1] child_first not None):
     """Share 1 equally among the roots, and each node's share equally among its children.
 
     Parameters
@@ -219,6 +237,10 @@ def share_out(const int[::1] order, const int[::1] up_first, const int[::1] up,
         A node with several parents has the sum of what they give.
     """
     cdef Py_ssize_t j, k, v, p, M = order.shape[0], roots = 0
+    _check_walk(order, up_first, up, M)
+    check_rows(child_first, np.zeros(len(up)), M, 1, "children")
+    if (np.diff(child_first) != np.bincount(up, minlength=M)).any():
+        raise ValueError("child_first: found other numbers of children than the parents have")
     shares = np.zeros(M)
     cdef double[::1] share = shares
     for v in range(M):
@@ -231,3 +253,11 @@ def share_out(const int[::1] order, const int[::1] up_first, const int[::1] up,
             p = up[k]
             share[v] += share[p] / (child_first[p + 1] - child_first[p])
     return shares
+
+
+def _check_walk(order, up_first, up, Py_ssize_t M):
+    # A hierarchy's arrays, and as many columns of Y as it has nodes.
+    if len(order) != M:
+        raise ValueError(f"order: found {len(order)} nodes, expected {M}")
+    check_numbers(order, M, "order")
+    check_rows(up_first, up, M, M, "parents")

@@ -26,6 +26,8 @@ cdef class Room:
     cdef void* _block
 
     def __cinit__(self, LinearPotentials potentials not None, Py_ssize_t work_bytes):
+        if work_bytes < 0:
+            raise ValueError(f"work_bytes is {work_bytes}, expected at least 0")
         cdef size_t scores = ((potentials.max_theta + 8) * sizeof(double) + LINE - 1) // LINE * LINE
         self._block = calloc(scores + work_bytes + 3 * LINE, 1)
         if self._block == NULL:
@@ -55,6 +57,19 @@ cdef class Masks:
                 self.has_shared = True
         self.shared = shared
 
+    def check(self, LinearPotentials potentials not None):
+        """Refuse rows of other nodes than those of the examples."""
+        shape = potentials.offsets[potentials.n], potentials.node_size
+        if self.has_nodes and (self.nodes.shape[0], self.nodes.shape[1] <= shape[1]) != (
+                shape[0], True):
+            raise ValueError(
+                f"masks: found rows of shape {(self.nodes.shape[0], self.nodes.shape[1])}, "
+                f"expected {shape}"
+            )
+        if self.has_shared and self.shared.shape[0] < potentials.shared_size:
+            raise ValueError(f"masks: found {self.shared.shape[0]} shared scores, expected "
+                             f"{potentials.shared_size}")
+
     cdef void apply(self, LinearPotentials potentials, Py_ssize_t i, double* theta) noexcept nogil:
         cdef Py_ssize_t j, v, s
         cdef double* row = theta + potentials.shared_size
@@ -68,8 +83,24 @@ cdef class Masks:
                 row += potentials.node_size
 
 
-def decode(LinearPotentials potentials not None, Oracle oracle not None, const double[::1] w,
-           masks, n_jobs=1):
+cdef PartLayout _bound(LinearPotentials potentials, Operator operator, const double[::1] w,
+                       Masks mask=None):
+    """Return the operator's layout; refuse one of other examples, and arrays of other sizes."""
+    cdef PartLayout layout = operator.layout
+    if layout is None or layout.n != potentials.n or layout.max_theta > potentials.max_theta:
+        raise ValueError(
+            f"{type(operator).__name__} is not bound to the {potentials.n} examples of the "
+            "potentials"
+        )
+    if w.shape[0] != potentials.dim:
+        raise ValueError(f"w: found {w.shape[0]} entries, expected {potentials.dim}")
+    if mask is not None:
+        mask.check(potentials)
+    return layout
+
+
+def decode(LinearPotentials potentials not None, Oracle oracle not None,
+           const double[::1] w not None, masks, n_jobs=1):
     """Best label of every example, one after the other, and its score.
 
     Parameters
@@ -88,7 +119,7 @@ def decode(LinearPotentials potentials not None, Oracle oracle not None, const d
     scores : ndarray of shape (n,)
     """
     cdef Masks mask = Masks(potentials.layout, masks) if masks else None
-    cdef PartLayout layout = oracle.layout
+    cdef PartLayout layout = _bound(potentials, oracle, w, mask)
     cdef Py_ssize_t total = layout.label_offsets[layout.n]
     labels = np.zeros(max(total, 1), dtype=np.int32)
     scores = np.empty(layout.n)
@@ -111,8 +142,8 @@ def decode(LinearPotentials potentials not None, Oracle oracle not None, const d
     return labels[:total], scores
 
 
-def decode_kbest(LinearPotentials potentials not None, KBest kbest not None, const double[::1] w,
-                 masks, Py_ssize_t k, n_jobs=1):
+def decode_kbest(LinearPotentials potentials not None, KBest kbest not None,
+                 const double[::1] w not None, masks, Py_ssize_t k, n_jobs=1):
     """The k best labels of every example, best first.
 
     Parameters
@@ -129,7 +160,9 @@ def decode_kbest(LinearPotentials potentials not None, KBest kbest not None, con
     scores : list of ndarray
     """
     cdef Masks mask = Masks(potentials.layout, masks) if masks else None
-    cdef PartLayout layout = kbest.layout
+    cdef PartLayout layout = _bound(potentials, kbest, w, mask)
+    if k < 1:
+        raise ValueError(f"k is {k}, expected at least 1")
     cdef Py_ssize_t longest = max(layout.max_label, 1)
     labels, scores = [None] * layout.n, [None] * layout.n
 
@@ -154,7 +187,7 @@ def decode_kbest(LinearPotentials potentials not None, KBest kbest not None, con
 
 
 def draw(LinearPotentials potentials not None, Projection projection not None,
-         const double[::1] w, Py_ssize_t n, double scale, seed, n_jobs=1):
+         const double[::1] w not None, Py_ssize_t n, double scale, seed, n_jobs=1):
     """Labels of every example from ``p(y) ~ exp(scale <theta, mu(y)>)``.
 
     Every example has random numbers of its own: they do not depend on ``n_jobs``.
@@ -175,7 +208,9 @@ def draw(LinearPotentials potentials not None, Projection projection not None,
     -------
     labels : ndarray of int32 of shape (n, size of all labels)
     """
-    cdef PartLayout layout = projection.layout
+    cdef PartLayout layout = _bound(potentials, projection, w)
+    if n < 1:
+        raise ValueError(f"n is {n}, expected at least 1")
     cdef Py_ssize_t total = layout.label_offsets[layout.n]
     labels = np.zeros((n, max(total, 1)), dtype=np.int32)
     longest = max(layout.max_label, 1)
@@ -199,7 +234,8 @@ def draw(LinearPotentials potentials not None, Projection projection not None,
 
 
 def node_rows(LinearPotentials potentials not None, Operator operator not None,
-              const double[::1] w, masks, double scale=1.0, n_jobs=1, Py_ssize_t state_rows=0):
+              const double[::1] w not None, masks, double scale=1.0, n_jobs=1,
+              Py_ssize_t state_rows=0):
     """Node rows of what an operator gives: max-marginals, or marginals of a projection.
 
     Parameters
@@ -221,13 +257,20 @@ def node_rows(LinearPotentials potentials not None, Operator operator not None,
         Value of each projection (log-partition); zeros for max-marginals.
     """
     cdef Masks mask = Masks(potentials.layout, masks) if masks else None
-    cdef PartLayout layout = operator.layout
+    cdef PartLayout layout = _bound(potentials, operator, w, mask)
     cdef MaxMarginals best = operator if isinstance(operator, MaxMarginals) else None
     cdef Projection projection = None if best is not None else operator
     cdef Py_ssize_t states = potentials.node_size, stride = potentials.node_size
     cdef Py_ssize_t largest = potentials.max_theta
     if len(potentials.layout.node.shape) == 1:
         states = potentials.layout.node.shape[0]
+    if best is not None and (state_rows or padded(best.n_states) > stride):
+        raise ValueError(
+            f"{type(operator).__name__} has {best.n_states} states, expected as many as the rows "
+            "of the node block, and no states of a projection"
+        )
+    if state_rows and not projection.has_state:
+        raise ValueError(f"{type(operator).__name__} has no states")
     if state_rows:
         states, stride = state_rows, padded(state_rows)
         largest = max([projection.state_size(i) for i in range(layout.n)], default=0)
@@ -311,7 +354,8 @@ cdef class Batches(Oracle):
                 self._solve(len(entries), entries)
 
 
-def decode_in_batches(LinearPotentials potentials, ProgramOracle oracle, w, masks, n_jobs=1):
+def decode_in_batches(LinearPotentials potentials not None, ProgramOracle oracle not None, w, masks,
+                      n_jobs=1):
     """Best label of every example as :func:`decode` gives it, many at once, in one thread.
 
     Parameters

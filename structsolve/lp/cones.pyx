@@ -106,8 +106,8 @@ cdef class PolytopeCones(ConeOracle):
     cdef Parts parts
     cdef object decoder
 
-    def __init__(self, Oracle oracle not None, KBest kbest, Parts parts not None, decoder, int k,
-                 PartLayout layout):
+    def __init__(self, Oracle oracle not None, KBest kbest, Parts parts not None, decoder,
+                 int k, PartLayout layout not None):
         super().__init__(layout)
         self.kbest, self.parts, self.decoder = kbest, parts, decoder
         self.k = self._affordable(k) if kbest is not None and oracle.exact else 0

@@ -35,7 +35,7 @@ cdef class ProgramOracle(Oracle):
         (:func:`structsolve.estimators.decode.decode_in_batches`).
     """
 
-    def __init__(self, str structure, decoder, PartLayout layout):
+    def __init__(self, str structure, decoder, PartLayout layout not None):
         super().__init__(layout)
         self.structure, self.decoder = structure, decoder
         self.batched = decoder.backend.batch > 0
@@ -73,7 +73,7 @@ cdef class ProgramRelaxation(Relaxation):
     cdef readonly object decoder
     cdef str structure
 
-    def __init__(self, str structure, decoder, PartLayout layout):
+    def __init__(self, str structure, decoder, PartLayout layout not None):
         super().__init__(layout)
         self.structure, self.decoder = structure, decoder
 
@@ -104,7 +104,7 @@ cdef class ProgramCones(ConeOracle):
 
     cdef readonly object decoder
 
-    def __init__(self, decoder, PartLayout layout):
+    def __init__(self, decoder, PartLayout layout not None):
         super().__init__(layout)
         self.decoder = decoder
 

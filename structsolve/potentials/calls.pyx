@@ -14,7 +14,7 @@ from .features cimport FeatureRows
 from .linear cimport LinearPotentials
 
 
-def _weights(FeatureRows rows, Py_ssize_t row, W, writable=False):
+def _weights(FeatureRows rows not None, Py_ssize_t row, W, writable=False):
     if not 0 <= row < rows.n_rows:
         raise ValueError(f"row is {row}, expected 0 to {rows.n_rows - 1}")
     size = (rows.n_cols + (rows.intercept != 0)) * rows.stride
@@ -129,7 +129,7 @@ def row_gram(FeatureRows rows not None, Py_ssize_t row, Py_ssize_t first, Py_ssi
     return out[:last - first]
 
 
-def _theta_size(LinearPotentials potentials, Py_ssize_t i):
+def _theta_size(LinearPotentials potentials not None, Py_ssize_t i):
     if not 0 <= i < potentials.n:
         raise ValueError(f"example {i} of {potentials.n}: expected 0 to {potentials.n - 1}")
     return potentials.theta_size(i)

@@ -4,6 +4,7 @@ import numpy as np
 
 from ..simd.loops cimport ss_loops
 
+from ..utils.arrays import check_blocks
 from ..utils.parallel import over_examples
 
 cdef extern from "structsolve/simd/columns.h" nogil:
@@ -112,7 +113,8 @@ cdef class FeatureRows:
         """Whether there are only inner products of features, no weights: under a Mercer kernel."""
         return False
 
-    def gram_blocks(self, const int64_t[::1] offsets, const int64_t[::1] starts, double[::1] out):
+    def gram_blocks(self, const int64_t[::1] offsets not None, const int64_t[::1] starts not None,
+                    double[::1] out not None):
         """Gram blocks: inner products of the rows of each example, one block after the other.
 
         Parameters
@@ -123,6 +125,7 @@ cdef class FeatureRows:
             First entry of each example's block in ``out``.
         out : ndarray of float64
         """
+        check_blocks(np.asarray(offsets), np.asarray(starts), out.shape[0], self.n_rows)
         cdef Py_ssize_t i, v
         cdef double[::1] dense = np.zeros(max(self.n_cols, 1))
         with nogil:

@@ -17,6 +17,7 @@ cdef extern from "structsolve/simd/mercer_columns.h" nogil:
                            const int* cols, const double* coefs, double* F,
                            Py_ssize_t stride) noexcept nogil
 
+from ..utils.arrays import check_blocks
 from ..examples.packing import packed_bytes
 from . import mercer as settings
 from .weight_layout import WeightLayout
@@ -129,7 +130,7 @@ cdef class MercerRows(FeatureRows):
             )
         return value
 
-    def _magnitude(self, const double[:, :] A):
+    def _magnitude(self, const double[:, :] A not None):
         """``sum |A| |K + bias| |A|``: the scale of rounding errors where scores cancel."""
         cdef Py_ssize_t v, u, s
         cdef double total = 0, row_sum
@@ -147,7 +148,8 @@ cdef class MercerRows(FeatureRows):
         self.check()
         return total
 
-    def gram_blocks(self, const int64_t[::1] offsets, const int64_t[::1] starts, double[::1] out):
+    def gram_blocks(self, const int64_t[::1] offsets not None, const int64_t[::1] starts not None,
+                    double[::1] out not None):
         """Gram blocks: kernel values within each example, bias included, one after the other.
 
         Parameters
@@ -158,6 +160,7 @@ cdef class MercerRows(FeatureRows):
             First entry of each example's block in ``out``.
         out : ndarray of float64
         """
+        check_blocks(np.asarray(offsets), np.asarray(starts), out.shape[0], self.n_rows)
         cdef Py_ssize_t n = offsets.shape[0] - 1, first = 0, last, i, a, z
         offsets_array, starts_array, flat = map(np.asarray, (offsets, starts, out))
         while first < n:

@@ -86,8 +86,9 @@ cdef class DoubleOracle(MaxMinGame):
     cdef int64_t[::1] size_view, most, atom_offsets, loss_offsets, age_offsets
     cdef Py_ssize_t widest, longest, answer_bytes
 
-    def __init__(self, PartLayout layout not None, Oracle oracle, Loss loss, Parts parts, labels,
-                 NodeRows rows=None, int max_iter=10, double tol=1e-4, bint warm_start=True):
+    def __init__(self, PartLayout layout not None, Oracle oracle not None, Loss loss not None,
+                 Parts parts not None, labels, NodeRows rows=None, int max_iter=10, double tol=1e-4,
+                 bint warm_start=True):
         cdef Py_ssize_t i
         n = layout.n
         thetas = np.array([layout.theta_size(i) for i in range(n)], np.int64)

@@ -79,9 +79,9 @@ cdef class SaddleProx(MaxMinGame):
     cdef double[::1] start_view, step_view
     cdef int64_t[::1] start_offsets
 
-    def __init__(self, PartLayout layout not None, Projection projection not None, Oracle oracle,
-                 Loss loss, Parts parts, labels, NodeRows rows=None, int max_iter=10,
-                 double tol=1e-4, bint warm_start=True):
+    def __init__(self, PartLayout layout not None, Projection projection not None,
+                 Oracle oracle not None, Loss loss not None, Parts parts not None, labels,
+                 NodeRows rows=None, int max_iter=10, double tol=1e-4, bint warm_start=True):
         cdef Py_ssize_t i
         super().__init__(layout, oracle, loss, parts, labels, rows, max_iter, tol, warm_start,
                          VECTORS, projection.work_bytes)

@@ -9,7 +9,7 @@ from ._cuts cimport CutHead, CutStore, cut_index, cut_values, inner, slope
 from ._loop cimport DualLoop
 from ._steps cimport line_searches
 
-from ..utils.arrays import aligned_zeros
+from ..utils.arrays import aligned_zeros, check_numbers
 
 
 cdef class BlockLoop(DualLoop):
@@ -31,8 +31,8 @@ cdef class BlockLoop(DualLoop):
     cdef CutHead** heads
     cdef double[::1] before, scored, slopes, drift
 
-    def __init__(self, LinearPotentials potentials, Surrogate surrogate, labels, weights,
-                 double alpha, Py_ssize_t max_cuts=50):
+    def __init__(self, LinearPotentials potentials not None, Surrogate surrogate not None, labels,
+                 weights, double alpha, Py_ssize_t max_cuts=50):
         super().__init__(potentials, surrogate, labels, weights, alpha, max_cuts)
         self.cuts = CutStore(potentials.n)
         self.theta_buffer = aligned_zeros(potentials.max_theta + 8)
@@ -55,7 +55,7 @@ cdef class BlockLoop(DualLoop):
         self.before, self.scored = np.zeros(max_cuts + 8), np.zeros(max_cuts + 8)
         self.slopes, self.drift = np.zeros(max_cuts + 8), np.zeros(max_cuts + 8)
 
-    def run(self, const int64_t[::1] order, int max_calls, int max_steps, bint pairwise,
+    def run(self, const int64_t[::1] order not None, int max_calls, int max_steps, bint pairwise,
             int max_age, double inner_tol, double min_gain, bint averaging):
         """Visit the examples of ``order``; return the sum of gaps met and the oracle calls.
 
@@ -81,6 +81,7 @@ cdef class BlockLoop(DualLoop):
         cdef Py_ssize_t k
         cdef long calls = 0
         cdef double total = 0
+        check_numbers(order, self.potentials.n, "order")
         with nogil:
             for k in range(order.shape[0]):
                 calls += self.visit(order[k], max_calls, max_steps, pairwise, max_age, inner_tol,

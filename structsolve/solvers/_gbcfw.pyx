@@ -11,7 +11,7 @@ from ..projections.game cimport MaxMinGame
 from ..surrogates._fenchel_young cimport FenchelYoung
 from ._loop cimport DualLoop
 
-from ..utils.arrays import aligned_zeros
+from ..utils.arrays import aligned_zeros, check_numbers
 
 # The step along a segment.
 cdef enum:
@@ -47,8 +47,8 @@ cdef class SegmentLoop(DualLoop):
     cdef char[::1] work
     cdef bint euclidean
 
-    def __init__(self, LinearPotentials potentials, FenchelYoung surrogate, labels, weights,
-                 double alpha):
+    def __init__(self, LinearPotentials potentials not None, FenchelYoung surrogate not None,
+                 labels, weights, double alpha):
         cdef Py_ssize_t i
         super().__init__(potentials, surrogate, labels, weights, alpha)
         self.losses, self.projection = surrogate, surrogate.projection
@@ -102,7 +102,7 @@ cdef class SegmentLoop(DualLoop):
         self.b_total += self.weights[i] * self.terms_view[i]
         return 0
 
-    def run(self, const int64_t[::1] order, step, Py_ssize_t visits, bint averaging):
+    def run(self, const int64_t[::1] order not None, step, Py_ssize_t visits, bint averaging):
         """Visit the examples of ``order``; return the sum of gaps met and the projections made.
 
         Parameters
@@ -118,6 +118,7 @@ cdef class SegmentLoop(DualLoop):
         cdef Py_ssize_t k
         cdef int rule = STEPS[step]
         cdef double total = 0
+        check_numbers(order, self.potentials.n, "order")
         with nogil:
             for k in range(order.shape[0]):
                 self.visit(order[k], rule, visits + k, averaging)

@@ -5,8 +5,9 @@ from ..surrogates._base cimport Surrogate
 
 
 # The address of the first true label; example i's is layout.label_offsets[i] behind it.  Raises
-# ValueError for labels that do not fit.
-cdef const int* first_label(PartLayout layout, const int[::1] labels) except? NULL
+# ValueError for labels, weights of examples or weights w that do not fit.
+cdef const int* first_label(LinearPotentials potentials, Surrogate surrogate, labels,
+                            weights=*, w=*) except? NULL
 
 
 cdef class DualLoop:

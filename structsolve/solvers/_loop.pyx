@@ -3,18 +3,33 @@
 
 import numpy as np
 
-from ..utils.arrays import aligned_zeros
+from ..utils.arrays import aligned_zeros, check_numbers, checked_array
 
 
-cdef const int* first_label(PartLayout layout, const int[::1] labels) except? NULL:
+cdef const int* first_label(LinearPotentials potentials, Surrogate surrogate, labels,
+                            weights=None, w=None) except? NULL:
+    if potentials is None or surrogate is None or surrogate.layout is None:
+        raise ValueError("potentials, surrogate: found None, or one that is bound to no examples")
+    cdef PartLayout layout = surrogate.layout
+    if layout.n != potentials.n or layout.max_theta > potentials.max_theta:
+        raise ValueError(
+            f"the surrogate is of {layout.n} examples with up to {layout.max_theta} scores, the "
+            f"potentials of {potentials.n} with {potentials.max_theta}"
+        )
     if labels is None:
         raise ValueError("the examples have no labels, which training needs")
-    if labels.shape[0] != layout.label_offsets[layout.n]:
+    size = layout.label_offsets[layout.n]
+    # The spare entry of checked_array would not outlive the call.
+    if checked_array(labels, np.int32, "labels", size) is not labels:
+        return NULL
+    check_numbers(labels, surrogate.n_states or 2**31, "labels")
+    if weights is not None and np.shape(weights) != (potentials.n,):
         raise ValueError(
-            f"labels has {labels.shape[0]} entries, the examples have "
-            f"{layout.label_offsets[layout.n]}"
-        )
-    return &labels[0] if labels.shape[0] else NULL
+            f"weights: found shape {np.shape(weights)}, expected ({potentials.n},)")
+    if w is not None and w.shape[0] != potentials.dim:
+        raise ValueError(f"w: found {w.shape[0]} entries, expected {potentials.dim}")
+    cdef const int[::1] view = labels
+    return &view[0]
 
 
 cdef class DualLoop:
@@ -38,7 +53,7 @@ cdef class DualLoop:
                  weights, double alpha, Py_ssize_t max_cuts=50):
         self.potentials, self.surrogate, self.alpha = potentials, surrogate, alpha
         self.labels = labels
-        self.truths = first_label(surrogate.layout, self.labels)
+        self.truths = first_label(potentials, surrogate, labels, weights)
         self.weights, self.max_cuts = weights, max_cuts
         self.w, self.average = aligned_zeros(potentials.dim), aligned_zeros(potentials.dim)
         self.gaps = np.zeros(potentials.n)

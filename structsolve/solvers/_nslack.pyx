@@ -18,15 +18,15 @@ cdef class RowScratch(Scratch):
     cdef double[::1] dense, entry
     cdef int[::1] column
 
-    def __init__(self, LinearPotentials potentials, Surrogate surrogate):
+    def __init__(self, LinearPotentials potentials not None, Surrogate surrogate not None):
         super().__init__(potentials, surrogate.work_bytes, surrogate.max_entries)
         self.dense = aligned_zeros(max(potentials.dim, 1))
         self.entry = np.zeros(max(potentials.dim, 1))
         self.column = np.zeros(max(potentials.dim, 1), dtype=np.int32)
 
 
-def violated_cuts(problem, const double[::1] point, const double[::1] w, const double[::1] xi,
-                  double threshold, n_jobs=1):
+def violated_cuts(problem, const double[::1] point not None, const double[::1] w not None,
+                  const double[::1] xi not None, double threshold, n_jobs=1):
     """Take the cut of every example at one point; keep those that raise the model at its minimiser.
 
     Parameters
@@ -54,9 +54,15 @@ def violated_cuts(problem, const double[::1] point, const double[::1] w, const d
     cdef LinearPotentials potentials = problem.potentials
     cdef Surrogate surrogate = problem.surrogate
     cdef const int[::1] labels = problem.labels
-    cdef const int* truths = first_label(surrogate.layout, labels)
+    cdef const int* truths = first_label(potentials, surrogate, problem.labels,
+                                           problem.weights, w)
     cdef const double[::1] weights = problem.weights
-    bounds = np.empty(problem.n)
+    if point.shape[0] != potentials.dim or xi.shape[0] != potentials.n:
+        raise ValueError(
+            f"point, xi: found {point.shape[0]} and {xi.shape[0]} entries, expected "
+            f"{potentials.dim} and {potentials.n}"
+        )
+    bounds = np.empty(potentials.n)
     cdef double[::1] out = bounds
 
     def piece(Py_ssize_t first, Py_ssize_t last, RowScratch scratch):

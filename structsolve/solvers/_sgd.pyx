@@ -8,7 +8,7 @@ from ..potentials.linear cimport LinearPotentials
 from ..surrogates._base cimport Cut, Surrogate
 from ._loop cimport first_label
 
-from ..utils.arrays import aligned_zeros
+from ..utils.arrays import aligned_zeros, check_numbers
 
 
 cdef class SGDLoop:
@@ -53,6 +53,7 @@ cdef class SGDLoop:
     def __init__(self, Py_ssize_t dim, free, double alpha, double t0=0, double free_step=1):
         self.dim, self.alpha, self.t0, self.free_step = dim, alpha, t0, free_step
         self.v, self.lag = aligned_zeros(dim), aligned_zeros(dim)
+        check_numbers(free, dim, "free")
         self.free, self.free_sum = np.asarray(free, dtype=np.int64), np.zeros(len(free))
         self.v_view, self.lag_view = self.v, self.lag
         self.free_view, self.free_sum_view = self.free, self.free_sum
@@ -74,7 +75,9 @@ cdef class SGDLoop:
         """
         self.potentials, self.surrogate, self.weights = potentials, surrogate, weights
         self.labels = labels
-        self.truths = first_label(surrogate.layout, self.labels)
+        if potentials.dim != self.dim:
+            raise ValueError(f"found potentials of {potentials.dim} weights, expected {self.dim}")
+        self.truths = first_label(potentials, surrogate, labels, weights)
         self.n = potentials.n
         self.theta = aligned_zeros(potentials.max_theta + 8)
         self.u = aligned_zeros(potentials.max_theta + 8)
@@ -124,7 +127,7 @@ cdef class SGDLoop:
         self.t, self.scale = scalars["t"], scalars["scale"]
         self.scale_sum, self.mass = scalars["scale_sum"], scalars["mass"]
 
-    def run(self, const int64_t[::1] order, double power, bint averaging, double radius):
+    def run(self, const int64_t[::1] order not None, double power, bint averaging, double radius):
         """Take a step on each example of ``order``.
 
         Parameters
@@ -146,6 +149,7 @@ cdef class SGDLoop:
         cdef Py_ssize_t k
         cdef long calls = 0
         cdef double total = 0
+        check_numbers(order, self.n, "order")
         if radius > 0:
             inside = self.v.copy()
             inside[self.free] = 0

@@ -16,7 +16,7 @@ from ..algorithms.simplex_projection cimport simplex_threshold
 from ..surrogates._base cimport Surrogate
 from ._loop cimport DualLoop
 
-from ..utils.arrays import aligned_zeros
+from ..utils.arrays import aligned_zeros, check_numbers
 
 
 cdef struct Entry:
@@ -68,7 +68,7 @@ cdef class SimplexLoop(DualLoop):
     cdef int[::1] label_buffer, changed_buffer
     cdef Py_ssize_t n, n_labels
 
-    def __cinit__(self, LinearPotentials potentials, *arguments, **named):
+    def __cinit__(self, LinearPotentials potentials not None, *arguments, **named):
         self.n = potentials.n
         self.blocks = <Block*>realloc(NULL, (self.n + 1) * sizeof(Block))
         if self.blocks == NULL:
@@ -82,8 +82,8 @@ cdef class SimplexLoop(DualLoop):
                 free(self.blocks[i].entries)
             free(self.blocks)
 
-    def __init__(self, LinearPotentials potentials, Surrogate surrogate, labels, weights,
-                 double alpha, Py_ssize_t max_cuts=50):
+    def __init__(self, LinearPotentials potentials not None, Surrogate surrogate not None, labels,
+                 weights, double alpha, Py_ssize_t max_cuts=50):
         cdef Py_ssize_t i, size = potentials.node_size + 8
         super().__init__(potentials, surrogate, labels, weights, alpha, max_cuts)
         self.n_labels = potentials.layout.node.shape[0]
@@ -121,7 +121,7 @@ cdef class SimplexLoop(DualLoop):
             total += self.blocks[i].count
         return total
 
-    def run(self, const int64_t[::1] order, bint full, double min_gain=0.0):
+    def run(self, const int64_t[::1] order not None, bint full, double min_gain=0.0):
         """Visit the examples of ``order``; return the sum of gaps met and the oracle calls.
 
         Parameters
@@ -135,6 +135,7 @@ cdef class SimplexLoop(DualLoop):
         """
         cdef Py_ssize_t k, size = order.shape[0]
         cdef double total = 0
+        check_numbers(order, self.potentials.n, "order")
         with nogil:
             for k in range(size):
                 # Lists and rows lie anywhere in memory: prefetch them some visits ahead.

@@ -18,7 +18,7 @@ cdef enum:
 cdef class Scratch:
     """Memory of one thread."""
 
-    def __init__(self, LinearPotentials potentials, Py_ssize_t work_bytes,
+    def __init__(self, LinearPotentials potentials not None, Py_ssize_t work_bytes,
                  Py_ssize_t max_entries=1):
         self.theta = aligned_zeros(potentials.max_theta + 8)
         self.value = np.zeros(max(max_entries, 1))
@@ -26,7 +26,7 @@ cdef class Scratch:
         self.work = aligned_zeros(work_bytes // 8 + 16).view(np.int8)
 
 
-def surrogate_bounds(problem, const double[::1] w, n_jobs=1):
+def surrogate_bounds(problem, const double[::1] w not None, n_jobs=1):
     """Return upper bounds of every ``H_i`` at w.
 
     Parameters
@@ -44,7 +44,8 @@ def surrogate_bounds(problem, const double[::1] w, n_jobs=1):
     cdef LinearPotentials potentials = problem.potentials
     cdef Surrogate surrogate = problem.surrogate
     cdef const int[::1] labels = problem.labels
-    cdef const int* truths = first_label(surrogate.layout, labels)
+    cdef const int* truths = first_label(potentials, surrogate, problem.labels,
+                                           problem.weights, w)
     bounds = np.empty(problem.n)
     cdef double[::1] out = bounds
 
@@ -105,7 +106,7 @@ def partial_sums(problem):
     return aligned_zeros(n * dim).reshape(n, dim)
 
 
-def subgradient(problem, const double[::1] w, n_jobs=1, sums=None):
+def subgradient(problem, const double[::1] w not None, n_jobs=1, sums=None):
     """Return one cut of the whole mean surrogate at w: ``R(v) >= b - <g, v>`` for every v.
 
     Threads decode and add up ranges of examples that do not depend on their number, and the
@@ -137,7 +138,7 @@ def subgradient(problem, const double[::1] w, n_jobs=1, sums=None):
     return g.sum(axis=0), float(b.sum()), bounds, calls
 
 
-def range_cuts(problem, const double[::1] w, parts, sums, n_jobs=1):
+def range_cuts(problem, const double[::1] w not None, parts, sums, n_jobs=1):
     """Return one cut at w for each range of examples; their sum is a cut of the mean surrogate.
 
     Parameters
@@ -163,7 +164,8 @@ def range_cuts(problem, const double[::1] w, parts, sums, n_jobs=1):
     cdef LinearPotentials potentials = problem.potentials
     cdef Surrogate surrogate = problem.surrogate
     cdef const int[::1] labels = problem.labels
-    cdef const int* truths = first_label(surrogate.layout, labels)
+    cdef const int* truths = first_label(potentials, surrogate, problem.labels,
+                                           problem.weights, w)
     cdef const double[::1] weights = problem.weights
     offsets = problem.examples.offsets
     bounds, b_all = np.empty(problem.n), np.empty(problem.n)

@@ -110,7 +110,13 @@ def memory(room, str name, Py_ssize_t size, dtype):
         Flat, at least ``size`` entries.
     """
     if room is not None:
-        return room(name, size, dtype)
+        given = room(name, size, dtype)
+        if np.shape(given) < (max(size, 1),):
+            raise ValueError(
+                f"room: found memory of shape {np.shape(given)} for {name!r}, expected at least "
+                f"{max(size, 1)} entries"
+            )
+        return given
     return aligned_zeros(size * np.dtype(dtype).itemsize // 8 + 8).view(dtype)
 
 
@@ -548,7 +554,7 @@ def difference(Parts parts not None, Py_ssize_t i, truth, label, room=None):
     return index[:n], value[:n]
 
 
-def _truth(Loss loss, i, truth):
+def _truth(Loss loss not None, i, truth):
     if not loss.takes_unseen:
         return label_of(loss, i, truth, "truth")
     true_label = checked_array(truth, np.int32, "truth", _sizes(loss, i)[1])

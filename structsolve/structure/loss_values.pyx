@@ -6,6 +6,8 @@ import numpy as np
 from libc.stdint cimport int64_t
 from ..operators cimport Loss
 
+from ..utils.arrays import check_numbers
+
 
 def losses(Loss loss not None, const int[::1] truths not None, const int[::1] labels not None):
     """Loss of every example's label against its truth.
@@ -33,6 +35,9 @@ def losses(Loss loss not None, const int[::1] truths not None, const int[::1] la
             f"truths and labels have {truths.shape[0]} and {labels.shape[0]} entries, expected "
             f"{size}"
         )
+    states = loss.n_states or 2**31 - 1
+    check_numbers(labels, states, "labels")
+    check_numbers(truths, states + loss.takes_unseen, "truths")
     loss.check_truths(np.asarray(truths))
     values = np.empty(n)
     cdef double[::1] out = values

@@ -14,7 +14,7 @@ from ..utils.arrays import checked_array
 from ..operators cimport Loss, Projection
 
 
-def _state(Projection projection, i, state, str what="state"):
+def _state(Projection projection not None, i, state, str what="state"):
     array = checked_array(state, np.float64, what, state_size(projection, i))
     # Rounding may leave a state slightly below 0.
     if not np.isfinite(array).all() or array.min() < -1e-9:

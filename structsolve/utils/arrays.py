@@ -48,6 +48,72 @@ def aligned_zeros(size: int) -> np.ndarray:
     return buffer[start : start + size]
 
 
+def check_numbers(numbers: Any, end: int, what: str) -> None:
+    """Raise ValueError unless all numbers are from 0 to ``end - 1``.
+
+    Parameters
+    ----------
+    numbers : array of int
+    end : int
+    what : str
+        What the message calls them.
+    """
+    numbers = np.asarray(numbers)
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < end:
+        raise ValueError(
+            f"{what}: found numbers from {numbers.min()} to {numbers.max()}, expected 0 to {end - 1}"
+        )
+
+
+def check_rows(first: Any, entries: Any, rows: int, end: int, what: str) -> None:
+    """Raise ValueError unless arrays are compressed rows of numbers from 0 to ``end - 1``.
+
+    Parameters
+    ----------
+    first : array of int of shape (rows + 1,)
+        Where each row begins in ``entries``, and the end.
+    entries : array of int
+    rows, end : int
+    what : str
+        What the message calls them.
+    """
+    first, entries = np.asarray(first), np.asarray(entries)
+    if first.shape != (rows + 1,) or first[0] != 0 or first[-1] != len(entries) or (
+        (first[1:] < first[:-1]).any()
+    ):
+        raise ValueError(
+            f"{what}: found rows that begin at {first[:3].tolist()} ..., expected {rows + 1} "
+            f"numbers that rise from 0 to {len(entries)}"
+        )
+    check_numbers(entries, end, what)
+
+
+def check_blocks(offsets: Any, starts: Any, size: int, rows: int) -> None:
+    """Raise ValueError unless the square blocks of ranges of rows fit into an array.
+
+    Parameters
+    ----------
+    offsets : array of int of shape (n + 1,)
+        First row of each range.
+    starts : array of int of shape (n + 1,)
+        First entry of each block.
+    size : int
+        Entries of the array.
+    rows : int
+        Number of rows.
+    """
+    lengths = np.diff(offsets)
+    if len(offsets) < 1 or len(starts) != len(offsets) or (
+        offsets[0] < 0 or offsets[-1] > rows or (lengths < 0).any()
+    ):
+        raise ValueError(f"offsets, starts: expected ranges of {rows} rows, and a start of each")
+    blocks = np.diff(starts)
+    if starts[0] < 0 or starts[-1] > size or (blocks < 0).any() or (
+        (blocks.astype(np.float64) != lengths.astype(np.float64) ** 2).any()
+    ):
+        raise ValueError(f"starts: found no places of square blocks within {size} entries")
+
+
 def checked_array(
     x: Any, dtype: Any, what: str, size: int | None = None, writable: bool = False
 ) -> np.ndarray:

@@ -361,7 +361,7 @@ cdef class SparseTree:
 
 
 def _check_rows(indptr, indices, size, n_features):
-    if len(indptr) < 1 or indptr[0] != 0 or indptr[len(indptr) - 1] != size or len(indices) != size or (
+    if len(indptr) < 1 or n_features < 0 or indptr[0] != 0 or indptr[len(indptr) - 1] != size or len(indices) != size or (
         np.diff(indptr) < 0
     ).any():
         raise ValueError("the rows of the features are not those of a CSR matrix")
@@ -390,6 +390,8 @@ def best_leaves(parent, weights, features):
     labels : ndarray of int32
     scores : ndarray of float64
     """
+    if len(weights) != 3 or len(features) != 3:
+        raise ValueError("weights, features: expected three arrays each, of a CSR matrix")
     cdef const int32_t[::1] up = np.ascontiguousarray(parent, dtype=np.int32)
     cdef const int64_t[::1] w_row = np.ascontiguousarray(weights[0], dtype=np.int64)
     cdef const int32_t[::1] w_column = np.ascontiguousarray(weights[1], dtype=np.int32)

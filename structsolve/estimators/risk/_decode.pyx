@@ -6,7 +6,7 @@ import numpy as np
 from ...operators cimport Loss, Operator, Oracle, Parts
 from ...part_layout cimport PartLayout
 
-from ...utils.arrays import aligned_zeros
+from ...utils.arrays import aligned_zeros, check_numbers
 from ...utils.parallel import over_examples
 
 
@@ -25,7 +25,8 @@ cdef class _Scratch:
         self.work = aligned_zeros(work_bytes // 8 + 16).view(np.int8)
 
 
-def risk_scores(Loss loss not None, const double[:, ::1] nu, const double[::1] sums):
+def risk_scores(Loss loss not None, const double[:, ::1] nu not None,
+                const double[::1] sums not None):
     """Return part scores whose best label has the least weighted loss.
 
     ``sum_i w_i L(y, y_i) = constant - <theta, mu(y)>`` with ``nu = sum_i w_i mu(y_i)``.  A loss may
@@ -65,7 +66,7 @@ def risk_scores(Loss loss not None, const double[:, ::1] nu, const double[::1] s
     return theta[:nu.shape[0] * size].reshape(-1, size), constants
 
 
-def decode_scores(Oracle oracle not None, const double[:, ::1] theta, Py_ssize_t start=0,
+def decode_scores(Oracle oracle not None, const double[:, ::1] theta not None, Py_ssize_t start=0,
                   n_jobs=1):
     """Return the best label for each row of part scores, and its score.
 
@@ -109,7 +110,8 @@ def decode_scores(Oracle oracle not None, const double[:, ::1] theta, Py_ssize_t
     return labels[:end - origin], scores
 
 
-def label_scores(Parts parts not None, const double[:, ::1] theta, const int[::1] labels):
+def label_scores(Parts parts not None, const double[:, ::1] theta not None,
+                 const int[::1] labels not None):
     """Return the score of a given label of every example: ``<theta_i, mu(y_i)>``.
 
     Parameters
@@ -125,7 +127,7 @@ def label_scores(Parts parts not None, const double[:, ::1] theta, const int[::1
     """
     cdef PartLayout layout = parts.layout
     _check_rows(layout, theta.shape[0])
-    _check_labels(layout, labels)
+    _check_labels(layout, labels, parts.n_states)
     _check_width(parts, theta.shape[1])
     cdef _Scratch scratch = _Scratch(1, 1, 0, parts.max_entries)
     cdef Py_ssize_t i, j, n
@@ -140,7 +142,7 @@ def label_scores(Parts parts not None, const double[:, ::1] theta, const int[::1
     return scores
 
 
-def encoded(Parts parts not None, const int[::1] labels):
+def encoded(Parts parts not None, const int[::1] labels not None):
     """Return ``mu(y_i)`` of all examples as CSR rows.
 
     Parameters
@@ -156,7 +158,7 @@ def encoded(Parts parts not None, const int[::1] labels):
     indptr : ndarray of int64
     """
     cdef PartLayout layout = parts.layout
-    _check_labels(layout, labels)
+    _check_labels(layout, labels, parts.n_states)
     cdef Py_ssize_t i, n, total = 0, room = max(16, layout.n * min(parts.max_entries, 64))
     cdef _Scratch scratch = _Scratch(1, 1, 0, parts.max_entries)
     data, indices = np.zeros(room), np.zeros(room, dtype=np.int32)
@@ -174,7 +176,7 @@ def encoded(Parts parts not None, const int[::1] labels):
     return data[:total], indices[:total], indptr
 
 
-def label_costs(Loss loss not None, const int[::1] truths, Py_ssize_t size):
+def label_costs(Loss loss not None, const int[::1] truths not None, Py_ssize_t size):
     """Return ``c_i`` and ``const_i`` of the losses ``<c_i, mu(y)> + const_i`` of all examples.
 
     Parameters
@@ -194,7 +196,7 @@ def label_costs(Loss loss not None, const int[::1] truths, Py_ssize_t size):
     if not loss.decomposes:
         raise ValueError(f"{type(loss).__name__} does not decompose over the parts")
     _check_width(loss, size)
-    _check_labels(layout, truths)
+    _check_labels(layout, truths, loss.n_states + loss.takes_unseen if loss.n_states else 0)
     rows = aligned_zeros(layout.n * size + 8)
     constants = np.zeros(layout.n)
     cdef double[::1] out = rows, constant = constants
@@ -205,8 +207,8 @@ def label_costs(Loss loss not None, const int[::1] truths, Py_ssize_t size):
     return rows[:n * size].reshape(n, size), constants
 
 
-def surrogates(Oracle oracle not None, Loss loss not None, const double[:, ::1] theta,
-               double inverse_rho, const int[::1] truths, n_jobs=1):
+def surrogates(Oracle oracle not None, Loss loss not None, const double[:, ::1] theta not None,
+               double inverse_rho, const int[::1] truths not None, n_jobs=1):
     """Return ``max_y' L(y', y_i) + (min R - R(y')) / rho`` and ``L(y^, y_i)`` of every example.
 
     Parameters
@@ -231,8 +233,10 @@ def surrogates(Oracle oracle not None, Loss loss not None, const double[:, ::1] 
     if not loss.decomposes:
         raise ValueError(f"{type(loss).__name__} does not decompose over the parts")
     _check_rows(layout, theta.shape[0])
-    _check_labels(layout, truths)
+    _check_labels(layout, truths, loss.n_states + loss.takes_unseen if loss.n_states else 0)
     _check_width(oracle, size)
+    _check_width(loss, size)
+    _check_rows(loss.layout, theta.shape[0])
     values, losses = np.zeros(theta.shape[0]), np.zeros(theta.shape[0])
     cdef double[::1] value_view = values, loss_view = losses
     label_size = max(layout.max_label, 1)
@@ -275,10 +279,11 @@ cdef int _check_rows(PartLayout layout, Py_ssize_t rows) except -1:
     return 0
 
 
-cdef int _check_labels(PartLayout layout, const int[::1] labels) except -1:
+cdef int _check_labels(PartLayout layout, const int[::1] labels, int states) except -1:
     if labels.shape[0] != layout.label_offsets[layout.n]:
         raise ValueError(
             f"found labels of {labels.shape[0]} integers, expected "
             f"{layout.label_offsets[layout.n]}"
         )
+    check_numbers(labels, states or 2**31 - 1, "labels")
     return 0

@@ -1,0 +1,1 @@
+"""Inputs that should be refused, by the million: ``.ci/fuzz SECONDS``."""

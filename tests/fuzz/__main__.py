@@ -1,0 +1,39 @@
+"""``python -m fuzz SECONDS [TARGET ...]``, or ``python -m fuzz --replay TARGET CASE``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from .base import BATCH
+from .targets import TARGETS
+from .worker import run_batch, work
+
+
+def main() -> int:
+    """Print the table; the status is 1 where there was a fault."""
+    parser = argparse.ArgumentParser(prog="fuzz")
+    parser.add_argument("seconds", nargs="?", type=float, default=60)
+    parser.add_argument("targets", nargs="*", help=", ".join(TARGETS))
+    parser.add_argument("--first", type=int, default=0, help="the first case")
+    parser.add_argument("--replay", nargs=2, metavar=("TARGET", "CASE"))
+    given = parser.parse_args()
+    if given.replay:
+        target, case = given.replay[0], int(given.replay[1])
+        tally = run_batch(target, range(case - case % BATCH, case + 1))
+        print(*tally.lines, sep="\n")
+        return int(tally.crashes + tally.others > 0)
+    targets = given.targets or list(TARGETS)
+    first = given.first - given.first % BATCH
+    tallies = [work(target, first, given.seconds / len(targets)) for target in targets]
+    print("| target | cases | refused | crashes | other faults |")
+    print("|---|---:|---:|---:|---:|")
+    rows = [(t.target, t.cases, t.refused, t.crashes, t.others) for t in tallies]
+    rows.append(("all", *(sum(column) for column in list(zip(*rows))[1:])))
+    for row in rows:
+        print("| {} | {:,} | {:,} | {:,} | {:,} |".format(*row))
+    return int(sum(rows[-1][3:]) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,213 @@
+"""Compiled callables, given what their docstrings ask for, and something else in one place."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+
+from . import seeds
+from .base import Fault, short
+
+_TYPES = {"float64": np.float64, "int32": np.int32, "int64": np.int64, "bool": np.bool_}
+_NUMBERS = [0, 1, -1, 2, 3, 7, 100, -(2**31), 2**31 - 1, 2**62, -(2**63), 2**63 - 1, 2**64]
+_FLOATS = [0.0, 1.0, -1.0, 0.5, 1e-300, 1e300, float("inf"), -float("inf"), float("nan")]
+# Named in a docstring, but of a layout, potentials or the problem that hold them.
+_OPERANDS = {
+    "oracle", "operator", "parts", "loss", "projection", "potentials", "surrogate", "kbest",
+    "rows", "layout", "problem", "search", "psi", "plane", "truths", "masks",
+}  # fmt: skip
+# Types of parameters that no docstring names.
+_BY_NAME = {
+    **dict.fromkeys(("w", "average", "gaps", "before", "weights", "values"), "ndarray of float64"),
+    **dict.fromkeys(("order", "indptr", "offsets"), "ndarray of int64"),
+    **dict.fromkeys(("indices", "columns", "label", "truth"), "ndarray of int32"),
+}
+_SLOW = {"seconds_per_call", "repeat_argmax"}
+
+
+class Natives:
+    """Functions, classes and methods of compiled modules, found by introspection."""
+
+    name = "natives"
+    # What a call of compiled code may answer to nonsense; only a crash or a hang is a fault.
+    refusals = (Exception,)
+
+    def __init__(self, folder: str):
+        self.live = seeds.live()
+        self.targets = _targets()
+
+    def run(self, rng: np.random.Generator) -> Any:
+        """Make one call; see the package."""
+        label, owner, call, documented = self.targets[int(rng.integers(len(self.targets)))]
+        if owner is not None:
+            objects = self.live[owner]
+            target = objects[int(rng.integers(len(objects)))]
+            call = getattr(target, call)
+        try:
+            names = [
+                p.name
+                for p in inspect.signature(call).parameters.values()
+                if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+            ]
+        except (TypeError, ValueError):
+            names = []
+        if inspect.isclass(call) or not names:
+            names = list(documented)
+        arguments = self._sound(rng, names, documented)
+        wrong = []
+        for _ in range(int(rng.choice([0, 1, 1, 1, 2, 3]))):
+            if names:
+                position = int(rng.integers(len(names)))
+                arguments[position] = _broken(rng, arguments[position])
+                wrong.append(names[position])
+        told = f"{label}({', '.join(f'{n}={short(a, 60)}' for n, a in zip(names, arguments))})"
+        self.say(told)
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            try:
+                call(*arguments)
+            except SystemError as error:
+                raise Fault(f"{told}: {error}") from error
+
+    def _sound(self, rng: np.random.Generator, names: list[str], documented: dict[str, str]) -> Any:
+        """Arguments that fit together, where docstrings tell enough."""
+        given: dict[str, Any] = {}
+        sizes = [0, 1, 2, 3, 4, 8, 12]
+        for name in names:  # objects first: sizes follow from them
+            text = documented.get(name, "")
+            value = self._object(rng, name, text)
+            if value is not None:
+                given[name] = value
+                sizes += _sizes(rng, value)
+        return [
+            given[name] if name in given else self._plain(rng, name, documented.get(name, ""), sizes)
+            for name in names
+        ]
+
+    def _object(self, rng: np.random.Generator, name: str, text: str) -> Any:
+        kinds = [kind for kind in re.findall(r"[A-Z]\w+", text) if kind in self.live]
+        if not kinds and name in _OPERANDS:
+            kinds = [kind for kind in ("Operator", "LinearPotentials", "PartLayout", "Surrogate")]
+        kinds = [kind for kind in kinds if kind in self.live]
+        if not kinds:
+            return None
+        objects = self.live[kinds[int(rng.integers(len(kinds)))]]
+        return objects[int(rng.integers(len(objects)))]
+
+    def _plain(self, rng: np.random.Generator, name: str, text: str, sizes: list[int]) -> Any:
+        if not text:
+            text = _BY_NAME.get(name, "")
+        if "ndarray" in text or "array" in text:
+            dtype = next((d for word, d in _TYPES.items() if word in text), np.float64)
+            size = sizes[-1 - int(rng.integers(min(len(sizes), 6)))]
+            if "label" in name or "truth" in name:
+                dtype = np.int32
+            array = rng.integers(0, 3, size).astype(dtype)
+            return array + (rng.normal(size=size) if dtype == np.float64 else 0)
+        if "callable" in text:
+            return None if rng.random() < 0.7 else _room
+        if "bool" in text:
+            return bool(rng.integers(2))
+        if "float" in text:
+            return float(rng.random())
+        if "str" in text or "{" in text:
+            choices = re.findall(r'"([\w-]+)"', text) or ["x"]
+            return choices[int(rng.integers(len(choices)))]
+        if "list" in text or "tuple" in text or "iterable" in text:
+            return [rng.normal(size=(2, 3)) for _ in range(int(rng.integers(3)))]
+        return int(rng.integers(0, 4))
+
+
+def _room(name: str, size: int, dtype: Any) -> np.ndarray:
+    return np.zeros(size // 2, dtype)
+
+
+def _sizes(rng: np.random.Generator, value: Any) -> list[int]:
+    """Sizes of arrays that belong to an object's first examples."""
+    layout = getattr(value, "layout", value)
+    found: list[int] = []
+    try:
+        found += list(layout.sizes(0)) * 2
+    except Exception:
+        found.append(3)
+    for name in ("n", "dim", "n_states"):
+        if isinstance(getattr(value, name, None), int):
+            found.append(getattr(value, name))
+    return found
+
+
+def _broken(rng: np.random.Generator, value: Any) -> Any:
+    """Something else in the place of an argument."""
+    if isinstance(value, np.ndarray) and rng.random() < 0.8:
+        ways = (
+            lambda: None,
+            lambda: value[: len(value) // 2].copy(),
+            lambda: value[:0].copy(),
+            lambda: np.concatenate([value, value, value]),
+            lambda: value.astype(np.float32),
+            lambda: value.astype(np.int64),
+            lambda: value.astype(np.int32),
+            lambda: value.astype(object),
+            lambda: np.repeat(value, 2)[::2],
+            lambda: value.reshape(-1, 1),
+            lambda: value.tolist(),
+            lambda: _filled(value, rng.choice(_FLOATS)),
+            lambda: _filled(value, rng.choice([-1, 2**31 - 1, -(2**31), 3, 100])),
+        )
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ways[int(rng.integers(len(ways)))]()
+    if isinstance(value, (int, float)) and rng.random() < 0.8:
+        pool = _NUMBERS if isinstance(value, int) and rng.random() < 0.8 else _FLOATS
+        return pool[int(rng.integers(len(pool)))]
+    pool = [None, "x", 3, 1.5, [], {}, object(), np.zeros(0), np.zeros(3), np.zeros((2, 2))]
+    return pool[int(rng.integers(len(pool)))]
+
+
+def _filled(value: np.ndarray, number: Any) -> np.ndarray:
+    copy = value.copy()
+    if copy.size:
+        copy[copy.size // 2] = np.asarray(number).astype(copy.dtype)
+    return copy
+
+
+def _documented(text: str | None) -> dict[str, str]:
+    """The parameters of a numpydoc text, and what stands for their types."""
+    found: dict[str, str] = {}
+    block = re.search(r"Parameters\s*\n\s*-+\n(.*?)(?:\n\s*\n\s*[A-Z]\w+\s*\n\s*-+\n|\Z)", text or "", re.S)
+    for line in (block[1] if block else "").splitlines():
+        entry = re.match(r"\s*([\w, *]+) : (.+)", line)
+        if entry:
+            found.update((name.strip(" *"), entry[2]) for name in entry[1].split(","))
+    return found
+
+
+def _class_doc(kind: type) -> str:
+    texts = (base.__doc__ or "" for base in inspect.getmro(kind))
+    return next((text for text in texts if "Parameters" in text), "")
+
+
+def _targets() -> list[tuple[str, str | None, Any, dict[str, str]]]:
+    """Label, class of the object that has the method, the callable or its name, its parameters."""
+    live, found = seeds.live(), []
+    for module in seeds.compiled():
+        for name, value in sorted(vars(module).items()):
+            if name.startswith("__") or getattr(value, "__module__", None) != module.__name__:
+                continue
+            label = f"{module.__name__}.{name}"
+            if inspect.isclass(value):
+                found.append((label, None, value, _documented(_class_doc(value))))
+                for key in sorted(vars(value)):
+                    method = getattr(value, key)
+                    if key.startswith("_") or not callable(method):
+                        continue
+                    if value.__name__ in live:
+                        documented = _documented(method.__doc__)
+                        found.append((f"{label}.{key}", value.__name__, key, documented))
+            elif callable(value) and name not in _SLOW:
+                found.append((label, None, value, _documented(value.__doc__)))
+    return found

@@ -1,0 +1,137 @@
+"""Batches of cases, each in a process of its own: the parent sees where it died."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import mmap
+import os
+import resource
+import shutil
+import signal
+import struct
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from .base import BATCH, Fault, generator
+from .targets import TARGETS
+
+#: Seconds that a case may take; the process is killed afterwards.
+LIMIT = 20
+# Case, passed, refused, faults.
+_NUMBERS = struct.Struct("qqqq")
+_TEXT = 1000
+
+
+@dataclass
+class Tally:
+    """What the cases of a target came to."""
+
+    target: str
+    cases: int = 0
+    refused: int = 0
+    crashes: int = 0
+    others: int = 0
+    lines: list[str] = field(default_factory=list)
+
+
+def run_cases(target: str, cases: range, note: Any = None) -> Tally:
+    """Run cases in this process; return their tally.
+
+    Parameters
+    ----------
+    target : str
+    cases : range
+    note : callable, optional
+        Given the tally, the number and the text of a case before and after it.
+    """
+    tally = Tally(target)
+    folder = tempfile.mkdtemp(prefix="structsolve-fuzz-")
+    try:
+        made = TARGETS[target](folder)
+        for case in cases:
+            tally.cases += 1
+            made.say = (lambda text, c=case: note(tally, c, text)) if note else (lambda text: None)
+            made.say("")
+            try:
+                made.run(generator(target, case))
+            except Fault as fault:
+                tally.others += 1
+                tally.lines.append(f"{target}, case {case}: {fault}")
+            except made.refusals:
+                tally.refused += 1
+            except Exception as error:
+                tally.others += 1
+                tally.lines.append(f"{target}, case {case}: {type(error).__name__}: {error}")
+        return tally
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def work(target: str, first: int, seconds: float) -> Tally:
+    """Run batches in child processes, one after the other, for so many seconds."""
+    total, end, batch = Tally(target), time.monotonic() + seconds, range(first, first + BATCH)
+    TARGETS[target](tempfile.gettempdir())  # what all batches share is made once
+    while time.monotonic() < end:
+        one = run_batch(target, batch)
+        for name in ("cases", "refused", "crashes", "others"):
+            setattr(total, name, getattr(total, name) + getattr(one, name))
+        for line in one.lines:
+            print(line, flush=True)
+        total.lines += one.lines
+        batch = range(batch.stop, batch.stop + BATCH)
+    return total
+
+
+def run_batch(target: str, cases: range) -> Tally:
+    """Run cases in a child process; a crash ends them, and is told with the case."""
+    with mmap.mmap(-1, _NUMBERS.size + _TEXT) as state, tempfile.TemporaryFile() as errors:
+        child = os.fork()
+        if child == 0:
+            _child(target, cases, state, errors)
+        status = os.waitpid(child, 0)[1]
+        case, refused, others, count = _NUMBERS.unpack_from(state)
+        errors.seek(0)
+        text = errors.read().decode(errors="replace")
+        lines = [line for line in text.splitlines() if line.startswith("FAULT ")]
+        tally = Tally(target, count, refused, 0, others, [x.removeprefix("FAULT ") for x in lines])
+        if status:
+            tally.crashes = 1
+            name = signal.Signals(status).name if status < 64 else f"status {status}"
+            last = state[_NUMBERS.size :].rstrip(b"\0").decode(errors="replace")
+            told = [line for line in text.splitlines() if line.strip() and line not in lines]
+            tally.lines += [f"{target}, case {case}: {name}: {last}"]
+            tally.lines += [f"    {line}" for line in told[:14]]
+        return tally
+
+
+def _child(target: str, cases: range, state: Any, errors: Any) -> None:
+    status = 3
+    try:
+        os.dup2(errors.fileno(), 1)
+        os.dup2(errors.fileno(), 2)
+        faulthandler.enable()
+        if "asan" not in os.environ.get("LD_PRELOAD", ""):
+            resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+        def note(tally: Tally, case: int, text: str) -> None:
+            _NUMBERS.pack_into(state, 0, case, tally.refused, tally.others, tally.cases)
+            state[_NUMBERS.size :] = text.encode()[:_TEXT].ljust(_TEXT, b"\0")
+            signal.setitimer(signal.ITIMER_REAL, LIMIT)
+
+        tally = run_cases(target, cases, note)
+        note(tally, cases.stop - 1, "")
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for line in tally.lines:
+            print("FAULT", line.replace("\n", " ")[:700], file=sys.__stderr__, flush=True)
+        status = 0
+    except BaseException as error:
+        with contextlib.suppress(Exception):
+            print(f"{type(error).__name__}: {error}", file=sys.__stderr__, flush=True)
+    finally:
+        os._exit(status)
