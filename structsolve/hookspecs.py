@@ -389,3 +389,24 @@ def structsolve_lp_backends() -> Sequence[Named]:
             return [Named("my-lp", MyBackend, "what it does")]
     """
     return []
+
+
+@hookspec
+def structsolve_readers() -> Sequence[Named]:
+    """Return readers of data files, by the names of their formats, for the shell.
+
+    Returns
+    -------
+    sequence of Named
+        Factories take what the ``get_params()`` of a reader returned, and make a
+        ``structsolve.io.reader.Reader``.
+
+    Examples
+    --------
+    ::
+
+        @hookimpl
+        def structsolve_readers():
+            return [Named("arff", ArffReader, "Weka's files: --format arff")]
+    """
+    return []

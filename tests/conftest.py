@@ -4,6 +4,7 @@
 """
 
 import os
+import sys
 
 import pytest
 from checks import plugin_of
@@ -31,3 +32,28 @@ def registered():
     for module in modules:
         if registry.default().manager.is_registered(module):
             registry.default().unregister(module)
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """Put a fake installed distribution on sys.path: a module and its dist-info."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    modules = []
+
+    def put(name, code, distribution=None, version="1.0", entry=None, folder=tmp_path):
+        distribution = distribution or f"structsolve-{name}"
+        info = folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n"
+        )
+        value = entry or f"outside_{name}"
+        (info / "entry_points.txt").write_text(f"[structsolve]\n{name} = {value}\n")
+        if code is not None:
+            (folder / f"outside_{name}.py").write_text(code)
+            modules.append(f"outside_{name}")
+        return info
+
+    yield put
+    for module in modules:
+        sys.modules.pop(module, None)

@@ -21,7 +21,17 @@ STATEMENT = re.compile(
 )
 
 # What may be imported where it is used: it takes long to import, or need not be installed.
-HEAVY = {"clarabel", "cvxpy", "highspy", "matplotlib", "networkx", "scipy", "sklearn", "tqdm"}
+HEAVY = {
+    "clarabel",
+    "cvxpy",
+    "highspy",
+    "joblib",
+    "matplotlib",
+    "networkx",
+    "scipy",
+    "sklearn",
+    "tqdm",
+}
 # What the first lines of a file may say of all its imports of ours.
 FOR_ALL = "are imported where"
 

@@ -11,7 +11,7 @@ from typing import Any
 from structsolve.io._text import atomic_write
 from structsolve.io.conll import conll_block
 
-KINDS = ("structures", "surrogates", "searches", "solvers", "losses", "lp_backends")
+KINDS = ("structures", "surrogates", "searches", "solvers", "losses", "lp_backends", "readers")
 GIVES = ("oracle", "power", "parts", "projection", "loss", "max_min")
 FIGURES = ("precision", "recall", "f1")
 

@@ -41,7 +41,9 @@ def plain(value: Any, name: str) -> Any:
                 # A structure may have parameters that JSON knows no form of.
                 saved = getattr(value, "saved_params", None) or partial(value.get_params, False)
                 params = {k: plain(v, k) for k, v in saved().items()}
-                return {"__kind__": kind, "name": known, "params": params}
+                found = {"__kind__": kind, "name": known, "params": params}
+                source = registry.default().source_of(kind, value)
+                return {**found, "from": source} if source else found
     if hasattr(value, "adj") and hasattr(value, "is_multigraph"):  # a networkx graph
         if value.is_multigraph():
             raise ValueError(f"parameter {name!r} is a multigraph, which cannot be saved")
@@ -103,7 +105,8 @@ def revive(value: Any) -> Any:
     params = {k: revive(v) for k, v in value["params"].items()}
     if "__loss__" in value:  # files that name them apart
         return registry.default().find("losses", value["__loss__"]).factory(**params)
-    return registry.default().find(value["__kind__"], value["name"]).factory(**params)
+    source = value.get("from", "")
+    return registry.default().find(value["__kind__"], value["name"], source).factory(**params)
 
 
 def _node(value: Any) -> Any:

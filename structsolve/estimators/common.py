@@ -23,6 +23,17 @@ class EstimatorMixin(OperatorsMixin):
     cache_size: float = 200
     feature_names_in_: np.ndarray
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Workers of GridSearchCV and joblib load installed plugins; those of a script go along.
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[misc]
+        carried = registry.carried_plugins()
+        return {**state, "_plugins": carried} if carried else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        registry.adopt_plugins(state.pop("_plugins", []))
+        super().__setstate__(state)  # type: ignore[misc]
+
     def _kernel(self) -> Kernel | None:
         if self.kernel is None:
             if self.kernel_params is not None:

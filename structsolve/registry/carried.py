@@ -1,0 +1,66 @@
+"""Plugins that a script registers, on the way to worker processes with pickled estimators."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from typing import TYPE_CHECKING
+
+from .distributions import described
+from .plugin import Plugin
+
+if TYPE_CHECKING:
+    from .manager import Registry
+
+logger = logging.getLogger("structsolve.plugins")
+
+
+def carry(registry: Registry) -> list[tuple[str, bytes | str]]:
+    """Return what a script registered: modules by their name, or with their functions.
+
+    Parameters
+    ----------
+    registry : Registry
+
+    Returns
+    -------
+    list of (str, bytes or str)
+        Name and pickle, or why it cannot be pickled.
+    """
+    mine = [p for p in registry.plugins if p.module is not None and not p.distribution]
+    if not mine:
+        return []
+    from joblib import wrap_non_picklable_objects  # heavy
+
+    carried: list[tuple[str, bytes | str]] = []
+    for plugin in mine:
+        try:
+            carried.append(
+                (plugin.name, pickle.dumps(wrap_non_picklable_objects(plugin.module, False)))
+            )
+        except Exception as error:  # a lock, an open file, ...: whoever needs it is told why
+            carried.append((plugin.name, described(error)))
+    return carried
+
+
+def adopt(registry: Registry, carried: list[tuple[str, bytes | str]]) -> None:
+    """Register what another process carried; what fails is remembered with its error.
+
+    Parameters
+    ----------
+    registry : Registry
+    carried : list of (str, bytes or str)
+        What :func:`carry` returned there.
+    """
+    for name, pickled in carried:
+        if any(plugin.name == name for plugin in registry.plugins):
+            continue
+        plugin = Plugin(name)
+        try:
+            if isinstance(pickled, str):
+                raise ValueError(f"it cannot be sent to this process: {pickled}")
+            registry.add(pickle.loads(pickled), plugin)
+        except Exception as error:  # a module that this process cannot import, ...
+            plugin.error = f"registered by a script elsewhere. {described(error)}"
+            registry.plugins.append(plugin)
+            logger.warning("%s was not loaded: %s", plugin.label, plugin.error)

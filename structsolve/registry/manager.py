@@ -1,0 +1,337 @@
+"""The plugin manager: registers plugins, survives broken ones, calls hooks and checks answers."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pluggy
+
+from .. import abi, hookspecs
+from ..hookspecs import Named
+from .distributions import GROUP, described, disabled, installed
+from .names import Names
+from .plugin import LISTS, Plugin, module_name
+
+logger = logging.getLogger("structsolve.plugins")
+
+
+class Registry(Names):
+    """The plugins of this process; :func:`default` returns the one that is in use.
+
+    Attributes
+    ----------
+    manager : pluggy.PluginManager
+    plugins : list of Plugin
+        Loaded and broken ones.
+
+    Examples
+    --------
+    >>> from structsolve import Named, hookimpl
+    >>> from structsolve.registry import Registry
+    >>> class Mine:
+    ...     @hookimpl
+    ...     def structsolve_solvers(self):
+    ...         return [Named("mine", dict, "an example")]
+    >>> registry = Registry()
+    >>> registry.register(Mine(), "example")
+    >>> registry.names("solvers"), registry.make("solvers", "mine")
+    (['mine'], {})
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.manager = pluggy.PluginManager(GROUP)
+        self.manager.add_hookspecs(hookspecs)
+
+    def load_entry_points(self, off: Sequence[str] = ()) -> None:
+        """Load every installed plugin; a broken one is remembered with its error and left out.
+
+        Parameters
+        ----------
+        off : sequence of str, optional
+            Plugins that are not imported: their names, distributions, or ``distribution:name``;
+            beside those of the environment's ``STRUCTSOLVE_DISABLE_PLUGINS``.
+        """
+        off = [*off, *disabled()]
+        for plugin, load in installed():
+            plugin.off = not plugin.error and any(map(plugin.is_called, off))
+            if plugin.off:
+                self.plugins.append(plugin)
+                continue
+            try:
+                if not plugin.error:
+                    self.add(load(), plugin)
+                    continue
+            except (Exception, SystemExit) as error:  # it may fail in any way; the others stay
+                plugin.error = described(error)
+            self.plugins.append(plugin)
+            logger.warning("%s was not loaded: %s", plugin.label, plugin.error)
+        for name in off:
+            if not any(plugin.is_called(name) for plugin in self.plugins):
+                logger.warning("%s is to be switched off, but no plugin is called so", name)
+
+    def switch_off(self, name: str) -> None:
+        """Take plugins out of use.
+
+        Parameters
+        ----------
+        name : str
+            Of a plugin, of a distribution, or ``distribution:name``.
+
+        Raises
+        ------
+        ValueError
+            When there is none.
+        """
+        called = [plugin for plugin in self.plugins if plugin.is_called(name)]
+        if not called:
+            known = sorted({p.key for p in self.plugins if not p.is_ours})
+            raise ValueError(f"no plugin is called {name!r}; plugins beside our own: {known}")
+        for plugin in called:
+            if plugin.module is not None:
+                self.manager.unregister(plugin.module)
+            plugin.module, plugin.error, plugin.off, plugin.declares = None, "", True, {}
+
+    def register(self, module: Any, name: str | None = None) -> None:
+        """Register hook implementations by hand (for scripts and tests).
+
+        Parameters
+        ----------
+        module : module or object
+            Holds functions marked with ``structsolve.hookimpl``.
+        name : str, optional
+            By default that of the module or class.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As of :meth:`add`.
+        """
+        plugin = Plugin(str(name or getattr(module, "__name__", type(module).__name__)))
+        self.add(module, plugin)
+
+    def unregister(self, module: Any) -> None:
+        """Remove a registered module or object.
+
+        Parameters
+        ----------
+        module : module or object
+
+        Raises
+        ------
+        ValueError
+            When it is not registered.
+        """
+        if not self.manager.is_registered(module):
+            raise ValueError(f"{module!r} is not registered as a plugin")
+        self.manager.unregister(module)
+        self.plugins = [p for p in self.plugins if p.module is not module]
+
+    def add(self, module: Any, plugin: Plugin) -> None:
+        """Check a plugin's hooks and what it declares, then register it.
+
+        Parameters
+        ----------
+        module : module or object
+            Holds the hooks.
+        plugin : Plugin
+            Gets the module and what it declares.
+
+        Raises
+        ------
+        ValueError
+            When the name or module is taken, or something is declared twice.
+        TypeError
+            When a hook is unknown or not marked, there is none, or one returns the wrong kind.
+        """
+        for other in self.plugins:
+            if other.module is not None and (other.key == plugin.key or other.module is module):
+                what = "the name" if other.key == plugin.key else "the module"
+                raise ValueError(f"{what} is taken by {other.label}; rename or uninstall one")
+        known = [n for n in vars(hookspecs) if n.startswith("structsolve_")]
+        marked = {}
+        for name in dir(module):
+            if name.startswith("structsolve_"):
+                options = self.manager.parse_hookimpl_opts(module, name)
+                if options is not None:
+                    marked[name] = options
+                elif name in known:
+                    raise TypeError(f"{name} is not marked; decorate it with structsolve.hookimpl")
+        for name in marked:
+            if name not in known:
+                raise TypeError(f"implements the unknown hook {name!r}; known hooks: {known}")
+        if not marked:
+            raise TypeError(
+                f"{module!r} implements no hook; mark functions with structsolve.hookimpl"
+            )
+        declares: dict[str, list[Any]] = {}
+        try:
+            self.manager.register(module, name=plugin.key)
+            for kind in (*LISTS, "loss_names"):
+                hook = f"structsolve_{kind}"
+                if hook in marked and not marked[hook].get("wrapper"):
+                    declares[kind] = _checked(getattr(module, hook)(), hook, kind)
+        except BaseException:
+            # A failed registration keeps the hooks before the wrong one.
+            if self.manager.is_registered(module):
+                self.manager.unregister(module)
+            raise
+        plugin.module = module
+        plugin.declares = {**declares, "hooks": sorted(marked)}
+        self.plugins.append(plugin)
+
+    def ask(self, hook: str, expected: Any, **arguments: Any) -> Any:
+        """Call a ``firstresult`` hook and check the answer.
+
+        Parameters
+        ----------
+        hook : str
+        expected : type
+            Type of the answer.
+        **arguments
+            Of the hook.
+
+        Returns
+        -------
+        object or None
+            None where no plugin answers.
+
+        Raises
+        ------
+        TypeError
+            When a plugin returns something else than ``expected`` or None.
+        ImportError
+            When the answer was compiled against another C API.
+        ValueError, TypeError, RuntimeError
+            As of :meth:`blame`, when the plugin raises.
+        """
+        with self.blame(hook):
+            answer = getattr(self.manager.hook, hook)(**arguments)
+        if answer is not None:
+            self.check_answer(hook, answer, expected)
+        return answer
+
+    @contextlib.contextmanager
+    def blame(self, hook: str) -> Iterator[None]:
+        """Put the plugin's name in front of an error that it raises.
+
+        Parameters
+        ----------
+        hook : str
+            The hook that is called, for the message.
+
+        Yields
+        ------
+        None
+
+        Raises
+        ------
+        ValueError, TypeError, RuntimeError
+            A ValueError or TypeError keeps its kind, anything else becomes a RuntimeError.  A
+            ValueError or TypeError of ours gets no name.
+        """
+        try:
+            yield
+        except Exception as error:
+            blamed = self.blamed(hook, error)
+            if blamed is error:
+                raise
+            raise blamed from error
+
+    def blamed(self, hook: str, error: Exception) -> Exception:
+        """Return an error with the name of the plugin that raised it in front.
+
+        Parameters
+        ----------
+        hook : str
+            The hook that was called, for the message.
+        error : Exception
+
+        Returns
+        -------
+        Exception
+            ``error`` itself where it gets no name; see :meth:`blame`.
+        """
+        owner = self._owner_of_traceback(error)
+        kind = next((k for k in (ValueError, TypeError) if isinstance(error, k)), RuntimeError)
+        if kind is not RuntimeError and (owner is None or owner.is_ours):
+            return error
+        return kind(f"{_label(owner)} failed in {hook}: {type(error).__name__}: {error}")
+
+    def check_answer(self, hook: str, answer: Any, expected: Any) -> None:
+        """Check what a plugin returned.
+
+        Parameters
+        ----------
+        hook : str
+            The hook that returned it, for the message.
+        answer : object
+        expected : type
+
+        Raises
+        ------
+        TypeError
+            When it is not an ``expected``.
+        ImportError
+            When it was compiled against another C API.
+        """
+        stale = abi.stale_object(answer)
+        if stale or not isinstance(answer, expected):
+            module = getattr(answer, "__module__", None) or type(answer).__module__
+            label = _label(self._owner_of_module(module))
+            if stale:
+                raise ImportError(f"{label}: {stale}")
+            name = getattr(expected, "__qualname__", str(expected))
+            raise TypeError(
+                f"{label} returned {type(answer).__name__} from {hook}, expected "
+                f"{expected.__module__}.{name}"
+            )
+
+    def _owner_of_traceback(self, error: BaseException) -> Plugin | None:
+        modules = []
+        trace = error.__traceback__
+        while trace is not None:
+            modules.append(trace.tb_frame.f_globals.get("__name__", ""))
+            trace = trace.tb_next
+        # The innermost frame that belongs to a plugin is the one to blame.
+        owners = (self._owner_of_module(module) for module in reversed(modules))
+        return next((owner for owner in owners if owner is not None), None)
+
+    def _owner_of_module(self, module: str) -> Plugin | None:
+        for plugin in self.plugins:
+            name = module_name(plugin.module)
+            if plugin.module is not None and (module == name or module.startswith(f"{name}.")):
+                return plugin
+        # Otherwise a plugin of the same package; the core's modules belong to no plugin.
+        package = module.split(".")[0]
+        for plugin in self.plugins:
+            name = module_name(plugin.module)
+            if plugin.module is not None and package == name.split(".")[0] != "structsolve":
+                return plugin
+        return None
+
+
+def _label(owner: Plugin | None) -> str:
+    return "a plugin" if owner is None else owner.label
+
+
+def _checked(declared: Any, hook: str, kind: str) -> list[Any]:
+    expected = str if kind == "loss_names" else Named
+    if isinstance(declared, (str, bytes)) or not isinstance(declared, Iterable):
+        raise TypeError(
+            f"{hook} returned {declared!r}, expected a list of {expected.__name__} objects"
+        )
+    declared = list(declared)
+    for item in declared:
+        if not isinstance(item, expected):
+            raise TypeError(
+                f"{hook} returned a list with {item!r}, expected {expected.__name__} objects"
+            )
+    names = [getattr(item, "name", item) for item in declared]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{hook} declares {name!r} twice")
+    return declared

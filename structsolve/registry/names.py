@@ -1,0 +1,375 @@
+"""What plugins declare, looked up by name: ``name``, ``distribution:name``, and arguments."""
+
+from __future__ import annotations
+
+import multiprocessing
+from typing import Any
+
+from ..hookspecs import Named
+from .distributions import DISABLED
+from .plugin import Plugin, one
+
+
+class Names:
+    """The names in a list of plugins; :class:`Registry` fills the list.
+
+    Attributes
+    ----------
+    plugins : list of Plugin
+        Registered, broken and switched off.
+    """
+
+    def __init__(self) -> None:
+        self.plugins: list[Plugin] = []
+
+    def names(self, kind: str) -> list[str]:
+        """Return the names of one kind.
+
+        Parameters
+        ----------
+        kind : str
+            One of ``LISTS``, such as "structures".
+
+        Returns
+        -------
+        list of str
+            Sorted.
+        """
+        return sorted({d.name for _, d in self._declared(kind)})
+
+    def loss_names(self) -> list[str]:
+        """Return the names of all losses.
+
+        Returns
+        -------
+        list of str
+            Sorted.
+        """
+        return sorted({n for p in self.plugins for n in p.declares.get("loss_names", ())})
+
+    def find(self, kind: str, name: str, source: str = "") -> Named:
+        """Return what a plugin declares under a name.
+
+        Parameters
+        ----------
+        kind : str
+            One of ``LISTS``.
+        name : str
+            ``name``, or ``distribution:name`` where two bring the same.
+        source : str, optional
+            Distribution, and perhaps version, that must bring it, as :meth:`source_of` gives it.
+
+        Returns
+        -------
+        Named
+
+        Raises
+        ------
+        ValueError
+            When no plugin declares the name (known names and broken plugins are listed), several
+            do, or that of ``source`` is missing.
+        """
+        matches = [(p, d) for p, d in self._declared(kind) if d.name == name]
+        if not matches:
+            owner, _, rest = name.partition(":")
+            matches = [
+                (p, d) for p, d in self._declared(kind) if d.name == rest and p.is_called(owner)
+            ]
+        if source:
+            # What a script registers has no distribution: it may be under development.
+            there = [
+                m for m in matches if not m[0].distribution or m[0].is_called(source.split(" ")[0])
+            ]
+            if not there:
+                others = f"; {matches[0][0].label} brings another" if matches else ""
+                raise ValueError(
+                    f"{one(kind)} {name!r} comes from the distribution {source}, which is not "
+                    f"installed or not loaded{others}{self.broken_note()}"
+                )
+            matches = there
+        if len(matches) > 1:
+            labels = " and ".join(p.label for p, _ in matches)
+            forms = " or ".join(repr(f"{p.source}:{d.name}") for p, d in matches)
+            raise ValueError(
+                f"{one(kind)} {name!r} is declared by {labels}; write {forms}, or switch one off: "
+                f"{DISABLED}={matches[-1][0].key}"
+            )
+        if not matches:
+            raise ValueError(
+                f"unknown {one(kind)} {name!r}; known: {self.names(kind)}{self.broken_note()}"
+                f"{_worker_note()}"
+            )
+        return matches[0][1]
+
+    def split(self, kind: str, text: str) -> tuple[str, list[Any], dict[str, Any]]:
+        """Return the name in front of arguments, and the arguments.
+
+        Parameters
+        ----------
+        kind : str
+            One of ``LISTS``.
+        text : str
+            As for :meth:`make`.
+
+        Returns
+        -------
+        name : str
+            All of ``text`` where no plugin declares what stands before a colon.
+        arguments : list
+            Positional.
+        params : dict of str to object
+
+        Raises
+        ------
+        ValueError
+            When an argument without a key follows one with a key, or a key comes twice.
+
+        Examples
+        --------
+        >>> from structsolve import registry
+        >>> registry.default().split("lp_backends", "cvxpy:OSQP,eps_abs=1e-8")
+        ('cvxpy', ['OSQP'], {'eps_abs': 1e-08})
+        """
+        for count in (2, 1):
+            *head, rest = text.split(":", count)
+            if len(head) == count and self._has(kind, ":".join(head)):
+                return (":".join(head), *arguments_of(one(kind), text, rest))
+        return text, [], {}
+
+    def make(self, kind: str, text: str, /, **params: Any) -> Any:
+        """Return a new object by name.
+
+        Parameters
+        ----------
+        kind : str
+            One of ``LISTS``.
+        text : str
+            ``name``, or ``name:argument,key=value``, both perhaps behind ``distribution:``.
+            Arguments that look like numbers, true, false or none become these.
+        **params
+            Further arguments; they go before those of the text.
+
+        Returns
+        -------
+        object
+
+        Raises
+        ------
+        ValueError
+            When the name is unknown, or the factory does not take the arguments.
+        """
+        name, arguments, given = self.split(kind, text)
+        factory = self.find(kind, name).factory
+        return create(kind, text, factory, *arguments, **{**given, **params})
+
+    def _has(self, kind: str, name: str) -> bool:
+        owner, _, rest = name.partition(":")
+        return any(
+            d.name == name or (d.name == rest and p.is_called(owner))
+            for p, d in self._declared(kind)
+        )
+
+    def _declared(self, kind: str) -> list[tuple[Plugin, Named]]:
+        return [(p, d) for p in self.plugins for d in p.declares.get(kind, ())]
+
+    def name_of(self, kind: str, value: Any) -> str | None:
+        """Return the name under which the class of an object is declared.
+
+        Parameters
+        ----------
+        kind : str
+            One of ``LISTS``.
+        value : object
+
+        Returns
+        -------
+        str or None
+            None where no plugin declares it.
+        """
+        declared = self._owner(kind, value)
+        return None if declared is None else declared[1].name
+
+    def source_of(self, kind: str, value: Any) -> str:
+        """Return the distribution, with its version, that declares the class of an object.
+
+        Parameters
+        ----------
+        kind : str
+            One of ``LISTS``.
+        value : object or str
+            The object, or its name.
+
+        Returns
+        -------
+        str
+            Empty for what comes with structsolve, or from no distribution.
+        """
+        if isinstance(value, str):
+            name = self.split(kind, value)[0]
+            wanted = self.find(kind, name) if self._has(kind, name) else None
+            owner = next((m for m in self._declared(kind) if m[1] is wanted), None)
+        else:
+            owner = self._owner(kind, value)
+        if owner is None or owner[0].is_ours or not owner[0].distribution:
+            return ""
+        return f"{owner[0].distribution} {owner[0].version}"
+
+    def _owner(self, kind: str, value: Any) -> tuple[Plugin, Named] | None:
+        declared = self._declared(kind)
+        own = getattr(value, "name", None)
+        exact = [m for m in declared if m[1].factory is type(value)]
+        # Two may bring one name: the class itself decides.
+        if named := next((m for m in exact if m[1].name == own), None):
+            return named
+        for plugin, item in declared:
+            # Of a factory that is no class, the name of the object alone decides.
+            fits = not isinstance(item.factory, type) or isinstance(value, item.factory)
+            if item.name == own and fits:
+                return plugin, item
+        return exact[0] if exact else None
+
+    def first_with(self, file_param: str) -> str | None:
+        """Return the first structure with a parameter that the shell reads from a file.
+
+        Parameters
+        ----------
+        file_param : str
+            An entry of ``Structure.file_params``, such as "hierarchy".
+
+        Returns
+        -------
+        str or None
+            Name of the structure; ours come before others.
+        """
+        return next(
+            (
+                d.name
+                for _, d in self._declared("structures")
+                if file_param in getattr(d.factory, "file_params", ())
+            ),
+            None,
+        )
+
+    def broken_note(self) -> str:
+        """Return a sentence on the plugins that are not in use, for error messages.
+
+        Returns
+        -------
+        str
+            Empty where all plugins were loaded.
+        """
+        broken = [f"{p.label}: {p.error}" for p in self.plugins if p.error]
+        off = [p.label for p in self.plugins if p.off]
+        note = f". Not loaded: {'; '.join(broken)}" if broken else ""
+        return note + (f". Switched off: {'; '.join(off)}" if off else "")
+
+
+def create(kind: str, text: str, factory: Any, /, *arguments: Any, **params: Any) -> Any:
+    """Return what a plugin's factory makes.
+
+    Parameters
+    ----------
+    kind : str
+        One of ``LISTS``.
+    text : str
+        What users wrote, for the message.
+    factory : callable
+    *arguments, **params
+        Of the factory.
+
+    Returns
+    -------
+    object
+
+    Raises
+    ------
+    ValueError
+        When the factory raises one, or does not take the arguments.
+    RuntimeError
+        When the factory raises anything else.
+    TypeError
+        When it returns None.
+    """
+    what = f"{one(kind)} {text!r}"
+    try:
+        made = factory(*arguments, **params)
+    except ValueError:
+        raise
+    except TypeError as error:
+        raise ValueError(f"{what}: {error}") from error
+    except Exception as error:
+        raise RuntimeError(f"{what}: {type(error).__name__}: {error}") from error
+    if made is None:
+        raise TypeError(f"{what}: its plugin made None, expected an object")
+    return made
+
+
+def arguments_of(what: str, text: str, rest: str) -> tuple[list[Any], dict[str, Any]]:
+    """Read arguments between commas: values, then ``key=value``.
+
+    Parameters
+    ----------
+    what, text : str
+        What is made, and all that users wrote, for the message.
+    rest : str
+        What stands behind the name.
+
+    Returns
+    -------
+    arguments : list
+    params : dict of str to object
+
+    Raises
+    ------
+    ValueError
+        When an argument without a key follows one with a key, or a key comes twice.
+
+    Examples
+    --------
+    >>> from structsolve.registry.names import arguments_of
+    >>> arguments_of("structure", "mrf:oracle=trws", "oracle=trws,directed=true")
+    ([], {'oracle': 'trws', 'directed': True})
+    """
+    arguments: list[Any] = []
+    params: dict[str, Any] = {}
+    for part in rest.split(","):
+        key, equals, word = part.partition("=")
+        key = key.strip()
+        if not equals and not params:
+            arguments.append(value_of(part.strip()))
+        elif not equals or not key.isidentifier() or key in params:
+            raise ValueError(
+                f"{what} {text!r}: found {part.strip()!r}, expected one key=value for each, behind "
+                "the arguments without a key"
+            )
+        else:
+            params[key] = value_of(word.strip())
+    return arguments, params
+
+
+def value_of(text: str) -> Any:
+    """Return a word as what it looks like: a number, true, false, none; else as it is.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    int, float, bool, None or str
+    """
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return {"true": True, "false": False, "none": None}.get(text.lower(), text)
+
+
+def _worker_note() -> str:
+    if multiprocessing.current_process().name == "MainProcess":
+        return ""
+    return (
+        ". This is a worker process: what a script registers gets here with an estimator that is "
+        "sent, or by registry.default().register() in a function that runs here"
+    )

@@ -1,0 +1,190 @@
+"""Whose a name is: distributions in front of it, plugins switched off, missing, or of a script."""
+
+import logging
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from checks import plugin_of, refused
+from python_structures import PyChainStructure
+from sklearn.model_selection import GridSearchCV
+
+import structsolve
+from structsolve import Named, StructuredSVM, registry
+from structsolve.registry import Registry
+from structsolve.registry.names import arguments_of
+
+BRINGS = """
+from structsolve import Named, hookimpl
+from structsolve.plugins.chain.space import ChainStructure
+
+class Same(ChainStructure):
+    name = "same"
+    where = "{where}"
+
+@hookimpl
+def structsolve_structures():
+    return [Named("same", Same, "a test")]
+"""
+OFF = "STRUCTSOLVE_DISABLE_PLUGINS"
+X, Y = [np.eye(2), np.eye(2)[::-1]], [["a", "b"], ["b", "a"]]
+
+
+@pytest.fixture
+def reload(monkeypatch):
+    """Put a registry of what is installed now in the place of the default one."""
+
+    def load(off=()):
+        loaded = Registry()
+        loaded.load_entry_points(off)
+        monkeypatch.setattr(registry, "_registry", loaded)
+        return loaded
+
+    return load
+
+
+@pytest.fixture
+def both(install):
+    install("one", BRINGS.format(where="here"))
+    install("two", BRINGS.format(where="there"), version="2.0")
+
+
+def test_the_distribution_tells_names_apart(both, reload):
+    loaded = reload()
+    message = (
+        r"structure 'same' is declared by plugin 'one' \(structsolve-one 1.0\) and plugin 'two' "
+        r"\(structsolve-two 2.0\); write 'structsolve-one:same' or 'structsolve-two:same', or "
+        f"switch one off: {OFF}=structsolve-two:two"
+    )
+    refused(message, loaded.find, "structures", "same")
+    refused(message, structsolve.get_structure, "same:start_end=false")
+    for text, where in (("structsolve-one:same", "here"), ("Structsolve_Two:same", "there")):
+        assert structsolve.get_structure(text).where == where
+        made = structsolve.get_structure(f"{text}:start_end=false")
+        assert (made.where, made.start_end) == (where, False)
+    wrong = "structsolve-one:chain"
+    refused(f"unknown structure {wrong!r}", loaded.find, "structures", wrong)
+    assert structsolve.get_structure("chain").name == "chain"
+
+
+def test_models_name_their_distribution(both, reload, tmp_path, monkeypatch):
+    loaded = reload()
+    path = tmp_path / "m.structsolve"
+    for text in ("structsolve-one:same", "structsolve-two:same"):
+        StructuredSVM(text, max_iter=2, tol=0.9).fit(X, Y).save(path)
+        owner = structsolve.load(path).space_.structure
+        assert isinstance(owner, loaded.find("structures", text).factory)
+    reload(off=["two"])
+    refused(
+        r"m.structsolve' cannot be loaded: structure 'same' comes from the distribution "
+        r"structsolve-two 2.0, which is not installed or not loaded; plugin 'one' \(.*1.0\) brings "
+        r"another. Switched off: plugin 'two'",
+        structsolve.load,
+        path,
+    )
+    # What a script registers under the name stands in for it.
+    reload(off=["one", "two"])
+    refused("comes from the distribution structsolve-two 2.0", structsolve.load, path)
+    mine = [Named("same", PyChainStructure, "of a script")]
+    registry.default().register(plugin_of("script", structsolve_structures=lambda: mine))
+    assert isinstance(structsolve.load(path).space_.structure, PyChainStructure)
+
+
+@pytest.mark.parametrize("name", ["two", "structsolve-two", "Structsolve.Two:two"])
+def test_switched_off_plugins_are_not_imported(install, both, reload, name, monkeypatch, caplog):
+    install("two", "raise SystemExit('imported')", version="2.0.1")
+    monkeypatch.setenv(OFF, f" {name} ,")
+    loaded = reload()
+    assert "Not loaded" not in loaded.broken_note()
+    assert structsolve.get_structure("same").where == "here"
+    rows = {(r["distribution"], r["status"]) for r in structsolve.list_plugins()}
+    assert {("structsolve-one", "loaded"), ("structsolve-two", "off")} <= rows
+    with pytest.raises(ValueError, match=r"known: .*Switched off: plugin 'two' \(structsolve-two"):
+        structsolve.get_structure("sane")
+
+
+def test_switching_off_by_hand(both, reload, monkeypatch, caplog):
+    with caplog.at_level(logging.WARNING, "structsolve.plugins"):
+        reload(off=["three"])
+    assert "three is to be switched off, but no plugin is called so" in caplog.text
+    refused(
+        r"no plugin is called 'three'; .*\['structsolve-one:one', 'structsolve-two:two'\]",
+        registry.switch_off,
+        "three",
+    )
+    registry.switch_off("structsolve-one")
+    assert structsolve.get_structure("same").where == "there"
+    monkeypatch.setattr(registry, "_registry", None)
+    registry.switch_off("two")
+    assert structsolve.get_structure("same").where == "here"
+
+
+def test_arguments_in_names():
+    made = structsolve.get_structure("chain:false,transitions=true", transitions=False)
+    assert (made.start_end, made.transitions) == (False, False)
+    assert arguments_of("x", "", "a, 1,b=none,c=1e-3,d=a b") == (
+        ["a", 1],
+        {"b": None, "c": 1e-3, "d": "a b"},
+    )
+    get = structsolve.get_structure
+    for wrong, found in (("a=1,2", "'2'"), ("a=1,a=2", "'a=2'"), ("2=1", "'2=1'")):
+        refused(
+            f"^structure 'chain:{wrong}': found {found}, expected one key=", get, f"chain:{wrong}"
+        )
+    refused("'chain:length=3': .*unexpected keyword argument 'length'", get, "chain:length=3")
+
+
+# -- plugins of scripts in worker processes -------------------------------------------------------
+
+
+def script(**more):
+    mine = [Named("scripted", PyChainStructure, "of a script")]
+    return plugin_of("script", structsolve_structures=lambda: mine, **more)
+
+
+def test_plugins_of_a_script_reach_workers(reload):
+    registry.default().register(script())
+    try:
+        model = StructuredSVM("scripted", max_iter=2, tol=0.9)
+        search = GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=2, n_jobs=2, error_score="raise")
+        assert np.isfinite(search.fit(X * 2, Y * 2).cv_results_["mean_test_score"]).all()
+        sent = pickle.dumps(search.best_estimator_)
+    finally:
+        registry.default().unregister(registry.default().plugins[-1].module)
+    loaded = reload()
+    assert "scripted" not in loaded.names("structures")
+    model = pickle.loads(sent)
+    assert "scripted" in loaded.names("structures") and "_plugins" not in vars(model)
+    assert len(model.fit(X, Y).predict(X)) == 2
+    pickle.loads(sent)  # once more: it is there
+    assert [p.name for p in loaded.plugins].count("script") == 1
+
+
+def test_what_cannot_be_sent_is_told(reload):
+    reload()
+    lock = threading.Lock()
+    registry.default().register(script(structsolve_loss_names=lambda: [] if lock else []))
+    sent = pickle.dumps(StructuredSVM("scripted"))
+    loaded = reload()
+    model = pickle.loads(sent)
+    assert [p.error for p in loaded.plugins if p.name == "script"] != []
+    refused(
+        r"unknown structure 'scripted'; .*Not loaded: plugin 'script': registered by a script "
+        r"elsewhere. ValueError: it cannot be sent to this process: .*pickle.*lock",
+        model.fit,
+        X,
+        Y,
+    )
+
+
+def test_workers_say_how_plugins_get_there(reload, monkeypatch):
+    import multiprocessing
+
+    monkeypatch.setattr(multiprocessing.current_process(), "_name", "SpawnProcess-1")
+    refused(
+        r"unknown structure 'scripted'.*This is a worker process: what a script registers gets "
+        r"here with an estimator that is sent, or by registry.default\(\).register\(\)",
+        structsolve.get_structure,
+        "scripted",
+    )
