@@ -10,6 +10,7 @@ from scipy import sparse
 
 import structsolve
 from structsolve import registry
+from structsolve.cli.formats import guess, read_with_plugin
 from structsolve.features.token_features import conll_features
 from structsolve.features.vectorizer import SequenceVectorizer
 from structsolve.io import FORMATS, guess_format, read_examples
@@ -100,6 +101,8 @@ class Recipe:
         Of CoNLL-U data.
     named : bool
         Whether labels are names of a hierarchy's nodes.
+    reader : dict, optional
+        Parameters of the plugin's reader, of a format that a plugin reads.
     """
 
     format: str
@@ -117,6 +120,7 @@ class Recipe:
     structure: str | None = None
     featurizer: dict[str, Any] | None = None
     named: bool = False
+    reader: dict[str, Any] | None = None
 
     def metadata(self) -> dict[str, Any]:
         """Return the settings that are not at their defaults, for JSON.
@@ -165,7 +169,7 @@ class Recipe:
             recipe.n_labels = len(model.classes_) if recipe.label_sets else None
         if format is None and path.endswith(FORMATS["npz"] + FORMATS["svmlight"]):
             format = guess_format(path)
-        chosen = format or recipe.format or guess_format(path)
+        chosen = format or recipe.format or guess(path)
         if chosen == "npz" and format is None and path != "-":  # the ending says something else
             raise ValueError(
                 f"{path}: this model was trained on npz data, and the ending is another; give "
@@ -200,7 +204,7 @@ class Recipe:
         """
         data = self._read(path, fit=True)
         if data.y is None:
-            raise ValueError(f"{path}: found no labels; expected an array y")
+            raise ValueError(f"{path}: found no labels; expected some to learn from")
         return self._flatten(data)
 
     def read(self, path: str) -> Data:
@@ -237,6 +241,10 @@ class Recipe:
             )
             if fit:
                 self.n_features = (X[0] if isinstance(X, list) else X).shape[1]
+            return Data(X, y)
+        if self.format not in FORMATS:
+            X, y, learned = read_with_plugin(self.format, self.reader, path, fit)
+            self.reader = learned if fit else self.reader
             return Data(X, y)
         return Data(*read_examples(path, self.format))
 

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import structsolve
+from structsolve import registry
 from structsolve.cli import output
+from structsolve.cli.formats import check_format, guess
 from structsolve.cli.options import UsageError
-from structsolve.io import FORMATS, guess_format
+from structsolve.io import FORMATS
 from structsolve.io._text import atomic_write
 
 
@@ -49,6 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.showwarning = _show_warning  # type: ignore[assignment]
         try:
             args = make_parser().parse_args(argv)
+            for name in getattr(args, "without_plugin", ()):
+                registry.switch_off(name)
             args.run(args)
             sys.stdout.flush()
             return 0
@@ -85,6 +89,13 @@ def make_parser() -> Parser:
         default=argparse.SUPPRESS,
         help="show progress, and the traceback of an error",
     )
+    common.add_argument(
+        "--without-plugin",
+        metavar="NAME",
+        action="append",
+        default=argparse.SUPPRESS,
+        help="leave out an installed plugin, by its name or distribution; may be repeated",
+    )
     parser = Parser(
         prog="structsolve",
         description="Train and run predictors of sequences, classes and other structures.",
@@ -108,7 +119,11 @@ def make_parser() -> Parser:
     sub.add_argument("data", help="training data; '-' is standard input")
     sub.add_argument("--model", required=True, metavar="FILE", help="where to save the model")
     group = sub.add_argument_group("model")
-    group.add_argument("--structure", help="default: chain for sequences, else multiclass")
+    group.add_argument(
+        "--structure",
+        metavar="NAME[:KEY=VALUE,...]",
+        help="default: chain for sequences, else multiclass",
+    )
     group.add_argument("--hierarchy", metavar="FILE", help="of labels: .json, .gml, or edge lines")
     group.add_argument("--labels", choices=("closed", "leaf-union", "single-leaf"), help="of it")
     group.add_argument("--close", action="store_true", help="add ancestors that labels lack")
@@ -200,7 +215,11 @@ def make_parser() -> Parser:
 
 
 def _data_options(group: Any) -> None:
-    group.add_argument("--format", choices=tuple(FORMATS), help="default: guessed from the ending")
+    group.add_argument(
+        "--format",
+        metavar="NAME",
+        help=f"{', '.join(FORMATS)}, or a plugin's; default: guessed from the ending",
+    )
 
 
 class _Version(argparse.Action):
@@ -221,7 +240,11 @@ def _demo(args: argparse.Namespace) -> None:
 def _bench(args: argparse.Namespace) -> None:
     from structsolve.cli.bench import run_bench  # heavy
 
-    options = {name: value for name, value in vars(args).items() if name not in ("run", "verbose")}
+    options = {
+        name: value
+        for name, value in vars(args).items()
+        if name not in ("run", "verbose", "without_plugin")
+    }
     run_bench(**options)
 
 
@@ -230,9 +253,10 @@ def _fit(args: argparse.Namespace) -> None:
     from structsolve.cli.data import Recipe
     from structsolve.cli.models import check_options, make_model, make_structure, settle_labels
 
+    check_format(args.format)
     check_options(args)
     chosen = make_structure(args)
-    format = args.format or getattr(chosen, "file_format", None) or guess_format(args.data)
+    format = args.format or getattr(chosen, "file_format", None) or guess(args.data)
     if format != "conll" and args.features is not None:
         raise UsageError(f"--features is for conll data; found {format}")
     if args.history and not args.history.endswith((".csv", ".json")):
@@ -355,6 +379,7 @@ def _plugins(args: argparse.Namespace) -> None:
 def _load(args: argparse.Namespace) -> tuple[Any, Any]:
     from structsolve.cli.data import Recipe  # heavy
 
+    check_format(args.format)
     model = structsolve.load(args.model)
     if args.n_jobs is not None:
         model.set_params(n_jobs=args.n_jobs)

@@ -18,15 +18,11 @@ MARGIN_ONLY |= {"oracle": None, "normalization": None, "checkpoint": None, "hist
 MARGIN_ONLY |= {"early_stopping": False, "cache_size": 200}
 
 
-def _structures() -> list[str]:
-    return registry.default().names("structures")
-
-
 def _file_params(structure: str | None) -> tuple[str, ...]:
-    """Parameters of a structure that are read from files; none for unknown names."""
-    if structure is None or structure not in _structures():
+    """Parameters of a structure that are read from files."""
+    if structure is None:
         return ()
-    factory = registry.default().find("structures", structure).factory
+    factory = registry.default().factory_of("structures", structure)
     return tuple(getattr(factory, "file_params", ()))
 
 
@@ -57,7 +53,8 @@ def check_options(args: argparse.Namespace) -> None:
     for param in FILES:
         file, takes = getattr(args, param), param in _file_params(args.structure)
         if file is not None and args.structure is not None and not takes:
-            known = " or ".join(name for name in _structures() if param in _file_params(name))
+            names = registry.default().names("structures")
+            known = " or ".join(name for name in names if param in _file_params(name))
             raise UsageError(f"--{param} is for structure {known}; found {args.structure}")
         if file is None and takes:
             raise UsageError(f"structure {args.structure} needs --{param} FILE")

@@ -273,7 +273,7 @@ class HierarchicalSVM(SparseFitting):
             raise ValueError(
                 f"no plugin brings a structure over hierarchies{registry.default().broken_note()}"
             )
-        factory = registry.default().find("structures", name).factory
+        factory = registry.default().factory_of("structures", name)
         if "hierarchy" not in getattr(factory, "file_params", ()):
             raise ValueError(
                 f"structure_name is {name!r}, expected a structure that takes a hierarchy, which "

@@ -12,23 +12,10 @@ import threading
 from typing import Any
 
 from .carried import adopt, carry
-from .manager import Registry
-from .names import create
-from .plugin import LISTS, Plugin
-
-__all__ = [
-    "LISTS",
-    "Plugin",
-    "Registry",
-    "adopt_plugins",
-    "carried_plugins",
-    "create",
-    "default",
-    "get_structure",
-    "is_single_node",
-    "list_plugins",
-    "switch_off",
-]
+from .manager import Registry as Registry
+from .names import create as create
+from .plugin import LISTS
+from .plugin import Plugin as Plugin
 
 _lock = threading.RLock()
 _registry: Registry | None = None
@@ -50,16 +37,16 @@ def default() -> Registry:
         return _registry
 
 
-def switch_off(*names: str) -> None:
-    """Take plugins out of use in this process; those that are not loaded yet are not imported.
+def switch_off(name: str) -> None:
+    """Take a plugin out of use in this process; what is not loaded yet is not imported.
 
     Processes that it starts read the environment's ``STRUCTSOLVE_DISABLE_PLUGINS`` alone, which has
     such names with commas between them.
 
     Parameters
     ----------
-    *names : str
-        Of plugins, of distributions, or ``distribution:name``.
+    name : str
+        Of a plugin, of a distribution, or ``distribution:name``.
 
     Raises
     ------
@@ -70,9 +57,8 @@ def switch_off(*names: str) -> None:
     with _lock:
         if _registry is None:
             _registry = Registry()
-            _registry.load_entry_points(off=names)
-        for name in names:
-            _registry.switch_off(name)
+            _registry.load_entry_points(off=[name])
+        _registry.switch_off(name)
 
 
 def carried_plugins() -> list[tuple[str, bytes | str]]:

@@ -162,6 +162,27 @@ class Names:
         factory = self.find(kind, name).factory
         return create(kind, text, factory, *arguments, **{**given, **params})
 
+    def factory_of(self, kind: str, text: str) -> Any:
+        """Return the factory of a name, whatever arguments stand behind it.
+
+        Parameters
+        ----------
+        kind : str
+            One of ``LISTS``.
+        text : str
+            As for :meth:`make`.
+
+        Returns
+        -------
+        callable
+
+        Raises
+        ------
+        ValueError
+            As of :meth:`find`.
+        """
+        return self.find(kind, self.split(kind, text)[0]).factory
+
     def _has(self, kind: str, name: str) -> bool:
         owner, _, rest = name.partition(":")
         return any(

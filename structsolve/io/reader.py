@@ -1,0 +1,70 @@
+"""What a plugin's reader of data files is, to the shell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..utils.params import Params
+
+
+class Reader(Params):
+    """Reads one format of data files; plugins bring readers by the hook ``structsolve_readers``.
+
+    A reader has parameters alone.  What it learns from training data, such as the names of columns,
+    :meth:`fit` puts into them: model files hold them (values that JSON knows), and the reader that
+    reads data for the model is made from them.
+
+    Examples
+    --------
+    >>> from structsolve.io.reader import Reader
+    >>> class Lines(Reader):
+    ...     '''A number and a label on each line.'''
+    ...     endings = (".lines",)
+    ...     def read(self, path):
+    ...         with open(path, encoding="utf-8") as file:
+    ...             rows = [line.split() for line in file]
+    ...         return [[float(row[0])] for row in rows], [row[1] for row in rows]
+    >>> Lines().get_params()
+    {}
+    """
+
+    #: Endings of files from which the shell guesses the format, in lower case.
+    endings: tuple[str, ...] = ()
+
+    def fit(self, path: str) -> tuple[Any, Any]:
+        """Read training data, and keep in parameters what reading others takes.
+
+        Parameters
+        ----------
+        path : str
+
+        Returns
+        -------
+        X, y
+            As the estimator's ``fit`` takes them: a matrix, or a list with one for each example.
+
+        Raises
+        ------
+        ValueError
+            For malformed files; it names the file and the line.
+        """
+        return self.read(path)
+
+    def read(self, path: str) -> tuple[Any, Any]:
+        """Read data for a fitted model.
+
+        Parameters
+        ----------
+        path : str
+
+        Returns
+        -------
+        X, y
+            ``y`` is None where the file has no labels.
+
+        Raises
+        ------
+        ValueError
+            For malformed files; it names the file and the line.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement read()")
