@@ -10,7 +10,9 @@ from structsolve.examples.packed import Examples
 from structsolve.lp import Highs, Polytope, ask_oracle
 from structsolve.lp.base import Answer, Backend, Program
 from structsolve.plugins.chain import ChainStructure
+from structsolve.solvers import BCFW
 from structsolve.solvers.base import contradicts
+from structsolve.solvers.bcfw import BCFWRun
 from structsolve.structure.ask import make_layout
 from structsolve.structure.calls import argmax
 
@@ -116,10 +118,19 @@ def test_a_dual_above_the_primal_is_no_convergence():
         assert not contradicts(record | change)
 
 
-def test_a_dual_above_the_primal_is_told(monkeypatch):
-    monkeypatch.setattr("structsolve.estimators.structured_svm.contradicts", lambda last: True)
-    with pytest.warns(RuntimeWarning, match="does not find the best labels"):
-        StructuredSVM("multiclass").fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+def test_a_dual_above_the_primal_is_told():
+    class Liar(BCFW):
+        def start(self, start):
+            class LiarRun(BCFWRun):
+                def certify(self):
+                    record = BCFWRun.certify(self)
+                    return {**record, "dual": 2 * record["primal"], "gap": -record["primal"]}
+
+            return LiarRun(self, start)
+
+    with pytest.warns(RuntimeWarning, match="the dual objective is .*above the primal one"):
+        model = StructuredSVM("multiclass", solver=Liar()).fit([[0.0], [1.0], [2.0]], [0, 1, 1])
+    assert model.stop_reason_ == "contradicted" and not model.history_[-1]["certified"]
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-7, 1e-12, 1e9])

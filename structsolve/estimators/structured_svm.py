@@ -15,7 +15,7 @@ from .. import registry
 from ..examples.packed import Examples
 from ..potentials.mercer import Kernel, given_dense
 from ..potentials.model import Model
-from ..solvers.base import Solver, Start, contradicts
+from ..solvers.base import Solver, Start
 from ..solvers.choose import choose_solver
 from ..solvers.driver import Outcome, Validation, drive
 from ..solvers.problem import Problem
@@ -118,7 +118,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         One per pass: ``primal``, ``dual``, ``gap``, ``certified``, ``oracle_calls``, ``seconds``,
         and ``calls_per_search`` where the surrogate searches.
     n_iter_ : int
-    stop_reason_ : {"converged", "max_iter", "early_stopping", "callback", "interrupted"}
+    stop_reason_ : {"converged", "settled", "contradicted", "failed", "max_iter", \
+        "early_stopping", "callback", "interrupted"}
     memory_ : dict of str to int
         Bytes that training held at its end: packed examples, dual variables, weights.
     solver_ : Solver
@@ -522,10 +523,9 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         self.stop_reason_ = outcome.reason
         self.metadata_: dict[str, Any] = getattr(self, "metadata_", {})
         last = outcome.history[-1] if outcome.history else {}
-        if contradicts(last):
+        if last.get("violation") is not None:
             warnings.warn(
-                f"the dual objective is {last['primal'] - last['gap']:g}, above the primal one, "
-                f"{last['primal']:g}: the oracle of structure {space.structure.name!r} does not "
+                f"{last['violation']}: the oracle of structure {space.structure.name!r} does not "
                 "find the best labels, or its loss or parts do not fit it, and the model is not "
                 "what was asked for; structsolve.testing.check_structure tells which",
                 RuntimeWarning,

@@ -26,6 +26,9 @@ cdef class LabelPlane:
     cdef readonly Py_ssize_t states         # of a node; 0 where there are no nodes
     # Largest count of g that the memory of a counting search has room for.
     cdef public Py_ssize_t most_counts
+    # By how much a point that is known lay above an answer's bound, by example: the largest so far.
+    cdef readonly object shortfalls
+    cdef double[::1] shortfall_view
     cdef int mode
     cdef Py_ssize_t scratch_bytes
 
@@ -35,6 +38,10 @@ cdef class LabelPlane:
     cdef int* label_of(self, View* view, int slot) noexcept nogil
     cdef int place(self, View* view, int slot, Point* out) except -1 nogil
     cdef int ask(self, View* view, double lam, int slot, Point* out) except -1 nogil
+    # Returns by how much points that are known lie above an answer with this bound, and notes it.
+    cdef double known_above(self, View* view, double lam, const Point* out,
+                            double above) noexcept nogil
+    cdef void note(self, View* view, double shortfall, double scale) noexcept nogil
     cdef int ask_in_cone(self, View* view, double lam, double alpha, double beta, int slot,
                          Point* out) except -1 nogil
     cdef void move(self, View* view, Point* point, int slot) noexcept nogil

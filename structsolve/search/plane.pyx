@@ -15,7 +15,9 @@ from ..operators cimport (
 from ..part_layout cimport PartLayout
 from ..structure.label_key cimport label_key
 from .envelope cimport common_unit
-from .view cimport FRACTIONAL, LABEL, LINES, SLOTS, TRUTH, Point, View, Visit
+from .view cimport FRACTIONAL, LABEL, LINES, SLOTS, TRUTH, Point, View, Visit, rounding_of
+
+import numpy as np
 
 # How the oracle is called with a scaled loss.
 cdef enum:
@@ -69,6 +71,8 @@ cdef class LabelPlane:
         Is there a relaxation?
     exact : bool
         Answers are maxima, over labels or over the relaxation.
+    shortfalls : ndarray of shape (n,)
+        By how much a known point of the example, the truth too, lay above the bound of an answer.
     work_bytes : int
         Bytes of scratch memory that one search needs.
 
@@ -111,6 +115,8 @@ cdef class LabelPlane:
         for power in (cones, relaxation):
             if power is not None:
                 self.scratch_bytes = max(self.scratch_bytes, power.work_bytes)
+        self.shortfalls = np.zeros(layout.n)
+        self.shortfall_view = self.shortfalls
         self.exact = oracle.exact or self.relaxed
         self.decomposes, self.zero_one = self.mode == DECOMPOSES, self.mode == ZERO_ONE
         # A fractional point differs from the truth in as many parts as there are at most.
@@ -257,6 +263,7 @@ cdef class LabelPlane:
         cdef int* label = self.label_of(view, slot)
         cdef double[2] value
         cdef double bound = 0, loss = 0, above = 0
+        cdef bint right
         cdef Visit* visit = &view.visits[view.n_visits]
         if view.n_visits >= LINES:
             with gil:
@@ -280,11 +287,15 @@ cdef class LabelPlane:
         elif self.mode == ZERO_ONE:
             n = self.kbest.kbest(i, view.scaled, 2, label, value, view.scratch)
             bound = value[0]
-            if self.g_loss.value(i, view.truth, label) == 0 and n > 1:
+            right = self.g_loss.value(i, view.truth, label) == 0
+            if right and n > 1:
                 # The truth is best: is the second best, with its loss, better still?
                 memcpy(label, label + self.layout.label_size(i),
                        self.layout.label_size(i) * sizeof(int))
             self.place(view, slot, out)
+            if not right and lam < INFINITY:
+                # The best label of all scores no less than the truth.
+                self.note(view, -out.h, fabs(out.h))
             if lam < INFINITY and out.h + lam * out.g < 0:
                 out[0] = view.points[0]
         else:
@@ -304,6 +315,9 @@ cdef class LabelPlane:
             above = bound - value[0]
             if above > 1e-12 * fabs(value[0]):
                 view.exact = False
+        else:
+            self.note(view, value[0] - bound, fabs(value[0]))
+        above += self.known_above(view, lam, out, above)
         if lam == INFINITY:
             if view.exact:
                 view.high = min(view.high, out.g)
@@ -314,6 +328,29 @@ cdef class LabelPlane:
         visit.bound = out.h + lam * out.g + visit.above
         view.n_visits += 1
         return 0
+
+    cdef double known_above(self, View* view, double lam, const Point* out,
+                            double above) noexcept nogil:
+        cdef double best = 0, here, size = fabs(out.g)
+        cdef double base = above + (out.g if lam == INFINITY else out.h + lam * out.g)
+        cdef int j
+        for j in range(view.n):
+            here = view.points[j].g
+            if lam < INFINITY:
+                here = view.points[j].h + lam * here
+            best = max(best, here - base)
+        if best > 0:
+            if lam < INFINITY:
+                size = fabs(out.h) + lam * size
+            self.note(view, best, size)
+        return best
+
+    cdef void note(self, View* view, double shortfall, double scale) noexcept nogil:
+        # A label that is known was so much better than an answer's bound, more than by rounding?
+        cdef Py_ssize_t i = view.i
+        if shortfall > self.shortfall_view[i] and shortfall > 1e-6 * scale + rounding_of(
+                view.theta, self.layout.theta_size(i)):
+            self.shortfall_view[i] = shortfall
 
     cdef int ask_in_cone(self, View* view, double lam, double alpha, double beta, int slot,
                          Point* out) except -1 nogil:

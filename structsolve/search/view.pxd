@@ -1,5 +1,14 @@
 # What one search on one example has seen of the label plane.
+from libc.math cimport fabs
 from libc.stdint cimport uint64_t
+
+# Sums of such scores that differ by less are the same: linear programs are no better.
+cdef inline double rounding_of(const double* theta, Py_ssize_t size) noexcept nogil:
+    cdef double most = 0
+    cdef Py_ssize_t j
+    for j in range(size):
+        most = max(most, fabs(theta[j]))
+    return 1e-6 * most
 
 cdef enum:
     SLOTS = 40          # largest number of points that are kept

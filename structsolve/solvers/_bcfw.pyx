@@ -101,6 +101,32 @@ cdef class BlockLoop(DualLoop):
                     self.before[j] = 0
                 self._apply(i, m, self.weights[i] / self.alpha, False)
 
+    def known_values(self, const double[::1] w):
+        """Return what the kept cuts prove of every H_i at w.
+
+        Parameters
+        ----------
+        w : ndarray of shape (dim,)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            At least 0.
+        """
+        cdef Py_ssize_t i, j, m
+        cdef double value
+        values = np.zeros(self.potentials.n)
+        cdef double[::1] out = values
+        with nogil:
+            for i in range(self.potentials.n):
+                m = self.cuts.heads(i, self.heads)
+                for j in range(m):
+                    value = self.heads[j].b - self.potentials.dot(
+                        i, self.heads[j].nnz, cut_index(self.heads[j]), cut_values(self.heads[j]),
+                        &w[0])
+                    out[i] = max(out[i], value)
+        return values
+
     @property
     def count(self):
         """Number of cuts kept."""

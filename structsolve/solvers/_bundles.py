@@ -132,7 +132,7 @@ class OneSlackBundle(Bundle):
             new = np.flatnonzero(rises > run.threshold / len(self.parts))
             rise = float(rises[new].sum())
             self._append(cuts[new], constants[new], new)
-        return float(problem.weights @ bounds), rise, calls
+        return float(problem.weights @ problem.checked_bounds(w, bounds)), rise, calls
 
     def _append(self, g: np.ndarray, b: np.ndarray, group: np.ndarray) -> None:
         m, k, r, dim = len(self.b), len(b), self.A.shape[0], g.shape[1]
@@ -203,7 +203,7 @@ class NSlackBundle(Bundle):
             rise = float(self.caps[group] @ (np.array(b) - new @ run.w - values[group]))
             self.cuts = sp.vstack([self.cuts, new], format="csr")
             self._extend(np.array(b), np.array(group, dtype=np.int64))
-        return float(problem.weights @ bounds), rise, calls
+        return float(problem.weights @ problem.checked_bounds(w, bounds)), rise, calls
 
     def keep(self, mask: np.ndarray) -> None:
         self.cuts = self.cuts[mask]

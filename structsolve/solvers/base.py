@@ -61,7 +61,7 @@ class Run:
 
     ``step`` returns a record, a dict with ``primal`` (at :meth:`weights`), ``dual``, ``gap``
     (absolute; None where the theory gives none), ``certified`` (False for an estimate made
-    while w moved) and ``oracle_calls``; a solver may add further keys.
+    while w moved, and without a dual) and ``oracle_calls``; a solver may add further keys.
 
     Attributes
     ----------
@@ -72,16 +72,30 @@ class Run:
     given: Start
     best_primal: float
     best_w: np.ndarray
+    #: Bounds of every H_i at ``best_w``; None where they were not computed here.
+    best_bounds: np.ndarray | None = None
 
     def _keep_best(self, candidates: Iterable[np.ndarray]) -> int:
         """Keep the weights of least primal, these or earlier ones; return the oracle calls."""
         given, spent = self.given, 0
         for w in candidates:
-            primal, calls = given.problem.primal(w, given.alpha, given.n_jobs)
+            bounds, calls = given.problem.bounds(w, given.n_jobs)
+            primal = given.problem.regulariser(w, given.alpha)
+            primal += float(given.problem.weights @ bounds)
             spent += calls
             if primal < self.best_primal:
-                self.best_primal, self.best_w = primal, w
+                self.best_primal, self.best_w, self.best_bounds = primal, w, bounds
         return spent
+
+    def contradiction(self) -> str | None:
+        """Tell what cuts of other weights prove of the best ones, if it is more than their bounds.
+
+        Returns
+        -------
+        str or None
+            None where nothing is known to contradict the bounds.
+        """
+        return None
 
     def step(self) -> dict[str, Any]:
         """Make one pass over the data.

@@ -9,7 +9,7 @@ import numpy as np
 from ._bcfw import BlockLoop
 from ._simplex import SimplexLoop
 from .base import Run, Solver, Start, pieces, rng_state, set_rng_state
-from .problem import Problem
+from .problem import ROUNDING, Problem
 
 # The average begins anew after pass b, then whenever the passes have become a-fold and b more.
 WINDOW = (1.5, 8)
@@ -283,6 +283,21 @@ class BCFWRun(Run):
             "certified": True,
             "oracle_calls": spent,
         }
+
+    def contradiction(self) -> str | None:
+        """Tell what kept cuts prove of the best weights, if it is more than the oracle's bounds."""
+        if self.best_bounds is None or not hasattr(self.loop, "known_values"):
+            return None
+        known = self.loop.known_values(self.best_w)
+        more = known - self.best_bounds
+        i = int(np.argmax(more))
+        # Scores are sums of larger numbers: cuts of labels with the same score differ by rounding.
+        if more[i] <= 1e3 * ROUNDING * (known.max() + abs(self.best_primal)):
+            return None
+        return (
+            f"example {i}: a label that the oracle returned earlier makes the surrogate "
+            f"{known[i]:g}, above the bound of its last answer, {self.best_bounds[i]:g}"
+        )
 
     def weights(self) -> np.ndarray:
         """Return a copy of the best weights so far."""

@@ -242,6 +242,18 @@ class CuttingPlaneRun(Run):
             "oracle_calls": 0,
         }
 
+    def contradiction(self) -> str | None:
+        """Tell what all cuts prove of the best weights, if it is more than the oracle's bounds."""
+        problem = self.given.problem
+        known = problem.regulariser(self.best_w, self.given.alpha)
+        known += float(self.bundle.caps @ self.model().slacks(self.best_w))
+        if known <= self.best_primal + 1e-3 * max(self.best_primal, self.least):
+            return None
+        return (
+            f"labels that the oracle returned for other weights prove an objective of {known:g}, "
+            f"above that of its answers, {self.best_primal:g}"
+        )
+
     def weights(self) -> np.ndarray:
         """Return a copy of the best weights."""
         return self.best_w.copy()

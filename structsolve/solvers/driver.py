@@ -13,7 +13,8 @@ import numpy as np
 
 from ..utils import container
 from ..utils.progress import Progress
-from .base import Run, contradicts, relative_gap
+from .base import Run, relative_gap
+from .watch import Watch
 
 logger = logging.getLogger("structsolve.solvers")
 
@@ -30,7 +31,8 @@ class Outcome:
     w : ndarray of shape (dim,)
     history : list of dict
         The record of each pass.
-    reason : {"converged", "max_iter", "early_stopping", "interrupted", "callback"}
+    reason : {"converged", "settled", "contradicted", "max_iter", "early_stopping", \
+        "interrupted", "callback"}
     """
 
     w: np.ndarray
@@ -129,6 +131,7 @@ def drive(
         container.write(checkpoint, "checkpoint", outer, arrays)
 
     reason = _ended(history, tol) or "max_iter"
+    watch = Watch(run, history[-1].get("violation") if history else None)
     written_at, write_seconds = -np.inf, 0.0
     with Progress(verbose, max_iter, description, initial=len(history)) as progress:
         try:
@@ -145,9 +148,11 @@ def drive(
                 if counts is not None:
                     searches, calls = run.given.problem.surrogate.counts()
                     record["calls_per_search"] = (calls - counts[1]) / max(searches - counts[0], 1)
+                evaluated = record.pop("evaluated", record.get("certified"))
+                watch.judge(record, tol)
                 history.append(record)
                 reason = _ended(history, tol) or reason
-                if validation is not None and record.get("certified"):
+                if validation is not None and evaluated:
                     w = run.weights()
                     record["validation_score"] = validation.score(w)
                     if record["validation_score"] > best_score:
@@ -182,12 +187,13 @@ def _memory(run: Run) -> dict[str, np.ndarray]:
 
 
 def _ended(history: list[dict[str, Any]], tol: float) -> str | None:
+    """Return why a run ends after these passes; None where it goes on."""
     if not history:
         return None
     last = history[-1]
-    gap = relative_gap(last)
-    if last.get("converged"):
-        return "converged"
-    if last.get("certified") and gap is not None and gap <= tol and not contradicts(last):
-        return "converged"
+    gap, told = relative_gap(last), last.get("violation") is not None
+    if gap is not None and gap <= tol and (told or last.get("certified")):
+        return "contradicted" if told else "converged"
+    if last.get("settled"):
+        return "contradicted" if told else "settled"
     return None

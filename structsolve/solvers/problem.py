@@ -20,8 +20,13 @@ from ..potentials.mercer_model import KernelModel
 from ..potentials.model import LinearModel, Model
 from ..search import SearchResult, trace
 from ..structure.base import Space
+from ..structure.calls import encode
+from ..surrogates.calls import cut
 from ..surrogates.task import Task
 from .passes import surrogate_bounds
+
+# Scores that differ by less, relative to their size, are the same: linear programs are no better.
+ROUNDING = 1e-6
 
 
 class Problem:
@@ -65,6 +70,8 @@ class Problem:
         Length of w.
     penalty : ndarray of shape (dim,) or None
         0 for coordinates left unpenalised, else 1; None when all are penalised.
+    violation : str or None
+        The first bound of a surrogate that cannot be one, with its example.
 
     Examples
     --------
@@ -120,6 +127,7 @@ class Problem:
         weights = np.ones(examples.n) if given is None else np.asarray(given, dtype=np.float64)
         self.weights = weights / weights.sum()
         self.n, self.dim = examples.n, self.potentials.dim
+        self.violation: str | None = None
         self.penalty = None
         layout = space.layout
         if not penalize_intercept and layout.intercept and layout.node is not None:
@@ -250,7 +258,42 @@ class Problem:
         calls : int
             Oracle calls spent.
         """
-        return surrogate_bounds(self, w, n_jobs)
+        bounds, calls = surrogate_bounds(self, w, n_jobs)
+        return self.checked_bounds(w, bounds), calls
+
+    def checked_bounds(self, w: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+        """Return bounds of every H_i that are at least 0, which the true label proves.
+
+        The first bound that is below by more than rounding is noted in :attr:`violation`.
+
+        Parameters
+        ----------
+        w : ndarray of shape (dim,)
+            Weights that they hold for.
+        bounds : ndarray of shape (n,)
+            Changed.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            ``bounds``.
+        """
+        if not bounds.size or not bounds.min() < 0:
+            return bounds
+        if self.violation is None:
+            i = int(np.argmin(bounds))
+            theta = score(self.potentials, i, w)
+            truth = self.examples.label(i)
+            answer = cut(self.surrogate, i, theta, truth)
+            size = abs(answer.b) + float(np.abs(theta[answer.index]) @ np.abs(answer.value))
+            # What a projection weighs against the scores is of the size of the parts.
+            parts = encode(self.parts, i, truth)[1]
+            if bounds[i] < -ROUNDING * (size + ROUNDING * float(parts @ parts)):
+                self.violation = (
+                    f"example {i}: the bound of the surrogate {self.surrogate_name!r} is "
+                    f"{bounds[i]:g}, and the true label alone makes it 0"
+                )
+        return np.maximum(bounds, 0, out=bounds)
 
     def primal(self, w: np.ndarray, alpha: float, n_jobs: int = 1) -> tuple[float, int]:
         """Return the objective at w.

@@ -39,6 +39,16 @@ cdef class Surrogate(Operator):
         """
         return None
 
+    def shortfalls(self):
+        """Return by how much a label that is known scored more than the oracle's bound.
+
+        Returns
+        -------
+        ndarray of shape (n,), or None
+            The largest so far of every example, beyond rounding; None where nothing is compared.
+        """
+        return None
+
     def memory_of_examples(self):
         """Return what each example remembers of its last search, for checkpoints.
 

@@ -102,6 +102,10 @@ cdef class BiCriteriaSurrogate(Surrogate):
         """Return the numbers of searches and of their oracle calls so far."""
         return int(self.searches.sum()), int(self.calls.sum())
 
+    def shortfalls(self):
+        """Return by how much known labels scored more than the oracle's bounds; see the base."""
+        return self.plane.shortfalls
+
     def memory_of_examples(self):
         """Return labels and lam of each example's last search, and the counts, as arrays by name."""
         return {"held": self.held, "lams": self.lams, "labels": self.held_labels,

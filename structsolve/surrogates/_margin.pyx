@@ -64,7 +64,8 @@ cdef class MarginRescaling(OneLabel):
         cdef int* label = <int*>align(work + self.theta_bytes)
         cdef char* scratch = align(work + self.theta_bytes + self.label_bytes)
         cdef Py_ssize_t n
-        cdef double missed = 0, bound
+        cdef double missed = 0, bound, margin
+        cdef bint best_is_truth = True
         cdef double value[2]
         if self.augmented is not None:
             self.augmented.argmax(i, theta, truth, label, &value[0], &cut.b, scratch)
@@ -75,14 +76,21 @@ cdef class MarginRescaling(OneLabel):
             cut.b = self.loss.value(i, truth, label)
             if bound > value[0]:
                 missed = bound - value[0]
+            else:
+                self.note(i, augmented, value[0] - bound, 0)
         else:
             # 0-1 loss: the best label, or the best wrong one if it is within the margin.
             n = self.kbest.kbest(i, theta, 2, label, value, scratch)
             cut.b = self.loss.value(i, truth, label)
+            best_is_truth = cut.b == 0
             if cut.b == 0 and n > 1 and value[1] + 1 > value[0]:
                 label += self.layout.label_size(i)
                 cut.b = self.loss.value(i, truth, label)
-        cut.bound = cut.b + self.point_to(i, theta, truth, label, cut) + missed
+        margin = self.point_to(i, theta, truth, label, cut)
+        if not best_is_truth:
+            # The best label of all scores no less than the truth.
+            self.note(i, theta, -margin, 0)
+        cut.bound = cut.b + margin + missed
         cut.calls = 1
         return 0
 

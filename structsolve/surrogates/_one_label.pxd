@@ -8,7 +8,12 @@ cdef class OneLabel(Surrogate):
     cdef Parts parts
     cdef Loss loss
     cdef Py_ssize_t theta_bytes
+    cdef object shortfall_owner
+    cdef double[::1] shortfall_view
 
+    # A label that is known scored so much more than the oracle's bound, more than by rounding?
+    cdef void note(self, Py_ssize_t i, const double* theta, double shortfall,
+                   double scale) noexcept nogil
     # cut's entries and key <- those of the label; returns its score less that of the truth.
     cdef double point_to(self, Py_ssize_t i, const double* theta, const int* truth,
                          const int* label, Cut* cut) except? -1 nogil

@@ -1,6 +1,9 @@
 """What surrogates share whose cut is that of one label: the operators, and how a cut is written."""
 
+import numpy as np
+
 from ..part_layout cimport PartLayout
+from ..search.view cimport rounding_of
 from ..structure.label_key cimport label_key
 
 
@@ -22,6 +25,18 @@ cdef class OneLabel(Surrogate):
         self.max_entries = parts.max_entries
         self.exact = oracle.exact
         self.theta_bytes = 8 * layout.max_theta + 64
+        self.shortfall_owner = np.zeros(layout.n)
+        self.shortfall_view = self.shortfall_owner
+
+    def shortfalls(self):
+        """Return by how much known labels scored more than the oracle's bounds; see the base."""
+        return self.shortfall_owner
+
+    cdef void note(self, Py_ssize_t i, const double* theta, double shortfall,
+                   double scale) noexcept nogil:
+        if shortfall > self.shortfall_view[i] and shortfall > 1e-6 * scale + rounding_of(
+                theta, self.layout.theta_size(i)):
+            self.shortfall_view[i] = shortfall
 
     cdef double point_to(self, Py_ssize_t i, const double* theta, const int* truth,
                          const int* label, Cut* cut) except? -1 nogil:

@@ -1,7 +1,7 @@
 # build: glue
 """Margins of 1 in units of the loss: H_i(w) = max(0, max_y 1 + h(y) / g(y))."""
 
-from libc.math cimport isfinite
+from libc.math cimport fabs, isfinite
 from libc.string cimport memcpy
 from ..utils.alignment cimport align
 from ..operators cimport Loss, Oracle, Parts
@@ -71,6 +71,8 @@ cdef class UnitMarginRescaling(OneLabel):
             cut.calls += 1
             g = self.loss.value(i, truth, label)
             h = self.point_to(i, theta, truth, label, cut)
+            # The best label of before has exactly 0, and so has the truth.
+            self.note(i, augmented, ratio * g - h, fabs(h))
             if not g > 0:
                 # Rounding may hide how small a ratio is; a margin that is there is another matter.
                 if h > 0:

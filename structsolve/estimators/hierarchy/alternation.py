@@ -41,7 +41,7 @@ class Alternation:
     history : list of dict
         One record per pass, with ``"alternation"``; the last of each alternation has the joint
         ``"objective"`` after it, and ``"joint_gap"`` where the solver has a dual.
-    reason : {"converged", "max_iter", "interrupted", "callback"}
+    reason : {"converged", "contradicted", "max_iter", "interrupted", "callback"}
         Why training ended.
     memory : dict of str to int
         Bytes, by what takes them.
@@ -134,7 +134,8 @@ def alternate(
         no_gap = np.isinf(relative)
         stalled = no_gap and inner <= INNER * tol and gained <= 0.1 * tol * abs(after)
         if relative <= tol or stalled:
-            reason = "converged"
+            told = any("violation" in record for record in outcome.history)
+            reason = "contradicted" if told else "converged"
             break
         inner = min(inner, max(INNER * (inner if no_gap else relative), INNER * tol))
     problem = make(np.sqrt(weights))

@@ -1,0 +1,182 @@
+"""Oracles and backends that do not maximise are told by name; no run of theirs is certified."""
+
+import warnings
+
+import numpy as np
+import pytest
+from python_structures import (
+    PyChainSpace,
+    PyChainStructure,
+    py_chain,
+    subset_features,
+    subset_labels,
+    subset_loss,
+)
+
+from structsolve import FunctionStructure, StructuredSVM
+from structsolve.lp import Highs
+from structsolve.solvers import BCFW, SGD, CuttingPlane
+
+SOLVERS = {
+    "bcfw": BCFW(),
+    "bcfw-original": BCFW(max_steps=1, cached_passes=0, steps="frank-wolfe"),
+    "one-slack": CuttingPlane(),
+    "n-slack": CuttingPlane(slack="n"),
+    "sgd": SGD(certify_every=2),
+}
+SURROGATES = ("margin", "unit-margin", "slack", "beta:0.5", "log", "probloss", "micro-f1:0")
+X, Y = PyChainStructure().sample(1, n=3, size=3)
+
+
+def turned(theta):
+    return {name: -scores for name, scores in theta.items()}
+
+
+def least(self, examples, i, theta):
+    return PyChainSpace.argmax(self, examples, i, turned(theta))
+
+
+def last_ones(self, examples, i, theta, k):
+    return PyChainSpace.kbest(self, examples, i, turned(theta), k)
+
+
+def constant(self, examples, i, theta):
+    return 0 * PyChainSpace.argmax(self, examples, i, theta)
+
+
+def bounded(self, examples, i, theta):
+    """The second best label, and its own score as the bound."""
+    label = self.ranked(examples, i, theta)[0][1]
+    return label, PyChainSpace.score(self, examples, i, theta, label)
+
+
+WRONG = {
+    "minimises": {"argmax": least, "kbest": last_ones},
+    "constant": {"argmax": constant, "kbest": lambda *a: [constant(*a[:-1])]},
+    "bound that is none": {"argmax_bounded": bounded, "kbest": last_ones},
+}
+
+
+def told(structure, match, X=X, Y=Y, **settings):
+    """Train; the violation is told, and nothing is certified."""
+    settings = {"alpha": 0.1, "max_iter": 6, "tol": 1e-2, **settings}
+    with pytest.warns(RuntimeWarning, match=match):
+        model = StructuredSVM(structure, **settings).fit(X, Y)
+    last = model.history_[-1]
+    assert not last["certified"] and model.stop_reason_ in ("contradicted", "max_iter")
+    assert last["primal"] >= 0
+    return model
+
+
+@pytest.mark.parametrize("loss", ["hamming", "zero-one"])
+@pytest.mark.parametrize("surrogate", SURROGATES)
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_oracles_are_told(wrong, solver, surrogate, loss):
+    if solver.startswith("bcfw") and surrogate in ("log", "probloss"):
+        pytest.skip("refused: no dual")
+    if loss == "zero-one" and surrogate in ("unit-margin", "probloss", "micro-f1:0"):
+        pytest.skip("refused, or another loss is used")
+    if loss == "zero-one" and wrong == "constant":
+        pytest.skip("k best are those of another case")
+    if surrogate == "unit-margin" and wrong == "bound that is none":
+        pytest.skip("refused: it needs an exact oracle")
+    told(
+        py_chain(**WRONG[wrong]),
+        "example .: .*(true label|label that is known).* the oracle of structure 'py-chain'",
+        surrogate=surrogate,
+        solver=SOLVERS[solver],
+        loss=loss,
+    )
+
+
+class Minimises(Highs):
+    """HiGHS, the costs turned round."""
+
+    def program(self, polytope):
+        inner = super().program(polytope)
+
+        class Turned(type(inner)):
+            def __init__(self):
+                pass
+
+            def solve(self, c, upper=None, start=None, sides=None):
+                return inner.solve(-c, upper, start, sides)
+
+        return Turned()
+
+
+@pytest.mark.parametrize("surrogate", ["margin", "lp", "slack"])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_backends_that_minimise_are_told(solver, surrogate):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(5, 3)), np.array([rng.permutation(3) for _ in range(5)])
+    told(
+        "permutation", "ProgramRelaxation|ProgramOracle|example", X, Y,
+        surrogate=surrogate, solver=SOLVERS[solver], oracle=Minimises(),
+    )  # fmt: skip
+
+
+def subtracts(w, x, y=None):
+    """The loss with the wrong sign."""
+    return max(
+        subset_labels(x),
+        key=lambda z: w @ subset_features(x, z) - (0.0 if y is None else subset_loss(y, z)),
+    )
+
+
+def turned_round(w, x, y=None):
+    return min(
+        subset_labels(x),
+        key=lambda z: w @ subset_features(x, z) + (0.0 if y is None else subset_loss(y, z)),
+    )
+
+
+@pytest.mark.parametrize("oracle", [subtracts, turned_round])
+@pytest.mark.parametrize("surrogate", ["margin", "slack", "log"])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_functions_that_subtract_the_loss_are_told(solver, surrogate, oracle):
+    if solver.startswith("bcfw") and surrogate == "log":
+        pytest.skip("refused: no dual")
+    rng = np.random.default_rng(0)
+    X = [rng.normal(size=(3, 2)) for _ in range(4)]
+    Y = [subset_labels(x)[k] for k, x in enumerate(X)]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="example .: oracle")
+        told(
+            FunctionStructure(subset_features, oracle, subset_loss), "example .", X, Y,
+            surrogate=surrogate, solver=SOLVERS[solver],
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("surrogate", ["margin", "slack"])
+def test_labels_seen_before_are_told(solver, surrogate):
+    """An oracle that finds the best label at first, and the truth from then on."""
+    asked, enough = [], 12 if surrogate == "margin" else 30
+
+    def tires(self, examples, i, theta):
+        asked.append(i)
+        best = PyChainSpace.argmax(self, examples, i, theta)
+        return best if len(asked) < enough else examples.label(i)
+
+    if solver == "sgd" and surrogate == "margin":
+        pytest.skip("it keeps no label")
+    told(
+        py_chain(argmax=tires), "earlier|other weights|is known|the dual objective is",
+        solver=SOLVERS[solver], surrogate=surrogate, alpha=1.0, tol=1e-9, max_iter=40,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("surrogate", SURROGATES)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_honest_oracles_are_not(solver, surrogate):
+    if solver.startswith("bcfw") and surrogate in ("log", "probloss"):
+        pytest.skip("refused: no dual")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", category=RuntimeWarning)
+        model = StructuredSVM(
+            PyChainStructure(), surrogate=surrogate, solver=SOLVERS[solver], alpha=1.0,
+            max_iter=6, tol=0.1,
+        ).fit(X, Y)  # fmt: skip
+    assert "violation" not in model.history_[-1]
