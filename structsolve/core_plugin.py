@@ -73,7 +73,7 @@ def structsolve_max_min(space, loss, layout):
 @hookimpl(trylast=True)
 def structsolve_loss(space, loss):
     if hasattr(space, "loss") and loss in getattr(space, "loss_names", ("hamming",)):
-        return partial(PythonLoss, space)
+        return partial(PythonLoss, space, None)
     return space.make_loss(loss)
 
 

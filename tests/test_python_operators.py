@@ -1,5 +1,7 @@
 """A chain in plain Python is the native chain, slower; what it raises names the example."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from checks import refused
@@ -8,10 +10,11 @@ from python_structures import PyChainSpace, PyChainStructure, py_chain
 from structsolve import StructuredSVM, get_structure
 from structsolve.lp.ask import ask_oracle
 from structsolve.solvers.problem import Problem
-from structsolve.structure import calls
+from structsolve.structure import adapter, calls
 from structsolve.structure.ask import ask_loss, ask_parts, ask_projection, make_layout
 from structsolve.structure.losses import CostMatrix
 from structsolve.surrogates import Slack
+from structsolve.surrogates.calls import cut
 from structsolve.surrogates.task import Task
 
 
@@ -142,16 +145,154 @@ def test_scores_are_read_only():
     refused("example .: .*read-only", StructuredSVM(py_chain(argmax=argmax)).fit, X, Y)
 
 
-def test_parts_as_pairs():
-    def parts(self, examples, i, label):
-        dense = PyChainSpace.parts(self, examples, i, label)
-        flat = {name: array.ravel() for name, array in dense.items()}
-        return {name: (np.flatnonzero(a), a[a != 0]) for name, a in flat.items()}
+def test_scores_may_be_kept():
+    kept = []
+
+    def argmax(self, examples, i, theta):
+        kept.append((theta, {name: array.copy() for name, array in theta.items()}))
+        return PyChainSpace.argmax(self, examples, i, theta)
 
     X, Y = PyChainStructure().sample(1, n=6, size=3)
-    plain = StructuredSVM(PyChainStructure(), alpha=0.1).fit(X, Y)
-    pairs = StructuredSVM(py_chain(parts=parts), alpha=0.1).fit(X, Y)
-    assert pairs.history_[-1]["primal"] == plain.history_[-1]["primal"]
+    StructuredSVM(py_chain(argmax=argmax), max_iter=2, tol=1e3).fit(X, Y)
+    for theta, copy in kept:
+        for name in copy:
+            np.testing.assert_array_equal(theta[name], copy[name])
+
+
+def in_any_order(array):
+    """A block as a pair whose indices fall, each twice."""
+    index = np.flatnonzero(array)[::-1]
+    return np.repeat(index, 2).tolist(), np.repeat(array.ravel()[index] / 2, 2)
+
+
+FORMS = {
+    "pairs": lambda a: (np.flatnonzero(a), a[a != 0]),
+    "pairs of 32 bits": lambda a: (np.flatnonzero(a).astype(np.int32), a[a != 0]),
+    "pairs in any order": in_any_order,
+    "pairs with zeros": lambda a: (np.arange(a.size), a.ravel()),
+    "lists": lambda a: a.tolist(),
+    "integers": lambda a: a.astype(int),
+    "single precision": lambda a: a.astype(np.float32),
+    "Fortran order": np.asfortranarray,
+    "every other number": lambda a: np.repeat(a, 2, axis=-1)[..., ::2],
+}
+
+
+@pytest.fixture(scope="module")
+def plain():
+    X, Y = PyChainStructure().sample(1, n=6, size=3)
+    return StructuredSVM(PyChainStructure(), alpha=0.1).fit(X, Y)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_of_parts(plain, form):
+    def parts(self, examples, i, label):
+        dense = PyChainSpace.parts(self, examples, i, label)
+        return {name: FORMS[form](array) for name, array in reversed(dense.items())}
+
+    X, Y = PyChainStructure().sample(1, n=6, size=3)
+    model = StructuredSVM(py_chain(parts=parts), alpha=0.1).fit(X, Y)
+    assert model.history_[-1]["primal"] == plain.history_[-1]["primal"]
+
+
+@pytest.mark.parametrize(
+    "form", [np.array, list, tuple, lambda y: np.array(y, np.int64), lambda y: np.repeat(y, 2)[::2]]
+)
+def test_forms_of_labels(plain, form):
+    def argmax(self, *given):
+        return form(PyChainSpace.argmax(self, *given).tolist())
+
+    X, Y = PyChainStructure().sample(1, n=6, size=3)
+    model = StructuredSVM(py_chain(argmax=argmax), alpha=0.1).fit(X, Y)
+    assert model.history_[-1]["primal"] == plain.history_[-1]["primal"]
+
+
+class TestAskedOnce:
+    """A cut asks for one label and its parts; truths and their costs are asked for once."""
+
+    @pytest.mark.parametrize("most, times", [(1 << 20, 1), (0, 9)])
+    def test_calls(self, monkeypatch, most, times):
+        monkeypatch.setattr(adapter, "TRUTH_BYTES", most)
+        calls = Counter()
+
+        def counted(method, function):
+            def counting(self, examples, i, *given):
+                label = given[-1] if method == "parts" else ()
+                true = method == "parts" and np.array_equal(label, examples.label(i))
+                calls["truth" if true else method] += 1
+                return function(self, examples, i, *given)
+
+            return counting
+
+        methods = {
+            "argmax": lambda self, *_: [2, 2, 2],
+            "parts": PyChainSpace.parts,
+            "loss": TestOwnLoss.loss,
+            "loss_costs": TestOwnLoss.loss_costs,
+        }
+        structure = py_chain(
+            loss_names=("double",), **{name: counted(name, f) for name, f in methods.items()}
+        )
+        X, Y = [np.ones((3, 1))] * 2, [[0, 1, 2], [1, 1, 0]]
+        truths = np.array(Y, dtype=np.int32)
+        problem = Problem(*structure.make_space(X, Y), loss="double")
+        theta = np.zeros(problem.task.layout.max_theta)
+        for _ in range(9):
+            for i in range(2):
+                cut(problem.surrogate, i, theta, truths[i])
+        # Nine cuts of two examples; a label that is seen again at once is not asked for again.
+        assert calls["argmax"] == calls["loss"] == 18
+        assert calls["truth"] == calls["loss_costs"] == 2 * times
+        assert calls["parts"] <= 18
+
+
+class TestOwnValue:
+    """``argmax`` may tell what its label scores."""
+
+    @staticmethod
+    def structure(wrong=0.0, calls=None):
+        def argmax(self, examples, i, theta):
+            labels, scores = self.scores(examples, i, theta)
+            return labels[scores.argmax()], scores.max() + wrong
+
+        def parts(self, examples, i, label):
+            calls.append(i)
+            return PyChainSpace.parts(self, examples, i, label)
+
+        return py_chain(argmax=argmax, **({} if calls is None else {"parts": parts}))
+
+    def test_training_and_prediction(self, plain):
+        X, Y = PyChainStructure().sample(1, n=6, size=3)
+        calls = []
+        model = StructuredSVM(self.structure(calls=calls), alpha=0.1).fit(X, Y)
+        assert model.history_[-1]["primal"] == plain.history_[-1]["primal"]
+        del calls[:]
+        many = X * 100
+        for answer, expected in zip(model.predict(many), plain.predict(many)):
+            assert answer.tolist() == expected.tolist()
+        assert 64 <= len(calls) < 100  # the first ones, and one of 64
+        allowed = [[None] * len(y) for y in Y]
+        allowed[0][0] = [Y[0][0]]
+        assert model.predict(X, allowed)[0][0] == Y[0][0]
+
+    @pytest.mark.parametrize("wrong", [1e-3, -np.inf, np.inf, np.nan])
+    def test_wrong_values(self, plain, wrong):
+        X, Y = PyChainStructure().sample(1, n=6, size=3)
+        model = StructuredSVM(self.structure(wrong), alpha=0.1)
+        message = r"example \d: argmax\(\) of structure 'py-chain' returned .*expected "
+        refused(message, model.fit, X, Y)
+        model.space_ = type(self.structure(wrong).make_space(X, Y)[0]).of(plain.space_)
+        model._model = plain._model
+        refused(message, model.predict, X)
+
+    def test_labels_of_two_numbers_are_no_pairs(self):
+        X, Y = [np.eye(2)] * 4, [[0, 1], [1, 0], [1, 1], [0, 0]]
+
+        def argmax(self, *given):
+            return tuple(PyChainSpace.argmax(self, *given).tolist())
+
+        model = StructuredSVM(py_chain(argmax=argmax), max_iter=3, tol=1e3).fit(X, Y)
+        assert len(model.predict(X)[0]) == 2
 
 
 class TestOwnLoss:

@@ -6,10 +6,16 @@ A space may give the methods below instead of compiled operators.  ``theta`` is 
 arrays by block name, without padding: shared blocks have the block's shape, the node and edge
 blocks one row per node or edge.  Parts, marginals and costs are given back in the same form;
 blocks left out are zero, and a pair ``(flat indices, values)`` may stand for an array with few
-entries.  A label is an array of integers, ``label_offsets`` says how many.
+entries, in any order; values of an index given twice add up.  A label is an array or a list of
+integers, ``label_offsets`` says how many.
+
+What depends on a label alone is asked for once: ``parts`` of the truth and its ``loss_costs``, and
+``parts`` of an answer, however many operators need them.
 
 =========================================  =====================================================
-``argmax(examples, i, theta)``             the best label; ties broken in a fixed way
+``argmax(examples, i, theta)``             the best label, ties broken in a fixed way; or a tuple
+                                           ``(label, value)``, which is compared with what its
+                                           parts score, and saves asking for them in prediction
 ``kbest(examples, i, theta, k)``           optional: the k best labels, best first
 ``parts(examples, i, label)``              ``mu(label)``
 ``loss(examples, i, truth, label)``        ``L(label, truth)``
@@ -42,224 +48,79 @@ yours.
 
 import reprlib
 
-import numpy as np
-
-from libc.string cimport memcpy
+from libc.math cimport INFINITY, NAN, fabs, isnan
 from ..operators cimport (
-    AugmentedOracle, Cone, ConeOracle, CountOracle, KBest, Loss, Operator, Oracle, Parts,
-    Relaxation,
+    AugmentedOracle, Cone, ConeOracle, CountOracle, KBest, Loss, Oracle, Parts, Relaxation,
 )
 from ..part_layout cimport PartLayout
+from .adapter cimport Adapter, Vector, adapt
 
-from .base import ConePair, NodeSpace
+from .base import ConePair
 
+cdef extern from "Python.h":
+    bint PySequence_Check(object o)
 
-cdef class Adapter:
-    """Turns flat theta into named arrays and named arrays into sparse parts; names errors.
-
-    Parameters
-    ----------
-    space : Space
-    layout : PartLayout
-        The methods of ``space`` are given its examples.
-    """
-
-    def __init__(self, space, PartLayout layout not None):
-        self.space, self.examples, self.sizes = space, layout.examples, layout
-        self.layout = space.layout
-        self.n_states = len(space.classes_) if isinstance(space, NodeSpace) else None
-
-    cdef object flat(self, Py_ssize_t i, const double* theta):
-        return read_array(theta, self.sizes.theta_size(i))
-
-    cdef object named(self, Py_ssize_t i, flat):
-        return self.layout.theta_views(flat, self.sizes.nodes_of(i), self.sizes.edges_of(i))
-
-    def ask(self, str method, Py_ssize_t i, *arguments):
-        """Call a method of the space.
-
-        Parameters
-        ----------
-        method : str
-        i : int
-            Number of the example.
-        *arguments
-            Its further arguments.
-
-        Returns
-        -------
-        object
-            The answer, not checked.
-
-        Raises
-        ------
-        ValueError
-            When the method raises anything; the error names the example.
-        """
-        try:
-            return getattr(self.space, method)(self.examples, i, *arguments)
-        except Exception as error:
-            if isinstance(error, ValueError) and str(error).startswith(f"example {i}:"):
-                raise
-            raise ValueError(
-                f"example {i}: {method}() of structure {self.space.structure.name!r} raised "
-                f"{type(error).__name__}: {error}"
-            ) from error
-
-    cdef object refuse(self, str method, Py_ssize_t i, answer, expected):
-        raise ValueError(
-            f"example {i}: {method}() of structure {self.space.structure.name!r} returned "
-            f"{answer}, expected {expected}"
-        )
-
-    cdef tuple pair(self, str method, Py_ssize_t i, answer, expected):
-        try:
-            first, second = answer
-        except (TypeError, ValueError):
-            self.refuse(method, i, reprlib.repr(answer), expected)
-        return first, self.number(method, i, second)
-
-    cdef object number(self, str method, Py_ssize_t i, answer):
-        try:
-            value = float(answer)
-        except (TypeError, ValueError):
-            self.refuse(method, i, reprlib.repr(answer), "a number")
-        if not np.isfinite(value):
-            self.refuse(method, i, value, "a finite number")
-        return value
-
-    cdef object label(self, str method, Py_ssize_t i, answer):
-        cdef Py_ssize_t size = self.sizes.label_size(i)
-        try:
-            array = np.asarray(answer).ravel()
-        except ValueError:
-            array = np.asarray(None)
-        if array.dtype.kind not in "iub" and array.size or array.size != size:
-            self.refuse(method, i, reprlib.repr(answer), f"a label of {size} integers")
-        label = np.ascontiguousarray(array, dtype=np.int32)
-        if self.n_states is not None and size and not (
-                0 <= array.min() <= array.max() < self.n_states):
-            self.refuse(method, i, reprlib.repr(answer), f"states 0 .. {self.n_states - 1}")
-        if not np.array_equal(label, array):
-            self.refuse(method, i, reprlib.repr(answer), "integers that fit 32 bits")
-        return label
-
-    cdef tuple entries(self, str method, Py_ssize_t i, parts):
-        rows = {"node": self.sizes.nodes_of(i), "edge": self.sizes.edges_of(i)}
-        starts = {"node": self.sizes.shared_size, "edge": self.sizes.edge_start(i)}
-        blocks = {block.name: block for block in self.layout.blocks}
-        if not isinstance(parts, dict):
-            self.refuse(method, i, type(parts).__name__,
-                        f"a dict of arrays by block name {sorted(blocks)}")
-        indices, values = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
-        for name, given in parts.items():
-            if name not in blocks:
-                self.refuse(method, i, f"the block {name!r}", f"blocks of {sorted(blocks)}")
-            block = blocks[name]
-            shape = block.shape if block.kind == "shared" else (rows[block.kind], *block.shape)
-            index, value = self._nonzero(method, i, name, given, shape)
-            start = starts.get(block.kind, self.layout.starts[name])
-            indices.append(start + index // shape[-1] * block.stride + index % shape[-1])
-            values.append(value)
-        return np.concatenate(indices), np.concatenate(values)
-
-    def _nonzero(self, str method, Py_ssize_t i, name, given, shape):
-        # Flat positions and values of one block that are not zero.
-        pair = isinstance(given, tuple) and len(given) == 2
-        try:
-            index = np.asarray(given[0] if pair else [])
-            array = np.asarray(given[1] if pair else given, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            self.refuse(method, i, f"block {name!r} that is not numeric ({error})", "numbers")
-        if not pair:
-            if array.shape != shape:
-                self.refuse(method, i, f"block {name!r} of shape {array.shape}", shape)
-            index = np.flatnonzero(array)
-            value = array.ravel()[index]
-        else:
-            value = array
-            index = index if index.size else index.astype(np.int64)
-            if index.ndim != 1 or index.shape != value.shape or index.dtype.kind not in "iu" or (
-                index.size and not 0 <= index.min() <= index.max() < int(np.prod(shape))
-            ):
-                self.refuse(method, i, f"block {name!r} as the pair {reprlib.repr(given)}",
-                            f"equally long 1-D indices below {int(np.prod(shape))} and values")
-        if not np.isfinite(value).all():
-            self.refuse(method, i, f"block {name!r} with NaN or infinity", "finite numbers")
-        return index.astype(np.int64), value
-
-    cdef object dense(self, str method, Py_ssize_t i, parts):
-        positions, values = self.entries(method, i, parts)
-        mu = np.zeros(self.sizes.theta_size(i))
-        np.add.at(mu, positions, values)
-        return mu
-
-    cdef object score(self, Py_ssize_t i, flat, label):
-        index, value = self.entries("parts", i, self.ask("parts", i, label))
-        return float(flat[index] @ value)
-
-
-cdef Adapter adapt(Operator operator, space, PartLayout layout):
-    # Bind an operator that calls methods of a space.
-    cdef Adapter adapter = Adapter(space, layout)
-    Operator.__init__(operator, layout)
-    operator.n_states = adapter.n_states or 0
-    return adapter
-
-
-cdef object read_array(const double* x, Py_ssize_t size):
-    copy = np.empty(size)
-    cdef double[::1] view = copy
-    if size:
-        memcpy(&view[0], x, size * sizeof(double))
-    copy.flags.writeable = False
-    return copy
-
-
-cdef int write_array(object array, double* out) except -1:
-    cdef const double[::1] view = array
-    if view.shape[0]:
-        memcpy(out, &view[0], view.shape[0] * sizeof(double))
-    return 0
-
-
-cdef int copy_label(object label, int* out) except -1:
-    cdef const int[::1] view = label
-    if view.shape[0]:
-        memcpy(out, &view[0], view.shape[0] * sizeof(int))
-    return 0
-
-
-cdef object label_array(Adapter adapter, Py_ssize_t i, const int* label):
-    array = np.empty(adapter.sizes.label_size(i), dtype=np.int32)
-    cdef int[::1] view = array
-    if view.shape[0]:
-        memcpy(&view[0], label, view.shape[0] * sizeof(int))
-    return array
+cdef enum:
+    # Where parts are not needed otherwise, so many values of argmax() are compared with them, and
+    # then one of so many.
+    COMPARED = 64
 
 
 cdef class PythonOracle(Oracle):
     """An oracle that calls the space's ``argmax``, or its ``argmax_bounded``."""
 
     cdef Adapter adapter
+    cdef Py_ssize_t claims
+    cdef bint needs_parts
 
     def __init__(self, space, PartLayout layout):
         self.adapter = adapt(self, space, layout)
         self.exact = not hasattr(space, "argmax_bounded")
+        # Cuts need the parts of each answer: to score it costs nothing more.
+        self.needs_parts = layout.training
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
+        cdef double claimed = NAN, upper = -INFINITY
         with gil:
-            flat = self.adapter.flat(i, theta)
             method = "argmax" if self.exact else "argmax_bounded"
-            answer, upper = self.adapter.ask(method, i, self.adapter.named(i, flat)), -np.inf
+            named = self.adapter.named(i, self.adapter.flat(i, theta))
+            answer = self.adapter.ask(method, i, (named,))
             if not self.exact:
                 answer, upper = self.adapter.pair(method, i, answer, "a pair (label, bound)")
-            answer = self.adapter.label(method, i, answer)
-            copy_label(answer, label)
-            value[0] = self.adapter.score(i, flat, answer)
+            elif self.has_value(i, answer):
+                answer, claimed = self.claim(i, answer)
+            self.adapter.read_label(method, i, answer, label)
+            value[0] = claimed
+            if isnan(claimed) or self.compares():
+                value[0] = self.score(i, theta, label, claimed)
             bound[0] = max(upper, value[0])
         return 0
+
+    cdef tuple claim(self, Py_ssize_t i, object answer):
+        # -inf is the value of a label that a constraint forbids.
+        if answer[1] == -INFINITY:
+            return answer
+        return self.adapter.pair("argmax", i, answer, "a pair (label, value)")
+
+    cdef bint has_value(self, Py_ssize_t i, object answer):
+        # (label, value), unless it is a label of two numbers.
+        if type(answer) is not tuple or len(<tuple>answer) != 2:
+            return False
+        return PySequence_Check((<tuple>answer)[0]) or self.layout.label_size(i) != 2
+
+    cdef bint compares(self):
+        self.claims += 1
+        return self.needs_parts or self.claims <= COMPARED or self.claims % COMPARED == 0
+
+    cdef double score(self, Py_ssize_t i, const double* theta, const int* label,
+                      double claimed) except? -1:
+        cdef double scale, value = self.adapter.parts_of(i, label).dot(theta, &scale)
+        # Sums in another order differ a little; -inf is -inf.
+        if not (isnan(claimed) or claimed == value or fabs(claimed - value) <= 1e-6 * (1 + scale)):
+            self.adapter.refuse("argmax", i, f"the value {claimed:.9g} with its label",
+                                f"{value:.9g}, what its parts() score")
+        return value
 
 
 cdef class PythonParts(Parts):
@@ -272,83 +133,92 @@ cdef class PythonParts(Parts):
         self.max_entries = max(layout.max_theta, 1)
         self.indicator = bool(getattr(space, "indicator", False))
 
-    cdef tuple vector(self, Py_ssize_t i, const int* label):
-        parts = self.adapter.ask("parts", i, label_array(self.adapter, i, label))
-        return self.adapter.entries("parts", i, parts)
-
     cdef Py_ssize_t encode(self, Py_ssize_t i, const int* label, int* index,
                            double* value) except -1 nogil:
         with gil:
-            positions, values = self.vector(i, label)
-            return _sparse(positions, values, index, value)
+            return write(self.adapter.parts_of(i, label), index, value)
 
     cdef Py_ssize_t difference(self, Py_ssize_t i, const int* truth, const int* label, int* index,
                                double* value) except -1 nogil:
         with gil:
-            away, away_values = self.vector(i, label)
-            home, home_values = self.vector(i, truth)
-            return _sparse(np.concatenate([home, away]),
-                           np.concatenate([home_values, -away_values]), index, value)
+            # The label first: its parts are those of the last call.
+            away = self.adapter.parts_of(i, label)
+            return write_difference(self.adapter.truth_of("parts", i, truth), away, index, value)
 
 
-cdef Py_ssize_t _sparse(object positions, object values, int* index, double* value) except -1:
-    # Sums what is given twice, leaves zeros out.
-    positions, inverse = np.unique(positions, return_inverse=True)
-    totals = np.zeros(len(positions))
-    np.add.at(totals, inverse, values)
-    cdef const double[::1] total = totals
-    cdef const long long[::1] position = positions.astype(np.longlong)
-    cdef Py_ssize_t n = 0, j
-    for j in range(total.shape[0]):
-        if total[j] != 0:
-            index[n] = <int>position[j]
-            value[n] = total[j]
-            n += 1
+cdef Py_ssize_t write(Vector mu, int* index, double* value) noexcept:
+    cdef Py_ssize_t j
+    for j in range(mu.n):
+        index[j], value[j] = mu.entry[j].index, mu.entry[j].value
+    return mu.n
+
+
+cdef Py_ssize_t write_difference(Vector home, Vector away, int* index, double* value) noexcept:
+    cdef Py_ssize_t h = 0, a = 0, n = 0
+    cdef int first, second
+    while h < home.n or a < away.n:
+        first = home.entry[h].index if h < home.n else 0x7fffffff
+        second = away.entry[a].index if a < away.n else 0x7fffffff
+        index[n], value[n] = min(first, second), 0
+        if first <= second:
+            value[n] = home.entry[h].value
+            h += 1
+        if second <= first:
+            value[n] -= away.entry[a].value
+            a += 1
+        n += value[n] != 0
     return n
 
 
 cdef class PythonLoss(Loss):
-    """The loss that a space computes itself."""
+    """The loss that a space computes itself, or a :class:`~structsolve.TaskLoss` on a space.
+
+    Parameters
+    ----------
+    space : Space
+    owner : TaskLoss, or None
+        Has the methods; None: the space.
+    layout : PartLayout
+    """
 
     cdef Adapter adapter
 
-    def __init__(self, space, PartLayout layout):
-        self.adapter = adapt(self, space, layout)
-        self.decomposes = hasattr(space, "loss_costs")
-        self.has_costs = hasattr(space, "costs")
-        self.averaged = bool(getattr(space, "loss_averaged", False))
+    def __init__(self, space, owner, PartLayout layout):
+        self.adapter = adapt(self, space, layout, owner)
+        if owner is None:
+            owner = space
+            self.averaged = bool(getattr(space, "loss_averaged", False))
+        else:
+            self.averaged = bool(owner.averaged)
+            self.takes_unseen = bool(owner.takes_unseen)
+        self.decomposes = hasattr(owner, "loss_costs")
+        self.has_costs = hasattr(owner, "costs")
 
     cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil:
         with gil:
-            answer = self.adapter.ask("loss", i, label_array(self.adapter, i, truth),
-                                   label_array(self.adapter, i, label))
+            answer = self.adapter.ask("loss", i, (self.adapter.label_array(i, truth),
+                                                  self.adapter.label_array(i, label)))
             return self.adapter.number("loss", i, answer)
 
     cdef double augment(self, Py_ssize_t i, const int* truth, double scale,
                         double* theta) except? -1 nogil:
         with gil:
-            answer = self.adapter.ask("loss_costs", i, label_array(self.adapter, i, truth))
-            return self.add("loss_costs", i, answer, scale, theta)
+            return add(self.adapter.truth_of("loss_costs", i, truth), scale, theta)
 
     cdef double costs(self, Py_ssize_t i, const double* nu, bint transposed, double scale,
                       double* theta) except? -1 nogil:
         with gil:
             named = self.adapter.named(i, self.adapter.flat(i, nu))
-            answer = self.adapter.ask("costs", i, named, bool(transposed))
-            return self.add("costs", i, answer, scale, theta)
+            answer = self.adapter.ask("costs", i, (named, bool(transposed)))
+            return add(self.adapter.costs("costs", i, answer), scale, theta)
 
-    cdef double add(self, str method, Py_ssize_t i, object answer, double scale,
-                    double* theta) except? -1:
-        """Add an answer (costs, const) to scores; return the constant."""
-        cdef const double[::1] cost
-        cdef const long long[::1] position
-        cdef Py_ssize_t j
-        parts, const = self.adapter.pair(method, i, answer, "a pair (costs, const)")
-        positions, values = self.adapter.entries(method, i, parts)
-        cost, position = values, positions.astype(np.longlong)
-        for j in range(cost.shape[0]):
-            theta[position[j]] += scale * cost[j]
-        return scale * const
+
+cdef double add(Vector cost, double scale, double* theta) noexcept:
+    # Adds costs to scores; returns their constant.
+    cdef Py_ssize_t j
+    for j in range(cost.n):
+        theta[cost.entry[j].index] += scale * cost.entry[j].value
+    return scale * cost.const
 
 
 cdef class PythonKBest(KBest):
@@ -363,14 +233,14 @@ cdef class PythonKBest(KBest):
                           double* values, char* work) except -1 nogil:
         cdef Py_ssize_t n = 0
         with gil:
-            flat = self.adapter.flat(i, theta)
-            answers = self.adapter.ask("kbest", i, self.adapter.named(i, flat), k)
+            named = self.adapter.named(i, self.adapter.flat(i, theta))
+            answers = self.adapter.ask("kbest", i, (named, k))
             if not hasattr(answers, "__len__"):
                 self.adapter.refuse("kbest", i, repr(answers), "a list of labels")
             for answer in answers[:k]:
-                answer = self.adapter.label("kbest", i, answer)
-                copy_label(answer, labels + n * <Py_ssize_t>len(answer))
-                values[n] = self.adapter.score(i, flat, answer)
+                self.adapter.read_label("kbest", i, answer, labels)
+                values[n] = self.adapter.parts_of(i, labels).dot(theta)
+                labels += self.layout.label_size(i)
                 n += 1
         return n
 
@@ -395,17 +265,19 @@ cdef class PythonAugmented(AugmentedOracle):
         bool
         """
         return isinstance(loss, PythonLoss) and (
-            (<PythonLoss>loss).adapter.space is self.adapter.space)
+            (<PythonLoss>loss).adapter.owner is self.adapter.space)
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, const int* truth, int* label,
                     double* value, double* loss, char* work) except -1 nogil:
         with gil:
-            flat, true_label = self.adapter.flat(i, theta), label_array(self.adapter, i, truth)
-            answer = self.adapter.ask("argmax_augmented", i, self.adapter.named(i, flat), true_label)
-            answer = self.adapter.label("argmax_augmented", i, answer)
-            copy_label(answer, label)
-            loss[0] = self.adapter.number("loss", i, self.adapter.ask("loss", i, true_label, answer))
-            value[0] = self.adapter.score(i, flat, answer) + loss[0]
+            named = self.adapter.named(i, self.adapter.flat(i, theta))
+            true_label = self.adapter.label_array(i, truth)
+            answer = self.adapter.ask("argmax_augmented", i, (named, true_label))
+            self.adapter.read_label("argmax_augmented", i, answer, label)
+            answer = self.adapter.ask("loss", i, (self.adapter.label_array(i, truth),
+                                                  self.adapter.label_array(i, label)))
+            loss[0] = self.adapter.number("loss", i, answer)
+            value[0] = self.adapter.parts_of(i, label).dot(theta) + loss[0]
         return 0
 
 
@@ -419,13 +291,13 @@ cdef class PythonRelaxation(Relaxation):
 
     cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
                    double* value, double* bound, char* work) except -1 nogil:
-        cdef int integral
         with gil:
-            flat = self.adapter.flat(i, theta)
-            answer = self.adapter.ask("relax", i, self.adapter.named(i, flat))
-            integral = _vertex(self.adapter, "relax", i, flat, answer, mu, label, value)
-            bound[0] = value[0]
-        return integral
+            named = self.adapter.named(i, self.adapter.flat(i, theta))
+            answer = self.adapter.ask("relax", i, (named,))
+            point, integral = vertex(self.adapter, "relax", i, answer, label)
+            (<Vector>point).spread(mu, self.layout.theta_size(i))
+            bound[0] = value[0] = (<Vector>point).dot(theta)
+            return integral
 
 
 cdef class PythonCones(ConeOracle):
@@ -440,14 +312,15 @@ cdef class PythonCones(ConeOracle):
                             const Cone* cone, double* mu, int* label, double* value,
                             char* work) except -1 nogil:
         with gil:
-            flat, flat_cost = self.adapter.flat(i, theta), self.adapter.flat(i, cost)
+            named = self.adapter.named(i, self.adapter.flat(i, theta))
+            named_cost = self.adapter.named(i, self.adapter.flat(i, cost))
             pair = ConePair(cone.h0, cone.g0, cone.lam, cone.alpha, cone.beta, bool(cone.twin))
-            answer = self.adapter.ask("argmax_constrained", i, self.adapter.named(i, flat),
-                                   self.adapter.named(i, flat_cost), pair)
+            answer = self.adapter.ask("argmax_constrained", i, (named, named_cost, pair))
             if answer is None:
                 return 0
-            integral = _vertex(self.adapter, "argmax_constrained", i, flat + cone.lam * flat_cost,
-                               answer, mu, label, value)
+            point, integral = vertex(self.adapter, "argmax_constrained", i, answer, label)
+            (<Vector>point).spread(mu, self.layout.theta_size(i))
+            value[0] = (<Vector>point).dot(theta) + cone.lam * (<Vector>point).dot(cost)
             value[0] += cone.h0 + cone.lam * cone.g0
             return 1 if integral else 2
 
@@ -465,36 +338,31 @@ cdef class PythonCounts(CountOracle):
                            char* work) except -1 nogil:
         cdef Py_ssize_t c = 0, size = self.layout.label_size(i)
         with gil:
-            flat, flat_cost = self.adapter.flat(i, theta), self.adapter.flat(i, cost)
-            answers = self.adapter.ask("argmax_counts", i, self.adapter.named(i, flat),
-                                    self.adapter.named(i, flat_cost), most)
+            named = self.adapter.named(i, self.adapter.flat(i, theta))
+            named_cost = self.adapter.named(i, self.adapter.flat(i, cost))
+            answers = self.adapter.ask("argmax_counts", i, (named, named_cost, most))
             if not hasattr(answers, "__len__") or len(answers) != most + 1:
                 self.adapter.refuse("argmax_counts", i, reprlib.repr(answers),
-                                 f"a list of {most + 1} labels or None")
+                                    f"a list of {most + 1} labels or None")
             for answer in answers:
-                values[c] = -np.inf
+                values[c] = -INFINITY
                 if answer is not None:
-                    answer = self.adapter.label("argmax_counts", i, answer)
-                    copy_label(answer, labels + c * size)
-                    values[c] = self.adapter.score(i, flat, answer)
+                    self.adapter.read_label("argmax_counts", i, answer, labels + c * size)
+                    values[c] = self.adapter.parts_of(i, labels + c * size).dot(theta)
                 c += 1
         return 0
 
 
-cdef int _vertex(Adapter adapter, str method, Py_ssize_t i, object flat, object answer, double* mu,
-                 int* label, double* value) except -1:
-    # Write down an answer (mu, label or None); tell whether there is a label.
+cdef tuple vertex(Adapter adapter, str method, Py_ssize_t i, object answer, int* label):
+    # (mu, whether a label is written) of an answer (mu, label or None).
     try:
         parts, integral = answer
     except (TypeError, ValueError):
         adapter.refuse(method, i, reprlib.repr(answer), "a pair (mu, label or None)")
-    dense = adapter.dense(method, i, parts)
-    write_array(dense, mu)
-    value[0] = float(dense[dense != 0] @ flat[dense != 0])
-    if integral is None:
-        return 0
-    copy_label(adapter.label(method, i, integral), label)
-    return 1
+    point = adapter.gather(method, i, parts)
+    if integral is not None:
+        adapter.read_label(method, i, integral, label)
+    return point, integral is not None
 
 
 #: Powers of Python spaces: their name, the method that gives each, its operator.

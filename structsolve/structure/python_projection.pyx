@@ -29,9 +29,10 @@ import reprlib
 
 import numpy as np
 
-from .python_operators cimport Adapter, adapt, copy_label, label_array, read_array, write_array
+from libc.string cimport memcpy
 from ..operators cimport Projection
 from ..part_layout cimport PartLayout
+from .adapter cimport Adapter, adapt, read_array
 
 
 cdef class PythonProjection(Projection):
@@ -73,12 +74,12 @@ cdef class PythonProjection(Projection):
         label = np.zeros(self.layout.label_size(i), dtype=np.int32)
         if self.adapter.examples.labels is not None:
             label = np.array(self.adapter.examples.label(i), dtype=np.int32)
-        return np.size(self.adapter.ask("state_of", i, label, self.name))
+        return np.size(self.adapter.ask("state_of", i, (label, self.name)))
 
     cdef tuple solution(self, str method, Py_ssize_t i, const double* theta):
         # (marginals or state, value, bound)
         named = self.adapter.named(i, self.adapter.flat(i, theta))
-        answer = self.adapter.ask(method, i, named, self.name)
+        answer = self.adapter.ask(method, i, (named, self.name))
         expected = "a pair (marginals, value)" if self.exact else "(marginals, value, bound)"
         if not isinstance(answer, (tuple, list)) or len(answer) != (2 if self.exact else 3):
             self.adapter.refuse(method, i, reprlib.repr(answer), expected)
@@ -86,16 +87,20 @@ cdef class PythonProjection(Projection):
         bound = value if self.exact else self.adapter.number(method, i, answer[2])
         return answer[0], value, max(value, bound)
 
-    def _flat_state(self, str method, Py_ssize_t i, answer):
+    cdef int write_state(self, str method, Py_ssize_t i, answer, double* out) except -1:
         # A state that the space made, checked.
+        cdef const double[::1] state
         try:
-            state = np.ascontiguousarray(answer, dtype=np.float64)
+            array = np.ascontiguousarray(answer, dtype=np.float64)
         except (TypeError, ValueError):
             self.adapter.refuse(method, i, reprlib.repr(answer), "an array of numbers")
-        if state.shape != (self.own_sizes[i],) or not np.isfinite(state).all():
-            self.adapter.refuse(method, i, f"a state of shape {state.shape}",
+        if array.shape != (self.own_sizes[i],) or not np.isfinite(array).all():
+            self.adapter.refuse(method, i, f"a state of shape {array.shape}",
                                 f"{self.own_sizes[i]} finite numbers")
-        return state
+        state = array
+        if array.size:
+            memcpy(out, &state[0], array.nbytes)
+        return 0
 
     cdef object given(self, Py_ssize_t i, const double* state):
         flat = read_array(state, self.state_size(i))
@@ -105,7 +110,7 @@ cdef class PythonProjection(Projection):
                      double* bound, char* work) except -1 nogil:
         with gil:
             parts, value[0], bound[0] = self.solution("project", i, theta)
-            write_array(self.adapter.dense("project", i, parts), marginals)
+            self.adapter.dense("project", i, parts, marginals)
         return 0
 
     cdef Py_ssize_t state_size(self, Py_ssize_t i) noexcept nogil:
@@ -117,25 +122,25 @@ cdef class PythonProjection(Projection):
             return self.project(i, theta, state, value, bound, work)
         with gil:
             answer, value[0], bound[0] = self.solution("project_state", i, theta)
-            write_array(self._flat_state("project_state", i, answer), state)
+            self.write_state("project_state", i, answer, state)
         return 0
 
     cdef int state_of(self, Py_ssize_t i, const int* label, double* state) except -1 nogil:
         with gil:
-            encoded = label_array(self.adapter, i, label)
-            answer = self.adapter.ask("state_of", i, encoded, self.name)
-            write_array(self._flat_state("state_of", i, answer), state)
+            encoded = self.adapter.label_array(i, label)
+            answer = self.adapter.ask("state_of", i, (encoded, self.name))
+            self.write_state("state_of", i, answer, state)
         return 0
 
     cdef int pool(self, Py_ssize_t i, const double* state, double* marginals) except -1 nogil:
         with gil:
-            parts = self.adapter.ask("pool", i, self.given(i, state), self.name)
-            write_array(self.adapter.dense("pool", i, parts), marginals)
+            parts = self.adapter.ask("pool", i, (self.given(i, state), self.name))
+            self.adapter.dense("pool", i, parts, marginals)
         return 0
 
     cdef double term(self, Py_ssize_t i, const double* state, char* work) except? -1 nogil:
         with gil:
-            answer = self.adapter.ask("term", i, self.given(i, state), self.name)
+            answer = self.adapter.ask("term", i, (self.given(i, state), self.name))
             return self.adapter.number("term", i, answer)
 
     cdef double slope(self, Py_ssize_t i, const double* a, const double* b, double gamma,
@@ -143,7 +148,7 @@ cdef class PythonProjection(Projection):
         cdef double value
         with gil:
             first, second = self.given(i, a), self.given(i, b)
-            answer = self.adapter.ask("slope", i, first, second, gamma, self.name)
+            answer = self.adapter.ask("slope", i, (first, second, gamma, self.name))
             try:
                 value = float(answer)
             except (TypeError, ValueError):
@@ -159,9 +164,9 @@ cdef class PythonProjection(Projection):
             size = self.layout.label_size(i)
             numbers = read_array(uniforms, n * size).reshape(n, size)
             named = self.adapter.named(i, self.adapter.flat(i, theta))
-            answers = self.adapter.ask("draw", i, named, numbers)
+            answers = self.adapter.ask("draw", i, (named, numbers))
             if not hasattr(answers, "__len__") or len(answers) != n:
                 self.adapter.refuse("draw", i, reprlib.repr(answers), f"{n} labels")
             for j, answer in enumerate(answers):
-                copy_label(self.adapter.label("draw", i, answer), labels + j * size)
+                self.adapter.read_label("draw", i, answer, labels + j * size)
         return 0
