@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from checks import refused
+from python_structures import PyChainSpace, PyChainStructure
 from scipy import sparse
+from sklearn.model_selection import GridSearchCV
 
-from structsolve import ConditionalRiskMinimizer, StructuredSVM, get_structure, registry
+from structsolve import ConditionalRiskMinimizer, Named, StructuredSVM, get_structure, registry
 from structsolve.examples.packed import Examples
 from structsolve.lp import Highs, Polytope, ask_oracle
 from structsolve.lp.base import Answer, Backend, Program
@@ -27,19 +29,20 @@ PACKS = {
     "rows too few": (lambda e: setattr(e, "nodes", e.nodes[:3]), r"nodes: found the shape \(3, 3"),
     "no nodes": (lambda e: setattr(e, "nodes", None), "nodes: found the shape None"),
     "labels too few": (lambda e: setattr(e, "labels", e.labels[:1]), r"labels: found int32 \(1,\)"),
-    "labels of a list": (lambda e: setattr(e, "labels", list(e.labels)), "labels: found list"),
+    "labels of floats": (lambda e: setattr(e, "labels", e.labels + 0.5), "labels: found float64"),
+    "no labels": (lambda e: setattr(e, "labels", None), "no labels, expected those of y"),
+    "labels of 40 bits": (
+        lambda e: setattr(e, "labels", e.labels.astype(np.int64) << 40),
+        "labels: found int64",
+    ),
     "wild offsets": (lambda e: setattr(e, "offsets", 1000 * e.offsets), "nodes: found the shape"),
     "falling offsets": (
         lambda e: setattr(e, "offsets", e.offsets[::-1].copy()),
         "offsets: found numbers that fall",
     ),
-    "small offsets": (
-        lambda e: setattr(e, "label_offsets", e.offsets.astype(np.int32)),
-        "label_offsets: found int32",
-    ),
-    "weights below 0": (
-        lambda e: setattr(e, "sample_weight", -np.ones(e.n)),
-        "sample_weight: found the shape",
+    "offsets of floats": (
+        lambda e: setattr(e, "label_offsets", e.offsets + 0.5),
+        "label_offsets: found float64",
     ),
 }
 
@@ -52,8 +55,8 @@ def test_packed_arrays_that_do_not_fit(monkeypatch, what):
     model = StructuredSVM("chain", max_iter=2, tol=1e3).fit(X, y)
     pack, make_space = type(model.space_).pack, ChainStructure.make_space
 
-    def packed(self, X, y=None, sample_weight=None, unseen="error"):
-        examples = pack(self, X, y, sample_weight, unseen)
+    def packed(self, X, y=None, unseen="error"):
+        examples = pack(self, X, y, unseen)
         spoil(examples)
         return examples
 
@@ -62,12 +65,66 @@ def test_packed_arrays_that_do_not_fit(monkeypatch, what):
         spoil(examples)
         return space, examples
 
-    if what == "weights below 0":  # fit() sets weights itself
-        monkeypatch.setattr(type(model.space_), "pack", packed)
-        refused(expected, model.score, X, y)
-        return
+    monkeypatch.setattr(type(model.space_), "pack", packed)
+    refused(expected, model.score, X, y)
     monkeypatch.setattr(ChainStructure, "make_space", made)
     refused(expected, StructuredSVM("chain", max_iter=2).fit, X, y)
+
+
+SETTLED = {
+    "labels of a list": lambda e: setattr(e, "labels", e.labels.tolist()),
+    "wide labels": lambda e: setattr(e, "labels", e.labels.astype(np.int64)),
+    "labels of truth values": lambda e: setattr(e, "labels", e.labels.astype(bool)),
+    "labels with gaps": lambda e: setattr(e, "labels", np.repeat(e.labels, 2)[::2]),
+    "small offsets": lambda e: setattr(e, "label_offsets", e.offsets.astype(np.int32)),
+    "offsets of a list": lambda e: setattr(e, "offsets", e.offsets.tolist()),
+    "weights of its own": lambda e: setattr(e, "sample_weight", np.arange(-1.0, e.n)),
+}
+
+
+def spoilt(method, spoil):
+    def wrong(self, *given, **named):
+        answer = method(self, *given, **named)
+        spoil(answer[1] if isinstance(answer, tuple) else answer)
+        return answer
+
+    return wrong
+
+
+@pytest.mark.parametrize("what", SETTLED)
+def test_labels_offsets_and_weights_are_the_librarys(monkeypatch, what):
+    X, y = sequences(np.random.default_rng(0))
+    weights = np.arange(1.0, 7.0)
+    model = StructuredSVM("chain", max_iter=2, tol=1e3).fit(X, y, weights)
+    scores = model.score(X, y), model.score(X, y, weights)
+    for where, method in ((ChainStructure, "make_space"), (type(model.space_), "pack")):
+        monkeypatch.setattr(where, method, spoilt(getattr(where, method), SETTLED[what]))
+    again = StructuredSVM("chain", max_iter=2, tol=1e3).fit(X, y, weights)
+    np.testing.assert_array_equal(again.flat_weights(), model.flat_weights())
+    assert (again.score(X, y), again.score(X, y, weights)) == scores
+
+
+class OwnPack(PyChainSpace):
+    """Packs without any word of weights, in lists."""
+
+    def pack(self, X, Y=None, unseen="error"):
+        examples = self.stack(X)
+        known = self.classes_.tolist()
+        labels = None if Y is None else [known.index(one) for y in Y for one in y]
+        return Examples(examples.offsets.tolist(), examples.nodes, labels)
+
+
+class OwnPackStructure(PyChainStructure):
+    space_class = OwnPack
+
+
+def test_grids_over_structures_that_know_no_weights():
+    X, y = sequences(np.random.default_rng(0))
+    model = StructuredSVM(OwnPackStructure(), max_iter=2, tol=1e3)
+    search = GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=2, error_score="raise").fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert model.fit(X, y, np.arange(1.0, 7.0)).score(X, y, None) == model.score(X, y, np.ones(6))
+    assert model.score(X, y, [1, 0, 0, 0, 0, 0]) == model.score(X[:1], y[:1])
 
 
 def test_examples_that_fit_pass():
@@ -206,7 +263,7 @@ def test_factories_that_make_nothing(monkeypatch, answer):
             raise answer
         return answer
 
-    named = registry.Named("nothing", factory, "")
+    named = Named("nothing", factory, "")
     monkeypatch.setattr(registry.Registry, "find", lambda self, kind, name: named)
     with pytest.raises((TypeError, RuntimeError), match="structure 'nothing': "):
         get_structure("nothing")

@@ -414,10 +414,10 @@ wrong_answers(
 
 @wrong(r"pack .* keeps every example \(offsets\).*Found 3, expected 4")
 class PackDropsAnExample(PyChainSpace):
-    def pack(self, X, Y=None, sample_weight=None, unseen="error"):
+    def pack(self, X, Y=None, unseen="error"):
         if len(X) == 4:
             X, Y = X[:-1], None if Y is None else Y[:-1]
-        return super().pack(X, Y, sample_weight, unseen)
+        return super().pack(X, Y, unseen)
 
 
 @wrong(r"unpack .* gives back the labels that were packed.*example \d")
@@ -428,8 +428,8 @@ class PackTurnsLabelsRound(PyChainSpace):
 
 @wrong(r"unpack_one .* gives a label as unpack does.*example \d")
 class UnpackOneTurnsLabelsRound(PyChainSpace):
-    def unpack_one(self, label):
-        return super().unpack_one(label[::-1])
+    def unpack_one(self, label, examples, i):
+        return super().unpack_one(label[::-1], examples, i)
 
 
 @wrong(r"pack .* packs an example the same in any company")
@@ -449,18 +449,12 @@ class PackChangesX(PyChainSpace):
         return Examples(examples.offsets, examples.nodes)
 
 
-@wrong(r"pack .* keeps sample_weight")
-class PackForgetsWeights(PyChainSpace):
-    def pack(self, X, Y=None, sample_weight=None, unseen="error"):
-        return super().pack(X, Y, None, unseen)
-
-
 @wrong(r"pack .* gives labels as contiguous int32")
-class PackWideLabels(PyChainSpace):
-    def pack(self, X, Y=None, sample_weight=None, unseen="error"):
-        examples = super().pack(X, Y, sample_weight, unseen)
+class PackFloats(PyChainSpace):
+    def pack(self, X, Y=None, unseen="error"):
+        examples = super().pack(X, Y, unseen)
         if Y is not None:
-            examples.labels = examples.labels.astype(np.int64)
+            examples.labels = examples.labels.astype(float)
         return examples
 
 

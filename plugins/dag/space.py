@@ -259,16 +259,13 @@ class DagSpace(Space):
                 )
         return matrix.ravel()
 
-    def pack(
-        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
-    ) -> Examples:
+    def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Check X and Y and pack them.
 
         Parameters
         ----------
         X, Y : list or array
             As users give them; Y None to predict.
-        sample_weight : array of shape (n,), optional
         unseen : {"error", "extra"}
             As of :meth:`Space.pack`.
 
@@ -284,7 +281,6 @@ class DagSpace(Space):
         nodes, offsets = packing.single_rows(X, self.layout.n_features)
         labels = None if Y is None else self.encode(Y, nodes.shape[0])
         examples = self._examples(nodes, offsets, labels)
-        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
         return examples
 
     def _examples(self, nodes: Any, offsets: np.ndarray, labels: np.ndarray | None) -> Examples:
@@ -298,7 +294,7 @@ class DagSpace(Space):
             return self.hierarchy.nodes[flat]
         return flat.reshape(examples.n, len(self.hierarchy)).astype(np.int64)
 
-    def unpack_one(self, label: np.ndarray) -> Any:
+    def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> Any:
         """Return one encoded label in the form users give it."""
         return self.hierarchy.nodes[label[0]] if self.single else label.astype(np.int64)
 

@@ -175,16 +175,13 @@ class DependencySpace(Space):
         block = Block("arc", "node", (1,), ("score",))
         super().__init__(structure, WeightLayout([block], n_features, 0, False))
 
-    def pack(
-        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
-    ) -> Examples:
+    def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Check and stack arcs and trees.
 
         Parameters
         ----------
         X, Y : list or array
             As users give them; Y None to predict.
-        sample_weight : array of shape (n,), optional
         unseen : {"error", "extra"}
             "extra", to score: any tree is accepted, also one that cannot be predicted.
 
@@ -199,7 +196,6 @@ class DependencySpace(Space):
         """
         arcs = stack_arcs(X, self.layout.n_features)
         examples = self._examples(arcs, Y, strict=unseen == "error")
-        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
         return examples
 
     def _examples(self, arcs: Arcs, Y: Any, strict: bool) -> Examples:
@@ -241,7 +237,7 @@ class DependencySpace(Space):
         """Return encoded labels in the form users give Y."""
         return pieces(flat, examples.label_offsets)
 
-    def unpack_one(self, label: np.ndarray) -> np.ndarray:
+    def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> np.ndarray:
         """Return one encoded label in the form users give it."""
         return label.copy()
 

@@ -127,16 +127,13 @@ class FlowSpace(Space):
         super().__init__(structure, WeightLayout([block], n_features, 0, intercept))
         self.network = network
 
-    def pack(
-        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
-    ) -> Examples:
+    def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Check X and Y and pack them.
 
         Parameters
         ----------
         X, Y : list or array
             As users give them; Y None to predict.
-        sample_weight : array of shape (n,), optional
         unseen : {"error", "extra"}
             As of :meth:`Space.pack`.
 
@@ -151,7 +148,6 @@ class FlowSpace(Space):
         """
         nodes, offsets = packing.single_rows(X, self.layout.n_features)
         examples = self._examples(nodes, offsets, Y)
-        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
         return examples
 
     def _examples(self, nodes: Any, offsets: np.ndarray, Y: Any) -> Examples:
@@ -174,7 +170,7 @@ class FlowSpace(Space):
         """Return encoded labels in the form users give Y."""
         return flat.reshape(examples.n, self.network.m).astype(np.int64)
 
-    def unpack_one(self, label: np.ndarray) -> np.ndarray:
+    def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> np.ndarray:
         """Return one encoded label in the form users give it."""
         return label.astype(np.int64)
 

@@ -161,9 +161,7 @@ class MultilabelSpace(Space):
         super().__init__(structure, WeightLayout(blocks, n_features, 0, intercept))
         self.classes_, self.edges_ = classes, edges
 
-    def pack(
-        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
-    ) -> Examples:
+    def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Return packed rows; labels are indicators, L per row.
 
         Parameters
@@ -171,7 +169,6 @@ class MultilabelSpace(Space):
         X : array, CSR matrix or data frame of shape (n, n_features)
         Y : array, sparse matrix or data frame of shape (n, L), optional
             0 and 1.
-        sample_weight : array of shape (n,), optional
         unseen : {"error", "extra"}
             The same here: an indicator matrix has no other labels.
 
@@ -196,7 +193,6 @@ class MultilabelSpace(Space):
                 )
             matrix = indicators(Y, nodes.shape[0], len(self.classes_))
         examples = self._examples(nodes, offsets, matrix)
-        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
         return examples
 
     def _examples(self, nodes: Any, offsets: np.ndarray, matrix: np.ndarray | None) -> Examples:
@@ -212,7 +208,7 @@ class MultilabelSpace(Space):
         """Return label sets as an indicator matrix."""
         return flat.reshape(examples.n, len(self.classes_)).astype(np.int64)
 
-    def unpack_one(self, label: np.ndarray) -> np.ndarray:
+    def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> np.ndarray:
         """Return one label set as indicators."""
         return label.astype(np.int64)
 

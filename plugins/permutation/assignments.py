@@ -34,7 +34,7 @@ class AssignmentSpace(Space):
         columns = np.array(list(permutations(range(cols), rows)), dtype=np.int32)
         return columns[allowed[np.arange(rows), columns].all(axis=1)]
 
-    def unpack_one(self, label: np.ndarray) -> np.ndarray:
+    def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> np.ndarray:
         """Return one ranking, or the columns of one matching."""
         return label.astype(np.int64)
 

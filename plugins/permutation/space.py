@@ -177,9 +177,7 @@ class RankingSpace(AssignmentSpace):
         super().__init__(structure, WeightLayout([block], n_features, 0, intercept))
         self.classes_ = classes
 
-    def pack(
-        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
-    ) -> Examples:
+    def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Return packed rows; a label has K ranks.
 
         Parameters
@@ -187,7 +185,6 @@ class RankingSpace(AssignmentSpace):
         X : array, CSR matrix or data frame of shape (n, n_features)
         Y : array or data frame of shape (n, K), optional
             Rankings.
-        sample_weight : array of shape (n,), optional
         unseen : {"error", "extra"}
             The same here: there are no other ranks.
 
@@ -217,7 +214,6 @@ class RankingSpace(AssignmentSpace):
                         "training"
                     )
             examples.labels = rankings(Y, examples.n, K).ravel()
-        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
         return examples
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> np.ndarray:
@@ -251,9 +247,7 @@ class MatchingSpace(AssignmentSpace):
         block = Block("pair", "node", (1,), ("score",))
         super().__init__(structure, WeightLayout([block], n_features, 0, False))
 
-    def pack(
-        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
-    ) -> Examples:
+    def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Return packed pairs; a label has a column for each row.
 
         Parameters
@@ -261,7 +255,6 @@ class MatchingSpace(AssignmentSpace):
         X : list of arrays of shape (rows, columns, n_features)
         Y : list of sequences of int, optional
             The column of each row.
-        sample_weight : array of shape (n,), optional
         unseen : {"error", "extra"}
             The same here: a column that an example has not is refused.
 
@@ -281,7 +274,6 @@ class MatchingSpace(AssignmentSpace):
                 "n_features) per example, as in training"
             )
         examples = self._examples(stack_pairs(X, self.layout.n_features), Y)
-        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
         return examples
 
     def _examples(self, pairs: Any, Y: Any) -> Examples:

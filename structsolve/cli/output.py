@@ -10,6 +10,7 @@ from typing import Any
 
 from structsolve.io._text import atomic_write
 from structsolve.io.conll import conll_block
+from structsolve.structure.ask import pack
 
 KINDS = ("structures", "surrogates", "searches", "solvers", "losses", "lp_backends", "readers")
 GIVES = ("oracle", "power", "parts", "projection", "loss", "max_min")
@@ -62,7 +63,7 @@ def as_matrix(model: Any, data: Any) -> Any:
     -------
     ndarray of shape (n_examples, n_labels)
     """
-    examples = model.space_.pack(data.X, data.y)
+    examples = pack(model.space_, data.X, data.y)
     return model.space_.unpack(examples.labels, examples)
 
 

@@ -11,7 +11,7 @@ from ..examples.packed import Examples
 from ..part_layout import PartLayout
 from ..potentials.linear import LinearPotentials
 from ..potentials.model import Model
-from ..structure.ask import make_layout
+from ..structure.ask import make_layout, pack
 from .common import mean_score
 from .decode import decode, decode_in_batches, decode_kbest, node_rows
 from .distribution import DistributionMixin
@@ -114,10 +114,13 @@ class PredictionMixin(DistributionMixin):
         masks = self.space_.mask(layout.examples, allowed, forbidden)
         labels, scores = decode_kbest(potentials, operator, w, masks, int(k), self.n_jobs)
         answers = []
-        for rows, values in zip(labels, scores):
+        for i, (rows, values) in enumerate(zip(labels, scores)):
             possible = np.isfinite(values)
             answers.append(
-                [(self.space_.unpack_one(r), float(v)) for r, v in zip(rows[possible], values)]
+                [
+                    (self.space_.unpack_one(r, layout.examples, i), float(v))
+                    for r, v in zip(rows[possible], values)
+                ]
             )
         if masks:
             _refuse_impossible(np.array([len(a) or -np.inf for a in answers]))
@@ -142,7 +145,7 @@ class PredictionMixin(DistributionMixin):
         """
         self._require_fitted()
         dense = self._model.check_input(X)
-        examples = self.space_.pack(X, y, sample_weight, unseen="extra")
+        examples = pack(self.space_, X, y, sample_weight, unseen="extra")
         return self._score(self._model, self.space_, examples, dense)
 
     def named_weights(
@@ -200,7 +203,7 @@ class PredictionMixin(DistributionMixin):
         self._require_fitted()
         self._check_names(X)
         dense = self._model.check_input(X)
-        return self.space_.pack(X), dense
+        return pack(self.space_, X), dense
 
     def _prepare(self, X: Any) -> tuple[PartLayout, LinearPotentials, np.ndarray]:
         """Return where the parts of packed examples lie, potentials, and a vector for these."""

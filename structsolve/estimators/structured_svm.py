@@ -19,7 +19,7 @@ from ..solvers.base import Solver, Start
 from ..solvers.choose import choose_solver
 from ..solvers.driver import Outcome, Validation, drive
 from ..solvers.problem import Problem
-from ..structure.ask import learn_space
+from ..structure.ask import learn_space, pack
 from ..structure.base import Space
 from ..utils.parallel import effective_jobs
 from . import saving
@@ -244,7 +244,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             run = None
         else:
             space, run = self.space_, self._partial
-            examples = space.pack(X, y, sample_weight)
+            examples = pack(space, X, y, sample_weight)
         problem = self._problem(space, examples, None, False, gram=False)
         if run is None:
             self.solver_ = choose_solver(solver, problem)
@@ -407,11 +407,11 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             X, y, sample_weight, validation = hold_out(
                 X, y, sample_weight, self.validation_fraction, rng
             )
-            examples = space.pack(X, y, sample_weight)
+            examples = pack(space, X, y, sample_weight)
         held_out = None
         if validation is not None:
             X_val, y_val = validation
-            held_out = space.pack(X_val, y_val, unseen="extra"), given_dense(X_val)
+            held_out = pack(space, X_val, y_val, unseen="extra"), given_dense(X_val)
         return TrainingData(space, examples, X, given_dense(X), held_out)
 
     def _train(self, data: TrainingData, rng: np.random.Generator) -> StructuredSVM:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from .. import registry
 from ..examples.packed import Examples
@@ -74,8 +77,75 @@ def learn_space(
             "(space, examples): the space, and the Examples that its pack(X, Y) gives"
         )
     space, examples = answer
-    examples.sample_weight = check_weights(sample_weight, examples.n)
-    return space, examples
+    return space, _settled(structure.name, examples, Y, check_weights(sample_weight, examples.n))
+
+
+def pack(
+    space: Space, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
+) -> Examples:
+    """Return users' data as a space packs it, with labels, offsets and weights as loops read them.
+
+    Parameters
+    ----------
+    space : Space
+    X, Y, unseen
+        As for :meth:`structsolve.Space.pack`.
+    sample_weight : array of shape (n,), optional
+
+    Returns
+    -------
+    Examples
+
+    Raises
+    ------
+    TypeError
+        When the plugin's ``pack()`` returns anything else.
+    ValueError
+        When X, Y or a weight is wrong, or ``pack()`` returns no labels for Y.
+    """
+    examples = space.pack(X, Y, unseen=unseen)
+    name = space.structure.name
+    if not isinstance(examples, Examples):
+        raise TypeError(
+            f"structure {name!r}: pack() returned {type(examples).__name__}, expected Examples"
+        )
+    weights = None if sample_weight is None else check_weights(sample_weight, examples.n)
+    return _settled(name, examples, Y, weights)
+
+
+def _settled(name: str, given: Examples, Y: Any, weights: Any) -> Examples:
+    """Return a plugin's examples with weights, its labels as int32 and its offsets as int64."""
+    if Y is not None and given.labels is None:
+        raise ValueError(
+            f"structure {name!r}: make_space() or pack() gave no labels, expected those of y"
+        )
+    examples = copy.copy(given)
+    examples.sample_weight = weights
+    for what, dtype in _INTEGERS.items():
+        setattr(examples, what, _integers(getattr(given, what), dtype))
+    return examples
+
+
+_INTEGERS = {
+    "labels": np.int32,
+    "offsets": np.int64,
+    "label_offsets": np.int64,
+    "edge_offsets": np.int64,
+}
+
+
+def _integers(given: Any, dtype: Any) -> Any:
+    """Return integers in the form that loops read; anything else as it is, which checks refuse."""
+    if given is None or (type(given) is np.ndarray and given.dtype == dtype):
+        return given if given is None else np.ascontiguousarray(given)
+    try:
+        array = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        return given
+    if array.dtype.kind not in "iub" and array.size:
+        return given
+    converted = np.ascontiguousarray(array, dtype=dtype)
+    return converted if np.array_equal(converted, array) else given
 
 
 def make_layout(space: Space, examples: Examples, training: bool = False) -> PartLayout:

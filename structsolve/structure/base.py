@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..examples import labels, packing
+from ..examples import labels
 from ..examples.packed import Examples
 from ..examples.stacking import pieces
 from ..potentials.weight_layout import WeightLayout
@@ -97,7 +97,7 @@ class Structure(Params):
         -------
         space : Space
         examples : Examples
-            What ``space.pack(X, Y)`` gives.  The core checks and sets ``sample_weight``.
+            What ``space.pack(X, Y)`` gives.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement make_space()")
 
@@ -156,15 +156,15 @@ class Space:
         self.structure = structure
         self.layout = layout
 
-    def pack(
-        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
-    ) -> Examples:
+    def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Check X and Y and pack them into contiguous arrays.
+
+        Users' weights of examples are the core's.  It also takes labels and offsets of any
+        integers, and makes the arrays that compiled loops read of them.
 
         Parameters
         ----------
         X, Y : data as users give it; Y None at prediction
-        sample_weight : array of shape (n,), optional
         unseen : {"error", "extra"}
             Refuse labels that training did not see, or map them to one extra state (scoring).
 
@@ -194,13 +194,16 @@ class Space:
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement unpack()")
 
-    def unpack_one(self, label: np.ndarray) -> Any:
-        """Return one label in the form users give it.
+    def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> Any:
+        """Return one label in the form users give it, for ``predict_kbest``.
 
         Parameters
         ----------
         label : ndarray of int32
             Encoded.
+        examples : Examples
+        i : int
+            Whose label it is.
 
         Returns
         -------
@@ -453,15 +456,12 @@ class NodeSpace(Space):
         extra = None if unseen == "error" else len(self.classes_)
         return labels.encode(flat, self.classes_, offsets, extra)
 
-    def pack(
-        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
-    ) -> Examples:
+    def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Pack X and Y; see :meth:`Space.pack`.
 
         Parameters
         ----------
         X, Y : data as users give it; Y None at prediction
-        sample_weight : array of shape (n,), optional
         unseen : {"error", "extra"}
 
         Returns
@@ -472,7 +472,6 @@ class NodeSpace(Space):
         if Y is not None:
             flat = self.flatten(Y, examples.offsets)
             examples.labels = self.encode(flat, examples.offsets, unseen)
-        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
         return examples
 
     def unpack(self, flat: np.ndarray, examples: Examples) -> Any:
@@ -489,12 +488,14 @@ class NodeSpace(Space):
         """
         return pieces(self.classes_[flat], examples.offsets)
 
-    def unpack_one(self, label: np.ndarray) -> Any:
+    def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> Any:
         """Return the classes of one label; of a single node, its class.
 
         Parameters
         ----------
         label : ndarray of int32
+        examples : Examples
+        i : int
 
         Returns
         -------

@@ -155,13 +155,10 @@ class FunctionSpace(Space):
         self.dim = dim
         self._warned = False
 
-    def pack(
-        self, X: Any, Y: Any = None, sample_weight: Any = None, unseen: str = "error"
-    ) -> Examples:
+    def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
         """Pack lists of objects; see :meth:`Space.pack`."""
         objects, labels = (_objects(X, "X"), None) if Y is None else _pairs(X, Y)
         examples = self._examples(objects, labels)
-        examples.sample_weight = packing.check_weights(sample_weight, examples.n)
         return examples
 
     def _examples(self, objects: list[Any], labels: list[Any] | None) -> Examples:
@@ -185,6 +182,10 @@ class FunctionSpace(Space):
     def unpack(self, flat: np.ndarray, examples: Examples) -> list[Any]:
         """Return the label objects of numbers."""
         return [examples.topology["table"].objects[number] for number in flat]
+
+    def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> Any:
+        """Return the label object of a number."""
+        return examples.topology["table"].objects[label[0]]
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Raise ValueError: functions cannot be saved."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..lp import ask_cones, ask_oracle
 from ..structure import calls
-from ..structure.ask import ask_loss, ask_parts, ask_power, learn_space, make_layout
+from ..structure.ask import ask_loss, ask_parts, ask_power, learn_space, make_layout, pack
 
 # Bytes on each side of memory that an operator is given, and what they hold: as a double the
 # pattern is 1.4e306, so that reading beyond the end does not go unnoticed either.
@@ -132,7 +132,7 @@ class Case:
                 f"the attributes {sorted(before)} as they were",
             )
         with self.promise("pack", "accepts its own sample"):
-            self.examples = self.space.pack(self.X, self.Y)
+            self.examples = pack(self.space, self.X, self.Y)
         self.layout = self.space.layout
 
     # -- failures ---------------------------------------------------------------------------------

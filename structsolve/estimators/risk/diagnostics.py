@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ...structure.ask import make_layout
+from ...structure.ask import make_layout, pack
 from ..common import EstimatorMixin
 from ._decode import surrogates
 from .targets import PartTargets
@@ -182,7 +182,7 @@ class RiskDiagnostics(EstimatorMixin):
         if not isinstance(getattr(self, "_targets", None), (PartTargets, type(None))):
             raise ValueError("the surrogate of continuous labels has no oracle; not offered")
         examples, features = self._new_rows(X)
-        labelled = self.space_.pack(X, y)
+        labelled = pack(self.space_, X, y)
         theta, _ = self._scores(features, self.alpha_)
         layout = make_layout(self.space_, replace(examples, labels=None))
         oracle, loss = self._asked("oracle")(layout), self._asked("loss", self.loss)(layout)

@@ -12,7 +12,7 @@ from ... import registry
 from ...examples.packing import is_sparse
 from ...potentials.mercer import Kernel, given_dense
 from ...potentials.mercer_model import PREDICTION_BYTES
-from ...structure.ask import learn_space, make_layout
+from ...structure.ask import learn_space, make_layout, pack
 from ...utils.parallel import effective_jobs
 from ..common import mean_score
 from ._decode import label_scores
@@ -240,7 +240,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         examples, features = self._new_rows(X)
         if not isinstance(self._targets, PartTargets):
             return self._targets.risks(self.weights(X), y)
-        labelled = self.space_.pack(X, y)
+        labelled = pack(self.space_, X, y)
         theta, constants = self._scores(features, self.alpha_)
         parts = self._asked("parts")(make_layout(self.space_, labelled))
         return constants - label_scores(parts, theta, labelled.labels)
@@ -283,7 +283,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         if not isinstance(self._targets, PartTargets):
             return -float(np.mean(self._targets.losses_of(self.predict(X), y)))
         _, labels, _ = self._decoded(X)
-        examples = self.space_.pack(X, y, unseen="extra")
+        examples = pack(self.space_, X, y, unseen="extra")
         loss = self._asked("loss", self.loss)(make_layout(self.space_, examples))
         return mean_score(loss, examples, labels)
 
@@ -364,7 +364,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
                     f"X: found {columns} features, expected {self._targets.n} kernel values, one "
                     "per training example (kernel='precomputed')"
                 )
-        examples = self.space_.pack(X)
+        examples = pack(self.space_, X)
         self._targets.check_shape(examples)
         rows = self._rows(kernel, examples, X)
         if kernel is None:
