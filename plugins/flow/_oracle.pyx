@@ -231,7 +231,7 @@ cdef class FlowSolver:
                     u = self.ends[2 * a]
 
 
-def _topological(ends, n):
+cdef object _topological(ends, n):
     before = {v: [] for v in range(n)}
     for u, v in ends.tolist():
         before[v].append(u)

@@ -55,7 +55,11 @@ cdef class GraphShape:
         self.ends = np.ascontiguousarray(ends, dtype=np.int32).reshape(-1, 2)
         edges = len(self.ends)
         if not one_graph:
+            if layout.examples.edge_offsets is None:
+                raise ValueError("the examples have no edges; give one graph for all of them")
             edge_view = layout.examples.edge_offsets
+            if edge_view.shape[0] != layout.n + 1:
+                raise ValueError(f"edge_offsets: found {edge_view.shape[0]}, expected {layout.n + 1}")
             self.edge_offset = &edge_view[0]
             self.owners += (edge_view,)
             edges = edge_view[layout.n]
@@ -162,11 +166,12 @@ cdef class GraphShape:
 
     def model(self, Py_ssize_t i, theta):
         """Return ``(states, ends, unary, pair)`` of example ``i`` at ``theta``, as arrays."""
-        cdef const double[::1] view = theta
+        cdef const double[::1] view
         cdef Model model
         self._check(i)
-        if len(theta) != self.theta_size(i):
-            raise ValueError(f"theta: found {len(theta)} scores, expected {self.theta_size(i)}")
+        if theta is None or len(theta) != self.theta_size(i):
+            raise ValueError(f"theta: found {np.size(theta)} scores, expected {self.theta_size(i)}")
+        view = theta
         scores = np.zeros(self.max_unary + self.max_pair + 1)
         cdef double[::1] room = scores
         model = self.gather(i, &view[0], &room[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from functools import partial
@@ -14,6 +15,14 @@ from ..potentials.mercer import Kernel
 from ..utils.params import Params
 
 _KINDS = ("structures", "surrogates", "solvers", "losses")
+_KIND_OF = {
+    "structure": "structures",
+    "surrogate": "surrogates",
+    "solver": "solvers",
+    "loss": "losses",
+}
+#: What a loaded model can do without, and a file must not set.
+TRANSIENT = ("callbacks", "checkpoint", "verbose", "n_jobs")
 
 
 def plain(value: Any, name: str) -> Any:
@@ -70,13 +79,15 @@ def plain(value: Any, name: str) -> Any:
     )
 
 
-def revive(value: Any) -> Any:
+def revive(value: Any, kind: str | None = None) -> Any:
     """Return what :func:`plain` wrote.
 
     Parameters
     ----------
     value : JSON-able
         Objects are named in it, and made by the plugins that are installed.
+    kind : {"structures", "surrogates", "solvers", "losses"}, optional
+        What an object must be; any of them by default.
 
     Returns
     -------
@@ -85,7 +96,7 @@ def revive(value: Any) -> Any:
     Raises
     ------
     ValueError
-        When no plugin has an object of a name.
+        When no plugin has an object of a name, or it is of another kind.
     """
     if isinstance(value, list):
         return [revive(v) for v in value]
@@ -105,8 +116,10 @@ def revive(value: Any) -> Any:
     params = {k: revive(v) for k, v in value["params"].items()}
     if "__loss__" in value:  # files that name them apart
         return registry.default().find("losses", value["__loss__"]).factory(**params)
-    source = value.get("from", "")
-    return registry.default().find(value["__kind__"], value["name"], source).factory(**params)
+    found = value["__kind__"]
+    if found not in _KINDS or (kind is not None and found != kind):
+        raise ValueError(f"found one of {found!r}, expected one of {kind or ', '.join(_KINDS)}")
+    return registry.default().find(found, value["name"], value.get("from", "")).factory(**params)
 
 
 def _node(value: Any) -> Any:
@@ -178,10 +191,44 @@ def kernel_of(value: Any, given: Any) -> Any:
     return given
 
 
+def check_history(history: Any) -> list[dict[str, Any]]:
+    """Return the records of a model file; refuse what is no list of them.
+
+    Parameters
+    ----------
+    history : list of dict
+
+    Returns
+    -------
+    list of dict
+    """
+    if not isinstance(history, list) or not all(isinstance(record, dict) for record in history):
+        raise ValueError(f"its history is a {type(history).__name__}, expected a list of records")
+    return history
+
+
+def check_metadata(metadata: Any) -> dict[str, Any]:
+    """Return the metadata of a model file; refuse what is no dict.
+
+    Parameters
+    ----------
+    metadata : dict
+
+    Returns
+    -------
+    dict
+    """
+    if not isinstance(metadata, dict):
+        raise ValueError(f"its metadata is a {type(metadata).__name__}, expected a dict")
+    return metadata
+
+
 def revive_params(
-    meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any
+    meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any, estimator: type
 ) -> tuple[dict[str, Any], Any]:
     """Return the parameters of the estimator in a file, and its space.
+
+    A file sets what a model is: not what a process does with it, as TRANSIENT lists.
 
     Parameters
     ----------
@@ -189,6 +236,8 @@ def revive_params(
         What the file holds.
     kernel : callable, optional
         As given to ``load``.
+    estimator : type
+        Whose parameters they are.
 
     Returns
     -------
@@ -198,11 +247,20 @@ def revive_params(
     Raises
     ------
     ValueError
-        When no installed plugin brings what they name, or the kernel is another one.
+        When a parameter is none of the estimator's, no installed plugin brings what they name, or
+        the kernel is another one.
     """
-    params = {k: revive(v) for k, v in meta["params"].items() if k != "kernel"}
-    params["kernel"] = kernel_of(meta["params"].get("kernel"), kernel)
-    structure = revive(meta["structure"])
+    names = set(inspect.signature(estimator).parameters) - set(TRANSIENT)
+    given = {k: v for k, v in meta["params"].items() if k != "n_jobs"}
+    unknown = sorted(set(given) - names - {"kernel"})
+    if unknown:
+        raise ValueError(f"it sets {unknown[0]!r}, which is no parameter that files may hold")
+    params = {k: revive(v, _KIND_OF.get(k)) for k, v in given.items() if k != "kernel"}
+    params["kernel"] = kernel_of(given.get("kernel"), kernel)
+    structure = revive(meta["structure"], "structures")
+    for name, value in meta["space"].items():
+        if isinstance(value, float) or (type(value) is int and not 0 <= value < 2**31):
+            raise ValueError(f"{name} is {value!r}, expected a size")
     return params, structure.space_from_state(meta["space"], part_of(arrays, "space_"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,25 +52,45 @@ def fingerprint_of(problem: Problem, settings: dict[str, Any]) -> str:
     -------
     str
     """
+    described = {
+        "structure": repr(problem.space.structure),
+        "classes": repr(getattr(problem.space, "classes_", None)),
+        **settings,
+    }
+    scale = problem.potentials.node_scale
+    more = [problem.weights, *([] if scale is None else [scale])]
+    return fingerprint_of_examples(problem.examples, described, more)
+
+
+def fingerprint_of_examples(
+    examples: Examples, settings: dict[str, Any], more: Sequence[np.ndarray] = ()
+) -> str:
+    """Return a digest of packed examples, further arrays and settings.
+
+    Parameters
+    ----------
+    examples : Examples
+        With labels.
+    settings : dict
+        JSON-able.
+    more : sequence of ndarray, optional
+
+    Returns
+    -------
+    str
+    """
     digest = hashlib.sha256()
-    examples = problem.examples
     for matrix in (examples.nodes, examples.edges):
         if matrix is None:
             continue
         sparse = hasattr(matrix, "indptr")
         for part in (matrix.data, matrix.indices, matrix.indptr) if sparse else (matrix,):
             digest.update(np.ascontiguousarray(part).data)
-    for array in (examples.offsets, examples.labels, problem.weights):
+    weights = [] if more or examples.sample_weight is None else [examples.sample_weight]
+    for array in (examples.offsets, examples.labels, *weights, *more):
         digest.update(np.ascontiguousarray(array).data)
-    if problem.potentials.node_scale is not None:
-        digest.update(problem.potentials.node_scale.data)
-    described = {
-        # Objects that arrays do not hold ("functions") are known by identity alone.
-        "identity": repr(examples.topology.get("identity")),
-        "structure": repr(problem.space.structure),
-        "classes": repr(getattr(problem.space, "classes_", None)),
-        **settings,
-    }
+    # Objects that arrays do not hold ("functions") are known by identity alone.
+    described = {"identity": repr(examples.topology.get("identity")), **settings}
     digest.update(json.dumps(described, sort_keys=True).encode())
     return digest.hexdigest()
 

@@ -11,12 +11,13 @@ from sklearn.exceptions import ConvergenceWarning
 from .. import registry
 from ..potentials.mercer import Kernel
 from ..solvers.base import Start
+from ..solvers.checkpoint import Checkpoint
 from ..solvers.choose import choose_solver
 from ..solvers.driver import Outcome
 from ..solvers.problem import Problem
 from ..structure.path_cost import PathCost
-from .fitting import TrainingData
-from .hierarchy.alternation import alternate
+from .fitting import TrainingData, fingerprint_of
+from .hierarchy.alternation import alternate, first_weights
 from .hierarchy.sparse_fit import SparseFitting
 from .hierarchy.weights import NodeWeights, node_weights, parse
 from .structured_svm import StructuredSVM
@@ -95,7 +96,7 @@ class HierarchicalSVM(SparseFitting):
     callbacks : list of callable, optional
         As there.
     checkpoint : path, optional
-        As there; not with "learned".
+        As there.
     n_jobs : int or None, default=1
         As there.
     random_state : int, RandomState or None, default=0
@@ -347,7 +348,6 @@ class HierarchicalSVM(SparseFitting):
             "early_stopping": bool(self.early_stopping),
             "validation": validated,
             "warm_start": bool(self.warm_start),
-            "checkpoint": self.checkpoint is not None,
             "slack": self.slack is not None,
             "directional": bool(self.directional),
         }
@@ -375,7 +375,14 @@ class HierarchicalSVM(SparseFitting):
             return self.solver_.start(start)
 
         def inner(run: Any, tol: float) -> Outcome:
-            return self._drive(run, None, "", tol)
+            return self._drive(run, None, "", tol, file)
+
+        file = None
+        if self.checkpoint is not None:
+            settings = self._settings(solver) | {"learned": float(self.tol)}
+            problem = make(np.sqrt(first_weights(hierarchy)))
+            fingerprint = fingerprint_of(problem, settings) + repr(float(self.alpha))
+            file = Checkpoint(self.checkpoint, fingerprint)
 
         learned = alternate(
             hierarchy,
@@ -385,6 +392,7 @@ class HierarchicalSVM(SparseFitting):
             float(self.alpha),
             float(self.tol),
             int(self.max_alternations),
+            file,
         )
         self.log_node_weights_ = NodeWeights.of(learned.weights).log
         self.memory_ = learned.memory

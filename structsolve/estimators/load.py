@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
+
 from ..potentials.mercer_model import KernelModel
 from ..potentials.model import LinearModel, Model
 from ..utils import container
-from .codec import part_of, revive_params
+from ..utils.arrays import check_finite
+from .codec import check_history, check_metadata, part_of, revive_params
 from .hierarchical_svm import HierarchicalSVM
 from .hierarchy.sparse_model import SparseModel
 from .risk import loading as risk_files
@@ -50,21 +53,32 @@ def load(path: str | os.PathLike[str], kernel: Any = None) -> Any:
     """
     meta, arrays = container.read(path, "model")
     try:
-        if meta["estimator"] == "ConditionalRiskMinimizer":
-            return risk_files.load(meta, arrays, kernel)
-        if meta["estimator"] not in ESTIMATORS:
-            raise ValueError(f"it holds a {meta['estimator']}, which this version does not know")
-        params, space = revive_params(meta, arrays, kernel)
-        model = ESTIMATORS[meta["estimator"]](**params)
-        kind = next(kind for kind in MODELS if part_of(arrays, f"{kind.key}_"))
-        learned = kind.from_arrays(space, part_of(arrays, f"{kind.key}_"), model._kernel())
-        model._become_fitted(space, learned)
-        model.history_, model.stop_reason_ = meta["history"], meta["stop_reason"]
-        model.n_iter_ = len(model.history_)
-        model.metadata_ = meta["metadata"]
-        model._take_extra_arrays(part_of(arrays, "fitted_"))
-        if "feature_names_in" in arrays:
-            model.feature_names_in_ = arrays["feature_names_in"].astype(object)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise ValueError(f"{os.fspath(path)!r} cannot be loaded: {error}") from error
+        return _revived(meta, arrays, kernel)
+    # Whatever is raised is the file's fault, and says so with its name.
+    except Exception as error:
+        kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+        raise ValueError(f"{os.fspath(path)!r} cannot be loaded: {kind}{error}") from error
+
+
+def _revived(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> Any:
+    if meta["estimator"] == "ConditionalRiskMinimizer":
+        return risk_files.load(meta, arrays, kernel)
+    if meta["estimator"] not in ESTIMATORS:
+        raise ValueError(f"it holds a {meta['estimator']}, which this version does not know")
+    made = ESTIMATORS[meta["estimator"]]
+    params, space = revive_params(meta, arrays, kernel, made)
+    model = made(**params)
+    model._check_settings()
+    kind = next((kind for kind in MODELS if part_of(arrays, f"{kind.key}_")), None)
+    if kind is None:
+        raise ValueError("it holds no weights")
+    check_finite(part_of(arrays, f"{kind.key}_"))
+    learned = kind.from_arrays(space, part_of(arrays, f"{kind.key}_"), model._kernel())
+    model._become_fitted(space, learned)
+    model.history_, model.stop_reason_ = check_history(meta["history"]), meta["stop_reason"]
+    model.n_iter_ = len(model.history_)
+    model.metadata_ = check_metadata(meta["metadata"])
+    model._take_extra_arrays(part_of(arrays, "fitted_"))
+    if "feature_names_in" in arrays:
+        model.feature_names_in_ = arrays["feature_names_in"].astype(object)
     return model

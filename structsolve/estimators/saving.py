@@ -10,10 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..utils import container
-from .codec import importable, plain
-
-# What a loaded model can do without.
-_TRANSIENT = ("callbacks", "checkpoint", "verbose")
+from .codec import TRANSIENT, importable, plain
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -24,7 +21,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     model : StructuredSVM
     path : path
     """
-    meta, arrays = describe(model, _TRANSIENT)
+    meta, arrays = describe(model, TRANSIENT)
     # A backend's name makes it again.
     meta["params"]["oracle"] = getattr(model.oracle, "name", model.oracle)
     meta |= {"history": model.history_, "stop_reason": model.stop_reason_}

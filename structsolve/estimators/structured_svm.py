@@ -16,6 +16,7 @@ from ..examples.packed import Examples
 from ..potentials.mercer import Kernel, given_dense
 from ..potentials.model import Model
 from ..solvers.base import Solver, Start
+from ..solvers.checkpoint import Checkpoint
 from ..solvers.choose import choose_solver
 from ..solvers.driver import Outcome, Validation, drive
 from ..solvers.problem import Problem
@@ -495,7 +496,12 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         }
 
     def _drive(
-        self, run: Any, held_out: Any, fingerprint: str, tol: float | None = None
+        self,
+        run: Any,
+        held_out: Any,
+        fingerprint: str,
+        tol: float | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> Outcome:
         problem, check = run.given.problem, None
         if held_out is not None:
@@ -513,7 +519,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             description=getattr(problem.space.structure, "name", "fit"),
             callbacks=self.callbacks,
             validation=check,
-            checkpoint=self.checkpoint,
+            checkpoint=self.checkpoint if checkpoint is None else checkpoint,
             fingerprint=fingerprint,
         )
 

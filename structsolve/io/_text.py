@@ -1,17 +1,49 @@
 # Text files line by line: plain or gzip, UTF-8, with errors that name the file and the line.
 from __future__ import annotations
 
+import functools
 import gzip
 import os
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from structsolve.utils.atomic import replacing
 
 PathLike = str | os.PathLike[str]
+
+
+#: Bytes of a line at most: a file of one endless line, small as it may be when packed, is refused.
+LINE_LIMIT = 2**27
+
+Reader = TypeVar("Reader", bound=Callable[..., Any])
+
+
+def reads_file(reader: Reader) -> Reader:
+    """Decorate a reader: whatever is wrong with a file is a ValueError that names it."""
+
+    @functools.wraps(reader)
+    def read(path: PathLike, *given: Any, **named: Any) -> Any:
+        try:
+            return reader(path, *given, **named)
+        except OSError:
+            raise  # the system's, which names the file itself
+        except TypeError as error:
+            # A wrong argument is no fault of the file.
+            if error.__traceback__ is None or error.__traceback__.tb_next is None:
+                raise
+            raise ValueError(f"{path}: cannot be read (TypeError: {error})") from error
+        except Exception as error:
+            if isinstance(error, ValueError) and str(path) in str(error):
+                raise
+            raise ValueError(
+                f"{path}: cannot be read ({type(error).__name__}: {error}); it is damaged, or no "
+                "file of this format"
+            ) from error
+
+    return read  # type: ignore[return-value]
 
 
 def bad_line(path: PathLike, number: int, text: str, expected: str) -> ValueError:
@@ -43,12 +75,22 @@ def open_binary(path: PathLike) -> Iterator[IO[bytes]]:
         yield raw
 
 
+def limited_lines(handle: IO[bytes], path: PathLike) -> Iterator[bytes]:
+    """Yield the lines of a file; refuse one that is longer than LINE_LIMIT."""
+    number = 0
+    while line := handle.readline(LINE_LIMIT + 1):
+        number += 1
+        if len(line) > LINE_LIMIT:
+            raise bad_line(path, number, f"more than {LINE_LIMIT} bytes", "the end of the line")
+        yield line
+
+
 def text_lines(path: PathLike) -> Iterator[tuple[int, str]]:
     """Yield ``(number, line)`` without line ends, numbers from 1; a byte-order mark is dropped."""
     number = 0
     with open_binary(path) as handle:
         try:
-            for number, raw in enumerate(handle, 1):
+            for number, raw in enumerate(limited_lines(handle, path), 1):
                 line = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
                 if "\0" in line:
                     raise bad_line(path, number, "a NUL character", "text (UTF-8)")

@@ -5,13 +5,21 @@ import re
 from collections.abc import Iterable, Sequence
 from sys import intern
 
-from structsolve.io._text import PathLike, atomic_write, bad_line, no_examples, text_lines
+from structsolve.io._text import (
+    PathLike,
+    atomic_write,
+    bad_line,
+    no_examples,
+    reads_file,
+    text_lines,
+)
 
 Sentence = list[list[str]]
 
 _FIELDS = re.compile(r"[^ \t]+").findall
 
 
+@reads_file
 def read_conll(
     path: PathLike,
     label_column: int | None = -1,

@@ -9,7 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from structsolve.io._text import PathLike, atomic_write, bad_line, no_examples, text_lines
+from structsolve.io._text import (
+    PathLike,
+    atomic_write,
+    bad_line,
+    no_examples,
+    reads_file,
+    text_lines,
+)
 
 HEAD, DEPREL, DEPS = 6, 7, 8
 # Multiword tokens, and empty nodes of enhanced dependencies.
@@ -138,6 +145,7 @@ class ConlluSentence:
         return ConlluSentence(lines, rows, list(self.places))
 
 
+@reads_file
 def read_conllu(path: PathLike) -> tuple[list[ConlluSentence], list[np.ndarray] | None]:
     """Read sentences with the heads of their words.
 

@@ -6,7 +6,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from sys import intern
 
-from structsolve.io._text import PathLike, atomic_write, bad_line, no_examples, text_lines
+from structsolve.io._text import (
+    PathLike,
+    atomic_write,
+    bad_line,
+    no_examples,
+    reads_file,
+    text_lines,
+)
 
 Items = list[dict[str, float]]
 
@@ -52,6 +59,7 @@ def escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace(":", "\\:")
 
 
+@reads_file
 def read_crfsuite(path: PathLike, return_weights: bool = False):
     """Read sequences of named features in CRFsuite's format.
 

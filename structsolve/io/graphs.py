@@ -5,11 +5,12 @@ import json
 import os
 from typing import Any
 
-from structsolve.io._text import PathLike, bad_line, text_lines
+from structsolve.io._text import PathLike, bad_line, reads_file, text_lines
 
 ENDINGS = (".json", ".gml", ".graphml")
 
 
+@reads_file
 def read_hierarchy(path: PathLike) -> dict[Any, list[Any]]:
     """Read a hierarchy of labels.
 
@@ -64,6 +65,7 @@ def read_hierarchy(path: PathLike) -> dict[Any, list[Any]]:
     return {numbers[v]: [numbers[w] for w in below] for v, below in children.items()}
 
 
+@reads_file
 def read_network(path: PathLike) -> Any:
     """Read a network of flows as a networkx.DiGraph.
 

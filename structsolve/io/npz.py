@@ -1,6 +1,7 @@
 # NumPy archives: X (dense, or CSR in parts), y, offsets of sequences, graphs; never pickle.
 from __future__ import annotations
 
+import math
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from structsolve.features.vectorizer import split_rows
-from structsolve.io._text import PathLike, atomic_write
+from structsolve.io._text import PathLike, atomic_write, reads_file
 from structsolve.utils.sparse import as_csr, csr_of
 
 _CSR = ("X_data", "X_indices", "X_indptr", "X_shape")
@@ -81,6 +82,7 @@ def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> N
         (np.savez_compressed if compress else np.savez)(handle, **arrays)
 
 
+@reads_file
 def read_npz(path: PathLike):
     """Read what `write_npz` writes.
 
@@ -107,6 +109,9 @@ def read_npz(path: PathLike):
         with open(path, "rb") as handle:
             if not zipfile.is_zipfile(handle):
                 raise zipfile.BadZipFile("no table of contents at its end")
+            with zipfile.ZipFile(handle) as members:
+                for member in members.infolist():
+                    _check_size(members, member)
             handle.seek(0)
             archive = np.load(handle, allow_pickle=False)
             wanted = (*_CSR, *_GRAPHS, "X", "y", "offsets", "classes")
@@ -217,6 +222,23 @@ def _graphs(X: list[Any], offsets: np.ndarray, arrays: dict[str, np.ndarray], ch
     ends = np.r_[0, np.cumsum(counts)].tolist()
     rows = [features[a:b] for a, b in pairwise(ends)]
     return list(zip(X, shapes, rows, strict=True))
+
+
+def _check_size(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
+    """Refuse an array that declares more than its file can hold, before memory is asked for."""
+    # Deflate packs zeros 1032 times.
+    if member.file_size > 1100 * member.compress_size + 1000:
+        raise ValueError(f"{member.filename} cannot hold the {member.file_size} bytes it declares")
+    with archive.open(member) as stream:
+        version = np.lib.format.read_magic(stream)
+        if version == (1, 0):
+            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+        else:
+            shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+        size = stream.tell() + math.prod(shape) * dtype.itemsize
+        # Objects are refused below.
+        if min(shape, default=0) < 0 or (size != member.file_size and not dtype.hasobject):
+            raise ValueError(f"{member.filename} does not hold the {dtype} {shape} it declares")
 
 
 def _csr(arrays: dict[str, np.ndarray], check: Any):

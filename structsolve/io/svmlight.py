@@ -4,16 +4,27 @@ from __future__ import annotations
 import math
 import re
 import zlib
+from collections.abc import Iterator
 from itertools import pairwise
+from typing import IO
 
 import numpy as np
 
 from structsolve.features.vectorizer import split_rows
-from structsolve.io._text import PathLike, bad_line, no_examples, open_binary, text_lines
+from structsolve.io._text import (
+    PathLike,
+    bad_line,
+    limited_lines,
+    no_examples,
+    open_binary,
+    reads_file,
+    text_lines,
+)
 
 _PAIR = re.compile(r"(\d+):(\S+)")
 
 
+@reads_file
 def read_svmlight(
     path: PathLike,
     n_features: int | None = None,
@@ -62,7 +73,7 @@ def read_svmlight(
     try:
         with open_binary(path) as handle:
             X, y, qid = load_svmlight_file(
-                handle,
+                _Lines(handle, path),
                 n_features=n_features,
                 multilabel=multilabel,
                 zero_based=zero_based,
@@ -96,6 +107,17 @@ def read_svmlight(
         )
     offsets = np.r_[starts, len(qid)]
     return split_rows(X, offsets), [y[a:b] for a, b in pairwise(offsets.tolist())]
+
+
+class _Lines:
+    """What scikit-learn takes for a file: something to iterate over."""
+
+    def __init__(self, handle: IO[bytes], path: PathLike) -> None:
+        self.read = handle.read
+        self.lines = limited_lines(handle, path)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self.lines
 
 
 def _find_fault(path: PathLike, n_features: int | None, zero_based: bool, multilabel: bool) -> None:

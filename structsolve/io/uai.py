@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structsolve.io._text import PathLike, bad_line, text_lines
+from structsolve.io._text import PathLike, bad_line, reads_file, text_lines
 
 
 class UAIModel(NamedTuple):
@@ -86,6 +86,7 @@ class _Tokens:
             return np.log(values)
 
 
+@reads_file
 def read_uai(path: PathLike, evidence: PathLike | None = None) -> UAIModel:
     """Read a Markov network whose factors are over one or two variables each.
 

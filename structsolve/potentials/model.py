@@ -175,6 +175,9 @@ class LinearModel(Model):
         cls, space: Any, arrays: dict[str, np.ndarray], kernel: Kernel | None
     ) -> LinearModel:
         layout = space.layout
+        # Before memory is asked for: sizes in a file may be any.
+        if layout.dim > 64 * (1 + sum(rows.size for rows in arrays.values())):
+            raise ValueError(f"{layout.dim} weights are expected, far more than it holds")
         w = np.zeros(layout.dim)
         for block in layout.blocks:
             view = layout.view(w, block.name)

@@ -11,6 +11,7 @@ from .game cimport MaxMinGame
 from .matrix_game cimport Tableau, add_mover, add_reply, begin, solve, strategies, tableau_bytes
 from .rows cimport NodeRows
 
+from ..structure.calls import check_label
 from ..utils.arrays import aligned_zeros
 
 # Vectors of one answer, in the layout of theta.
@@ -139,14 +140,23 @@ cdef class DoubleOracle(MaxMinGame):
         Raises
         ------
         ValueError
-            When they hold more labels than there are places for.
+            When an array is missing or does not fit, or holds labels that do not exist, or more
+            than there are places for.
         """
-        sizes = arrays.get("sizes")
-        if sizes is not None and sizes.shape == self.sizes.shape:
+        sizes, atoms = arrays.get("sizes"), arrays.get("atoms")
+        if self.warm_start and sizes is not None and atoms is not None:
+            if sizes.shape != self.sizes.shape or atoms.shape != self.atoms.shape:
+                raise ValueError("the memory of answers is that of other examples")
             if (sizes < 0).any() or (sizes > np.asarray(self.most)[:, None]).any():
                 raise ValueError(
                     "the checkpoint has more labels per example than there is room for")
-            super().remember(arrays)
+            for i in range(self.layout.n):
+                size = self.layout.sizes(i)[1]
+                for side in range(2):
+                    first = self.atom_offsets[i] + side * self.most[i] * size
+                    for j in range(sizes[i, side]):
+                        check_label(self.parts, i, atoms[first + j * size:first + (j + 1) * size])
+        super().remember(arrays)
 
     cdef Moves moves(self, Py_ssize_t i, char* memory) noexcept nogil:
         cdef Moves moves

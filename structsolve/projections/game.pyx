@@ -10,7 +10,7 @@ from ..operators cimport Loss, Oracle, Parts
 from ..part_layout cimport PartLayout
 from .rows cimport NodeRows
 
-from ..utils.arrays import aligned_zeros
+from ..utils.arrays import aligned_zeros, check_finite
 
 # The gap that an answer may leave, as a share of how far the solver's present mu is from it.
 cdef double SHARE = 0.2
@@ -127,15 +127,25 @@ cdef class MaxMinGame(Projection):
         return {}
 
     def remember(self, arrays):
-        """Take over what ``memory_of_examples`` returned; arrays of other sizes are left out.
+        """Take over what ``memory_of_examples`` returned.
 
         Parameters
         ----------
         arrays : dict of str to ndarray
+
+        Raises
+        ------
+        ValueError
+            When an array is missing, or does not fit these examples.
         """
-        for name, own in self.memory_of_examples().items():
-            if name in arrays and arrays[name].shape == own.shape:
-                own[:] = arrays[name]
+        mine = self.memory_of_examples()
+        for name, own in mine.items():
+            given = arrays.get(name)
+            if given is None or given.shape != own.shape or given.dtype != own.dtype:
+                raise ValueError(f"the memory of answers lacks {name!r}, or does not fit")
+        check_finite({name: arrays[name] for name in mine})
+        for name, own in mine.items():
+            own[:] = arrays[name]
 
     cdef double* vector(self, char* work, int number) noexcept nogil:
         return <double*>(align(work) + number * self.vector_bytes)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..utils.arrays import aligned_zeros
+from ..utils.arrays import aligned_zeros, check_finite, check_numbers
+from ..utils.sparse import csr_of
 from ._nslack import violated_cuts
 from .passes import partial_sums, range_cuts, subgradient
 from .weight_constraints import Rows
@@ -79,7 +80,13 @@ class Bundle:
         return {"b": self.b, "idle": self.idle, "group": self.group}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take over the cuts of a checkpoint."""
+        """Take over the cuts of a checkpoint; refuse those of another problem."""
+        m = arrays["b"].size
+        for name, kind in (("b", "f"), ("idle", "i"), ("group", "i")):
+            if arrays[name].shape != (m,) or arrays[name].dtype.kind != kind:
+                raise ValueError(f"{name} of the cuts has shape {arrays[name].shape}")
+        check_numbers(arrays["group"], len(self.caps), "groups of the cuts")
+        check_finite({f"{name} of the cuts": array for name, array in arrays.items()})
         self.b, self.idle, self.group = (arrays[k].copy() for k in ("b", "idle", "group"))
 
 
@@ -165,7 +172,14 @@ class OneSlackBundle(Bundle):
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         super().restore(arrays)
-        G, self.gram = arrays["G"], arrays["gram"].copy()
+        G, gram = arrays["G"], arrays["gram"]
+        m, dim = len(self.b), self.cuts.shape[1]
+        side = m + self.A.shape[0]
+        if G.shape != (m, dim) or G.dtype != np.float64:
+            raise ValueError(f"the cuts have shape {G.shape}, expected ({m}, {dim})")
+        if gram.shape != (side, side) or gram.dtype != np.float64:
+            raise ValueError(f"the cuts' Gram matrix has shape {gram.shape}, expected {side} rows")
+        self.gram = gram.copy()
         self._memory = self.cuts = aligned_zeros(G.size).reshape(G.shape)
         self.cuts[:] = G
 
@@ -214,8 +228,7 @@ class NSlackBundle(Bundle):
         return super().arrays() | own
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        import scipy.sparse as sp  # heavy
-
         super().restore(arrays)
-        parts = tuple(arrays[k].copy() for k in ("data", "indices", "indptr"))
-        self.cuts = sp.csr_matrix(parts, shape=(len(self.b), self.cuts.shape[1]))
+        data, indices, indptr = (arrays[k].copy() for k in ("data", "indices", "indptr"))
+        shape = len(self.b), self.cuts.shape[1]
+        self.cuts = csr_of(data, indices, indptr, shape, "the cuts")

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from ..utils.arrays import check_counts, check_finite
+
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memmove, memset
@@ -172,9 +174,11 @@ cdef class CutStore:
         """Rebuild the lists from ``to_arrays()``."""
         sizes = {len(arrays[name]) for name in ("key", "b", "weight", "nnz", "age")}
         entries = {len(arrays["index"]), len(arrays["value"])}
-        if (sizes != {int(arrays["counts"].sum())} or entries != {int(arrays["nnz"].sum())}
-                or (arrays["counts"] < 0).any() or (arrays["nnz"] < 0).any()):
+        if len(sizes) > 1 or len(entries) > 1:
             raise ValueError("the arrays of the cuts do not fit together")
+        check_counts(arrays["counts"], sizes.pop(), "counts of the cuts")
+        check_counts(arrays["nnz"], entries.pop(), "entries of the cuts")
+        check_finite({f"{name} of the cuts": arrays[name] for name in ("b", "weight", "value")})
         cdef CutStore store = cls(arrays["counts"].shape[0])
         cdef const int64_t[::1] counts = arrays["counts"]
         cdef const uint64_t[::1] key = arrays["key"]

@@ -11,7 +11,7 @@ from ..projections.game cimport MaxMinGame
 from ..surrogates._fenchel_young cimport FenchelYoung
 from ._loop cimport DualLoop
 
-from ..utils.arrays import aligned_zeros, check_numbers
+from ..utils.arrays import aligned_zeros, check_finite, check_numbers
 
 # The step along a segment.
 cdef enum:
@@ -157,6 +157,7 @@ cdef class SegmentLoop(DualLoop):
         if "states" not in arrays or arrays["states"].shape != self.states.shape:
             raise ValueError("the checkpoint was made with another solver or on other examples")
         self.check_sizes(arrays["terms"].shape[0], w)
+        check_finite({name: arrays[name] for name in ("states", "terms")})
         self.continue_from(counters, w, average, gaps)
         self.states[:], self.terms[:] = arrays["states"], arrays["terms"]
 

@@ -3,7 +3,7 @@
 
 import numpy as np
 
-from ..utils.arrays import aligned_zeros, check_numbers, checked_array
+from ..utils.arrays import aligned_zeros, check_finite, check_numbers, checked_array
 
 
 cdef const int* first_label(LinearPotentials potentials, Surrogate surrogate, labels,
@@ -99,6 +99,12 @@ cdef class DualLoop:
 
     def continue_from(self, counters, w, average, gaps):
         """Take over the iterate and the scalars of a checkpoint."""
+        if w.shape != self.w.shape or average.shape != w.shape or gaps.shape != self.gaps.shape:
+            raise ValueError(
+                f"found weights of shape {w.shape}, average of {average.shape} and gaps of "
+                f"{gaps.shape}, expected {self.w.shape}, {self.w.shape} and {self.gaps.shape}"
+            )
+        check_finite({"w": w, "average": average})
         self.w[:], self.average[:], self.gaps[:] = w, average, gaps
         self.b_total, self.alpha = counters["b_total"], counters["alpha"]
         self.average_mass, self.steps_done = counters["average_mass"], counters["steps_done"]

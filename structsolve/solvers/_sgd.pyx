@@ -8,7 +8,7 @@ from ..potentials.linear cimport LinearPotentials
 from ..surrogates._base cimport Cut, Surrogate
 from ._loop cimport first_label
 
-from ..utils.arrays import aligned_zeros, check_numbers
+from ..utils.arrays import aligned_zeros, check_finite, check_numbers
 
 
 cdef class SGDLoop:
@@ -117,7 +117,9 @@ cdef class SGDLoop:
 
     def restore(self, scalars, arrays):
         """Continue from a checkpoint."""
-        if arrays["v"].shape != self.v.shape or arrays["free_sum"].shape != self.free_sum.shape:
+        check_finite({name: arrays[name] for name in ("v", "lag", "free_sum")})
+        if arrays["v"].shape != self.v.shape or arrays["lag"].shape != self.v.shape or (
+                arrays["free_sum"].shape != self.free_sum.shape):
             raise ValueError(
                 f"the checkpoint has {arrays['v'].shape[0]} weights, this problem "
                 f"{self.v.shape[0]}"

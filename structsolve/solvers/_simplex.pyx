@@ -16,7 +16,7 @@ from ..algorithms.simplex_projection cimport simplex_threshold
 from ..surrogates._base cimport Surrogate
 from ._loop cimport DualLoop
 
-from ..utils.arrays import aligned_zeros, check_numbers
+from ..utils.arrays import aligned_zeros, check_counts, check_finite, check_numbers
 
 
 cdef struct Entry:
@@ -201,11 +201,16 @@ cdef class SimplexLoop(DualLoop):
         self.check_sizes(counts.shape[0], w)
         if "y" not in arrays:
             raise ValueError("the checkpoint was made with other steps")
-        sizes = {len(arrays[name]) for name in ("weight", "y")}
-        if sizes != {int(counts.sum())} or (counts < 0).any() or (
-                arrays["y"].size and not (
-                    0 <= arrays["y"].min() <= arrays["y"].max() < self.n_labels)):
+        labels = arrays["y"]
+        check_counts(counts, len(labels), "counts of labels")
+        if len(arrays["weight"]) != len(labels) or (
+                counts.size and counts.max() >= self.n_labels):
             raise ValueError("the checkpoint has dual variables of another problem")
+        check_numbers(labels, self.n_labels, "labels with weight")
+        places = np.repeat(np.arange(self.n), counts) * self.n_labels + labels
+        if np.unique(places).size != places.size:
+            raise ValueError("labels with weight: found one twice for an example")
+        check_finite({"weights of labels": arrays["weight"]})
         cdef const int64_t[::1] counts_view = counts
         cdef const double[::1] weight = arrays["weight"]
         cdef const int[::1] y = arrays["y"]
@@ -217,6 +222,8 @@ cdef class SimplexLoop(DualLoop):
             self.blocks[i].count = <int>counts_view[i]
             for j in range(counts_view[i]):
                 entry = &self.blocks[i].entries[j]
+                if y[c] == truth:
+                    raise ValueError(f"labels with weight: found the truth of example {i}")
                 entry.weight, entry.y, entry.b = weight[c], y[c], self.b_buffer[y[c]]
                 c += 1
         self.continue_from(counters, w, average, gaps)

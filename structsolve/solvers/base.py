@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..utils.arrays import check_finite
 from ..utils.params import Params
 from .problem import Problem
 
@@ -305,6 +306,38 @@ def contradicts(record: dict[str, Any]) -> bool:
     if not record.get("certified") or gap is None or primal is None:
         return False
     return gap < -1e-3 * max(abs(primal), abs(primal - gap))
+
+
+def checked_weights(
+    run: Run, arrays: dict[str, np.ndarray], names: Iterable[str]
+) -> list[np.ndarray]:
+    """Return copies of a checkpoint's weights; refuse those of another problem.
+
+    Parameters
+    ----------
+    run : Run
+    arrays : dict of str to ndarray
+    names : iterable of str
+
+    Returns
+    -------
+    list of ndarray of shape (dim,)
+
+    Raises
+    ------
+    ValueError
+        When one has another size, or is not finite.
+    """
+    dim, found = run.given.problem.dim, []
+    for name in names:
+        w = arrays[name]
+        if w.shape != (dim,) or w.dtype != np.float64:
+            raise ValueError(
+                f"{name} has shape {w.shape} and dtype {w.dtype}, expected ({dim},) of float64"
+            )
+        check_finite({name: w})
+        found.append(w.copy())
+    return found
 
 
 def rng_state(rng: np.random.Generator) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ._bcfw import BlockLoop
 from ._simplex import SimplexLoop
-from .base import Run, Solver, Start, pieces, rng_state, set_rng_state
+from .base import Run, Solver, Start, checked_weights, pieces, rng_state, set_rng_state
 from .problem import ROUNDING, Problem
 
 # The average begins anew after pass b, then whenever the passes have become a-fold and b more.
@@ -336,6 +336,7 @@ class BCFWRun(Run):
 
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Continue from a checkpoint."""
+        best_w = checked_weights(self, arrays, ["best_w"])[0]
         set_rng_state(self.given.rng, meta["rng"])
         self.passes, self.window_start = meta["passes"], meta["window_start"]
         self.best_primal, self.best_dual = meta["best_primal"], meta["best_dual"]
@@ -347,7 +348,7 @@ class BCFWRun(Run):
             arrays["average"],
             arrays["gaps"],
         )
-        self.best_w = arrays["best_w"].copy()
+        self.best_w = best_w
 
     def take_over(self, other: BCFWRun, w: np.ndarray, primal: float) -> None:
         """Begin with the dual variables of a run on the same examples under another node scale.

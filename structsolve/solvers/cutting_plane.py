@@ -9,7 +9,7 @@ import numpy as np
 
 from . import qp
 from ._bundles import Bundle, NSlackBundle, OneSlackBundle
-from .base import Run, Solver, Start
+from .base import Run, Solver, Start, checked_weights
 from .cut_model import Model
 from .weight_constraints import assemble
 
@@ -194,13 +194,16 @@ class CuttingPlaneRun(Run):
         problem = self.given.problem
         self.gaps = [*self.gaps[-LAST_PASSES:], gap]
         goal = max(self.given.tol, 1e-12) * abs(self.best_primal)
-        few = 2 <= problem.n <= min(FEW_EXAMPLES, MOST_NUMBERS // max(problem.dim, 1))
-        if not few or len(self.gaps) <= LAST_PASSES or gap <= goal:
+        if not self._may_split() or len(self.gaps) <= LAST_PASSES or gap <= goal:
             return
         fall = np.log(max(self.gaps[0] / gap, 1)) / LAST_PASSES
         if np.log(gap / goal) > TOO_MANY * fall:
             self._split()
             self.next = self.best_w
+
+    def _may_split(self) -> bool:
+        problem = self.given.problem
+        return 2 <= problem.n <= min(FEW_EXAMPLES, MOST_NUMBERS // max(problem.dim, 1))
 
     def _split(self) -> None:
         """Begin a model with cuts of single examples; bounds and weights stay."""
@@ -274,15 +277,26 @@ class CuttingPlaneRun(Run):
 
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Continue from a checkpoint."""
+        problem = self.given.problem
+        if meta["groups"] not in (len(self.bundle.caps), problem.n):
+            raise ValueError(f"groups is {meta['groups']}, expected 1 or {problem.n}")
+        if not (0 < meta["box"] < np.inf and 0 < meta["least"] and 0 < meta["alpha"] < np.inf):
+            raise ValueError(
+                f"box is {meta['box']}, least {meta['least']}, alpha {meta['alpha']}: expected "
+                "positive numbers"
+            )
+        weights = checked_weights(self, arrays, ("w", "next", "best_w"))
         self.best_primal, self.best_dual = meta["best_primal"], meta["best_dual"]
         self.least, self.box, self.given.alpha = meta["least"], meta["box"], meta["alpha"]
-        self.gaps = list(meta["gaps"])
+        self.gaps = [float(gap) for gap in meta["gaps"]]
         if self.solver.slack == "one" and meta["groups"] > 1:
+            if not self._may_split():
+                raise ValueError(f"groups is {meta['groups']}, too many for this problem")
             self._split()
         self.bundle.restore(
             {k.removeprefix("cuts_"): v for k, v in arrays.items() if k.startswith("cuts_")}
         )
-        self.w, self.next, self.best_w = (arrays[k].copy() for k in ("w", "next", "best_w"))
+        self.w, self.next, self.best_w = weights
 
     def continue_at(self, alpha: float) -> None:
         """Go on with another alpha: cuts hold for every alpha (a path over alpha).

@@ -11,15 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ..utils import container
 from ..utils.progress import Progress
 from .base import Run, relative_gap
+from .checkpoint import Checkpoint, check_records, check_state
 from .watch import Watch
 
 logger = logging.getLogger("structsolve.solvers")
-
-# A checkpoint is written when this many times the duration of the last write have gone by.
-CHECKPOINT_PAUSE = 20
 
 
 @dataclass
@@ -64,7 +61,7 @@ def drive(
     description: str = "fit",
     callbacks: list[Callable[[dict[str, Any]], Any]] | None = None,
     validation: Validation | None = None,
-    checkpoint: str | Path | None = None,
+    checkpoint: str | Path | Checkpoint | None = None,
     fingerprint: str = "",
 ) -> Outcome:
     """Make passes until the gap is below ``tol`` (relative), or something else ends the run.
@@ -85,8 +82,9 @@ def drive(
         best weights); returning True ends training.
     validation : Validation, optional
         Keep the weights of the best score, and stop when it no longer improves.
-    checkpoint : path, optional
-        Resume from this file if it exists; write it as training goes on.
+    checkpoint : path or Checkpoint, optional
+        Resume from this file if it exists; write it as training goes on.  Where the disk refuses,
+        training goes on: a warning says so, and ``checkpoint_error`` in the records of the passes.
     fingerprint : str
         Identifies problem and settings; a checkpoint with another one is refused.
 
@@ -97,42 +95,39 @@ def drive(
     Raises
     ------
     ValueError
-        When the checkpoint belongs to other data or settings.
+        When the checkpoint is damaged, or belongs to other data or settings; it names the file.
     """
     history: list[dict[str, Any]] = []
     best_score, best_w, stale = -np.inf, None, 0
-    if checkpoint is not None and Path(checkpoint).exists():
-        meta, arrays = container.read(checkpoint, "checkpoint")
-        if meta["fingerprint"] != fingerprint:
-            raise ValueError(
-                f"checkpoint {str(checkpoint)!r} belongs to other data or settings; delete it or "
-                "name another file to start afresh"
+    file = checkpoint
+    if file is not None and not isinstance(file, Checkpoint):
+        file = Checkpoint(file, fingerprint)
+    found = None if file is None else file.read()
+    if file is not None and found is not None:
+        with file.blame():
+            meta, arrays = found
+            history, stale = check_records(meta["history"]), int(meta["stale"])
+            best_score = float(meta["best_score"])
+            best_w = arrays.pop("best_validation_w", None)
+            dim = run.weights().shape
+            if best_w is not None and (best_w.shape != dim or best_w.dtype != np.float64):
+                raise ValueError(f"best_validation_w has shape {best_w.shape}, expected {dim}")
+            run.given.problem.surrogate.remember(
+                {k: arrays.pop(f"surrogate_{k}") for k in _memory(run) if f"surrogate_{k}" in arrays}
             )
-        history, stale = meta["history"], meta["stale"]
-        best_score = meta["best_score"]
-        best_w = arrays.pop("best_validation_w", None)
-        run.given.problem.surrogate.remember(
-            {k: arrays.pop(f"surrogate_{k}") for k in _memory(run) if f"surrogate_{k}" in arrays}
-        )
-        run.restore(meta["run"], arrays)
+            check_state((meta["run"], arrays), run.state())
+            run.restore(meta["run"], arrays)
 
-    def save(checkpoint: str | Path) -> None:
+    def state() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         meta, arrays = run.state()
         arrays = dict(arrays) | {f"surrogate_{k}": v for k, v in _memory(run).items()}
         if best_w is not None:
             arrays["best_validation_w"] = best_w
-        outer = {
-            "fingerprint": fingerprint,
-            "history": history,
-            "run": meta,
-            "stale": stale,
-            "best_score": best_score,
-        }
-        container.write(checkpoint, "checkpoint", outer, arrays)
+        outer = {"history": history, "run": meta, "stale": stale, "best_score": best_score}
+        return outer, arrays
 
     reason = _ended(history, tol) or "max_iter"
     watch = Watch(run, history[-1].get("violation") if history else None)
-    written_at, write_seconds = -np.inf, 0.0
     with Progress(verbose, max_iter, description, initial=len(history)) as progress:
         try:
             while len(history) < max_iter and reason == "max_iter":
@@ -167,17 +162,16 @@ def drive(
                         answers = [c({**record, "weights": run.weights}) for c in callbacks]
                     if any(answer is True for answer in answers):
                         reason = "callback"
-                now = time.perf_counter()
                 done = reason != "max_iter" or len(history) >= max_iter
-                if checkpoint is not None and (
-                    done or now - written_at >= CHECKPOINT_PAUSE * write_seconds
-                ):
-                    save(checkpoint)
-                    written_at = time.perf_counter()
-                    write_seconds = written_at - now
+                if file is not None and (done or file.due()):
+                    file.write(state)
+                    if file.error is not None:
+                        record["checkpoint_error"] = file.error
         except KeyboardInterrupt:
             reason = "interrupted"
             logger.warning("interrupted after %d passes: keeping the best model", len(history))
+    if file is not None:
+        file.close()
     w = best_w if validation is not None and best_w is not None else run.weights()
     return Outcome(w, history, reason)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ._sgd import SGDLoop
-from .base import Run, Solver, Start, pieces, rng_state, set_rng_state
+from .base import Run, Solver, Start, checked_weights, pieces, rng_state, set_rng_state
 from .passes import surrogate_bounds
 from .problem import Problem
 
@@ -217,6 +217,10 @@ class SGDRun(Run):
         """Continue from a checkpoint."""
         set_rng_state(self.given.rng, meta["rng"])
         self.passes, self.best_primal = meta["passes"], meta["best_primal"]
-        self.certified, self.best_w = list(meta["certified"]), arrays["best_w"].copy()
+        self.certified = [float(primal) for primal in meta["certified"]]
+        # Empty before the first certificate.
+        self.best_w = arrays["best_w"].copy()
+        if self.best_w.size:
+            self.best_w = checked_weights(self, arrays, ["best_w"])[0]
         self.radius, self.radius_calls = meta["radius"], meta["radius_calls"]
         self.loop.restore(meta, arrays)

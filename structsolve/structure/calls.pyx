@@ -525,6 +525,25 @@ def encode(Parts parts not None, Py_ssize_t i, label, room=None):
     return index[:n], value[:n]
 
 
+def check_label(Parts parts not None, Py_ssize_t i, label):
+    """Raise ValueError for a label, as a file may hold it, whose parts lie outside of theta.
+
+    Parameters
+    ----------
+    parts : Parts
+    i : int
+    label : ndarray of int32
+        Encoded.
+    """
+    size = _sizes(parts, i)[0]
+    index, _ = encode(parts, i, np.ascontiguousarray(label))
+    if index.size and not 0 <= index.min() <= index.max() < size:
+        raise ValueError(
+            f"example {i}: found a label with parts from {index.min()} to {index.max()}, expected "
+            f"0 to {size - 1}"
+        )
+
+
 def difference(Parts parts not None, Py_ssize_t i, truth, label, room=None):
     """Parts of ``truth`` less those of ``label``.
 

@@ -37,8 +37,8 @@ def losses(Loss loss not None, const int[::1] truths not None, const int[::1] la
         )
     states = loss.n_states or 2**31 - 1
     check_numbers(labels, states, "labels")
-    check_numbers(truths, states + loss.takes_unseen, "truths")
     loss.check_truths(np.asarray(truths))
+    check_numbers(truths, states + loss.takes_unseen, "truths")
     values = np.empty(n)
     cdef double[::1] out = values
     if size == 0:       # neither has an address

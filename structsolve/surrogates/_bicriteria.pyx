@@ -16,8 +16,8 @@ from ..search.plane cimport LabelPlane
 from ..search.psi cimport Psi
 from ._base cimport Cut, Surrogate
 
-from ..structure.calls import label_of, scores_of
-from ..utils.arrays import aligned_zeros
+from ..structure.calls import check_label, label_of, scores_of
+from ..utils.arrays import aligned_zeros, check_finite
 
 # Labels that an example remembers from its last search.
 cdef enum:
@@ -134,6 +134,13 @@ cdef class BiCriteriaSurrogate(Surrogate):
         if (held < 0).any() or (held > MEMORY).any() or (labels < 0).any() or (
                 states and labels.size and labels.max() >= states):
             raise ValueError("the checkpoint's memory of searches holds impossible labels")
+        check_finite({"lams": arrays["lams"]})
+        kept = np.asarray(labels)
+        for i in range(self.layout.n if kept.size else 0):
+            size = self.layout.sizes(i)[1]
+            first = MEMORY * self.layout.label_offsets[i]
+            for j in range(held[i]):
+                check_label(self.plane.parts, i, kept[first + j * size:first + (j + 1) * size])
         for name, array in mine.items():
             array[...] = arrays[name]
 

@@ -114,6 +114,38 @@ def check_blocks(offsets: Any, starts: Any, size: int, rows: int) -> None:
         raise ValueError(f"starts: found no places of square blocks within {size} entries")
 
 
+def check_counts(counts: Any, total: int, what: str) -> None:
+    """Raise ValueError unless counts are of at least 0, and add up to ``total``.
+
+    Parameters
+    ----------
+    counts : array of int
+    total : int
+    what : str
+        What the message calls them.
+    """
+    counts = np.asarray(counts)
+    # Each one first: a sum of huge ones may wrap around to anything.
+    sound = counts.ndim == 1 and counts.dtype.kind in "iu"
+    if sound and counts.size:
+        sound = 0 <= counts.min() and counts.max() <= total
+    if not sound or int(counts.sum()) != total:
+        raise ValueError(f"{what}: found counts that do not add up to {total}")
+
+
+def check_finite(arrays: dict[str, Any]) -> None:
+    """Raise ValueError where an array of numbers holds NaN or infinity.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+        By the name that the message gives.
+    """
+    for name, array in arrays.items():
+        if np.asarray(array).dtype.kind == "f" and not np.isfinite(array).all():
+            raise ValueError(f"{name}: found NaN or infinity, expected finite numbers")
+
+
 def checked_array(
     x: Any, dtype: Any, what: str, size: int | None = None, writable: bool = False
 ) -> np.ndarray:

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
+import time
 from collections.abc import Iterator
 from typing import IO, Any
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+_PREFIX, _SUFFIX = ".structsolve-", ".tmp"
+# Seconds after which a temporary file that nobody has locked is nobody's.
+_GRACE = 10
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str], mode: str = "wb", **options: Any) -> Iterator[IO[Any]]:
     """Write a temporary file beside `path`, and rename it when all went well.
+
+    Its name cannot be guessed and it follows no link.  A writer that is killed leaves none behind
+    (Linux), or one that the next writer to the folder removes.
 
     Parameters
     ----------
@@ -42,23 +56,88 @@ def replacing(path: str | os.PathLike[str], mode: str = "wb", **options: Any) ->
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"cannot write {os.fspath(path)!r}: there is no folder {folder!r}")
-    # In the same folder, since a rename across file systems is not atomic.  os.open and not
-    # tempfile, whose files are private whatever the umask says.
-    temporary = os.path.join(folder, f".structsolve-{os.urandom(8).hex()}.tmp")
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    _remove_stale(folder)
+    temporary = os.path.join(folder, f"{_PREFIX}{os.urandom(16).hex()}{_SUFFIX}")
+    handle, named = _open_temporary(folder, temporary)
     try:
-        with open(os.open(temporary, flags, 0o666), mode, **options) as file:
+        with open(handle, mode, **options) as file:
             yield file
             file.flush()
             with contextlib.suppress(FileNotFoundError):
-                os.chmod(temporary, os.stat(target).st_mode & 0o777)
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
+                _set_mode(handle, temporary, os.stat(target).st_mode & 0o777)
+            os.fsync(handle)
+            if not named:
+                # A file without a name can be given one, but not one that is taken.
+                named = True
+                _give_name(handle, folder, temporary)
+            if os.name != "nt":  # where an open file cannot be moved
+                os.replace(temporary, target)
+        if os.name == "nt":
+            os.replace(temporary, target)
     except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+        if named:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
         raise
     _sync_folder(folder)
+
+
+def _open_temporary(folder: str, temporary: str) -> tuple[int, bool]:
+    """Open a new file in a folder; return its handle, and whether it has its name already.
+
+    Where the system can, it has none, and is gone with the process that writes it.  Otherwise a
+    lock tells others that its writer is alive.
+    """
+    handle, named = -1, True
+    if hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # not every file system can
+            handle, named = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666), False
+    if handle < 0:
+        # os.open and not tempfile, whose files are private whatever the umask says.  O_EXCL
+        # follows no link.
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        handle = os.open(temporary, flags, 0o666)
+    if fcntl is not None:
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return handle, named
+
+
+def _give_name(handle: int, folder: str, temporary: str) -> None:
+    at = os.open(folder, os.O_RDONLY)
+    try:
+        # Only with a folder's handle does os.link follow the link that /proc shows.
+        os.link(f"/proc/self/fd/{handle}", temporary, src_dir_fd=at)
+    finally:
+        os.close(at)
+
+
+def _set_mode(handle: int, path: str, mode: int) -> None:
+    if hasattr(os, "fchmod"):
+        os.fchmod(handle, mode)
+    else:
+        os.chmod(path, mode)
+
+
+def _remove_stale(folder: str) -> None:
+    """Remove temporary files whose writer was killed: nobody holds their lock."""
+    if fcntl is None:
+        return
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            name = entry.name
+            if not (name.startswith(_PREFIX) and name.endswith(_SUFFIX)):
+                continue
+            with contextlib.suppress(OSError):
+                handle = os.open(entry.path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+                try:
+                    status = os.fstat(handle)
+                    # A writer takes the lock just after it has made the file.
+                    if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime > _GRACE:
+                        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        os.unlink(entry.path)
+                finally:
+                    os.close(handle)
 
 
 def _sync_folder(folder: str) -> None:

@@ -1,5 +1,8 @@
 """All targets by name."""
 
+from .api import Api, Sparse
+from .files import Checkpoints, Models
 from .natives import Natives
+from .readers import Readers
 
-TARGETS = {target.name: target for target in (Natives,)}
+TARGETS = {target.name: target for target in (Natives, Api, Sparse, Models, Checkpoints, Readers)}

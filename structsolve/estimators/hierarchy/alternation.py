@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ...solvers.checkpoint import Checkpoint, Content, check_records
 from ...solvers.problem import Problem
 from ...structure.hierarchy import Hierarchy
 from .shared import penalty, shared_weights
@@ -63,6 +65,7 @@ def alternate(
     alpha: float,
     tol: float,
     max_alternations: int,
+    checkpoint: Checkpoint | None = None,
 ) -> Alternation:
     """Alternate until the certified joint gap is below ``tol`` times the objective.
 
@@ -80,23 +83,42 @@ def alternate(
     tol : float
         Largest relative gap.
     max_alternations : int
+    checkpoint : Checkpoint, optional
+        That ``drive`` reads and writes; what the alternation needs to go on is kept with it.
 
     Returns
     -------
     Alternation
     """
-    weights = _first_weights(hierarchy)
+    weights = first_weights(hierarchy)
     history: list[dict[str, Any]] = []
     U: Any = None
     run: Any = None
     floor = loss = 0.0
     objective, inner, reason = np.inf, max(INNER * tol, 0.1), "max_iter"
-    for k in range(1, max_alternations + 1):
+    first = 1
+    found = None if checkpoint is None else checkpoint.read_outer()
+    if checkpoint is not None and found is not None:
+        with checkpoint.blame():
+            meta, arrays = found
+            first, history = int(meta["alternation"]), check_records(meta["history"])
+            floor, loss, objective, inner = (
+                float(meta[name]) for name in ("floor", "loss", "objective", "inner")
+            )
+            weights, U = _checked(arrays, weights, make(np.sqrt(weights)).space.layout.dim)
+            if not (0 < inner < np.inf and 1 <= first and (U is None) == (first == 1)):
+                raise ValueError(f"alternation {first} with a tolerance of {inner}")
+    for k in range(first, max_alternations + 1):
         problem = make(np.sqrt(weights))
         V: Any = None if U is None else problem.solver_weights(U)
         previous, run = run, begin(problem, V, inner)
         if previous is not None and hasattr(run, "take_over"):
             run.take_over(previous, V, problem.regulariser(V, alpha) + loss)
+        if checkpoint is not None:
+            numbers = {"floor": floor, "loss": loss, "objective": objective, "inner": inner}
+            around = {"alternation": k, "history": list(history), **numbers}
+            kept = {"weights": weights} | ({} if U is None else {"U": U})
+            checkpoint.outer = partial(_both, around, kept)
         outcome = drive(run, inner)
         w = outcome.w
         # The primal at w; a certificate has often computed it already.
@@ -138,12 +160,43 @@ def alternate(
             reason = "contradicted" if told else "converged"
             break
         inner = min(inner, max(INNER * (inner if no_gap else relative), INNER * tol))
+    if run is None:
+        raise ValueError(
+            f"the checkpoint is in alternation {first}, max_alternations is {max_alternations}"
+        )
     problem = make(np.sqrt(weights))
     return Alternation(problem, problem.solver_weights(U), weights, history, reason, run.memory())
 
 
-def _first_weights(hierarchy: Hierarchy) -> np.ndarray:
-    """Return positive weights whose sums over leaves and their ancestors are at most 1."""
+def _both(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Content:
+    return meta, arrays
+
+
+def _checked(arrays: dict[str, np.ndarray], weights: np.ndarray, dim: int) -> tuple[Any, Any]:
+    """Return the node weights and the nodes' vectors of a checkpoint."""
+    given, U = arrays["weights"], arrays.get("U")
+    if given.shape != weights.shape or given.dtype != np.float64 or not (
+        (given > 0) & (given < np.inf)
+    ).all():
+        raise ValueError(f"node weights of shape {given.shape}, expected {weights.shape}, positive")
+    if U is not None and (
+        U.shape != (dim,) or U.dtype != np.float64 or not np.isfinite(U).all()
+    ):
+        raise ValueError(f"vectors of the nodes of shape {U.shape}, expected ({dim},), finite")
+    return given, U
+
+
+def first_weights(hierarchy: Hierarchy) -> np.ndarray:
+    """Return positive weights whose sums over leaves and their ancestors are at most 1.
+
+    Parameters
+    ----------
+    hierarchy : Hierarchy
+
+    Returns
+    -------
+    ndarray of shape (n_nodes,)
+    """
     if hierarchy.forest:
         return np.maximum(node_weights(hierarchy, "rho:2").values, 1e-12)
     return np.full(len(hierarchy), 1 / np.diff(hierarchy.paths.indptr).max())

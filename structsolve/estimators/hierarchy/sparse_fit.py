@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ...examples.packing import packed_bytes
-from ..fitting import TrainingData
+from ...solvers.checkpoint import Checkpoint
+from ..fitting import TrainingData, fingerprint_of_examples
 from ..structured_svm import StructuredSVM
 from .sparse_model import require_finite, train
 from .weights import node_weights, parse
@@ -50,6 +51,7 @@ class SparseFitting(StructuredSVM):
             rng=rng,
             sample_weight=examples.sample_weight,
             after=after,
+            checkpoint=self._sparse_checkpoint(space, examples),
         )
         self.log_node_weights_ = weights.log
         self.memory_ = {"examples": packed_bytes(examples.nodes), "weights": history[-1]["bytes"]}
@@ -61,6 +63,20 @@ class SparseFitting(StructuredSVM):
         self._remember_names(data.X)
         return self
 
+    def _sparse_checkpoint(self, space: Any, examples: Any) -> Checkpoint | None:
+        if self.checkpoint is None:
+            return None
+        settings = {
+            "loss": self._sparse_loss(),
+            "alpha": float(self.alpha),
+            "intercept": bool(self.fit_intercept),
+            "random_state": repr(self.random_state),
+            "normalization": repr((self.normalization, self.directional, self.slack)),
+            "structure": repr(space.structure),
+            "classes": repr(space.classes_),
+        }
+        return Checkpoint(self.checkpoint, fingerprint_of_examples(examples, settings))
+
     def _check_sparse(self, validated: bool) -> None:
         given = {
             "normalization": parse(self.normalization)[0] == "learned",
@@ -70,7 +86,6 @@ class SparseFitting(StructuredSVM):
             "early_stopping": bool(self.early_stopping),
             "validation": validated,
             "warm_start": bool(self.warm_start),
-            "checkpoint": self.checkpoint is not None,
             "penalize_intercept": not self.penalize_intercept,
         }
         for name, used in given.items():

@@ -13,6 +13,8 @@ from ...examples.packed import Examples
 from ...examples.packing import refuse_infinite
 from ...potentials.mercer import Kernel
 from ...potentials.model import Model
+from ...solvers.base import rng_state, set_rng_state
+from ...solvers.checkpoint import Checkpoint, Content, check_records
 from ...utils.parallel import effective_jobs
 from ...utils.sparse import csr_of
 from .sparse_tree import SparseTree, best_leaves
@@ -161,6 +163,7 @@ def train(
     rng: np.random.Generator,
     sample_weight: np.ndarray | None = None,
     after: Any = None,
+    checkpoint: Checkpoint | None = None,
 ) -> tuple[SparseModel, list[dict[str, Any]]]:
     """Make passes of stochastic subgradient steps over examples in random order.
 
@@ -185,6 +188,8 @@ def train(
     sample_weight : ndarray of shape (n,), optional
     after : callable, optional
         Called with the record of each pass; True ends training.
+    checkpoint : Checkpoint, optional
+        Where training goes on, if there is one; it is written as training goes on.
 
     Returns
     -------
@@ -199,7 +204,18 @@ def train(
     X, labels = _with_intercept(X, intercept), hierarchy.rank[labels]
     weight = None if sample_weight is None else sample_weight / sample_weight.mean()
     history: list[dict[str, Any]] = []
-    for _ in range(passes):
+    found = None if checkpoint is None else checkpoint.read()
+    if checkpoint is not None and found is not None:
+        with checkpoint.blame():
+            history = check_records(found[0]["history"])
+            tree.restore(found[0]["steps"], found[1])
+            set_rng_state(rng, found[0]["rng"])
+
+    def state() -> Content:
+        meta = {"history": history, "steps": tree.steps, "rng": rng_state(rng)}
+        return meta, tree.to_arrays()
+
+    while len(history) < passes:
         start = time.perf_counter()
         tree.run(X.indptr, X.indices, X.data, labels, rng.permutation(X.shape[0]), alpha, weight)
         history.append(
@@ -215,8 +231,15 @@ def train(
                 "bytes": tree.nbytes,
             }
         )
-        if after is not None and after(history[-1]):
+        ended = after is not None and bool(after(history[-1]))
+        if checkpoint is not None and (ended or len(history) >= passes or checkpoint.due()):
+            checkpoint.write(state)
+            if checkpoint.error is not None:
+                history[-1]["checkpoint_error"] = checkpoint.error
+        if ended:
             break
+    if checkpoint is not None:
+        checkpoint.close()
     indptr, indices, data = tree.weights()
     shape = X.shape[1], len(order)
     placed = sparse.csr_matrix((data, order[indices], indptr), shape=shape)

@@ -12,6 +12,8 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memset
 
+from ...utils.arrays import check_counts, check_finite, check_numbers, checked_array
+
 
 cdef enum:
     HAMMING = 0
@@ -323,6 +325,67 @@ cdef class SparseTree:
             v = self.parent[v]
         self.total[best] = most
         return best
+
+    def to_arrays(self):
+        """Return the state, for checkpoints.
+
+        Returns
+        -------
+        dict of str to ndarray
+            ``counts`` of entries by feature, then of each entry ``node``, ``sum`` and ``moment``.
+        """
+        cdef Py_ssize_t j, e, position = 0, size = self.n_entries
+        counts, nodes = np.empty(self.n_features, np.int64), np.empty(size, np.int32)
+        sums, moments = np.empty(size), np.empty(size)
+        cdef int64_t[::1] count = counts
+        cdef int32_t[::1] node = nodes
+        cdef double[::1] total = sums, moment = moments
+        for j in range(self.n_features):
+            count[j] = self.entries[j].size
+            for e in range(self.entries[j].size):
+                node[position] = self.entries[j].node[e]
+                total[position] = self.entries[j].sum[e]
+                moment[position] = self.entries[j].moment[e]
+                position += 1
+        return {"counts": counts, "node": nodes, "sum": sums, "moment": moments}
+
+    def restore(self, int64_t steps, arrays):
+        """Continue from a checkpoint.
+
+        Parameters
+        ----------
+        steps : int
+            Steps made so far.
+        arrays : dict of str to ndarray
+            As :meth:`to_arrays` returned them.
+
+        Raises
+        ------
+        ValueError
+            When they are those of another problem.
+        """
+        cdef Py_ssize_t j, e, position = 0
+        size = len(arrays["node"])
+        nodes = checked_array(arrays["node"], np.int32, "node", size)
+        counts = checked_array(arrays["counts"], np.int64, "counts", self.n_features)
+        check_counts(counts, size, "counts of weights")
+        check_numbers(arrays["node"], self.n_nodes, "nodes of weights")
+        check_finite({name: arrays[name] for name in ("sum", "moment")})
+        places = np.repeat(np.arange(self.n_features), counts) * self.n_nodes + arrays["node"]
+        if np.unique(places).size != places.size or steps < 0:
+            raise ValueError("weights: found a node twice for a feature")
+        cdef const int64_t[::1] count = counts
+        cdef const int32_t[::1] node = nodes
+        cdef const double[::1] total = checked_array(arrays["sum"], np.float64, "sum", size)
+        cdef const double[::1] moment = checked_array(arrays["moment"], np.float64, "moment", size)
+        for j in range(self.n_features):
+            self.entries[j].size = 0
+            for e in range(count[j]):
+                append(&self.entries[j], node[position])
+                self.entries[j].sum[e] = total[position]
+                self.entries[j].moment[e] = moment[position]
+                position += 1
+        self.steps = steps
 
     def weights(self, bint averaged=True):
         """Return the weights as CSR arrays, one row per feature, multiplied with the nodes' factors.

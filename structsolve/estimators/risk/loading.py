@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...examples.packing import csr_from_arrays
-from ..codec import part_of, revive_params
+from ...utils.arrays import check_finite
+from ..codec import check_metadata, part_of, revive_params
 from . import feature_maps
 from .estimator import ConditionalRiskMinimizer
 from .ridge import FeatureSmoother, KernelSmoother
@@ -35,8 +36,9 @@ def load(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> An
     ValueError
         When parts of the file do not fit together.
     """
-    params, space = revive_params(meta, arrays, kernel)
+    params, space = revive_params(meta, arrays, kernel, ConditionalRiskMinimizer)
     model = ConditionalRiskMinimizer(joint_kernel=arrays.get("joint"), **params)
+    model._check_settings()
     if meta.get("feature_map") is not None:
         model.feature_map, model.feature_map_ = feature_maps.of_state(
             meta["feature_map"], part_of(arrays, "map_")
@@ -44,6 +46,7 @@ def load(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> An
     make = getattr(space, "targets_from_state", None) or partial(PartTargets.of_state, space)
     targets = make(model.loss, meta["targets"], part_of(arrays, "targets_"))
     smoother = KernelSmoother if model.kernel is not None else FeatureSmoother
+    check_finite(part_of(arrays, "smoother_"))
     fitted = smoother.of_arrays(part_of(arrays, "smoother_"), bool(model.fit_intercept))
     if fitted.n != targets.n:
         raise ValueError(f"it holds weights of {fitted.n} examples and {targets.n} labels")
@@ -54,7 +57,7 @@ def load(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> An
         raise ValueError(f"it holds features of {rows.shape[0]} examples and {targets.n} labels")
     model._become_fitted(space, targets, fitted, rows)
     model.alpha_ = float(meta["alpha"])
-    model.metadata_ = meta.get("metadata", {})
+    model.metadata_ = check_metadata(meta.get("metadata", {}))
     if meta["kernel_bound"] is not None:
         model.kernel_bound_ = float(meta["kernel_bound"])
     if "cv_losses_" in arrays:

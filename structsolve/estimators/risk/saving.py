@@ -9,6 +9,7 @@ import numpy as np
 
 from ...examples.packing import csr_to_arrays, is_sparse
 from ...utils import container
+from ..codec import TRANSIENT
 from ..saving import describe
 from . import feature_maps
 
@@ -29,7 +30,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     map_meta, map_arrays = None, dict[str, np.ndarray]()
     if model.feature_map is not None:
         map_meta, map_arrays = feature_maps.to_state(model.feature_map, model.feature_map_)
-    meta, arrays = describe(model, ("joint_kernel", "feature_map"))
+    meta, arrays = describe(model, ("joint_kernel", "feature_map", *TRANSIENT))
     target_meta, target_arrays = model._targets.state()
     meta |= {
         "targets": target_meta,

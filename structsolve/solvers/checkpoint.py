@@ -1,0 +1,240 @@
+"""Files from which training goes on: written as it goes, checked when they are read."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Optional, cast
+
+import numpy as np
+
+from ..utils import container
+
+# A checkpoint is written when this many times the duration of the last write have gone by.
+PAUSE = 20
+_OUTER = "outer_"
+Content = tuple[dict[str, Any], dict[str, np.ndarray]]
+
+
+class Checkpoint:
+    """The file of one training run.
+
+    A disk that refuses a write does not end training: it is told at once, and again at the end
+    where the last write failed.
+
+    Parameters
+    ----------
+    path : path
+        A file; its folder must exist.
+    fingerprint : str
+        Identifies problem and settings; a file with another one is refused.
+
+    Attributes
+    ----------
+    error : str or None
+        Why the last write failed, if it did.
+    outer : callable or None
+        Returns the meta and the arrays of a loop around the runs, which are kept with each run's.
+
+    Raises
+    ------
+    FileNotFoundError
+        When there is no such folder.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from structsolve.solvers.checkpoint import Checkpoint
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.checkpoint")
+    >>> Checkpoint(path, "a").write(lambda: ({"passes": 1}, {"w": np.zeros(2)}))
+    >>> Checkpoint(path, "a").read()[0]
+    {'passes': 1}
+    """
+
+    def __init__(self, path: str | os.PathLike[str], fingerprint: str):
+        self.path, self.fingerprint = os.fspath(path), fingerprint
+        self.error: str | None = None
+        self.outer: Callable[[], Content] | None = None
+        self._read, self._found = False, cast(Optional[Content], None)
+        self._written_at, self._seconds = -np.inf, 0.0
+        # A mistake in the path is told before hours of training, not after.
+        folder = os.path.dirname(os.path.realpath(self.path))
+        if not os.path.isdir(folder):
+            raise FileNotFoundError(
+                f"cannot write checkpoint {self.path!r}: there is no folder {folder!r}"
+            )
+
+    def read(self) -> Content | None:
+        """Return what the file holds; the second call finds nothing.
+
+        Returns
+        -------
+        meta, arrays : dict, or None
+            None where there is no file.
+
+        Raises
+        ------
+        ValueError
+            When the file is damaged, or belongs to other data or settings.
+        """
+        found, self._found = self._look(), None
+        if found is not None:
+            return found[0]["content"], found[1]
+        return None
+
+    def read_outer(self) -> Content | None:
+        """Return what `outer` gave when the file was written.
+
+        Returns
+        -------
+        meta, arrays : dict, or None
+            None where there is no file.
+        """
+        found = self._look()
+        if found is None:
+            return None
+        with self.blame():
+            own = {k: v for k, v in found[1].items() if k.startswith(_OUTER)}
+            for name in own:
+                del found[1][name]
+            return found[0]["outer"], {k.removeprefix(_OUTER): v for k, v in own.items()}
+
+    def _look(self) -> Content | None:
+        if not self._read:
+            self._read = True
+            if os.path.exists(self.path):
+                meta, arrays = container.read(self.path, "checkpoint")
+                with self.blame():
+                    if meta["fingerprint"] != self.fingerprint:
+                        raise ValueError(
+                            "it belongs to other data or settings; delete it or name another file "
+                            "to start afresh"
+                        )
+                    if not isinstance(meta["content"], dict):
+                        raise ValueError("it holds no state")
+                self._found = meta, arrays
+        return self._found
+
+    @contextmanager
+    def blame(self) -> Iterator[None]:
+        """Give whatever goes wrong inside the file's name: its content is to blame."""
+        try:
+            yield
+        except Exception as error:
+            kind = "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+            raise ValueError(f"checkpoint {self.path!r}: {kind}{error}") from error
+
+    def due(self) -> bool:
+        """Tell whether the last write is long enough ago.
+
+        Returns
+        -------
+        bool
+        """
+        return time.perf_counter() - self._written_at >= PAUSE * self._seconds
+
+    def write(self, state: Callable[[], Content]) -> None:
+        """Replace the file; a disk that refuses is a warning.
+
+        Parameters
+        ----------
+        state : callable
+            Returns the meta and the arrays to write.
+        """
+        begun = time.perf_counter()
+        meta, arrays = state()
+        content: dict[str, Any] = {"fingerprint": self.fingerprint, "content": meta}
+        if self.outer is not None:
+            content["outer"], around = self.outer()
+            arrays = arrays | {f"{_OUTER}{name}": array for name, array in around.items()}
+        before, self.error = self.error, None
+        try:
+            container.write(self.path, "checkpoint", content, arrays)
+        except OSError as error:
+            self.error = str(error)
+            if before is None:
+                warnings.warn(
+                    f"checkpoint {self.path!r} cannot be written ({error}): training goes on "
+                    "without it",
+                    RuntimeWarning,
+                    stacklevel=3,
+                )
+        self._written_at = time.perf_counter()
+        self._seconds = self._written_at - begun
+
+    def close(self) -> None:
+        """Warn where the file does not hold the end of the run."""
+        if self.error is not None:
+            warnings.warn(
+                f"checkpoint {self.path!r} does not hold the end of this run: its last write "
+                f"failed ({self.error}); save the model elsewhere",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+
+def check_state(given: Content, fresh: Content) -> None:
+    """Raise ValueError where entries of a checkpoint are of another kind than those of a new run.
+
+    Parameters
+    ----------
+    given, fresh : tuple of dict
+        Values that JSON can hold, and arrays, by name.
+    """
+    for name, own in fresh[0].items():
+        if name not in given[0]:
+            raise ValueError(f"it lacks {name!r}")
+        value = given[0][name]
+        if own is not None and not _alike(value, own):
+            raise ValueError(f"{name} is {_short(value)}, expected a {type(own).__name__}")
+    for name, own in fresh[1].items():
+        if name not in given[1]:
+            raise ValueError(f"it lacks the array {name!r}")
+        array = given[1][name]
+        if array.ndim != np.ndim(own) or array.dtype.kind != np.asarray(own).dtype.kind:
+            raise ValueError(
+                f"{name} is an array of {array.dtype} with {array.ndim} dimensions, expected "
+                f"{np.asarray(own).dtype} with {np.ndim(own)}"
+            )
+
+
+def check_records(history: Any) -> list[dict[str, Any]]:
+    """Return the records of passes that a file holds; refuse what is none.
+
+    Parameters
+    ----------
+    history : list of dict
+
+    Returns
+    -------
+    list of dict
+    """
+    if not isinstance(history, list):
+        raise ValueError(f"its history is {_short(history)}, expected a list of records")
+    for number, record in enumerate(history):
+        if not isinstance(record, dict) or record.get("pass") != number + 1:
+            raise ValueError(f"record {number} of its history is {_short(record)}")
+        for name in ("primal", "dual", "gap", "seconds", "oracle_calls"):
+            value = record.get(name)
+            if value is not None and not _alike(value, 0.0):
+                raise ValueError(f"{name} of pass {number + 1} is {_short(value)}")
+    return history
+
+
+def _alike(value: Any, own: Any) -> bool:
+    if isinstance(own, (int, float)) and not isinstance(own, bool):
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return number and (isinstance(value, float) or abs(value) < 2**62)
+    kinds = (bool, list, dict, str)
+    return any(isinstance(own, kind) and isinstance(value, kind) for kind in kinds) or (
+        isinstance(own, tuple) and isinstance(value, list)
+    )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
