@@ -263,7 +263,6 @@ def test_search_warm_starts_paths_validation_and_kernels():
         ({"normalization": "learned", "slack": 2.0}, "slack is given"),
         ({"normalization": "learned", "early_stopping": True}, "early_stopping is given"),
         ({"normalization": "learned", "warm_start": True}, "warm_start is given"),
-        ({"normalization": "learned", "checkpoint": "x"}, "checkpoint is given"),
         ({"normalization": "learned", "max_alternations": 0}, "max_alternations is 0"),
         ({"normalization": "learned", "alpha": -1.0}, "alpha is"),
         ({"hierarchy": None}, "hierarchy is None"),

@@ -10,6 +10,9 @@ from sklearn.utils.metaestimators import available_if
 from .common import EstimatorMixin
 from .decode import draw, node_rows
 
+# What samples may take.
+MOST_BYTES = 2**33
+
 
 def _is_crf(model: Any) -> bool:
     if getattr(model.surrogate, "name", model.surrogate) == "crf":
@@ -125,6 +128,12 @@ class DistributionMixin(EstimatorMixin):
             raise ValueError(
                 f"structure {self.space_.structure.name!r} draws no samples; those that do give a "
                 "projection 'entropy' with sample()"
+            )
+        size = int(layout.examples.label_offsets[-1])
+        if 4 * size * n_samples > MOST_BYTES:
+            raise ValueError(
+                f"n_samples is {n_samples}, which at {size} integers each takes more than "
+                f"{MOST_BYTES >> 30} GiB; draw fewer at a time"
             )
         rng = self._generator(random_state)  # type: ignore[attr-defined]
         flat = draw(

@@ -1,6 +1,7 @@
 # Text files line by line: plain or gzip, UTF-8, with errors that name the file and the line.
 from __future__ import annotations
 
+import errno
 import functools
 import gzip
 import os
@@ -28,8 +29,13 @@ def reads_file(reader: Reader) -> Reader:
     def read(path: PathLike, *given: Any, **named: Any) -> Any:
         try:
             return reader(path, *given, **named)
-        except OSError:
-            raise  # the system's, which names the file itself
+        except OSError as error:
+            if error.filename is not None or error.errno in (None, errno.EPIPE):
+                raise
+            if error.errno != errno.EINVAL:
+                raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+            # A place before the beginning, which only a damaged file sends a reader to.
+            raise ValueError(f"{path}: cannot be read ({error}); it is damaged") from error
         except TypeError as error:
             # A wrong argument is no fault of the file.
             if error.__traceback__ is None or error.__traceback__.tb_next is None:

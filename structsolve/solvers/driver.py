@@ -113,7 +113,11 @@ def drive(
             if best_w is not None and (best_w.shape != dim or best_w.dtype != np.float64):
                 raise ValueError(f"best_validation_w has shape {best_w.shape}, expected {dim}")
             run.given.problem.surrogate.remember(
-                {k: arrays.pop(f"surrogate_{k}") for k in _memory(run) if f"surrogate_{k}" in arrays}
+                {
+                    k: arrays.pop(f"surrogate_{k}")
+                    for k in _memory(run)
+                    if f"surrogate_{k}" in arrays
+                }
             )
             check_state((meta["run"], arrays), run.state())
             run.restore(meta["run"], arrays)
@@ -133,7 +137,7 @@ def drive(
             while len(history) < max_iter and reason == "max_iter":
                 begun = time.perf_counter()
                 counts = run.given.problem.surrogate.counts()
-                record = run.step()
+                record = _blamed(run.step, file if found is not None else None)
                 if len(history) + 1 == max_iter and not record.get("certified"):
                     calls = record["oracle_calls"]
                     record.update(run.certify())
@@ -174,6 +178,19 @@ def drive(
         file.close()
     w = best_w if validation is not None and best_w is not None else run.weights()
     return Outcome(w, history, reason)
+
+
+def _blamed(step: Callable[[], dict[str, Any]], file: Checkpoint | None) -> dict[str, Any]:
+    """Make a pass; where it fails after a checkpoint was read, say that this may be damaged."""
+    try:
+        return step()
+    except (ValueError, ArithmeticError) as error:
+        if file is None:
+            raise
+        raise ValueError(
+            f"{error} (training went on from checkpoint {file.path!r}: if that is damaged, delete "
+            "it to start afresh)"
+        ) from error
 
 
 def _memory(run: Run) -> dict[str, np.ndarray]:

@@ -78,8 +78,11 @@ def check_rows(first: Any, entries: Any, rows: int, end: int, what: str) -> None
         What the message calls them.
     """
     first, entries = np.asarray(first), np.asarray(entries)
-    if first.shape != (rows + 1,) or first[0] != 0 or first[-1] != len(entries) or (
-        (first[1:] < first[:-1]).any()
+    if (
+        first.shape != (rows + 1,)
+        or first[0] != 0
+        or first[-1] != len(entries)
+        or ((first[1:] < first[:-1]).any())
     ):
         raise ValueError(
             f"{what}: found rows that begin at {first[:3].tolist()} ..., expected {rows + 1} "
@@ -103,13 +106,18 @@ def check_blocks(offsets: Any, starts: Any, size: int, rows: int) -> None:
         Number of rows.
     """
     lengths = np.diff(offsets)
-    if len(offsets) < 1 or len(starts) != len(offsets) or (
-        offsets[0] < 0 or offsets[-1] > rows or (lengths < 0).any()
+    if (
+        len(offsets) < 1
+        or len(starts) != len(offsets)
+        or (offsets[0] < 0 or offsets[-1] > rows or (lengths < 0).any())
     ):
         raise ValueError(f"offsets, starts: expected ranges of {rows} rows, and a start of each")
     blocks = np.diff(starts)
-    if starts[0] < 0 or starts[-1] > size or (blocks < 0).any() or (
-        (blocks.astype(np.float64) != lengths.astype(np.float64) ** 2).any()
+    if (
+        starts[0] < 0
+        or starts[-1] > size
+        or (blocks < 0).any()
+        or ((blocks.astype(np.float64) != lengths.astype(np.float64) ** 2).any())
     ):
         raise ValueError(f"starts: found no places of square blocks within {size} entries")
 

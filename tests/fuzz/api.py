@@ -206,4 +206,6 @@ class Sparse:
             try:
                 self.uses[use](M)
             except (IndexError, KeyError, OverflowError, MemoryError, AttributeError) as error:
-                raise Fault(f"use {use} of {kind}, {name}: {type(error).__name__}: {error}") from error
+                raise Fault(
+                    f"use {use} of {kind}, {name}: {type(error).__name__}: {error}"
+                ) from error

@@ -83,7 +83,9 @@ class Models:
                 self.use(use)
             except (ValueError, OSError) as error:
                 if "a-file" not in str(error):
-                    raise Fault(f"{'; '.join(told)}: no name of the file in {short(error)}") from None
+                    raise Fault(
+                        f"{'; '.join(told)}: no name of the file in {short(error)}"
+                    ) from None
                 raise
             except Fault as fault:
                 raise Fault(f"{'; '.join(told)}: {fault}") from None

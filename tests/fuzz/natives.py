@@ -84,7 +84,9 @@ class Natives:
                 given[name] = value
                 sizes += _sizes(rng, value)
         return [
-            given[name] if name in given else self._plain(rng, name, documented.get(name, ""), sizes)
+            given[name]
+            if name in given
+            else self._plain(rng, name, documented.get(name, ""), sizes)
             for name in names
         ]
 
@@ -178,7 +180,9 @@ def _filled(value: np.ndarray, number: Any) -> np.ndarray:
 def _documented(text: str | None) -> dict[str, str]:
     """The parameters of a numpydoc text, and what stands for their types."""
     found: dict[str, str] = {}
-    block = re.search(r"Parameters\s*\n\s*-+\n(.*?)(?:\n\s*\n\s*[A-Z]\w+\s*\n\s*-+\n|\Z)", text or "", re.S)
+    block = re.search(
+        r"Parameters\s*\n\s*-+\n(.*?)(?:\n\s*\n\s*[A-Z]\w+\s*\n\s*-+\n|\Z)", text or "", re.S
+    )
     for line in (block[1] if block else "").splitlines():
         entry = re.match(r"\s*([\w, *]+) : (.+)", line)
         if entry:

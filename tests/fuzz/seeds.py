@@ -139,7 +139,10 @@ def live() -> dict[str, list[Any]]:
             continue
         seen.add(id(value))
         module = type(value).__module__ or ""
-        if module in own and type(value).__name__ not in ("cython_function_or_method", "memoryview"):
+        if module in own and type(value).__name__ not in (
+            "cython_function_or_method",
+            "memoryview",
+        ):
             found.append(value)
         if module.startswith(("structsolve", "builtins")) or module in own:
             stack.extend(gc.get_referents(value))

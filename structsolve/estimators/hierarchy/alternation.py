@@ -175,13 +175,13 @@ def _both(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> Content:
 def _checked(arrays: dict[str, np.ndarray], weights: np.ndarray, dim: int) -> tuple[Any, Any]:
     """Return the node weights and the nodes' vectors of a checkpoint."""
     given, U = arrays["weights"], arrays.get("U")
-    if given.shape != weights.shape or given.dtype != np.float64 or not (
-        (given > 0) & (given < np.inf)
-    ).all():
-        raise ValueError(f"node weights of shape {given.shape}, expected {weights.shape}, positive")
-    if U is not None and (
-        U.shape != (dim,) or U.dtype != np.float64 or not np.isfinite(U).all()
+    if (
+        given.shape != weights.shape
+        or given.dtype != np.float64
+        or not ((given > 0) & (given < np.inf)).all()
     ):
+        raise ValueError(f"node weights of shape {given.shape}, expected {weights.shape}, positive")
+    if U is not None and (U.shape != (dim,) or U.dtype != np.float64 or not np.isfinite(U).all()):
         raise ValueError(f"vectors of the nodes of shape {U.shape}, expected ({dim},), finite")
     return given, U
 
