@@ -5,7 +5,7 @@ from libc.math cimport INFINITY
 from structsolve.algorithms.lawler_heap cimport Candidate, pop, push, runner_up
 from structsolve.algorithms.pairs cimport Pairs, pair_score, pair_table
 from structsolve.simd.loops cimport ss_loop_table
-from structsolve.operators cimport CountOracle, KBest, MaxMarginals, Oracle
+from structsolve.operators cimport CountOracle, KBest, MaxMarginals, Operator, Oracle
 from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.chain._counting cimport best_per_count, counting_bytes
@@ -131,6 +131,13 @@ cdef class Viterbi:
         return top
 
 
+cdef Viterbi _programs(Operator operator):
+    # For its examples; sets what it tells of states and scratch memory.
+    cdef Viterbi viterbi = Viterbi(operator.layout)
+    operator.n_states, operator.work_bytes = viterbi.shape.K, viterbi.work_bytes
+    return viterbi
+
+
 @cython.final
 cdef class ChainOracle(Oracle):
     """Exact maximisation over the labelings of chains by dynamic programming.
@@ -152,10 +159,7 @@ cdef class ChainOracle(Oracle):
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
-        self.viterbi = Viterbi(layout)
-        self.shape = self.viterbi.shape
-        self.n_states = self.shape.K
-        self.work_bytes = self.viterbi.work_bytes
+        self.viterbi, self.shape = _programs(self), chain_shape(layout)
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
@@ -181,10 +185,7 @@ cdef class ChainMaxMarginals(MaxMarginals):
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
-        self.viterbi = Viterbi(layout)
-        self.shape = self.viterbi.shape
-        self.n_states = self.shape.K
-        self.work_bytes = self.viterbi.work_bytes
+        self.viterbi, self.shape = _programs(self), chain_shape(layout)
 
     cdef int max_marginals(self, Py_ssize_t i, const double* theta, double* out,
                            char* work) except -1 nogil:
@@ -252,10 +253,7 @@ cdef class ChainKBest(KBest):
 
     def __init__(self, PartLayout layout not None):
         super().__init__(layout)
-        self.viterbi = Viterbi(layout)
-        self.shape = self.viterbi.shape
-        self.n_states = self.shape.K
-        self.work_bytes = self.viterbi.work_bytes
+        self.viterbi, self.shape = _programs(self), chain_shape(layout)
 
     cpdef Py_ssize_t bytes_for(self, Py_ssize_t k) except -1:
         # Every answer adds at most one candidate a position.

@@ -14,7 +14,7 @@ from structsolve.algorithms.entropies cimport entropy, entropy_slope, slope_at
 from structsolve.algorithms.simplex_projection cimport (
     softmax, sparsemax, square_slope, square_term,
 )
-from structsolve.operators cimport Cone, ConeOracle, KBest, Oracle, Projection
+from structsolve.operators cimport Cone, ConeOracle, KBest, Operator, Oracle, Projection
 from structsolve.part_layout cimport PartLayout
 from structsolve.simd.loops cimport ss_loop_table, ss_loops
 
@@ -30,7 +30,9 @@ cdef struct Classes:
     const ss_loop_table* loops
 
 
-cdef Classes _classes_of(bint steps, PartLayout layout):
+cdef Classes _classes_of(Operator operator, bint steps, Py_ssize_t rows):
+    # Those of its examples; sets what it tells of states, and room for so many rows of scores.
+    cdef PartLayout layout = operator.layout
     cdef Classes classes
     classes.steps, classes.node = steps, layout.shared_size
     if steps:
@@ -41,6 +43,7 @@ cdef Classes _classes_of(bint steps, PartLayout layout):
     classes.stride = padded(classes.K)
     classes.room = (classes.stride + 7) // 8 * 8
     classes.loops = ss_loops(classes.stride)
+    operator.n_states, operator.work_bytes = classes.K, 8 * rows * classes.room
     return classes
 
 
@@ -75,8 +78,7 @@ cdef class ClassOracle(Oracle):
 
     def __init__(self, bint steps, PartLayout layout not None):
         super().__init__(layout)
-        self.classes = _classes_of(steps, layout)
-        self.n_states, self.work_bytes = self.classes.K, 8 * self.classes.room
+        self.classes = _classes_of(self, steps, 1)
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
@@ -102,8 +104,7 @@ cdef class ClassKBest(KBest):
 
     def __init__(self, bint steps, PartLayout layout not None):
         super().__init__(layout)
-        self.classes = _classes_of(steps, layout)
-        self.n_states, self.work_bytes = self.classes.K, 8 * self.classes.room
+        self.classes = _classes_of(self, steps, 1)
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
                           double* values, char* work) except -1 nogil:
@@ -127,9 +128,7 @@ cdef class ClassCones(ConeOracle):
 
     def __init__(self, bint steps, PartLayout layout not None):
         super().__init__(layout)
-        self.classes = _classes_of(steps, layout)
-        # Scores and costs.
-        self.n_states, self.work_bytes = self.classes.K, 16 * self.classes.room
+        self.classes = _classes_of(self, steps, 2)      # scores and costs
 
     cdef int argmax_in_cone(self, Py_ssize_t i, const double* theta, const double* cost,
                             const Cone* cone, double* mu, int* label, double* value,
@@ -161,9 +160,7 @@ cdef class ClassProjection(Projection):
 
     def __init__(self, bint steps, bint entropy, PartLayout layout not None):
         super().__init__(layout)
-        self.classes = _classes_of(steps, layout)
-        # Scores and probabilities.
-        self.n_states, self.work_bytes = self.classes.K, 16 * self.classes.room
+        self.classes = _classes_of(self, steps, 2)      # scores and probabilities
         self.gibbs, self.has_samples, self.has_state = entropy, entropy, steps
         self.has_term = True
 
