@@ -1,4 +1,8 @@
-"""The C API number that every compiled plugin carries in its binary, and its check."""
+"""The number of the C interface that every compiled plugin carries in its binary, and its check.
+
+A binary runs under the number that it was compiled against and under every later minor of the same
+major: what ``abi_number.pxd`` says of additions is what makes this true.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,7 @@ def number_in_file(path: str) -> str | None:
                 if start < 0:
                     return None
                 start += len(MARKER)
-                return data[start : data.find(b";", start, start + 32)].decode("ascii", "replace")
+                return data[start : start + 32].partition(b";")[0].decode("ascii", "replace")
         except ValueError:  # an empty file
             return None
 
@@ -45,10 +49,41 @@ def ours() -> str:
     Returns
     -------
     str
+        ``MAJOR.MINOR``.
     """
     from .operators import ABI  # compiled; only for the check
 
     return ABI
+
+
+def fits(number: str, provided: str) -> bool:
+    """Tell whether a module compiled against one number runs under another.
+
+    Parameters
+    ----------
+    number : str
+        That of the module; anything but ``MAJOR.MINOR`` fits nothing.
+    provided : str
+        That of the package that runs it.
+
+    Returns
+    -------
+    bool
+        True for the same major and no later minor.
+
+    Examples
+    --------
+    >>> from structsolve.abi import fits
+    >>> [fits(number, "5.1") for number in ("5.0", "5.1", "5.2", "4.9", "6.0")]
+    [True, True, False, False, False]
+    """
+    try:
+        (major, minor), (our_major, our_minor) = (
+            map(int, text.split(".")) for text in (number, provided)
+        )
+    except ValueError:
+        return False
+    return major == our_major and minor <= our_minor
 
 
 def _loadable(path: Path) -> bool:
@@ -113,9 +148,11 @@ def stale_object(obj: Any) -> str | None:
 
 def _complaint(path: str) -> str | None:
     number = number_in_file(path)
-    if number is None or number == ours():
+    if number is None or fits(number, ours()):
         return None
+    # The same major the other way round: the plugin is the newer one.
+    newer = fits(ours(), number)
     return (
         f"{Path(path).name} was compiled against structsolve C API {number}, this structsolve "
-        f"provides {ours()}; rebuild or upgrade the plugin"
+        f"provides {ours()}; {'upgrade structsolve' if newer else 'rebuild or upgrade the plugin'}"
     )

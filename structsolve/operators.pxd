@@ -14,20 +14,9 @@
 # of an example is, its methods are told.  A structure gives a callable for each operator
 # (layout -> operator: the class itself, or a partial of it), made once per space; calling it binds.
 #
-# This file is a C ABI, and so is part_layout.pxd.  Any edit needs a new number below
-# (tests/test_abi.py says so): every module that cimports it carries the number in its binary, and
-# the registry refuses others.
+# This file is part of the C interface, whose number is in abi_number.pxd.
+from structsolve.abi_number cimport structsolve_abi_marker
 from structsolve.part_layout cimport PartLayout
-
-cdef extern from *:
-    """
-    #define STRUCTSOLVE_ABI_NUMBER "5"
-    #if defined(__GNUC__)
-    __attribute__((used))
-    #endif
-    static const char structsolve_abi_marker[] = "structsolve-c-abi=" STRUCTSOLVE_ABI_NUMBER ";";
-    """
-    const char* structsolve_abi_marker
 
 
 cdef class Operator:
@@ -37,9 +26,9 @@ cdef class Operator:
     cdef readonly Py_ssize_t work_bytes
     # Integers of a label are from 0 to n_states - 1; 0 where it does not tell.
     cdef readonly Py_ssize_t n_states
-    # Room for fields and methods of this class and of those below it that are still to come:
-    # plugins have compiled its size in.  Nobody reads or calls them.
-    cdef Py_ssize_t _room0, _room1, _room2, _room3, _room4, _room5
+    # Room for what this class, and those below, may still need; see abi_number.pxd.
+    cdef bint _flag0, _flag1, _flag2, _flag3
+    cdef Py_ssize_t _room0, _room1, _room2, _room3
     cdef void _slot0(self) noexcept nogil
     cdef void _slot1(self) noexcept nogil
     cdef void _slot2(self) noexcept nogil

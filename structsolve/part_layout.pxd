@@ -1,7 +1,8 @@
 # Sizes of the examples of one batch: what of theta and of the labels belongs to each.
 #
-# Part of the C ABI: every operator holds one (see operators.pxd).  Not to be subclassed.
+# Part of the C interface: every operator holds one.  Made here alone: not to be subclassed.
 from libc.stdint cimport int64_t
+from structsolve.abi_number cimport structsolve_abi_marker
 
 
 cdef class PartLayout:
@@ -21,8 +22,9 @@ cdef class PartLayout:
     cdef dict shared_objects
     # The examples are those that training goes over; False: they are predicted or scored.
     cdef readonly bint training
-    # Room for fields and methods to come; nobody reads or calls them.
-    cdef Py_ssize_t _room1, _room2, _room3
+    # Room for what is still to come; see abi_number.pxd.
+    cdef bint _flag1, _flag2, _flag3
+    cdef Py_ssize_t _room0, _room1, _room2, _room3
 
     cdef Py_ssize_t nodes_of(self, Py_ssize_t i) noexcept nogil
     cdef Py_ssize_t edges_of(self, Py_ssize_t i) noexcept nogil
@@ -30,7 +32,3 @@ cdef class PartLayout:
     cdef Py_ssize_t label_size(self, Py_ssize_t i) noexcept nogil
     # First double of the edge rows of example i.
     cdef Py_ssize_t edge_start(self, Py_ssize_t i) noexcept nogil
-    cdef void _slot0(self) noexcept nogil
-    cdef void _slot1(self) noexcept nogil
-    cdef void _slot2(self) noexcept nogil
-    cdef void _slot3(self) noexcept nogil

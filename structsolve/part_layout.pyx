@@ -158,15 +158,3 @@ cdef class PartLayout:
 
     cdef Py_ssize_t edge_start(self, Py_ssize_t i) noexcept nogil:
         return self.shared_size + self.nodes_of(i) * self.node_size
-
-    cdef void _slot0(self) noexcept nogil:
-        pass
-
-    cdef void _slot1(self) noexcept nogil:
-        pass
-
-    cdef void _slot2(self) noexcept nogil:
-        pass
-
-    cdef void _slot3(self) noexcept nogil:
-        pass

@@ -1,51 +1,203 @@
-"""The C API number: bumped with every change of operators.pxd, carried by every compiled module."""
+"""The C interface: what is public carries its number, and additions break no binary."""
 
-import hashlib
 import importlib.machinery
+import re
 import sys
 from pathlib import Path
 
+import c_interface
 import pytest
+from c_interface import MARK, broken, number_of, public, recorded
 
 import structsolve
 from structsolve import abi, operators
 
-# SHA-256 of operators.pxd and part_layout.pxd (line ends as \n) under each number in use.
-HASHES = {
-    "1": "63fcbff807e79c408d82557b8c97672074dccd8544895c2a5718d9c30bfebb6e",
-    "2": "6f1f0119de432ccd79a28a466cb4cce4f752103c80e1f9109319732fcb49b51b",
-    "3": "0aac2a4a8d18c6ced06588b62279f20147b832b8a0968c0dd3fe9e45ec91eb8c",
-    "4": "1dda76db8f9fb00628e6934c471101d86eb6a01c569686df6e8a4842751e01a9",
-    "5": "dc0fef220901bc543ec800e264e736cc00dce6ab52cd8bbd0e71017617b9ebe0",
-}
-PXD = Path(structsolve.__file__).with_name("operators.pxd")
-LAYOUT = PXD.with_name("part_layout.pxd")
+ROOT = Path(structsolve.__file__).parent
+CHECKOUT = Path(__file__).resolve().parent.parent
 
 
-def test_the_number_changes_with_the_file():
-    text = PXD.read_text(encoding="utf-8")
-    both = text + LAYOUT.read_text(encoding="utf-8")
-    digest = hashlib.sha256(both.encode()).hexdigest()
-    number = text.split("#define STRUCTSOLVE_ABI_NUMBER ")[1].split('"')[1]
-    assert HASHES.get(number) == digest, (
-        "operators.pxd and part_layout.pxd are a C ABI: plugins compiled against another text may "
-        f"crash. Raise STRUCTSOLVE_ABI_NUMBER (now {number!r}) unless no version with that "
-        "number was ever released, rebuild, and then record the new number here with the hash "
-        "that this test finds once the number is raised"
-        f" (now {digest!r})."
+@pytest.fixture(scope="module")
+def files():
+    return public()
+
+
+def test_the_number_changes_with_the_declarations(files):
+    number = number_of(files)
+    changed = {name for name, text in files.items() if recorded().get(number, {}).get(name) != text}
+    assert not changed, (
+        f"{sorted(changed)} are not what number {number} of the C interface stands for: plugins "
+        "compiled against other declarations may crash. Raise STRUCTSOLVE_ABI_NUMBER in "
+        "abi_number.pxd, the minor for pure additions, unless no version with this number was "
+        "ever released; then run `python tests/c_interface.py`."
     )
 
 
-def test_the_binary_was_built_from_this_file():
-    text = PXD.read_text(encoding="utf-8")
-    assert f'STRUCTSOLVE_ABI_NUMBER "{operators.ABI}"' in text, "rebuild: the binary is stale"
+def test_a_minor_only_adds():
+    newest, *earlier = recorded().items()
+    for number, held in earlier:
+        if number.split(".")[0] == newest[0].split(".")[0]:
+            assert broken(held, newest[1]) == [], f"{newest[0]} breaks {number}: raise the major"
+
+
+def test_the_binary_was_built_from_these_files(files):
+    assert number_of(files) == operators.ABI, "rebuild: the binary is stale"
     assert abi.ours() == operators.ABI == abi.number_in_file(operators.__file__)
 
 
-def test_every_module_over_the_c_api_carries_the_number():
-    root = Path(structsolve.__file__).parent
-    for path in root.rglob("*.pyx"):
-        if ".operators cimport" in path.read_text(encoding="utf-8"):
+# A file, a text of it ("": its end) and what stands there instead.
+ADDITIONS = {
+    "a new function": ("algorithms/max_flow.pxd", "", "cdef int more() nogil\n"),
+    "a new class": ("operators.pxd", "", "cdef class Newer(Operator):\n    cdef int x\n"),
+    "a method in a slot": ("operators.pxd", "cdef void _slot0(self)", "cdef int ask(self, int i)"),
+    "a pointer in room": (
+        "part_layout.pxd",
+        "Py_ssize_t _room0,",
+        "const int* x\n    cdef Py_ssize_t",
+    ),
+    "a flag": ("search/psi.pxd", "bint _flag0,", "readonly bint x\n    cdef bint"),
+    "a vector loop": ("simd/loops.h", "} ss_loop_table", "void *more;\n} ss_loop_table"),
+    "a method of what is made here": ("potentials/linear.pxd", "", "    cdef int x(self)\n"),
+    "a field of what is made here": ("search/view.pxd", "", "    int x\n"),
+    "another body": ("utils/alignment.pxd", "% 64", "% 128"),
+}
+# The same, and what is told.
+BREAKS = {
+    "a method between others": (
+        "operators.pxd",
+        "    cdef int pool",
+        "    cdef int x(self)\n    cdef int pool",
+        "pool",
+    ),
+    "a method at the end": ("surrogates/base.pxd", "", "    cdef int x(self)\n", "take a _slot"),
+    "another argument": ("search/psi.pxd", "double h, double g", "double h", "value"),
+    "another type": ("operators.pxd", "bint gibbs", "int gibbs", "gibbs"),
+    "a field between others": (
+        "operators.pxd",
+        "bint gibbs",
+        "bint x\n    cdef bint gibbs",
+        "exact",
+    ),
+    "a field too many": (
+        "search/base.pxd",
+        "Py_ssize_t _room0",
+        "Py_ssize_t x, _room0",
+        "_flag or _room",
+    ),
+    "a flag in room": (
+        "operators.pxd",
+        "Py_ssize_t _room0,",
+        "bint x\n    cdef Py_ssize_t",
+        "_room0",
+    ),
+    "a slot less": ("operators.pxd", "    cdef void _slot7(self) noexcept nogil\n", "", "_slot7"),
+    "another base": ("operators.pxd", "KBest(Operator)", "KBest(Oracle)", "class KBest"),
+    "fields of a struct": ("operators.pxd", "double h0, g0", "double g0, h0", "h0"),
+    "a larger struct": ("surrogates/base.pxd", "int calls", "int calls, x", "has grown"),
+    "another constant": ("search/view.pxd", "SLOTS = 40", "SLOTS = 41", "SLOTS"),
+    "another function": ("lp/cones.pxd", "cdef bint in_cone", "cdef int in_cone", "in_cone"),
+    "other vector loops": ("simd/loops.h", "const char *name;", "", "name"),
+}
+
+
+def edited(files, name, old, new):
+    text = files[name].replace(old, new, 1) if old else files[name] + new
+    assert text != files[name]
+    return {**files, name: text}
+
+
+@pytest.mark.parametrize("edit", ADDITIONS)
+def test_additions_break_nothing(files, edit):
+    assert broken(files, edited(files, *ADDITIONS[edit])) == []
+
+
+@pytest.mark.parametrize("edit", BREAKS)
+def test_other_edits_are_told(files, edit):
+    *change, told = BREAKS[edit]
+    assert told in "\n".join(broken(files, edited(files, *change)))
+
+
+def test_a_file_less_is_told(files):
+    assert broken(files, {k: v for k, v in files.items() if k != "search/psi.pxd"})
+
+
+def test_a_record_keeps_what_the_next_number_changes(tmp_path, files):
+    old = {**files, c_interface.NUMBER: files[c_interface.NUMBER].replace(number_of(files), "7.0")}
+    new = {**old, "new.pxd": "cdef int f()\n"}
+    new[c_interface.NUMBER] = old[c_interface.NUMBER].replace("7.0", "7.1")
+    for each in (old, new, new):
+        c_interface.record(each, tmp_path)
+    assert [path.name for path in (tmp_path / "7.0").iterdir()] == [c_interface.NUMBER]
+    held = recorded(tmp_path)
+    assert list(held) == ["7.1", "7.0"] and held["7.1"] == new
+    assert {name: held["7.0"][name] for name in old} == old
+
+
+def cimported(path):
+    """Modules of structsolve that a source cimports, by their paths."""
+    text = re.sub(r"#.*", "", path.read_text(encoding="utf-8"))
+    names = re.findall(r"^\s*(?:from structsolve\.([\w.]+) )?cimport", text, re.M)
+    return {f"{name.replace('.', '/')}.pxd" for name in names if name}
+
+
+def test_plugins_need_nothing_but_the_public_files(files):
+    """What comes with the package is made as outsiders make it, and so are the examples."""
+    folders = [ROOT / "plugins", CHECKOUT / "plugins"]
+    folders += [CHECKOUT / "docs" / "examples", CHECKOUT / "tests" / "third_party"]
+    sources = [
+        path for folder in folders for path in folder.rglob("*.p[xy][dx]") if folder.exists()
+    ]
+    assert len(sources) > 50
+    for path in sources:
+        needed = {name for name in cimported(path) if not name.startswith("plugins/")}
+        assert needed <= set(files) | {"simd/loops.pxd"}, (path, needed - set(files))
+
+
+def test_the_docs_list_the_public_files(files):
+    page = CHECKOUT / "docs" / "c_interface.rst"
+    if not page.exists():
+        pytest.skip("no docs beside the tests")
+    text = page.read_text(encoding="utf-8")
+    listed = set(re.findall(r"``structsolve/([\w/]+\.pxd)``", text))
+    assert listed == {name for name in files if name.endswith(".pxd")}
+    for name in listed:
+        for head, lines in c_interface.declarations(files[name]).items():
+            if head.startswith("cdef extern"):
+                continue
+            kind = re.match(r"cdef (?:class|struct) (\w+)", head)
+            declared = lines if head.startswith("cdef class") else [head]
+            names = {call for line in declared for call in re.findall(r"^.*?(\w+)\(", line)}
+            for what in names | ({kind[1]} if kind else set()):
+                known = what.startswith("_") or re.search(rf"``{what}(\(\w*\))?``", text)
+                assert known, (name, what)
+
+
+def test_no_public_file_needs_a_private_one(files):
+    for name, text in files.items():
+        if not name.endswith(".pxd"):
+            continue
+        here = Path(name).parent.as_posix()
+        for base, names in re.findall(r"^from ([\w.]+) cimport (.*)$", text, re.M):
+            if base.startswith("structsolve."):
+                module = base.removeprefix("structsolve.")
+            elif base.startswith(".."):
+                module = base[2:]
+            elif base.startswith("."):
+                module = f"{here}.{base[1:]}"
+            else:
+                continue
+            assert f"{module.replace('.', '/')}.pxd" in files, (name, base, names)
+
+
+def test_every_module_over_a_public_file_carries_the_number(files):
+    for path in ROOT.rglob("*.pyx"):
+        text = path.read_text(encoding="utf-8") + (
+            path.with_suffix(".pxd").read_text(encoding="utf-8")
+            if path.with_suffix(".pxd").exists()
+            else ""
+        )
+        if re.search(r"^(from|cimport) structsolve\.|^from \.", text, re.M) is None:
+            continue
+        if cimported(path) & set(files) or MARK in text:
             binaries = [
                 binary
                 for suffix in importlib.machinery.EXTENSION_SUFFIXES

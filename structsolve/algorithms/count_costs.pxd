@@ -1,5 +1,7 @@
 # Costs that count: what programs over (node, state, count) are given.
 
+from structsolve.abi_number cimport structsolve_abi_marker
+
 # steps (n, K) <- costs of node states as integers, most + 1 for larger ones.  `cost` has theta's
 # layout: `shared` doubles, n rows of `stride`, `extra` doubles; it must be 0 but for node states.
 cdef int count_steps(Py_ssize_t i, const double* cost, Py_ssize_t shared, Py_ssize_t n,

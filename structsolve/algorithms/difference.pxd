@@ -1,5 +1,7 @@
 # Parts of a truth less those of a label, as `Parts.difference` writes them.
 
+from structsolve.abi_number cimport structsolve_abi_marker
+
 
 cdef inline Py_ssize_t write_pair(int* index, double* value, Py_ssize_t n, Py_ssize_t start,
                                   Py_ssize_t true_part, Py_ssize_t part) noexcept nogil:

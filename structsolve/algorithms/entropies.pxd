@@ -1,5 +1,6 @@
 # Entropies of marginals and their slopes along a segment, with vectorised logarithms.
 from libc.math cimport INFINITY
+from structsolve.abi_number cimport structsolve_abi_marker
 
 # -sum_j x_j log x_j, with 0 log 0 = 0, for numbers of at least 0.
 cdef double entropy(Py_ssize_t n, const double* x) noexcept nogil

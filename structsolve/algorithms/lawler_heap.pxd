@@ -1,5 +1,6 @@
 # The heap of Lawler's partition: the best labeling of every set that is still to be looked at.
 from libc.math cimport INFINITY
+from structsolve.abi_number cimport structsolve_abi_marker
 
 
 cdef struct Candidate:

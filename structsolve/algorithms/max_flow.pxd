@@ -1,5 +1,7 @@
 # Maximum flow and minimum cut with real capacities, on memory that the caller hands in.
 
+from structsolve.abi_number cimport structsolve_abi_marker
+
 # A network in compressed rows.  Terminals are no nodes: each node has one signed number for them.
 cdef struct Network:
     Py_ssize_t n                # nodes

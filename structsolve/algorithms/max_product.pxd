@@ -1,4 +1,5 @@
 # Labelings of forests: what the programs over them are given.
+from structsolve.abi_number cimport structsolve_abi_marker
 from structsolve.algorithms.lawler_heap cimport Candidate
 from structsolve.algorithms.pairs cimport Pairs
 from structsolve.simd.loops cimport ss_loop_table

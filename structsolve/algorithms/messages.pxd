@@ -1,5 +1,6 @@
 # Steps of sum-product recursions: exponentials in range, and messages through tables of pairs.
 from libc.math cimport log
+from structsolve.abi_number cimport structsolve_abi_marker
 from structsolve.simd.loops cimport ss_loop_table
 
 cdef extern from *:

@@ -1,6 +1,8 @@
 # Scores of pairs of states along edges: a table that all edges share, one per edge, or both.
 # Every table has K rows of `stride` doubles.
 
+from structsolve.abi_number cimport structsolve_abi_marker
+
 
 cdef struct Pairs:
     const double* shared    # NULL where absent

@@ -1,4 +1,5 @@
 # Projections onto the simplex of K classes: Euclidean, and softmax.
+from structsolve.abi_number cimport structsolve_abi_marker
 from structsolve.simd.loops cimport ss_loop_table
 
 # The tau with sum_j max(q_j - tau, 0) = 1, for n >= 1 finite numbers.

@@ -1,4 +1,5 @@
 # Sum-product on forests: marginals, log-partition, samples.
+from structsolve.abi_number cimport structsolve_abi_marker
 from structsolve.algorithms.max_product cimport Forest
 from structsolve.algorithms.messages cimport Marginals
 from structsolve.simd.loops cimport ss_loop_table

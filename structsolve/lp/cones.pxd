@@ -1,4 +1,5 @@
 # Oracles within a cone of the label plane, for structures that have none of their own.
+from structsolve.abi_number cimport structsolve_abi_marker
 from structsolve.operators cimport Cone
 
 

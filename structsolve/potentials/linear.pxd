@@ -1,5 +1,6 @@
 # Linear potentials: theta_i = Phi_i w, w += coef Phi_i' p, and K_ii = Phi_i Phi_i'.
 from libc.stdint cimport int64_t
+from structsolve.abi_number cimport structsolve_abi_marker
 from .features cimport FeatureRows
 
 
@@ -26,6 +27,9 @@ cdef class LinearPotentials:
     cdef const double* node_factors     # factor of each part of the node block, or NULL
     cdef readonly object node_scale     # the same as an array of node_size doubles, or None
     cdef object owners
+    # Room for what is still to come; see abi_number.pxd.
+    cdef bint _flag0, _flag1, _flag2, _flag3
+    cdef Py_ssize_t _room0, _room1, _room2, _room3
 
     # the row of features and the column of entry `index` of theta_i
     cdef Place _place(self, Py_ssize_t i, int index) noexcept nogil

@@ -1,4 +1,5 @@
 # What every search is: a walk over the label plane of one example.
+from structsolve.abi_number cimport structsolve_abi_marker
 from .plane cimport LabelPlane
 from .view cimport Point, View
 from .psi cimport Psi
@@ -25,6 +26,9 @@ cdef class Search:
     cdef readonly bint product_only     # knows psi = (h + 1) g alone
     cdef readonly bint constrained      # needs an oracle that answers within a cone
     cdef readonly bint counting         # needs an oracle that answers for each count
+    # Room for what is still to come; see abi_number.pxd.
+    cdef bint _flag0, _flag1, _flag2, _flag3
+    cdef Py_ssize_t _room0, _room1, _room2, _room3
     cpdef Py_ssize_t extra_bytes(self, LabelPlane plane, object labels=*) except -1
     cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Outcome* out,
                  char* work) except -1 nogil
@@ -35,3 +39,7 @@ cdef class Search:
     cdef int finish(self, View* view, Psi psi, Outcome* out) except -1 nogil
     cdef int close(self, View* view, Psi psi, Outcome* out, double bound) except -1 nogil
     cdef int settle(self, View* view, Psi psi, Outcome* out) except -1 nogil
+    cdef void _slot0(self) noexcept nogil
+    cdef void _slot1(self) noexcept nogil
+    cdef void _slot2(self) noexcept nogil
+    cdef void _slot3(self) noexcept nogil

@@ -1,5 +1,6 @@
 # The label plane of one example: its labels as points (h, g), which an oracle finds.
 from libc.stdint cimport int64_t
+from structsolve.abi_number cimport structsolve_abi_marker
 from ..operators cimport (
     AugmentedOracle, ConeOracle, CountOracle, KBest, Loss, Oracle, Parts, Relaxation,
 )
@@ -31,6 +32,9 @@ cdef class LabelPlane:
     cdef double[::1] shortfall_view
     cdef int mode
     cdef Py_ssize_t scratch_bytes
+    # Room for what is still to come; see abi_number.pxd.
+    cdef bint _flag0, _flag1, _flag2, _flag3
+    cdef Py_ssize_t _room0, _room1, _room2, _room3
 
     # The truth must stay where it is until the search ends.
     cdef View* begin(self, Py_ssize_t i, const double* theta, const int* truth,

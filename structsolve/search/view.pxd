@@ -1,6 +1,7 @@
 # What one search on one example has seen of the label plane.
 from libc.math cimport fabs
 from libc.stdint cimport uint64_t
+from structsolve.abi_number cimport structsolve_abi_marker
 
 # Sums of such scores that differ by less are the same: linear programs are no better.
 cdef inline double rounding_of(const double* theta, Py_ssize_t size) noexcept nogil:

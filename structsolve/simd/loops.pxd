@@ -1,6 +1,7 @@
 # What Cython sees of loops.h: one table of function pointers per padded row width.
 from libc.stddef cimport ptrdiff_t
 from libc.stdint cimport int32_t
+from structsolve.abi_number cimport structsolve_abi_marker
 
 ctypedef void (*ss_score_loop)(ptrdiff_t n, const int32_t* index, const void* values,
                                  const double* W, ptrdiff_t stride, ptrdiff_t width,

@@ -4,7 +4,7 @@ import numpy as np
 
 from libc.stdint cimport int64_t
 from ..potentials.linear cimport LinearPotentials
-from ..surrogates._base cimport Cut, Surrogate
+from ..surrogates.base cimport Cut, Surrogate
 from ._cuts cimport CutHead, CutStore, cut_index, cut_values, inner, slope
 from ._loop cimport DualLoop
 from ._steps cimport line_searches

@@ -1,6 +1,6 @@
 # A growing list of cuts per example: the active set of its dual variable, and the cache.
 from libc.stdint cimport int32_t, uint64_t
-from ..surrogates._base cimport Cut
+from ..surrogates.base cimport Cut
 
 cdef struct CutHead:
     uint64_t key

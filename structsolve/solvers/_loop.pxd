@@ -1,7 +1,7 @@
 # The base of the dual solvers' inner loops: the iterate, its average, the scalars of the state.
 from ..part_layout cimport PartLayout
 from ..potentials.linear cimport LinearPotentials
-from ..surrogates._base cimport Surrogate
+from ..surrogates.base cimport Surrogate
 
 
 # The address of the first true label; example i's is layout.label_offsets[i] behind it.  Raises

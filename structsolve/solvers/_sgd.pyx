@@ -5,7 +5,7 @@ import numpy as np
 from libc.math cimport INFINITY, pow, sqrt
 from libc.stdint cimport int64_t
 from ..potentials.linear cimport LinearPotentials
-from ..surrogates._base cimport Cut, Surrogate
+from ..surrogates.base cimport Cut, Surrogate
 from ._loop cimport first_label
 
 from ..utils.arrays import aligned_zeros, check_finite, check_numbers

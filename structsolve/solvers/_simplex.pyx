@@ -13,7 +13,7 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 from ..potentials.linear cimport LinearPotentials
 from ..algorithms.simplex_projection cimport simplex_threshold
-from ..surrogates._base cimport Surrogate
+from ..surrogates.base cimport Surrogate
 from ._loop cimport DualLoop
 
 from ..utils.arrays import aligned_zeros, check_counts, check_finite, check_numbers

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..potentials.linear cimport LinearPotentials
-from ..surrogates._base cimport Cut, Surrogate
+from ..surrogates.base cimport Cut, Surrogate
 from ._loop cimport first_label
 
 from ..utils.arrays import aligned_zeros

@@ -14,7 +14,7 @@ from ..search.envelope cimport grid_bound
 from ..search.view cimport LABEL, LINES, Point, TRUTH, View, Visit
 from ..search.plane cimport LabelPlane
 from ..search.psi cimport Psi
-from ._base cimport Cut, Surrogate
+from .base cimport Cut, Surrogate
 
 from ..structure.calls import check_label, label_of, scores_of
 from ..utils.arrays import aligned_zeros, check_finite

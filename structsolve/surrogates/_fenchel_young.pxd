@@ -1,6 +1,6 @@
 # Surrogates max_mu G(mu) + <theta, mu - mu(y_i)>, made of a projection.
 from ..operators cimport Parts, Projection
-from ._base cimport Surrogate
+from .base cimport Surrogate
 
 
 cdef class FenchelYoung(Surrogate):

@@ -5,7 +5,7 @@ from libc.string cimport memcpy
 from ..utils.alignment cimport align
 from ..operators cimport Parts, Projection
 from ..part_layout cimport PartLayout
-from ._base cimport Cut, Surrogate
+from .base cimport Cut, Surrogate
 
 AT_TRUTH = ("zero", "state", "squares")
 

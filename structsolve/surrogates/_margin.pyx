@@ -4,7 +4,7 @@ from libc.string cimport memcpy, memset
 from ..utils.alignment cimport align
 from ..operators cimport AugmentedOracle, KBest, Loss, Oracle, Parts
 from ..part_layout cimport PartLayout
-from ._base cimport Cut
+from .base cimport Cut
 from ._one_label cimport OneLabel
 
 

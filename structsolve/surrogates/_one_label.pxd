@@ -1,6 +1,6 @@
 # Surrogates whose cut is that of one label.
 from ..operators cimport Loss, Oracle, Parts
-from ._base cimport Cut, Surrogate
+from .base cimport Cut, Surrogate
 
 
 cdef class OneLabel(Surrogate):

@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 from ..utils.alignment cimport align
 from ..operators cimport Loss, Oracle, Parts
 from ..part_layout cimport PartLayout
-from ._base cimport Cut
+from .base cimport Cut
 from ..structure.label_key cimport label_key
 from ._one_label cimport OneLabel
 

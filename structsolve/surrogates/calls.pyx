@@ -5,7 +5,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from ._base cimport Cut, Surrogate
+from .base cimport Cut, Surrogate
 
 from ..structure.calls import label_of, scores_of, work_for
 
