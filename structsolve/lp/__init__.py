@@ -5,6 +5,7 @@ Takes polytopes and part scores; hands on labels, marginals and bounds, and orac
 
 from .ask import ask_cones, ask_oracle, ask_polytopes, ask_program_power, make_backend
 from .base import Answer, Backend, Program
+from .constraints import ConstrainedPolytopes, LabelConstraint
 from .convex import Cvxpy
 from .decoder import LinearDecoder, Relaxed
 from .highs import Highs
@@ -14,8 +15,10 @@ from .polytope import Polytope, Polytopes
 __all__ = [
     "Answer",
     "Backend",
+    "ConstrainedPolytopes",
     "Cvxpy",
     "Highs",
+    "LabelConstraint",
     "LinearDecoder",
     "LocalPolytopes",
     "Polytope",

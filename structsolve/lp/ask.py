@@ -7,10 +7,11 @@ from typing import Any
 from .. import registry
 from ..operators import Oracle, Parts
 from ..part_layout import PartLayout
-from ..structure.ask import Bind, ask_power, required
+from ..structure.ask import Bind, ask_parts, ask_power, required
 from ..structure.base import Space
 from .base import Backend
 from .cones import PolytopeCones
+from .constraints import ConstrainedPolytopes
 from .decoder import LinearDecoder
 from .highs import Highs
 from .oracle import ProgramCones, ProgramOracle, ProgramRelaxation
@@ -94,7 +95,8 @@ def make_backend(oracle: Any) -> Backend:
     Parameters
     ----------
     oracle : str or Backend
-        ``"lp"``, ``"ilp"``, ``"cvxpy:SOLVER"``, or what a plugin names.
+        ``"lp"``, ``"ilp"``, ``"cvxpy:SOLVER"``, ``"cvxpy-ilp:SOLVER"``, or what a plugin names;
+        with options: ``"lp:1e-9,time_limit=2"``, ``"cvxpy:OSQP,eps_abs=1e-8"``.
 
     Returns
     -------
@@ -105,7 +107,8 @@ def make_backend(oracle: Any) -> Backend:
     TypeError
         When ``oracle`` is neither, or a plugin makes something else.
     ValueError
-        When no plugin has a backend of this name.
+        When no plugin has a backend of this name, or its solver is not installed or refuses an
+        option.
 
     Examples
     --------
@@ -113,19 +116,20 @@ def make_backend(oracle: Any) -> Backend:
     >>> make_backend("lp").name, make_backend("cvxpy:CLARABEL").solver
     ('lp', 'CLARABEL')
     """
-    if isinstance(oracle, Backend):
-        return oracle
-    if not isinstance(oracle, str):
+    backend = oracle
+    if isinstance(oracle, str):
+        backend = registry.default().make("lp_backends", oracle)
+        if not isinstance(backend, Backend):
+            raise TypeError(
+                f"the LP backend {oracle!r} is a {type(backend).__name__}, expected a "
+                "structsolve.lp.Backend"
+            )
+    if not isinstance(backend, Backend):
         raise TypeError(
             f"oracle is {oracle!r}, expected None, a name (known: "
             f"{registry.default().names('lp_backends')}) or a structsolve.lp.Backend"
         )
-    backend = registry.default().make("lp_backends", oracle)
-    if not isinstance(backend, Backend):
-        raise TypeError(
-            f"the LP backend {oracle!r} is a {type(backend).__name__}, expected a "
-            "structsolve.lp.Backend"
-        )
+    backend.check()
     return backend
 
 
@@ -199,8 +203,12 @@ def _decoder(space: Space, backend: Backend, layout: PartLayout) -> LinearDecode
     # All operators of the same examples share one: programs are put together once.
     def make(layout: PartLayout) -> LinearDecoder:
         examples = layout.examples
-        warm = examples.labels is not None
-        return LinearDecoder(ask_polytopes(space, examples), backend, warm)
+        polytopes = ask_polytopes(space, examples)
+        if backend.constraints is not None:
+            polytopes = ConstrainedPolytopes(polytopes, backend.constraints, space, examples)
+            if examples.labels is not None:
+                polytopes.check_truths(ask_parts(space)(layout), examples.labels)
+        return LinearDecoder(polytopes, backend, warm=examples.labels is not None)
 
     made: LinearDecoder = layout.common((LinearDecoder, backend), make)
     return made

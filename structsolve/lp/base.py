@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..utils.params import Params
+
 
 class Answer(NamedTuple):
-    """An optimal point of a linear program, maximised.
+    """An optimal point of a linear program, maximised; or what there was when a limit ended it.
 
     Parameters
     ----------
-    x : ndarray of shape (n,)
-        Within the tolerance of the solver.
+    x : ndarray of shape (n,), or None
+        Within the tolerance of the solver.  None: a limit ended the program before there was any.
     dual : ndarray of shape (m,), or None
         Row duals: the objective changes by ``dual[k]`` when both bounds of row k grow by 1.
     start : object
         Where the next program of the same rows may start, or None.
+    bound : float, optional
+        No point has a larger objective, says the solver: the bound of an integer program.
+    limited : bool, default=False
+        A limit ended the program, or the solver itself doubts its answer: ``x`` need be neither
+        optimal nor a point of the polytope.
     """
 
-    x: np.ndarray
+    x: np.ndarray | None
     dual: np.ndarray | None
     start: Any = None
+    bound: float | None = None
+    limited: bool = False
 
 
 class Program:
@@ -54,7 +64,7 @@ class Program:
         Raises
         ------
         ValueError
-            Where the solver gives up.
+            Where the solver gives up: a sentence; who asks puts the example in front.
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement solve()")
 
@@ -93,26 +103,73 @@ class ProgramCache(threading.local):
         return self.made[key]
 
 
-class Backend:
+class Backend(Params):
     """Makes programs; what a plugin's ``structsolve_lp_backends`` names.
+
+    The constructor's arguments are its parameters: clones and model files keep them.
 
     Attributes
     ----------
     name : str
+        Under which a plugin registers it.
     integer : bool
         Programs are integer programs.
     accurate : bool
         Answers are optimal up to rounding.  False: an oracle made of such programs is not exact,
-        and its bounds come from row duals.
+        and its bounds come from row duals, or from :attr:`Answer.bound`.
     batch : int
         Rows that are worth solving at once: examples to be decoded are put side by side into one
         block-diagonal program up to this size. 0: one by one.
+    warm : bool
+        In training, programs start where the example's last one ended.
+    constraints : list or callable, optional
+        Further rows that labels satisfy: see :class:`LabelConstraint`.
     """
 
     name = "backend"
     integer = False
     accurate = True
     batch = 0
+    warm = True
+    constraints: Any = None
+
+    # Those of the solver itself, where the constructor takes any.
+    options: dict[str, Any] = {}  # noqa: RUF012
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return self.name
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor arguments, the solver's own options among them."""
+        return super().get_params(deep) | self.options
+
+    def set_params(self, **params: Any) -> Backend:
+        """Set arguments by name; what is no argument is an option of the solver.
+
+        Raises
+        ------
+        ValueError
+            For an unknown name, where the constructor takes no options; or a wrong value.
+        """
+        if "options" in vars(self):
+            # The constructor checks them together.
+            fresh = type(self)(**(self.get_params(deep=False) | params))
+            vars(self).update(vars(fresh))
+        else:
+            super().set_params(**params)
+        return self
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{k}={v!r}" for k, v in self.get_params(deep=False).items())
+        return f"{type(self).__name__}({shown})"
+
+    def check(self) -> None:
+        """Raise ValueError where the solver is not installed, or refuses an option.
+
+        It is called before training and prediction, and not when a model file is read.
+        """
 
     def program(self, polytope: Any) -> Program:
         """Return a program over a polytope.
@@ -127,6 +184,104 @@ class Backend:
         Program
         """
         raise NotImplementedError(f"{type(self).__name__} does not implement program()")
+
+    def remedy(self) -> str:
+        """Return what helps where an answer is no point of the polytope.
+
+        Returns
+        -------
+        str
+            The end of a sentence.
+        """
+        return "use another solver, or check the plugin"
+
+    def integral(self) -> Backend | None:
+        """Return what gives labels where answers are fractional, by integer programs.
+
+        Returns
+        -------
+        Backend or None
+            None: HiGHS.
+        """
+        return None
+
+
+def is_number(value: Any, least: float, below: float = math.inf) -> bool:
+    """Tell whether a setting is a number from ``least`` to less than ``below``.
+
+    Parameters
+    ----------
+    value : object
+    least, below : float
+
+    Returns
+    -------
+    bool
+        False for True and False.
+    """
+    is_real = isinstance(value, (int, float, np.integer, np.floating))
+    return is_real and not isinstance(value, bool) and least <= value < below
+
+
+def check_settings(tolerance: Any, time_limit: Any, threads: Any) -> None:
+    """Refuse settings that no solver takes.
+
+    Parameters
+    ----------
+    tolerance, time_limit, threads
+        As of :class:`Highs`; None for the solver's own.
+
+    Raises
+    ------
+    ValueError
+    """
+    if tolerance is not None and not is_number(tolerance, 1e-10, 1):
+        raise ValueError(f"tolerance is {tolerance!r}, expected a number from 1e-10 to 1")
+    if time_limit is not None and not is_number(time_limit, 0):
+        raise ValueError(f"time_limit is {time_limit!r}, expected seconds, 0 or more")
+    whole = isinstance(threads, (int, np.integer)) and is_number(threads, 0)
+    if threads is not None and not whole:
+        raise ValueError(f"threads is {threads!r}, expected an integer, 0 or more")
+
+
+def named_options(arguments: tuple[Any, ...]) -> tuple[list[Any], dict[str, Any]]:
+    """Split what follows the colon of a name such as ``"cvxpy:OSQP,eps_abs=1e-8"``.
+
+    Parameters
+    ----------
+    arguments : tuple
+        The parts between commas.
+
+    Returns
+    -------
+    positional : list
+    options : dict of str to object
+        Of the parts ``key=value``: numbers, True, False and None become what they look like.
+
+    Examples
+    --------
+    >>> from structsolve.lp.base import named_options
+    >>> named_options(("OSQP", "eps_abs=1e-8", "polishing=False"))
+    (['OSQP'], {'eps_abs': 1e-08, 'polishing': False})
+    """
+    positional, options = [], {}
+    for argument in arguments:
+        key, equals, value = argument.partition("=") if isinstance(argument, str) else ("", "", "")
+        if equals:
+            options[key.strip()] = _read(value.strip())
+        else:
+            positional.append(argument)
+    return positional, options
+
+
+def _read(text: str) -> Any:
+    words = {"true": True, "false": False, "none": None}
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return words.get(text.lower(), text)
 
 
 def unit_of(c: np.ndarray) -> float:

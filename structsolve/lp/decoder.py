@@ -15,9 +15,9 @@ from .polytope import Polytope, Polytopes, block_diagonal, bound_of
 # more than simplex.
 INTEGRAL = 1e-6
 
-# How far outside the rows and bounds an answer may be, in units of its largest number: first-order
-# solvers stop at 1e-4.
-INFEASIBLE = 1e-2
+# How far outside the rows and bounds an answer may be, in units of its largest number: one further
+# out than NEAR is no marginal, and solved again by HiGHS; further than INFEASIBLE is refused.
+NEAR, INFEASIBLE = 1e-6, 1e-2
 
 
 class Relaxed(NamedTuple):
@@ -67,10 +67,13 @@ class LinearDecoder:
     """
 
     def __init__(self, polytopes: Polytopes, backend: Backend, warm: bool = False):
-        self.polytopes, self.backend, self.warm = polytopes, backend, warm
-        self._vertices = Highs(integer=not polytopes.exact)
+        self.polytopes, self.backend, self.warm = polytopes, backend, warm and backend.warm
+        # What HiGHS solves again where the backend's answer is no label, or no certificate.
+        self._exact, self._integer = Highs(), Highs(integer=True)
+        # On the face of an exact polytope every vertex is a label.
+        self._labels = self._exact if polytopes.exact else backend.integral() or self._integer
         self._starts: dict[int, Any] = {}
-        self._programs, self._products = ProgramCache(), ProgramCache()
+        self._programs, self._products, self._some = ProgramCache(), ProgramCache(), ProgramCache()
 
     # -- one example ----------------------------------------------------------------------------
 
@@ -93,19 +96,20 @@ class LinearDecoder:
         ValueError
             When scores are NaN or infinite, or the backend's answer is no point of the polytope.
         """
-        polytope, program = self._kept(i, self.backend)
+        polytope = self._kept(i, self.backend)[0]
         c, upper = _costs_and_bounds(polytope, theta, i)
-        answer = program.solve(c, upper, self._starts.get(i) if self.warm else None)
+        answer = self._ask(i, self.backend, c, upper, self._starts.get(i) if self.warm else None)
         if answer is None:
             return None
         if self.warm:
             self._starts[i] = answer.start
-        return self._relaxed(polytope, answer, c, upper, len(theta))
+        return self._trusted(i, answer, c, upper, len(theta))
 
     def decode(self, i: int, theta: np.ndarray) -> tuple[np.ndarray, float, float] | None:
         """Return a best label of an example.
 
-        Where the program's answer is fractional, an integer program of HiGHS gives the label.
+        Where the program's answer is fractional, an integer program gives the label: of the same
+        solver, if it has them, else of HiGHS.
 
         Parameters
         ----------
@@ -137,14 +141,20 @@ class LinearDecoder:
         Relaxed or None
             None where the cone holds no point of the polytope.
         """
-        polytope, program = self._kept(i, self.backend)
+        polytope = self._kept(i, self.backend)[0]
         c, upper = _costs_and_bounds(polytope, theta, i)
         d, _ = _costs_and_bounds(polytope, cost, i)
         sides = cone_rows(c, cone.h0, d, cone.g0, cone)
-        answer = program.solve(c + cone.lam * d, upper, None, sides)
+        # Of a cone there is the maximum alone, and no bound.
+        backend = self.backend if self.backend.accurate else self._exact
+        costs = c + cone.lam * d
+        answer = self._ask(i, backend, costs, upper, None, sides)
+        if answer is not None and answer.limited:
+            backend = self._exact
+            answer = self._ask(i, backend, costs, upper, None, sides)
         if answer is None:
             return None
-        return self._relaxed(polytope, answer, c + cone.lam * d, upper, len(theta))
+        return self._relaxed(i, backend, answer, costs, upper, len(theta))
 
     # -- many examples --------------------------------------------------------------------------
 
@@ -160,6 +170,8 @@ class LinearDecoder:
         int
             At least 1.
         """
+        if self.backend.batch < 1:
+            return 1
         rows = self._kept(i, self.backend)[0].A.shape[0]
         return max(self.backend.batch // max(rows, 1), 1)
 
@@ -197,16 +209,19 @@ class LinearDecoder:
             if top is not None:
                 upper[block] = top
         barred = any(top is not None for _, top in single)
-        answer = program.solve(c, upper if barred else None)
-        if answer is None:  # one of them has no label; alone, the others are decoded
+        try:
+            answer = program.solve(c, upper if barred else None)
+        except ValueError:  # alone, an example may do, or is named
+            answer = None
+        if answer is None or answer.x is None or answer.limited:
             return [self.decode(i, theta) for i, theta in zip(indices, thetas)]
         decoded: list[tuple[np.ndarray, float, float] | None] = []
         m = polytope.A.shape[0]
         for j, (i, theta) in enumerate(zip(indices, thetas)):
             x = answer.x[j * polytope.size : (j + 1) * polytope.size]
             dual = None if answer.dual is None else answer.dual[j * m : (j + 1) * m]
-            relaxed = self._relaxed(polytope, Answer(x, dual), *single[j], len(theta))
-            decoded.append(self._as_label(i, theta, relaxed))
+            relaxed = self._trusted(i, Answer(x, dual), *single[j], len(theta))
+            decoded.append(None if relaxed is None else self._as_label(i, theta, relaxed))
         return decoded
 
     # -- shared ---------------------------------------------------------------------------------
@@ -216,39 +231,106 @@ class LinearDecoder:
             polytope = self.polytopes.build(i)
             return polytope, backend.program(polytope)
 
-        return self._programs.get((self.polytopes.key(i), backend.name), make)
+        return self._programs.get((self.polytopes.key(i), id(backend)), make)
 
-    def _check(self, polytope: Polytope, answer: Answer) -> None:
+    def _ask(
+        self,
+        i: int,
+        backend: Backend,
+        c: np.ndarray,
+        upper: Any,
+        start: Any = None,
+        sides: Any = None,
+    ) -> Answer | None:
+        """Solve the program of an example by a backend; errors begin with the example."""
+        try:
+            return self._kept(i, backend)[1].solve(c, upper, start, sides)
+        except ValueError as error:
+            raise ValueError(f"example {i}: {error}") from error
+
+    def _trusted(
+        self, i: int, answer: Answer, c: np.ndarray, upper: Any, size: int
+    ) -> Relaxed | None:
+        """Return a point of the polytope with a bound that holds, whatever the backend found."""
+        polytope = self._kept(i, self.backend)[0]
+        if answer.limited and self.backend.accurate:
+            # No limit was asked for, and an exact answer is promised.
+            sure = self._integer if self.backend.integer else self._exact
+            again = self._ask(i, sure, c, upper)
+            return None if again is None else self._relaxed(i, sure, again, c, upper, size)
+        if answer.x is None or (answer.limited and _outside(polytope, answer.x, upper) > NEAR):
+            return self._any_label(i, self.backend, answer, c, upper, size)
+        relaxed = self._relaxed(i, self.backend, answer, c, upper, size)
+        if relaxed.label is None and _outside(polytope, answer.x, upper) > NEAR:
+            # These would be marginals of no distribution, and a dual with them above the primal.
+            again = self._ask(i, self._exact, c, upper)
+            if again is None:
+                return None
+            finer = self._relaxed(i, self._exact, again, c, upper, size)
+            return finer._replace(bound=max(min(relaxed.bound, finer.bound), finer.value))
+        return relaxed
+
+    def _any_label(
+        self, i: int, backend: Backend, answer: Answer, c: np.ndarray, upper: Any, size: int
+    ) -> Relaxed | None:
+        """Return some label, with what a limited program has proved of all of them."""
+        polytope = self._kept(i, backend)[0]
+
+        def find() -> Answer | None:
+            return self._ask(i, self._integer, np.zeros(polytope.size), upper)
+
+        some = find() if upper is not None else self._some.get(self.polytopes.key(i), find)
+        if some is None:
+            return None
+        return self._relaxed(i, backend, answer._replace(x=some.x), c, upper, size)
+
+    def _bound(
+        self, i: int, backend: Backend, answer: Answer, c: np.ndarray, upper: Any
+    ) -> float | None:
+        """Return an upper bound of all labels that an answer proves; None where it proves none."""
+        polytope = self._kept(i, backend)[0]
+        proved = [] if answer.bound is None else [answer.bound]
+        if answer.dual is not None:
+            proved.append(bound_of(polytope, c, answer.dual, upper))
+        if proved or (backend.accurate and not answer.limited):
+            return min(proved, default=None)
+        if backend.integer:
+            # That of the relaxation, which takes a small part of the time.
+            relaxed = self._ask(i, self._exact, c, upper)
+            if relaxed is not None and relaxed.dual is not None:
+                return bound_of(polytope, c, relaxed.dual, upper)
+        return bound_of(polytope, c, np.zeros(polytope.A.shape[0]), upper)
+
+    def _check(self, i: int, backend: Backend, polytope: Polytope, answer: Answer) -> None:
         """Refuse an answer of a backend that is no point of the polytope, roughly."""
-        x, name = answer.x, self.backend.name
+        x, name = answer.x, backend.label
         if np.shape(x) != (polytope.size,):
             raise ValueError(
-                f"LP backend {name!r} answered with an array of shape {np.shape(x)}, expected "
-                f"{polytope.size} numbers"
+                f"example {i}: LP backend {name!r} answered with an array of shape {np.shape(x)}, "
+                f"expected {polytope.size} numbers"
             )
         if not np.isfinite(x).all():
-            raise ValueError(f"LP backend {name!r} answered with entries that are not finite")
-        if answer.dual is not None and not np.isfinite(answer.dual).all():
-            raise ValueError(f"LP backend {name!r} answered with duals that are not finite")
-        rows = polytope.A @ x
-        off = max(
-            float(np.max(polytope.low - rows, initial=0)),
-            float(np.max(rows - polytope.high, initial=0)),
-            float(np.max(polytope.lower - x, initial=0)),
-            float(np.max(x - polytope.upper, initial=0)),
-        )
-        if off > INFEASIBLE * max(1.0, float(np.abs(x).max(initial=0))):
             raise ValueError(
-                f"LP backend {name!r} answered with a point that is {off:.2g} away from the rows "
-                "or bounds of the polytope; use another solver, or check the plugin"
+                f"example {i}: LP backend {name!r} answered with entries that are not finite"
+            )
+        if answer.dual is not None and not np.isfinite(answer.dual).all():
+            raise ValueError(
+                f"example {i}: LP backend {name!r} answered with duals that are not finite"
+            )
+        off = _outside(polytope, x)
+        if off > INFEASIBLE:
+            raise ValueError(
+                f"example {i}: LP backend {name!r} answered with a point that is {off:.2g} away "
+                f"from the rows or bounds of the polytope; {backend.remedy()}"
             )
 
     def _relaxed(
-        self, polytope: Polytope, answer: Answer, c: np.ndarray, upper: Any, size: int
+        self, i: int, backend: Backend, answer: Answer, c: np.ndarray, upper: Any, size: int
     ) -> Relaxed:
-        # ``c`` and ``upper`` as _costs_and_bounds() gives them, ``size`` of theta.
+        # What `backend` answered; `c` and `upper` of _costs_and_bounds(), `size` of theta.
+        polytope = self._kept(i, backend)[0]
         top = polytope.upper if upper is None else upper
-        self._check(polytope, answer)
+        self._check(i, backend, polytope, answer)
         x = np.clip(answer.x, polytope.lower, top)
         whole = np.round(x)
         label = None
@@ -256,29 +338,50 @@ class LinearDecoder:
             x = np.where(polytope.integer, whole, x)
             label = _label(polytope, x)
         value = float(c @ x)
-        bound = value
-        if answer.dual is not None:
-            bound = max(value, bound_of(polytope, c, answer.dual, upper))
+        proved = self._bound(i, backend, answer, c, upper)
+        bound = value if proved is None else max(value, proved)
         return Relaxed(polytope.marginals(x, size), label, value, bound, answer.dual)
 
     def _as_label(
         self, i: int, theta: np.ndarray, relaxed: Relaxed
     ) -> tuple[np.ndarray, float, float] | None:
-        """Return (label, value, bound) of an answer; a fractional one is solved again by HiGHS."""
+        """Return (label, value, bound) of an answer; a fractional one is solved again."""
         if relaxed.label is not None:
             return relaxed.label, relaxed.value, relaxed.bound
-        polytope, program = self._kept(i, self._vertices)
-        c, upper = _costs_and_bounds(polytope, theta, i)
-        answer = program.solve(c, upper)
+        backend, size = self._labels, len(theta)
+        c, upper = _costs_and_bounds(self._kept(i, backend)[0], theta, i)
+        answer = self._ask(i, backend, c, upper)
+        if answer is not None and answer.limited and backend.accurate:
+            backend = self._integer
+            answer = self._ask(i, backend, c, upper)
         if answer is None:
             return None
-        vertex = self._relaxed(polytope, answer, c, upper, len(theta))
+        if answer.x is None:
+            vertex = self._any_label(i, backend, answer, c, upper, size)
+        else:
+            vertex = self._relaxed(i, backend, answer, c, upper, size)
+        if vertex is None:
+            return None
         if vertex.label is None:
             raise ValueError(
                 f"example {i}: the polytope is said to be exact "
                 f"({self.polytopes.note!r}), but a vertex of it is no label; set exact = False"
             )
         return vertex.label, vertex.value, max(min(relaxed.bound, vertex.bound), vertex.value)
+
+
+def _outside(polytope: Polytope, x: Any, upper: Any = None) -> float:
+    """How far a point is outside the rows and bounds, in units of its largest number."""
+    if np.shape(x) != (polytope.size,) or not np.isfinite(x).all():
+        return np.inf
+    rows = polytope.A @ x
+    off = max(
+        float(np.max(polytope.low - rows, initial=0)),
+        float(np.max(rows - polytope.high, initial=0)),
+        float(np.max(polytope.lower - x, initial=0)),
+        float(np.max(x - (polytope.upper if upper is None else upper), initial=0)),
+    )
+    return off / max(1.0, float(np.abs(x).max(initial=0)))
 
 
 def _label(polytope: Polytope, x: np.ndarray) -> np.ndarray:

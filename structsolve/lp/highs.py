@@ -6,10 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from .base import Answer, Backend, Program, unit_of
+from .base import Answer, Backend, Program, check_settings, named_options, unit_of
 
 # HiGHS' own tolerance of rows and reduced costs.
 ACCURATE = 1e-7
+
+# Options that change how an optimum is found, and not what counts as one.
+HARMLESS = frozenset(
+    ("random_seed", "presolve", "parallel", "simplex_strategy", "simplex_scale_strategy")
+    + ("simplex_dual_edge_weight_strategy", "simplex_primal_edge_weight_strategy")
+    + ("log_file", "log_to_console", "output_flag", "mip_heuristic_effort", "mip_detect_symmetry")
+)
 
 
 class _HighsProgram(Program):
@@ -18,29 +25,15 @@ class _HighsProgram(Program):
     Parameters
     ----------
     polytope : object with A, low, high, lower, upper and integer
-    integer : bool
-    tolerance : float, optional
-        By how much rows and reduced costs may be wrong, where HiGHS' own 1e-7 is too much.
+    backend : Highs
     """
 
-    def __init__(self, polytope: Any, integer: bool, tolerance: float | None = None):
+    def __init__(self, polytope: Any, backend: Highs):
+        self.polytope, self.backend, self.integer = polytope, backend, backend.integer
+        self.highs = highs = backend.open()
         import highspy  # heavy
 
-        self.polytope, self.integer = polytope, integer
         self.highspy = highspy
-        self.highs = highs = highspy.Highs()
-        options: dict[str, Any] = {"output_flag": False, "threads": 1}
-        if tolerance is not None:
-            options |= {"primal_feasibility_tolerance": tolerance}
-            # Integer programs have no duals that would tell what wrong reduced costs miss.
-            reduced = min(tolerance, ACCURATE) if integer else tolerance
-            options |= {"dual_feasibility_tolerance": reduced}
-        if integer:
-            options |= {"mip_rel_gap": 0.0, "mip_abs_gap": 0.0}
-        else:
-            options |= {"presolve": "off", "solver": "simplex"}
-        for option, value in options.items():
-            highs.setOptionValue(option, value)
         A, lp = polytope.A, highspy.HighsLp()
         lp.num_col_, lp.num_row_ = A.shape[1], A.shape[0]
         lp.col_cost_ = np.zeros(A.shape[1])
@@ -50,7 +43,7 @@ class _HighsProgram(Program):
         lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
         lp.a_matrix_.start_, lp.a_matrix_.index_ = A.indptr, A.indices
         lp.a_matrix_.value_ = A.data
-        if integer:
+        if self.integer:
             kind = highspy.HighsVarType
             lp.integrality_ = [
                 kind.kInteger if whole else kind.kContinuous for whole in polytope.integer
@@ -77,38 +70,67 @@ class _HighsProgram(Program):
         try:
             if start is not None and not sides and not self.integer:
                 self.highs.setBasis(start)
-            if not self._run():
-                return None
-            solution = self.highs.getSolution()
-            x = np.array(solution.col_value)
-            if self.integer:
-                return Answer(np.where(self.polytope.integer, np.round(x), x), None)
-            # HiGHS signs duals by the objective as it is given, maximised or not.
-            dual = unit * np.array(solution.row_dual)[:n_rows]
-            return Answer(x, dual, None if sides else self.highs.getBasis())
+            outcome = self._run()
+            return None if outcome is None else self._answer(outcome, unit, n_rows, bool(sides))
         finally:
             if sides:
                 added = np.arange(n_rows, n_rows + len(sides), dtype=np.int32)
                 self.highs.deleteRows(len(sides), added)
 
-    def _run(self) -> bool:
+    def _answer(self, outcome: Any, unit: float, n_rows: int, sided: bool) -> Answer:
+        """Return what HiGHS has found, of its present solution."""
+        solution, info = self.highs.getSolution(), self.highs.getInfo()
+        limited = outcome not in (
+            self.highspy.HighsModelStatus.kOptimal,
+            self.highspy.HighsModelStatus.kModelEmpty,
+        )
+        x: np.ndarray | None = np.array(solution.col_value)
+        if limited and info.primal_solution_status != FEASIBLE:
+            x = None
+        if self.integer:
+            if x is not None:
+                x = np.where(self.polytope.integer, np.round(x), x)
+            bound = unit * info.mip_dual_bound
+            told = self.backend.accurate or not np.isfinite(bound)
+            return Answer(x, None, None, None if told else float(bound), limited)
+        # HiGHS signs duals by the objective as it is given, maximised or not.
+        dual = unit * np.array(solution.row_dual)[:n_rows] if solution.dual_valid else None
+        return Answer(x, dual, None if sided else self.highs.getBasis(), None, limited)
+
+    def _run(self) -> Any:
+        """Run HiGHS; return its status, None where no point satisfies the rows."""
         status = self.highspy.HighsModelStatus
+        limits = (status.kTimeLimit, status.kIterationLimit, status.kSolutionLimit)
+        limits += (status.kObjectiveBound, status.kObjectiveTarget, status.kInterrupt)
         for _ in range(2):
+            if self.backend.time_limit is not None:
+                # HiGHS' clock runs on from program to program.
+                end = self.highs.getRunTime() + self.backend.time_limit
+                self.highs.setOptionValue("time_limit", end)
             if self.highs.run() == self.highspy.HighsStatus.kError:
                 # Another program of this thread has set another number of threads.
                 self.highs.setOptionValue("threads", 0)
                 self.highs.run()
             outcome = self.highs.getModelStatus()
             if outcome in (status.kInfeasible, status.kUnboundedOrInfeasible):
-                return False
-            if outcome in (status.kOptimal, status.kModelEmpty):
-                return True
+                return None
+            if outcome in (status.kOptimal, status.kModelEmpty, *limits):
+                return outcome
             # The basis led nowhere: once more without one.
             self.highs.clearSolver()
+        if outcome == status.kUnbounded:
+            raise ValueError(
+                "HiGHS says that the program is unbounded; the variables of a polytope of labels "
+                "have finite bounds: check its lower and upper"
+            )
         raise ValueError(
             f"HiGHS gave up on a program of {len(self.columns)} variables: {outcome}; scale the "
             "scores"
         )
+
+
+# HiGHS' number for a solution that satisfies all rows and bounds.
+FEASIBLE = 2
 
 
 class Highs(Backend):
@@ -120,22 +142,146 @@ class Highs(Backend):
     tolerance : float, optional
         By how much rows may be wrong, and reduced costs of linear programs; at least 1e-10, by
         default 1e-7.  Linear programs with a larger one are no exact oracle.
+    time_limit : float, optional
+        Seconds of one program.  Where they do not suffice, the answer is a label that need not be
+        the best, with an upper bound of all.
+    threads : int, default=1
+        Of one program; 0 leaves it to HiGHS.  ``n_jobs`` shares examples, which is faster.
+    verbose : bool, default=False
+        Let HiGHS print.
+    warm_start : bool, default=True
+        In training, start from the basis that the same example's last program ended with.
+    constraints : list or callable, optional
+        Further rows that labels satisfy: see :class:`LabelConstraint`.
+    **options
+        Any other option of HiGHS, such as ``simplex_iteration_limit=100`` or
+        ``mip_rel_gap=0.01``.
 
     Raises
     ------
     ValueError
-        When ``tolerance`` is no such number.
+        When ``tolerance``, ``time_limit`` or ``threads`` is no such number.
+
+    Examples
+    --------
+    >>> from structsolve.lp import Highs, make_backend
+    >>> Highs(time_limit=0.5, random_seed=3).get_params()["random_seed"]
+    3
+    >>> make_backend("ilp:1e-9,time_limit=2,mip_rel_gap=0.01").label
+    'ilp:1e-09,time_limit=2,mip_rel_gap=0.01'
     """
 
-    def __init__(self, *, integer: bool = False, tolerance: float | None = None):
-        if tolerance is not None and not (
-            isinstance(tolerance, (int, float)) and 1e-10 <= tolerance < 1
-        ):
-            raise ValueError(f"tolerance is {tolerance!r}, expected a number from 1e-10 to 1")
-        self.integer, self.tolerance = integer, tolerance
-        self.accurate = integer or tolerance is None or tolerance <= ACCURATE
-        self.name = "ilp" if integer else "lp"
+    def __init__(
+        self,
+        *,
+        integer: bool = False,
+        tolerance: float | None = None,
+        time_limit: float | None = None,
+        threads: int = 1,
+        verbose: bool = False,
+        warm_start: bool = True,
+        constraints: Any = None,
+        **options: Any,
+    ):
+        check_settings(tolerance, time_limit, threads)
+        self.integer, self.tolerance, self.time_limit = integer, tolerance, time_limit
+        self.threads, self.verbose, self.warm_start = threads, verbose, warm_start
+        self.constraints, self.options = constraints, options
+
+    @classmethod
+    def named(cls, *arguments: Any, **params: Any) -> Highs:
+        """Return the backend of ``lp:1e-9,time_limit=2``.
+
+        Parameters
+        ----------
+        *arguments
+            What stands between the commas: a tolerance, and ``key=value``.
+        **params
+            As of the class.
+
+        Returns
+        -------
+        Highs
+        """
+        positional, options = named_options(arguments)
+        if len(positional) > 1:
+            raise ValueError(f"expected one tolerance and key=value, found {positional}")
+        if positional:
+            options["tolerance"] = positional[0]
+        return cls(**(options | params))
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """``"lp"`` or ``"ilp"``."""
+        return "ilp" if self.integer else "lp"
+
+    @property
+    def label(self) -> str:
+        """As :func:`make_backend` takes it."""
+        given = {"time_limit": self.time_limit, "threads": self.threads, **self.options}
+        plain = {"time_limit": None, "threads": 1}
+        settings = [f"{k}={v}" for k, v in given.items() if k not in plain or v != plain[k]]
+        first = [] if self.tolerance is None else [f"{self.tolerance:g}"]
+        return self.name + (":" if first or settings else "") + ",".join(first + settings)
+
+    @property
+    def accurate(self) -> bool:  # type: ignore[override]
+        """Answers are optimal up to HiGHS' own tolerance: nothing loosens or ends a program."""
+        loose = self.tolerance is not None and self.tolerance > ACCURATE and not self.integer
+        return not loose and self.time_limit is None and HARMLESS.issuperset(self.options)
+
+    @property
+    def warm(self) -> bool:  # type: ignore[override]
+        """Whether programs of training start from the last basis."""
+        return self.warm_start
+
+    def open(self) -> Any:
+        """Return an empty model of HiGHS with all options set.
+
+        Returns
+        -------
+        highspy.Highs
+
+        Raises
+        ------
+        ValueError
+            When HiGHS refuses an option, or cannot be loaded.
+        """
+        try:
+            import highspy  # heavy
+        except ImportError as error:  # another library of the process brings a HiGHS of its own
+            raise ValueError(f"HiGHS cannot be loaded in this process: {error}") from error
+        highs = highspy.Highs()
+        options: dict[str, Any] = {"output_flag": bool(self.verbose), "threads": self.threads}
+        if self.tolerance is not None:
+            options |= {"primal_feasibility_tolerance": float(self.tolerance)}
+            # Integer programs have no duals that would tell what wrong reduced costs miss.
+            reduced = min(self.tolerance, ACCURATE) if self.integer else self.tolerance
+            options |= {"dual_feasibility_tolerance": float(reduced)}
+        if self.integer:
+            options |= {"mip_rel_gap": 0.0, "mip_abs_gap": 0.0}
+        else:
+            options |= {"presolve": "off", "solver": "simplex"}
+        if self.time_limit is not None:
+            options["time_limit"] = float(self.time_limit)
+        for option, value in (options | self.options).items():
+            if highs.setOptionValue(option, value) == highspy.HighsStatus.kError:
+                raise ValueError(
+                    f"HiGHS refuses the option {option}={value!r}; see its list of options for "
+                    "names and ranges"
+                )
+        return highs
+
+    def check(self) -> None:
+        """Raise ValueError where HiGHS refuses an option."""
+        if self.options:
+            self.open()
 
     def program(self, polytope: Any) -> Program:
         """Return a HiGHS model over a polytope."""
-        return _HighsProgram(polytope, self.integer, self.tolerance)
+        return _HighsProgram(polytope, self)
+
+    def integral(self) -> Backend:
+        """Return HiGHS' integer programs with the same settings."""
+        params = self.get_params(deep=False)
+        return Highs(**(params | {"integer": True}))

@@ -5,6 +5,6 @@ from ..operators cimport Oracle
 cdef class ProgramOracle(Oracle):
     cdef readonly object decoder
     cdef readonly bint batched
-    cdef str structure
+    cdef readonly str structure
     # A copy of theta, the scores of example i.
     cdef object flat(self, Py_ssize_t i, const double* theta)

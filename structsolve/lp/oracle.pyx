@@ -10,10 +10,24 @@ from ..part_layout cimport PartLayout
 from .cones cimport as_array, program_in_cone, write_label
 
 
-cdef str _empty(object decoder, str structure, Py_ssize_t i):
+def empty(decoder, str structure, Py_ssize_t i):
+    """Return the sentence on an example whose program has no point.
+
+    Parameters
+    ----------
+    decoder : LinearDecoder
+    structure : str
+    i : int
+
+    Returns
+    -------
+    str
+    """
+    if decoder.backend.constraints is not None:
+        return f"example {i}: no label satisfies the constraints of {decoder.backend.label!r}"
     return (
         f"example {i}: the polytope of structure {structure!r} is empty, says "
-        f"{decoder.backend.name!r}; check its rows, and that not every label is forbidden"
+        f"{decoder.backend.label!r}; check its rows, and that not every label is forbidden"
     )
 
 
@@ -52,7 +66,7 @@ cdef class ProgramOracle(Oracle):
             answer = self.decoder.decode(i, scores)
             if answer is None:
                 if not np.isneginf(scores).any():
-                    raise ValueError(_empty(self.decoder, self.structure, i))
+                    raise ValueError(empty(self.decoder, self.structure, i))
                 # Masks have left no label; prediction says so.
                 value[0] = bound[0] = -np.inf
                 return 0
@@ -83,7 +97,7 @@ cdef class ProgramRelaxation(Relaxation):
         with gil:
             answer = self.decoder.relax(i, as_array(theta, self.layout.theta_size(i)))
             if answer is None:
-                raise ValueError(_empty(self.decoder, self.structure, i))
+                raise ValueError(empty(self.decoder, self.structure, i))
             view = answer.mu
             memcpy(mu, &view[0], view.shape[0] * sizeof(double))
             value[0], bound[0] = answer.value, max(answer.value, answer.bound)
