@@ -134,7 +134,7 @@ class Backend(Params):
     constraints: Any = None
 
     # Those of the solver itself, where the constructor takes any.
-    options: dict[str, Any] = {}  # noqa: RUF012
+    options: dict[str, Any] = {}
 
     @property
     def label(self) -> str:

@@ -16,8 +16,8 @@ from .polytope import Polytope, Polytopes
 class LabelConstraint(NamedTuple):
     """``lower <= <coef, mu(y)> <= upper``, over parts of the label that are named.
 
-    A list of these is the ``constraints`` of a backend, in training and in prediction, or a function
-    ``(examples, i)`` that returns such a list for one example.
+    A list of these is the ``constraints`` of a backend, in training and in prediction, or a
+    function ``(examples, i)`` that returns such a list for one example.
 
     Parameters
     ----------

@@ -128,7 +128,7 @@ class _CvxpyProgram(Program):
                 "labels have finite bounds: check its lower and upper"
             )
         limited = status in DOUBTFUL
-        if self.x.value is None and not limited:
+        if status != "optimal" and not limited:
             raise ValueError(f"{self.solver} gave up on {self._size()}: {status}; scale the scores")
         found = None if self.x.value is None else np.array(self.x.value)
         if limited and found is not None and not np.isfinite(found).all():
@@ -167,11 +167,12 @@ class _CvxpyProgram(Program):
                 f"{self._size()} is more than the size-limited licence of {name} allows{takes}; "
                 f"get a full licence, or use another solver ({text})"
             )
-        if "licen" in low:
-            return f"{name} finds no valid licence: {text}"
         if isinstance(error, ImportError):
             return f"{name} is installed, but cannot be loaded: {text}"
-        if isinstance(error, (TypeError, KeyError, AttributeError)) or "option" in low:
+        if "licen" in low:
+            return f"{name} finds no valid licence: {text}"
+        wrong = "option" in low or "setting" in low or "param" in low
+        if wrong or isinstance(error, (TypeError, KeyError, AttributeError)):
             given = self.backend.solver_options()
             return f"{name} refuses its options {given}: {type(error).__name__}: {text}"
         return f"{name} gave up on {self._size()}: {text}"
@@ -204,8 +205,8 @@ class Cvxpy(Backend):
     verbose : bool, default=False
         Let the solver print.
     warm_start : bool, default=False
-        In training, start each example's program where its last one ended, if the solver can.  Every
-        example then keeps what its solver keeps.
+        In training, start each example's program where its last one ended, if the solver can.
+        Every example then keeps what its solver keeps.
     constraints : list or callable, optional
         Further rows that labels satisfy: see :class:`LabelConstraint`.
     licence : dict, optional
