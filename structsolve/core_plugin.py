@@ -123,12 +123,14 @@ def structsolve_searches():
 
 @hookimpl
 def structsolve_lp_backends():
-    whole = {"integer": True}
+    def highs(tolerance=None, **settings):
+        return Highs(tolerance=tolerance, **settings)
+
     return [
-        Named("lp", Highs.named, "linear programs by HiGHS, warm; lp:TOLERANCE,OPTION=VALUE"),
-        Named("ilp", partial(Highs.named, **whole), "integer programs by HiGHS; ilp:..."),
-        Named("cvxpy", Cvxpy.named, "cvxpy:SOLVER,OPTION=VALUE, by any solver that cvxpy finds"),
-        Named("cvxpy-ilp", partial(Cvxpy.named, **whole), "cvxpy-ilp:..., integer programs"),
+        Named("lp", highs, "linear programs by HiGHS, warm; lp:TOLERANCE,OPTION=VALUE"),
+        Named("ilp", partial(highs, integer=True), "integer programs by HiGHS; ilp:..."),
+        Named("cvxpy", Cvxpy, "cvxpy:SOLVER,OPTION=VALUE, by any solver that cvxpy finds"),
+        Named("cvxpy-ilp", partial(Cvxpy, integer=True), "cvxpy-ilp:..., integer programs"),
     ]
 
 

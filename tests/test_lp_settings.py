@@ -87,7 +87,7 @@ def test_set_params_checks_as_the_constructor_does():
         (lambda: Cvxpy("OSQP", threads=2), "threads: nothing is known of such a setting of OSQP"),
         (lambda: Cvxpy("MOSEK", licence={}), "licence is for GUROBI; MOSEK reads"),
         (lambda: make_backend("lp:time_limt=3"), "HiGHS refuses the option time_limt=3"),
-        (lambda: make_backend("lp:1e-9,1e-8"), "expected one tolerance"),
+        (lambda: make_backend("lp:1e-9,1e-8"), "lp:1e-9,1e-8.*positional"),
         (lambda: make_backend("cvxpy-ilp:CLARABEL"), "CLARABEL solves no integer programs; of"),
         (lambda: make_backend("cvxpy:,eps_abs=1"), "'cvxpy' needs the name of a solver"),
         (lambda: make_backend("cvxpy:Nobody"), "'cvxpy:NOBODY', but cvxpy finds no such solver"),

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from structsolve.lp import make_backend
-from structsolve.lp.convex import check_solver
 from structsolve.operators import IntegralRelaxation
 from structsolve.plugins.mrf import _oracle, _relaxation
 from structsolve.plugins.mrf._enumerated_cones import EnumeratedCones
@@ -36,8 +35,11 @@ def check_name(name: Any, argument: str = "oracle") -> None:
     """
     if name in NAMES:
         return
-    if isinstance(name, str) and name.startswith("cvxpy:"):
-        check_solver(name.removeprefix("cvxpy:"), argument)
+    if isinstance(name, str) and _by_program(name):
+        try:
+            make_backend(name)
+        except ValueError as error:
+            raise ValueError(f"{argument}={name!r}: {error}") from error
         return
     raise ValueError(f"{argument} is {name!r}, expected one of {[*NAMES, 'cvxpy:SOLVER']}")
 
@@ -129,7 +131,7 @@ def make_power(shape: Any, name: str, power: str, layout: Any) -> Any:
 
 
 def _by_program(name: str) -> bool:
-    return name == "lp" or name.startswith("cvxpy:")
+    return name == "lp" or name.startswith(("lp:", "cvxpy:"))
 
 
 def _programs(name: str, layout: Any) -> Any:

@@ -144,7 +144,7 @@ class Programs:
     """
 
     def __init__(self, backend: Any):
-        self.backend, self._integer = backend, Highs(integer=True)
+        self.backend, self._integer, self._sure = backend, Highs(integer=True), Highs()
         self._starts: dict[int, Any] = {}
         self._programs = ProgramCache()
 
@@ -152,7 +152,7 @@ class Programs:
         self, shape: Any, i: int, finite: bool, backend: Any
     ) -> tuple[LocalPolytope, Any]:
         states, ends = shape.graph_of(i)
-        key = (backend.name, not finite, states.tobytes(), ends.tobytes())
+        key = (id(backend), not finite, states.tobytes(), ends.tobytes())
 
         def make() -> tuple[LocalPolytope, Any]:
             polytope = LocalPolytope(states, ends, by_parts=not finite)
@@ -185,7 +185,12 @@ class Programs:
             d, d_constant = polytope.costs(cost_unary, cost_pair)
             sides = cone_rows(c, constant + cone.h0, d, d_constant + cone.g0, cone)
             costs = c + cone.lam * d
-        answer = program.solve(costs, upper, self._starts.get(i) if warm else None, sides)
+        start = self._starts.get(i) if warm and self.backend.warm else None
+        answer = self._solved(program, i, costs, upper, start, sides)
+        if answer is not None and answer.limited:
+            # What a limited solver leaves is far from the relaxation, or nothing at all.
+            _, program = self._program_of(shape, i, finite, self._sure)
+            answer = self._solved(program, i, costs, upper, None, sides)
         if answer is None:
             return None
         if warm:
@@ -194,6 +199,13 @@ class Programs:
         if answer.dual is not None:
             bound = bound_of(polytope, c, answer.dual, upper)
         return polytope, answer.x, bound + constant
+
+    @staticmethod
+    def _solved(program: Any, i: int, *given: Any) -> Any:
+        try:
+            return program.solve(*given)
+        except ValueError as error:
+            raise ValueError(f"example {i}: {error}") from error
 
     def _label(self, shape: Any, i: int, solved: Any) -> tuple[np.ndarray, float]:
         # A labeling near the optimal point, and the bound.

@@ -244,46 +244,6 @@ def check_settings(tolerance: Any, time_limit: Any, threads: Any) -> None:
         raise ValueError(f"threads is {threads!r}, expected an integer, 0 or more")
 
 
-def named_options(arguments: tuple[Any, ...]) -> tuple[list[Any], dict[str, Any]]:
-    """Split what follows the colon of a name such as ``"cvxpy:OSQP,eps_abs=1e-8"``.
-
-    Parameters
-    ----------
-    arguments : tuple
-        The parts between commas.
-
-    Returns
-    -------
-    positional : list
-    options : dict of str to object
-        Of the parts ``key=value``: numbers, True, False and None become what they look like.
-
-    Examples
-    --------
-    >>> from structsolve.lp.base import named_options
-    >>> named_options(("OSQP", "eps_abs=1e-8", "polishing=False"))
-    (['OSQP'], {'eps_abs': 1e-08, 'polishing': False})
-    """
-    positional, options = [], {}
-    for argument in arguments:
-        key, equals, value = argument.partition("=") if isinstance(argument, str) else ("", "", "")
-        if equals:
-            options[key.strip()] = _read(value.strip())
-        else:
-            positional.append(argument)
-    return positional, options
-
-
-def _read(text: str) -> Any:
-    words = {"true": True, "false": False, "none": None}
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return words.get(text.lower(), text)
-
-
 def unit_of(c: np.ndarray) -> float:
     """Return the size of costs, a power of two to divide by: solvers' tolerances are absolute.
 

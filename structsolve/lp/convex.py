@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Answer, Backend, Program, check_settings, named_options, unit_of
+from .base import Answer, Backend, Program, check_settings, unit_of
 from .solvers import nested, traits_of
 
 _ONE_AT_A_TIME = threading.Lock()
@@ -43,7 +43,7 @@ class _CvxpyProgram(Program):
         import cvxpy as cp  # heavy
 
         self.polytope, self.backend = polytope, backend
-        self.solver = check_solver(backend.asked, "solver")
+        self.solver = check_solver(backend.asked)
         m, size = polytope.A.shape
         whole: Any = False
         if backend.integer and polytope.integer.any():
@@ -273,24 +273,6 @@ class Cvxpy(Backend):
                 "environment"
             )
 
-    @classmethod
-    def named(cls, *arguments: Any, **params: Any) -> Cvxpy:
-        """Return the backend of ``cvxpy:OSQP,eps_abs=1e-8``.
-
-        Parameters
-        ----------
-        *arguments
-            What stands between the commas: the solver, and ``key=value``.
-        **params
-            As of the class.
-
-        Returns
-        -------
-        Cvxpy
-        """
-        positional, options = named_options(arguments)
-        return cls(*positional, **(options | params))
-
     @property
     def name(self) -> str:  # type: ignore[override]
         """``"cvxpy"``, or ``"cvxpy-ilp"``."""
@@ -377,7 +359,7 @@ class Cvxpy(Backend):
 
     def check(self) -> None:
         """Raise ValueError where cvxpy finds no such solver, or it has no integer programs."""
-        name = check_solver(self.asked, "oracle")
+        name = check_solver(self.asked)
         if self.integer and not _mixed_integer(name):
             raise ValueError(
                 f"oracle is {self.label!r}, but {name} solves no integer programs; of those "
@@ -443,15 +425,13 @@ def _installed(integer: bool = False) -> list[str]:
     return [s for s in cvxpy.installed_solvers() if not integer or _mixed_integer(s)]
 
 
-def check_solver(name: str, argument: str = "oracle") -> str:
+def check_solver(name: str) -> str:
     """Raise ValueError unless cvxpy has an installed solver of this name.
 
     Parameters
     ----------
     name : str
         In any case.
-    argument : str
-        What the message calls it.
 
     Returns
     -------
@@ -461,6 +441,6 @@ def check_solver(name: str, argument: str = "oracle") -> str:
     installed = _installed()
     if name.upper() not in installed:
         raise ValueError(
-            f"{argument} is 'cvxpy:{name}', but cvxpy finds no such solver; installed: {installed}"
+            f"oracle is 'cvxpy:{name}', but cvxpy finds no such solver; installed: {installed}"
         )
     return name.upper()

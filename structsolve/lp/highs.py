@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Answer, Backend, Program, check_settings, named_options, unit_of
+from .base import Answer, Backend, Program, check_settings, unit_of
 
 # HiGHS' own tolerance of rows and reduced costs.
 ACCURATE = 1e-7
@@ -187,28 +187,6 @@ class Highs(Backend):
         self.integer, self.tolerance, self.time_limit = integer, tolerance, time_limit
         self.threads, self.verbose, self.warm_start = threads, verbose, warm_start
         self.constraints, self.options = constraints, options
-
-    @classmethod
-    def named(cls, *arguments: Any, **params: Any) -> Highs:
-        """Return the backend of ``lp:1e-9,time_limit=2``.
-
-        Parameters
-        ----------
-        *arguments
-            What stands between the commas: a tolerance, and ``key=value``.
-        **params
-            As of the class.
-
-        Returns
-        -------
-        Highs
-        """
-        positional, options = named_options(arguments)
-        if len(positional) > 1:
-            raise ValueError(f"expected one tolerance and key=value, found {positional}")
-        if positional:
-            options["tolerance"] = positional[0]
-        return cls(**(options | params))
 
     @property
     def name(self) -> str:  # type: ignore[override]
