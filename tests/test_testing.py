@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from checks import refused
-from python_structures import PyChainStructure, SubsetStructure
+from python_structures import PyChainStructure, SubsetStructure, py_chain
 from wrong_projections import BoundedStructure, ChancesStructure, ConcaveStructure, MatrixStructure
 from wrong_structures import (
+    SLOW,
     WRONG,
     CountingStructure,
     OtherProjectionStructure,
@@ -18,7 +19,8 @@ from wrong_structures import (
 from structsolve.plugins.chain.space import ChainStructure
 from structsolve.solvers import BCFW
 from structsolve.solvers.bcfw import BCFWRun
-from structsolve.testing import BrokenPromise, check_structure
+from structsolve.structure import calls
+from structsolve.testing import BrokenPromise, SlowOperator, check_structure
 
 
 class EdgeChain(ChainStructure):
@@ -58,11 +60,16 @@ def test_other_losses(loss):
     check_structure("chain", loss=loss, n_cases=1)
 
 
-@pytest.mark.parametrize("structure_class, message", WRONG)
+# Every third; tests/kit_faults.py has them all.
+@pytest.mark.parametrize("structure_class, message", WRONG[::3])
 def test_wrong_structures_are_caught(structure_class, message):
     with pytest.raises(BrokenPromise, match=message) as caught:
         check_structure(structure_class(), n_cases=2, solvers=())
-    assert "expected" in str(caught.value) or "clone" in str(caught.value)
+    broken = caught.value
+    assert "expected" in str(broken) or "clone" in str(broken)
+    if broken.case is not None:
+        assert f"random_state={broken.case.seed}" in str(broken)
+        assert broken.structure is broken.case.structure
 
 
 def test_own_loss_and_projection_pass():
@@ -141,11 +148,31 @@ def test_bounds_relaxations_and_cones_pass():
     check_structure(PowersStructure(), n_cases=3, solvers=())
 
 
-def test_messages_say_how_to_see_it_again():
-    with pytest.raises(BrokenPromise, match=r"case 0, random_state 7, example \d"):
-        check_structure(
-            type("Bent", (PyChainStructure,), {"space_class": SecondBest.space_class})(),
-            n_cases=1,
-            random_state=7,
-            solvers=(),
-        )
+@pytest.mark.parametrize("random_state", [6, 7])
+def test_what_broke_can_be_seen_again(random_state):
+    structure = py_chain(argmax=SecondBest.space_class.argmax)
+    again = r"example \d.*To see it again: check_structure\(structure, n_cases=1, size=2, random_st"
+    with pytest.raises(
+        BrokenPromise, match=rf"case 0, random_state {random_state}, {again}"
+    ) as first:
+        check_structure(structure, n_cases=3, size=2, random_state=random_state, solvers=())
+    call = str(first.value).rpartition("To see it again: ")[2]
+    with pytest.raises(BrokenPromise) as second:
+        eval(call, {"check_structure": check_structure, "structure": structure})
+    assert str(second.value) == str(first.value)
+    broken = second.value
+    assert broken.structure is structure
+    _, value, _ = calls.argmax(broken.case.oracle, broken.example, broken.theta)
+    assert value < (broken.case.mu[broken.example] @ broken.theta).max()
+
+
+def test_parts_of_the_kit():
+    check_structure(py_chain(kbest=None), n_cases=1, solvers=(), only=["oracle", "predict"])
+    message = r"only has 'orakle', expected some of \('declaration', 'parts', 'oracle'"
+    refused(message, check_structure, "chain", only=["orakle"])
+
+
+@pytest.mark.parametrize("structure_class, message", SLOW)
+def test_steep_costs_are_told(structure_class, message):
+    with pytest.warns(SlowOperator, match=r"takes .* ms for a label of 4 entries and .*enumerate"):
+        check_structure(structure_class(), n_cases=1, solvers=(), only=["sizes"])

@@ -248,7 +248,7 @@ class ConeWithoutLambda(Powers):
         return super().argmax_constrained(examples, i, theta, cost, cone._replace(lam=0.0))
 
 
-@wrong(r"ConeOracle.argmax_in_cone .* returns a point in the closed cone")
+@wrong(r"ConeOracle.argmax_in_cone .* (a point in the closed|attains the best value in the) cone")
 class ConeOfAPointOutside(Powers):
     def argmax_constrained(self, examples, i, theta, cost, cone):
         best = self.ranked(examples, i, theta)[0][0]
@@ -505,3 +505,59 @@ class FunctionsWithoutLoss(SubsetStructure):
 class FunctionsWithASimilarity(SubsetStructure):
     def __init__(self):
         super().__init__(loss=lambda a, b: len(a) - subset_loss(a, b))
+
+
+@wrong(r"Oracle.argmax .* gives the same value for examples with other labels")
+class LooksAtTheTruth(PyChainSpace):
+    def argmax(self, examples, i, theta):
+        best = super().argmax(examples, i, theta)
+        if examples.labels is None or self.__dict__.setdefault("seen", examples) is examples:
+            return best
+        return examples.label(i)
+
+
+@wrong(r"Oracle.argmax .* answers for examples without labels: prediction knows no truth")
+class NeedsTheTruth(PyChainSpace):
+    def argmax(self, examples, i, theta):
+        return super().argmax(examples, i, theta)[: len(examples.label(i))]
+
+
+@wrong(r"make_space .* takes classes= for the classes, also of those that Y lacks")
+class IgnoresClasses(PyChainStructure):
+    def make_space(self, X, Y, classes=None, fit_intercept=True):
+        return super().make_space(X, Y, None, fit_intercept)
+
+
+@wrong(r"make_space .* hands fit_intercept=(True|False) on to its layout")
+class IgnoresTheIntercept(PyChainStructure):
+    def make_space(self, X, Y, classes=None, fit_intercept=True):
+        return super().make_space(X, Y, classes, True)
+
+
+@wrong(r"on X of rows of np.eye, which pack\(\) may store as sparse, breaks")
+class SurprisedBySparse(PyChainSpace):
+    def stack(self, X):
+        examples = super().stack(X)
+        examples.nodes = np.asarray(examples.nodes, dtype=float)
+        return examples
+
+
+@wrong(r"mask .* leaves the best label of those allowed|mask .* takes lists")
+class MaskTurned(PyChainSpace):
+    def mask(self, examples, allowed=None, forbidden=None):
+        masks = super().mask(examples, allowed, forbidden)
+        if allowed is not None:
+            masks["node"] = masks["node"][::-1].copy()
+        return masks
+
+
+@wrong(r"predict .* gives the label of largest score")
+class UnpacksWithoutLabels(PyChainSpace):
+    def unpack(self, labels, examples):
+        if examples.labels is None:
+            labels = labels[::-1]
+        return super().unpack(labels, examples)
+
+
+#: What is right, but slow: it enumerates labels.
+SLOW = [pytest.param(PyChainStructure, "SlowOperator: .* grows as the power", id="Enumerates")]

@@ -52,80 +52,19 @@ structure in plain Python, checked in one line:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from ._backends import check_backend
+from ._case import BrokenPromise
+from ._sizes import SlowOperator
+from ._solvers import check_loss, check_solver
+from ._structure import check_structure
+from ._surrogates import check_surrogate
 
-from .. import registry
-from . import _declaration, _losses, _operators, _polytopes, _projections, _relaxed, _training
-from ._case import BrokenPromise, Case
-
-__all__ = ["BrokenPromise", "check_structure"]
-
-
-def check_structure(
-    structure: Any,
-    loss: Any = "hamming",
-    n_cases: int = 4,
-    size: int = 3,
-    random_state: int = 0,
-    solvers: Sequence[Any] = ("bcfw", "cutting-plane", "sgd"),
-) -> None:
-    """Check a structure, and the operators that plugins give for it, against enumeration.
-
-    Parameters
-    ----------
-    structure : str or Structure
-        It has ``sample``, its spaces have ``enumerate_labels``.
-    loss : str or loss object, default="hamming"
-        Loss that the solvers train with; all losses that plugins name are checked one by one.
-    n_cases : int, default=4
-        Small data sets to draw from ``structure.sample``.
-    size : int, default=3
-        Bound on the size of a label, for ``sample``.
-    random_state : int, default=0
-    solvers : sequence of str or Solver
-        Trained to the optimum, which must be the same for all that reach one; empty for none.
-
-    Raises
-    ------
-    BrokenPromise
-        An AssertionError that names the operator or method, the promise, the example, what was
-        found and what was expected.
-
-    Notes
-    -----
-    Checked are the declaration (parameters, ``clone``, packing, ``state``), the oracle (optimal
-    at random, tied and zero scores where it calls itself exact, its value, its bound, ties, scratch
-    memory, threads), its relaxation, its answers within a cone of the label plane, the polytope,
-    k-best, max-marginals, the best label for each count, the loss-augmented oracle, parts, losses
-    and their matrices, projections (marginals, bounds, states, G and its slope, samples), hard
-    constraints on nodes, and that solvers agree.  Powers that a structure does not have are not
-    checked.
-
-    Examples
-    --------
-    >>> from structsolve.testing import check_structure
-    >>> check_structure("chain", n_cases=1)
-    """
-    structure = registry.get_structure(structure)
-    _declaration.check_parameters(structure)
-    for number in range(n_cases):
-        case = Case(structure, number, random_state + number, size)
-        _declaration.check_packing(case)
-        _declaration.check_state(case)
-        case.enumerate()
-        _operators.check_parts(case)
-        _operators.check_oracle(case)
-        _relaxed.check_relaxation(case)
-        _polytopes.check_polytope(case)
-        _operators.check_kbest(case)
-        _relaxed.check_constrained(case, loss)
-        _operators.check_max_marginals(case)
-        _operators.check_counts(case, loss)
-        _operators.check_constraints(case)
-        _losses.check_losses(case, loss)
-        _operators.check_augmented_oracle(case, loss)
-        _projections.check_projections(case)
-        _operators.check_threads(case)
-        if solvers and number == 0:
-            _training.check_solvers(case, loss, solvers)
+__all__ = [
+    "BrokenPromise",
+    "SlowOperator",
+    "check_backend",
+    "check_loss",
+    "check_solver",
+    "check_structure",
+    "check_surrogate",
+]

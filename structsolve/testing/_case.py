@@ -12,66 +12,51 @@ import numpy as np
 from ..lp import ask_cones, ask_oracle
 from ..structure import calls
 from ..structure.ask import ask_loss, ask_parts, ask_power, learn_space, make_layout, pack
+from ._memory import Guarded, Room
 
-# Bytes on each side of memory that an operator is given, and what they hold: as a double the
-# pattern is 1.4e306, so that reading beyond the end does not go unnoticed either.
-GUARD, PATTERN = 256, 0x7F
-UNTOUCHED = bytes([PATTERN]) * GUARD
 # What rounding may do to a sum of parts.
 TOLERANCE = 1e-9
+# Scores that tell most faults: these alone where a check takes long.
+TELLING = ("random", "tied", "zero")
 
 
 class BrokenPromise(AssertionError):
-    """A structure, or an operator that a plugin gives for it, does not do what it declares."""
-
-
-class Guarded:
-    """An array on a cache line of its own, between two guard zones.
+    """A structure, or an operator that a plugin gives for it, does not do what it declares.
 
     Parameters
     ----------
-    size : int
-    dtype : dtype
-    fill : array or scalar
+    message : str
+    structure : object, optional
+        What was checked.
+    example : int, optional
+        Number of the example, where one is concerned.
+    theta : ndarray, optional
+        Scores with which the operator was called last.
+    case : Case, optional
+        The data set: ``X``, ``Y``, ``space``, ``examples``, and the operators bound to them.
+
+    Examples
+    --------
+    What an oracle answered can be asked again::
+
+        from structsolve.structure import calls
+
+        try:
+            check_structure(MyStructure())
+        except BrokenPromise as broken:
+            calls.argmax(broken.case.oracle, broken.example, broken.theta)
     """
 
-    def __init__(self, size: int, dtype: Any, fill: Any = 0):
-        n_bytes = int(size) * np.dtype(dtype).itemsize
-        buffer = np.empty(n_bytes + 2 * GUARD + 64, dtype=np.uint8)
-        buffer.fill(PATTERN)
-        start = -buffer.__array_interface__["data"][0] % 64
-        self._before = buffer[start : start + GUARD]
-        self._after = buffer[start + GUARD + n_bytes : start + 2 * GUARD + n_bytes]
-        self.array = buffer[start + GUARD : start + GUARD + n_bytes].view(dtype)
-        self.array[...] = fill
-        # With room for one entry, whose address operators are given, where there are none.
-        self.memory = buffer[start + GUARD : start + 2 * GUARD + n_bytes]
-        self.memory = self.memory[: max(n_bytes, 16)].view(dtype)
-
-    def damage(self) -> str:
-        """Tell on which side the guard zone was written to, empty where on none."""
-        for zone, where in ((self._before, "before its start"), (self._after, "beyond its end")):
-            if zone.tobytes() != UNTOUCHED:
-                return where
-        return ""
-
-
-class Room:
-    """Gives operators their memory, and keeps it for checks of its guard zones.
-
-    Parameters
-    ----------
-    garbage : int
-        What each byte of scratch memory holds.
-    """
-
-    def __init__(self, garbage: int):
-        self.fill = {np.int8: np.int8(garbage), np.int32: -7, np.float64: np.nan}
-        self.given: dict[str, Guarded] = {}
-
-    def __call__(self, name: str, size: int, dtype: Any) -> np.ndarray:
-        self.given[name] = Guarded(size, dtype, self.fill[dtype])
-        return self.given[name].memory
+    def __init__(
+        self,
+        message: str,
+        structure: Any = None,
+        example: int | None = None,
+        theta: np.ndarray | None = None,
+        case: Any = None,
+    ):
+        super().__init__(message)
+        self.structure, self.example, self.theta, self.case = structure, example, theta, case
 
 
 def _agree(actual: np.ndarray, expected: np.ndarray, tolerance: float) -> bool:
@@ -84,7 +69,12 @@ def _agree(actual: np.ndarray, expected: np.ndarray, tolerance: float) -> bool:
     return bool((same | (close & np.isfinite(expected))).all())
 
 
-def _short(value: Any) -> str:
+def _is_theta(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and x.dtype == np.float64
+
+
+def short(value: Any) -> str:
+    """Return what messages show of a value."""
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= 400 else f"{text[:400]}..."
 
@@ -96,9 +86,11 @@ class Case:
     ----------
     structure : Structure
     number : int
-        Counts cases; every other one has an intercept.
+        Counts cases.
     seed, size : int
-        Handed to ``structure.sample``.
+        Handed to ``structure.sample``; with even seeds there is an intercept.
+    classes : sequence, optional
+        Handed to ``make_space``.
     """
 
     space: Any
@@ -109,18 +101,25 @@ class Case:
     mu: list[np.ndarray]
     rows: list[dict[bytes, int]]
 
-    def __init__(self, structure: Any, number: int, seed: int, size: int):
-        self.structure, self.number, self.seed = structure, number, seed
+    #: The kit's call in messages, and its further arguments.
+    kit, more = "check_structure(structure, ", ""
+
+    def __init__(self, structure: Any, number: int, seed: int, size: int, classes: Any = None):
+        self.structure, self.number, self.seed, self.size = structure, number, seed, size
+        self.classes = classes
+        # Example and scores of the last call.
+        self.latest: tuple[int | None, np.ndarray | None] = None, None
         self.rng = np.random.default_rng(seed)
         with self.promise("sample", "draws examples"):
             self.X, self.Y = structure.sample(seed, n=4, size=size)
         self.given = copy.deepcopy((self.X, self.Y))
         self._powers: dict[str, Any] = {}
+        self._losses: dict[Any, Any] = {}
         self.rows = []  # of each example: which row of its labels a label is, by its bytes
         before = {k: id(v) for k, v in vars(structure).items()}
-        self.intercept = number % 2 == 0
+        self.intercept = seed % 2 == 0
         with self.promise("make_space", "accepts its own sample"):
-            made = learn_space(structure, self.X, self.Y, fit_intercept=self.intercept)
+            made = learn_space(structure, self.X, self.Y, classes, self.intercept)
         self.space, self.learned = made
         if before != {k: id(v) for k, v in vars(structure).items()}:
             promise = "does not change the structure"
@@ -135,6 +134,21 @@ class Case:
             self.examples = pack(self.space, self.X, self.Y)
         self.layout = self.space.layout
 
+    def begin(self, check: str) -> None:
+        """Draw as this check draws, whichever checks came before."""
+        self.rng = np.random.default_rng([self.seed, *check.encode()])
+
+    def first(self, n: int) -> tuple[Any, Any]:
+        """Return the first examples of X and Y."""
+        return self.X[:n], self.Y[:n]
+
+    def copy_of(self, space: Any, examples: Any, X: Any, **operators: Any) -> Case:
+        """Return a case of other data, and other operators, that fails as this one."""
+        other = copy.copy(self)
+        other.space, other.examples, other.X, other.layout = space, examples, X, space.layout
+        vars(other).update(operators)
+        return other
+
     # -- failures ---------------------------------------------------------------------------------
 
     def fail(
@@ -142,10 +156,22 @@ class Case:
     ) -> NoReturn:
         """Raise BrokenPromise."""
         where = "" if i is None else f", example {i}"
+        where += "" if self.classes is None else f", {len(self.classes)} classes"
+        theta = self.latest[1] if self.latest[0] == i else None
         raise BrokenPromise(
             f"{self.structure!r}: {what} breaks a promise: it {promise} (case {self.number}, "
-            f"random_state {self.seed}{where}). Found {_short(actual)}, expected {_short(expected)}"
+            f"random_state {self.seed}{where}). Found {short(actual)}, expected "
+            f"{short(expected)}. To see it again: {self.again}",
+            self.structure,
+            i,
+            theta,
+            self,
         ) from cause
+
+    @property
+    def again(self) -> str:
+        """The call that comes here at once."""
+        return f"{self.kit}n_cases=1, size={self.size}, random_state={self.seed}{self.more})"
 
     @contextlib.contextmanager
     def promise(self, what: str, promise: str, i: int | None = None) -> Iterator[None]:
@@ -238,9 +264,12 @@ class Case:
 
     def loss(self, loss: Any) -> Any:
         """Return the native loss of this name, bound to the examples."""
-        native = ask_loss(self.space, loss)(self.part_layout)
-        native.check_truths(self.examples.labels)
-        return native
+        key = loss if isinstance(loss, str) else id(loss)
+        if key not in self._losses:
+            native = ask_loss(self.space, loss)(self.part_layout)
+            native.check_truths(self.examples.labels)
+            self._losses[key] = native
+        return self._losses[key]
 
     def find(self, i: int, label: np.ndarray) -> int | None:
         """Return the row of a label among all labels, None where it is not one of them."""
@@ -260,8 +289,8 @@ class Case:
         assert row is not None
         return row
 
-    def thetas(self, i: int) -> dict[str, np.ndarray]:
-        """Return scores of several kinds, zero in the padding."""
+    def thetas(self, i: int, some: tuple[str, ...] | None = None) -> dict[str, np.ndarray]:
+        """Return scores of several kinds, or of some of them, zero in the padding."""
         size = self.layout.theta_size(*self.sizes(i))
         kinds = {
             "random": self.rng.normal(size=size),
@@ -272,7 +301,7 @@ class Case:
         }
         for theta in kinds.values():
             theta[self.padding[i]] = 0
-        return kinds
+        return kinds if some is None else {kind: kinds[kind] for kind in some}
 
     def dense(self, i: int, index: np.ndarray, value: np.ndarray) -> np.ndarray:
         """Return sparse parts as a vector in theta's layout."""
@@ -310,6 +339,7 @@ class Case:
             What an exception breaks.
         """
         room = Room(garbage)
+        self.latest = i, next((x for x in arguments if _is_theta(x)), None)
         given = [
             Guarded(x.size, x.dtype, x.ravel()) if isinstance(x, np.ndarray) else None
             for x in arguments

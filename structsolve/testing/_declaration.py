@@ -79,7 +79,7 @@ def check_packing(case: Case) -> None:
             case.fail("pack", f"gives {what} one row each", None, matrix.shape, shape)
     with case.promise("pack", "packs X without labels"):
         bare = pack(space, case.X)
-    if not _equal((case.X, case.Y), case.given):
+    if not equal((case.X, case.Y), case.given):
         case.fail("pack", "leaves X and y as they are", None, (case.X, case.Y), case.given)
     if bare.labels is not None or not _same_inputs(bare, examples):
         case.fail("pack", "packs X the same with and without labels", None, bare, examples)
@@ -90,7 +90,7 @@ def check_packing(case: Case) -> None:
         if subset.n != len(rows):
             case.fail("pack", "keeps every example of a subset", None, subset.n, len(rows))
         for j, i in enumerate(rows):
-            if not _equal(_example(subset, j), _example(examples, i)):
+            if not equal(_example(subset, j), _example(examples, i)):
                 promise = "packs an example the same in any company"
                 case.fail("pack", promise, i, _example(subset, j), _example(examples, i))
         _check_round_trip(case, subset, rows)
@@ -104,14 +104,14 @@ def _check_round_trip(case: Case, examples: Any, rows: Any) -> None:
     if _length(back) != len(rows):
         case.fail("unpack", "gives every label back", None, _length(back), len(rows))
     for j, i in enumerate(rows):
-        if not _equal(back[j], case.Y[i]):
+        if not equal(back[j], case.Y[i]):
             case.fail("unpack", "gives back the labels that were packed", i, back[j], case.Y[i])
         with case.promise("unpack_one", "takes one label of what pack gave"):
             try:
                 one = case.space.unpack_one(examples.label(j), examples, j)
             except NotImplementedError:  # there are no k best then
                 continue
-        if not _equal(one, back[j]):
+        if not equal(one, back[j]):
             case.fail("unpack_one", "gives a label as unpack does", i, one, back[j])
 
 
@@ -169,7 +169,7 @@ def _example(examples: Any, i: int) -> list[Any]:
 
 
 def _same_inputs(a: Any, b: Any) -> bool:
-    return a.n == b.n and all(_equal(_example(a, i), _example(b, i)) for i in range(a.n))
+    return a.n == b.n and all(equal(_example(a, i), _example(b, i)) for i in range(a.n))
 
 
 def _same_packed(a: Any, b: Any) -> bool:
@@ -178,25 +178,26 @@ def _same_packed(a: Any, b: Any) -> bool:
     ]
     return (
         _same_inputs(a, b)
-        and _equal(a.labels, b.labels)
-        and _equal(a.label_offsets, b.label_offsets)
+        and equal(a.labels, b.labels)
+        and equal(a.label_offsets, b.label_offsets)
         and arrays[0].keys() == arrays[1].keys()
-        and all(_equal(arrays[0][name], arrays[1][name]) for name in arrays[0])
+        and all(equal(arrays[0][name], arrays[1][name]) for name in arrays[0])
     )
 
 
-def _equal(a: Any, b: Any) -> bool:
+def equal(a: Any, b: Any) -> bool:
+    """Return whether labels, features or parts of them are the same, however they are stored."""
     if is_sparse(a) or is_sparse(b):
         # How features are stored may depend on how many are zero, here and in other examples.
         a, b = (x.toarray() if is_sparse(x) else x for x in (a, b))
     if isinstance(a, (list, tuple)) or isinstance(b, (list, tuple)):
-        return len(a) == len(b) and all(_equal(x, y) for x, y in zip(a, b))
+        return len(a) == len(b) and all(equal(x, y) for x, y in zip(a, b))
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         # NaN is a value where a structure gives it a meaning.
         real = all(np.asarray(x).dtype.kind == "f" for x in (a, b))
         return np.array_equal(a, b, equal_nan=real)
     if hasattr(a, "features") and hasattr(a, "offsets"):
-        return np.array_equal(a.offsets, b.offsets) and _equal(a.features, b.features)
+        return np.array_equal(a.offsets, b.offsets) and equal(a.features, b.features)
     return bool(a == b)
 
 

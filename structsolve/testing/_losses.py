@@ -35,12 +35,17 @@ def losses_of(case: Case, extra: Any) -> list[tuple[Any, Any]]:
 def check_losses(case: Case, extra: Any) -> None:
     """0 at the truth, never negative, and as its flags say."""
     for name, loss in losses_of(case, extra):
-        what = f"Loss {name!r}"
-        for i in range(case.n):
-            for truth in _truths(case, loss, i):
-                _check_values(case, what, loss, i, truth)
-            if loss.has_costs:
-                _check_costs(case, name, loss, i)
+        check_loss(case, name, loss)
+
+
+def check_loss(case: Case, name: Any, loss: Any) -> None:
+    """The same of one loss."""
+    what = f"Loss {name!r}"
+    for i in range(case.n):
+        for truth in _truths(case, loss, i):
+            _check_values(case, what, loss, i, truth)
+        if loss.has_costs:
+            _check_costs(case, name, loss, i)
 
 
 def _truths(case: Case, loss: Any, i: int) -> list[np.ndarray]:
@@ -68,10 +73,8 @@ def _check_values(case: Case, what: str, loss: Any, i: int, truth: np.ndarray) -
         case.fail(f"{what}.zero_one", promise, i, values, wrong.astype(float))
     if not loss.decomposes:
         return
-    for scale in (1.0, -0.5):
-        for kind, theta in case.thetas(i).items():
-            if kind != "large":
-                _check_augment(case, what, loss, i, truth, scale, theta, values)
+    for scale, theta in zip((1.0, -0.5), case.thetas(i, ("random", "tied")).values()):
+        _check_augment(case, what, loss, i, truth, scale, theta, values)
 
 
 def _check_augment(

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from itertools import product
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from ..lp import ask_oracle
 from ..structure import calls
+from ..structure.ask import make_layout
 from ..structure.base import NodeSpace
-from ._case import TOLERANCE, Case
+from ._case import TELLING, TOLERANCE, Case
 from ._losses import losses_of
+
+# Labels that are compared with another; scores for which threads are compared with one.
+PAIRS = 12
+IN_THREADS = ("random",)
+# Seconds that a thread is at work, and the most calls in a row.
+OVERLAP, MOST_REPEATS = 1e-2, 200_000
 
 
 def check_parts(case: Case) -> None:
     """``difference`` is the difference of what ``encode`` gives."""
     for i in range(case.n):
-        rows = case.rng.permutation(len(case.labels[i]))[:12]
-        for a, b in product(rows, rows):
+        rows = case.rng.permutation(len(case.labels[i]))[:PAIRS]
+        # In a ring, and each with itself: every label is the truth once, and once the other.
+        for a, b in [*zip(rows, np.roll(rows, 1)), *zip(rows, rows)]:
             truth, label = case.labels[i][a], case.labels[i][b]
             difference = case.dense(i, *case.encode(i, label, truth))
             expected = case.mu[i][a] - case.mu[i][b]
@@ -71,6 +80,9 @@ def check_oracle(case: Case) -> None:
         for kind, theta in case.thetas(i).items():
             label, value, bound = case.argmax(i, theta)
             scores = case.mu[i] @ theta
+            if not np.isfinite([value, bound]).all():
+                promise = f"sets value and bound ({kind} theta)"
+                case.fail("Oracle.argmax", promise, i, (value, bound), "finite numbers")
             check_best(case, "Oracle.argmax", i, kind, label, value, scores, exact)
             again, *same = case.argmax(i, theta, garbage=0)
             if again.tolist() != label.tolist() or same != [value, bound]:
@@ -82,6 +94,30 @@ def check_oracle(case: Case) -> None:
                     (label, value, bound),
                 )
             check_bound(case, "Oracle.argmax", i, kind, value, bound, scores.max(), exact)
+
+
+def check_blindness(case: Case) -> None:
+    """Answers do not depend on the true labels: prediction has none."""
+    with case.promise("pack", "packs X without labels"):
+        bare = case.space.pack(case.X)
+    others = replace(case.examples, labels=case.examples.labels.copy())
+    for i in range(case.n):
+        label = case.labels[i][case.rng.integers(len(case.labels[i]))]
+        others.labels[others.label_offsets[i] : others.label_offsets[i + 1]] = label
+    for examples, which in ((bare, "without labels"), (others, "with other labels")):
+        with case.promise("Oracle", f"is bound to examples {which}"):
+            oracle = ask_oracle(case.space)(make_layout(case.space, examples))
+        for i in range(case.n):
+            theta = case.thetas(i, ("random",))["random"]
+            best = float((case.mu[i] @ theta).max())
+            promise = f"answers for examples {which}: prediction knows no truth"
+            case.latest = i, theta
+            with case.promise("Oracle.argmax", promise, i):
+                value = calls.argmax(oracle, i, theta)[1]
+            if not case.oracle.exact:
+                best = case.argmax(i, theta)[1]
+            promise = f"gives the same value for examples {which}: it does not look at the truth"
+            case.near("Oracle.argmax", promise, i, value, best)
 
 
 def check_bound(
@@ -107,7 +143,7 @@ def check_kbest(case: Case) -> None:
         n_labels = len(case.labels[i])
         for kind, theta in case.thetas(i).items():
             scores = case.mu[i] @ theta
-            for k in sorted({1, 2, 3, n_labels, n_labels + 3}):
+            for k in sorted({1, 2, 3, n_labels, n_labels + 3} if kind in TELLING else {3}):
                 labels, values = case.call(what, i, calls.kbest, operator, theta, k)
                 rows = [case.find(i, label) for label in labels]
                 if None in rows:
@@ -154,7 +190,7 @@ def check_counts(case: Case, extra: Any) -> None:
         for name, cost in _counting_costs(case, extra, i):
             counts = case.mu[i] @ cost
             for most in (int(counts.max()) + 2, int(counts.max()) // 2):
-                for kind, theta in case.thetas(i).items():
+                for kind, theta in case.thetas(i, TELLING).items():
                     _check_frontier(case, i, f"{name}, {kind} theta", theta, cost, counts, most)
 
 
@@ -208,8 +244,8 @@ def check_constraints(case: Case) -> None:
         return
     if block.shape != (len(space.classes_),):
         return
-    for i in range(case.n):
-        theta = case.thetas(i)["random"]
+    for i in np.repeat(range(case.n), 2).tolist():
+        theta = case.thetas(i, ("random",))["random"]
         kept = case.labels[i][case.rng.integers(len(case.labels[i]))]
         node = case.layout.theta_views(theta, *case.sizes(i))[block.name]
         barred = case.rng.random(node.shape) < 0.4
@@ -245,12 +281,17 @@ def check_augmented_oracle(case: Case, loss: Any) -> None:
 
 def check_threads(case: Case) -> None:
     """Four threads at once get the answers that one gets."""
-    tasks = [(i, theta) for i in range(case.n) for theta in case.thetas(i).values()]
+    tasks = [(i, theta) for i in range(case.n) for theta in case.thetas(i, IN_THREADS).values()]
     expected = [case.argmax(i, theta)[:2] for i, theta in tasks]
-    begun = perf_counter()
-    case.argmax(*tasks[0])
-    # One native call ends before another thread begins; many in a row overlap.
-    repeats = int(np.clip(0.02 / (perf_counter() - begun), 3, 100))
+    # One native call ends before another thread begins; as many in a row overlap as take some
+    # milliseconds.
+    repeats = 3
+    while repeats < MOST_REPEATS:
+        begun = perf_counter()
+        case.repeat_argmax(*tasks[0], *expected[0], repeats)
+        if perf_counter() - begun > OVERLAP:
+            break
+        repeats *= 4
 
     def work(number: int) -> tuple[np.ndarray, float] | None:
         i, theta = tasks[number]

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import registry
 from ..lp import Highs, LinearDecoder, Polytopes
-from ._case import Case
+from ._case import TELLING, Case
 from ._relaxed import LOOSE
 
 # Labels of an example that are sought in its polytope; each is an integer program.
@@ -41,7 +41,7 @@ def check_polytope(case: Case) -> None:
         if not _alike(same, polytope):
             case.fail(f"{what}: key", "is that of equal polytopes alone", i, "another", "the same")
         _check_labels(case, what, i, polytope, sought.setdefault(key, set()))
-        for kind, theta in case.thetas(i).items():
+        for kind, theta in case.thetas(i, TELLING).items():
             scores = case.mu[i] @ theta
             best = scores.max()
             relaxed = linear.relax(i, theta)

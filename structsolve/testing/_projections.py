@@ -14,7 +14,7 @@ from ._case import Case
 # Labels drawn, and how rare deviations of their frequencies may be.
 DRAWS, RARE = 2000, 1e-7
 # Labels towards which slopes are checked, from the maximiser.
-DIRECTIONS = 12
+DIRECTIONS = 6
 
 
 class Watched:
@@ -116,6 +116,23 @@ def check_projections(case: Case) -> None:
                 _check_solution(watched, kind, theta, states, mu, value)
                 if projection.has_samples:
                     _check_samples(watched, kind, theta)
+
+
+def check_marginals(case: Case) -> None:
+    """Marginals and log-partition alone, where there are many labels."""
+    bind = ask("structsolve_projection", Projection, case.space, regularizer="entropy")
+    if bind is None:
+        return
+    try:
+        projection = bind(case.part_layout)
+    except ValueError:
+        return  # these examples have none, and it says why
+    if not (projection.gibbs and projection.exact):
+        return
+    for i in range(case.n):
+        for kind, theta in case.thetas(i, ("random", "large")).items():
+            mu, value, _ = case.project(projection, "entropy", i, theta)
+            _check_entropy(case, "Projection.project (entropy)", i, kind, theta, mu, value)
 
 
 def _check_entropy(

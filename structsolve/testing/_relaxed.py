@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from ..lp.cones import PolytopeCones
 from ..structure import calls
 from ..structure.base import ConePair
 from ._case import TOLERANCE, Case
 
 # The accuracy of linear-programming solvers.
 LOOSE = 1e-6
+# Cones for each example and kind of scores.
+CONES, FEW_CONES = 8, 2
 
 
 def check_relaxation(case: Case) -> None:
@@ -78,15 +81,18 @@ def check_constrained(case: Case, loss: Any) -> None:
 
     Structures with a polytope alone are checked by :func:`structsolve.lp.ask_cones`.
     """
-    if case.power("cones") is None:
+    cones = case.power("cones")
+    if cones is None:
         return
+    # Those of a polytope are the library's own, and take programs.
+    draws = FEW_CONES if isinstance(cones, PolytopeCones) else CONES
     for i in range(case.n):
         thetas = case.thetas(i)
         for kind in ("random", "tied", "zero"):
             theta = thetas[kind]
             cost, g0 = _cost(case, loss, i)
             h_all, g_all = case.mu[i] @ theta, case.mu[i] @ cost + g0
-            for _ in range(8):
+            for _ in range(draws):
                 h0 = _offset(case, h_all, kind)
                 _check_cone(case, i, kind, theta, cost, _cone(case, h_all + h0, g_all, h0, g0))
 

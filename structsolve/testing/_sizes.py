@@ -1,0 +1,124 @@
+"""Checks beyond the small: more classes than a vector holds, larger labels, what a label costs."""
+
+from __future__ import annotations
+
+import warnings
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ..lp import ask_oracle
+from ..structure import calls
+from ..structure.ask import ask_parts, learn_space, make_layout
+from ..structure.base import NodeSpace
+from ._case import TOLERANCE, Case
+
+# Classes that fill two vectors of eight numbers and a part of a third, and most labels then.
+MANY_CLASSES, MOST_LABELS = 19, 400
+# Sizes that are tried, as long as a sample and an answer take no longer than this, in seconds.
+SIZES, LONGEST = (4, 6, 8, 10, 12, 14, 17), 0.02
+# Growth of the time with the size, as a power, from which on it is told.
+POWER = 4.5
+
+
+class SlowOperator(UserWarning):
+    """The cost of an oracle grows steeply with the size of labels."""
+
+
+def many_classes(structure: Any, seed: int) -> Case | None:
+    """Return a case of few nodes with more classes than a vector holds; None where there is none.
+
+    Parameters
+    ----------
+    structure : Structure
+    seed : int
+    """
+    small = Case(structure, 0, seed, 2)
+    known = getattr(small.space, "classes_", None)
+    if hasattr(small.space, "argmax"):
+        return None  # in Python: no vectors
+    if known is None or not isinstance(small.space, NodeSpace) or known.dtype.kind not in "iu":
+        return None
+    classes = np.union1d(known, np.arange(MANY_CLASSES))[:MANY_CLASSES]
+    try:
+        case = Case(structure, 0, seed, 2, classes=classes)
+    except AssertionError:
+        return None  # it takes none; check_options has looked
+    if len(case.space.classes_) != MANY_CLASSES:
+        return None
+    with case.promise("enumerate_labels", "lists all labels"):
+        counts = [len(case.space.enumerate_labels(case.examples, i)) for i in range(case.n)]
+    return case if max(counts) <= MOST_LABELS else None
+
+
+def check_larger(case: Case) -> None:
+    """Values are those of labels and none is better, as far as other answers tell; what it costs.
+
+    Labels are not enumerated: sizes grow until an answer takes long.
+    """
+    seconds: list[tuple[int, float]] = []
+    for size in SIZES:
+        begun = perf_counter()
+        with case.promise("sample", f"draws examples of size {size}"):
+            X, Y = case.structure.sample(case.seed, n=3, size=size)
+        drawn = perf_counter() - begun
+        with case.promise("make_space", f"accepts its own sample of size {size}"):
+            space, examples = learn_space(case.structure, X, Y)
+        layout = make_layout(space, examples)
+        oracle, parts = ask_oracle(space)(layout), ask_parts(space)(layout)
+        i = int(np.argmax(np.diff(examples.label_offsets)))
+        larger = case.copy_of(space, examples, X, oracle=oracle, parts=parts)
+        seconds.append((len(examples.label(i)), _check_answers(larger, i, size)))
+        if max(seconds[-1][1], drawn) > LONGEST:
+            break  # many samples enumerate labels
+    _tell_cost(case, seconds)
+
+
+def _check_answers(case: Case, i: int, size: int) -> float:
+    """Compare answers with each other; return the seconds that one takes."""
+    theta_size = case.layout.theta_size(*case.sizes(i))
+    inside = np.zeros(theta_size, dtype=bool)
+    for view in case.layout.theta_views(inside, *case.sizes(i)).values():
+        view[...] = True
+    case.padding = [~inside if j == i else np.zeros(0, bool) for j in range(case.n)]
+    told, encoded, took = [], [case.dense(i, *case.encode(i, case.examples.label(i)))], np.inf
+    for _ in range(3):
+        theta = case.rng.normal(size=theta_size)
+        theta[~inside] = 0
+        begun = perf_counter()
+        with case.promise("Oracle.argmax", f"answers for size {size}", i):
+            calls.argmax(case.oracle, i, theta)
+        took = min(took, perf_counter() - begun)
+        label, value, bound = case.argmax(i, theta)
+        mu = case.dense(i, *case.encode(i, label))
+        promise = f"returns the value of its label (size {size}, theta of {theta_size})"
+        case.near("Oracle.argmax", promise, i, value, mu @ theta)
+        told.append((theta, value, bound))
+        encoded.append(mu)
+    for theta, value, bound in told:
+        best = max(float(mu @ theta) for mu in encoded)
+        case.latest = i, theta
+        if case.oracle.exact and value < best - TOLERANCE * (1 + abs(best)):
+            promise = f"returns a label that attains the maximum (size {size})"
+            case.fail("Oracle.argmax", promise, i, value, f"at least {best!r}")
+        if bound < best - TOLERANCE * (1 + abs(best)):
+            promise = f"returns a bound that no label exceeds (size {size})"
+            case.fail("Oracle.argmax", promise, i, bound, f"at least {best!r}")
+    return took
+
+
+def _tell_cost(case: Case, seconds: list[tuple[int, float]]) -> None:
+    """Warn where the time of an answer grows steeply, or one of a small label takes long."""
+    (small, before), (large, after) = seconds[0], seconds[-1]
+    if after <= LONGEST or large <= small:
+        return
+    power = np.log(after / max(before, 1e-6)) / np.log(large / max(small, 1))
+    if power > POWER:
+        warnings.warn(
+            f"{case.structure!r}: Oracle.argmax takes {1e3 * before:.2g} ms for a label of {small} "
+            f"entries and {1e3 * after:.2g} ms for {large}, which grows as the power {power:.1f} "
+            "of the size: does it enumerate labels?",
+            SlowOperator,
+            stacklevel=4,
+        )

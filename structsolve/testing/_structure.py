@@ -1,0 +1,140 @@
+"""``check_structure``: the checks of one structure, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import registry
+from . import (
+    _declaration,
+    _losses,
+    _operators,
+    _polytopes,
+    _projections,
+    _relaxed,
+    _sizes,
+    _training,
+    _whole,
+)
+from ._case import Case
+
+#: What is checked of every case, by name: the case and the loss are handed on.
+CHECKS: dict[str, Callable[[Case, Any], None]] = {
+    "parts": lambda case, loss: _operators.check_parts(case),
+    "oracle": lambda case, loss: _operators.check_oracle(case),
+    "relaxation": lambda case, loss: _relaxed.check_relaxation(case),
+    "polytope": lambda case, loss: _polytopes.check_polytope(case),
+    "kbest": lambda case, loss: _operators.check_kbest(case),
+    "cones": _relaxed.check_constrained,
+    "max-marginals": lambda case, loss: _operators.check_max_marginals(case),
+    "counts": _operators.check_counts,
+    "constraints": lambda case, loss: _operators.check_constraints(case),
+    "loss": _losses.check_losses,
+    "augmented": _operators.check_augmented_oracle,
+    "projection": lambda case, loss: _projections.check_projections(case),
+}
+#: What the first case tells of all.
+ONCE: dict[str, Callable[[Case, Any], None]] = {
+    "threads": lambda case, loss: _operators.check_threads(case),
+    "truth": lambda case, loss: _operators.check_blindness(case),
+    "options": lambda case, loss: _whole.check_options(case),
+    "predict": _whole.check_predictions,
+    "sparse X": lambda case, loss: _whole.check_sparse_looking(case),
+    "sizes": lambda case, loss: _sizes.check_larger(case),
+}
+#: What is checked of a case with more classes than a vector holds.
+WIDE = ("oracle", "kbest", "max-marginals", "augmented", "marginals")
+NAMES = ("declaration", *CHECKS, *ONCE, "classes")
+
+
+def check_structure(
+    structure: Any,
+    loss: Any = "hamming",
+    n_cases: int = 4,
+    size: int = 3,
+    random_state: int = 0,
+    solvers: Sequence[Any] = ("bcfw", "cutting-plane", "sgd"),
+    only: Sequence[str] | None = None,
+) -> None:
+    """Check a structure, and the operators that plugins give for it, against enumeration.
+
+    Parameters
+    ----------
+    structure : str or Structure
+        It has ``sample``, its spaces have ``enumerate_labels``.
+    loss : str or loss object, default="hamming"
+        Loss that the solvers train with; all losses that plugins name are checked one by one.
+    n_cases : int, default=4
+        Small data sets to draw from ``structure.sample``.
+    size : int, default=3
+        Bound on the size of a label, for ``sample``.
+    random_state : int, default=0
+    solvers : sequence of str or Solver
+        Trained to the optimum, which must be the same for all that reach one; empty for none.
+    only : sequence of str, optional
+        Parts of the kit, in place of all: "declaration", "parts", "oracle", "relaxation",
+        "polytope", "kbest", "cones", "max-marginals", "counts", "constraints", "loss", "augmented",
+        "projection"; of the first case "threads", "truth", "options", "predict", "sparse X",
+        "sizes"; and "classes".  For structures that differ in their oracle alone.
+
+    Raises
+    ------
+    BrokenPromise
+        An AssertionError that names the operator or method, the promise, the example, what was
+        found and what was expected, and how to see it again.
+    ValueError
+        For an unknown part in ``only``.
+
+    Warns
+    -----
+    SlowOperator
+        When the time of an answer grows steeply with the size of labels.
+
+    Notes
+    -----
+    Checked are the declaration (parameters, ``clone``, packing, ``state``, ``classes=`` and
+    ``fit_intercept=``), the oracle (optimal at random, tied and zero scores where it calls itself
+    exact, its value, its bound, ties, scratch memory, threads, whether it looks at the truth), its
+    relaxation, its answers within a cone of the label plane, the polytope, k-best, max-marginals,
+    the best label for each count, the loss-augmented oracle, parts, losses and their matrices,
+    projections (marginals, bounds, states, G and its slope, samples), hard constraints on nodes,
+    predictions, scores and masks, X that packing stores as sparse, 19 classes, larger labels, and
+    that solvers agree.  Powers that a structure does not have are not checked.
+
+    Examples
+    --------
+    >>> from structsolve.testing import check_structure
+    >>> check_structure("chain", n_cases=1)
+    """
+    structure = registry.get_structure(structure)
+    wanted = NAMES if only is None else tuple(only)
+    for name in wanted:
+        if name not in NAMES:
+            raise ValueError(f"only has {name!r}, expected some of {NAMES}")
+    if "declaration" in wanted:
+        _declaration.check_parameters(structure)
+    for number in range(n_cases):
+        case = Case(structure, number, random_state + number, size)
+        case.more = f", loss={loss!r}, solvers=()" if loss != "hamming" else ", solvers=()"
+        if "declaration" in wanted:
+            _declaration.check_packing(case)
+            _declaration.check_state(case)
+        case.enumerate()
+        _run(case, loss, {name: CHECKS[name] for name in CHECKS if name in wanted})
+        if number == 0:
+            _run(case, loss, {name: ONCE[name] for name in ONCE if name in wanted})
+        if solvers and number == 0:
+            case.more = case.more.replace("solvers=()", f"solvers={list(solvers)}")
+            _training.check_solvers(case, loss, solvers)
+    if "classes" in wanted and (wide := _sizes.many_classes(structure, random_state)) is not None:
+        wide.more = ", solvers=(), only=['classes']"
+        wide.enumerate()
+        checks = {**CHECKS, "marginals": lambda case, loss: _projections.check_marginals(case)}
+        _run(wide, loss, {name: checks[name] for name in WIDE})
+
+
+def _run(case: Case, loss: Any, checks: dict[str, Callable[[Case, Any], None]]) -> None:
+    for name, check in checks.items():
+        case.begin(name)
+        check(case, loss)

@@ -1,0 +1,163 @@
+"""``check_surrogate``: cuts against each other, against slopes, and against the loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import registry
+from ..surrogates.calls import cut
+from ..surrogates.task import Task
+from ._case import Case
+
+# Scores for each example; how far a difference quotient may be off.
+SCORES, QUOTIENT = 6, 1e-4
+
+
+def check_surrogate(
+    surrogate: Any,
+    structure: Any = "chain",
+    loss: Any = "hamming",
+    n_cases: int = 2,
+    size: int = 3,
+    random_state: int = 0,
+) -> None:
+    """Check a surrogate: what its cuts and bounds promise to solvers.
+
+    Parameters
+    ----------
+    surrogate : str or surrogate object
+    structure : str or Structure, default="chain"
+    loss : str or loss object, default="hamming"
+    n_cases, size, random_state : int
+        As for :func:`check_structure`.
+
+    Raises
+    ------
+    BrokenPromise
+        An AssertionError that says what was found and expected; ``.theta`` are the scores.
+
+    Notes
+    -----
+    Checked are: positions and number of a cut's entries, the bound against the cut's own value,
+    ``H >= 0``, that the cut is tight and no cut lies above another one's bound where the surrogate
+    calls itself convex or affine, that it is the slope of the bound, equal keys for equal cuts
+    alone, the same answer twice, and that truths are those of the call.
+
+    Examples
+    --------
+    >>> from structsolve.testing import check_surrogate
+    >>> check_surrogate("slack", n_cases=1)
+    """
+    structure = registry.get_structure(structure)
+    if isinstance(surrogate, str):
+        surrogate = registry.default().make("surrogates", surrogate)
+    name = getattr(surrogate, "name", type(surrogate).__name__)
+    for number in range(n_cases):
+        case = Case(structure, number, random_state + number, size)
+        case.kit = f"check_surrogate({name!r}, structure, "
+        case.more = f", loss={loss!r}"
+        case.enumerate()
+        what = f"Surrogate {name!r}"
+        with case.promise(f"{what}: bind", "makes a native surrogate of a task"):
+            native = surrogate.bind(Task(case.space, case.examples, loss))
+        for i in range(case.n):
+            _check_example(case, what, native, i)
+
+
+def _check_example(case: Case, what: str, native: Any, i: int) -> None:
+    other = case.labels[i][case.rng.integers(len(case.labels[i]))]
+    for truth, whose in ((case.examples.label(i), "its label"), (other, "another label")):
+        try:
+            cuts = _cuts(case, what, native, i, truth, whose)
+        except ValueError:
+            if whose == "its label":
+                raise
+            continue  # it takes only some labels for true
+        keys: dict[int, np.ndarray] = {}
+        for theta, p, answer in cuts:
+            case.latest = i, theta
+            same = keys.setdefault(answer.key, np.append(p, answer.b))
+            if native.affine and not np.allclose(same, np.append(p, answer.b)):
+                promise = "gives different cuts different keys"
+                case.fail(what, promise, i, f"key {answer.key} of {p}", f"another than {same}")
+            for scores, _, there in cuts:
+                value = answer.b - p @ scores
+                if (native.affine or native.convex) and value > there.bound + _slack(there.bound):
+                    promise = f"is convex: no cut lies above the bound elsewhere (truth: {whose})"
+                    case.fail(what, promise, i, value, f"at most {there.bound!r}")
+        if native.exact and native.convex:
+            for theta, p, answer in cuts[:3]:
+                _check_slope(case, what, native, i, truth, theta, p, answer.bound)
+
+
+def _cuts(
+    case: Case, what: str, native: Any, i: int, truth: np.ndarray, whose: str
+) -> list[tuple[np.ndarray, np.ndarray, Any]]:
+    """Return scores, the cut's p and the cut; each is checked on its own."""
+    cuts = []
+    for number in range(SCORES):
+        theta = case.thetas(i, ("random",))["random"] * (3.0 if number % 2 else 0.5)
+        case.latest = i, theta
+        given, label = theta.copy(), truth.copy()
+        with case.promise(f"{what}.cut", f"answers without an exception (truth: {whose})", i):
+            answer = cut(native, i, theta, truth)
+        if not np.array_equal(theta, given) or not np.array_equal(truth, label):
+            case.fail(what, "leaves scores and truth as they are", i, theta, given)
+        if len(answer.index) and not 0 <= answer.index.min() <= answer.index.max() < len(theta):
+            promise = "gives positions in theta"
+            case.fail(what, promise, i, answer.index, f"0 .. {len(theta) - 1}")
+        if len(answer.index) > native.max_entries:
+            promise = "gives at most max_entries entries"
+            case.fail(what, promise, i, len(answer.index), native.max_entries)
+        p = case.dense(i, answer.index, answer.value)
+        if np.any(p[case.padding[i]] != 0):
+            case.fail(what, "never touches padding", i, p[case.padding[i]], 0)
+        value = answer.b - p @ theta
+        numbers = (answer.b, answer.bound, value)
+        if not np.isfinite(numbers).all():
+            case.fail(what, "gives finite numbers", i, answer, "b, bound and p that are finite")
+        slack = _slack(answer.bound)
+        if answer.bound < value - slack:
+            promise = "gives a bound of at least its cut's value b - <theta, p>"
+            case.fail(what, promise, i, answer.bound, f"at least {value!r}")
+        if native.exact and abs(answer.bound - value) > slack:
+            promise = "is exact, so its bound is its cut's value b - <theta, p>"
+            case.fail(what, promise, i, answer.bound, value)
+        if answer.bound < -slack:
+            promise = "is at least 0: the truth itself violates nothing"
+            case.fail(what, promise, i, answer.bound, ">= 0")
+        if answer.calls < 1:
+            case.fail(what, "counts its oracle calls", i, answer.calls, "at least 1")
+        again = cut(native, i, theta, truth)
+        if abs(again.bound - answer.bound) > slack:
+            case.fail(what, "gives the same bound twice", i, again.bound, answer.bound)
+        cuts.append((theta, p, answer))
+    return cuts
+
+
+def _check_slope(
+    case: Case,
+    what: str,
+    native: Any,
+    i: int,
+    truth: np.ndarray,
+    theta: np.ndarray,
+    p: np.ndarray,
+    bound: float,
+) -> None:
+    """``-p`` is a subgradient: quotients to both sides hold ``-<p, direction>`` between them."""
+    step = 1e-6
+    direction = case.rng.normal(size=len(theta))
+    direction[case.padding[i]] = 0
+    ahead, behind = (cut(native, i, theta + s * step * direction, truth).bound for s in (1, -1))
+    right, left, slope = (ahead - bound) / step, (bound - behind) / step, -float(p @ direction)
+    off = QUOTIENT * (1 + abs(slope))
+    if not left - off <= slope <= right + off:
+        promise = "gives -p as the slope of its bound"
+        case.fail(what, promise, i, slope, f"between {left!r} and {right!r}")
+
+
+def _slack(value: float) -> float:
+    return 1e-7 * (1 + abs(value))

@@ -1,0 +1,171 @@
+"""Checks of a structure at work: predictions, scores and masks of a model, on any kind of X."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..estimators.structured_svm import StructuredSVM
+from ..examples.packing import is_sparse
+from ..potentials.calls import score
+from ..potentials.linear import LinearPotentials
+from ..potentials.model import LinearModel
+from ..structure import calls
+from ..structure.ask import learn_space
+from ..structure.base import NodeSpace
+from ._case import Case
+from ._declaration import equal
+from ._training import scores
+
+# Columns of features of which one in a row is not zero: packing stores them as sparse.
+SPARSE_COLUMNS = 40
+
+
+def check_predictions(case: Case, loss: Any) -> None:
+    """``predict`` gives best labels, ``score`` is 1 less their mean loss, masks are obeyed."""
+    model, w = _model(case, loss)
+    with case.promise("predict", "answers for its own sample"):
+        predicted = model.predict(case.X)
+    thetas = [scores(case, i, w) for i in range(case.n)]
+    best = [_best(case, i, theta) for i, theta in enumerate(thetas)]
+    _check_labels(case, "predict", "gives the label of largest score", predicted, best)
+    _check_score(case, loss, model, best)
+    with case.promise("score", "takes what predict() gave as true labels"):
+        own = model.score(case.X, predicted)
+    if not abs(own - 1) <= 1e-12:
+        case.fail("score", "is 1 where predictions are true", None, own, 1.0)
+    _check_mask(case, model, thetas)
+
+
+def _best(case: Case, i: int, theta: np.ndarray) -> int:
+    """Return the row of the best label: by enumeration, or as an inexact oracle says."""
+    if case.oracle.exact:
+        return int((case.mu[i] @ theta).argmax())
+    return case.row(i, case.argmax(i, theta)[0])
+
+
+def _check_labels(case: Case, what: str, promise: str, predicted: Any, rows: list[int]) -> None:
+    labels = np.concatenate([case.labels[i][row] for i, row in enumerate(rows)])
+    with case.promise("unpack", "takes any labels of its examples"):
+        expected = case.space.unpack(labels, case.examples)
+    for i in range(case.n):
+        if not equal(predicted[i], expected[i]):
+            case.fail(what, f"{promise} (weights at random)", i, predicted[i], expected[i])
+
+
+def _model(case: Case, loss: Any) -> tuple[Any, np.ndarray]:
+    """Return an estimator with weights at random, and the weights."""
+    model, w = StructuredSVM(case.structure, loss=loss), case.rng.normal(size=case.layout.dim)
+    model._become_fitted(case.space, LinearModel(case.space, w))
+    return model, w
+
+
+def _check_score(case: Case, loss: Any, model: Any, rows: list[int]) -> None:
+    with case.promise("score", f"answers with loss {loss!r}"):
+        told = model.score(case.X, case.Y)
+        none = model.score(case.X, case.Y, sample_weight=None)
+    native = case.loss(loss)
+    lost = [
+        calls.loss_value(native, i, case.examples.label(i), case.labels[i][row])
+        for i, row in enumerate(rows)
+    ]
+    size = case.n if native.averaged else len(case.examples.labels)
+    expected = 1 - float(np.sum(lost)) / size
+    if not abs(told - expected) <= 1e-9 * (1 + abs(expected)) or none != told:
+        case.fail("score", "is 1 less the mean loss of predictions", None, told, expected)
+
+
+def _check_mask(case: Case, model: Any, thetas: list[np.ndarray]) -> None:
+    """Constraints bar labels: what is predicted is best among those that they leave."""
+    space, block = case.space, case.layout.node
+    if not isinstance(space, NodeSpace) or block is None or not case.oracle.exact:
+        return  # what others miss, constraints may leave no place for
+    if block.shape != (len(space.classes_),):
+        return
+    allowed, possible = [], []
+    for i in range(case.n):
+        rows = case.labels[i]
+        kept = rows[case.rng.integers(len(rows))]
+        if len(kept) != case.sizes(i)[0] or kept.max(initial=0) >= len(space.classes_):
+            return  # labels are no classes of nodes
+        open_ = case.rng.random((len(kept), len(space.classes_))) < 0.6
+        open_[np.arange(len(kept)), kept] = True
+        allowed.append([space.classes_[row].tolist() for row in open_])
+        possible.append(open_[np.arange(len(kept)), rows].all(axis=1))
+    try:
+        predicted = model.predict(case.X, allowed=allowed)
+    except ValueError as error:
+        if "takes neither allowed" in str(error):
+            return
+        case.fail("mask", "takes lists of allowed labels", None, error, "no exception", error)
+    best = [
+        int(np.where(possible[i], case.mu[i] @ theta, -np.inf).argmax())
+        for i, theta in enumerate(thetas)
+    ]
+    promise = f"leaves the best label of those allowed, {allowed}"
+    _check_labels(case, "mask", promise, predicted, best)
+
+
+def check_options(case: Case) -> None:
+    """``fit_intercept`` decides about the constant feature, ``classes`` about the classes."""
+    structure, layout = case.structure, case.layout
+    if layout.node is not None and layout.n_features:
+        with case.promise("make_space", f"takes fit_intercept={not case.intercept}"):
+            space, _ = learn_space(structure, case.X, case.Y, fit_intercept=not case.intercept)
+        # Rankings and thresholds have no use for a constant, classes of nodes have.
+        per_class = layout.node.shape == (len(getattr(case.space, "classes_", ())),)
+        for flag, made in ((case.intercept, layout), (not case.intercept, space.layout)):
+            if made.intercept is not flag and (per_class or not flag):
+                promise = f"hands fit_intercept={flag} on to its layout"
+                case.fail("make_space", promise, None, made.intercept, flag)
+    known = getattr(case.space, "classes_", None)
+    if known is None or not isinstance(case.space, NodeSpace) or len(known) < 2:
+        return
+    X, Y = case.first(1)
+    try:
+        space, _ = learn_space(structure, X, Y, classes=known)
+    except ValueError:
+        return  # it takes none, and says so
+    if not np.array_equal(space.classes_, known):
+        promise = "takes classes= for the classes, also of those that Y lacks"
+        case.fail("make_space", promise, None, space.classes_, known)
+
+
+def check_sparse_looking(case: Case) -> None:
+    """X with one entry in a row, which packing may store as sparse, is X as any other."""
+    X = _sparse_looking(case.X)
+    if X is None:
+        return
+    what = "on X of rows of np.eye, which pack() may store as sparse,"
+    with case.promise(f"make_space {what}", "accepts it"):
+        space, examples = learn_space(case.structure, X, case.Y, fit_intercept=case.intercept)
+    with case.promise(f"pack {what}", "accepts it"):
+        packed = space.pack(X, case.Y)
+    if not np.array_equal(packed.labels, examples.labels):
+        case.fail(f"pack {what}", "gives the labels of any X", None, packed.labels, examples.labels)
+    twin = case.copy_of(space, packed, X)
+    w = case.rng.normal(size=space.layout.dim)
+    potentials = LinearPotentials(packed, space.layout)
+    for i in range(twin.n):
+        case.near(f"pack {what}", "keeps it", i, score(potentials, i, w), scores(twin, i, w), 1e-9)
+    model = StructuredSVM(case.structure)
+    model._become_fitted(space, LinearModel(space, w))
+    with case.promise(f"predict {what}", "answers"):
+        model.predict(X)
+
+
+def _sparse_looking(X: Any) -> Any:
+    """Return X with features that are rows of the identity; None where it has another form."""
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f":
+        return np.eye(len(X), max(SPARSE_COLUMNS, len(X)))
+    if not isinstance(X, list) or not X:
+        return None
+    made = []
+    for x in X:
+        features = x[0] if isinstance(x, tuple) else x
+        if not isinstance(features, np.ndarray) or features.ndim != 2 or is_sparse(features):
+            return None
+        eye = np.eye(len(features), SPARSE_COLUMNS)
+        made.append((eye, *x[1:]) if isinstance(x, tuple) else eye)
+    return made

@@ -1,0 +1,70 @@
+"""Kits beside check_structure: what ships passes, what is wrong is met with words that help."""
+
+import pytest
+from checks import refused
+from kit_faults import NOTHING, said, table
+from python_structures import PyChainStructure
+from wrong_kits import KITS
+
+import structsolve
+from structsolve import registry
+from structsolve.surrogates import Margin
+from structsolve.testing import (
+    BrokenPromise,
+    check_backend,
+    check_loss,
+    check_solver,
+    check_structure,
+    check_surrogate,
+)
+
+
+@pytest.mark.parametrize("backend", ["lp", "ilp", "lp:1e-4", "cvxpy:CLARABEL"])
+def test_backends_pass(backend):
+    check_backend(backend, random_state=3)
+
+
+@pytest.mark.parametrize("surrogate", registry.default().names("surrogates"))
+def test_surrogates_pass(surrogate):
+    options = {"micro-f1": "micro-f1:0", "generalized": "generalized:1,1", "beta": "beta:0.5"}
+    check_surrogate(options.get(surrogate, surrogate), n_cases=2, size=2)
+
+
+def test_surrogates_of_other_structures_and_losses_pass():
+    check_surrogate("margin", "multiclass", loss="zero-one")
+    check_surrogate("slack", "permutation", n_cases=1)
+    check_surrogate(Margin(), PyChainStructure(), n_cases=1, size=2)
+
+
+@pytest.mark.parametrize("solver", registry.default().names("solvers"))
+def test_solvers_pass(solver):
+    check_solver(solver, surrogate="crf" if solver in ("gbcfw", "sdca") else "margin")
+
+
+@pytest.mark.parametrize("loss", ["hamming", "zero-one", structsolve.ClassWeights({0: 2.0})])
+def test_losses_pass(loss):
+    check_loss(loss, "chain", n_cases=1)
+
+
+# Every third; tests/kit_faults.py has them all.
+@pytest.mark.parametrize("kit, make, args, options, message", [
+    pytest.param(kit, make, args, options, message, id=name)
+    for kit, name, make, args, options, message in KITS[::3]
+])  # fmt: skip
+def test_what_is_wrong_is_told(kit, make, args, options, message):
+    with pytest.raises(BrokenPromise, match=message) as caught:
+        kit(make(), *args, **options)
+    case = caught.value.case
+    assert case is None or f"To see it again: {kit.__name__}(" in str(caught.value)
+
+
+def test_the_table_tells_what_no_kit_says():
+    lines, missed = table([("check_structure", "none", said(check_structure, "multiclass"), "x")])
+    assert lines[2:] == [f"| none | check_structure | {NOTHING} |"]
+    assert missed == [f"none: {NOTHING}\n    expected x"]
+
+
+def test_names_that_nobody_knows():
+    refused("unknown lp backend 'simplex'", check_backend, "simplex")
+    refused("unknown surrogate 'hinge'", check_surrogate, "hinge")
+    refused("unknown solver 'newton'", check_solver, "newton")

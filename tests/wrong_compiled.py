@@ -1,0 +1,97 @@
+"""Chains with the compiled operators of ``wrong_native.pyx``: faults, and what the kit says."""
+
+from functools import partial
+
+from structsolve.plugins.chain.space import ChainSpace, ChainStructure
+
+#: Kind of operator, fault, and the message that it must be met with.
+COMPILED = [
+    ("ORACLE", "minimises", r"Oracle.argmax .* attains the maximum"),
+    ("ORACLE", "top-from-zero", r"Oracle.argmax .* (attains the maximum|the value of its label)"),
+    ("ORACLE", "without-last-state", r"Oracle.argmax .* attains the maximum"),
+    ("ORACLE", "without-end", r"Oracle.argmax .* (attains the maximum|the value of its label)"),
+    ("ORACLE", "without-start", r"Oracle.argmax .* (attains the maximum|the value of its label)"),
+    ("ORACLE", "table-turned", r"Oracle.argmax .* (attains the maximum|the value of its label)"),
+    ("ORACLE", "value-without-end", r"Oracle.argmax .* returns the value of its label"),
+    ("ORACLE", "bound-not-set", r"Oracle.argmax .* bound"),
+    ("ORACLE", "bound-too-low", r"Oracle.argmax .* returns a bound that no label exceeds"),
+    ("ORACLE", "bound-above", r"Oracle.argmax .* is exact, so its bound is its value"),
+    ("ORACLE", "work-too-small", r"Oracle.argmax .* writes only into the memory .*\(work\)"),
+    ("ORACLE", "label-beyond", r"Oracle.argmax .* writes only into .*\(label\).*beyond its end"),
+    ("ORACLE", "label-before", r"Oracle.argmax .* writes only into .*\(label\).*before its start"),
+    ("ORACLE", "theta-written", r"Oracle.argmax .* leaves what it is given as it is"),
+    ("ORACLE", "scratch-on-self", r"Oracle.argmax .* in four threads"),
+    ("ORACLE", "scratch-global", r"Oracle.argmax .* in four threads"),
+    ("ORACLE", "scratch-not-cleared", r"Oracle.argmax"),
+    ("ORACLE", "ties-by-turns", r"Oracle.argmax .* gives the same answer twice"),
+    ("ORACLE", "table-without-stride", r"Oracle.argmax .* (the maximum|value of its label)"),
+    ("ORACLE", "nodes-without-stride", r"Oracle.argmax .* (the maximum|value of its label)"),
+    ("ORACLE", "shared-size-forgotten", r"Oracle.argmax .* (the maximum|value of its label)"),
+    ("ORACLE", "truth-as-answer", r"Oracle.argmax .* attains the maximum"),
+    ("ORACLE", "states-up-to-16", r"Oracle.argmax .* attains the maximum.*19 classes"),
+    ("ORACLE", "nodes-up-to-5", r"Oracle.argmax .* \(size \d+"),
+    ("ORACLE", "infinity-is-zero", r"mask .* leaves the best label|Oracle.argmax .* constrained"),
+    ("ORACLE", "state-too-large", r"Oracle.argmax .* returns a label of the example"),
+    ("ORACLE", "raises-for-one-node", r"Oracle.argmax .* answers without .*RuntimeError: one node"),
+    ("ORACLE", "single-precision", r"Oracle.argmax .* returns the value of its label"),
+    ("ORACLE", "value-of-call-before", r"Oracle.argmax .* returns the value of its label"),
+    ("ORACLE", "enumerates", r"SlowOperator: .*grows as the power"),
+    ("ORACLE", "label-not-written", r"Oracle.argmax .* returns a label of the example"),
+    ("PARTS", "transitions-twice", r"Oracle.argmax .* (the maximum|value of its label)"),
+    ("PARTS", "without-end", r"Oracle.argmax .* (the maximum|value of its label)"),
+    ("PARTS", "in-padding", r"Parts.encode .* never touches padding"),
+    ("PARTS", "beyond-theta", r"Parts.encode .* gives positions in theta"),
+    ("PARTS", "max-entries", r"Parts.encode .* returned 7, expected 0 to 1"),
+    ("PARTS", "difference-turned", r"Parts.difference .* is encode\(truth\) - encode\(label\)"),
+    ("PARTS", "difference-without-start", r"Parts.difference .* is encode\(truth\)"),
+    ("PARTS", "not-a-number", r"Parts.encode .* gives finite values"),
+    ("PARTS", "writes-beyond", r"Parts.encode .* writes only into the memory"),
+    ("LOSS", "negative", r"Loss 'wrong'.value .* is finite and at least 0"),
+    ("LOSS", "at-truth", r"Loss 'wrong'.value .* is 0 for the true label"),
+    ("LOSS", "scale-forgotten", r"Loss 'wrong'.augment .* adds"),
+    ("LOSS", "constant-forgotten", r"Loss 'wrong'.augment .* adds 1.0 times the loss"),
+    ("LOSS", "in-padding", r"Loss 'wrong'.augment .* never touches padding"),
+    ("LOSS", "zero-one-said", r"Loss 'wrong'.zero_one .* is 1 for every label but the truth"),
+    ("LOSS", "square-decomposes", r"Loss 'wrong'.augment .* adds 1.0 times the loss"),
+    ("LOSS", "reads-the-next", r"Loss 'wrong'.(value|augment)"),
+    ("LOSS", "not-finite", r"Loss 'wrong'.value .* is finite"),
+]
+
+
+def structure_with(native, kind, fault):
+    """A chain one of whose operators is compiled with a fault."""
+
+    class WrongSpace(ChainSpace):
+        loss_names = ("wrong",)
+
+        def make_oracle(self):
+            return partial(native.Wrong, fault if kind == "ORACLE" else "none")
+
+        def make_parts(self):
+            return partial(native.WrongParts, fault if kind == "PARTS" else "none")
+
+        def make_loss(self, loss):
+            if loss == "wrong":
+                return partial(native.WrongLoss, fault if kind == "LOSS" else "none")
+            return super().make_loss(loss)
+
+        def make_power(self, power):
+            return None
+
+        def make_projection(self, regularizer):
+            return None
+
+    class WrongStructure(ChainStructure):
+        name = "wrong"
+
+        def make_space(self, X, Y, classes=None, fit_intercept=True):
+            space, examples = super().make_space(X, Y, classes, fit_intercept)
+            space.__class__ = WrongSpace
+            return space, examples
+
+        def space_from_state(self, state, arrays):
+            space = super().space_from_state(state, arrays)
+            space.__class__ = WrongSpace
+            return space
+
+    return WrongStructure()

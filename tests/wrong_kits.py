@@ -1,0 +1,442 @@
+"""LP backends, surrogates, solvers and losses that each break one promise, with the message."""
+
+from dataclasses import replace
+
+import numpy as np
+from python_structures import PyChainSpace, py_chain
+
+from structsolve.lp import Highs
+from structsolve.lp.base import Answer, Program
+from structsolve.solvers import BCFW, SGD, CuttingPlane
+from structsolve.structure.losses import CostMatrix
+from structsolve.surrogates import Margin, Slack
+from structsolve.testing import check_backend, check_loss, check_solver, check_surrogate
+from structsolve.utils.params import Params
+
+#: Kit, name of the fault, what makes it, and the message that it must be met with.
+KITS = []
+
+
+def changed(answer, **changes):
+    """An answer with another x or dual, no start."""
+    return Answer(**{"x": answer.x, "dual": answer.dual, **changes})
+
+
+def wrong(kit, message, *args, **options):
+    """Collect what makes something wrong; the kit gets it as its first argument."""
+
+    def collect(make):
+        KITS.append((kit, make.__name__, make, args, options, message))
+        return make
+
+    return collect
+
+
+# -- backends -------------------------------------------------------------------------------------
+
+
+class Bent(Highs):
+    """HiGHS, whose programs get other arguments and give other answers."""
+
+    def __init__(self, before=None, after=None, **options):
+        super().__init__(**options)
+        self.before, self.after = before, after
+
+    def program(self, polytope):
+        return BentProgram(super().program(polytope), self, polytope)
+
+
+class BentProgram(Program):
+    def __init__(self, own, backend, polytope):
+        self.own, self.backend, self.polytope = own, backend, polytope
+
+    def solve(self, c, upper=None, start=None, sides=None):
+        given = {"upper": upper, "start": start, "sides": sides}
+        if self.backend.before:
+            c, given = self.backend.before(self, c, given)
+        answer = self.own.solve(c, **given)
+        return self.backend.after(self, answer) if self.backend.after else answer
+
+
+def backend(message, **options):
+    """Collect a function as what comes before or after a program of HiGHS."""
+
+    def collect(function):
+        side = "after" if function.__code__.co_argcount == 2 else "before"
+
+        def make():
+            return Bent(**{side: function}, **options)
+
+        KITS.append((check_backend, function.__name__, make, (), {}, message))
+        return function
+
+    return collect
+
+
+@backend(r"solve .* maximises c x .*this is the minimum: negate the costs")
+def Minimises(program, c, given):
+    return -c, given
+
+
+@backend(r"gives the row duals of the maximum.*with -dual it is right: turn the sign")
+def DualsTurned(program, answer):
+    return answer and changed(answer, dual=-answer.dual)
+
+
+@backend(r"gives the row duals of the maximum")
+def DualsOfAnotherUnit(program, answer):
+    return answer and changed(answer, dual=2 * answer.dual)
+
+
+@backend(r"gives \d+ finite row duals, or None")
+def DualsOfVariables(program, answer):
+    return answer and changed(answer, dual=np.zeros(len(answer.x)))
+
+
+@backend(r"gives \d+ finite row duals, or None")
+def DualsNotFinite(program, answer):
+    return answer and changed(answer, dual=np.nan * answer.dual)
+
+
+@backend(r"keeps the upper bounds \(those given with the call\)")
+def IgnoresUpperBounds(program, c, given):
+    return c, {**given, "upper": None}
+
+
+@backend(r"solve after one with other upper bounds .* maximises c x")
+def KeepsUpperBounds(program, c, given):
+    program.kept = given["upper"] if given["upper"] is not None else getattr(program, "kept", None)
+    return c, {**given, "upper": program.kept}
+
+
+@backend(r"solve with sides .* keeps the sides of the polytope")
+def IgnoresSides(program, c, given):
+    return c, {**given, "sides": None}
+
+
+@backend(r"solve after one with sides .* maximises c x")
+def KeepsSides(program, c, given):
+    program.sides = given["sides"] or getattr(program, "sides", None)
+    if program.sides and program.own.solve(c, sides=program.sides) is None:
+        program.sides = program.sides[:0]
+    return c, {**given, "sides": program.sides}
+
+
+@backend(r"returns None where no point satisfies all rows")
+def AnswersWithoutAPoint(program, answer):
+    if answer is None:
+        answer = program.own.solve(np.zeros(program.polytope.size))
+    return answer
+
+
+@backend(r"returns None where no point satisfies all rows")
+def GivesUpInSilence(program, answer):
+    program.calls = getattr(program, "calls", 0) + 1
+    return None if program.calls == 3 else answer
+
+
+@backend(r"solve .* answers without an exception.*RuntimeError\(.infeasible")
+def RaisesWithoutAPoint(program, answer):
+    if answer is None:
+        raise RuntimeError("infeasible")
+    return answer
+
+
+@backend(r"maximises c x .*set accurate = False, or tighten the solver's tolerance")
+def ToleranceTooWide(program, answer):
+    polytope = program.polytope
+    if answer is None:
+        return None
+    middle = program.own.solve(np.zeros(polytope.size)).x
+    return changed(answer, x=answer.x + 3e-3 * (middle - answer.x), dual=None)
+
+
+@backend(r"keeps the (rows|lower bounds) of the polytope")
+def RowsViolated(program, answer):
+    return answer and changed(answer, x=0.99 * answer.x)
+
+
+@backend(r"keeps the lower bounds of the polytope")
+def BoundsViolated(program, answer):
+    if answer is None:
+        return None
+    kernel = np.linalg.svd(program.polytope.A.toarray())[2][-1]
+    return changed(answer, x=answer.x + 0.1 * kernel, dual=None)
+
+
+@backend(r"answers with \d+ finite numbers x")
+def OneNumberTooFew(program, answer):
+    return answer and changed(answer, x=answer.x[:-1])
+
+
+@backend(r"answers with \d+ finite numbers x")
+def NotANumber(program, answer):
+    return answer and changed(answer, x=answer.x * np.nan)
+
+
+@backend(r"leaves costs and bounds as they are")
+def WritesIntoCosts(program, c, given):
+    c *= 2
+    return c, given
+
+
+@backend(r"solve .* (maximises c x|again)")
+def FirstCostsForEver(program, c, given):
+    program.first = getattr(program, "first", c.copy())
+    return program.first, given
+
+
+@wrong(check_backend, r"is integer: so are the variables that must be|maximises c x")
+def IntegerAlone():
+    made = Bent(after=_between)
+    made.integer = True
+    return made
+
+
+def _between(program, answer):
+    other = program.own.solve(np.ones(program.polytope.size))
+    return answer and changed(answer, x=0.5 * (answer.x + other.x), dual=None)
+
+
+@wrong(check_backend, r"accurate breaks a promise: it is a bool")
+def AccurateInWords():
+    made = Highs()
+    made.accurate = "yes"
+    return made
+
+
+# -- losses ---------------------------------------------------------------------------------------
+
+
+@wrong(check_loss, r"is put together.*unknown loss 'hammming'")
+def LossOfNobody():
+    return "hammming"
+
+
+class ByObject(Params):
+    """A loss object."""
+
+    def __init__(self, answer=None):
+        self.answer = answer
+
+    def bind(self, space):
+        return self.answer
+
+
+@wrong(check_loss, r"is put together.*not callable")
+def LossThatBindsNothing():
+    return ByObject()
+
+
+@wrong(check_loss, r"binds a Loss to a layout.*Found 'list', expected a Loss|has no attribute")
+def LossThatIsNone():
+    return ByObject(lambda layout: [])
+
+
+@wrong(check_loss, r"is put together.*(0 for the true|diagonal)", "multiclass")
+def MatrixWithCostsOfTheTruth():
+    return CostMatrix(np.ones((3, 3)))
+
+
+# -- solvers --------------------------------------------------------------------------------------
+
+
+def over(new, old):
+    """A method that hands itself and the old one on to a function."""
+    return lambda run, *given: new(run, old, *given)
+
+
+def bent_run(solver_class, **changes):
+    """A solver whose runs have other methods; each gets the method that it replaces."""
+
+    class Liar(solver_class):
+        name = "liar"
+
+        def start(self, start):
+            run = super().start(start)
+            methods = {name: over(new, getattr(type(run), name)) for name, new in changes.items()}
+            run.__class__ = type("LiarRun", (type(run),), methods)
+            return run
+
+    return Liar()
+
+
+def changes_record(**factors):
+    def step(run, old):
+        record = old(run)
+        for key, factor in factors.items():
+            if record.get(key) is not None:
+                record[key] = record[key] * factor
+        return record
+
+    return step
+
+
+@wrong(check_solver, r"reports the objective of its weights", "multiclass")
+def PrimalTooSmall():
+    return bent_run(
+        BCFW,
+        certify=changes_record(primal=0.9, gap=0),
+        step=lambda run, old: _uncertified(old(run)),
+    )
+
+
+def _uncertified(record):
+    return {**record, "certified": False}
+
+
+@wrong(check_solver, r"has a gap that is primal less dual|dual below the primal", "multiclass")
+def DualTooLarge():
+    return bent_run(BCFW, step=changes_record(dual=1.5), certify=changes_record(dual=1.5))
+
+
+@wrong(check_solver, r"has a gap that is primal less dual", "multiclass")
+def GapOfItsOwn():
+    return bent_run(CuttingPlane, step=changes_record(gap=0.5))
+
+
+@wrong(check_solver, r"certifies at least the objective of its weights", "multiclass")
+def CertifiesTooMuch():
+    def step(run, old):
+        record = old(run)
+        return {**record, "primal": 0.5 * record["primal"], "gap": None, "certified": True}
+
+    return bent_run(CuttingPlane, step=step)
+
+
+@wrong(check_solver, r"has finite weights", "multiclass")
+def WeightsNotFinite():
+    return bent_run(SGD, weights=lambda run, old: old(run) * np.nan)
+
+
+@wrong(check_solver, r"weights breaks a promise: it returns a copy", "multiclass")
+def WeightsShared():
+    def weights(run, old):
+        if not hasattr(run, "shared"):
+            run.shared = old(run)
+        run.shared[:] = old(run) if np.isfinite(run.shared).all() else np.nan
+        return run.shared
+
+    return bent_run(BCFW, weights=weights)
+
+
+@wrong(check_solver, r"goes on from its state bit for bit", "chain")
+def StateForgetsTheGenerator():
+    def restore(run, old, meta, arrays):
+        state = run.given.rng.bit_generator.state
+        old(run, meta, arrays)
+        run.given.rng.bit_generator.state = state
+
+    return bent_run(SGD, restore=restore)
+
+
+@wrong(check_solver, r"state .* returns values that JSON can hold", "multiclass")
+def StateNotPlain():
+    def state(run, old):
+        meta, arrays = old(run)
+        return {**meta, "more": {1, 2}}, arrays
+
+    return bent_run(BCFW, state=state)
+
+
+@wrong(check_solver, r"goes on from a state|describes the run", "multiclass")
+def NoState():
+    def state(run, old):
+        raise NotImplementedError
+
+    return bent_run(BCFW, state=state)
+
+
+@wrong(check_solver, r"does the same for the same seed|bit for bit", "chain")
+def RandomOfItsOwn():
+    class Random(SGD):
+        name = "random"
+
+        def start(self, start):
+            return super().start(replace(start, rng=np.random.default_rng()))
+
+    return Random()
+
+
+@wrong(check_solver, r"leaves the solver's parameters as they are", "multiclass")
+def SolverChanges():
+    class Changes(BCFW):
+        name = "changes"
+
+        def start(self, start):
+            setattr(self, self._param_names()[0], self.get_params()[self._param_names()[0]] or 1)
+            self.passes = getattr(self, "passes", 0) + 1
+            return super().start(start)
+
+        def __repr__(self):
+            return f"Changes({getattr(self, 'passes', 0)})"
+
+    return Changes()
+
+
+@wrong(check_solver, r"leaves examples as they are \(nodes\)", "multiclass")
+def ExamplesScaled():
+    def step(run, old):
+        run.given.problem.examples.nodes[...] *= 1.0 + 1e-9
+        return old(run)
+
+    return bent_run(BCFW, step=step)
+
+
+@wrong(check_solver, r"closes the gap in \d+ passes", "multiclass")
+def NeverArrives():
+    def stays(run, old):
+        primal, _ = run.given.problem.primal(np.zeros(run.given.problem.dim), run.given.alpha)
+        return {"primal": primal, "dual": 0.0, "gap": primal, "certified": True, "oracle_calls": 0}
+
+    return bent_run(BCFW, step=stays, certify=stays, weights=lambda run, old: 0 * old(run))
+
+
+# -- surrogates -----------------------------------------------------------------------------------
+
+
+@wrong(check_surrogate, r"bind .* makes a native surrogate of a task.*AttributeError")
+def BindsNothing():
+    class Nothing(Margin):
+        def bind(self, task):
+            return task.nothing
+
+    return Nothing()
+
+
+def of_space(surrogate, message, **methods):
+    """Collect a surrogate of a chain whose operators are wrong."""
+    name = "".join([type(surrogate).__name__, "Of", *(m.__name__ for m in methods.values())])
+
+    def make():
+        return surrogate
+
+    make.__name__ = name
+    KITS.append((check_surrogate, name, make, (py_chain(**methods),), {}, message))
+
+
+def SecondBest(self, examples, i, theta):
+    return self.ranked(examples, i, theta)[0][:2][-1]
+
+
+def TheWorst(self, examples, i, theta):
+    return self.ranked(examples, i, theta)[0][-1]
+
+
+def PartsTurned(self, examples, i, label):
+    mu = PyChainSpace.parts(self, examples, i, label)
+    return {**mu, "transition": mu["transition"].T}
+
+
+of_space(
+    Margin(), r"is convex: no cut lies above the bound elsewhere|is at least 0", argmax=SecondBest
+)
+of_space(
+    Margin(), r"is convex: no cut lies above the bound elsewhere|is at least 0", argmax=TheWorst
+)
+of_space(Slack(), r"is convex|is at least 0|is exact|at least its cut", argmax=TheWorst)
+of_space(
+    Margin(),
+    r"is convex|is exact, so its bound|at least its cut|at least 0|slope",
+    parts=PartsTurned,
+)
