@@ -252,10 +252,6 @@ class DependencySpace(Space):
             tables.append(table)
         return tables
 
-    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what ``space_from_state`` needs."""
-        return {"n_features": self.layout.n_features}, {}
-
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
         """Return every label of a small example."""
         arcs: Arcs = examples.topology["arcs"][i]

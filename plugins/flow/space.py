@@ -178,10 +178,6 @@ class FlowSpace(Space):
         """Return scores or marginals of the rows in a form like that of Y."""
         return flat
 
-    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what ``space_from_state`` needs."""
-        return {"n_features": self.layout.n_features, "intercept": self.layout.intercept}, {}
-
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
         """Return every label of a small example."""
         network = self.network.integral()

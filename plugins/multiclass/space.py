@@ -144,11 +144,6 @@ class MulticlassSpace(RowSpace):
         block = Block("node", "node", (len(classes),), ("class",))
         super().__init__(structure, WeightLayout([block], n_features, 0, intercept), classes)
 
-    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what ``space_from_state`` needs."""
-        meta = {"n_features": self.layout.n_features, "intercept": self.layout.intercept}
-        return meta, {"classes": self.classes_}
-
     def mask(
         self, examples: Examples, allowed: Any = None, forbidden: Any = None
     ) -> dict[str, Any]:

@@ -218,8 +218,8 @@ class MultilabelSpace(Space):
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what ``space_from_state`` needs."""
-        meta = {"n_features": self.layout.n_features, "intercept": self.layout.intercept}
-        return meta, {"classes": self.classes_, "edges": self.edges_}
+        state, arrays = super().state()
+        return state, {**arrays, "edges": self.edges_}
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
         """Return all sets of labels."""

@@ -173,10 +173,6 @@ class ThresholdSpace(OrderedLabels):
         #: The projections' states hold this many probabilities of classes.
         self.state_rows = len(classes)
 
-    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what ``space_from_state`` needs."""
-        return {"n_features": self.layout.n_features}, {"classes": self.classes_}
-
     def mask(
         self, examples: Examples, allowed: Any = None, forbidden: Any = None
     ) -> dict[str, Any]:

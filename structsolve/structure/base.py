@@ -191,8 +191,9 @@ class Space:
         Returns
         -------
         list or ndarray
+            Here a list of what ``unpack_one`` gives for each example.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not implement unpack()")
+        return [self.unpack_one(label) for label in pieces(flat, examples.label_offsets)]
 
     def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> Any:
         """Return one label in the form users give it, for ``predict_kbest``.
@@ -217,10 +218,12 @@ class Space:
         Returns
         -------
         state : dict
-            Values that JSON can hold.
+            Values that JSON can hold; here ``n_features`` and ``intercept``.
         arrays : dict of str to ndarray
+            Here ``classes``, where the space has ``classes_``.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not implement state()")
+        state = {"n_features": self.layout.n_features, "intercept": self.layout.intercept}
+        return state, {"classes": self.classes_} if hasattr(self, "classes_") else {}
 
     def enumerate_labels(self, examples: Examples, i: int) -> np.ndarray:
         """Return every label of an example (for tests with few labels).

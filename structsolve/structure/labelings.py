@@ -134,9 +134,5 @@ class LabelingSpace(NodeSpace):
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what ``space_from_state`` needs."""
-        meta = {
-            "n_features": self.layout.n_features,
-            "n_edge_features": self.n_edge_features,
-            "intercept": self.layout.intercept,
-        }
-        return meta, {"classes": self.classes_}
+        state, arrays = NodeSpace.state(self)
+        return {**state, "n_edge_features": self.n_edge_features}, arrays

@@ -30,10 +30,6 @@ structure in plain Python, checked in one line:
 ...     def stack(self, X):
 ...         nodes, offsets = packing.stack_rows(X, self.layout.n_features)
 ...         return Examples(offsets, nodes)
-...     def state(self):
-...         layout = self.layout
-...         meta = {"n_features": layout.n_features, "intercept": layout.intercept}
-...         return meta, {"classes": self.classes_}
 ...     def enumerate_labels(self, examples, i):
 ...         rows = super().enumerate_labels(examples, i)
 ...         return rows[(np.diff(rows, axis=1) >= 0).all(axis=1)]

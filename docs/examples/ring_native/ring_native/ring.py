@@ -43,10 +43,6 @@ class RingSpace(NodeSpace):
         rows, offsets = packing.stack_rows(X, self.layout.n_features)
         return Examples(offsets, rows)
 
-    def state(self):
-        meta = {"n_features": self.layout.n_features, "intercept": self.layout.intercept}
-        return meta, {"classes": self.classes_}
-
     def parts(self, examples, i, label):
         table = np.zeros((len(self.classes_),) * 2)
         np.add.at(table, (label, np.roll(label, -1)), 1)
