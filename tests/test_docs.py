@@ -52,7 +52,8 @@ def test_files_that_are_cited_are_in_the_repository():
 def folder(tmp_path, monkeypatch):
     """An empty folder to write to, from which docs/examples can be imported."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(RING / "ring_native"))
+    for package in (RING / "ring_native", RING.parent / "segments", RING.parent / "grid_paths"):
+        monkeypatch.syspath_prepend(str(package))
     return tmp_path
 
 

@@ -193,7 +193,8 @@ class Space:
         list or ndarray
             Here a list of what ``unpack_one`` gives for each example.
         """
-        return [self.unpack_one(label) for label in pieces(flat, examples.label_offsets)]
+        each = pieces(flat, examples.label_offsets)
+        return [self.unpack_one(label, examples, i) for i, label in enumerate(each)]
 
     def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> Any:
         """Return one label in the form users give it, for ``predict_kbest``.

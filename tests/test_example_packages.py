@@ -1,0 +1,96 @@
+"""The packages of docs/examples in plain Python: installed as users do, checked, trained, saved."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
+PACKAGES = ("segments", "grid_paths")
+
+pytestmark = pytest.mark.skipif(not EXAMPLES.exists(), reason="installed without the checkout")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A function that runs a program where both packages are installed."""
+    pytest.importorskip("setuptools")
+    folder = tmp_path_factory.mktemp("packages")
+    for package in PACKAGES:
+        (folder / package).mkdir()
+        for path in (EXAMPLES / package).iterdir():
+            if path.is_file():
+                (folder / package / path.name).write_bytes(path.read_bytes())
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    install += ["--no-build-isolation", "--disable-pip-version-check", "--target", "site"]
+    environment = os.environ | {"PYTHONPATH": str(folder / "site")}
+
+    def execute(*command):
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout
+
+    execute(*install, *(f"./{package}" for package in PACKAGES))
+    return lambda program: execute(sys.executable, "-c", program)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_they_are_short(package):
+    lines = [
+        len(path.read_text(encoding="utf-8").splitlines())
+        for path in (EXAMPLES / package).glob("*.py")
+    ]
+    assert 0 < sum(lines) <= 120
+
+
+def test_segments(run):
+    out = run(
+        "import numpy as np\n"
+        "from structsolve import StructuredSVM, load\n"
+        "from structsolve.testing import check_structure\n"
+        "check_structure('segments', n_cases=1)\n"
+        "rng, names, X, Y = np.random.default_rng(0), ['rest', 'run', 'walk'], [], []\n"
+        "for _ in range(30):\n"
+        "    order = rng.permutation(names)\n"
+        "    Y.append([(str(name), int(rng.integers(2, 5))) for name in order])\n"
+        "    states = np.repeat([names.index(name) for name, _ in Y[-1]], [n for _, n in Y[-1]])\n"
+        "    X.append(np.eye(3)[states] + 0.4 * rng.normal(size=(len(states), 3)))\n"
+        "model = StructuredSVM('segments', alpha=0.003, tol=0.001).fit(X, Y)\n"
+        "assert model.stop_reason_ == 'converged'\n"
+        "right = sum(a == b for a, b in zip(model.predict(X), Y))\n"
+        "model.save('model.structsolve')\n"
+        "assert load('model.structsolve').predict(X) == model.predict(X)\n"
+        "print(model.score(X, Y), right, model.coef_['length'].shape)\n"
+    )
+    score, right, shape = out.split(maxsplit=2)
+    assert float(score) > 0.97 and int(right) >= 24 and shape.strip() == "(3, 4)"
+
+
+def test_grid_paths(run):
+    out = run(
+        "import numpy as np\n"
+        "from structsolve import StructuredSVM, load\n"
+        "from structsolve.testing import check_structure\n"
+        "from structsolve_grid_paths import best_path\n"
+        "check_structure('grid-paths', n_cases=1, solvers=('bcfw',))\n"
+        "rng = np.random.default_rng(0)\n"
+        "X = [rng.random((h, w, 2)) for h, w in rng.integers(3, 7, (30, 2))]\n"
+        "Y = [best_path(-1 - x @ [3.0, 0.5])[1] for x in X]\n"
+        "native = StructuredSVM('grid-paths', alpha=0.001, tol=0.001).fit(X, Y)\n"
+        "assert native.stop_reason_ == 'converged'\n"
+        "native.save('model.structsolve')\n"
+        "assert load('model.structsolve').predict(X) == native.predict(X)\n"
+        "programs = StructuredSVM('grid-paths', oracle='lp', alpha=0.001, tol=0.001).fit(X, Y)\n"
+        "relaxed = StructuredSVM('grid-paths', surrogate='lp', alpha=0.001, tol=0.001).fit(X, Y)\n"
+        "optima = [m.history_[-1]['primal'] for m in (native, programs, relaxed)]\n"
+        "duals = [m.history_[-1]['dual'] for m in (native, programs, relaxed)]\n"
+        "assert max(duals) <= min(optima) <= max(optima) <= 1.002 * min(optima), optima\n"
+        "predicted = programs.predict(X)\n"
+        "assert programs.set_params(oracle=None).predict(X) == predicted\n"
+        "print(native.score(X, Y))\n"
+    )
+    assert float(out) > 0.97
