@@ -29,6 +29,7 @@ SCRIPTS = {
     "decode": [],
     "multiclass": [],
     "jobs": [],
+    "outside_chain": [],
     "quality": [],
     "searches": [],
     "surrogates_conll": [],

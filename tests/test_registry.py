@@ -16,7 +16,7 @@ from structsolve import Named, hookimpl, registry
 from structsolve.lp.ask import ask_oracle
 from structsolve.operators import ABI, Oracle, Parts
 from structsolve.registry import Registry
-from structsolve.structure.ask import ask_loss, ask_parts, make_layout
+from structsolve.structure.ask import POWERS, ask_loss, ask_parts, ask_power, make_layout
 
 
 def load():
@@ -227,7 +227,7 @@ def test_operators_are_told_what_is_for_training(registered):
         return space.make_oracle()(layout)
 
     registered(structsolve_oracle=lambda space: oracle)
-    model = structsolve.StructuredSVM(structure="multiclass").fit(X, y)
+    model = structsolve.StructuredSVM(structure="multiclass", alpha=1.0).fit(X, y)
     assert told == [True]
     model.predict(X)
     model.score(X, y)
@@ -309,6 +309,49 @@ def test_what_a_hook_raises_is_named(install, packed, raised, seen, when, monkey
         f"{type(raised).__name__}: {raised}"
     )
     assert caught.value.__cause__ is not None
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_each_power_has_a_hook_of_its_own(registered, packed, power):
+    space, layout = packed
+    before = {name: ask_power(space, name) for name in POWERS}
+
+    def structsolve_power(space, power, wanted=power):
+        return POWERS[power] if power == wanted else None
+
+    registered(structsolve_power=structsolve_power)
+    for name, bind in before.items():
+        now = ask_power(space, name)
+        if name == power:
+            assert type(now(layout)) is POWERS[name]
+        else:
+            assert (bind is None) == (now is None)
+
+
+def test_who_replaces_an_oracle_keeps_the_rest(registered):
+    X, Y = structsolve.get_structure("chain").sample(0, n=8)
+
+    def answers():
+        model = structsolve.StructuredSVM("chain", loss="zero-one", alpha=0.3, tol=1e-2).fit(X, Y)
+        slack = structsolve.surrogates.Slack(search="exact")
+        other = structsolve.StructuredSVM("chain", surrogate=slack, alpha=0.3, tol=1e-2).fit(X, Y)
+        best = [part for pairs in model.predict_kbest(X, 2) for pair in pairs for part in pair]
+        return [*best, *model.decision_function(X), other.history_[-1]["primal"]]
+
+    before, asked = answers(), []
+
+    def oracle(space):
+        def bind(layout):
+            asked.append(layout)
+            return space.make_oracle()(layout)
+
+        return bind
+
+    registered(structsolve_oracle=oracle)
+    after = answers()
+    assert asked
+    for ours, theirs in zip(before, after, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def test_our_own_messages_stay_as_they_are(packed):

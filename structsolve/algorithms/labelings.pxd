@@ -1,5 +1,6 @@
 # Labelings of nodes with scores of nodes and pairs: where their parts lie, and their marginals.
 from libc.stdint cimport int64_t
+from structsolve.abi_number cimport structsolve_abi_marker
 from structsolve.algorithms.messages cimport Marginals
 from structsolve.operators cimport Projection
 from structsolve.part_layout cimport PartLayout
