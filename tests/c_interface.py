@@ -1,6 +1,7 @@
 """The public .pxd files, the record of what each number of the C interface held, and additions.
 
-    python tests/c_interface.py        # record the files as they are under their number
+    python tests/c_interface.py                 # record the files as they are under their number
+    python tests/c_interface.py --unreleased    # earlier numbers of the record take the edits too
 
 ``tests/c_interface_record/MAJOR.MINOR`` holds the files without comments: of the newest number
 all of them, of an earlier one those that the next changed.
@@ -8,6 +9,7 @@ all of them, of an earlier one those that the next changed.
 
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import structsolve
@@ -70,12 +72,12 @@ def write(files, folder):
         target.write_text(text, encoding="utf-8")
 
 
-def record(files, folder=RECORD):
-    """Write the files under their number; the one before keeps what they change."""
+def record(files, folder=RECORD, keep=True):
+    """Write the files under their number; with `keep` the one before keeps what they change."""
     number = number_of(files)
     before = recorded(folder)
     earlier = [other for other in before if order(other) < order(number)]
-    if earlier:
+    if earlier and keep:
         last = before[earlier[0]]
         shutil.rmtree(folder / earlier[0])
         write({k: v for k, v in last.items() if files.get(k) != v}, folder / earlier[0])
@@ -162,4 +164,4 @@ def _lost(head, old, new):
 
 
 if __name__ == "__main__":
-    record(public())
+    record(public(), keep="--unreleased" not in sys.argv)

@@ -27,8 +27,8 @@ def test_the_number_changes_with_the_declarations(files):
     assert not changed, (
         f"{sorted(changed)} are not what number {number} of the C interface stands for: plugins "
         "compiled against other declarations may crash. Raise STRUCTSOLVE_ABI_NUMBER in "
-        "abi_number.pxd, the minor for pure additions, unless no version with this number was "
-        "ever released; then run `python tests/c_interface.py`."
+        "abi_number.pxd, the minor for pure additions, and run `python tests/c_interface.py`; or "
+        "run it with --unreleased, where no version with this major was ever released."
     )
 
 
@@ -130,6 +130,8 @@ def test_a_record_keeps_what_the_next_number_changes(tmp_path, files):
     held = recorded(tmp_path)
     assert list(held) == ["7.1", "7.0"] and held["7.1"] == new
     assert {name: held["7.0"][name] for name in old} == old
+    c_interface.record({**new, "new.pxd": "cdef int g()\n"}, tmp_path, keep=False)
+    assert "new.pxd" not in {path.name for path in (tmp_path / "7.0").iterdir()}
 
 
 def cimported(path):

@@ -19,6 +19,8 @@ cdef class LabelPlane:
     cdef readonly Py_ssize_t width
     cdef readonly Py_ssize_t states
     cdef public Py_ssize_t most_counts
+    cdef readonly object shortfalls
+    cdef double[::1] shortfall_view
     cdef int mode
     cdef Py_ssize_t scratch_bytes
     cdef bint _flag0, _flag1, _flag2, _flag3
@@ -27,6 +29,8 @@ cdef class LabelPlane:
     cdef int* label_of(self, View* view, int slot) noexcept nogil
     cdef int place(self, View* view, int slot, Point* out) except -1 nogil
     cdef int ask(self, View* view, double lam, int slot, Point* out) except -1 nogil
+    cdef double known_above(self, View* view, double lam, const Point* out, double above) noexcept nogil
+    cdef void note(self, View* view, double shortfall, double scale) noexcept nogil
     cdef int ask_in_cone(self, View* view, double lam, double alpha, double beta, int slot, Point* out) except -1 nogil
     cdef void move(self, View* view, Point* point, int slot) noexcept nogil
     cdef Py_ssize_t ask_kbest(self, View* view, double lam, Py_ssize_t k, int* labels, double* values, char* scratch) except -1 nogil

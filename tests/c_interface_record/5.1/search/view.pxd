@@ -1,5 +1,12 @@
+from libc.math cimport fabs
 from libc.stdint cimport uint64_t
 from structsolve.abi_number cimport structsolve_abi_marker
+cdef inline double rounding_of(const double* theta, Py_ssize_t size) noexcept nogil:
+    cdef double most = 0
+    cdef Py_ssize_t j
+    for j in range(size):
+        most = max(most, fabs(theta[j]))
+    return 1e-6 * most
 cdef enum:
     SLOTS = 40
     LINES = 256
