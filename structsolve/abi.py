@@ -146,6 +146,23 @@ def stale_object(obj: Any) -> str | None:
     return None
 
 
+def refuse_stale(obj: Any) -> None:
+    """Refuse a native object that was compiled against another C API; before its first call.
+
+    Parameters
+    ----------
+    obj : object
+        What users or plugins hand in.
+
+    Raises
+    ------
+    ImportError
+    """
+    text = stale_object(obj)
+    if text is not None:
+        raise ImportError(f"{type(obj).__module__}.{type(obj).__qualname__}: {text}")
+
+
 def _complaint(path: str) -> str | None:
     number = number_in_file(path)
     if number is None or fits(number, ours()):

@@ -4,13 +4,19 @@ import importlib.machinery
 import re
 import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import c_interface
 import pytest
 from c_interface import MARK, broken, number_of, public, recorded
+from checks import refused
 
 import structsolve
 from structsolve import abi, operators
+from structsolve.search.hull import ConvexHull
+from structsolve.search.psi import GeneralizedPsi
+from structsolve.surrogates import BiCriteria, Slack
+from structsolve.surrogates.base import Surrogate
 
 ROOT = Path(structsolve.__file__).parent
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -263,13 +269,35 @@ def test_a_module_of_one_file(tmp_path, monkeypatch):
     assert len(abi.stale_modules("lonely")) == 1
 
 
-def test_objects_are_looked_at_too(tmp_path, monkeypatch):
-    from types import ModuleType
-
+@pytest.fixture
+def stale(tmp_path, monkeypatch):
+    """Make a subclass that a module compiled against another number seems to hold."""
     module = ModuleType("a_stale_module")
-    module.__file__ = str(binary(tmp_path / f"a_stale_module{SUFFIX}", "0"))
+    module.__file__ = str(binary(tmp_path / f"a_stale_module{SUFFIX}", "0.0"))
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    cls = type("Old", (), {"__module__": module.__name__})
-    derived = type("Derived", (cls,), {"__module__": __name__})
-    assert "C API 0" in abi.stale_object(derived())
+    return lambda *bases: type("Old", bases, {"__module__": module.__name__})
+
+
+def test_objects_are_looked_at_too(stale):
+    derived = type("Derived", (stale(),), {"__module__": __name__})
+    assert "C API 0.0" in abi.stale_object(derived())
     assert abi.stale_object(object()) is None
+
+
+def test_stale_objects_are_refused_wherever_they_come_in(stale):
+    old_loss = SimpleNamespace(bind=lambda space: stale(operators.Loss))
+    old_margin = SimpleNamespace(bind=lambda task: stale(Surrogate)(task.layout))
+    for params in (
+        {"surrogate": BiCriteria(stale(GeneralizedPsi)(1, 1))},
+        {"surrogate": Slack(search=stale(ConvexHull)())},
+        {"surrogate": old_margin},
+        {"loss": old_loss},
+    ):
+        model = structsolve.StructuredSVM("multiclass", **params)
+        refused(
+            r"a_stale_module.Old: a_stale_module.* was compiled against structsolve C API 0.0",
+            model.fit,
+            [[0.0], [1.0]],
+            [0, 1],
+            error=ImportError,
+        )

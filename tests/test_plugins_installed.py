@@ -14,7 +14,7 @@ import venv
 from pathlib import Path
 
 import pytest
-from c_interface import recorded, write
+from c_interface import broken, public, recorded, write
 
 import structsolve
 from structsolve import abi
@@ -98,13 +98,25 @@ def plain(tmp_path_factory):
 
 
 def write_former(folder):
-    """Write the C interface of the first minor of our major, as it was."""
+    """Write the C interface of the first minor of our major, as if it had had less still.
+
+    ``Parts.difference`` and ``Parts.indicator`` were a slot and a flag: binaries that never heard
+    of them have the defaults.
+    """
     number, files = list(recorded().items())[-1]
     assert number != ABI and number.split(".")[0] == ABI.split(".")[0]
-    write(files, folder / "structsolve")
+    text = files["operators.pxd"]
+    for added, room in (
+        ("cdef readonly bint indicator", "cdef bint _flag9"),
+        (r"cdef Py_ssize_t difference\(.*", "cdef void _slot9(self) noexcept nogil"),
+    ):
+        text, count = re.subn(added, room, text)
+        assert count == 1
+    former = {**files, "operators.pxd": text}
+    assert broken(former, public()) == []
+    write(former, folder / "structsolve")
     for inner in (folder / "structsolve").rglob("*.pxd"):
         (inner.parent / "__init__.pxd").touch()
-    (folder / "structsolve" / "__init__.pxd").touch()
     return number
 
 
@@ -135,7 +147,7 @@ def test_they_are_listed_with_their_distributions(full):
 
 
 def test_binaries_of_a_former_minor_run(full):
-    """All other tests of "quota" and "gentle" run on them."""
+    """All other tests of "quota" and "gentle" run on them: it trains by `Parts.difference`."""
     assert abi.fits(full.former, ABI) and full.former != ABI
     for name in ("structsolve_quota", "structsolve_gentle"):
         suffix = importlib.machinery.EXTENSION_SUFFIXES[0]

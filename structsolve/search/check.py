@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from .. import abi
+
 # Steps of the finite differences, and what rounding may do to them.
 STEP, ROUNDING = 1e-5, 1e-4
 
@@ -29,6 +31,8 @@ def check_psi(
     ------
     ValueError
         Naming the point where the property, or a derivative, fails.
+    ImportError
+        When it was compiled against another C API.
 
     Examples
     --------
@@ -36,6 +40,7 @@ def check_psi(
     >>> from structsolve.search.psi import BetaPsi
     >>> check_psi(BetaPsi(0.5))
     """
+    abi.refuse_stale(psi)
     if margins is None:
         margins = np.concatenate([np.linspace(-10, 10, 21), [-0.3, 0.3]])
     if losses is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import registry
+from .. import abi, registry
 from .base import Search
 
 
@@ -72,7 +72,10 @@ def check_search(search: Any, psi: Any, cones: Any, counts: Any, structure: str)
     ValueError
         When the search knows the product ``(h + 1) g`` alone and psi is another, or the structure
         lacks the power that the search needs.
+    ImportError
+        When the search was compiled against another C API.
     """
+    abi.refuse_stale(search)
     if search.product_only and not psi.product:
         raise ValueError(
             f"search {search.name!r} is for slack rescaling alone, not for {psi.name!r}; use "

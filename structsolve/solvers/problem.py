@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import registry
+from .. import abi, registry
 from ..examples.packed import Examples
 from ..examples.packing import sparsify
 from ..potentials.calls import score
@@ -123,6 +123,7 @@ class Problem:
             )
         self.surrogate_name = getattr(surrogate, "name", type(surrogate).__name__)
         self.surrogate = surrogate.bind(self.task)
+        abi.refuse_stale(self.surrogate)
         given = examples.sample_weight
         weights = np.ones(examples.n) if given is None else np.asarray(given, dtype=np.float64)
         self.weights = weights / weights.sum()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import registry
+from .. import abi, registry
 from ..examples.packed import Examples
 from ..examples.packing import check_weights
 from ..operators import (
@@ -326,7 +326,7 @@ def ask_loss(space: Space, loss: Any) -> Bind:
     Returns
     -------
     callable
-        ``layout -> Loss``.
+        ``layout -> Loss``; the call raises ImportError for one compiled against another C API.
 
     Raises
     ------
@@ -335,7 +335,13 @@ def ask_loss(space: Space, loss: Any) -> Bind:
     """
     if hasattr(loss, "bind"):
         bind: Bind = loss.bind(space)
-        return bind
+
+        def bind_fresh(layout: PartLayout) -> Any:
+            native = bind(layout)
+            abi.refuse_stale(native)
+            return native
+
+        return bind_fresh
     made = ask("structsolve_loss", Loss, space, loss=loss)
     if made is None:
         known = getattr(space, "loss_names", None) or registry.default().loss_names()
