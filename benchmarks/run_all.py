@@ -98,7 +98,9 @@ def main() -> int:
     for name in args.only:
         sections[name], succeeded = run(name, SCRIPTS[name])
         good &= succeeded
-        ordered = [sections[key] for key in SCRIPTS if key in sections]
+        # Sections that others wrote stay, behind ours.
+        keys = [*SCRIPTS, *(key for key in sections if key not in SCRIPTS)]
+        ordered = [sections[key] for key in keys if key in sections]
         args.output.write_text("\n".join([PREFACE, *ordered]))
     return 0 if good else 1
 
