@@ -33,6 +33,7 @@ from structsolve.plugins.mrf import (
     _trws,
 )
 from structsolve.plugins.mrf._branch_and_bound import branch_and_bound
+from structsolve.plugins.mrf._elimination import best_labelings
 from structsolve.plugins.mrf._enumerated_cones import constrained_argmax
 from structsolve.plugins.mrf._local_search import local_search
 from structsolve.plugins.mrf._model import GraphModel
@@ -128,6 +129,19 @@ def test_trws(seed, kind, most):
     if nx.is_forest(graph):
         assert n_iter == 1 and value == bound
         assert best == value or value == pytest.approx(best, abs=1e-12 * scale)
+
+
+@pytest.mark.parametrize("n", [60, 100, 200])
+def test_trws_where_news_goes_by_forbidden_pairs_alone(n):
+    """A ring of equal states: the bound waits until both ends of the dispute have met."""
+    agree = np.where(np.eye(2) > 0, 0.0, NONE)
+    unary = np.zeros((n, 2))
+    unary[0, 1], unary[n // 2, 0] = 5, 4
+    order = np.argsort([*range(0, n, 2), *range(1, n, 2)])
+    ends = [(order[v], order[(v + 1) % n]) for v in range(n)]
+    model = GraphModel([2] * n, ends, unary[np.argsort(order)].ravel(), [agree] * n)
+    label, value, bound, _ = tree_reweighted(model, 100)
+    assert value == 5 and bound == pytest.approx(relaxation(model), abs=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -229,6 +243,70 @@ def test_elimination(seed, kind, most):
     label, value = eliminate(model)
     assert model.score(label) == value
     assert value == best or value == pytest.approx(best, abs=1e-12 * size(model))
+
+
+@random_cases(400, kind=KINDS, most=range(1, 5))
+def test_kbest_by_elimination(seed, kind, most):
+    rng = np.random.default_rng(seed)
+    model, k = random_model(rng, 6, most, kind), int(rng.choice([2, 3, 10, 5000]))
+    scores = enumerate_labels(model)[1]
+    possible = np.sort(scores[scores > NONE])[::-1][:k]
+    labels, values = best_labelings(model, 2**12, 2**20, k)
+    if not len(possible):
+        assert values.tolist() == [NONE]
+        return
+    np.testing.assert_allclose(values, possible, rtol=0, atol=1e-12 * size(model))
+    assert len({tuple(label) for label in labels.tolist()}) == len(possible)
+    for label, value in zip(labels, values):
+        assert model.score(label) == pytest.approx(value, abs=1e-12 * size(model))
+
+
+@pytest.mark.parametrize("states", [257, 2, 3])
+def test_elimination_of_many_states_and_of_stars(states):
+    # Choices take one bit, one byte or four; nodes of one state widen no table.
+    rng = np.random.default_rng(states)
+    star = [(0, v) for v in range(1, 40)]
+    for n, ends, sizes in (
+        (3, [(0, 1), (1, 2), (2, 0)], [2, states, 3]),
+        (40, star, [2] + [1] * 39),
+        (5, [(0, 1), (1, 2), (2, 3), (3, 0), (4, 2)], [states, 2, 3, 2, 2]),
+    ):
+        pair = [rng.normal(size=(sizes[u], sizes[v])) for u, v in ends]
+        model = GraphModel(sizes, ends, [rng.normal(size=s) for s in sizes], pair)
+        scores = enumerate_labels(model)[1] if n < 40 else np.array([branch_and_bound(model)[1]])
+        label, value = eliminate(model)
+        assert value == pytest.approx(scores.max(), rel=1e-13) == model.score(label)
+
+
+def test_long_narrow_graphs_reuse_memory():
+    # A ladder of 2000 rungs: all orders but the fill's; and a torus, whose tables wait long.
+    rng = np.random.default_rng(3)
+    ladder = nx.convert_node_labels_to_integers(nx.ladder_graph(1500))
+    ends = np.array(ladder.edges)
+    model = GraphModel([2] * 3000, ends, rng.normal(size=6000), rng.normal(size=4 * len(ends)))
+    best = best_labelings(model, 2**10, 2**20)[1][0]
+    assert best == pytest.approx(best_labelings(model, 2**10, 2**20, 2)[1][0], rel=1e-13)
+    # Reversed, it is another order of the same nodes.
+    turned = GraphModel(
+        [2] * 3000,
+        2999 - ends,
+        model.unary.reshape(-1, 2)[::-1].ravel(),
+        model.pair,
+    )
+    assert eliminate(turned)[1] == pytest.approx(best, rel=1e-12)
+    torus = nx.convert_node_labels_to_integers(nx.grid_2d_graph(4, 5, periodic=True))
+    ends = np.array(torus.edges)
+    model = GraphModel([2] * 20, ends, rng.normal(size=40), rng.normal(size=4 * len(ends)))
+    value = branch_and_bound(model)[1]
+    assert eliminate(model)[1] == pytest.approx(value, rel=1e-13)
+
+
+def test_graphs_that_are_too_wide_have_no_plan():
+    model = complete(np.random.default_rng(0), 12)
+    assert best_labelings(model, 2**10, 1e9)[0] is None
+    assert best_labelings(model, 2**12, 2**8)[0] is None
+    many = GraphModel([1] * 5000, [], np.zeros(5000), [])
+    assert best_labelings(many, 2**10, 1e9)[0] is None
 
 
 @pytest.mark.parametrize("shape, states", [((4, 12), 2), ((12, 3), 3), ((1, 40), 5)])

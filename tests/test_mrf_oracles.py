@@ -16,7 +16,9 @@ from structsolve import ConePair, StructuredSVM
 from structsolve.lp import ask_oracle
 from structsolve.lp.base import cone_rows
 from structsolve.lp.polytope import bound_of
-from structsolve.plugins.mrf import MRFStructure
+from structsolve.plugins.mrf import MRFStructure, decode, grid_edges
+from structsolve.plugins.mrf._model import GraphModel
+from structsolve.plugins.mrf.elimination import eliminate
 from structsolve.plugins.mrf.programs import LocalPolytope
 from structsolve.structure import calls
 from structsolve.structure.ask import ask_parts, ask_power, make_layout
@@ -211,8 +213,8 @@ def test_kbest_of_long_paths():
         graph.check_kbest(graph.theta(kind, rng), 200)
 
 
-def test_kbest_is_for_forests_and_few_labelings():
-    """3^14 labelings: a path has its k best, a cycle has not, and says so."""
+def test_kbest_is_for_narrow_graphs_and_few_labelings():
+    """3^14 labelings of paths and cycles; a complete graph of 2^24 has none, and says so."""
     x, y = np.zeros((14, 1)), np.arange(14) % 3
     path = np.column_stack([np.arange(13), np.arange(1, 14)])
     model = StructuredSVM(MRFStructure(edges=path), max_iter=1, tol=2).fit([x], [y])
@@ -220,7 +222,31 @@ def test_kbest_is_for_forests_and_few_labelings():
     assert best[0][0].tolist() == model.predict([x])[0].tolist() and len(best) == 3
     cycle = MRFStructure(edges=[*path, [13, 0]], oracle="exact")
     model = StructuredSVM(cycle, max_iter=1, tol=2).fit([x], [y])
-    refused("k-best", model.predict_kbest, [x], 3)
+    best = model.predict_kbest([x], 3)[0]
+    assert best[0][0].tolist() == model.predict([x])[0].tolist() and len(best) == 3
+    wide = MRFStructure(edges=np.transpose(np.triu_indices(24, 1)), oracle="exact", n_states=2)
+    model = StructuredSVM(wide, max_iter=1, tol=2)
+    model.fit([np.ones((24, 1))], [np.ones(24, int)])
+    refused("k-best", model.predict_kbest, [np.ones((24, 1))], 3)
+
+
+def test_narrow_graphs_are_eliminated():
+    """Elimination, at once or after a short search, where branch and bound would take long."""
+    rng = np.random.default_rng(5)
+    edges = grid_edges(10, 10)
+    unary, pair = np.zeros((100, 2)), rng.normal(size=(len(edges), 2, 2))
+    best = decode(unary, edges, pair, oracle="exact")
+    assert best.value == best.bound
+    model = GraphModel([2] * 100, edges, unary.ravel(), pair.ravel())
+    assert best.value == pytest.approx(eliminate(model)[1], rel=1e-13)
+    # Narrow enough that the default is exact too: 3^60 labelings.
+    edges = grid_edges(3, 20)
+    unary, pair = rng.normal(size=(60, 3)), 3 * rng.normal(size=(len(edges), 3, 3))
+    best = decode(unary, edges, pair)
+    model = GraphModel([3] * 60, edges, unary.ravel(), pair.ravel())
+    assert best.value == best.bound == pytest.approx(eliminate(model)[1], rel=1e-13)
+    none = decode(unary, edges, np.full_like(pair, -np.inf))
+    assert none.value == none.bound == -np.inf and not none.label.any()
 
 
 @pytest.mark.parametrize("oracle", ["roof-duality", "trws", "lp"])

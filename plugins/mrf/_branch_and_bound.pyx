@@ -169,7 +169,8 @@ cdef bint exact(const Model* model, long long node_limit, int* label, double* va
     for v in range(n):
         if not binary or half[v] == 2:
             count *= model.states[v]
-    trws(&reduced, FEW_ITERATIONS if count <= FEW else ITERATIONS, 0, label, value, bound, messages)
+    trws(&reduced, FEW_ITERATIONS if count <= FEW else ITERATIONS, 0, False, label, value, bound,
+         messages)
     if bound[0] == -INFINITY or bound[0] <= value[0]:
         return True
     bound[0] = top if top < bound[0] else bound[0]

@@ -11,6 +11,7 @@ from structsolve.operators cimport KBest, MaxMarginals, Oracle
 from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.mrf._branch_and_bound cimport exact, exact_bytes
+from structsolve.plugins.mrf._elimination cimport Plan, Plans, eliminate, eliminate_kbest
 from structsolve.plugins.mrf._gray_code cimport (
     cube_argmax, cube_fits, gray_bytes, gray_kbest, gray_kbest_bytes, gray_marginals,
 )
@@ -23,8 +24,12 @@ from structsolve.plugins.mrf._roof_duality cimport half_bytes, roof_bytes, roof_
 from structsolve.plugins.mrf._shape cimport GraphShape
 from structsolve.plugins.mrf._trws cimport trws, trws_bytes
 
-# Partial labelings that branch and bound explores before an integer program takes over.
+# Partial labelings that branch and bound explores before an integer program takes over; before
+# elimination does, one for so many of its sums.
 cdef long long PATIENCE = 3_000_000
+cdef double SUMS = 16
+# Up to so many sums elimination comes first.
+cdef double CHEAP = 2.0 ** 14
 
 
 cdef class GraphOracle(Oracle):
@@ -68,40 +73,55 @@ cdef class ForestOracle(GraphOracle):
 
 
 cdef class ExactOracle(GraphOracle):
-    """The best labeling of any graph: by enumeration of small two-state graphs, else by search.
+    """The best labeling of any graph.
 
-    Where branch and bound takes too long, an integer program answers.
+    Small two-state graphs are enumerated.  Narrow graphs are solved by elimination: at once where
+    that is cheap, else where branch and bound has not been quicker.  Where neither will do, an
+    integer program answers.
 
     Parameters
     ----------
     program : object
         ``best(shape, i, unary, pair) -> label``.
+    plans : Plans
+        Of the graphs of `shape`.
     shape : GraphShape
     layout : PartLayout
     """
 
     cdef object program
+    cdef Plans plans
 
-    def __init__(self, program, GraphShape shape not None, PartLayout layout not None):
+    def __init__(self, program, Plans plans not None, GraphShape shape not None,
+                 PartLayout layout not None):
         super().__init__(shape, layout)
-        self.program = program
+        self.program, self.plans = program, plans
         # One example may be small and of two states, others not.
         self.work_bytes = shape.scores_bytes + max(
             gray_bytes(shape.max_nodes, shape.max_unary), shape.largest(climb_bytes),
-            shape.largest(exact_bytes))
+            shape.largest(exact_bytes), plans.work_bytes(shape, 0))
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
         cdef char* rest = work + self.shape.scores_bytes
         cdef Model model = self.shape.gather(i, theta, <double*>work)
-        if cube_fits(&model):
+        cdef Plan plan = self.plans.of(0 if self.shape.one_graph else i)
+        cdef long long patience = PATIENCE
+        if plan.entries > 0:
+            patience = <long long>min(<double>PATIENCE, plan.entries / SUMS)
+        if 0 < plan.entries <= CHEAP:
+            eliminate(&model, &plan, label, rest)
+        elif cube_fits(&model):
             cube_argmax(&model, label, value, rest)
-        elif not exact(&model, PATIENCE, label, value, bound, rest):
+        elif exact(&model, patience, label, value, bound, rest):
+            if value[0] == -INFINITY:
+                memset(label, 0, model.n * sizeof(int))
+        elif plan.entries > 0:
+            eliminate(&model, &plan, label, rest)
+        else:
             with gil:
                 self._ask(i, &model, label)
             climb(&model, label, rest)      # programs have tolerances
-        elif value[0] == -INFINITY:
-            memset(label, 0, model.n * sizeof(int))
         value[0] = bound[0] = score(&model, label)
         return 0
 
@@ -172,7 +192,7 @@ cdef class TRWSOracle(GraphOracle):
                     double* bound, char* work) except -1 nogil:
         cdef char* rest = work + self.shape.scores_bytes
         cdef Model model = self.shape.gather(i, theta, <double*>work)
-        trws(&model, self.max_iter, 1e-12, label, value, bound, rest)
+        trws(&model, self.max_iter, 1e-12, True, label, value, bound, rest)
         if value[0] == -INFINITY:
             memset(label, 0, model.n * sizeof(int))
         value[0] = climb(&model, label, rest)
@@ -216,27 +236,34 @@ cdef class LinearOracle(GraphOracle):
 
 
 cdef class GraphKBest(KBest):
-    """The k best labelings: of forests by max-product, of other graphs by enumeration.
+    """The k best labelings: of forests by max-product, of few labelings by enumeration.
+
+    Of other graphs by elimination.
 
     Parameters
     ----------
+    plans : Plans or None
+        Those that keep their tables; None to enumerate.
     shape : GraphShape
-        Where a graph has a cycle, of few labelings.
     layout : PartLayout
     """
 
     cdef GraphShape shape
+    cdef Plans plans
     cdef bint forest
 
-    def __init__(self, GraphShape shape not None, PartLayout layout not None):
+    def __init__(self, Plans plans, GraphShape shape not None, PartLayout layout not None):
         super().__init__(layout)
         self.shape, self.n_states, self.forest = shape, shape.n_states, shape.forest
+        self.plans = plans
         self.work_bytes = self.bytes_for(1)
 
     cpdef Py_ssize_t bytes_for(self, Py_ssize_t k) except -1:
         cdef Py_ssize_t nodes = self.shape.max_nodes, unary = self.shape.max_unary
         if self.forest:
             return self.shape.scores_bytes + forest_kbest_bytes(nodes, unary, k)
+        if self.plans is not None:
+            return self.shape.scores_bytes + self.plans.work_bytes(self.shape, k)
         return self.shape.scores_bytes + gray_kbest_bytes(nodes, unary, k)
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
@@ -244,10 +271,15 @@ cdef class GraphKBest(KBest):
         cdef char* rest = work + self.shape.scores_bytes
         cdef Model model = self.shape.gather(i, theta, <double*>work)
         cdef Py_ssize_t first = self.shape.first_node(i), count
+        cdef Plan plan
         if self.forest:
             return forest_kbest(&model, self.shape.order_p + first, self.shape.up_p + first, k,
                                 labels, values, rest)
-        count = gray_kbest(&model, k, labels, values, rest)
+        if self.plans is not None:
+            plan = self.plans.of(0 if self.shape.one_graph else i)
+            count = eliminate_kbest(&model, &plan, k, labels, values, rest)
+        else:
+            count = gray_kbest(&model, k, labels, values, rest)
         if count:
             return count
         memset(labels, 0, model.n * sizeof(int))        # nothing is possible, as in argmax()

@@ -8,8 +8,9 @@ cdef Py_ssize_t trws_bytes(const Model* model) noexcept nogil
 # label, value <- the best labeling met, its value -INFINITY where none is possible or none was met;
 # bound <- at least the score of every labeling.  Stops once bound - value <= tol, when the bound
 # no longer moves, or after max_iter iterations (one is enough on forests, where the answer is
-# exact).  Returns the number of iterations.
-cdef int trws(const Model* model, int max_iter, double tol, int* label, double* value,
+# exact).  `turns`: where something is forbidden it tries other orders of the nodes before it stops;
+# else nodes come as they are numbered, forests breadth first.  Returns the number of iterations.
+cdef int trws(const Model* model, int max_iter, double tol, bint turns, int* label, double* value,
               double* bound, char* work) noexcept nogil
 
 

@@ -7,6 +7,7 @@ never falls below the linear relaxation.  Each pass also gives a labeling.
 import numpy as np
 
 from libc.math cimport INFINITY
+from libc.stdint cimport uint64_t
 from structsolve.simd.loops cimport ss_loop_table, ss_loops
 
 from structsolve.plugins.mrf._model cimport (
@@ -17,6 +18,9 @@ from structsolve.plugins.mrf._model cimport (
 # PATIENCE iterations.
 cdef double STALLED = 1e-9
 cdef int PATIENCE = 10
+# Where something is forbidden, that may only mean that the news has not come far: a pass goes along
+# chains of rising nodes.  Other orders are tried then, so many in a row without movement.
+cdef int TURNS = 5
 
 
 cdef int _most_states(const Model* model) noexcept nogil:
@@ -64,7 +68,6 @@ cdef Pass place_pass(const Model* model, char* work) noexcept nogil:
 
 cdef void _prepare(const Model* model, Pass* state, bint forest) noexcept nogil:
     cdef Py_ssize_t v, j
-    cdef int ahead, behind
     for j in range(state.message_at[model.m]):
         state.message[j] = 0
     for v in range(model.n):
@@ -73,12 +76,18 @@ cdef void _prepare(const Model* model, Pass* state, bint forest) noexcept nogil:
         else:
             state.order[v] = state.rank[v] = <int>v
         state.share[v] = 1
-    if forest:
-        return
+    if not forest:
+        _divide(model, state)
+
+
+cdef void _divide(const Model* model, Pass* state) noexcept nogil:
+    # What a node gives to each neighbour: as many as are on the side that has more.
+    cdef Py_ssize_t v, j
+    cdef int ahead, behind
     for v in range(model.n):
         ahead = behind = 0
         for j in range(model.near_at[v], model.near_at[v + 1]):
-            if other_end(model, model.near[j], <int>v) > v:
+            if state.rank[other_end(model, model.near[j], <int>v)] > state.rank[v]:
                 ahead += 1
             else:
                 behind += 1
@@ -219,13 +228,54 @@ cdef void _forward(const Model* model, Pass* state, bint send) noexcept nogil:
                     _send(model, state, e, v)
 
 
-cdef int trws(const Model* model, int max_iter, double tol, int* label, double* value,
+cdef bint _forbids(const Model* model) noexcept nogil:
+    cdef Py_ssize_t e, k, size
+    for k in range(model.unary_at[model.n]):
+        if model.unary[k] == -INFINITY:
+            return True
+    for e in range(model.m):
+        size = <Py_ssize_t>model.states[model.ends[2 * e]] * model.states[model.ends[2 * e + 1]]
+        for k in range(size):
+            if model.pair[model.pair_at[e] + k] == -INFINITY:
+                return True
+    return False
+
+
+cdef void _turn(const Model* model, Pass* state, uint64_t* seed) noexcept nogil:
+    """Go on in another order, after a pass forward: breadth first, later in random ones.
+
+    Messages go to later nodes.  Any messages give a bound: those along edges that now go the other
+    way are sent back.
+    """
+    cdef Py_ssize_t i, j, e
+    cdef int u, v
+    if seed[0] == 0:
+        breadth_first(model, NULL, state.order, state.trial)
+    for i in range(model.n - 1 if seed[0] else 0, 0, -1):
+        seed[0] = seed[0] * 6364136223846793005ULL + 1442695040888963407ULL
+        j = (seed[0] >> 33) % <uint64_t>(i + 1)
+        state.order[i], state.order[j] = state.order[j], state.order[i]
+    seed[0] += 1
+    for i in range(model.n):
+        state.trial[state.order[i]] = state.rank[state.order[i]]
+        state.rank[state.order[i]] = <int>i
+    _divide(model, state)
+    for e in range(model.m):
+        u, v = model.ends[2 * e], model.ends[2 * e + 1]
+        if (state.trial[u] < state.trial[v]) != (state.rank[u] < state.rank[v]):
+            v = v if state.trial[u] < state.trial[v] else u
+            _gather(model, state, v)
+            _send(model, state, <int>e, v)
+
+
+cdef int trws(const Model* model, int max_iter, double tol, bint turns, int* label, double* value,
               double* bound, char* work) noexcept nogil:
     cdef Pass state = place_pass(model, work)
     # Breadth first, one neighbour of a node of a forest comes earlier and all others later.
     cdef bint forest = model.m < model.n and breadth_first(model, NULL, state.order, state.rank)
     cdef Py_ssize_t v
-    cdef int done = 0, stalled = 0
+    cdef int done = 0, stalled = 0, turned = 0
+    cdef uint64_t seed = 0
     cdef double bound_now, value_now, reached = INFINITY, step = STALLED * magnitude(model)
     _prepare(model, &state, forest)
     value[0], bound[0] = -INFINITY, INFINITY
@@ -246,8 +296,16 @@ cdef int trws(const Model* model, int max_iter, double tol, int* label, double* 
                 label[v] = state.trial[v]
         stalled += 1
         if bound[0] < reached - step:
-            reached, stalled = bound[0], 0
-        if bound[0] - value[0] <= tol or stalled >= PATIENCE or forest:
+            reached, stalled, turned = bound[0], 0, 0
+        if bound[0] - value[0] <= tol or forest:
+            break
+        if stalled < PATIENCE and (done != PATIENCE or value[0] > -INFINITY):
+            continue
+        # No movement, or slow one without any labeling so far.
+        if turns and turned < TURNS and done < max_iter and _forbids(model):
+            turned, stalled = turned + 1, 0
+            _turn(model, &state, &seed)
+        elif stalled >= PATIENCE:
             break
     if bound[0] < value[0] or forest:           # equal but for rounding
         bound[0] = value[0]
@@ -260,7 +318,8 @@ def tree_reweighted(GraphModel model not None, int max_iter=1000, double tol=0.0
     Parameters
     ----------
     model : GraphModel
-        Any number of states; nodes are visited in the order given.
+        Any number of states; nodes are visited in the order given, and where something is
+        forbidden also in others, once the bound no longer moves.
     max_iter : int, default=1000
         Iterations at most, each a pass over the nodes and a pass back; at least one is made.
     tol : float, default=0.0
@@ -296,5 +355,6 @@ def tree_reweighted(GraphModel model not None, int max_iter=1000, double tol=0.0
     cdef double value = 0, bound = 0
     cdef int n_iter
     with nogil:
-        n_iter = trws(&model.model, max_iter, tol, &view[0], &value, &bound, <char*>&work[0])
+        n_iter = trws(&model.model, max_iter, tol, True, &view[0], &value, &bound,
+                      <char*>&work[0])
     return label, value, bound, n_iter

@@ -8,6 +8,7 @@ from typing import Any
 from structsolve.lp import make_backend
 from structsolve.operators import IntegralRelaxation
 from structsolve.plugins.mrf import _oracle, _relaxation
+from structsolve.plugins.mrf._elimination import Plans
 from structsolve.plugins.mrf._enumerated_cones import EnumeratedCones
 from structsolve.plugins.mrf._shape import GraphParts
 from structsolve.plugins.mrf.programs import Programs
@@ -17,6 +18,9 @@ NAMES = ("auto", "exact", "roof-duality", "trws", "lp")
 # Numbers of labelings: up to FEW "auto" is exact; up to CONSTRAINED cones are enumerated; up to
 # MANY max-marginals and the k best are.
 FEW, CONSTRAINED, MANY = 2.0**14, 2.0**16, 2.0**20
+# Sums of elimination: up to FEW "auto" is exact; up to MOST "exact" eliminates, about two seconds,
+# with tables of TABLE entries at most; the k best keep up to KEPT.
+MOST, TABLE, KEPT = 2.0**30, 2.0**22, 2.0**23
 
 
 def check_name(name: Any, argument: str = "oracle") -> None:
@@ -44,7 +48,7 @@ def check_name(name: Any, argument: str = "oracle") -> None:
     raise ValueError(f"{argument} is {name!r}, expected one of {[*NAMES, 'cvxpy:SOLVER']}")
 
 
-def _algorithm(shape: Any, name: str) -> str:
+def _algorithm(shape: Any, name: str, layout: Any) -> str:
     """How the oracle called ``name`` finds labelings of the graphs of ``shape``."""
     check_name(name)
     if name == "roof-duality" and not shape.binary:
@@ -56,9 +60,19 @@ def _algorithm(shape: Any, name: str) -> str:
         return "program"
     if name in ("auto", "exact") and shape.forest:
         return "forest"
-    if name == "exact" or (name == "auto" and shape.labelings <= FEW):
+    if name == "exact" or (name == "auto" and _is_easy(shape, layout)):
         return "exact"
     return "roof-duality" if shape.binary and name != "trws" else "trws"
+
+
+def _is_easy(shape: Any, layout: Any) -> bool:
+    return shape.labelings <= FEW or _plans(shape, layout, FEW).most_entries <= FEW
+
+
+def _plans(shape: Any, layout: Any, most: float, keep: bool = False) -> Plans:
+    # All operators of the same examples share them.
+    make = partial(Plans, shape, min(most, TABLE), most, keep)
+    return layout.common((Plans, most, keep), lambda _: make())
 
 
 def make_oracle(shape: Any, name: str, max_iter: int, layout: Any) -> Any:
@@ -82,11 +96,12 @@ def make_oracle(shape: Any, name: str, max_iter: int, layout: Any) -> Any:
     ValueError
         When there is no such decoder, or it does not take these graphs.
     """
-    algorithm = _algorithm(shape, name)
+    algorithm = _algorithm(shape, name, layout)
     if algorithm == "forest":
         return _oracle.ForestOracle(shape, layout)
     if algorithm == "exact":
-        return _oracle.ExactOracle(_programs("lp", layout), shape, layout)
+        plans = _plans(shape, layout, FEW if name == "auto" else MOST)
+        return _oracle.ExactOracle(_programs("lp", layout), plans, shape, layout)
     if algorithm == "roof-duality":
         return _oracle.RoofOracle(shape, layout)
     if algorithm == "trws":
@@ -98,7 +113,8 @@ def make_power(shape: Any, name: str, power: str, layout: Any) -> Any:
     """Return the operator of a power beside the oracle called ``name``.
 
     The k best labels and max-marginals are there where the oracle is exact: on forests, and where
-    labelings can be enumerated.  The linear relaxation and its cones are always there.
+    labelings can be enumerated; the k best also on other narrow graphs.  The linear relaxation and
+    its cones are always there.
 
     Parameters
     ----------
@@ -111,11 +127,7 @@ def make_power(shape: Any, name: str, power: str, layout: Any) -> Any:
     structsolve.operators.Operator or None
     """
     if power in ("kbest", "max-marginals"):
-        algorithm = _algorithm(shape, name)
-        if algorithm == "forest" or (algorithm == "exact" and shape.labelings <= MANY):
-            made = _oracle.GraphKBest if power == "kbest" else _oracle.GraphMaxMarginals
-            return made(shape, layout)
-        return None
+        return _make_ranking(shape, _algorithm(shape, name, layout), power, layout)
     by_program = _by_program(name)
     linear = _programs(name if by_program else "lp", layout)
     if power == "cones":
@@ -128,6 +140,20 @@ def make_power(shape: Any, name: str, power: str, layout: Any) -> Any:
         oracle, parts = partial(_oracle.ForestOracle, shape), partial(GraphParts, shape)
         return IntegralRelaxation(oracle, parts, layout)
     return _relaxation.RoofRelaxation(shape, layout)
+
+
+def _make_ranking(shape: Any, algorithm: str, power: str, layout: Any) -> Any:
+    """The k best or max-marginals, None where there are none."""
+    if algorithm not in ("forest", "exact"):
+        return None
+    plans = None
+    if algorithm == "exact" and shape.labelings > MANY:
+        plans = _plans(shape, layout, KEPT, keep=True) if power == "kbest" else None
+        if plans is None or plans.most_entries > KEPT:
+            return None
+    if power == "kbest":
+        return _oracle.GraphKBest(plans, shape, layout)
+    return _oracle.GraphMaxMarginals(shape, layout)
 
 
 def _by_program(name: str) -> bool:

@@ -44,8 +44,9 @@ class MRFStructure(Structure):
         Number of states, of all nodes or of each node of the one graph; labels are then integers
         from 0.  By default the labels are the classes of the training data, for every node.
     oracle : str, default="auto"
-        Decoder.  "exact": always the best labeling (forests by dynamic programming,
-        small graphs by enumeration, others as integer programs).  "roof-duality": two states, the
+        Decoder.  "exact": always the best labeling (forests by dynamic programming, small graphs by
+        enumeration, narrow ones by elimination, others by branch and bound or as integer
+        programs).  "roof-duality": two states, the
         linear relaxation by one maximum flow; "trws": any number of states, dual block-coordinate
         ascent; "lp": the linear relaxation by HiGHS; "cvxpy:SOLVER": the same by another solver.
         These four round, search locally, and say how far from the best they may be.  "auto":

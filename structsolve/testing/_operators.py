@@ -12,7 +12,7 @@ import numpy as np
 
 from ..lp import ask_oracle
 from ..structure import calls
-from ..structure.ask import make_layout
+from ..structure.ask import make_layout, pack
 from ..structure.base import NodeSpace
 from ._case import TELLING, TOLERANCE, Case
 from ._losses import losses_of
@@ -99,7 +99,7 @@ def check_oracle(case: Case) -> None:
 def check_blindness(case: Case) -> None:
     """Answers do not depend on the true labels: prediction has none."""
     with case.promise("pack", "packs X without labels"):
-        bare = case.space.pack(case.X)
+        bare = pack(case.space, case.X)
     others = replace(case.examples, labels=case.examples.labels.copy())
     for i in range(case.n):
         label = case.labels[i][case.rng.integers(len(case.labels[i]))]

@@ -12,7 +12,7 @@ from ..potentials.calls import score
 from ..potentials.linear import LinearPotentials
 from ..potentials.model import LinearModel
 from ..structure import calls
-from ..structure.ask import learn_space
+from ..structure.ask import learn_space, pack
 from ..structure.base import NodeSpace
 from ._case import Case
 from ._declaration import equal
@@ -141,7 +141,7 @@ def check_sparse_looking(case: Case) -> None:
     with case.promise(f"make_space {what}", "accepts it"):
         space, examples = learn_space(case.structure, X, case.Y, fit_intercept=case.intercept)
     with case.promise(f"pack {what}", "accepts it"):
-        packed = space.pack(X, case.Y)
+        packed = pack(space, X, case.Y)
     if not np.array_equal(packed.labels, examples.labels):
         case.fail(f"pack {what}", "gives the labels of any X", None, packed.labels, examples.labels)
     twin = case.copy_of(space, packed, X)

@@ -1,0 +1,762 @@
+"""Best labelings of narrow graphs, exactly, by eliminating one node after the other.
+
+A node is maximised out (Bertele, Brioschi 1972): a table has the best score of it, and of all that
+went before, for each labeling of its neighbours, which are neighbours of each other from then on.
+A plan fixes order, tables and memory once per graph; scores come later.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
+from structsolve.algorithms.lawler_heap cimport Candidate, pop, push, runner_up
+
+from structsolve.plugins.mrf._model cimport GraphModel, Model, edge_scores, other_end, score
+from structsolve.plugins.mrf._shape cimport GraphShape
+
+cdef extern from *:
+    """
+    #if defined(__GNUC__)
+    #define ss_bits(x) __builtin_popcountll(x)
+    #else
+    static int ss_bits(unsigned long long x) { int n = 0; for (; x; x &= x - 1) n++; return n; }
+    #endif
+    """
+    int ss_bits(uint64_t x) nogil
+
+# Neighbours of a node when it goes, at most; nodes of a graph that gets a plan; of one whose
+# fill is counted.
+cdef enum:
+    WIDEST = 32
+    MOST_NODES = 4096
+    FEW_NODES = 1024
+
+# Orders that are tried.
+cdef enum Rule:
+    GIVEN       # as nodes are numbered
+    WEIGHT      # fewest labelings of the neighbours first
+    FILL        # fewest new neighbours first
+
+
+cdef struct Graph:
+    # What is left of a graph: neighbours as bits.
+    Py_ssize_t n, words
+    uint64_t* near
+    uint64_t* left
+    double* weight      # labelings of each node's neighbours
+    Py_ssize_t* fill    # pairs of them that are no neighbours
+
+
+cdef inline uint64_t* _row(const Graph* graph, Py_ssize_t v) noexcept nogil:
+    return graph.near + v * graph.words
+
+
+cdef void _measure(Graph* graph, const Model* model, Py_ssize_t v, bint fill) noexcept nogil:
+    # weight and fill of v.
+    cdef const uint64_t* row = _row(graph, v)
+    cdef const uint64_t* other
+    cdef Py_ssize_t k, j, u, degree = 0, known = 0
+    cdef uint64_t bits
+    graph.weight[v] = 1
+    for k in range(graph.words):
+        degree += ss_bits(row[k])
+    for k in range(graph.words):
+        bits = row[k]
+        while bits:
+            u = 64 * k + ss_bits((bits & -bits) - 1)
+            bits &= bits - 1
+            graph.weight[v] *= model.states[u]
+            if fill:
+                other = _row(graph, u)
+                for j in range(graph.words):
+                    known += ss_bits(row[j] & other[j])
+    graph.fill[v] = (degree * (degree - 1) - known) // 2
+
+
+cdef double _simulate(Graph* graph, const Model* model, Rule rule, double most_table,
+                      double most_entries, int* order) noexcept nogil:
+    """order <- an order by a rule; returns the sums that it compares.
+
+    Infinite where a table is too large, or all of them are.
+    """
+    cdef Py_ssize_t n = graph.n, W = graph.words, step, v, u, k, best, e, degree
+    cdef double total = 0
+    cdef uint64_t bits
+    cdef uint64_t* row
+    cdef uint64_t* other
+    cdef bint fill = rule == FILL, better
+    memset(graph.near, 0, n * W * sizeof(uint64_t))
+    memset(graph.left, 0, W * sizeof(uint64_t))
+    for e in range(model.m):
+        u, v = model.ends[2 * e], model.ends[2 * e + 1]
+        _row(graph, u)[v >> 6] |= <uint64_t>1 << (v & 63)
+        _row(graph, v)[u >> 6] |= <uint64_t>1 << (u & 63)
+    for v in range(n):
+        graph.left[v >> 6] |= <uint64_t>1 << (v & 63)
+        _measure(graph, model, v, fill)
+    for step in range(n):
+        best = -1
+        for k in range(W):
+            bits = graph.left[k]
+            while bits:
+                v = 64 * k + ss_bits((bits & -bits) - 1)
+                bits &= bits - 1
+                if best < 0:
+                    best = v
+                elif rule == GIVEN:
+                    break
+                else:
+                    better = graph.weight[v] < graph.weight[best]
+                    if rule == FILL and graph.fill[v] != graph.fill[best]:
+                        better = graph.fill[v] < graph.fill[best]
+                    best = v if better else best
+            if rule == GIVEN and best >= 0:
+                break
+        v = best
+        order[step] = <int>v
+        total += graph.weight[v] * model.states[v]
+        row = _row(graph, v)
+        degree = 0
+        for k in range(W):
+            degree += ss_bits(row[k])
+        if degree > WIDEST or graph.weight[v] > most_table or total > most_entries:
+            return INFINITY
+        graph.left[v >> 6] &= ~(<uint64_t>1 << (v & 63))
+        for k in range(W):
+            bits = row[k]
+            while bits:
+                u = 64 * k + ss_bits((bits & -bits) - 1)
+                bits &= bits - 1
+                other = _row(graph, u)
+                for e in range(W):
+                    other[e] |= row[e]
+                other[u >> 6] &= ~(<uint64_t>1 << (u & 63))
+                other[v >> 6] &= ~(<uint64_t>1 << (v & 63))
+        _update(graph, model, row, fill)
+    return total
+
+
+cdef void _update(Graph* graph, const Model* model, const uint64_t* row, bint fill) noexcept nogil:
+    # Measures of the neighbours of a node that went; with fill, of their neighbours too.
+    cdef Py_ssize_t k, u
+    cdef uint64_t bits
+    for k in range(graph.words):
+        bits = row[k]
+        while bits:
+            u = 64 * k + ss_bits((bits & -bits) - 1)
+            bits &= bits - 1
+            _measure(graph, model, u, fill)
+    if not fill:
+        return
+    for u in range(graph.n):
+        if graph.left[u >> 6] >> (u & 63) & 1:
+            for k in range(graph.words):
+                if _row(graph, u)[k] & row[k]:
+                    _measure(graph, model, u, True)
+                    break
+
+
+cdef double _best_order(Graph* graph, const Model* model, double most_table, double most_entries,
+                        int* order, int* trial) noexcept nogil:
+    # order <- the cheapest of all rules'; returns its cost, infinite where none will do.
+    cdef double best = INFINITY, cost
+    cdef int rule
+    for rule in range(3):
+        if rule == FILL and graph.n > FEW_NODES:
+            continue
+        cost = _simulate(graph, model, <Rule>rule, most_table, min(most_entries, best), trial)
+        if cost < best:
+            best = cost
+            memcpy(order, trial, graph.n * sizeof(int))
+    return best
+
+
+cdef Py_ssize_t _scopes(Graph* graph, const Model* model, const int* order, int* position,
+                        Py_ssize_t* scope_at, int* scope) noexcept nogil:
+    # scope <- the steps at which each step's neighbours go, rising; NULL: only counts them.
+    cdef Py_ssize_t n = graph.n, W = graph.words, step, v, e, k, size = 0, first
+    cdef uint64_t bits
+    cdef uint64_t* row
+    cdef uint64_t* other
+    for step in range(n):
+        position[order[step]] = <int>step
+    # Nodes are numbered by their steps: the lowest bit of a row goes first.
+    memset(graph.near, 0, n * W * sizeof(uint64_t))
+    for e in range(model.m):
+        k, v = position[model.ends[2 * e]], position[model.ends[2 * e + 1]]
+        step, v = min(k, v), max(k, v)
+        _row(graph, step)[v >> 6] |= <uint64_t>1 << (v & 63)
+    for step in range(n):
+        row = _row(graph, step)
+        if scope != NULL:
+            scope_at[step] = size
+        first = -1
+        for k in range(W):
+            bits = row[k]
+            while bits:
+                v = 64 * k + ss_bits((bits & -bits) - 1)
+                bits &= bits - 1
+                if scope != NULL:
+                    scope[size] = <int>v
+                size += 1
+                if first < 0:
+                    first = v
+        if first >= 0:
+            # What is left are neighbours of each other: the first of them has all others.
+            other = _row(graph, first)
+            for k in range(W):
+                other[k] |= row[k]
+            other[first >> 6] &= ~(<uint64_t>1 << (first & 63))
+    if scope != NULL:
+        scope_at[n] = size
+    return size
+
+
+cdef Py_ssize_t _place(const Model* model, const int* order, const Py_ssize_t* scope_at,
+                       const int* scope, Py_ssize_t* table_at, Py_ssize_t* choice_at,
+                       Py_ssize_t* size, int* live, bint keep) noexcept nogil:
+    """Where choices lie, and tables: the first gap that is large enough; returns doubles.
+
+    `keep`: tables stay for good.
+    """
+    cdef Py_ssize_t n = model.n, step, k, j, count = 0, most = 0, end, gap
+    cdef Py_ssize_t K
+    choice_at[0] = 0
+    for step in range(n):
+        size[step] = 1
+        for k in range(scope_at[step], scope_at[step + 1]):
+            size[step] *= model.states[order[scope[k]]]
+        K = model.states[order[step]]
+        choice_at[step + 1] = choice_at[step] + (
+            (size[step] + 7) // 8 if K == 2 else size[step] * (1 if K <= 256 else 4) if K > 2 else 0)
+        # 4-byte choices at multiples of 4.
+        choice_at[step + 1] = (choice_at[step + 1] + 7) // 8 * 8
+        # `live`: steps whose tables wait, by where they lie.
+        end = 0
+        gap = count
+        for k in range(count):
+            if table_at[live[k]] - end >= size[step]:
+                gap = k
+                break
+            end = table_at[live[k]] + size[live[k]]
+        table_at[step] = end
+        most = max(most, end + size[step])
+        for k in range(count, gap, -1):
+            live[k] = live[k - 1]
+        live[gap] = <int>step
+        count += 1
+        # Tables that this step has used go; one without neighbours is a number, added up at once.
+        j = count if keep else 0
+        for k in range(0 if keep else count):
+            if live[k] == step:
+                if scope_at[step + 1] > scope_at[step]:
+                    live[j] = live[k]
+                    j += 1
+            elif scope[scope_at[live[k]]] != step:
+                live[j] = live[k]
+                j += 1
+        count = j
+    return most
+
+
+cdef struct Input:
+    const double* now       # row of the states of the node that goes
+    Py_ssize_t[WIDEST] move     # to the next labeling, where that neighbour is the last to change
+
+
+cdef Py_ssize_t elimination_bytes(const Plan* plan, const Model* model) noexcept nogil:
+    cdef Py_ssize_t v, most = 1, doubles, edges = 0
+    for v in range(plan.n):
+        most = max(most, model.states[v])
+        edges = max(edges, plan.scope_at[v + 1] - plan.scope_at[v])
+    # Tables; a row per neighbour and one of one's own; tables of pairs, a state's row each, and one
+    # for the first neighbour; sums.
+    doubles = plan.doubles + (edges + 2) * most + (edges + 1) * most * most
+    return (doubles * 8 + plan.choice_at[plan.n]
+            + plan.n * <Py_ssize_t>(2 * sizeof(int) + sizeof(Input)) + 255) // 64 * 64
+
+
+cdef struct Room:
+    # Where the work of a plan lies.
+    double* tables
+    double* rows
+    double* pairs
+    double* firsts
+    double* sums
+    unsigned char* choices
+    int* waiting        # the first table that waits for a step, -1: none
+    int* behind         # the next one behind each
+    Input* inputs       # of one step; any number of tables may wait for it
+
+
+cdef Room _room_in(const Plan* plan, const Model* model, char* work) noexcept nogil:
+    cdef Room room
+    cdef Py_ssize_t v, most = 1, edges = 0
+    for v in range(plan.n):
+        most = max(most, model.states[v])
+        edges = max(edges, plan.scope_at[v + 1] - plan.scope_at[v])
+    room.tables = <double*>work
+    room.rows = room.tables + plan.doubles
+    room.pairs = room.rows + (edges + 1) * most
+    room.firsts = room.pairs + edges * most * most
+    room.sums = room.firsts + most * most
+    room.choices = <unsigned char*>(room.sums + most)
+    room.inputs = <Input*>(room.choices + plan.choice_at[plan.n])
+    room.waiting = <int*>(room.inputs + plan.n)
+    room.behind = room.waiting + plan.n
+    return room
+
+
+cdef bint _forward(const Model* model, const Plan* plan, Room* room) noexcept nogil:
+    # All tables; False where every labeling is forbidden.
+    cdef Py_ssize_t step, w
+    memset(room.choices, 0, plan.choice_at[plan.n])
+    for step in range(plan.n):
+        room.waiting[step] = -1
+    for step in range(plan.n):
+        if _maximise(model, plan, step, room) == -INFINITY:
+            return False
+        if plan.scope_at[step + 1] > plan.scope_at[step]:
+            w = plan.scope[plan.scope_at[step]]
+            room.behind[step] = room.waiting[w]
+            room.waiting[w] = <int>step
+    return True
+
+
+cdef double eliminate(const Model* model, const Plan* plan, int* label, char* work) noexcept nogil:
+    cdef Room room = _room_in(plan, model, work)
+    cdef Py_ssize_t step, k, entry, K
+    cdef const unsigned char* choice
+    cdef int v, w
+    if not _forward(model, plan, &room):
+        memset(label, 0, plan.n * sizeof(int))
+        return -INFINITY
+    for step in range(plan.n - 1, -1, -1):
+        v = plan.order[step]
+        K = model.states[v]
+        entry = 0
+        for k in range(plan.scope_at[step + 1] - 1, plan.scope_at[step] - 1, -1):
+            w = plan.order[plan.scope[k]]
+            entry = entry * model.states[w] + label[w]
+        choice = room.choices + plan.choice_at[step]
+        if K == 1:
+            label[v] = 0
+        elif K == 2:
+            label[v] = choice[entry // 8] >> (entry % 8) & 1
+        elif K <= 256:
+            label[v] = choice[entry]
+        else:
+            label[v] = (<const int*>choice)[entry]
+    return score(model, label)
+
+
+cdef void _sums_given(const Model* model, const Plan* plan, Py_ssize_t step, const int* label,
+                      const Room* room) noexcept nogil:
+    # room.sums <- the best score of each state of a step, given the labels of later ones, but for
+    # what these score among themselves.
+    cdef int v = plan.order[step], u
+    cdef Py_ssize_t K = model.states[v], s, k, stride, jump, entry
+    cdef const double* row
+    memcpy(room.sums, model.unary + model.unary_at[v], K * sizeof(double))
+    for k in range(model.near_at[v], model.near_at[v + 1]):
+        u = other_end(model, model.near[k], v)
+        if _goes_after(plan, step, u):
+            row = edge_scores(model, model.near[k], v, label[u], &stride)
+            for s in range(K):
+                room.sums[s] += row[s * stride]
+    u = room.waiting[step]
+    while u >= 0:
+        entry, jump = 0, K
+        for k in range(plan.scope_at[u] + 1, plan.scope_at[u + 1]):
+            entry += jump * label[plan.order[plan.scope[k]]]
+            jump *= model.states[plan.order[plan.scope[k]]]
+        row = room.tables + plan.table_at[u] + entry
+        for s in range(K):
+            room.sums[s] += row[s]
+        u = room.behind[u]
+
+
+cdef inline bint _goes_after(const Plan* plan, Py_ssize_t step, int node) noexcept nogil:
+    cdef Py_ssize_t k
+    for k in range(plan.scope_at[step], plan.scope_at[step + 1]):
+        if plan.order[plan.scope[k]] == node:
+            return True
+    return False
+
+
+cdef Py_ssize_t elimination_kbest_bytes(const Plan* plan, const Model* model,
+                                        Py_ssize_t k) noexcept nogil:
+    return (elimination_bytes(plan, model) + k * plan.n * <Py_ssize_t>sizeof(Candidate)
+            + k * <Py_ssize_t>sizeof(int) + 64)
+
+
+cdef Py_ssize_t eliminate_kbest(const Model* model, const Plan* plan, Py_ssize_t k, int* labels,
+                                double* values, char* work) noexcept nogil:
+    # Lawler's partition: a set agrees with an answer in the steps after one, where it takes a state
+    # that is not as good; what goes before follows from the tables.
+    cdef Room room = _room_in(plan, model, work)
+    cdef Candidate* sets = <Candidate*>(work + elimination_bytes(plan, model))
+    cdef int* first = <int*>(sets + k * plan.n)
+    cdef Py_ssize_t n = plan.n, n_sets = 0, count = 0, step
+    cdef Candidate item
+    cdef double top, now
+    cdef int* label = labels
+    if not _forward(model, plan, &room):
+        return 0
+    item.path, item.v, item.s = -1, <int>n, 0
+    while True:
+        # The next answer: the best label of the set `item`.
+        label = labels + count * n
+        if item.path >= 0:
+            memcpy(label, labels + item.path * n, n * sizeof(int))
+            label[plan.order[item.v]] = item.s
+        for step in range(item.v - 1, -1, -1):
+            _sums_given(model, plan, step, label, &room)
+            label[plan.order[step]] = _first_best(room.sums, model.states[plan.order[step]])
+        values[count] = score(model, label)
+        if count and values[count] > values[count - 1]:
+            values[count] = values[count - 1]       # equal but for rounding
+        first[count] = min(item.v, <int>n - 1)
+        count += 1
+        if count == k:
+            return count
+        item.path = <int>count - 1
+        for step in range(first[count - 1], -1, -1):
+            _sums_given(model, plan, step, label, &room)
+            item.v = <int>step
+            item.s = <int>runner_up(model.states[plan.order[step]], room.sums, NULL, NULL, 0, 0,
+                                    label[plan.order[step]], &top, &now)
+            if top > -INFINITY:
+                item.value = values[count - 1] - now + top
+                push(sets, &n_sets, item)
+        if not n_sets:
+            return count
+        item = pop(sets, &n_sets)
+
+
+cdef inline int _first_best(const double* sums, Py_ssize_t K) noexcept nogil:
+    cdef Py_ssize_t s, best = 0
+    for s in range(1, K):
+        if sums[s] > sums[best]:
+            best = s
+    return <int>best
+
+
+cdef double _maximise(const Model* model, const Plan* plan, Py_ssize_t step,
+                      Room* room) noexcept nogil:
+    """The table of one step; returns its largest entry.
+
+    Neighbours count like digits, the first to go the fastest.  Row a of room.rows has the scores of
+    the node's states with those of the pairs with neighbours a and later ones.  Most of the time
+    goes to blocks of the first neighbours, in which only the incoming tables change.
+    """
+    cdef int v = plan.order[step], u, a, other
+    cdef Py_ssize_t K = model.states[v], width = plan.scope_at[step + 1] - plan.scope_at[step]
+    cdef const int* scope = plan.scope + plan.scope_at[step]
+    cdef double* out = room.tables + plan.table_at[step]
+    cdef unsigned char* choice = room.choices + plan.choice_at[step]
+    cdef int[WIDEST] digit, size
+    cdef double* pair[WIDEST]       # of each neighbour: rows of the node's states; NULL
+    cdef Input* inputs = room.inputs
+    cdef int n_inputs = 0, run = width, c0
+    cdef Py_ssize_t k, s, t, x = 0, position, place, stride, jump, length = 1, block = 1
+    cdef double top = -INFINITY
+    cdef double* rows = room.rows
+    cdef double* pairs = room.pairs
+    cdef double* firsts = room.firsts
+    cdef const double* row
+    for k in range(width):
+        digit[k], size[k], pair[k] = 0, model.states[plan.order[scope[k]]], NULL
+    for position in range(model.near_at[v], model.near_at[v + 1]):
+        u = other_end(model, model.near[position], v)
+        for k in range(width):
+            if plan.order[scope[k]] == u:
+                pair[k] = pairs
+                for t in range(size[k]):
+                    row = edge_scores(model, model.near[position], v, t, &stride)
+                    for s in range(K):
+                        pairs[s] = row[s * stride]
+                    pairs += K
+    # The first `run` neighbours are counted in one block: after the first one they have no pair, and
+    # all tables that come in have them.
+    for k in range(1, width):
+        if pair[k] != NULL:
+            run = min(run, <int>k)
+    u = room.waiting[step]
+    while u >= 0:
+        place = plan.scope_at[u] + 1
+        for k in range(run):
+            if place + k == plan.scope_at[u + 1] or plan.scope[place + k] != scope[k]:
+                run = <int>k
+                break
+        u = room.behind[u]
+    for k in range(run):
+        block *= size[k]
+    c0 = size[0] if run else 1
+    length = block // c0
+    u = room.waiting[step]
+    while u >= 0:
+        # Its first neighbour is this node; the others are some of ours, in the same order.
+        inputs[n_inputs].now = room.tables + plan.table_at[u]
+        place, stride, jump = plan.scope_at[u] + 1 + run, K * block, 0
+        for k in range(run, width):
+            if place < plan.scope_at[u + 1] and plan.scope[place] == scope[k]:
+                inputs[n_inputs].move[k] = stride - jump
+                jump += stride * (size[k] - 1)
+                stride *= size[k]
+                place += 1
+            else:
+                inputs[n_inputs].move[k] = -jump
+        n_inputs += 1
+        u = room.behind[u]
+    memcpy(rows + width * K, model.unary + model.unary_at[v], K * sizeof(double))
+    for a in range(<int>width - 1, run - 1, -1):
+        _add_row(rows, pair[a], 0, a, K)
+    while True:
+        # firsts: rows of the node's states for each state of the first neighbour of the block.
+        for a in range(c0):
+            for s in range(K):
+                firsts[a * K + s] = rows[run * K + s]
+                if run and pair[0] != NULL:
+                    firsts[a * K + s] += pair[0][a * K + s]
+        if K == 2 and c0 == 2 and n_inputs == 1 and length % 4 == 0:
+            top = max(top, _halve(firsts, inputs[0].now, length, out + x, choice + x // 8))
+        else:
+            top = max(top, _reduce(firsts, c0, K, inputs, n_inputs, length, room.sums, x, out, choice))
+        x += block
+        a = run
+        while a < width:
+            digit[a] += 1
+            if digit[a] < size[a]:
+                break
+            digit[a] = 0
+            a += 1
+        if a == width:
+            return top
+        for other in range(n_inputs):
+            inputs[other].now += inputs[other].move[a]
+        while a >= run:
+            _add_row(rows, pair[a], digit[a], a, K)
+            a -= 1
+
+
+cdef inline double _larger(double x, double y) noexcept nogil:
+    return x if x > y else y
+
+
+cdef double _halve(const double* firsts, const double* now, Py_ssize_t length, double* out,
+                   unsigned char* choice) noexcept nogil:
+    # _reduce() for nodes of two states and one table, eight entries at a time.
+    cdef double a = firsts[0], b = firsts[1], c = firsts[2], d = firsts[3], top = -INFINITY
+    cdef Py_ssize_t x, k
+    cdef double p, q, r, s
+    cdef int bits
+    for x in range(length // 4):
+        bits = 0
+        for k in range(4):
+            p, q = now[4 * k] + a, now[4 * k + 1] + b
+            r, s = now[4 * k + 2] + c, now[4 * k + 3] + d
+            bits |= ((q > p) | (s > r) << 1) << 2 * k
+            p, r = _larger(q, p), _larger(s, r)
+            out[2 * k], out[2 * k + 1] = p, r
+            top = _larger(top, _larger(p, r))
+        choice[x] = <unsigned char>bits
+        now += 16
+        out += 8
+    return top
+
+
+cdef double _reduce(const double* firsts, int c0, Py_ssize_t K, const Input* inputs, int n_inputs,
+                    Py_ssize_t length, double* sums, Py_ssize_t x, double* out,
+                    unsigned char* choice) noexcept nogil:
+    # Entries x .. x + c0 length - 1 of a table: the best state each; returns the largest.
+    cdef Py_ssize_t k, s, behind = 0
+    cdef double best, top = -INFINITY
+    cdef const double* row
+    cdef int a, other, c
+    for k in range(length):
+        for a in range(c0):
+            for s in range(K):
+                sums[s] = firsts[a * K + s]
+            for other in range(n_inputs):
+                row = inputs[other].now + behind
+                for s in range(K):
+                    sums[s] += row[s]
+            best, c = sums[0], 0
+            for s in range(1, K):
+                if sums[s] > best:
+                    best, c = sums[s], <int>s
+            out[x] = best
+            top = best if best > top else top
+            if K == 2:
+                choice[x >> 3] |= <unsigned char>(c << (x & 7))
+            elif K > 256:
+                (<int*>choice)[x] = c
+            elif K > 1:
+                choice[x] = <unsigned char>c
+            x += 1
+            behind += K
+    return top
+
+
+cdef inline void _add_row(double* rows, const double* table, int state, Py_ssize_t a,
+                          Py_ssize_t K) noexcept nogil:
+    # Row a: row a + 1, and the scores of the pair with neighbour a in its state.
+    cdef double* row = rows + a * K
+    cdef Py_ssize_t s
+    for s in range(K):
+        row[s] = row[K + s] if table == NULL else row[K + s] + table[state * K + s]
+
+
+cdef class Plans:
+    """Plans of some graphs, where there are such of limited cost.
+
+    Parameters
+    ----------
+    graphs : GraphShape or GraphModel
+    most_table : float
+        Largest number of entries of a table.
+    most_entries : float
+        Largest number of sums that are compared for one graph.
+    keep : bool, default=False
+        All tables stay: for the k best.
+
+    Attributes
+    ----------
+    most_entries : float
+        Of the graph that needs most; infinite where one has no plan.
+    """
+
+    def __init__(self, graphs, double most_table, double most_entries, bint keep=False):
+        cdef GraphShape shape = graphs if isinstance(graphs, GraphShape) else None
+        cdef GraphModel single = None if shape is not None else graphs
+        cdef Py_ssize_t g, n, W, size, nodes = 0, scopes = 0, k
+        cdef Model model
+        cdef Graph graph
+        cdef char* memory
+        cdef int[::1] order, scope, position, trial, live
+        cdef Py_ssize_t[::1] scope_at, table_at, choice_at, sizes
+        self.count = 1 if shape is None else shape.n_graphs
+        rows = np.zeros((self.count + 1, 3), dtype=np.intp)     # first node, first scope, doubles
+        cost = np.zeros(self.count + 1)
+        cdef Py_ssize_t[:, ::1] row_view = rows
+        cdef double[::1] cost_view = cost
+        for g in range(self.count):
+            model = single.model if shape is None else shape.graph(g)
+            row_view[g, 0] = nodes
+            nodes += model.n
+        row_view[self.count, 0] = nodes
+        orders = np.zeros(nodes + 1, dtype=np.int32)
+        scope_ats = np.zeros(nodes + self.count + 1, dtype=np.intp)
+        table_ats = np.zeros(nodes + self.count + 1, dtype=np.intp)
+        choice_ats = np.zeros(nodes + self.count + 1, dtype=np.intp)
+        pieces = [np.zeros(1, dtype=np.int32)]
+        self.most_entries = 0
+        for g in range(self.count):
+            model = single.model if shape is None else shape.graph(g)
+            n, W = model.n, (model.n + 63) // 64
+            row_view[g, 1] = scopes
+            if n > MOST_NODES:
+                self.most_entries = INFINITY
+                continue
+            memory = <char*>malloc((n * W + W + 2 * n) * sizeof(uint64_t))
+            if memory == NULL:
+                raise MemoryError("no memory for the neighbours of nodes")
+            graph.n, graph.words = n, W
+            graph.near = <uint64_t*>memory
+            graph.left = graph.near + n * W
+            graph.weight = <double*>(graph.left + W)
+            graph.fill = <Py_ssize_t*>(graph.weight + n)
+            position, trial, live = (np.zeros(n, dtype=np.int32) for _ in range(3))
+            sizes = np.zeros(n, dtype=np.intp)
+            order = orders[row_view[g, 0]:row_view[g, 0] + n]
+            cost_view[g] = _best_order(&graph, &model, most_table, most_entries, &order[0],
+                                       &trial[0])
+            if cost_view[g] < INFINITY:
+                k = row_view[g, 0] + g
+                scope_at, table_at = scope_ats[k:k + n + 1], table_ats[k:k + n + 1]
+                choice_at = choice_ats[k:k + n + 1]
+                size = _scopes(&graph, &model, &order[0], &position[0], NULL, NULL)
+                pieces.append(np.zeros(size, dtype=np.int32))
+                scope = pieces[len(pieces) - 1] if size else np.zeros(1, dtype=np.int32)
+                _scopes(&graph, &model, &order[0], &position[0], &scope_at[0], &scope[0])
+                row_view[g, 2] = _place(&model, &order[0], &scope_at[0], &scope[0], &table_at[0],
+                                        &choice_at[0], &sizes[0], &live[0], keep)
+                scopes += size
+            self.most_entries = max(self.most_entries, cost_view[g])
+            free(memory)
+        # The spare entry comes last.
+        pieces.append(pieces.pop(0))
+        scope_all = np.concatenate(pieces)
+        self.order, self.scope, self.scope_at = orders, scope_all, scope_ats
+        self.table_at, self.choice_at = table_ats, choice_ats
+        order, scope = orders, scope_all
+        scope_at, table_at, choice_at = scope_ats, table_ats, choice_ats
+        self.order_p, self.scope_p, self.scope_at_p = &order[0], &scope[0], &scope_at[0]
+        self.table_at_p, self.choice_at_p = &table_at[0], &choice_at[0]
+        self.rows, self.cost = rows, cost
+
+    cdef Plan of(self, Py_ssize_t g) noexcept nogil:
+        cdef Plan plan
+        cdef Py_ssize_t first = self.rows[g, 0]
+        plan.n = self.rows[g + 1, 0] - first
+        plan.order = self.order_p + first
+        plan.scope_at = self.scope_at_p + first + g
+        plan.scope = self.scope_p + self.rows[g, 1]
+        plan.table_at = self.table_at_p + first + g
+        plan.choice_at = self.choice_at_p + first + g
+        plan.doubles = self.rows[g, 2]
+        plan.entries = self.cost[g] if self.cost[g] < INFINITY else 0
+        return plan
+
+    cdef Py_ssize_t work_bytes(self, GraphShape shape, Py_ssize_t k) noexcept:
+        # Of the graph that needs most; for the k best, or where k is 0, the best.
+        cdef Py_ssize_t g, size, most = 0
+        cdef Plan plan
+        cdef Model model
+        for g in range(self.count):
+            plan = self.of(g)
+            if plan.entries > 0:
+                model = shape.graph(g)
+                size = elimination_bytes(&plan, &model)
+                most = max(most, elimination_kbest_bytes(&plan, &model, k) if k else size)
+        return most
+
+
+def best_labelings(GraphModel model not None, double most_table, double most_entries,
+                   Py_ssize_t k=1):
+    """Eliminate the nodes of one model.
+
+    Parameters
+    ----------
+    model : GraphModel
+    most_table, most_entries : float
+        As of :class:`Plans`.
+    k : int, default=1
+        Labelings that are wanted.
+
+    Returns
+    -------
+    labels : ndarray of int of shape (at most k, n), or None
+        The best ones; None where there is no plan within these limits.
+    values : ndarray
+        Their scores; -inf where all are forbidden.
+    """
+    cdef Plans plans = Plans(model, most_table, most_entries, k > 1)
+    cdef Plan plan = plans.of(0)
+    cdef Py_ssize_t count = 1
+    if not plan.entries > 0:
+        return None, np.empty(0)
+    labels, values = np.zeros((k, model.model.n), np.intc), np.full(k, -INFINITY)
+    cdef int[:, ::1] view = labels
+    cdef double[::1] value_view = values
+    cdef char[::1] work = np.empty(elimination_kbest_bytes(&plan, &model.model, k), dtype=np.int8)
+    with nogil:
+        if k == 1:
+            value_view[0] = eliminate(&model.model, &plan, &view[0, 0], &work[0])
+        else:
+            count = eliminate_kbest(&model.model, &plan, k, &view[0, 0], &value_view[0], &work[0])
+    count = max(count, 1)
+    return labels[:count], values[:count]
