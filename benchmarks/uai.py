@@ -1,7 +1,8 @@
 """Decoders of graphs on the UAI models: bounds, best labelings, and what they cost.
 
 Scores are natural logarithms of the networks' products.  The optimum is the answer of
-``oracle="exact"``, which eliminates where the graph is narrow enough; the relaxation is the linear program over the local polytope, by HiGHS.
+``oracle="exact"``, which eliminates where the graph is narrow enough; the relaxation is the linear
+program over the local polytope, by HiGHS.
 """
 
 from __future__ import annotations
