@@ -452,3 +452,44 @@ def test_capacities_that_do_not_fit_32_bits_together_are_refused():
         graph.add_edge(v, "a", capacity=10**9)
     with pytest.raises(ValueError, match="node 'a': its arcs can carry"):
         StructuredSVM(FlowStructure(graph)).fit([[0.0]], [[1, 1, 0, 0, 0, 0, 0, 0]])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_kbest_against_enumeration(seed):
+    rng = np.random.default_rng(seed)
+    networks = [paths_network(), wide_network(), random_network(rng, 4, widest=2)]
+    graph = networks[seed % 3]
+    space, examples = FlowStructure(graph).make_space(np.zeros((2, 1)), None)
+    layout = make_layout(space, examples)
+    best, labels = ask_power(space, "kbest")(layout), space.enumerate_labels(examples, 1)
+    for kind in ("normal", "ties", "zeros", "forbidden"):
+        scores = rng.normal(size=space.network.m)
+        if kind != "normal":
+            scores = rng.integers(-2, 3, space.network.m) * float(kind != "zeros")
+        if kind == "forbidden":
+            scores[rng.random(len(scores)) < 0.2] = -np.inf
+        with np.errstate(invalid="ignore"):
+            totals = np.where(labels > 0, labels * scores, 0.0).sum(axis=1)
+        possible = np.sort(totals[totals > -np.inf])[::-1]
+        theta = np.zeros(layout.sizes(1)[0])
+        theta[: len(scores)] = scores
+        for k in (1, 2, 5, 10_000):
+            if not len(possible):
+                break
+            answers, values = calls.kbest(best, 1, theta, k)
+            np.testing.assert_allclose(values, possible[:k], atol=1e-12)
+            assert len({tuple(a) for a in answers.tolist()}) == len(answers)
+            where = {tuple(label): total for label, total in zip(labels.tolist(), totals)}
+            given = [where[tuple(answer)] for answer in answers.tolist()]
+            np.testing.assert_allclose(given, values, atol=1e-12)
+
+
+def test_zero_one_loss_and_kbest_of_a_model():
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    structure = FlowStructure(paths_network())
+    labels = structure.make_space(X, None)[0].enumerate_labels(None, 0)
+    Y = labels[(X > 0).sum(axis=1)]
+    model = StructuredSVM(structure, loss="zero-one", alpha=0.1, tol=1e-3, max_iter=500).fit(X, Y)
+    assert model.history_[-1]["gap"] <= 1e-3 * model.history_[-1]["primal"]
+    for best, answers in zip(model.predict(X), model.predict_kbest(X, 9)):
+        assert len(answers) == len(labels) and answers[0][0].tolist() == best.tolist()

@@ -8,7 +8,8 @@ import numpy as np
 cimport cython
 from libc.math cimport INFINITY
 from libc.string cimport memset
-from structsolve.operators cimport Loss, Oracle, Parts
+from structsolve.algorithms.lawler_heap cimport Candidate, pop, push
+from structsolve.operators cimport KBest, Loss, Oracle, Parts
 from structsolve.part_layout cimport PartLayout
 
 
@@ -110,16 +111,20 @@ cdef class FlowSolver:
 
     cdef int solve(self, Py_ssize_t i, const double* theta, int* label, double* value,
                    char* work) except -1 nogil:
-        cdef Py_ssize_t a
-        cdef double total = 0
         if self.path:
             self.longest_path(i, theta, label, work)
-        else:
-            self.cheapest_flow(i, theta, label, work)
-        for a in range(self.m):
-            total += theta[a] * label[a]
-        value[0] = total
+        elif not self.cheapest_flow(theta, NULL, self.upper, label, work):
+            return _stuck(i)
+        value[0] = self.score(theta, label)
         return 0
+
+    cdef double score(self, const double* theta, const int* label) noexcept nogil:
+        cdef Py_ssize_t a
+        cdef double total = 0
+        for a in range(self.m):
+            if label[a]:
+                total += theta[a] * label[a]
+        return total
 
     cdef int longest_path(self, Py_ssize_t i, const double* theta, int* label,
                           char* work) except -1 nogil:
@@ -144,8 +149,9 @@ cdef class FlowSolver:
             v = self.ends[2 * via[v]]
         return 0
 
-    cdef int cheapest_flow(self, Py_ssize_t i, const double* theta, int* label,
-                           char* work) except -1 nogil:
+    cdef bint cheapest_flow(self, const double* theta, const int* low, const int* high, int* label,
+                            char* work) noexcept nogil:
+        # Of the flows between `low` (NULL: 0) and `high`; False where there is none.
         cdef double* dist = <double*>work
         cdef double* potential = dist + self.n
         cdef Entry* heap = <Entry*>(potential + self.n)
@@ -159,7 +165,7 @@ cdef class FlowSolver:
         for v in range(self.n):
             potential[v], excess[v] = 0, self.supply[v]
         for a in range(self.m):
-            label[a] = self.upper[a] if theta[a] > 0 else 0
+            label[a] = high[a] if theta[a] > 0 else low[a] if low != NULL else 0
             excess[self.ends[2 * a]] -= label[a]
             excess[self.ends[2 * a + 1]] += label[a]
         while True:
@@ -173,7 +179,7 @@ cdef class FlowSolver:
                     some = True
                     _push(heap, &size, 0, <int>v)
             if not some:
-                return 0
+                return True
             end = -1
             while size > 0:
                 top = _pop(heap, &size)
@@ -187,11 +193,11 @@ cdef class FlowSolver:
                     r = self.residual[k]
                     a = r >> 1
                     if r & 1:
-                        if label[a] == 0:
+                        if label[a] == (low[a] if low != NULL else 0):
                             continue
                         z, length = self.ends[2 * a], theta[a]
                     else:
-                        if label[a] == self.upper[a]:
+                        if label[a] == high[a]:
                             continue
                         z, length = self.ends[2 * a + 1], -theta[a]
                     # Rounding may make it negative.
@@ -202,7 +208,7 @@ cdef class FlowSolver:
                         dist[z], via[z] = dist[u] + reduced, r
                         _push(heap, &size, dist[z], z)
             if end < 0:
-                return _stuck(i)
+                return False
             for v in range(self.n):
                 if dist[v] < dist[end]:
                     potential[v] += dist[v] - dist[end]
@@ -211,10 +217,10 @@ cdef class FlowSolver:
                 r = via[u]
                 a = r >> 1
                 if r & 1:
-                    amount = min(amount, label[a])
+                    amount = min(amount, label[a] - (low[a] if low != NULL else 0))
                     u = self.ends[2 * a + 1]
                 else:
-                    amount = min(amount, self.upper[a] - label[a])
+                    amount = min(amount, high[a] - label[a])
                     u = self.ends[2 * a]
             amount = min(amount, excess[u])
             excess[u] -= amount
@@ -265,6 +271,90 @@ cdef class FlowOracle(Oracle):
         self.solver.solve(i, theta, label, value, work)
         bound[0] = value[0]
         return 0
+
+
+cdef struct Bounds:
+    int first           # arcs before it carry what the answer before carried
+    int low, high       # what arc `first` may carry
+
+
+@cython.final
+cdef class FlowKBest(KBest):
+    """The k best whole flows by Lawler's partition, O(k m) flows of largest score.
+
+    The flows but the answers so far fall into disjoint sets: those that carry what an answer does
+    on the arcs before one, and less, or more, there.
+
+    Parameters
+    ----------
+    solver : FlowSolver
+        Of the network that all examples share.
+    layout : PartLayout
+        Of a flow space.
+    """
+
+    cdef FlowSolver solver
+    cdef Py_ssize_t solver_bytes
+
+    def __init__(self, FlowSolver solver not None, PartLayout layout not None):
+        super().__init__(layout)
+        self.solver, self.n_states = solver, solver.n_states
+        self.solver_bytes = (solver.work_bytes + 63) // 64 * 64
+        self.work_bytes = self.bytes_for(1)
+
+    cpdef Py_ssize_t bytes_for(self, Py_ssize_t k) except -1:
+        cdef Py_ssize_t m = self.solver.m
+        return self.solver_bytes + k * (
+            2 * m * <Py_ssize_t>sizeof(Candidate) + <Py_ssize_t>sizeof(Bounds)
+        ) + 3 * m * <Py_ssize_t>sizeof(int)
+
+    cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,
+                          double* values, char* work) except -1 nogil:
+        cdef Py_ssize_t m = self.solver.m, count = 1, n_sets = 0
+        cdef Candidate* sets = <Candidate*>(work + self.solver_bytes)
+        cdef Bounds* bounds = <Bounds*>(sets + 2 * k * m)
+        cdef int* low = <int*>(bounds + k)
+        cdef int* label
+        cdef Candidate item
+        self.solver.solve(i, theta, labels, values, work)
+        bounds[0].first, bounds[0].low, bounds[0].high = 0, 0, self.solver.upper[0]
+        while count < k:
+            label = labels + (count - 1) * m
+            item.path = <int>count - 1
+            for item.v in range(bounds[count - 1].first, m):
+                for item.s in range(2):
+                    if self.best_of(theta, &item, label, bounds, low, low + 2 * m, work):
+                        item.value = self.solver.score(theta, low + 2 * m)
+                        if item.value > -INFINITY:
+                            push(sets, &n_sets, item)
+            if not n_sets:
+                break
+            item = pop(sets, &n_sets)
+            label = labels + count * m
+            self.best_of(theta, &item, labels + item.path * m, bounds, low, label, work)
+            bounds[count].first = item.v
+            bounds[count].low, bounds[count].high = low[item.v], low[m + item.v]
+            # Equal but for rounding where it is larger.
+            values[count] = min(self.solver.score(theta, label), values[count - 1])
+            count += 1
+        return count
+
+    cdef bint best_of(self, const double* theta, const Candidate* item, const int* before,
+                      const Bounds* bounds, int* low, int* label, char* work) noexcept nogil:
+        # label <- the best flow of a set; False where it is empty.
+        cdef Py_ssize_t a, m = self.solver.m, v = item.v
+        cdef int* high = low + m
+        for a in range(v):
+            low[a] = high[a] = before[a]
+        for a in range(v, m):
+            low[a], high[a] = 0, self.solver.upper[a]
+        if v == bounds[item.path].first:
+            low[v], high[v] = bounds[item.path].low, bounds[item.path].high
+        if item.s:
+            low[v] = before[v] + 1
+        else:
+            high[v] = before[v] - 1
+        return low[v] <= high[v] and self.solver.cheapest_flow(theta, low, high, label, work)
 
 
 @cython.final

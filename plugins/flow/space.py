@@ -10,7 +10,13 @@ import numpy as np
 from structsolve.examples import packing
 from structsolve.examples.packed import Examples
 from structsolve.operators import IntegralRelaxation
-from structsolve.plugins.flow._oracle import ArcLoss, FlowOracle, FlowParts, FlowSolver
+from structsolve.plugins.flow._oracle import (
+    ArcLoss,
+    FlowKBest,
+    FlowOracle,
+    FlowParts,
+    FlowSolver,
+)
 from structsolve.plugins.flow.continuous import FlowTargets
 from structsolve.plugins.flow.network import Network
 from structsolve.plugins.flow.polytope import FlowPolytopes
@@ -198,6 +204,8 @@ class FlowSpace(Space):
 
     def make_power(self, name: str) -> Any:
         """Return what binds a power of the oracle."""
+        if name == "kbest":
+            return partial(FlowKBest, FlowSolver(self.network.integral()))
         if name != "relaxation":
             return None
         return partial(IntegralRelaxation, self.make_oracle(), self.make_parts())
