@@ -26,6 +26,7 @@ _HOMES = {
     "NodeTransformer": "features.node_transformer",
     "CostMatrix": "structure.losses",
     "ClassWeights": "structure.losses",
+    "TaskLoss": "structure.task_loss",
     "FunctionStructure": "structure.functions",
     "Structure": "structure.base",
     "Space": "structure.base",
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from .structure.base import ConePair, NodeSpace, Space, Structure
     from .structure.functions import FunctionStructure
     from .structure.losses import ClassWeights, CostMatrix
+    from .structure.task_loss import TaskLoss
 
     Layout = WeightLayout
 

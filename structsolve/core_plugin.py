@@ -72,6 +72,9 @@ def structsolve_max_min(space, loss, layout):
 
 @hookimpl(trylast=True)
 def structsolve_loss(space, loss):
+    named = getattr(space, "losses", {})
+    if isinstance(loss, str) and loss in named:
+        return named[loss].bind(space)
     if hasattr(space, "loss") and loss in getattr(space, "loss_names", ("hamming",)):
         return partial(PythonLoss, space, None)
     return space.make_loss(loss)

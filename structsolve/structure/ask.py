@@ -25,6 +25,7 @@ from ..operators import (
 )
 from ..part_layout import PartLayout
 from .base import Space
+from .losses import ClassWeights, CostMatrix
 
 #: Powers that a structure may have, and their operators.
 POWERS: dict[str, type[Operator]] = {
@@ -344,10 +345,50 @@ def ask_loss(space: Space, loss: Any) -> Bind:
         return bind_fresh
     made = ask("structsolve_loss", Loss, space, loss=loss)
     if made is None:
-        known = getattr(space, "loss_names", None) or registry.default().loss_names()
+        kinds = [kind for kind, one in _LOSS_OBJECTS.items() if _gives(space, one(space))]
+        objects = f", or a {' or '.join(kinds)} object" if kinds else ""
         raise ValueError(
-            f"unknown loss {loss!r} for structure {space.structure.name!r}; known: {list(known)}, "
-            "or a CostMatrix or ClassWeights object"
-            f"{registry.default().broken_note()}"
+            f"unknown loss {loss!r} for structure {space.structure.name!r}; known: "
+            f"{loss_names(space)}{objects}{registry.default().broken_note()}"
         )
     return made
+
+
+def loss_names(space: Space) -> list[str]:
+    """Return the names of the losses that a space has.
+
+    Parameters
+    ----------
+    space : Space
+
+    Returns
+    -------
+    list of str
+        Sorted; of all names that plugins declare, those for which one gives a loss of this space.
+
+    Examples
+    --------
+    >>> import structsolve
+    >>> from structsolve.structure.ask import loss_names
+    >>> space, _ = structsolve.get_structure("multiclass").make_space([[0.0]] * 2, ["a", "b"])
+    >>> loss_names(space)
+    ['hamming', 'normalized-hamming', 'zero-one']
+    """
+    own = (*getattr(space, "losses", ()), *getattr(space, "loss_names", ()))
+    names = {*own, *registry.default().loss_names()}
+    return sorted(name for name in names if _gives(space, name))
+
+
+# Loss objects that messages name, on a space of so many classes.
+_LOSS_OBJECTS: dict[str, Callable[[Space], Any]] = {
+    "CostMatrix": lambda space: CostMatrix(np.zeros((len(getattr(space, "classes_", "")),) * 2)),
+    "ClassWeights": lambda space: ClassWeights({}),
+}
+
+
+def _gives(space: Space, loss: Any) -> bool:
+    """Tell whether a plugin gives this loss of a space."""
+    try:
+        return ask("structsolve_loss", Loss, space, loss=loss) is not None
+    except (ValueError, TypeError, RuntimeError):
+        return False

@@ -48,6 +48,8 @@ yours.
 
 import reprlib
 
+import numpy as np
+
 from libc.math cimport INFINITY, NAN, fabs, isnan
 from ..operators cimport (
     AugmentedOracle, Cone, ConeOracle, CountOracle, KBest, Loss, Oracle, Parts, Relaxation,
@@ -188,11 +190,35 @@ cdef class PythonLoss(Loss):
         if owner is None:
             owner = space
             self.averaged = bool(getattr(space, "loss_averaged", False))
+            self.takes_unseen = True
         else:
             self.averaged = bool(owner.averaged)
             self.takes_unseen = bool(owner.takes_unseen)
         self.decomposes = hasattr(owner, "loss_costs")
         self.has_costs = hasattr(owner, "costs")
+
+    def check_truths(self, labels):
+        """Refuse labels that training did not see, where the loss takes none.
+
+        Parameters
+        ----------
+        labels : ndarray of int32
+
+        Raises
+        ------
+        ValueError
+            Naming the example.
+        """
+        if self.takes_unseen or not self.n_states:
+            return
+        beyond = np.flatnonzero(np.asarray(labels) >= self.n_states)
+        if beyond.size:
+            offsets = self.layout.examples.label_offsets
+            i = int(np.searchsorted(offsets, beyond[0], side="right")) - 1
+            raise ValueError(
+                f"example {i}: {self.adapter.of} takes no label that was not seen in training "
+                "(takes_unseen)"
+            )
 
     cdef double value(self, Py_ssize_t i, const int* truth, const int* label) except? -1 nogil:
         with gil:

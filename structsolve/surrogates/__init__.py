@@ -5,6 +5,7 @@ features.
 """
 
 from .bicriteria import BiCriteria
+from .cut_surrogate import CutSurrogate
 from .fenchel_young import CRF, MaxMin, SparseMAP
 from .margin import LP, Margin, UnitMargin
 from .rescaling import Beta, Generalized, Log, MicroF1, ProbLoss, Slack
@@ -14,6 +15,7 @@ __all__ = [
     "LP",
     "Beta",
     "BiCriteria",
+    "CutSurrogate",
     "Generalized",
     "Log",
     "Margin",

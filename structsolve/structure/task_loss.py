@@ -1,0 +1,94 @@
+"""Task losses in plain Python, as objects with parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..examples.packed import Examples
+from ..utils.params import Params
+from .python_operators import PythonLoss
+
+
+class TaskLoss(Params):
+    """A loss in plain Python, for structures of any plugin.
+
+    Subclasses store their constructor arguments unmodified and give :meth:`loss`.  Two more
+    methods are optional, and what they allow is not offered without them:
+
+    ``loss_costs(space, examples, i, truth)``
+        ``(costs, const)`` with ``L(label, truth) = <costs, mu(label)> + const``: the loss as costs
+        of parts, a dict of arrays by block name as ``parts`` of a space gives them.  Then an oracle
+        can maximise it.
+    ``costs(space, examples, i, nu, transposed)``
+        ``(costs, const)`` of predictions where truths have the marginals ``nu``; transposed: of
+        truths, where predictions have them.  For max-min margins and conditional risks.
+
+    Attributes
+    ----------
+    averaged : bool, default=False
+        It is a mean or a verdict for the whole example, not a sum over its parts.
+    takes_unseen : bool, default=False
+        A truth may hold ``len(space.classes_)``, a label that training did not see.
+
+    Examples
+    --------
+    Errors at the ends of sequences, of any structure whose labels are classes of nodes:
+
+    >>> import numpy as np
+    >>> from structsolve import StructuredSVM, TaskLoss
+    >>> class EndsOnly(TaskLoss):
+    ...     def __init__(self, weight=1.0):
+    ...         self.weight = weight
+    ...     def loss(self, space, examples, i, truth, label):
+    ...         return self.weight * sum(truth[[0, -1]] != label[[0, -1]])
+    ...     def loss_costs(self, space, examples, i, truth):
+    ...         node = np.zeros((len(truth), len(space.classes_)))
+    ...         node[[0, -1]] = self.weight
+    ...         node[[0, -1], truth[[0, -1]]] = 0
+    ...         return {"node": node}, 0.0
+    >>> X, Y = [np.eye(3), np.eye(3)[::-1]], [["a", "b", "b"], ["b", "b", "a"]]
+    >>> StructuredSVM("chain", loss=EndsOnly(2.0)).fit(X, Y).score(X, Y)
+    1.0
+    """
+
+    averaged = False
+    takes_unseen = False
+
+    def loss(
+        self, space: Any, examples: Examples, i: int, truth: np.ndarray, label: np.ndarray
+    ) -> float:
+        """Return what predicting ``label`` costs.
+
+        Parameters
+        ----------
+        space : Space
+        examples : Examples
+        i : int
+            Number of the example.
+        truth, label : ndarray of int32
+            Encoded labels.
+
+        Returns
+        -------
+        float
+            At least 0; 0 for the truth.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not implement loss()")
+
+    def bind(self, space: Any) -> Callable[[Any], Any]:
+        """Return what binds the loss to a layout.
+
+        Parameters
+        ----------
+        space : Space
+
+        Returns
+        -------
+        callable
+            ``layout -> structsolve.operators.Loss``.
+        """
+        return partial(PythonLoss, space, self)
