@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.algorithms.topological_order import first_barren, first_open
+from structsolve.examples.labels import first_difference
 from structsolve.examples.packing import is_sparse
 from structsolve.structure.hierarchy import Hierarchy
 from structsolve.utils.sparse import as_csr
@@ -181,9 +182,9 @@ def _indicators(Y: Any, n: int, hierarchy: Hierarchy) -> np.ndarray:
     if hasattr(Y, "columns"):
         names = list(Y.columns)
         if names != hierarchy.nodes.tolist() and names != list(range(M)):
+            wrong = first_difference(names, hierarchy.nodes.tolist())
             raise ValueError(
-                f"y: found the columns {names[:8]}, expected the nodes of the hierarchy in their "
-                f"order, {hierarchy.nodes[:8].tolist()}"
+                f"y: expected the nodes of the hierarchy in their order as columns; {wrong}"
             )
         Y = Y.to_numpy()
     if Y is None or isinstance(Y, (str, bytes)) or not hasattr(Y, "shape"):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.examples import packing
+from structsolve.examples.labels import first_difference
 from structsolve.examples.packed import Examples
 from structsolve.operators import IntegralRelaxation
 from structsolve.plugins.dag._leaf_oracle import (
@@ -156,10 +157,8 @@ class DagStructure(Structure):
         nodes, offsets = packing.single_rows(X)
         space = DagSpace(self, Hierarchy(self.hierarchy), nodes.shape[1], fit_intercept)
         if classes is not None and not np.array_equal(classes, space.classes_):
-            raise ValueError(
-                f"classes: found {list(classes)[:8]}, expected those of the hierarchy, "
-                f"{space.classes_[:8].tolist()}"
-            )
+            wrong = first_difference(list(classes), space.classes_.tolist())
+            raise ValueError(f"classes: expected those of the hierarchy in its order; {wrong}")
         return space, space._examples(nodes, offsets, space.encode(Y, nodes.shape[0]))
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> DagSpace:

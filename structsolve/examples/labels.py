@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,32 @@ def flatten_rows(Y: Any, n: int) -> np.ndarray:
             "labels in y"
         )
     return y
+
+
+def first_difference(given: Sequence[Any], expected: Sequence[Any]) -> str:
+    """Say where a list of names is not the expected one, however long both are.
+
+    Parameters
+    ----------
+    given, expected : sequence
+        They differ.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> first_difference(["a", "b", "c"], ["a", "c", "b"])
+    "number 1 is 'b', expected 'c'"
+    >>> first_difference([1], ["1"]), first_difference(["a"], ["a", "b"])
+    ("number 0 is 1, expected '1'", "found 1, expected 2 that end with 'b'")
+    """
+    for k, (one, other) in enumerate(zip(given, expected)):
+        if one != other:
+            return f"number {k} is {one!r}, expected {other!r}"
+    end = f" that end with {expected[-1]!r}" if len(expected) else ""
+    return f"found {len(given)}, expected {len(expected)}{end}"
 
 
 def _are_plain(Y: Any, offsets: np.ndarray) -> bool:

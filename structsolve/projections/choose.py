@@ -9,7 +9,7 @@ import numpy as np
 from .. import registry
 from ..operators import Loss, Projection
 from ..part_layout import PartLayout
-from ..structure.ask import Bind, ask
+from ..structure.ask import Bind, ask, loss_advice
 from ..structure.base import NodeSpace, Space
 from ..structure.node_losses import NodeLoss
 from .active_set import ActiveSet
@@ -49,7 +49,8 @@ def max_min_projection(task: Any, settings: Any) -> Projection:
     if not loss.has_costs:
         raise ValueError(
             f"surrogate 'max-min' needs a loss that is linear in the parts of either label; "
-            f"{type(loss).__name__} on structure {name!r} is not; use loss='hamming'"
+            f"{type(loss).__name__} on structure {name!r} is not; "
+            f"{loss_advice(space, layout, lambda one: one.has_costs)}"
         )
     if settings.closed_form:
         closed_form: Projection | None = registry.default().ask(

@@ -285,9 +285,11 @@ class Registry(Names):
             if stale:
                 raise ImportError(f"{label}: {stale}")
             name = getattr(expected, "__qualname__", str(expected))
+            given = type(answer).__name__
+            if given == name:  # another class of that name
+                given = f"{type(answer).__module__}.{given}"
             raise TypeError(
-                f"{label} returned {type(answer).__name__} from {hook}, expected "
-                f"{expected.__module__}.{name}"
+                f"{label} returned {given} from {hook}, expected {expected.__module__}.{name}"
             )
 
     def _owner_of_traceback(self, error: BaseException) -> Plugin | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..hookspecs import Named
 from .distributions import DISABLED
-from .plugin import Plugin, one
+from .plugin import SAVED, Plugin, one
 
 
 class Names:
@@ -156,11 +156,19 @@ class Names:
         Raises
         ------
         ValueError
-            When the name is unknown, or the factory does not take the arguments.
+            When the name is unknown, the factory does not take the arguments, or what it makes
+            has another name, by which no model file could find it again.
         """
         name, arguments, given = self.split(kind, text)
-        factory = self.find(kind, name).factory
-        return create(kind, text, factory, *arguments, **{**given, **params})
+        declared = self.find(kind, name)
+        made = create(kind, text, declared.factory, *arguments, **{**given, **params})
+        if kind in SAVED and self._owner(kind, made) is None:
+            raise ValueError(
+                f"{one(kind)} {text!r}: its plugin made a {type(made).__name__} with name = "
+                f"{getattr(made, 'name', None)!r}, expected {declared.name!r} as declared: files "
+                "hold models by that name"
+            )
+        return made
 
     def factory_of(self, kind: str, text: str) -> Any:
         """Return the factory of a name, whatever arguments stand behind it.

@@ -107,10 +107,12 @@ cdef class LabelPlane:
             self.mode = ZERO_ONE
             self.scratch_bytes = max(self.scratch_bytes, kbest.bytes_for(2))
         else:
+            why = f"{type(oracle).__name__} has {'no ' if kbest is None else ''}k-best"
+            if self.relaxed:
+                why = "a relaxation is searched, not labels"
             raise ValueError(
                 f"the searches need a loss that decomposes over the parts, or the 0-1 loss with an "
-                f"oracle that has k-best; {type(loss).__name__} does not decompose and "
-                f"{type(oracle).__name__} has {'no ' if kbest is None else ''}k-best"
+                f"oracle that has k-best; {type(loss).__name__} does not decompose and {why}"
             )
         for power in (cones, relaxation):
             if power is not None:

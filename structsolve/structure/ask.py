@@ -379,6 +379,28 @@ def loss_names(space: Space) -> list[str]:
     return sorted(name for name in names if _gives(space, name))
 
 
+def loss_advice(space: Space, layout: PartLayout, fits: Callable[[Loss], bool]) -> str:
+    """Return what a message says of the losses that would do.
+
+    Parameters
+    ----------
+    space : Space
+    layout : PartLayout
+    fits : callable
+        Tells whether a loss would do.
+
+    Returns
+    -------
+    str
+        "use loss='hamming'", or the others that fit; that there is none.
+    """
+    names = [name for name in loss_names(space) if fits(ask_loss(space, name)(layout))]
+    if not names:
+        return f"no loss of structure {space.structure.name!r} is: {loss_names(space)}"
+    names = ["hamming"] if "hamming" in names else names
+    return f"use loss={' or '.join(map(repr, names))}"
+
+
 # Loss objects that messages name, on a space of so many classes.
 _LOSS_OBJECTS: dict[str, Callable[[Space], Any]] = {
     "CostMatrix": lambda space: CostMatrix(np.zeros((len(getattr(space, "classes_", "")),) * 2)),

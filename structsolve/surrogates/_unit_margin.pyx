@@ -40,9 +40,11 @@ cdef class UnitMarginRescaling(OneLabel):
     def __init__(self, PartLayout layout not None, Oracle oracle not None, Parts parts not None,
                  Loss loss not None):
         if not loss.decomposes:
+            # Margin rescaling takes the 0-1 loss too, and no other of this kind.
+            other = "; use surrogate='margin'" if loss.zero_one else ""
             raise ValueError(
                 f"surrogate 'unit-margin' needs a loss that decomposes over the parts, which "
-                f"{type(loss).__name__} does not; use surrogate='margin'"
+                f"{type(loss).__name__} does not{other}"
             )
         if not oracle.exact:
             raise ValueError(

@@ -8,7 +8,7 @@ import numpy as np
 from libc.math cimport fabs, isnan
 from libc.string cimport memcpy
 from libc.stdint cimport uint64_t
-from ._base cimport Cut, Surrogate
+from .base cimport Cut, Surrogate
 from ..structure.adapter cimport Vector, read_array
 
 

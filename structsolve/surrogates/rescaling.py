@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..search.psi import BetaPsi, GeneralizedPsi, LogPsi, ProbLossPsi, RatioPsi
-from ..structure.ask import ask_loss
+from ..structure.ask import ask_loss, loss_advice
 from ..structure.losses import LabelCount
 from .bicriteria import BiCriteria
 
@@ -161,8 +161,8 @@ class ProbLoss(_Named):
     def _axes(self, task: Any) -> dict[str, Any]:
         if task.loss.averaged:
             raise ValueError(
-                "surrogate 'probloss' is made for the Hamming loss, a sum over nodes; use "
-                "loss='hamming'"
+                "surrogate 'probloss' is made for a loss that is a sum over nodes; "
+                f"{loss_advice(task.space, task.layout, lambda one: not one.averaged)}"
             )
         return super()._axes(task)
 
@@ -207,7 +207,7 @@ class MicroF1(_Named):
                 raise
             raise ValueError(
                 "surrogate 'micro-f1' counts the labels of nodes or of a set, which structure "
-                f"{space.structure.name!r} has not; use surrogate='slack'"
+                f"{space.structure.name!r} has not"
             ) from None
         if task.labels is not None:
             count.check_truths(task.labels)

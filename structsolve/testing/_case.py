@@ -73,6 +73,12 @@ def _is_theta(x: Any) -> bool:
     return isinstance(x, np.ndarray) and x.dtype == np.float64
 
 
+def _kind(value: Any) -> str:
+    dtype = getattr(value, "dtype", None)
+    of = f" of {dtype}" if dtype is not None else ""
+    return f"type {type(value).__module__}.{type(value).__qualname__}{of}"
+
+
 def short(value: Any) -> str:
     """Return what messages show of a value."""
     text = value if isinstance(value, str) else repr(value)
@@ -158,10 +164,13 @@ class Case:
         where = "" if i is None else f", example {i}"
         where += "" if self.classes is None else f", {len(self.classes)} classes"
         theta = self.latest[1] if self.latest[0] == i else None
+        shown = short(actual), short(expected)
+        if shown[0] == shown[1]:  # they differ in what is not shown, such as their types
+            shown = f"{shown[0]} of {_kind(actual)}", f"{shown[1]} of {_kind(expected)}"
         raise BrokenPromise(
             f"{self.structure!r}: {what} breaks a promise: it {promise} (case {self.number}, "
-            f"random_state {self.seed}{where}). Found {short(actual)}, expected "
-            f"{short(expected)}. To see it again: {self.again}",
+            f"random_state {self.seed}{where}). Found {shown[0]}, expected {shown[1]}. To see it "
+            f"again: {self.again}",
             self.structure,
             i,
             theta,

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...examples.packed import Examples
 from ...lp.ask import ask_oracle
-from ...structure.ask import ask_loss, ask_parts, make_layout
+from ...structure.ask import ask_loss, ask_parts, loss_advice, make_layout
 from ...structure.loss_values import losses
 from ._decode import decode_scores, encoded, label_costs, risk_scores
 
@@ -54,7 +54,7 @@ class PartTargets:
             raise ValueError(
                 f"loss {loss!r} of structure {space.structure.name!r} is not linear in the parts "
                 "of both labels, so that a weighted sum of it cannot be minimised by the "
-                "structure's oracle; use a loss that is, such as 'hamming'"
+                f"structure's oracle; {loss_advice(space, self.layout, lambda one: one.has_costs)}"
             )
         self.size = space.layout.theta_size(*self.sizes)
         parts = ask_parts(space)(self.layout)

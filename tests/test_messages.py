@@ -1,0 +1,153 @@
+"""What a message names as known, expected or advised is so."""
+
+import re
+
+import networkx as nx
+import numpy as np
+import pytest
+from checks import plugin_of, refused
+from python_structures import PyChainStructure, SubsetStructure, py_chain
+
+from structsolve import CostMatrix, Named, StructuredSVM, get_structure, registry
+from structsolve.examples.labels import first_difference
+from structsolve.structure.ask import ask_loss, loss_names, make_layout
+from structsolve.surrogates.task import Task
+from structsolve.testing import BrokenPromise
+from structsolve.testing._case import Case
+from structsolve.utils.params import Params
+
+TREE = nx.DiGraph([("all", "a"), ("all", "b"), ("a", "c"), ("a", "d")])
+STRUCTURES = {
+    "chain": {},
+    "tree": {},
+    "mrf": {},
+    "multiclass": {},
+    "multilabel": {},
+    "ordinal": {},
+    "permutation": {},
+    "dependency": {},
+    "dag": {"hierarchy": TREE},
+    "dag-leaf": {"hierarchy": TREE, "labels": "single-leaf"},
+    "python": PyChainStructure(),
+    "functions": SubsetStructure(),
+    "own-hamming": py_chain(
+        loss=lambda self, examples, i, truth, label: float((truth != label).any()),
+        loss_averaged=True,
+        make_loss=lambda self, loss: None,
+    ),
+}
+
+
+class Strange(Params):
+    """A loss that nobody knows."""
+
+
+def cases():
+    for name, given in STRUCTURES.items():
+        structure = given
+        if isinstance(given, dict):
+            structure = get_structure(name.partition("-")[0], **given)
+        yield name, structure
+
+
+@pytest.fixture(scope="module", params=list(cases()), ids=lambda case: case[0])
+def bound(request):
+    """A space and its packed examples."""
+    structure = request.param[1]
+    return structure.make_space(*structure.sample(0, n=4, size=3))
+
+
+def everything():
+    return [*registry.default().loss_names(), "nope", Strange(), CostMatrix([[0.0]])]
+
+
+def test_unknown_losses(bound):
+    space, examples = bound
+    layout, there = make_layout(space, examples), loss_names(space)
+    assert there
+    for name in there:
+        ask_loss(space, name)(layout)
+    for loss in everything():
+        try:
+            ask_loss(space, loss)
+        except ValueError as error:
+            text = str(error)
+            if "unknown loss" not in text:
+                assert not isinstance(loss, str)  # its numbers do not fit
+                continue
+            known = re.search(r"known: (\[.*?\])", text)[1]
+            assert known == repr(there) and loss not in there
+            objects = text.partition(known)[2]
+            assert isinstance(loss, str) or type(loss).__name__ not in objects
+
+
+def fails(space, examples, surrogate, loss):
+    """What binding says, or None."""
+    try:
+        registry.default().make("surrogates", surrogate).bind(Task(space, examples, loss))
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def test_advice_can_be_taken(bound):
+    space, examples = bound
+    for surrogate in registry.default().names("surrogates"):
+        for loss in loss_names(space):
+            text = fails(space, examples, surrogate, loss)
+            for what in ("loss", "surrogate") if text else ():
+                found = re.search(rf"use {what}=((?:'[^']+'(?:, | or )?)+)", text)
+                names = re.findall("'([^']+)'", found[1]) if found else []
+                assert (loss if what == "loss" else surrogate) not in names, text
+                taken = [
+                    fails(space, examples, *((surrogate, n) if what == "loss" else (n, loss)))
+                    for n in names
+                ]
+                assert not taken or None in taken, (text, taken)
+
+
+def test_lists_that_differ_late():
+    names = [f"n{k}" for k in range(40)]
+    assert first_difference([*names[:30], "x"], names) == "number 30 is 'x', expected 'n30'"
+    tree = nx.DiGraph([("n0", name) for name in names[1:]])
+    X, Y = np.zeros((4, 1)), [["n1"], ["n2"], ["n3"], ["n4"]]
+    model = StructuredSVM(get_structure("dag", hierarchy=tree), solver="sgd")
+    wrong = [*sorted(names)[:-1], "x"]
+    refused(r"number \d+ is ", model.partial_fit, X, Y, classes=wrong)
+
+
+def test_differences_that_are_not_shown_are_told_by_type():
+    case = Case(PyChainStructure(), 0, 0, 2)
+    with pytest.raises(BrokenPromise, match=r"array\(\[0\]\) of type .*int64, expected array.*str"):
+        case.fail("state", "is kept", None, np.array([0]), repr(np.array([0])))
+
+
+def test_another_class_of_the_same_name():
+    class Oracle:
+        def __init__(self, layout):
+            pass
+
+    def structsolve_oracle(space):
+        return Oracle if space.structure.name == "chain" else None
+
+    module = plugin_of("namesakes", structsolve_oracle=structsolve_oracle)
+    registry.default().register(module)
+    try:
+        expected = r"returned \S+\.Oracle from structsolve_oracle, expected structsolve.operators"
+        X, Y = get_structure("chain").sample(0)
+        refused(expected, StructuredSVM("chain").fit, X, Y, error=TypeError)
+    finally:
+        registry.default().unregister(module)
+
+
+@pytest.mark.parametrize("kind", ["structures", "surrogates"])
+def test_names_that_differ_are_told_at_once(kind):
+    """Not when the model is to be saved, after training."""
+    made = PyChainStructure() if kind == "structures" else type("Mine", (Params,), {"name": "b"})()
+    module = plugin_of("misnamed", **{f"structsolve_{kind}": lambda: [Named("a", lambda: made)]})
+    registry.default().register(module)
+    try:
+        expected = rf"{kind[:-1]} 'a': its plugin made a .* with name = '{made.name}', expected 'a'"
+        refused(expected, registry.default().make, kind, "a")
+    finally:
+        registry.default().unregister(module)
