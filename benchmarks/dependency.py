@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from common import Clock, header, structsolve_or_none, table
+from ours import over_hull
 
 LONGEST = 40
 
@@ -114,7 +115,7 @@ def main() -> None:
     for projective, surrogate, solver, alpha in settings:
         model = StructuredSVM(
             DependencyStructure(projective, True),
-            surrogate=surrogate,
+            surrogate=over_hull(surrogate),
             solver=solver,
             alpha=alpha,
             max_iter=args.passes,

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from common import Clock, header, structsolve_or_none, table
 from datasets import multilabel
+from ours import over_hull
 
 # Rows of unit length need smaller alphas than dense features of deviation 1.
 DENSE = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 3e-3)
@@ -78,7 +79,7 @@ def one_per_label(loss: str) -> Callable[[float, int], Any]:
 def surrogate(structsolve: Any, name: str, edges: str, passes: int, warm: bool) -> Any:
     return structsolve.StructuredSVM(
         structsolve.get_structure("multilabel", edges=edges),
-        surrogate=name,
+        surrogate=over_hull(name),
         max_iter=passes,
         tol=1e-2,
         warm_start=warm,

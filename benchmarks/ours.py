@@ -45,6 +45,14 @@ def uncertified() -> Any:
     return BCFW(certify_every=1_000_000)
 
 
+def over_hull(name: str) -> Any:
+    """The surrogate of a name; those that search maximise over the hull of the labels' points."""
+    from structsolve.registry import default
+
+    surrogate = default().make("surrogates", name)
+    return surrogate.set_params(relaxed=True) if hasattr(surrogate, "make_psi") else surrogate
+
+
 def oracle_passes(model: Any, n: int) -> float:
     """Oracle calls of a fit as passes over n examples."""
     return sum(row["oracle_calls"] for row in model.history_) / n

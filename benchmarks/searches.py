@@ -78,7 +78,7 @@ def main() -> None:
         structure = structsolve.get_structure("multilabel", oracle=oracle)
         model = structsolve.StructuredSVM(
             structure,
-            surrogate="slack",
+            surrogate=Slack(relaxed=True),
             solver="sgd",
             alpha=1 / (c * len(Y)),
             max_iter=passes,

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from common import header, structsolve_or_none, table
 from datasets import attribute_matrices, chunking_attributes, conll2000
+from ours import over_hull
 
 # name -> (surrogate, solver, C, passes)
 RUNS = {
@@ -62,7 +63,7 @@ def main() -> None:
             clock: list[float] = []
             model = structsolve.StructuredSVM(
                 "chain",
-                surrogate=surrogate,
+                surrogate=over_hull(surrogate),
                 solver=make_solver(solver, passes),
                 alpha=1.0 / (c * len(X)),
                 max_iter=passes,

@@ -132,7 +132,7 @@ def check_cut(case, i, theta, others):
 @pytest.mark.parametrize("name", [*NAMES, "micro-f1"])
 @pytest.mark.parametrize("structure", ["multiclass", "chain", "sets"])
 def test_cuts(structure, name, relaxed):
-    settings = {} if relaxed else {"relaxed": False, "max_kbest": 81}
+    settings = {"relaxed": True} if relaxed else {"relaxed": False, "max_kbest": 81}
     for seed in range(2):
         case = Case(STRUCTURES[structure], name, seed, **settings)
         rng = np.random.default_rng(seed)
@@ -183,11 +183,11 @@ def test_a_bisecting_search_begins_at_the_last_lambda():
 DESCRIPTIONS = {
     "margin": Margin(),
     "unit-margin": UnitMargin(),
-    "slack": Slack(),
+    "slack": Slack(relaxed=True),
     "slack of labels": Slack(relaxed=False, search="convex-hull", max_kbest=81),
     "angular": Slack(search="angular"),
     "log": Log(relaxed=False, search="convex-hull", max_kbest=81),
-    "micro-f1": MicroF1(background=0),
+    "micro-f1": MicroF1(background=0, relaxed=True),
 }
 
 
@@ -269,7 +269,7 @@ def check_optimum(case, solver, alpha=0.3, tol=1e-7, known=None):
 @pytest.mark.parametrize("name", [*TRAINED, "micro-f1"])
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_one_optimum(structure, name, solver, relaxed):
-    settings = {} if relaxed else {"relaxed": False, "max_kbest": 81}
+    settings = {"relaxed": True} if relaxed else {"relaxed": False, "max_kbest": 81}
     case = Case(STRUCTURES[structure], name, **settings)
     if not case.psi.affine and solver == "bcfw":
         with pytest.raises(
@@ -335,3 +335,58 @@ def test_random_problems():
         costs, _ = random_classes(("integers", "normal", "no loss")[seed % 3], rng, 3)
         case = Case(chain, name, seed, loss=CostMatrix(costs))
         check_optimum(case, CuttingPlane("n"))
+
+
+@pytest.mark.parametrize("structure", ["multiclass", "chain", "sets"])
+@pytest.mark.parametrize("name", ["slack", "generalized:1,0.5", "beta:0.5"])
+def test_with_the_zero_one_loss_slack_is_margin(structure, name):
+    """(1 + h) g, h g^b + g, and h + g are 1 + h for every wrong label, and 0 for the truth."""
+    rng = np.random.default_rng(5)
+    kind, X, Y = STRUCTURES[structure](rng)
+    space, examples = kind.make_space(X, Y)
+    ours, margin = (
+        structsolve.Problem(space, examples, "zero-one", surrogate)
+        for surrogate in (name, "margin")
+    )
+    for _ in range(5):
+        w = rng.normal(size=ours.dim)
+        np.testing.assert_allclose(ours.bounds(w)[0], margin.bounds(w)[0], atol=1e-9)
+    ends = [
+        StructuredSVM(kind, surrogate=surrogate, loss="zero-one", alpha=0.2, tol=1e-6, max_iter=500)
+        .fit(X, Y).history_[-1] for surrogate in (name, "margin")
+    ]  # fmt: skip
+    assert all(end["certified"] for end in ends)
+    assert ends[0]["primal"] == pytest.approx(ends[1]["primal"], rel=2e-6)
+
+
+def test_names_mean_the_maximum_over_labels():
+    rng = np.random.default_rng(6)
+    for name in ("slack", "beta:0.5", "generalized:1,0.5", "log", "probloss", "micro-f1:0"):
+        structure, X, Y = chain(rng)
+        problem = structsolve.Problem(*structure.make_space(X, Y), surrogate=name)
+        assert not problem.surrogate.relaxed
+        assert problem.missed(rng.normal(size=problem.dim)) <= 1e-9
+    # An oracle of a relaxation has mixtures of its own, as in margin rescaling.
+    loose = structsolve.get_structure("mrf", oracle="lp")
+    edges = np.array([[0, 1], [1, 2], [2, 0]])
+    X = [(rng.normal(size=(3, 2)), edges) for _ in range(3)]
+    space, examples = loose.make_space(X, [[0, 1, 0], [1, 1, 0], [1, 0, 0]])
+    assert structsolve.Problem(space, examples, surrogate="slack").surrogate.relaxed
+    rounded = structsolve.Problem(space, examples, surrogate=Slack(relaxed=False))
+    w = 3 * rng.normal(size=rounded.dim)
+    assert not rounded.surrogate.relaxed and rounded.missed(w) >= 0
+
+
+def test_what_searches_may_have_missed_is_told():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(12, 2)), rng.integers(0, 4, 12)
+    costs = CostMatrix(3 * rng.random((4, 4)) * (1 - np.eye(4)))
+    surrogate = Slack(max_kbest=0, search="convex-hull")
+    model = StructuredSVM("multiclass", loss=costs, surrogate=surrogate, alpha=0.01, max_iter=60)
+    with pytest.warns(UserWarning, match="of it is what searches or oracles may have missed"):
+        model.fit(X, y)
+    last = model.history_[-1]
+    assert 0 < last["missed"] <= last["gap"] * (1 + 1e-6) and last["certified"]
+    best = StructuredSVM("multiclass", loss=costs, surrogate=Slack(search="angular"), alpha=0.01,
+                         tol=1e-6, max_iter=500).fit(X, y).history_[-1]  # fmt: skip
+    assert last["dual"] <= best["primal"] and best["dual"] <= last["primal"]

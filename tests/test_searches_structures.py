@@ -30,8 +30,8 @@ def test_chains(name):
         ):
             if name.startswith("probloss") and loss in ("normalized-hamming", "zero-one"):
                 continue
-            check_problem(random_chains, seed, name, loss, ("hull",), hull=True)
-            check_problem(random_chains, seed, name, loss, ("label",), relaxed=False)
+            check_problem(random_chains, seed, name, loss, ("hull",), hull=True, relaxed=True)
+            check_problem(random_chains, seed, name, loss, ("label",))
             if loss == "zero-one":
                 check_problem(random_chains, seed, name, loss, ("label",), search="exact")
             if loss == "hamming":
@@ -70,15 +70,14 @@ def test_counting_measures_by_what_all_costs_share():
 
 
 @pytest.mark.parametrize("background", [0, 2])
-@pytest.mark.parametrize(
-    "settings", [{}, {"relaxed": False}, {"search": "exact"}, {"max_calls": 1}]
-)
+@pytest.mark.parametrize("settings", [{"relaxed": True}, {}, {"search": "exact"}, {"max_calls": 1}])
 def test_micro_f1_on_chains(background, settings):
-    exact = () if "max_calls" in settings else ("label",) if settings else ("hull",)
+    hull = settings.get("relaxed", False)
+    exact = ("hull",) if hull else ("label",)
     for seed in range(4):
         check_problem(
             random_chains, seed, MicroF1(background, **settings), "hamming", exact,
-            hull=not settings, psi=reference.micro_f1(), count=LabelCount(background),
+            hull=hull, psi=reference.micro_f1(), count=LabelCount(background),
         )  # fmt: skip
 
 
@@ -90,11 +89,11 @@ def random_sets(rng):
 
 def test_label_sets():
     for seed in range(4):
-        check_problem(random_sets, seed, "slack", "hamming", ("hull",), hull=True)
-        check_problem(random_sets, seed, "beta", "hamming", ("hull",), hull=True)
-        check_problem(random_sets, seed, "log", "hamming", ("label",), relaxed=False)
+        check_problem(random_sets, seed, "slack", "hamming", ("hull",), hull=True, relaxed=True)
+        check_problem(random_sets, seed, "beta", "hamming", ("hull",), hull=True, relaxed=True)
+        check_problem(random_sets, seed, "log", "hamming", ("label",))
         check_problem(
-            random_sets, seed, MicroF1(), "hamming", ("hull",), hull=True,
+            random_sets, seed, MicroF1(relaxed=True), "hamming", ("hull",), hull=True,
             psi=reference.micro_f1(), count=LabelCount(),
         )  # fmt: skip
 
@@ -195,21 +194,21 @@ def second(space, examples, i, theta):
 @pytest.mark.parametrize(
     "methods, exact, settings",
     [
-        ({}, ("hull",), {}),
-        ({}, ("label",), {"relaxed": False}),
-        ({}, (), {"relaxed": False, "max_kbest": 0}),
+        ({}, ("hull",), {"relaxed": True}),
+        ({}, ("label",), {}),
+        ({}, (), {"max_kbest": 0}),
         ({}, (), {"search": "bisecting"}),
         ({"argmax_constrained": in_cone}, ("label",), {"search": "angular"}),
         ({"argmax_constrained": in_hull_and_cone}, (), {"search": "angular"}),
+        ({"argmax_bounded": second}, (), {"relaxed": True}),
         ({"argmax_bounded": second}, (), {}),
-        ({"argmax_bounded": second}, (), {"relaxed": False}),
         ({"argmax_bounded": second}, (), {"search": "sarawagi"}),
     ],
 )
 def test_python_structures(methods, exact, settings):
     make = python_chains(**methods)
     for seed in range(2):
-        hull = settings.get("relaxed", "search" not in settings)
+        hull = settings.get("relaxed", False)
         check_problem(make, seed, "slack", "hamming", exact, hull=hull, **settings)
 
 
@@ -233,7 +232,7 @@ def of_truths():
 def test_inexact_oracles_that_know_the_loss():
     """Augmented oracles return no bound: searches call an inexact oracle with costs instead."""
     make = python_chains(**of_truths())
-    check_problem(make, 0, "slack", "hamming", (), hull=True)
+    check_problem(make, 0, "slack", "hamming", (), hull=True, relaxed=True)
     check_problem(make, 0, "slack", "hamming", (), relaxed=False)
 
 

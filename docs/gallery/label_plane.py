@@ -7,17 +7,18 @@ from structsolve import StructuredSVM
 from structsolve.evaluation.plotting import plot_label_plane
 from structsolve.potentials.calls import score
 from structsolve.structure import calls
+from structsolve.surrogates import Slack
 
 # Noisy sequences of three classes, and a model of them.
 rng = np.random.default_rng(5)
 X = [rng.normal(size=(7, 3)) for _ in range(30)]
 Y = [np.argmax(x + rng.normal(size=x.shape), axis=1) for x in X]
-model = StructuredSVM("chain", surrogate="slack", alpha=0.1).fit(X, Y)
+model = StructuredSVM("chain", surrogate=Slack(relaxed=True), alpha=0.1).fit(X, Y)
 
 # One example: the search as it goes, and every label there is.
 i = 3
 examples = model.space_.pack(X, Y)
-problem = structsolve.Problem(model.space_, examples, surrogate="slack")
+problem = structsolve.Problem(model.space_, examples, surrogate=Slack(relaxed=True))
 result = problem.trace(i, model)
 theta = score(problem.potentials, i, model.flat_weights())
 labels, truth = model.space_.enumerate_labels(examples, i), examples.label(i)

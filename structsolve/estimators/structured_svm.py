@@ -539,10 +539,17 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
                 stacklevel=4,
             )
         elif warn and outcome.reason == "max_iter" and last.get("gap") is not None:
+            scale = max(abs(last["primal"]), 1e-300)
+            missed = last.get("missed", 0.0) / scale
             warnings.warn(
                 f"stopped after max_iter={self.max_iter} passes with a relative gap of "
-                f"{last['gap'] / max(abs(last['primal']), 1e-300):.2g}, tol is {self.tol:g}; raise "
-                "max_iter or tol",
+                f"{last['gap'] / scale:.2g}, tol is {self.tol:g}; "
+                + (
+                    f"{missed:.2g} of it is what searches or oracles may have missed, which no "
+                    "further pass closes: use another search or oracle, or relaxed=True"
+                    if missed > 0.5 * self.tol
+                    else "raise max_iter or tol"
+                ),
                 ConvergenceWarning,
                 stacklevel=4,
             )

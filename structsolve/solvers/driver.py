@@ -177,6 +177,9 @@ def drive(
     if file is not None:
         file.close()
     w = best_w if validation is not None and best_w is not None else run.weights()
+    last = history[-1] if history else {}
+    if reason == "max_iter" and last.get("certified") and not run.given.problem.surrogate.exact:
+        last["missed"] = run.given.problem.missed(w, run.given.n_jobs)
     return Outcome(w, history, reason)
 
 

@@ -26,7 +26,7 @@ cdef class Scratch:
         self.work = aligned_zeros(work_bytes // 8 + 16).view(np.int8)
 
 
-def surrogate_bounds(problem, const double[::1] w not None, n_jobs=1):
+def surrogate_bounds(problem, const double[::1] w not None, n_jobs=1, values=None):
     """Return upper bounds of every ``H_i`` at w.
 
     Parameters
@@ -34,6 +34,8 @@ def surrogate_bounds(problem, const double[::1] w not None, n_jobs=1):
     problem : Problem
     w : ndarray of float64 of shape (dim,)
     n_jobs : int
+    values : ndarray of shape (n,), optional
+        Written to: what each cut itself is worth at w, which is less where something was missed.
 
     Returns
     -------
@@ -47,11 +49,12 @@ def surrogate_bounds(problem, const double[::1] w not None, n_jobs=1):
     cdef const int* truths = first_label(potentials, surrogate, problem.labels,
                                            problem.weights, w)
     bounds = np.empty(problem.n)
-    cdef double[::1] out = bounds
+    cdef double[::1] out = bounds, own = values
+    cdef bint wanted = values is not None
 
     def piece(Py_ssize_t first, Py_ssize_t last, Scratch scratch):
         cdef Cut cut
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, j
         cdef long calls = 0
         cut.index, cut.value = &scratch.index[0], &scratch.value[0]
         with nogil:
@@ -61,6 +64,10 @@ def surrogate_bounds(problem, const double[::1] w not None, n_jobs=1):
                               &cut, &scratch.work[0])
                 out[i] = cut.bound
                 calls += cut.calls
+                if wanted:
+                    own[i] = cut.b
+                    for j in range(cut.nnz):
+                        own[i] -= scratch.theta[cut.index[j]] * cut.value[j]
         return calls
 
     counts = over_examples(piece, problem.examples.offsets, n_jobs,

@@ -262,6 +262,25 @@ class Problem:
         bounds, calls = surrogate_bounds(self, w, n_jobs)
         return self.checked_bounds(w, bounds), calls
 
+    def missed(self, w: np.ndarray, n_jobs: int = 1) -> float:
+        """Return how much of the objective at w is what searches and oracles may have missed.
+
+        Parameters
+        ----------
+        w : ndarray of float64 of shape (dim,)
+        n_jobs : int
+
+        Returns
+        -------
+        float
+            0 where all are exact.  No solver makes the gap smaller.
+        """
+        if self.surrogate.exact:
+            return 0.0
+        values = np.empty(self.n)
+        bounds, _ = surrogate_bounds(self, w, n_jobs, values)
+        return max(0.0, float(self.weights @ (bounds - values)))
+
     def checked_bounds(self, w: np.ndarray, bounds: np.ndarray) -> np.ndarray:
         """Return bounds of every H_i that are at least 0, which the true label proves.
 

@@ -42,11 +42,13 @@ cdef class BiCriteriaSurrogate(Surrogate):
         0 for none.
     labels : ndarray of int32, optional
         True labels of all examples, one after the other: searches that count make room for them.
+    closer : Search, optional
+        Finds the best label where ``search`` leaves open which it is.
     """
 
     cdef readonly LabelPlane plane
     cdef readonly Psi psi
-    cdef readonly Search search
+    cdef readonly Search search, closer
     cdef readonly bint relaxed
     cdef bint warm, on_grid
     cdef int max_kbest
@@ -58,14 +60,16 @@ cdef class BiCriteriaSurrogate(Surrogate):
     cdef int64_t[::1] most
     cdef uint64_t[::1] unit_truth
     cdef int64_t[::1] searches_view, calls_view
-    # What each example remembers: how many labels, their losses, the labels, the last lam.
+    # What each example remembers: how many labels, their losses, the labels, the last lam, which
+    # is -1 where the closer was needed.
     cdef object held, held_labels, lams
     cdef int8_t[::1] held_view
     cdef double[::1] lam_view
     cdef int[::1] label_view
 
     def __init__(self, LabelPlane plane not None, Psi psi not None, Search search not None,
-                 bint relaxed, bint warm_start=True, int max_kbest=0, labels=None):
+                 bint relaxed, bint warm_start=True, int max_kbest=0, labels=None,
+                 Search closer=None):
         cdef PartLayout layout = plane.layout
         cdef Py_ssize_t n = layout.n
         super().__init__(layout)
@@ -80,7 +84,10 @@ cdef class BiCriteriaSurrogate(Surrogate):
             self.max_kbest = max_kbest
         # Two points' parts, side by side.
         self.max_entries = 2 * plane.max_entries
+        self.closer = closer
         self.search_bytes = search.extra_bytes(plane, labels)
+        if closer is not None:
+            self.search_bytes = max(self.search_bytes, closer.extra_bytes(plane, labels))
         self.kbest_labels = 4 * self.max_kbest * layout.max_label
         self.work_bytes = plane.work_bytes + self.search_bytes + 256
         if self.max_kbest:
@@ -206,14 +213,22 @@ cdef class BiCriteriaSurrogate(Surrogate):
             self._recall(view)
             if self.lam_view[i] > 0:
                 lam = self.lam_view[i]
+        if self.closer is not None and self.warm and self.lam_view[i] < 0:
+            # It was needed the last time, and likely is again.
+            self.closer.run(self.plane, view, self.psi, -1, outcome, rest)
+            return view
         self.search.run(self.plane, view, self.psi, lam, outcome, rest)
         if self.plane.zero_one:
             # No label is better than the best one other than the truth, once the oracle gave it.
             for j in range(view.n_visits):
                 if view.visits[j].g > 0:
                     outcome.label_bound = outcome.label_value
-        if self.max_kbest and outcome.label_bound > outcome.label_value * (1 + self.search.tol):
-            self._refine(view, outcome, align(rest + self.search_bytes))
+        if not self.relaxed and (
+                outcome.label_bound > outcome.label_value * (1 + self.search.tol)):
+            if self.closer is not None:
+                self.closer.run(self.plane, view, self.psi, -1, outcome, rest)
+            elif self.max_kbest:
+                self._refine(view, outcome, align(rest + self.search_bytes))
         return view
 
     cdef int _lay_grid(self, View* view) except -1 nogil:

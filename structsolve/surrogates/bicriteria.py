@@ -31,18 +31,19 @@ class BiCriteria(Params):
     search : str or Search, default="auto"
         "convex-hull" (any psi), "exact" (structures that count, such as chains), and for slack
         rescaling "angular", "bisecting", "binary" and "sarawagi".  "auto" is "convex-hull", and
-        with ``relaxed=False`` "exact" where structure and loss can count.
+        where that leaves open which label is best "exact", if structure and loss can count.
     relaxed : bool, optional
-        True: the maximum over the convex hull of the labels' points (h, g), which a mixture of
-        two labels may attain.  False: the maximum over labels.  The first is larger, and the
-        convex hull search finds it exactly.  Default: True for that search, False for the others.
+        False: the maximum over labels.  True: the maximum over the convex hull of the labels'
+        points (h, g), which a mixture of two labels may attain; it is larger, and the convex hull
+        search finds it exactly.  Default: False, unless the structure's oracle solves a relaxation,
+        whose points are mixtures themselves.
     warm_start : bool, default=True
         Begin each search of an example at the labels where its last one ended.
     max_calls : int, default=50
         Oracle calls per search at most.
     max_kbest : int, default=32
-        With ``relaxed=False``, where the convex hull does not tell which label is best: an oracle
-        with k-best lists up to so many of the best labels.
+        Where the convex hull does not tell which label is best, and nothing counts: an oracle with
+        k-best lists up to so many of the best labels.
     tol : float, optional
         Relative accuracy of a search; every gap includes what it may have missed.
 
@@ -130,11 +131,8 @@ class BiCriteria(Params):
             Where psi, search, loss and the structure's oracle do not go together.
         """
         psi, axes = self.make_psi(), self._axes(task)
-        name = self.search
-        if isinstance(name, str) and name == "auto":
-            exact = self.relaxed is not None and not self.relaxed and _counts(task, axes)
-            name = "exact" if exact else "convex-hull"
-        search = make_search(name, self.max_calls, self.tol)
+        auto = isinstance(self.search, str) and self.search == "auto"
+        search = make_search("convex-hull" if auto else self.search, self.max_calls, self.tol)
         losses = [axes["g_loss"], axes.get("h_loss")]
         decomposes = all(loss is None or loss.decomposes for loss in losses)
         if search.constrained and not decomposes:
@@ -147,22 +145,27 @@ class BiCriteria(Params):
         # The 0-1 loss counts to one: the two best labels will do.
         able = counts if decomposes else task.power("kbest")
         check_search(search, psi, cones, able, task.space.structure.name)
-        relaxed = search.fractional if self.relaxed is None else bool(self.relaxed)
+        relaxation = pick_relaxation(None, task) if search.fractional and decomposes else None
+        relaxed = relaxation is not None if self.relaxed is None else bool(self.relaxed)
         if relaxed and not search.fractional:
             raise ValueError(
                 f"surrogate {self.name!r}: search {search.name!r} maximises over labels, not over "
                 "their hull; use relaxed=False, or search='convex-hull'"
             )
         refuse_wrong_truths(task)
-        relaxation = pick_relaxation(None, task) if relaxed and decomposes else None
+        closer = None
+        if auto and not relaxed and _counts(task, axes):
+            closer, counts = Counting(), task.power("counts")
+        powers = {"cones": cones, "counts": counts, "relaxation": relaxation if relaxed else None}
         return BiCriteriaSurrogate(
-            _plane(task, axes, cones=cones, counts=counts, relaxation=relaxation),
+            _plane(task, axes, **powers),
             psi,
             search,
             relaxed,
             bool(self.warm_start),
             0 if relaxed else int(self.max_kbest),
             task.labels,
+            closer,
         )
 
 
