@@ -1,6 +1,8 @@
 """Checkpoints: a run that was killed goes on as if it had not been."""
 
 import contextlib
+import errno
+import itertools
 import os
 import signal
 import subprocess
@@ -10,11 +12,14 @@ import time
 
 import numpy as np
 import pytest
-from checks import refused, same_run, stopped_after
-from data import chains
+from checks import refused, same, same_run, stopped_after
+from data import chains, classes
+from scipy import sparse
+from sklearn.base import clone
 
-from structsolve import StructuredSVM
+from structsolve import HierarchicalSVM, StructuredSVM
 from structsolve.solvers import BCFW, SGD, CuttingPlane
+from structsolve.utils import container
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -143,3 +148,196 @@ def test_killed_at_any_moment(tmp_path):
     assert len(resumed) and resumed == weights.read_bytes()
     process.stdin.close()
     assert process.wait() == 0
+
+
+# ---- hierarchies -------------------------------------------------------------------------------
+
+TREE = [("r", "a"), ("r", "b"), ("a", "c"), ("a", "d")]
+
+
+def leaves(n=40):
+    X, y = classes(n)
+    return X, np.array(["b", "c", "d"])[y]
+
+
+@pytest.mark.parametrize("stop", [1, 6, 12])
+@pytest.mark.parametrize("solver", [BCFW(), CuttingPlane()], ids=repr)
+def test_learned_node_weights_resume_bit_for_bit(tmp_path, solver, stop):
+    X, y = leaves()
+    settings = {"normalization": "learned", "alpha": 0.01, "max_iter": 5, "tol": 1e-5}
+    settings |= {"solver": solver, "max_alternations": 4}
+    whole = HierarchicalSVM(TREE, **settings).fit(X, y)
+    assert {record["alternation"] for record in whole.history_} == {1, 2, 3, 4}
+    path = tmp_path / "run.checkpoint"
+    model = HierarchicalSVM(TREE, checkpoint=path, **settings)
+    passes = itertools.count(1)
+    with pytest.raises(RuntimeError):
+        model.set_params(callbacks=[lambda r: stopped_after(stop)({"pass": next(passes)})])
+        model.fit(X, y)
+    resumed = HierarchicalSVM(TREE, checkpoint=path, **settings).fit(X, y)
+    same_run(resumed, whole)
+    same(resumed.log_node_weights_, whole.log_node_weights_)
+    refused(
+        "belongs to other data",
+        HierarchicalSVM(TREE, checkpoint=path, **{**settings, "alpha": 0.1}).fit,
+        X,
+        y,
+    )
+
+
+@pytest.mark.parametrize("stop", [1, 4])
+def test_sparse_weights_resume_bit_for_bit(tmp_path, stop):
+    X, y = leaves()
+    X = sparse.csr_matrix(X)
+    settings = {"sparse": True, "solver": "sgd", "alpha": 0.01, "max_iter": 7, "random_state": 3}
+    whole = HierarchicalSVM(TREE, **settings).fit(X, y)
+    path = tmp_path / "run.checkpoint"
+    model = HierarchicalSVM(TREE, checkpoint=path, callbacks=[stopped_after(stop)], **settings)
+    with pytest.raises(RuntimeError):
+        model.fit(X, y)
+    resumed = HierarchicalSVM(TREE, checkpoint=path, **settings).fit(X, y)
+    assert len(resumed.history_) == 7
+    same(resumed.coef_["node"].toarray(), whole.coef_["node"].toarray())
+    refused(
+        "belongs to other data",
+        HierarchicalSVM(TREE, checkpoint=path, **{**settings, "random_state": 1}).fit,
+        X,
+        y,
+    )
+
+
+# ---- disks and files that refuse ---------------------------------------------------------------
+
+
+def test_a_full_disk_does_not_end_training(tmp_path, monkeypatch):
+    X, Y = chains(10)
+    settings = {"max_iter": 4, "tol": 0, "alpha": 0.1}
+    whole = StructuredSVM("chain", **settings).fit(X, Y)
+
+    def full(*given):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(container, "write", full)
+    with pytest.warns(RuntimeWarning) as told:
+        model = StructuredSVM("chain", checkpoint=tmp_path / "c", **settings).fit(X, Y)
+    texts = [str(w.message) for w in told if "checkpoint" in str(w.message)]
+    assert len(texts) == 2 and "training goes on" in texts[0] and "last write failed" in texts[1]
+    assert "No space left" in model.history_[-1]["checkpoint_error"]
+    same(dict(model.coef_), dict(whole.coef_))
+
+
+def test_a_folder_that_is_not_there_is_told_before_training(tmp_path):
+    X, Y = chains(10)
+    model = StructuredSVM("chain", checkpoint=tmp_path / "no" / "c", callbacks=[stopped_after(1)])
+    refused("there is no folder", model.fit, X, Y, error=FileNotFoundError)
+
+
+def changed(path, change):
+    """Write a checkpoint again, with its checksums, after a change of its content."""
+    meta, arrays = container.read(path, "checkpoint")
+    change(meta["content"], arrays)
+    container.write(path, "checkpoint", meta, arrays)
+
+
+def put(name, place, value):
+    def change(meta, arrays):
+        arrays[name].reshape(-1)[place] = value
+
+    return change
+
+
+def wrap(name):
+    """Counts that add up to what they did, by way of 2^64."""
+
+    def change(meta, arrays):
+        arrays[name][:4] = [2**62, 2**62, 2**62, 2**62]
+        arrays[name][4:] = 0
+        arrays[name][4] = sum(len(arrays[other]) for other in ("cuts_weight",))
+
+    return change
+
+
+def drop(name):
+    return lambda meta, arrays: arrays.pop(name)
+
+
+def say(name, value):
+    return lambda meta, arrays: meta["run"].update({name: value})
+
+
+FAULTS = [
+    (BCFW(), "margin", wrap("cuts_counts"), "counts"),
+    (BCFW(), "margin", put("cuts_index", 0, 10**6), "cuts of another example"),
+    (BCFW(), "margin", put("cuts_weight", 0, np.nan), "NaN"),
+    (BCFW(), "margin", drop("average"), "average"),
+    (BCFW(), "margin", say("rng", {}), "state must be for"),
+    (BCFW(), "margin", say("passes", "x"), "passes is 'x'"),
+    (BCFW(), "margin", say("steps_done", 2**63), "steps_done"),
+    (BCFW(), "margin", lambda m, a: m.update(history=[1]), "record 0 of its history"),
+    (BCFW(), "margin", lambda m, a: a.update(w=a["w"][:3]), "and 3 weights"),
+    (BCFW(), "max-min", put("surrogate_atoms", 0, 10**6), "states from 0 to 1000000"),
+    (BCFW(), "max-min", put("surrogate_sizes", 0, 10**6), "more labels per example"),
+    (BCFW(), "max-min", drop("surrogate_losses"), "losses"),
+    (BCFW(), "slack", put("surrogate_labels", 0, 77), "impossible labels"),
+    (CuttingPlane(), "margin", put("cuts_group", 0, 7), "groups of the cuts"),
+    (CuttingPlane(), "margin", put("cuts_G", 0, np.nan), "NaN"),
+    (CuttingPlane(), "margin", lambda m, a: a.update(cuts_G=a["cuts_G"][:1]), "cuts have shape"),
+    (CuttingPlane(), "margin", lambda m, a: a.update(w=a["w"][:3]), "w has shape"),
+    (CuttingPlane(), "margin", say("groups", 10**6), "groups is 1000000"),
+    (CuttingPlane(), "margin", say("box", -1.0), "box is -1.0"),
+    (CuttingPlane(slack="n"), "margin", put("cuts_indptr", -1, 0), "the cuts: .*broken"),
+    (CuttingPlane(slack="n"), "margin", put("cuts_indices", 0, 10**6), "the cuts: .*broken"),
+    (SGD(), "margin", lambda m, a: a.update(lag=a["lag"][:1]), "lag|weights"),
+    (SGD(), "margin", say("t", 2**70), "t is"),
+]
+
+
+@pytest.fixture(scope="module")
+def run_files(tmp_path_factory):
+    """A file for each solver and surrogate, made once."""
+    X, Y = chains(12)
+    folder, made = tmp_path_factory.mktemp("runs"), {}
+
+    def file(solver, surrogate):
+        key = repr(solver), surrogate
+        if key not in made:
+            path = folder / f"{len(made)}.checkpoint"
+            model = StructuredSVM(
+                "chain", solver=solver, surrogate=surrogate, checkpoint=path, alpha=0.1, tol=0
+            )
+            model.set_params(max_iter=2).fit(X, Y)
+            made[key] = model, path.read_bytes()
+        return made[key]
+
+    return file, X, Y
+
+
+@pytest.mark.parametrize(("solver", "surrogate", "change", "message"), FAULTS)
+def test_faults_inside_are_refused_by_name(tmp_path, run_files, solver, surrogate, change, message):
+    file, X, Y = run_files
+    model, content = file(solver, surrogate)
+    path = tmp_path / "run.checkpoint"
+    path.write_bytes(content)
+    changed(path, change)
+    model = clone(model).set_params(checkpoint=path, max_iter=3)
+    refused(rf"(?s)run\.checkpoint.*{message}|{message}.*run\.checkpoint", model.fit, X, Y)
+
+
+def test_counts_of_the_exact_steps_that_wrap(tmp_path):
+    X, y = classes(12)
+    path = tmp_path / "run.checkpoint"
+    settings = {"checkpoint": path, "alpha": 0.1, "tol": 0}
+    StructuredSVM("multiclass", max_iter=2, **settings).fit(X, y)
+
+    def change(meta, arrays):
+        arrays["cuts_counts"][:4] = 2**62
+        arrays["cuts_counts"][4:] = 0
+        arrays["cuts_counts"][4] = len(arrays["cuts_y"])
+
+    changed(path, change)
+    refused(
+        r"run\.checkpoint.*counts of labels",
+        StructuredSVM("multiclass", max_iter=3, **settings).fit,
+        X,
+        y,
+    )

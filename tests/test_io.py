@@ -1,5 +1,9 @@
 # Readers and writers: round trips, real files, and the error of every kind of broken file.
 import gzip
+import io
+import re
+import tracemalloc
+import zipfile
 
 import numpy as np
 import pytest
@@ -9,10 +13,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from structsolve.io import FORMATS, guess_format, read_examples
+from structsolve.io import FORMATS, _text, guess_format, read_examples
 from structsolve.io._text import atomic_write
 from structsolve.io.conll import read_conll, write_conll
 from structsolve.io.crfsuite import escape, read_crfsuite, unescape, write_crfsuite
+from structsolve.io.graphs import read_hierarchy, read_network
 from structsolve.io.npz import read_npz, write_npz
 from structsolve.io.svmlight import read_svmlight
 
@@ -387,3 +392,46 @@ def test_iris_archive():
     X, y = read_examples(data_file("mc-iris", "data.npz"))
     assert X.shape == (150, 4)
     assert sorted(set(y.tolist())) == ["Iris-setosa", "Iris-versicolor", "Iris-virginica"]
+
+
+# ---- lines without end, and errors that name the file ------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.crf", "a.svm", "a.conllu", "a.json"])
+def test_a_line_without_end_is_refused(tmp_path, name, monkeypatch):
+    """A small gzip file may hold one, and would fill the memory."""
+    monkeypatch.setattr(_text, "LINE_LIMIT", 10_000)
+    path = put(tmp_path, f"{name}.gz", gzip.compress(b"1 1:1 " * 2_000_000))
+    if name == "a.json":
+        path = put(tmp_path, name, gzip.compress(b"[" * 12_000_000))
+    reader = read_hierarchy if name == "a.json" else read_examples
+    tracemalloc.start()
+    refused(r"line 1: found more than 10000 bytes", reader, path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reader"),
+    [
+        ("deep.json", b"[" * 100_000, read_hierarchy),
+        ("digits.json", b'{"a": ["b"], "b": [' + b"9" * 5000 + b"]}", read_hierarchy),
+        ("deep.json", b'{"arcs": ' + b"[" * 100_000, read_network),
+        ("a.svm", b"1 " + b"9" * 5000 + b":1\n", read_examples),
+        ("a.npz", b"PK\x05\x06" + b"\0" * 18, read_examples),
+    ],
+)
+def test_errors_name_the_file(tmp_path, name, content, reader):
+    path = put(tmp_path, name, content)
+    refused(re.escape(name), reader, path)
+
+
+@pytest.mark.parametrize("shape", [(10**12, 1), (-2, -3), (2**40, 2**40)])
+def test_npz_arrays_that_declare_more_than_they_hold(tmp_path, shape):
+    header = io.BytesIO()
+    fields = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(header, fields)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("X.npy", header.getvalue() + b"\0" * 48)
+    refused(r"a\.npz: .*does not hold", read_examples, tmp_path / "a.npz")

@@ -9,8 +9,9 @@ from checks import refused, reloaded, same
 from data import chains, classes
 
 import structsolve
-from structsolve import ClassWeights, CostMatrix, StructuredSVM
+from structsolve import ClassWeights, CostMatrix, HierarchicalSVM, StructuredSVM
 from structsolve.solvers import BCFW
+from structsolve.utils import container
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -85,3 +86,61 @@ def test_a_missing_structure_is_named(tmp_path):
         for name, data in edit.items():
             archive.writestr(name, data)
     refused("unknown structure 'helix'|damaged|checksum", structsolve.load, path)
+
+
+def forged(path, change):
+    """Write a model file again, with its checksums, after a change of its content."""
+    meta, arrays = container.read(path, "model")
+    change(meta, arrays)
+    container.write(path, "model", meta, arrays)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m, a: m["params"].update(checkpoint="x"), "sets 'checkpoint'"),
+        (lambda m, a: m["params"].update(callbacks=[1]), "sets 'callbacks'"),
+        (lambda m, a: m["params"].update(max_iter=-1), "max_iter is -1"),
+        (lambda m, a: m["params"].update(alpha=None), "alpha is None"),
+        (lambda m, a: m["params"].update(oracle=3), "oracle is 3"),
+        (lambda m, a: m["params"].update(loss=None), "loss is None"),
+        (lambda m, a: m["space"].update(n_features=-1), "n_features is -1"),
+        (lambda m, a: m["space"].update(n_features=2**30), "far more than it holds"),
+        (lambda m, a: m.update(history=3), "history"),
+        (lambda m, a: m.pop("space"), "space"),
+        (lambda m, a: m["params"].update(solver=m["structure"]), "expected one of solvers"),
+        (lambda m, a: a["coef_node"].fill(np.nan), "NaN or infinity"),
+        (lambda m, a: a.pop("coef_intercept"), "intercept"),
+        (lambda m, a: [a.pop(k) for k in list(a) if k.startswith("coef")], "no weights"),
+    ],
+)
+def test_what_a_file_may_set_is_a_list(tmp_path, saved, change, message):
+    path = tmp_path / "m.structsolve"
+    path.write_bytes(saved)
+    forged(path, change)
+    refused(f"m.structsolve' cannot be loaded: .*{message}", structsolve.load, path)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    X, Y = chains(10)
+    path = tmp_path_factory.mktemp("saved") / "m.structsolve"
+    StructuredSVM("chain", max_iter=2).fit(X, Y).save(path)
+    return path.read_bytes()
+
+
+def test_a_file_does_not_set_the_number_of_threads(tmp_path, saved):
+    path = tmp_path / "m.structsolve"
+    path.write_bytes(saved)
+    forged(path, lambda m, a: m["params"].update(n_jobs=10**6))
+    assert structsolve.load(path).n_jobs == StructuredSVM().n_jobs
+
+
+@pytest.mark.parametrize("place", [-1, 1])
+def test_sparse_weights_whose_rows_lie(tmp_path, place):
+    X, y = classes(12)
+    path = tmp_path / "m.structsolve"
+    model = HierarchicalSVM([(0, 1), (0, 2), (2, 3), (2, 4)], sparse=True, solver="sgd")
+    model.set_params(max_iter=2).fit(X, np.array([1, 3, 4])[y]).save(path)
+    forged(path, lambda m, a: a["sparse_indptr"].__setitem__(place, 0 if place < 0 else 10**6))
+    refused("cannot be loaded: its weights: the sparse matrix is broken", structsolve.load, path)

@@ -12,6 +12,8 @@ Nodes are numbered parents first.
 
 import numpy as np
 
+from structsolve.utils.arrays import check_numbers
+
 cimport cython
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
@@ -51,6 +53,10 @@ cdef class ClosureGraph:
 
     def __init__(self, Py_ssize_t n, children, parents):
         cdef Py_ssize_t m = len(children)
+        if n < 0 or len(parents) != m:
+            raise ValueError(f"found {n} nodes, {m} children and {len(parents)} parents")
+        check_numbers(children, n, "children")
+        check_numbers(parents, n, "parents")
         cdef int[::1] ends = np.zeros(2 * m + 1, np.int32)
         cdef double[::1] capacity = np.zeros(2 * m + 1)
         cdef double[::1] memory = np.zeros(max_flow_bytes(n, m) // 8 + 2)

@@ -258,6 +258,12 @@ def revive_params(
         raise ValueError(f"it sets {unknown[0]!r}, which is no parameter that files may hold")
     params = {k: revive(v, _KIND_OF.get(k)) for k, v in given.items() if k != "kernel"}
     params["kernel"] = kernel_of(given.get("kernel"), kernel)
+    for name in ("loss", "surrogate", "solver"):
+        value = params.get(name, "")
+        if value is None or isinstance(value, (bool, int, float)):
+            raise ValueError(f"{name} is {value!r}, expected a name or an object")
+    if not (params.get("oracle") is None or isinstance(params["oracle"], str)):
+        raise ValueError(f"oracle is {params['oracle']!r}, expected a name or None")
     structure = revive(meta["structure"], "structures")
     for name, value in meta["space"].items():
         if isinstance(value, float) or (type(value) is int and not 0 <= value < 2**31):

@@ -256,8 +256,15 @@ def unit_of(c: np.ndarray) -> float:
     -------
     float
         The largest entry of ``c``, rounded down to a power of two; 1 where all are 0.
+
+    Raises
+    ------
+    ValueError
+        For costs that are not finite: a solver may go on with them for ever.
     """
     top = float(np.max(np.abs(c), initial=0))
+    if not np.isfinite(top):
+        raise ValueError("found scores that are NaN or infinite; expected numbers")
     return 2.0 ** np.clip(np.floor(np.log2(top)), -1000, 1000) if top > 0 else 1.0
 
 

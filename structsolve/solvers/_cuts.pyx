@@ -22,6 +22,8 @@ cdef class CutStore:
     """
 
     def __cinit__(self, Py_ssize_t n):
+        if not 0 <= n < 2**40:
+            raise ValueError(f"n is {n}, expected a number of examples")
         self.lists = <CutList*>realloc(NULL, (n + 1) * sizeof(CutList))
         if self.lists == NULL:
             raise MemoryError(f"no memory for the cut lists of {n} examples")

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Optional, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class Checkpoint:
         self.path, self.fingerprint = os.fspath(path), fingerprint
         self.error: str | None = None
         self.outer: Callable[[], Content] | None = None
-        self._read, self._found = False, cast(Optional[Content], None)
+        self._read, self._found = False, cast(Content | None, None)
         self._written_at, self._seconds = -np.inf, 0.0
         # A mistake in the path is told before hours of training, not after.
         folder = os.path.dirname(os.path.realpath(self.path))

@@ -191,7 +191,6 @@ class CuttingPlaneRun(Run):
 
     def _split_where_slow(self, gap: float) -> None:
         """Go over to cuts of single examples where one cut per pass would take too long."""
-        problem = self.given.problem
         self.gaps = [*self.gaps[-LAST_PASSES:], gap]
         goal = max(self.given.tol, 1e-12) * abs(self.best_primal)
         if not self._may_split() or len(self.gaps) <= LAST_PASSES or gap <= goal:
@@ -280,7 +279,7 @@ class CuttingPlaneRun(Run):
         problem = self.given.problem
         if meta["groups"] not in (len(self.bundle.caps), problem.n):
             raise ValueError(f"groups is {meta['groups']}, expected 1 or {problem.n}")
-        if not (0 < meta["box"] < np.inf and 0 < meta["least"] and 0 < meta["alpha"] < np.inf):
+        if not (0 < meta["box"] < np.inf and meta["least"] > 0 and 0 < meta["alpha"] < np.inf):
             raise ValueError(
                 f"box is {meta['box']}, least {meta['least']}, alpha {meta['alpha']}: expected "
                 "positive numbers"

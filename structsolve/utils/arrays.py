@@ -61,7 +61,8 @@ def check_numbers(numbers: Any, end: int, what: str) -> None:
     numbers = np.asarray(numbers)
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < end:
         raise ValueError(
-            f"{what}: found numbers from {numbers.min()} to {numbers.max()}, expected 0 to {end - 1}"
+            f"{what}: found numbers from {numbers.min()} to {numbers.max()}, expected 0 to "
+            f"{end - 1}"
         )
 
 
@@ -136,7 +137,7 @@ def check_counts(counts: Any, total: int, what: str) -> None:
     # Each one first: a sum of huge ones may wrap around to anything.
     sound = counts.ndim == 1 and counts.dtype.kind in "iu"
     if sound and counts.size:
-        sound = 0 <= counts.min() and counts.max() <= total
+        sound = counts.min() >= 0 and counts.max() <= total
     if not sound or int(counts.sum()) != total:
         raise ValueError(f"{what}: found counts that do not add up to {total}")
 

@@ -73,7 +73,10 @@ def write(
     """
     if kind not in _KINDS:
         raise ValueError(f"kind is {kind!r}; choose one of {', '.join(_KINDS)}")
-    meta = _plain(meta, "meta")
+    try:
+        meta = _plain(meta, "meta")
+    except RecursionError:
+        raise ValueError("meta is nested too deeply; expected lists and dicts in a few") from None
     checked = {name: _storable(name, array) for name, array in arrays.items()}
     with contextlib.suppress(FileNotFoundError):
         _check_regular(path, os.stat(path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from .base import BATCH
@@ -15,7 +16,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="fuzz")
     parser.add_argument("seconds", nargs="?", type=float, default=60)
     parser.add_argument("targets", nargs="*", help=", ".join(TARGETS))
-    parser.add_argument("--first", type=int, default=0, help="the first case")
+    first = int(os.environ.get("FUZZ_FIRST", 0))
+    parser.add_argument("--first", type=int, default=first, help="the first case")
     parser.add_argument("--replay", nargs=2, metavar=("TARGET", "CASE"))
     given = parser.parse_args()
     if given.replay:

@@ -26,6 +26,8 @@ _BY_NAME = {
     **dict.fromkeys(("order", "indptr", "offsets"), "ndarray of int64"),
     **dict.fromkeys(("indices", "columns", "label", "truth"), "ndarray of int32"),
 }
+# How often something is done: a large number is a long time, and no fault.
+_TIMES = {"max_calls", "max_steps", "repeat", "repeats", "max_iter", "most", "passes"}
 _SLOW = {"seconds_per_call", "repeat_argmax"}
 
 
@@ -64,6 +66,9 @@ class Natives:
                 position = int(rng.integers(len(names)))
                 arguments[position] = _broken(rng, arguments[position])
                 wrong.append(names[position])
+        for position, name in enumerate(names):
+            if name in _TIMES and isinstance(arguments[position], (int, float)):
+                arguments[position] = min(arguments[position], 100)
         told = f"{label}({', '.join(f'{n}={short(a, 60)}' for n, a in zip(names, arguments))})"
         self.say(told)
         with warnings.catch_warnings(), np.errstate(all="ignore"):

@@ -135,3 +135,18 @@ def _child(target: str, cases: range, state: Any, errors: Any) -> None:
             print(f"{type(error).__name__}: {error}", file=sys.__stderr__, flush=True)
     finally:
         os._exit(status)
+
+
+def report(work: list[tuple[str, range]]) -> int:
+    """Run cases, print a line per target and what was found; return how many faults there were."""
+    faults = 0
+    for target, cases in work:
+        TARGETS[target](tempfile.gettempdir())
+        count = refused = 0
+        for first in range(cases.start, cases.stop, BATCH):
+            tally = run_batch(target, range(first, min(first + BATCH, cases.stop)))
+            print(*tally.lines, sep="\n")
+            count, refused = count + tally.cases, refused + tally.refused
+            faults += tally.crashes + tally.others
+        print(target, count, refused, flush=True)
+    return faults

@@ -106,7 +106,7 @@ def alternate(
                 float(meta[name]) for name in ("floor", "loss", "objective", "inner")
             )
             weights, U = _checked(arrays, weights, make(np.sqrt(weights)).space.layout.dim)
-            if not (0 < inner < np.inf and 1 <= first and (U is None) == (first == 1)):
+            if not (0 < inner < np.inf and first >= 1 and (U is None) == (first == 1)):
                 raise ValueError(f"alternation {first} with a tolerance of {inner}")
     for k in range(first, max_alternations + 1):
         problem = make(np.sqrt(weights))

@@ -1,0 +1,71 @@
+"""A few thousand cases of the harness in `fuzz`; ``.ci/fuzz`` makes a million."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fuzz.base import BATCH
+from fuzz.targets import TARGETS
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+
+#: Cases per target.
+CASES = {"natives": 1500, "api": 250, "sparse": 250, "models": 250, "checkpoints": 250,
+         "readers": 750}  # fmt: skip
+#: What was found once, and stays: target and case.
+KEPT = [("natives", 62), ("natives", 4198), ("natives", 11333)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="cases run in processes that fork")
+def test_no_input_crashes():
+    """In one process for all, whose children are the batches."""
+    script = "from fuzz.worker import report; import sys; sys.exit(report(eval(sys.argv[1])))"
+    kept = [(target, range(case - case % BATCH, case + 1)) for target, case in KEPT]
+    work = [(target, range(count)) for target, count in CASES.items()] + kept
+    assert set(CASES) == set(TARGETS)
+    process = subprocess.run(
+        [sys.executable, "-c", script, repr(work)],
+        capture_output=True,
+        text=True,
+        cwd=HERE,
+        env={**os.environ, "PYTHONPATH": str(HERE), "OMP_NUM_THREADS": "1"},
+    )
+    assert process.returncode == 0, process.stdout + process.stderr[-2000:]
+    # Sound arguments are among them, or nothing but the first check would be tried.
+    for target, count, refused in re.findall(r"^(\w+) (\d+) (\d+)$", process.stdout, re.M):
+        assert int(refused) < int(count), target
+
+
+def test_typed_arguments_of_compiled_callables_are_never_none():
+    """Cython takes None for any class or memoryview, and reads at address 0."""
+    paths = [*ROOT.glob("structsolve/**/*.pyx"), *ROOT.glob("plugins/**/*.pyx")]
+    headers = [*ROOT.glob("structsolve/**/*.pxd"), *ROOT.glob("plugins/**/*.pxd")]
+    kinds = set()
+    for path in [*paths, *headers]:
+        kinds |= set(re.findall(r"^(?:cdef|ctypedef) class (\w+)", path.read_text(), re.M))
+    faults = []
+    signature = re.compile(r"^( *)def (\w+)\(([^()]*(?:\([^()]*\)[^()]*)*)\):", re.M)
+    for path in paths:
+        for indent, function, arguments in signature.findall(path.read_text()):
+            if len(indent) > 4 or function in ("piece", "add"):
+                continue  # inside another function, which calls it
+            for argument in re.split(r",(?![^\[]*\])", arguments):
+                typed = re.match(r"\s*(?:const )?(\w+)(\[[^\]]*\])? (\w+)(.*)", argument, re.S)
+                if typed and (typed[2] or typed[1] in kinds):
+                    rest = typed[4].replace(" ", "")
+                    if "notNone" not in rest and "=None" not in rest:
+                        faults.append(f"{path.relative_to(ROOT)}: {function}({argument.strip()})")
+    assert not sorted(set(faults) - MAY_BE_NONE)
+
+
+#: Arguments that may be None; those of Python's operators go on to a class that refuses it.
+MAY_BE_NONE = {
+    "structsolve/lp/cones.pyx: __init__(KBest kbest)",
+    "structsolve/projections/game.pyx: __init__(NodeRows rows)",
+    "structsolve/structure/python_operators.pyx: __init__(PartLayout layout)",
+    "structsolve/structure/python_projection.pyx: __init__(PartLayout layout)",
+}
