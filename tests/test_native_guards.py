@@ -1,0 +1,207 @@
+"""Calls of compiled code that crashed once: each is refused, by name."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from data import chains, classes
+
+import structsolve
+from structsolve import StructuredSVM
+from structsolve.algorithms import topological_order as walks
+from structsolve.estimators.decode import Room, decode, decode_kbest, draw, node_rows
+from structsolve.estimators.hierarchy.sparse_tree import SparseTree, best_leaves
+from structsolve.lp import ask_oracle
+from structsolve.plugins.dag._closure import ClosureGraph
+from structsolve.plugins.mrf._shape import GraphShape
+from structsolve.potentials.features import FeatureRows
+from structsolve.solvers import BCFW, GBCFW, SGD
+from structsolve.solvers._bcfw import BlockLoop
+from structsolve.solvers._cuts import CutStore
+from structsolve.solvers._nslack import violated_cuts
+from structsolve.solvers.passes import subgradient, surrogate_bounds
+from structsolve.structure import calls
+from structsolve.structure.ask import ask_loss, ask_parts, ask_power, ask_projection, make_layout
+from structsolve.structure.loss_values import losses
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+REFUSED = (ValueError, TypeError, OverflowError)
+
+
+def ints(*numbers):
+    return np.array(numbers, dtype=np.int32)
+
+
+def longs(*numbers):
+    return np.array(numbers, dtype=np.int64)
+
+
+EDGES = longs(0, 1)
+
+
+class Parts:
+    """What a chain's model is made of; the runs of a few solvers."""
+
+    def __init__(self):
+        X, Y = chains(6)
+        self.runs = {}
+        for name, solver, surrogate in (
+            ("block", BCFW(), "margin"),
+            ("segment", GBCFW(), "crf"),
+            ("sgd", SGD(), "margin"),
+        ):
+            model = StructuredSVM("chain", solver=solver, surrogate=surrogate, warm_start=True)
+            model.set_params(max_iter=1, alpha=0.1, callbacks=None).fit(X, Y)
+            if model._run is not None:
+                self.runs[name] = model._run[1]
+        flat = StructuredSVM("multiclass", warm_start=True, max_iter=1).fit(*classes(12))
+        self.runs["simplex"] = flat._run[1]
+        self.problem = self.runs["block"].given.problem
+        self.space = self.problem.space
+        self.layout = make_layout(self.space, self.problem.examples)
+        self.oracle = ask_oracle(self.space)(self.layout)
+        self.kbest = ask_power(self.space, "kbest")(self.layout)
+        self.best = ask_power(self.space, "max-marginals")(self.layout)
+        self.entropy = ask_projection(self.space, "entropy")(self.layout)
+        self.parts = ask_parts(self.space)(self.layout)
+        self.loss = ask_loss(self.space, "hamming")(self.layout)
+        self.w = np.zeros(self.problem.dim)
+        self.few = make_layout(self.space, self.space.pack(X[:1]))
+
+
+@pytest.fixture(scope="module")
+def made():
+    return Parts()
+
+
+CASES = {
+    "tails beyond the nodes": lambda p: walks.compressed(1, EDGES, EDGES),
+    "more tails than heads": lambda p: walks.compressed(2, EDGES, EDGES[:1]),
+    "children beyond the nodes": lambda p: walks.topological_order(
+        ints(0, 1, 1), ints(9), ints(0, 1)
+    ),
+    "numbers of parents": lambda p: walks.topological_order(ints(0, 1, 1), ints(1), ints(0, 0)),
+    "rows that fall": lambda p: walks.leaf_lines(ints(1, 0), ints(0), ints(0), ints(0)),
+    "leaves beyond the nodes": lambda p: walks.leaf_lines(ints(0, 0), ints(), ints(0), ints(7)),
+    "no parents": lambda p: walks.share_out(ints(0), None, ints(), ints(0, 0)),
+    "fewer rows": lambda p: walks.share_out(ints(0, 1), ints(0), ints(), ints(0, 0)),
+    "columns": lambda p: walks.add_ancestors(
+        np.ones((2, 9), np.int32), ints(0), ints(0, 0), ints()
+    ),
+    "order": lambda p: walks.first_open(np.ones((2, 1), np.int32), ints(5), ints(0, 0), ints()),
+    "barren": lambda p: walks.first_barren(np.ones((2, 1), np.int32), ints(0, 1, 2), ints(0, 1)),
+    "two arrays of weights": lambda p: best_leaves(ints(-1), [], []),
+    "a node of a tree": lambda p: SparseTree(
+        ints(-1), np.ones(1), np.ones(1), "hamming", 1
+    ).restore(1, {"counts": longs(1), "node": ints(5), "sum": np.ones(1), "moment": np.ones(1)}),
+    "counts that wrap": lambda p: SparseTree(
+        ints(-1), np.ones(1), np.ones(1), "hamming", 5
+    ).restore(
+        1,
+        {
+            "counts": longs(2**62, 2**62, 2**62, 2**62, 1),
+            "node": ints(0),
+            "sum": np.ones(1),
+            "moment": np.ones(1),
+        },
+    ),
+    "negative nodes": lambda p: ClosureGraph(-1, ints(2, 2), ints(1, 2)),
+    "arcs beyond the nodes": lambda p: ClosureGraph(2, ints(7), ints(0)),
+    "lists of 2^62 examples": lambda p: CutStore(2**62),
+    "graphs without edges": lambda p: GraphShape(p.layout, np.zeros((0, 2)), 2, False),
+    "blocks of other rows": lambda p: FeatureRows(np.ones((3, 2))).gram_blocks(
+        longs(0, 99), longs(0, 4), np.zeros(4)
+    ),
+    "blocks beyond the memory": lambda p: FeatureRows(np.ones((3, 2))).gram_blocks(
+        longs(0, 3), longs(0, 9), np.zeros(4)
+    ),
+    "no offsets": lambda p: FeatureRows(np.ones((3, 2))).gram_blocks(None, longs(0), np.zeros(4)),
+    "negative room": lambda p: Room(p.problem.potentials, -(10**6)),
+    "few weights": lambda p: decode(p.problem.potentials, p.oracle, p.w[:2], {}),
+    "no weights": lambda p: decode(p.problem.potentials, p.oracle, None, {}),
+    "other examples": lambda p: decode(p.problem.potentials, ask_oracle(p.space)(p.few), p.w, {}),
+    "masks of other nodes": lambda p: decode(
+        p.problem.potentials, p.oracle, p.w, {"node": np.zeros((1, 3))}
+    ),
+    "k below 1": lambda p: decode_kbest(p.problem.potentials, p.kbest, p.w, {}, 0),
+    "no samples": lambda p: draw(p.problem.potentials, p.entropy, p.w, -1, 1.0, 0),
+    "states of max-marginals": lambda p: node_rows(
+        p.problem.potentials, p.best, p.w, {}, state_rows=3
+    ),
+    "neither of both": lambda p: node_rows(p.problem.potentials, p.oracle, p.w, {}),
+    "few weights in a pass": lambda p: surrogate_bounds(p.problem, p.w[:2]),
+    "no weights in a pass": lambda p: subgradient(p.problem, None),
+    "few slacks": lambda p: violated_cuts(p.problem, p.w, p.w, np.zeros(1), 0.0),
+    "labels beyond the states": lambda p: losses(
+        p.loss, p.problem.labels, np.full_like(p.problem.labels, 99)
+    ),
+    "memory too small": lambda p: calls.argmax(
+        p.oracle, 0, np.zeros(p.layout.sizes(0)[0]), lambda name, n, dtype: np.zeros(0, dtype)
+    ),
+    "a label of parts outside": lambda p: calls.check_label(
+        p.parts, 0, np.full(p.layout.sizes(0)[1], 99, np.int32)
+    ),
+    "a loop on labels beyond the states": lambda p: BlockLoop(
+        p.problem.potentials,
+        p.problem.surrogate,
+        np.full_like(p.problem.labels, 99),
+        p.problem.weights,
+        0.1,
+    ),
+    "a loop on few weights of examples": lambda p: BlockLoop(
+        p.problem.potentials, p.problem.surrogate, p.problem.labels, p.problem.weights[:1], 0.1
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_calls_that_crashed_are_refused(made, case):
+    with pytest.raises(REFUSED):
+        CASES[case](made)
+
+
+@pytest.mark.parametrize("order", [longs(-1), longs(10**6), None])
+def test_loops_refuse_examples_that_do_not_exist(made, order):
+    rest = {
+        "block": (1, 1, False, 1, 0.1, 0.1, False),
+        "segment": ("search", 0, False),
+        "simplex": (True,),
+    }
+    assert set(rest) == set(made.runs)
+    for name, run in made.runs.items():
+        with pytest.raises(REFUSED):
+            run.loop.run(order, *rest[name])
+
+
+@pytest.mark.parametrize("oracle", ["lp", "ilp", "exact"])
+def test_programs_refuse_scores_that_are_not_numbers(oracle):
+    """HiGHS goes on with NaN for ever."""
+    structure = structsolve.get_structure("mrf", oracle=oracle)
+    X, Y = structure.sample(0)
+    space, examples = structure.make_space(X, Y)
+    layout = make_layout(space, examples)
+    theta = np.zeros(layout.sizes(0)[0])
+    theta[1] = np.nan
+    answer = None
+    try:
+        answer = calls.argmax(ask_oracle(space)(layout), 0, theta)
+    except ValueError as error:
+        assert "NaN" in str(error)
+    assert answer is None or oracle == "exact"  # which enumerates
+
+
+def test_weights_too_many_for_their_file(made):
+    """Sizes are compared before memory is asked for."""
+    kind = type(made.problem.model(made.w))
+    space = structsolve.get_structure("chain").space_from_state(
+        {"n_features": 2**30, "n_edge_features": None, "intercept": True},
+        {"classes": np.arange(3)},
+    )
+    with pytest.raises(ValueError, match="far more than it holds"):
+        kind.from_arrays(space, {"node": np.zeros((2, 3))}, None)
+
+
+def test_sparse_rows_beyond_the_features():
+    tree = SparseTree(ints(-1, 0, 0), np.ones(3), np.ones(3), "hamming", 2)
+    M = sp.csr_matrix(np.eye(2))
+    with pytest.raises(REFUSED):
+        tree.run(M.indptr, ints(0, 9), M.data, ints(1, 2), longs(0, 1), 0.1)
