@@ -61,7 +61,8 @@ def rankings(Y: Any, n: int, K: int | None = None) -> np.ndarray:
         raise ValueError("y is None: rankings require y, one row of ranks per row of X")
     if hasattr(Y, "iloc"):
         Y = Y.to_numpy()
-    if isinstance(Y, (str, bytes, dict)) or not hasattr(Y, "__len__") or np.ndim(Y[:1]) < 2:
+    listed = hasattr(Y, "__len__") and getattr(Y, "ndim", 1) > 0
+    if isinstance(Y, (str, bytes, dict)) or not listed or np.ndim(Y[:1]) < 2:
         raise ValueError(
             f"y is a {type(Y).__name__}, expected an array of shape (n, labels): one row of ranks "
             "per row of X"

@@ -140,7 +140,7 @@ def drive(
                 record = _blamed(run.step, file if found is not None else None)
                 if len(history) + 1 == max_iter and not record.get("certified"):
                     calls = record["oracle_calls"]
-                    record.update(run.certify())
+                    record.update(_blamed(run.certify, file if found is not None else None))
                     record["oracle_calls"] += calls
                 record = {"pass": len(history) + 1, **record}
                 record["seconds"] = time.perf_counter() - begun
