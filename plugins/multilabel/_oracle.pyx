@@ -28,9 +28,10 @@ cdef class LabelSetWorths(MaxMarginals):
     cdef const int[:, ::1] edges
     cdef Py_ssize_t L, stride, node, pair
 
-    def __init__(self, MaxMarginals best not None, Oracle oracle not None, edges,
-                 PartLayout layout not None):
+    def __init__(self, MaxMarginals best, Oracle oracle, edges, PartLayout layout not None):
         super().__init__(layout)
+        if best is None and oracle is None:
+            raise TypeError("best and oracle are None, expected one of them")
         self.best, self.oracle = best, oracle
         self.edges = np.ascontiguousarray(edges, dtype=np.int32).reshape(-1, 2)
         self.L, self.stride = layout.shapes["node"][0], layout.node_size
