@@ -69,7 +69,8 @@ def make_case(kind="chain", seed=0, n=8, loss="hamming", weights=None, penalize=
     tables = kind != "classes"
     structure = structsolve.get_structure("chain", transitions=tables, start_end=tables)
     space, _ = structure.make_space(given, Y, classes=np.arange(K), fit_intercept=True)
-    packed = space.pack(given, Y, weights)
+    packed = space.pack(given, Y)
+    packed.sample_weight = None if weights is None else np.asarray(weights, dtype=np.float64)
     problem = Problem(space, packed, loss=LOSSES[loss][0], penalize_intercept=penalize)
     blocks = tuple(block.name for block in space.layout.blocks)
     ones = [np.hstack([x, np.ones((len(x), 1))]) for x in X]

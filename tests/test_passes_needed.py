@@ -22,7 +22,7 @@ FILE = Path(__file__).with_name("passes_needed.json")
 ALPHA, TOL, MOST = 0.05, 1e-3, 600
 # These fall like 1 / t: a tenth of the accuracy takes a tenth of the passes.
 SLOW = ("bcfw-frank-wolfe", "bcfw-original", "gbcfw-harmonic", "sgd-uniform", "sgd-last")
-# There is no gap in stochastic subgradients: the primal is to come so near to its least value.
+# The primal of stochastic subgradients is to come so near to its least value.
 NEAR = 0.005
 SOLVERS = {
     "bcfw": BCFW(certify_every=1),
@@ -95,7 +95,8 @@ def needed(structure, surrogate, solver, most_passes, least=None):
         record = run.step()
         passes, calls = passes + 1, calls + record["oracle_calls"]
         assert record["certified"]
-        gap = relative_gap(record)
+        # Its dual comes near more slowly than its primal, which is what counts there.
+        gap = None if isinstance(SOLVERS[solver], SGD) else relative_gap(record)
         met = (
             gap <= more * TOL if gap is not None else record["primal"] <= least * (1 + more * NEAR)
         )

@@ -90,7 +90,9 @@ def problem(k, n=30, d=6, seed=0, storage="dense", loss="hamming", weights=None,
     space, _ = structsolve.get_structure("multiclass").make_space(
         X, y, classes=np.arange(k), fit_intercept=intercept
     )
-    return Problem(space, space.pack(X, y, weights), loss=loss)
+    examples = space.pack(X, y)
+    examples.sample_weight = weights
+    return Problem(space, examples, loss=loss)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -82,6 +82,7 @@ def test_sgd_reaches_it_too(kind, loss, alpha, passes):
     assert record["dual"] is None and record["gap"] is None and not record["certified"]
     record = run.certify()
     value = primal(case.flat(run.weights()), case.written, alpha)
+    assert record["dual"] <= best.value * (1 + 1e-9)
     assert record["certified"] and record["primal"] == pytest.approx(value, rel=1e-9)
     assert best.value * (1 - 1e-9) <= value <= best.value * (1 + 1e-6)
 

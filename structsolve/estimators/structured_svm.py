@@ -252,6 +252,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             self.solver_ = choose_solver(solver, problem)
             start = self._start(problem, self._generator(), self._warm_weights(space))
             run = self.solver_.start(start)
+            run.streams = True
             history: list[dict[str, Any]] = []
         else:
             run.move_to(problem)
@@ -550,6 +551,14 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
                     if missed > 0.5 * self.tol
                     else "raise max_iter or tol"
                 ),
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        elif warn and outcome.reason == "max_iter" and last.get("settled") is False:
+            warnings.warn(
+                f"stopped after max_iter={self.max_iter} passes before the primal had settled; "
+                f"there is no gap, as solver {self.solver_.name!r} has no dual here; raise "
+                "max_iter or tol",
                 ConvergenceWarning,
                 stacklevel=4,
             )

@@ -59,7 +59,7 @@ cdef double grid_bound(const View* view, Psi psi) except? -1 nogil:
     # have no others; mixtures with the truth, near g = 0, do not count.
     cdef double g, h, value, best = -INFINITY
     cdef Py_ssize_t j, k
-    if view.unit == 0:
+    if view.unit == 0 or view.n_visits == 0:
         return envelope_bound(view, psi)
     for k in range(view.least, view.most + 1):
         g = k * view.unit

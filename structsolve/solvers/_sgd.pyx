@@ -46,9 +46,11 @@ cdef class SGDLoop:
     cdef int[::1] index
     cdef char[::1] work
     cdef Py_ssize_t dim, n
-    cdef double scale, scale_sum, mass, norm, t0, free_step
-    cdef readonly double alpha
+    cdef double scale, scale_sum, mass, norm, free_step
+    cdef readonly double alpha, t0
     cdef readonly int64_t t
+    # How many steps ended outside of the ball.
+    cdef readonly int64_t projections
 
     def __init__(self, Py_ssize_t dim, free, double alpha, double t0=0, double free_step=1):
         self.dim, self.alpha, self.t0, self.free_step = dim, alpha, t0, free_step
@@ -91,6 +93,18 @@ cdef class SGDLoop:
         self.v[:] = w
         self.scale = 1
 
+    def restart(self, w, double t0):
+        """Start from w with the steps that follow t0 others; the average begins anew.
+
+        Parameters
+        ----------
+        w : ndarray of shape (dim,)
+        t0 : float
+        """
+        self.set_weights(w)
+        self.t, self.t0 = 0, t0
+        self.forget_average()
+
     def last(self):
         """Return the last iterate (a copy)."""
         return self.v * self.scale
@@ -111,8 +125,9 @@ cdef class SGDLoop:
 
     def state(self):
         """Return scalars and arrays of the state, for checkpoints."""
-        scalars = {"t": self.t, "scale": self.scale, "scale_sum": self.scale_sum,
-                   "mass": self.mass}
+        scalars = {"t": self.t, "t0": self.t0, "scale": self.scale,
+                   "scale_sum": self.scale_sum, "mass": self.mass,
+                   "projections": self.projections}
         return scalars, {"v": self.v, "lag": self.lag, "free_sum": self.free_sum}
 
     def restore(self, scalars, arrays):
@@ -126,7 +141,8 @@ cdef class SGDLoop:
             )
         self.v[:], self.lag[:] = arrays["v"], arrays["lag"]
         self.free_sum[:] = arrays["free_sum"]
-        self.t, self.scale = scalars["t"], scalars["scale"]
+        self.t, self.t0, self.scale = scalars["t"], scalars["t0"], scalars["scale"]
+        self.projections = scalars["projections"]
         self.scale_sum, self.mass = scalars["scale_sum"], scalars["mass"]
 
     def run(self, const int64_t[::1] order not None, double power, bint averaging, double radius):
@@ -145,12 +161,15 @@ cdef class SGDLoop:
         -------
         total : float
             Sum of ``u_i H_i(w)``, each at the w of its step.
+        constant : float
+            Sum of ``u_i b_i``, those of the cuts.
         calls : int
             Oracle calls.
         """
         cdef Py_ssize_t k
         cdef long calls = 0
-        cdef double total = 0
+        cdef double[2] sums
+        sums[0] = sums[1] = 0
         check_numbers(order, self.n, "order")
         if radius > 0:
             inside = self.v.copy()
@@ -158,11 +177,11 @@ cdef class SGDLoop:
             self.norm = inside @ inside
         with nogil:
             for k in range(order.shape[0]):
-                calls += self._step(order[k], power, averaging, radius, &total)
-        return total, calls
+                calls += self._step(order[k], power, averaging, radius, sums)
+        return sums[0], sums[1], calls
 
     cdef long _step(self, Py_ssize_t i, double power, bint averaging, double radius,
-                    double* total) except -1 nogil:
+                    double* sums) except -1 nogil:
         cdef double tau, shrink, eta, coef, weight, ratio, along = 0, square = 0, old = self.scale
         cdef double share = self.n * self.weights[i]
         cdef double* v = &self.v_view[0]
@@ -175,7 +194,9 @@ cdef class SGDLoop:
             self.surrogate.cut(i, &self.theta[0],
                                self.truths + self.surrogate.layout.label_offsets[i], &cut,
                                &self.work[0])
-            total[0] += self.weights[i] * cut.bound
+            # The true label makes it 0.
+            sums[0] += self.weights[i] * max(cut.bound, 0)
+            sums[1] += self.weights[i] * cut.b
         if radius > 0 and cut.nnz:
             self._products(i, &cut, &along, &square)
         self.t += 1
@@ -209,6 +230,7 @@ cdef class SGDLoop:
                 v[j] = (self.before[f] + self.free_step / sqrt(tau) * share * ratio) / self.scale
             self.norm += coef * (2 * along / old + coef * square)
         if radius > 0 and self.norm * self.scale * self.scale > radius * radius:
+            self.projections += 1
             ratio = radius / (sqrt(self.norm) * self.scale)
             self.scale *= ratio
             for f in range(n_free):

@@ -76,14 +76,20 @@ class Run:
     #: Bounds of every H_i at ``best_w``; None where they were not computed here.
     best_bounds: np.ndarray | None = None
 
+    #: The least primal of the last candidates.
+    present: float = np.inf
+
     def _keep_best(self, candidates: Iterable[np.ndarray]) -> int:
         """Keep the weights of least primal, these or earlier ones; return the oracle calls."""
-        given, spent = self.given, 0
+        given, spent, self.present = self.given, 0, np.inf
         for w in candidates:
+            if not np.isfinite(w).all():
+                continue
             bounds, calls = given.problem.bounds(w, given.n_jobs)
             primal = given.problem.regulariser(w, given.alpha)
             primal += float(given.problem.weights @ bounds)
             spent += calls
+            self.present = min(self.present, primal)
             if primal < self.best_primal:
                 self.best_primal, self.best_w, self.best_bounds = primal, w, bounds
         return spent

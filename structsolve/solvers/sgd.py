@@ -8,16 +8,21 @@ import numpy as np
 
 from ._sgd import SGDLoop
 from .base import Run, Solver, Start, checked_weights, pieces, rng_state, set_rng_state
-from .passes import surrogate_bounds
 from .problem import Problem
+
+
+# Where the primal is so many times that of w = 0, hundreds of passes would only undo the first.
+EXPLODED = 10
 
 
 class SGD(Solver):
     """Stochastic subgradient descent with Pegasos steps (Shalev-Shwartz et al. 2011).
 
-    Step t subtracts ``1 / (alpha (t + t0))`` times the subgradient at one example.  There is no
-    dual and no gap: the primal of the last and of the average iterate is computed exactly every
-    few passes, the better one is kept, and training ends when its primal has stopped falling.
+    Step t subtracts ``1 / (alpha (t + t0))`` times the subgradient at one example.  The primal of
+    the last and of the average iterate is computed exactly every few passes, and the best is kept,
+    w = 0 included.  The cuts of whole passes, averaged, are a cut of the objective, and two
+    iterates tell their sum: this gives a dual, and training ends at a certified gap of ``tol``.
+    Without that (see Notes) it ends, "settled", when half of all passes brought less than ``tol``.
 
     Parameters
     ----------
@@ -34,14 +39,23 @@ class SGD(Solver):
     certify_every : int, default=5
         Passes between two passes at fixed weights that give the primal.
     patience : int, default=5
-        Stop when the best primal fell by less than ``tol`` (relative) over so many such passes:
-        unlike a gap it is no certificate.
+        Without a dual: end after twice so many such passes at the earliest, when the primal is the
+        best so far and fell by at most ``tol`` (relative) in the second half of all passes.
     t0 : float, default=0
         Steps that count as taken before the first.  With 0 the first step is large and does not
         depend on the start; with weights to start from, 0 stands for ten passes.
     free_step : float, default=1.0
         Weights outside the norm (an unpenalised intercept) do not shrink and take the steps
         ``free_step / sqrt(t + t0)``: the objective is not strongly convex along them.
+
+    Notes
+    -----
+    There is no dual with ``order="uniform"`` (a pass is then no sum over all examples), where
+    weights are outside the norm, for surrogates that are not convex, and over passes in which
+    ``projection`` has moved the iterate: ``dual`` and ``gap`` are None then, or stay as they are,
+    and records without a dual are not ``certified``.  Where the primal is more than ten times that of
+    w = 0, steps are too large: the run steps back to the best weights, goes on with a tenth of
+    them, and says so (``stepped_back``).
 
     Examples
     --------
@@ -114,6 +128,8 @@ class SGDRun(Run):
         if start.w is not None:
             self.loop.set_weights(start.w)
         self.passes = 0
+        #: Batches of a stream are not compared with w = 0: that takes a pass over each.
+        self.streams = False
         self.move_to(problem)
 
     def move_to(self, problem: Problem) -> None:
@@ -137,15 +153,61 @@ class SGDRun(Run):
         self.given.problem = problem
         self.loop.bind(problem.potentials, problem.surrogate, problem.labels, problem.weights)
         self.best_primal, self.best_w = np.inf, np.zeros(0)
+        self.zero_primal = np.inf
         self.certified: list[float] = []
+        # A dual point, of g = alpha dual_w and b = dual_b; that of the true labels is 0.
+        self.dual_w, self.dual_b = np.zeros(problem.dim), 0.0
+        self._begin_window()
         self.radius = 0.0
         # Oracle calls that the radius took, until a record counts them.
         self.radius_calls = 0
         if self.solver.projection:
-            bounds, self.radius_calls = surrogate_bounds(
-                problem, np.zeros(problem.dim), self.given.n_jobs
-            )
+            bounds, self.radius_calls = problem.bounds(np.zeros(problem.dim), self.given.n_jobs)
             self.radius = float(np.sqrt(problem.weights @ bounds / self.given.alpha))
+
+    @property
+    def has_dual(self) -> bool:
+        """Are the cuts of a pass together one of the mean surrogate, with no weight left free?"""
+        return (
+            self.solver.order == "permutation"
+            and bool(self.given.problem.surrogate.convex)
+            and self.given.problem.penalty is None
+        )
+
+    def _begin_window(self) -> None:
+        """Begin the average of cuts anew."""
+        loop = self.loop
+        self.window = {
+            "begun": self.passes,
+            "tau": float(loop.t + loop.t0),
+            "constant": 0.0,
+            "projections": int(loop.projections),
+        }
+        self.window_w = loop.last()
+
+    def _raise_dual(self) -> float:
+        """Move the dual point to the best one between it and the window's; return its value.
+
+        ``tau w_tau = (tau - 1) w_(tau - 1) + n u_i g_i / alpha`` at every step, so that two
+        iterates tell the sum of all g between them.
+        """
+        loop, window, alpha = self.loop, self.window, self.given.alpha
+        passes = self.passes - window["begun"]
+        if passes and loop.projections == window["projections"]:
+            steps = passes * self.given.problem.n
+            with np.errstate(over="ignore", invalid="ignore"):
+                w = (loop.t + loop.t0) * loop.last() - window["tau"] * self.window_w
+                change = w / steps - self.dual_w
+                square = float(change @ change)
+                rise = window["constant"] / passes - self.dual_b
+                share = rise - alpha * float(self.dual_w @ change)
+            if np.isfinite(square) and np.isfinite(share):
+                share = min(max(share / max(alpha * square, 1e-300), 0.0), 1.0)
+                self.dual_w, self.dual_b = self.dual_w + share * change, self.dual_b + share * rise
+        # The cuts of the first passes are far from those at the optimum.
+        if self.passes >= 2 * window["begun"]:
+            self._begin_window()
+        return self.dual_b - 0.5 * alpha * float(self.dual_w @ self.dual_w)
 
     def step(self) -> dict[str, Any]:
         """Take as many steps as there are examples."""
@@ -154,43 +216,74 @@ class SGDRun(Run):
         total, calls = 0.0, self.radius_calls
         self.radius_calls = 0
         for some in pieces(order):
-            part, used = self.loop.run(
+            part, constant, used = self.loop.run(
                 some,
                 float(solver.power) if solver.averaging == "weighted" else 0.0,
                 solver.averaging != "none",
                 self.radius,
             )
             total += part
+            self.window["constant"] += constant
             calls += used
         self.passes += 1
+        last = self.loop.last()
         record: dict[str, Any] = {
-            "primal": self.given.problem.regulariser(self.loop.last(), self.given.alpha) + total,
+            "primal": self.given.problem.regulariser(last, self.given.alpha) + total,
             "dual": None,
             "gap": None,
             "certified": False,
             "oracle_calls": calls,
             "steps": int(self.loop.t),
         }
-        if self.passes % solver.certify_every == 0:
+        lost = not np.isfinite(record["primal"])
+        if lost or self.passes % solver.certify_every == 0:
             record |= self.certify()
             record["oracle_calls"] += calls
+            if lost or self.present > EXPLODED * self.zero_primal:
+                self._step_back()
+                record["stepped_back"] = True
         return record
 
+    def _step_back(self) -> None:
+        """Start again from the best weights with steps of a tenth."""
+        tau = max(float(self.loop.t + self.loop.t0), 1.0)
+        self.loop.restart(self.best_w, 10 * tau)
+        self._begin_window()
+
     def certify(self) -> dict[str, Any]:
-        """Return the certificate of the better of the last iterate and the average."""
-        candidates = (self.loop.averaged(), self.loop.last())
-        spent = self._keep_best(w for w in candidates if w is not None)
-        self.certified = [*self.certified[-self.solver.patience :], self.best_primal]
-        fell = self.certified[0] - self.best_primal
-        settled = len(self.certified) > self.solver.patience
-        return {
+        """Return primal, dual and gap of the best: the last iterate, the average, or w = 0."""
+        candidates = [w for w in (self.loop.averaged(), self.loop.last()) if w is not None]
+        spent = self._keep_best(candidates)
+        if self.zero_primal == np.inf and not self.streams:
+            zero = np.zeros(self.given.problem.dim)
+            self.zero_primal, calls = self.given.problem.primal(
+                zero, self.given.alpha, self.given.n_jobs
+            )
+            spent += calls
+            if not self.best_primal <= self.zero_primal:
+                self.best_primal, self.best_w = self.zero_primal, zero
+        self.certified.append(self.present)
+        dual = self._raise_dual() if self.has_dual else None
+        record: dict[str, Any] = {
             "primal": self.best_primal,
-            "dual": None,
-            "gap": None,
-            "certified": True,
-            "converged": settled and fell < self.given.tol * abs(self.best_primal),
+            "dual": dual,
+            "gap": None if dual is None else self.best_primal - dual,
+            "certified": dual is not None,
+            "evaluated": True,
             "oracle_calls": spent,
         }
+        return record if dual is not None else record | {"settled": self._settled()}
+
+    def _settled(self) -> bool:
+        """Tell whether half of all passes brought less than ``tol``.
+
+        The error falls like 1 over the passes, so that what the second half brought is about what
+        is still to come; unless there were better weights before, by chance.
+        """
+        n, close = len(self.certified), self.given.tol * abs(self.best_primal)
+        if n < 2 * self.solver.patience or self.present > self.best_primal + close:
+            return False
+        return self.certified[n // 2 - 1] - self.present <= close
 
     def weights(self) -> np.ndarray:
         """Return a copy of the best weights so far."""
@@ -206,21 +299,28 @@ class SGDRun(Run):
             "rng": rng_state(self.given.rng),
             "passes": self.passes,
             "best_primal": self.best_primal,
+            "zero_primal": self.zero_primal,
             "certified": self.certified,
             "radius": self.radius,
             "radius_calls": self.radius_calls,
+            "dual_b": self.dual_b,
+            "window": self.window,
             **scalars,
         }
-        return meta, {**arrays, "best_w": self.best_w}
+        own = {"best_w": self.best_w, "dual_w": self.dual_w, "window_w": self.window_w}
+        return meta, arrays | own
 
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Continue from a checkpoint."""
         set_rng_state(self.given.rng, meta["rng"])
         self.passes, self.best_primal = meta["passes"], meta["best_primal"]
+        self.zero_primal, self.dual_b = meta["zero_primal"], meta["dual_b"]
         self.certified = [float(primal) for primal in meta["certified"]]
+        self.window = {name: type(own)(meta["window"][name]) for name, own in self.window.items()}
         # Empty before the first certificate.
         self.best_w = arrays["best_w"].copy()
         if self.best_w.size:
             self.best_w = checked_weights(self, arrays, ["best_w"])[0]
+        self.dual_w, self.window_w = checked_weights(self, arrays, ["dual_w", "window_w"])
         self.radius, self.radius_calls = meta["radius"], meta["radius_calls"]
         self.loop.restore(meta, arrays)
