@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from reference import psi as reference
 
 import structsolve
+from structsolve import CostMatrix
 from structsolve.search import psi as native
 from structsolve.search.check import check_psi
 from structsolve.search.psi import BetaPsi, GeneralizedPsi, LogPsi, ProbLossPsi, PythonPsi, RatioPsi
@@ -227,9 +228,9 @@ def test_wrong_ones_are_refused_with_the_point(name):
     psi, message = BAD[name]
     refused(message, check_psi, PythonPsi(psi))
     with pytest.raises(ValueError, match=message):
-        structsolve.StructuredSVM("multiclass", surrogate=BiCriteria(psi), max_iter=1).fit(
-            [[0.0], [1.0]], [0, 1]
-        )
+        structsolve.StructuredSVM(
+            "multiclass", surrogate=BiCriteria(psi), max_iter=1, loss=CostMatrix([[0, 9], [9, 0]])
+        ).fit([[0.0], [1.0]], [0, 1])
 
 
 def test_nan_and_nonsense():
@@ -324,3 +325,31 @@ def test_numbers_that_are_none_are_named_with_their_point(answer):
     )
     psi.armed = True
     refused(r"psi: partials\(h=0, g=(0.5|1)\) returned nan", problem.bounds, np.zeros(problem.dim))
+
+
+@pytest.mark.parametrize("length, refuses", [(5, False), (40, True)])
+def test_psi_is_checked_up_to_the_largest_loss_of_the_data(length, refuses):
+    """A psi that falls beyond g = 30 is of use where no label is so wrong."""
+
+    class Falls:
+        affine = True
+
+        def value(self, h, g):
+            return (h + 1) * g if g <= 30 else (h + 1) * max(60 - g, 0)
+
+        def partials(self, h, g):
+            return self.value(1, g) - self.value(0, g), (h + 1) * (1 if g <= 30 else -1)
+
+    rng = np.random.default_rng(0)
+    X, Y = [
+        [rng.normal(size=(size, 2)) for size in (3, length)],
+        [[0, 1, 1], [0, 1] * (length // 2)],
+    ]
+    Y[1] = (Y[1] + [0])[:length]
+    given = structsolve.get_structure("chain").make_space(X, Y)
+    BiCriteria(Falls()).make_psi()
+    if refuses:
+        refused("psi falls as g grows", structsolve.Problem, *given, surrogate=BiCriteria(Falls()))
+    else:
+        assert structsolve.Problem(*given, surrogate=BiCriteria(Falls())).surrogate.plane.largest_loss(
+            given[1].labels) == length  # fmt: skip

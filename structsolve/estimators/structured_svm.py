@@ -539,6 +539,13 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
                 RuntimeWarning,
                 stacklevel=4,
             )
+        elif outcome.reason == "failed":
+            warnings.warn(
+                f"training ended in pass {last['pass']}, the best weights so far are kept: "
+                f"{last['failed']}",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
         elif warn and outcome.reason == "max_iter" and last.get("gap") is not None:
             scale = max(abs(last["primal"]), 1e-300)
             missed = last.get("missed", 0.0) / scale

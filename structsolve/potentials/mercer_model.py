@@ -13,7 +13,7 @@ from ..utils.arrays import aligned_zeros
 from .linear import LinearPotentials
 from .mercer import Kernel, given_dense, node_namer
 from .mercer_features import split_block
-from .model import Model
+from .model import Model, refuse_nan
 from .weight_layout import WeightLayout
 
 # Bytes of kernel values between new nodes and support vectors that are held at a time.
@@ -171,6 +171,7 @@ class KernelModel(Model):
         one_each = sp.csr_matrix(
             (np.ones(n), np.arange(n, dtype=np.int32), np.arange(n + 1)), shape=(n, n)
         )
+        refuse_nan(w)
         return LinearPotentials(replace(examples, nodes=one_each), inner, n_jobs=n_jobs), w
 
     def node_scores(self, examples: Examples, dense: bool, out: np.ndarray) -> None:

@@ -162,6 +162,7 @@ class LinearModel(Model):
     ) -> tuple[LinearPotentials, np.ndarray]:
         layout = self.space.layout
         examples.check(layout, self.space.structure.name)
+        refuse_nan(self.weights)
         return LinearPotentials(examples, layout, n_jobs=n_jobs), self.weights
 
     def attributes(self) -> dict[str, Any]:
@@ -190,6 +191,27 @@ class LinearModel(Model):
                 )
             view[...] = rows
         return cls(space, w)
+
+
+def refuse_nan(w: np.ndarray) -> None:
+    """Refuse weights that would give every label the same NaN: a prediction would be the first.
+
+    Parameters
+    ----------
+    w : ndarray
+
+    Raises
+    ------
+    ValueError
+    """
+    # The sum is finite unless an entry is not, or they overflow together.
+    with np.errstate(all="ignore"):
+        finite = np.isfinite(w.sum()) or np.isfinite(w).all()
+    if not finite:
+        raise ValueError(
+            f"the model holds {int((~np.isfinite(w)).sum())} weights that are NaN or infinite, "
+            "expected finite numbers; train it anew, with scaled features"
+        )
 
 
 def split_weights(layout: WeightLayout, w: np.ndarray) -> dict[str, np.ndarray]:

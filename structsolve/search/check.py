@@ -22,7 +22,8 @@ def check_psi(
     psi : Psi
         Native, or a Python one behind ``PythonPsi``.
     margins, losses : array, optional
-        Values of h and g to check; -10 .. 10 and 0 .. 10 by default.
+        Values of h and g to check; -10 .. 10 and 0 .. 10 by default.  Surrogates give those up to
+        the largest loss of the data.
     random_state : int, default=0
     pairs : int, default=300
         Number of pairs of points between which psi is checked.

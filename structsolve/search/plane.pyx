@@ -131,6 +131,34 @@ cdef class LabelPlane:
             + 11 * 64
         )
 
+    def largest_loss(self, labels):
+        """Return the largest g of a label of any example, as far as the oracle finds it.
+
+        Parameters
+        ----------
+        labels : ndarray of int32
+            True labels of all examples, one after the other.
+
+        Returns
+        -------
+        float
+        """
+        cdef Py_ssize_t i, total = self.layout.label_offsets[self.layout.n]
+        cdef double[::1] theta = np.zeros(self.layout.max_theta + 8)
+        cdef char[::1] work = np.zeros(self.work_bytes + 64, dtype=np.int8)
+        cdef const int[::1] truths = labels if len(labels) else np.zeros(1, dtype=np.int32)
+        cdef double largest = 0
+        cdef View* view
+        cdef Point point
+        if len(labels) != total:
+            raise ValueError(f"labels has {len(labels)} entries, the examples have {total}")
+        with nogil:
+            for i in range(self.layout.n):
+                view = self.begin(i, &theta[0], &truths[0] + self.layout.label_offsets[i], &work[0])
+                self.ask(view, INFINITY, 1, &point)
+                largest = max(largest, point.g)
+        return largest
+
     cdef View* begin(self, Py_ssize_t i, const double* theta, const int* truth,
                      char* work) except NULL nogil:
         # Lay out the work memory; the truth is the first point.

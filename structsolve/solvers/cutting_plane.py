@@ -179,8 +179,14 @@ class CuttingPlaneRun(Run):
             self.best_primal, self.best_w = primal, w.copy()
         begun = time.perf_counter()
         # Where new cuts hardly raise the model, its minimiser is the next point.
-        self._minimise(1.0 if rise <= 0.1 * (self.best_primal - self.best_dual) else self.share)
+        failed = None
+        try:
+            self._minimise(1.0 if rise <= 0.1 * (self.best_primal - self.best_dual) else self.share)
+        except ArithmeticError as error:
+            failed = str(error)
         record = self.certify()
+        if failed is not None:
+            record["failed"] = failed
         record["oracle_calls"] = calls
         record["cuts"] = len(self.bundle.b)
         record["groups"] = len(self.bundle.caps)

@@ -28,7 +28,7 @@ class Outcome:
     w : ndarray of shape (dim,)
     history : list of dict
         The record of each pass.
-    reason : {"converged", "settled", "contradicted", "max_iter", "early_stopping", \
+    reason : {"converged", "settled", "contradicted", "failed", "max_iter", "early_stopping", \
         "interrupted", "callback"}
     """
 
@@ -148,6 +148,12 @@ def drive(
                     searches, calls = run.given.problem.surrogate.counts()
                     record["calls_per_search"] = (calls - counts[1]) / max(searches - counts[0], 1)
                 evaluated = record.pop("evaluated", record.get("certified"))
+                if any(_overflown(record.get(name)) for name in ("primal", "dual", "gap")):
+                    record["certified"], evaluated = False, False
+                    record["failed"] = (
+                        "the objective is not finite: features, losses or alpha are too large or "
+                        "too small for floating-point numbers"
+                    )
                 watch.judge(record, tol)
                 history.append(record)
                 reason = _ended(history, tol) or reason
@@ -177,6 +183,11 @@ def drive(
     if file is not None:
         file.close()
     w = best_w if validation is not None and best_w is not None else run.weights()
+    if not np.isfinite(w).all():
+        raise ValueError(
+            f"training led to weights that are not finite in pass {len(history)}; scale the "
+            "features or the losses to values around 1, or use a larger alpha"
+        )
     last = history[-1] if history else {}
     if reason == "max_iter" and last.get("certified") and not run.given.problem.surrogate.exact:
         last["missed"] = run.given.problem.missed(w, run.given.n_jobs)
@@ -200,11 +211,17 @@ def _memory(run: Run) -> dict[str, np.ndarray]:
     return run.given.problem.surrogate.memory_of_examples()
 
 
+def _overflown(value: Any) -> bool:
+    return value is not None and not np.isfinite(value)
+
+
 def _ended(history: list[dict[str, Any]], tol: float) -> str | None:
     """Return why a run ends after these passes; None where it goes on."""
     if not history:
         return None
     last = history[-1]
+    if last.get("failed") is not None:
+        return "failed"
     gap, told = relative_gap(last), last.get("violation") is not None
     if gap is not None and gap <= tol and (told or last.get("certified")):
         return "contradicted" if told else "converged"

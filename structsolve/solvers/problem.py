@@ -27,6 +27,8 @@ from .passes import surrogate_bounds
 
 # Scores that differ by less, relative to their size, are the same: linear programs are no better.
 ROUNDING = 1e-6
+# Products and sums of larger features overflow, and weights turn into NaN.
+HUGE = 1e100
 
 
 class Problem:
@@ -103,6 +105,8 @@ class Problem:
         examples = replace(examples, edges=sparsify(examples.edges))
         self.space, self.examples = space, examples
         self.kernel = kernel
+        _refuse_huge(examples.nodes, examples.offsets, "X")
+        _refuse_huge(examples.edges, examples.edge_offsets, "edge features")
         name = space.structure.name
         self.potentials = (
             linear_potentials(space.layout, examples, name, gram, node_scale)
@@ -126,7 +130,12 @@ class Problem:
         abi.refuse_stale(self.surrogate)
         given = examples.sample_weight
         weights = np.ones(examples.n) if given is None else np.asarray(given, dtype=np.float64)
-        self.weights = weights / weights.sum()
+        with np.errstate(over="ignore"):
+            total = weights.sum()
+        if not np.isfinite(total):
+            weights = weights / weights.max()
+            total = weights.sum()
+        self.weights = weights / total
         self.n, self.dim = examples.n, self.potentials.dim
         self.violation: str | None = None
         self.penalty = None
@@ -333,3 +342,21 @@ class Problem:
         """
         bounds, calls = self.bounds(w, n_jobs)
         return self.regulariser(w, alpha) + float(self.weights @ bounds), calls
+
+
+def _refuse_huge(matrix: Any, offsets: Any, what: str) -> None:
+    """Refuse features that training cannot compute with, naming the first such example."""
+    if matrix is None:
+        return
+    data = matrix.data if hasattr(matrix, "indptr") else matrix
+    if not data.size or (data.max() <= HUGE and data.min() >= -HUGE):
+        return
+    first = int(np.flatnonzero(np.abs(data) > HUGE)[0])
+    row = first // data.shape[-1]
+    if hasattr(matrix, "indptr"):
+        row = int(np.searchsorted(matrix.indptr, first, side="right")) - 1
+    i = int(np.searchsorted(offsets, row, side="right")) - 1
+    raise ValueError(
+        f"{what}: found {data.ravel()[first]:g} (example {i}, row {row - offsets[i]}), expected "
+        f"numbers from {-HUGE:g} to {HUGE:g}; scale the features"
+    )

@@ -10,7 +10,6 @@ from ._sgd import SGDLoop
 from .base import Run, Solver, Start, checked_weights, pieces, rng_state, set_rng_state
 from .problem import Problem
 
-
 # Where the primal is so many times that of w = 0, hundreds of passes would only undo the first.
 EXPLODED = 10
 
@@ -53,8 +52,8 @@ class SGD(Solver):
     There is no dual with ``order="uniform"`` (a pass is then no sum over all examples), where
     weights are outside the norm, for surrogates that are not convex, and over passes in which
     ``projection`` has moved the iterate: ``dual`` and ``gap`` are None then, or stay as they are,
-    and records without a dual are not ``certified``.  Where the primal is more than ten times that of
-    w = 0, steps are too large: the run steps back to the best weights, goes on with a tenth of
+    and records without a dual are not ``certified``.  Where the primal is more than ten times that
+    of w = 0, steps are too large: the run steps back to the best weights, goes on with a tenth of
     them, and says so (``stepped_back``).
 
     Examples

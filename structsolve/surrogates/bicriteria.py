@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..search import check_search, make_search
 from ..search.check import check_psi
 from ..search.exact import Counting
@@ -12,6 +14,10 @@ from ..search.psi import BetaPsi, GeneralizedPsi, LogPsi, ProbLossPsi, Psi, Pyth
 from ..utils.params import Params
 from ._bicriteria import BiCriteriaSurrogate
 from .checks import pick_relaxation, refuse_wrong_truths
+
+
+# These are known to be what the searches need.
+OURS = (GeneralizedPsi, BetaPsi, LogPsi, ProbLossPsi, RatioPsi)
 
 
 class BiCriteria(Params):
@@ -25,7 +31,8 @@ class BiCriteria(Params):
     psi : object
         With ``value(h, g)`` and ``partials(h, g)``, which returns both partial derivatives; a
         compiled :class:`structsolve.search.psi.Psi` is called without Python.  Where it is
-        positive it must grow with h and g and be quasi-concave, which is checked.  ``affine``
+        positive it must grow with h and g and be quasi-concave, which is checked on a grid of
+        points, up to the largest loss that a label of the training data can have.  ``affine``
         and ``convex`` say what it is in h (False where missing): affine ones have a dual and
         train with every solver, convex ones with cutting planes and SGD, others with SGD.
     search : str or Search, default="auto"
@@ -96,18 +103,19 @@ class BiCriteria(Params):
         ValueError
             Where psi is not increasing and quasi-concave, or its parameters are no numbers.
         """
-        return self._psi()
+        psi = self._psi()
+        if type(psi) not in OURS:
+            check_psi(psi)
+        return psi
 
     def _psi(self) -> Any:
-        if type(self.psi) in (GeneralizedPsi, BetaPsi, LogPsi, ProbLossPsi):
+        if type(self.psi) in OURS and not isinstance(self.psi, RatioPsi):
             return self.psi
         if isinstance(self.psi, RatioPsi):
             raise ValueError(
                 "psi 'micro-f1' is a ratio of counts and 0 for every loss; use surrogate='micro-f1'"
             )
-        native = self.psi if isinstance(self.psi, Psi) else PythonPsi(self.psi)
-        check_psi(native)
-        return native
+        return self.psi if isinstance(self.psi, Psi) else PythonPsi(self.psi)
 
     def _axes(self, task: Any) -> dict[str, Any]:
         # What h and g are made of: "g_loss", and "h_loss" and "sign" if need be.
@@ -130,7 +138,7 @@ class BiCriteria(Params):
         ValueError
             Where psi, search, loss and the structure's oracle do not go together.
         """
-        psi, axes = self.make_psi(), self._axes(task)
+        psi, axes = self._psi(), self._axes(task)
         auto = isinstance(self.search, str) and self.search == "auto"
         search = make_search("convex-hull" if auto else self.search, self.max_calls, self.tol)
         losses = [axes["g_loss"], axes.get("h_loss")]
@@ -157,8 +165,11 @@ class BiCriteria(Params):
         if auto and not relaxed and _counts(task, axes):
             closer, counts = Counting(), task.power("counts")
         powers = {"cones": cones, "counts": counts, "relaxation": relaxation if relaxed else None}
+        plane = _plane(task, axes, **powers)
+        if type(psi) not in OURS:
+            _check_over(psi, 0.0 if task.labels is None else plane.largest_loss(task.labels))
         return BiCriteriaSurrogate(
-            _plane(task, axes, **powers),
+            plane,
             psi,
             search,
             relaxed,
@@ -167,6 +178,18 @@ class BiCriteria(Params):
             task.labels,
             closer,
         )
+
+
+def _check_over(psi: Any, most: float) -> None:
+    """Check a psi on the losses that the data can have, and on margins of that size."""
+    if not 0 < most < np.inf:
+        check_psi(psi)
+        return
+    shares = np.concatenate([np.linspace(0, 1, 11), [0.01, 0.05, 0.25]])
+    losses = np.concatenate([most * shares, np.arange(11.0)[np.arange(11.0) <= most]])
+    size = max(1.0, most / 10)
+    margins = np.concatenate([size * np.linspace(-10, 10, 21), [-0.3, 0.3]])
+    check_psi(psi, margins, np.unique(losses))
 
 
 def _plane(task: Any, axes: dict[str, Any], **powers: Any) -> Any:

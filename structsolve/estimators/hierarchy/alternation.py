@@ -43,7 +43,7 @@ class Alternation:
     history : list of dict
         One record per pass, with ``"alternation"``; the last of each alternation has the joint
         ``"objective"`` after it, and ``"joint_gap"`` where the solver has a dual.
-    reason : {"converged", "contradicted", "max_iter", "interrupted", "callback"}
+    reason : {"converged", "contradicted", "failed", "max_iter", "interrupted", "callback"}
         Why training ended.
     memory : dict of str to int
         Bytes, by what takes them.
@@ -149,7 +149,7 @@ def alternate(
             history[-1]["joint_gap"] = gap if np.isfinite(gap) else None
         gained, objective = objective - after, after
         weights = best
-        if outcome.reason in ("interrupted", "callback"):
+        if outcome.reason in ("interrupted", "callback", "failed"):
             reason = outcome.reason
             break
         # Without a dual there is no gap: training ends when the objective falls no more.

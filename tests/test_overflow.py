@@ -1,0 +1,100 @@
+"""Numbers too large to compute with are refused; runs that fail keep the best weights."""
+
+import numpy as np
+import pytest
+from checks import refused
+
+from structsolve import StructuredSVM
+from structsolve.solvers import CuttingPlane, qp
+
+X, Y = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) % 3
+SOLVERS = ("bcfw", "cutting-plane", "sgd", "gbcfw", "sdca")
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("value", [1.7e308, -1e150])
+def test_huge_features_are_refused(value, solver, dense):
+    from scipy import sparse
+
+    wild = X.copy()
+    wild[7, 1] = value
+    surrogate = "crf" if solver in ("gbcfw", "sdca") else "margin"
+    refused(
+        rf"X: found {value:g} \(example 7, row 0\), expected numbers from -1e\+100 to 1e\+100"
+        .replace("+308", r"\+308").replace("+150", r"\+150"),
+        StructuredSVM("multiclass", solver=solver, surrogate=surrogate).fit,
+        wild if dense else sparse.csr_matrix(wild), Y,
+    )  # fmt: skip
+
+
+def test_huge_features_of_edges_and_kernels_are_refused():
+    nodes = [np.zeros((3, 2)) for _ in range(3)]
+    edges = [np.zeros((2, 1)) for _ in range(3)]
+    edges[1][1] = 1e200
+    given = list(zip(nodes, edges)), [[0, 1, 0]] * 3
+    refused(
+        r"edge features: found 1e\+200 \(example 1, row 1\)", StructuredSVM("chain").fit, *given
+    )
+    refused(
+        r"X: found [-0-9.]+e\+1[0-9]+ ",
+        StructuredSVM("multiclass", kernel="linear").fit,
+        X * 1e120,
+        Y,
+    )
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("alpha", [1e-300, 1e300])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_weights_are_finite_whatever_alpha(solver, alpha):
+    surrogate = "crf" if solver in ("gbcfw", "sdca") else "margin"
+    model = StructuredSVM("multiclass", solver=solver, surrogate=surrogate, alpha=alpha, max_iter=8)
+    try:
+        last = model.fit(1e60 * X, Y).history_[-1]
+    except ValueError as error:
+        assert "check that the weights are finite" in str(error)
+        return
+    assert np.isfinite(model.flat_weights()).all()
+    assert np.isfinite(last["primal"]) or not last["certified"]
+
+
+def test_huge_weights_of_examples_do_not_overflow():
+    model = StructuredSVM("multiclass").fit(X, Y, sample_weight=np.full(12, 1e308))
+    assert (
+        model.history_[-1]["primal"] == StructuredSVM("multiclass").fit(X, Y).history_[-1]["primal"]
+    )
+
+
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_models_with_weights_that_are_none_do_not_predict(kernel, value):
+    model = StructuredSVM("multiclass", kernel=kernel).fit(X, Y)
+    (model._model.weights if kernel is None else model._model.duals).flat[0] = value
+    message = "weights that are NaN or infinite, expected finite numbers"
+    for method in (model.predict, model.decision_function):
+        refused(message, method, X)
+    refused(message, model.score, X, Y)
+
+
+@pytest.mark.parametrize("slack", ["one", "n"])
+@pytest.mark.parametrize("after", [1, 2])
+def test_programs_that_fail_leave_the_best_weights(monkeypatch, slack, after):
+    solve, calls = qp.solve, []
+
+    def fails(model):
+        calls.append(1)
+        if len(calls) > after:
+            raise ArithmeticError("no solver could minimise a cutting-plane model")
+        return solve(model)
+
+    whole = StructuredSVM("multiclass", solver=CuttingPlane(slack), alpha=0.01, tol=1e-9)
+    whole.fit(X, Y)
+    monkeypatch.setattr(qp, "solve", fails)
+    model = StructuredSVM("multiclass", solver=CuttingPlane(slack), alpha=0.01, tol=1e-9)
+    with pytest.warns(UserWarning, match=f"ended in pass {after + 1}, the best weights so far are"):
+        model.fit(X, Y)
+    last, best = model.history_[-1], whole.history_[-1]
+    assert model.stop_reason_ == "failed" and "no solver" in last["failed"]
+    assert last["dual"] <= best["primal"] and best["dual"] <= last["primal"]
+    assert len(model.history_) == after + 1 and model.predict(X).shape == (12,)
