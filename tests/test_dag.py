@@ -143,7 +143,7 @@ def test_unions_of_paths_in_graphs():
         asked = {"hierarchy": as_dict(M, edges), "labels": "leaf-union"}
         space, examples = dag_setting(**asked)
         training = oracle_of(space, examples)
-        predicting = oracle_of(*dag_setting(**asked, with_labels=False))
+        predicting = oracle_of(space, examples, training=False)
         relaxation = power_of(space, examples, "relaxation")
         for _ in range(3):
             theta = scores(rng, space.layout.node_size, M)
@@ -177,8 +177,7 @@ def test_a_union_that_only_the_integer_program_finds():
     mu, label, value, bound = calls.relax(power_of(space, examples, "relaxation"), 0, theta)
     assert label is None and value == pytest.approx(7.5) and bound == pytest.approx(7.5)
     assert calls.argmax(oracle_of(space, examples), 0, theta)[2] == pytest.approx(7.5)
-    examples.labels = None
-    assert calls.argmax(oracle_of(space, examples), 0, theta)[1] == 6
+    assert calls.argmax(oracle_of(space, examples, training=False), 0, theta)[1] == 6
 
 
 # -- polytopes ------------------------------------------------------------------------------------

@@ -188,8 +188,9 @@ def test_another_oracle_predicts():
     structure = MultilabelStructure(oracle="roof-duality", predict_oracle="exact")
     space, examples = structure.make_space(X, Y)
     bind = ask_oracle(space)
-    assert not bind(make_layout(space, examples)).exact
-    assert bind(make_layout(space, space.pack(X))).exact
+    for packed in (examples, space.pack(X)):  # whether they carry labels or not
+        assert not bind(make_layout(space, packed, training=True)).exact
+        assert bind(make_layout(space, packed)).exact
     model = StructuredSVM(structure, tol=0.1, max_iter=5).fit(X, Y)
     assert model.score(X, Y) == pytest.approx((model.predict(X) == Y).mean())
 

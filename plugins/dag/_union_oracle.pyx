@@ -1,8 +1,8 @@
 # build: glue
 """Unions of paths in graphs with several parents, by linear and integer programs.
 
-The best union is NP-hard there (it is a set cover).  With true labels, to train, the relaxation is
-solved and rounded to a label with a bound; without, to predict, the integer program is solved.
+The best union is NP-hard there (it is a set cover).  To train, the relaxation is solved and rounded
+to a label with a bound; to predict, the integer program is solved.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ cdef object _scores(HierarchyShape shape, const double* theta):
 cdef class UnionOracle(Oracle):
     """Calls a program in Python, with the GIL.
 
-    Without true labels it gives the best label, and is exact; with them a rounded one, with the
+    In prediction it gives the best label, and is exact; in training a rounded one, with the
     relaxation's value as its bound.
 
     Parameters
@@ -42,7 +42,7 @@ cdef class UnionOracle(Oracle):
     def __init__(self, HierarchyShape shape not None, program, PartLayout layout not None):
         super().__init__(layout)
         self.shape, self.program = shape, program
-        self.exact = layout.examples.labels is None
+        self.exact = not layout.training
         self.n_states = shape.n_states
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,

@@ -212,6 +212,17 @@ class DagSpace(Space):
         return LOSSES
 
     @property
+    def no_powers(self) -> dict[str, str]:
+        """Why powers are missing, by name, for messages."""
+        if not self._unions_are_hard:
+            return {}
+        why = (
+            "the best union of paths in a graph with several parents is an integer program of its "
+            "own, and each further answer would take one per label"
+        )
+        return {"kbest": why, "max-marginals": why}
+
+    @property
     def no_projection(self) -> dict[str, str]:
         """Reasons for missing projections, by their names."""
         if self.single or self.hierarchy.forest:

@@ -17,6 +17,18 @@ from structsolve.structure.ask import make_layout
 #: Powers of graphs; binding one gives None for graphs without it.
 POWERS = ("kbest", "max-marginals", "relaxation", "cones")
 
+#: Why some graphs lack them, for messages.
+NO_POWERS = {
+    "kbest": (
+        "it needs an exact oracle, and graphs without cycles, of up to 2^20 labelings, or narrow "
+        "ones; use oracle='exact', or fewer edges"
+    ),
+    "max-marginals": (
+        "it needs an exact oracle, and graphs without cycles or of up to 2^20 labelings; use "
+        "oracle='exact', or fewer edges"
+    ),
+}
+
 
 class GraphSpace(Protocol):
     """What the functions below need of a space."""
@@ -32,12 +44,13 @@ class GraphSpace(Protocol):
         layout : PartLayout
         """
 
-    def oracle_for(self, examples: Examples) -> str:
+    def oracle_for(self, layout: Any) -> str:
         """Return the oracle's name, as :class:`~structsolve.plugins.mrf.MRFStructure` has it.
 
         Parameters
         ----------
-        examples : Examples
+        layout : PartLayout
+            Its ``training`` tells whether to train or to predict.
         """
 
 
@@ -100,7 +113,7 @@ def bind_oracle(space: GraphSpace, layout: Any) -> Any:
     >>> type(bind_oracle(space, make_layout(space, space.pack(X)))).__name__
     'ForestOracle'
     """
-    name = space.oracle_for(layout.examples)
+    name = space.oracle_for(layout)
     max_iter = int(getattr(space.structure, "max_iter", 100))
     return make_oracle(space.graphs(layout), name, max_iter, layout)
 
@@ -120,7 +133,7 @@ def bind_power(space: GraphSpace, power: str, layout: Any) -> Any:
     structsolve.operators.Operator or None
         None where these graphs have no such power.
     """
-    return make_power(space.graphs(layout), space.oracle_for(layout.examples), power, layout)
+    return make_power(space.graphs(layout), space.oracle_for(layout), power, layout)
 
 
 def bind_parts(space: GraphSpace, layout: Any) -> Any:

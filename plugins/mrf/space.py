@@ -11,6 +11,7 @@ from structsolve.examples import labels
 from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.decoders import check_name
 from structsolve.plugins.mrf.graph_operators import (
+    NO_POWERS,
     POWERS,
     bind_entropy,
     bind_oracle,
@@ -207,6 +208,8 @@ class MRFSpace(NodeSpace):
         How many of ``classes_`` each node of that graph may take.
     """
 
+    no_powers = NO_POWERS
+
     def __init__(
         self,
         structure: MRFStructure,
@@ -389,18 +392,18 @@ class MRFSpace(NodeSpace):
             symmetric=not self.structure.directed and self.structure.tables != "per-edge",
         )
 
-    def oracle_for(self, examples: Examples) -> str:
-        """Return the oracle's name: examples without labels are predicted.
+    def oracle_for(self, layout: Any) -> str:
+        """Return the oracle's name: training and prediction may have one each.
 
         Parameters
         ----------
-        examples : Examples
+        layout : PartLayout
 
         Returns
         -------
         str
         """
         structure = self.structure
-        if examples.labels is None and structure.predict_oracle is not None:
+        if not layout.training and structure.predict_oracle is not None:
             return structure.predict_oracle
         return structure.oracle

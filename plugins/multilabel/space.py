@@ -14,6 +14,7 @@ from structsolve.examples import packing
 from structsolve.examples.packed import Examples
 from structsolve.plugins.mrf.decoders import check_name
 from structsolve.plugins.mrf.graph_operators import (
+    NO_POWERS,
     POWERS,
     bind_entropy,
     bind_oracle,
@@ -144,6 +145,9 @@ class MultilabelSpace(Space):
     edges_ : ndarray of int32 of shape (m, 2)
         Pairs of labels that have weights.
     """
+
+    # What each label adds is there in any case.
+    no_powers = {"kbest": NO_POWERS["kbest"]}
 
     def __init__(
         self,
@@ -305,19 +309,19 @@ class MultilabelSpace(Space):
         """
         return common_graphs(layout, self.edges_, 2, one_graph=True, skip=True)
 
-    def oracle_for(self, examples: Examples) -> str:
-        """Return the oracle's name: examples without labels are to be predicted.
+    def oracle_for(self, layout: Any) -> str:
+        """Return the oracle's name: training and prediction may have one each.
 
         Parameters
         ----------
-        examples : Examples
+        layout : PartLayout
 
         Returns
         -------
         str
         """
         structure = self.structure
-        if examples.labels is None and structure.predict_oracle is not None:
+        if not layout.training and structure.predict_oracle is not None:
             return structure.predict_oracle
         return structure.oracle
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -76,7 +75,8 @@ class PredictionMixin(DistributionMixin):
         if operator is None:
             raise ValueError(
                 f"decision_function needs max-marginals, which the oracle of structure "
-                f"{self.space_.structure.name!r} does not give; use predict or predict_kbest"
+                f"{self.space_.structure.name!r} does not give{self._why_no('max-marginals')}; use "
+                "predict or predict_kbest"
             )
         rows, _ = node_rows(potentials, operator, w, {}, 1.0, self.n_jobs)
         scores = self.space_.unpack_scores(rows, layout.examples)
@@ -106,7 +106,7 @@ class PredictionMixin(DistributionMixin):
         if operator is None:
             name = self.space_.structure.name
             raise ValueError(
-                f"the oracle of structure {name!r} has no k-best power"
+                f"the oracle of structure {name!r} has no k-best power{self._why_no('kbest')}"
                 if self.oracle is None
                 else f"oracle={self.oracle!r} has no k-best power; set_params(oracle=None) asks "
                 f"that of structure {name!r}"
@@ -205,6 +205,11 @@ class PredictionMixin(DistributionMixin):
         dense = self._model.check_input(X)
         return pack(self.space_, X), dense
 
+    def _why_no(self, power: str) -> str:
+        """Return what the space says of a power that it does not give, or has not always."""
+        why = getattr(self.space_, "no_powers", {}).get(power)
+        return f": {why}" if why else ""
+
     def _prepare(self, X: Any) -> tuple[PartLayout, LinearPotentials, np.ndarray]:
         """Return where the parts of packed examples lie, potentials, and a vector for these."""
         examples, dense = self._pack(X)
@@ -225,10 +230,7 @@ class PredictionMixin(DistributionMixin):
         labels = model.best_labels(examples, constrained, self.n_jobs)
         if labels is not None:
             return labels
-        # The oracle of predict() may differ from the one that training asks.
-        bare = examples if examples.labels is None else replace(examples, labels=None)
-        layout = make_layout(space, bare)
-        oracle = self._asked("oracle", space=space)(layout)
+        oracle = self._asked("oracle", space=space)(make_layout(space, examples))
         potentials, w = model.scores(examples, dense, self.n_jobs)
         masks = space.mask(examples, allowed, forbidden) if constrained else {}
         decoding = decode_in_batches if getattr(oracle, "batched", False) else decode

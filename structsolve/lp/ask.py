@@ -141,7 +141,7 @@ def ask_oracle(space: Space, oracle: Any = None) -> Bind:
     space : Space
     oracle : str or Backend, optional
         A solver of linear programs over the structure's polytope, in place of its own oracle.
-        Programs start warm where examples have labels: that is training.
+        Programs start warm in training.
 
     Returns
     -------
@@ -208,7 +208,7 @@ def _decoder(space: Space, backend: Backend, layout: PartLayout) -> LinearDecode
             polytopes = ConstrainedPolytopes(polytopes, backend.constraints, space, examples)
             if examples.labels is not None:
                 polytopes.check_truths(ask_parts(space)(layout), examples.labels)
-        return LinearDecoder(polytopes, backend, warm=examples.labels is not None)
+        return LinearDecoder(polytopes, backend, warm=layout.training)
 
     made: LinearDecoder = layout.common((LinearDecoder, backend), make)
     return made

@@ -18,6 +18,12 @@ from .psi cimport Psi
 cdef double MOST = 1000
 
 
+cdef bint _by_two(LabelPlane plane) noexcept nogil:
+    # The 0-1 loss, where no oracle counts.
+    return (plane.g_loss.zero_one and plane.kbest is not None and plane.h_loss is None
+            and plane.counts is None)
+
+
 cdef class Counting(Search):
     """The exact integral maximiser of every psi that grows with h, for losses that count.
 
@@ -61,8 +67,8 @@ cdef class Counting(Search):
         cdef char[::1] work = np.zeros(plane.work_bytes + 64, dtype=np.int8)
         cdef const int[::1] truths
         cdef View* view
-        if plane.zero_one:
-            return 0
+        if _by_two(plane):
+            return plane.kbest.bytes_for(2) + 64
         if not plane.g_loss.decomposes:
             raise ValueError(
                 f"search 'exact' needs a loss that decomposes over the nodes, or the 0-1 loss with "
@@ -143,8 +149,8 @@ cdef class Counting(Search):
 
     cdef int run(self, LabelPlane plane, View* view, Psi psi, double lam, Outcome* out,
                  char* work) except -1 nogil:
-        if plane.zero_one:
-            self._two_best(plane, view, psi, lam)
+        if _by_two(plane):
+            self._two_best(plane, view, psi, align(work))
         else:
             self._each_count(plane, view, psi, lam, work)
         out.lam = lam
@@ -152,14 +158,14 @@ cdef class Counting(Search):
         out.bound = out.label_bound = out.value
         return 0
 
-    cdef int _two_best(self, LabelPlane plane, View* view, Psi psi, double lam) except -1 nogil:
+    cdef int _two_best(self, LabelPlane plane, View* view, Psi psi, char* scratch) except -1 nogil:
         # Put the two best labels among the points: one of them is the best but the truth.
         cdef Py_ssize_t length = plane.layout.label_size(view.i), j, n
         cdef const int* labels = plane.label_of(view, view.n)
         cdef double[2] values
         cdef bint known
         cdef Point point
-        n = plane.ask_kbest(view, lam, 2, plane.label_of(view, view.n), values, view.scratch)
+        n = plane.ask_kbest(view, 0, 2, plane.label_of(view, view.n), values, scratch)
         for j in range(n):
             if values[j] == -INFINITY:
                 continue

@@ -151,7 +151,7 @@ class BiCriteria(Params):
         cones = task.power("cones") if search.constrained else None
         counts = task.power("counts") if search.counting and decomposes else None
         # The 0-1 loss counts to one: the two best labels will do.
-        able = counts if decomposes else task.power("kbest")
+        able = task.power("kbest") if counts is None and axes["g_loss"].zero_one else counts
         check_search(search, psi, cones, able, task.space.structure.name)
         relaxation = pick_relaxation(None, task) if search.fractional and decomposes else None
         relaxed = relaxation is not None if self.relaxed is None else bool(self.relaxed)

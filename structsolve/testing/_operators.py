@@ -106,7 +106,7 @@ def check_blindness(case: Case) -> None:
         others.labels[others.label_offsets[i] : others.label_offsets[i + 1]] = label
     for examples, which in ((bare, "without labels"), (others, "with other labels")):
         with case.promise("Oracle", f"is bound to examples {which}"):
-            oracle = ask_oracle(case.space)(make_layout(case.space, examples))
+            oracle = ask_oracle(case.space)(make_layout(case.space, examples, training=True))
         for i in range(case.n):
             theta = case.thetas(i, ("random",))["random"]
             best = float((case.mu[i] @ theta).max())

@@ -85,22 +85,22 @@ def hierarchical_loss(M, edges, truth, label):
     )
 
 
-def dag_setting(hierarchy, n=1, with_labels=True, **options):
+def dag_setting(hierarchy, n=1, **options):
     """Space and examples of a structure "dag", X being of no concern."""
     from structsolve.plugins.dag import DagStructure
 
     structure = DagStructure(hierarchy, **options)
     X, Y = structure.sample(0, n=n)
     space, _ = structure.make_space(X, Y)
-    return space, space.pack(X, Y if with_labels else None)
+    return space, space.pack(X, Y)
 
 
-def oracle_of(space, examples):
-    """The oracle of a space, bound to examples."""
+def oracle_of(space, examples, training=True):
+    """The oracle of a space, bound to examples to train on, or to predict."""
     from structsolve.lp import ask_oracle
     from structsolve.structure.ask import make_layout
 
-    return ask_oracle(space)(make_layout(space, examples))
+    return ask_oracle(space)(make_layout(space, examples, training))
 
 
 def power_of(space, examples, name):
