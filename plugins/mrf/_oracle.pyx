@@ -11,7 +11,8 @@ from structsolve.operators cimport KBest, MaxMarginals, Oracle
 from structsolve.part_layout cimport PartLayout
 
 from structsolve.plugins.mrf._branch_and_bound cimport exact, exact_bytes
-from structsolve.plugins.mrf._elimination cimport Plan, Plans, eliminate, eliminate_kbest
+from structsolve.plugins.mrf._elimination cimport eliminate, eliminate_kbest, largest_work
+from structsolve.plugins.mrf._elimination_plan cimport Plan, Plans
 from structsolve.plugins.mrf._gray_code cimport (
     cube_argmax, cube_fits, gray_bytes, gray_kbest, gray_kbest_bytes, gray_marginals,
 )
@@ -99,7 +100,7 @@ cdef class ExactOracle(GraphOracle):
         # One example may be small and of two states, others not.
         self.work_bytes = shape.scores_bytes + max(
             gray_bytes(shape.max_nodes, shape.max_unary), shape.largest(climb_bytes),
-            shape.largest(exact_bytes), plans.work_bytes(shape, 0))
+            shape.largest(exact_bytes), largest_work(plans, shape, 0))
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
@@ -263,7 +264,7 @@ cdef class GraphKBest(KBest):
         if self.forest:
             return self.shape.scores_bytes + forest_kbest_bytes(nodes, unary, k)
         if self.plans is not None:
-            return self.shape.scores_bytes + self.plans.work_bytes(self.shape, k)
+            return self.shape.scores_bytes + largest_work(self.plans, self.shape, k)
         return self.shape.scores_bytes + gray_kbest_bytes(nodes, unary, k)
 
     cdef Py_ssize_t kbest(self, Py_ssize_t i, const double* theta, Py_ssize_t k, int* labels,

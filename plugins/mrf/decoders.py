@@ -8,7 +8,7 @@ from typing import Any
 from structsolve.lp import make_backend
 from structsolve.operators import IntegralRelaxation
 from structsolve.plugins.mrf import _oracle, _relaxation
-from structsolve.plugins.mrf._elimination import Plans
+from structsolve.plugins.mrf._elimination_plan import Plans
 from structsolve.plugins.mrf._enumerated_cones import EnumeratedCones
 from structsolve.plugins.mrf._shape import GraphParts
 from structsolve.plugins.mrf.programs import Programs
