@@ -101,7 +101,7 @@ cdef class BlockLoop(DualLoop):
                     self.before[j] = 0
                 self._apply(i, m, self.weights[i] / self.alpha, False)
 
-    def known_values(self, const double[::1] w):
+    def known_values(self, const double[::1] w not None):
         """Return what the kept cuts prove of every H_i at w.
 
         Parameters
@@ -115,6 +115,8 @@ cdef class BlockLoop(DualLoop):
         """
         cdef Py_ssize_t i, j, m
         cdef double value
+        if w.shape[0] != self.potentials.dim:
+            raise ValueError(f"w: found {w.shape[0]} entries, expected {self.potentials.dim}")
         values = np.zeros(self.potentials.n)
         cdef double[::1] out = values
         with nogil:

@@ -326,7 +326,7 @@ cdef class Adapter:
     def _names(self):
         return sorted([(<Place>place).name for place in self.places])
 
-    def _array(self, str method, i, Place place, given):
+    def _array(self, str method, i, Place place not None, given):
         # The array of a block, in C order.
         shape = {SHARED: (), NODE: (self.sizes.nodes_of(i),), EDGE: (self.sizes.edges_of(i),)}
         try:
@@ -338,7 +338,7 @@ cdef class Adapter:
             self.refuse(method, i, f"block {place.name!r} of shape {np.shape(given)}", expected)
         return array
 
-    def _pair_of_arrays(self, str method, i, Place place, given, size):
+    def _pair_of_arrays(self, str method, i, Place place not None, given, size):
         try:
             index, value = np.asarray(given[0]), np.ascontiguousarray(given[1], dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -348,7 +348,7 @@ cdef class Adapter:
             self._refuse_pair(method, i, place, given, size)
         return np.ascontiguousarray(index, dtype=np.int64), value
 
-    def _refuse_pair(self, str method, i, Place place, given, size):
+    def _refuse_pair(self, str method, i, Place place not None, given, size):
         self.refuse(method, i, f"block {place.name!r} as the pair {reprlib.repr(given)}",
                     f"equally long 1-D indices below {size} and values")
 
