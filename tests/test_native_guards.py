@@ -12,8 +12,9 @@ from structsolve.estimators.decode import Room, decode, decode_kbest, draw, node
 from structsolve.estimators.hierarchy.sparse_tree import SparseTree, best_leaves
 from structsolve.lp import ask_oracle
 from structsolve.plugins.dag._closure import ClosureGraph
+from structsolve.plugins.dependency._shape import first_fault
 from structsolve.plugins.mrf._shape import GraphShape
-from structsolve.potentials.features import FeatureRows
+from structsolve.potentials.features import FeatureRows, _check_values
 from structsolve.solvers import BCFW, GBCFW, SGD
 from structsolve.solvers._bcfw import BlockLoop
 from structsolve.solvers._cuts import CutStore
@@ -104,6 +105,10 @@ CASES = {
             "moment": np.ones(1),
         },
     ),
+    "no offsets of sentences": lambda p: first_fault(ints(1, 1, 1), longs(), True, True),
+    "offsets before the heads": lambda p: first_fault(ints(0, 1), longs(-1, 0, 2), True, True),
+    "few indices": lambda p: _check_values(np.ones(3), ints(2), 3, 1),
+    "weights of other problems": lambda p: p.runs["block"].loop.known_values(p.w[:1]),
     "negative nodes": lambda p: ClosureGraph(-1, ints(2, 2), ints(1, 2)),
     "arcs beyond the nodes": lambda p: ClosureGraph(2, ints(7), ints(0)),
     "lists of 2^62 examples": lambda p: CutStore(2**62),

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from structsolve.utils.arrays import check_offsets
+
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 cdef enum:
@@ -123,9 +125,10 @@ def hashed_arcs(const uint32_t[::1] words not None, const uint32_t[::1] tags not
     cdef int shift = 64 - bits
     if not 1 <= bits <= 30:
         raise ValueError(f"bits is {bits}, expected 1 to 30")
+    total = words.shape[0]
+    check_offsets(offsets, total, 1, "words")
     sizes = np.diff(offsets)
-    total = offsets[offsets.shape[0] - 1]
-    if (sizes < 1).any() or words.shape[0] != total or tags.shape[0] != total or (
+    if not sizes.size or tags.shape[0] != total or (
             coarse.shape[0] != total or np.asarray(coarse).max() >= BETWEEN):
         raise ValueError("words, tags, coarse and offsets do not fit each other")
     cdef int32_t[::1] pointers

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from structsolve.utils.arrays import check_offsets
+
 cimport cython
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
@@ -265,9 +267,10 @@ def first_fault(const int[::1] heads not None, const int64_t[::1] offsets not No
     """
     cdef Py_ssize_t i, m, n, word = 0
     cdef Fault fault = NONE
+    check_offsets(offsets, heads.shape[0], 1, "heads")
     sizes = np.diff(offsets)
-    if heads.shape[0] != offsets[offsets.shape[0] - 1] or (sizes < 1).any():
-        raise ValueError("heads and offsets do not fit each other")
+    if not sizes.size:
+        return None
     limit = np.repeat(sizes, sizes)
     if ((np.asarray(heads) < 0) | (np.asarray(heads) > limit)).any():
         raise ValueError("heads: expected 0 to the number of words")

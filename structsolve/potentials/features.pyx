@@ -270,6 +270,8 @@ def _check_values(values, indices, Py_ssize_t n_cols, n_jobs):
     cdef const float[::1] v32
     cdef const int32_t[::1] idx
     cdef bint has_indices = indices is not None, narrow = values.dtype == np.float32
+    if has_indices and len(indices) != values.size:
+        raise ValueError(f"found {len(indices)} indices and {values.size} values")
     if not values.size:
         return True, True, True
     if narrow:

@@ -123,6 +123,23 @@ def check_blocks(offsets: Any, starts: Any, size: int, rows: int) -> None:
         raise ValueError(f"starts: found no places of square blocks within {size} entries")
 
 
+def check_offsets(offsets: Any, total: int, least: int, what: str) -> None:
+    """Raise ValueError unless offsets rise from 0 to ``total``, by ``least`` at a time or more.
+
+    Parameters
+    ----------
+    offsets : array of int
+    total, least : int
+    what : str
+        What the message calls them.
+    """
+    offsets = np.asarray(offsets)
+    if not len(offsets) or offsets[0] != 0 or offsets[-1] != total or (
+        offsets[1:] < offsets[:-1] + least
+    ).any():
+        raise ValueError(f"{what} and offsets do not fit each other")
+
+
 def check_counts(counts: Any, total: int, what: str) -> None:
     """Raise ValueError unless counts are of at least 0, and add up to ``total``.
 
