@@ -13,8 +13,13 @@ from structsolve.estimators.hierarchy.sparse_tree import SparseTree, best_leaves
 from structsolve.lp import ask_oracle
 from structsolve.plugins.dag._closure import ClosureGraph
 from structsolve.plugins.dependency._shape import first_fault
+from structsolve.plugins.mrf._elimination import Plans
+from structsolve.plugins.mrf._model import _scores
 from structsolve.plugins.mrf._shape import GraphShape
 from structsolve.potentials.features import FeatureRows, _check_values
+from structsolve.projections.double_oracle import DoubleOracle
+from structsolve.search.exact import Counting
+from structsolve.search.plane import LabelPlane
 from structsolve.solvers import BCFW, GBCFW, SGD
 from structsolve.solvers._bcfw import BlockLoop
 from structsolve.solvers._cuts import CutStore
@@ -66,7 +71,12 @@ class Parts:
         self.parts = ask_parts(self.space)(self.layout)
         self.loss = ask_loss(self.space, "hamming")(self.layout)
         self.w = np.zeros(self.problem.dim)
+        counts = ask_power(self.space, "counts")(self.layout)
+        self.plane = LabelPlane(self.layout, self.oracle, self.parts, self.loss, None, None, counts)
         self.few = make_layout(self.space, self.space.pack(X[:1]))
+
+    def game(self, labels, parts=None):
+        return DoubleOracle(self.layout, self.oracle, self.loss, parts or self.parts, labels)
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +115,17 @@ CASES = {
             "moment": np.ones(1),
         },
     ),
+    "no graphs": lambda p: Plans(None, 1.0, 1.0),
+    "no starts": lambda p: _scores("x", "item", np.ones(2), [], []),
+    "labels of a count": lambda p: Counting().extra_bytes(p.plane, ints(1)),
+    "no oracle that counts": lambda p: Counting().extra_bytes(
+        LabelPlane(p.layout, p.oracle, p.parts, p.loss), p.problem.labels
+    ),
+    "labels of a count beyond the states": lambda p: Counting().extra_bytes(
+        p.plane, np.full_like(p.problem.labels, 99)
+    ),
+    "labels of a game beyond the states": lambda p: p.game(np.full_like(p.problem.labels, 99)),
+    "a game on other examples": lambda p: p.game(p.problem.labels, ask_parts(p.space)(p.few)),
     "no offsets of sentences": lambda p: first_fault(ints(1, 1, 1), longs(), True, True),
     "offsets before the heads": lambda p: first_fault(ints(0, 1), longs(-1, 0, 2), True, True),
     "few indices": lambda p: _check_values(np.ones(3), ints(2), 3, 1),

@@ -280,6 +280,8 @@ cdef class Plans:
     def __init__(self, graphs, double most_table, double most_entries, bint keep=False):
         cdef GraphShape shape = graphs if isinstance(graphs, GraphShape) else None
         cdef GraphModel single = None if shape is not None else graphs
+        if shape is None and single is None:
+            raise TypeError("graphs is None, expected a GraphShape or a GraphModel")
         cdef Py_ssize_t g, n, W, size, nodes = 0, scopes = 0, k
         cdef Model model
         cdef Graph graph

@@ -105,6 +105,8 @@ def _scores(name, item, values, starts, shapes):
                 )
         values = np.concatenate([part.ravel() for part in parts]) if parts else np.zeros(0)
     flat = np.array(values, dtype=np.float64)
+    if len(starts) <= len(shapes):
+        raise ValueError(f"{name}: found {len(starts)} starts for {len(shapes)} tables")
     size = starts[len(shapes)]
     if flat.size != size:
         raise ValueError(f"{name}: found {flat.size} scores, expected {size} for these states")

@@ -10,7 +10,7 @@ from ..operators cimport Loss, Oracle, Parts
 from ..part_layout cimport PartLayout
 from .rows cimport NodeRows
 
-from ..utils.arrays import aligned_zeros, check_finite
+from ..utils.arrays import aligned_zeros, check_finite, check_numbers
 
 # The gap that an answer may leave, as a share of how far the solver's present mu is from it.
 cdef double SHARE = 0.2
@@ -63,6 +63,12 @@ cdef class MaxMinGame(Projection):
             raise ValueError(
                 f"labels has {labels.shape[0]} entries, expected {layout.label_offsets[layout.n]}"
             )
+        check_numbers(labels, oracle.n_states or 2**31 - 1, "labels")
+        for operator in (oracle, loss, parts, *([] if rows is None else [rows])):
+            other = operator.layout
+            if other is None or (other.n, other.max_theta, other.max_label) != (
+                    layout.n, layout.max_theta, layout.max_label):
+                raise ValueError(f"{type(operator).__name__} is bound to other examples")
         self.oracle, self.loss, self.parts, self.rows = oracle, loss, parts, rows
         self.n_states = oracle.n_states
         self.labels_owner = labels

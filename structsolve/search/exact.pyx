@@ -4,6 +4,8 @@
 
 import numpy as np
 
+from ..utils.arrays import check_numbers, checked_array
+
 from libc.math cimport INFINITY, fabs, floor
 from libc.string cimport memcpy, memmove
 from ..utils.alignment cimport align
@@ -85,6 +87,13 @@ cdef class Counting(Search):
                 "search 'exact' needs the true labels when it is made, and examples have none; use "
                 "search='convex-hull'"
             )
+        if plane.counts is None:
+            raise ValueError(
+                "search 'exact' needs an oracle that counts, which the plane does not have; use "
+                "search='convex-hull'"
+            )
+        checked_array(labels, np.int32, "labels", plane.layout.label_offsets[plane.layout.n])
+        check_numbers(labels, plane.oracle.n_states or 2**31 - 1, "labels")
         truths = labels if len(labels) else np.zeros(1, dtype=np.int32)
         for i in range(plane.layout.n):
             view = plane.begin(i, &theta[0], &truths[0] + plane.layout.label_offsets[i], &work[0])

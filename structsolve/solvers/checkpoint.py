@@ -226,7 +226,9 @@ def check_records(history: Any) -> list[dict[str, Any]]:
 
 
 def _alike(value: Any, own: Any) -> bool:
-    if isinstance(own, (int, float)) and not isinstance(own, bool):
+    if isinstance(own, int) and not isinstance(own, bool):
+        return type(value) is int and abs(value) < 2**62
+    if isinstance(own, float):
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         return number and (isinstance(value, float) or abs(value) < 2**62)
     kinds = (bool, list, dict, str)

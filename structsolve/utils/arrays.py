@@ -134,9 +134,12 @@ def check_offsets(offsets: Any, total: int, least: int, what: str) -> None:
         What the message calls them.
     """
     offsets = np.asarray(offsets)
-    if not len(offsets) or offsets[0] != 0 or offsets[-1] != total or (
-        offsets[1:] < offsets[:-1] + least
-    ).any():
+    if (
+        not len(offsets)
+        or offsets[0] != 0
+        or offsets[-1] != total
+        or (offsets[1:] < offsets[:-1] + least).any()
+    ):
         raise ValueError(f"{what} and offsets do not fit each other")
 
 

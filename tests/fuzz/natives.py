@@ -27,7 +27,7 @@ _BY_NAME = {
     **dict.fromkeys(("indices", "columns", "label", "truth"), "ndarray of int32"),
 }
 # How often something is done: a large number is a long time, and no fault.
-_TIMES = {"max_calls", "max_steps", "repeat", "repeats", "max_iter", "most", "passes"}
+_TIMES = {"max_calls", "max_steps", "repeat", "repeats", "max_iter", "most", "passes", "shape"}
 _SLOW = {"seconds_per_call", "repeat_argmax"}
 
 
