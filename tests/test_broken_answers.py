@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.model_selection import GridSearchCV
 
 from structsolve import ConditionalRiskMinimizer, Named, StructuredSVM, get_structure, registry
+from structsolve.examples import packing
 from structsolve.examples.packed import Examples
 from structsolve.lp import Highs, Polytope, ask_oracle
 from structsolve.lp.base import Answer, Backend, Program
@@ -292,3 +293,33 @@ def test_make_space_without_examples(monkeypatch, drop):
         TypeError, match=r"make_space\(\) returned .*, expected \(space, examples\)"
     ):
         StructuredSVM("chain").fit(X, y)
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+@pytest.mark.parametrize("edges", [False, True])
+def test_structures_see_features_as_users_gave_them(wrap, edges):
+    """Whatever share of them is 0: in training, prediction and scores."""
+    kinds = set()
+
+    def argmax(self, examples, i, theta):
+        kinds.update(type(X) for X in (examples.nodes, examples.edges) if X is not None)
+        return PyChainSpace.argmax(self, examples, i, theta)
+
+    def stack(self, X):
+        nodes, offsets = packing.stack_rows([x[0] for x in X] if edges else X)
+        if not edges:
+            return Examples(offsets, nodes)
+        edge_rows, starts = packing.stack_rows([x[1] for x in X], min_rows=0)
+        return Examples(offsets, nodes, edge_offsets=starts, edges=edge_rows)
+
+    class Structure(PyChainStructure):
+        space_class = type("Space", (PyChainSpace,), {"argmax": argmax, "stack": stack})
+
+    X, y = [wrap(np.eye(8)[:3])] * 4, [[0, 1, 1], [1, 0, 1], [0, 0, 1], [1, 1, 1]]
+    if edges:
+        X = [(x, wrap(np.eye(8)[:2])) for x in X]
+    model = StructuredSVM(Structure(), max_iter=2, tol=1e3).fit(X, y)
+    model.score(X, y)
+    assert kinds == {type(wrap(np.eye(2)))}
+    native = StructuredSVM("chain", max_iter=2, tol=1e3).fit(X, y)
+    np.testing.assert_allclose(model.flat_weights(), native.flat_weights(), atol=1e-12)

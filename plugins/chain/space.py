@@ -168,7 +168,7 @@ def stack_chains(
                 "this chain was trained with edge features: expected pairs (node_features, "
                 "edge_features)"
             )
-        nodes, offsets = packing.stack_rows(X, n_features)
+        nodes, offsets = packing.stack_rows(X, n_features, compress=True)
         return Examples(offsets, nodes)
     if n_features is not None and n_edge_features is None:
         raise ValueError(
@@ -181,9 +181,9 @@ def stack_chains(
                 f"X, example {i}: expected a pair (node_features, edge_features) as in the first "
                 "example"
             )
-    nodes, offsets = packing.stack_rows([p[0] for p in X], n_features)
+    nodes, offsets = packing.stack_rows([p[0] for p in X], n_features, compress=True)
     edges, edge_offsets = packing.stack_rows(
-        [p[1] for p in X], n_edge_features, "edge features", min_rows=0
+        [p[1] for p in X], n_edge_features, "edge features", min_rows=0, compress=True
     )
     wrong = np.flatnonzero(np.diff(edge_offsets) != np.diff(offsets) - 1)
     if wrong.size:

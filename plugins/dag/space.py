@@ -154,7 +154,7 @@ class DagStructure(Structure):
             When parameters or data are refused; data by example.
         """
         self._check()
-        nodes, offsets = packing.single_rows(X)
+        nodes, offsets = packing.single_rows(X, compress=True)
         space = DagSpace(self, Hierarchy(self.hierarchy), nodes.shape[1], fit_intercept)
         if classes is not None and not np.array_equal(classes, space.classes_):
             wrong = first_difference(list(classes), space.classes_.tolist())
@@ -288,7 +288,7 @@ class DagSpace(Space):
         ValueError
             Naming the example.
         """
-        nodes, offsets = packing.single_rows(X, self.layout.n_features)
+        nodes, offsets = packing.single_rows(X, self.layout.n_features, compress=True)
         labels = None if Y is None else self.encode(Y, nodes.shape[0])
         examples = self._examples(nodes, offsets, labels)
         return examples

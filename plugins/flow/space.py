@@ -94,7 +94,7 @@ class FlowStructure(Structure):
         ValueError
             When parameters or data are refused; data by example.
         """
-        nodes, offsets = packing.single_rows(X)
+        nodes, offsets = packing.single_rows(X, compress=True)
         space = FlowSpace(self, Network.of_graph(self.network), nodes.shape[1], fit_intercept)
         return space, space._examples(nodes, offsets, Y)
 
@@ -152,7 +152,7 @@ class FlowSpace(Space):
         ValueError
             Naming the example.
         """
-        nodes, offsets = packing.single_rows(X, self.layout.n_features)
+        nodes, offsets = packing.single_rows(X, self.layout.n_features, compress=True)
         examples = self._examples(nodes, offsets, Y)
         return examples
 

@@ -162,14 +162,16 @@ def stack_graphs(
     """
     wanted = ["node_features"] + ["edges"] * (not one_graph) + ["edge_features"] * with_features
     if len(wanted) == 1:
-        nodes, offsets = packing.stack_rows(_rows(X), n_features)
+        nodes, offsets = packing.stack_rows(_rows(X), n_features, compress=True)
         _check_one_graph(offsets, n_nodes)
         return Examples(offsets, nodes)
     if not isinstance(X, (list, tuple)) or len(X) == 0:
         kind = "empty" if isinstance(X, (list, tuple)) else f"a {type(X).__name__}"
         raise ValueError(f"X is {kind}, expected a list with ({', '.join(wanted)}) of each example")
     graphs = [_parts(x, i, wanted) for i, x in enumerate(X)]
-    nodes, offsets = packing.stack_rows([g["node_features"] for g in graphs], n_features)
+    nodes, offsets = packing.stack_rows(
+        [g["node_features"] for g in graphs], n_features, compress=True
+    )
     examples = Examples(offsets, nodes)
     if one_graph:
         _check_one_graph(offsets, n_nodes)
@@ -191,6 +193,7 @@ def stack_graphs(
             n_edge_features,
             "edge features",
             min_rows=0,
+            compress=True,
         )
         bounds = examples.edge_offsets
         if bounds is None and edges is not None:

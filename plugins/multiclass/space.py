@@ -60,7 +60,7 @@ class MulticlassStructure(Structure):
         ValueError
             For X and Y that do not fit each other, and labels not in ``classes``.
         """
-        nodes, offsets = packing.single_rows(X)
+        nodes, offsets = packing.single_rows(X, compress=True)
         flat = labels.flatten_rows(Y, nodes.shape[0])
         names = labels.learn_classes(flat, classes)
         space = MulticlassSpace(self, names, nodes.shape[1], fit_intercept)
@@ -89,7 +89,7 @@ class RowSpace(NodeSpace):
 
     def stack(self, X: Any) -> Examples:
         """Return packed rows without labels."""
-        nodes, offsets = packing.single_rows(X, self.layout.n_features)
+        nodes, offsets = packing.single_rows(X, self.layout.n_features, compress=True)
         return Examples(offsets, nodes)
 
     def flatten(self, Y: Any, offsets: np.ndarray) -> np.ndarray:

@@ -103,7 +103,7 @@ class MultilabelStructure(Structure):
         check_name(self.oracle)
         if self.predict_oracle is not None:
             check_name(self.predict_oracle, "predict_oracle")
-        nodes, offsets = packing.single_rows(X)
+        nodes, offsets = packing.single_rows(X, compress=True)
         names = column_names(Y)
         matrix = indicators(Y, nodes.shape[0])
         if classes is not None:
@@ -185,7 +185,7 @@ class MultilabelSpace(Space):
         ValueError
             For other columns than in training, and entries that are neither 0 nor 1.
         """
-        nodes, offsets = packing.single_rows(X, self.layout.n_features)
+        nodes, offsets = packing.single_rows(X, self.layout.n_features, compress=True)
         matrix = None
         if Y is not None:
             names = column_names(Y)

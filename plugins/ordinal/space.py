@@ -89,7 +89,7 @@ class OrdinalStructure(Structure):
         ValueError
             For classes whose order is not known, and integers with gaps.
         """
-        nodes, offsets = packing.single_rows(X)
+        nodes, offsets = packing.single_rows(X, compress=True)
         flat = labels.flatten_rows(Y, nodes.shape[0])
         if self.classes is None and classes is not None:
             # The classes of partial_fit() come in any order.

@@ -98,7 +98,7 @@ class PermutationStructure(Structure):
             pairs = stack_pairs(X)
             matching = MatchingSpace(self, pairs[0].shape[1])
             return matching, matching._examples(pairs, Y)
-        nodes, offsets = packing.single_rows(X)
+        nodes, offsets = packing.single_rows(X, compress=True)
         names = np.asarray(list(Y.columns)) if hasattr(Y, "columns") else None
         if names is not None and names.dtype == object:
             names = names.astype(str)
@@ -202,7 +202,7 @@ class RankingSpace(AssignmentSpace):
                 "X holds features of pairs, expected a matrix with one row per ranking, as in "
                 "training"
             )
-        nodes, offsets = packing.single_rows(X, self.layout.n_features)
+        nodes, offsets = packing.single_rows(X, self.layout.n_features, compress=True)
         K = len(self.classes_)
         examples = Examples(offsets, nodes, label_offsets=K * offsets)
         if Y is not None:

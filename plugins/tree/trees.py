@@ -187,7 +187,9 @@ def stack_trees(
         given = "empty" if isinstance(X, (list, tuple)) else f"a {type(X).__name__}"
         raise ValueError(f"X is {given}, expected a list with {FORMS} of each example")
     trees = [_one_tree(x, i) for i, x in enumerate(X)]
-    nodes, offsets = packing.stack_rows([t["node_features"] for t in trees], n_features)
+    nodes, offsets = packing.stack_rows(
+        [t["node_features"] for t in trees], n_features, compress=True
+    )
     sizes = np.diff(offsets).tolist()
     rooted = [_parents(tree, sizes[i], i) for i, tree in enumerate(trees)]
     examples = Examples(offsets, nodes)
@@ -214,7 +216,9 @@ def stack_trees(
             _edge_rows(tree, children, i, n_edge_features, trees)
             for i, (tree, (_, children)) in enumerate(zip(trees, rooted))
         ]
-        examples.edges, _ = packing.stack_rows(rows, n_edge_features, "edge features", min_rows=0)
+        examples.edges, _ = packing.stack_rows(
+            rows, n_edge_features, "edge features", min_rows=0, compress=True
+        )
     return examples
 
 

@@ -21,7 +21,8 @@ class Examples:
     offsets : ndarray of int64 of shape (n + 1,)
         First node of each example.
     nodes : ndarray or scipy.sparse CSR of shape (n_nodes, n_features), or None
-        Features of all nodes.
+        Features of all nodes: CSR where users gave sparse ones, or where the space asked for it
+        (``compress=True`` of :mod:`structsolve.examples.packing`); else dense, whatever they hold.
     labels : ndarray of int32, or None
         Encoded labels of all examples, one after the other; None at prediction.
     label_offsets : ndarray of int64 of shape (n + 1,), optional

@@ -283,7 +283,11 @@ def _checked_rows(X: Any, n_features: int | None, what: str, min_rows: int) -> l
 
 
 def stack_rows(
-    X: Any, n_features: int | None = None, what: str = "X", min_rows: int = 1
+    X: Any,
+    n_features: int | None = None,
+    what: str = "X",
+    min_rows: int = 1,
+    compress: bool = False,
 ) -> tuple[Any, np.ndarray]:
     """Stack a list of feature matrices; return the stacked matrix and the offsets.
 
@@ -296,6 +300,9 @@ def stack_rows(
         Name of the argument in errors.
     min_rows : int
         Fewest rows an example may have.
+    compress : bool, default=False
+        Keep dense matrices with few non-zeros as CSR: less memory, where nobody but the loops
+        reads the features.  By default dense stays dense, whatever it holds.
 
     Returns
     -------
@@ -312,7 +319,7 @@ def stack_rows(
             X.features if is_sparse(X.features) else _checked_dense(X.features, what, 2), what
         )
         _expect_columns(matrix.shape[1], n_features, what, None)
-        return sparsify(matrix), X.offsets
+        return (sparsify(matrix) if compress else matrix), X.offsets
     if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__len__"):
         raise ValueError(
             f"{what} is a {type(X).__name__}, expected a list with one feature matrix per example"
@@ -325,7 +332,8 @@ def stack_rows(
     if len(X) == 0:
         raise ValueError(f"{what} is empty: expected at least one example")
     if isinstance(X, (list, tuple)):
-        stacked = stack_dense(list(X), -1 if n_features is None else n_features, min_rows, DENSITY)
+        density = DENSITY if compress else -1.0  # of no matrix
+        stacked = stack_dense(list(X), -1 if n_features is None else n_features, min_rows, density)
         if stacked is not None:
             return stacked
     sizes, rows = _plain_sizes(X, n_features, min_rows), X
@@ -343,7 +351,7 @@ def stack_rows(
     if is_sparse(rows[0]):
         matrix = _stack_sparse(list(rows), what)
     else:
-        matrix = _sparse_rows(list(rows))
+        matrix = _sparse_rows(list(rows)) if compress else None
         if matrix is None:
             matrix = np.concatenate(rows)
     return _as_floats(matrix, what), offsets
@@ -358,7 +366,9 @@ def _expect_columns(n_columns: int, expected: int | None, what: str, i: int | No
         )
 
 
-def single_rows(X: Any, n_features: int | None = None) -> tuple[Any, np.ndarray]:
+def single_rows(
+    X: Any, n_features: int | None = None, compress: bool = False
+) -> tuple[Any, np.ndarray]:
     """Check a plain 2-D X, one node per example; return it with its offsets.
 
     Parameters
@@ -366,6 +376,8 @@ def single_rows(X: Any, n_features: int | None = None) -> tuple[Any, np.ndarray]
     X : array, data frame or scipy.sparse matrix of shape (n, n_features)
     n_features : int, optional
         Columns expected; any number by default.
+    compress : bool, default=False
+        As for :func:`stack_rows`.
 
     Returns
     -------
@@ -392,7 +404,8 @@ def single_rows(X: Any, n_features: int | None = None) -> tuple[Any, np.ndarray]
             f"X has {X.shape[1]} features, but StructuredSVM is expecting {n_features} features "
             "as input"
         )
-    return sparsify(as_features(X)), np.arange(X.shape[0] + 1, dtype=np.int64)
+    features = as_features(X)
+    return (sparsify(features) if compress else features), np.arange(X.shape[0] + 1, dtype=np.int64)
 
 
 def check_weights(sample_weight: Any, n: int) -> np.ndarray:

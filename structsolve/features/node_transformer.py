@@ -134,7 +134,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             )
         if isinstance(X, (list, tuple)) and _tuples(X):
             X = [x[0] if isinstance(x, tuple) and x else x for x in X]
-        return stack_rows(X)
+        return stack_rows(X, compress=True)
 
     def _unstack(self, rows: Any, offsets: np.ndarray, X: Any) -> Any:
         if rows.shape[0] != offsets[-1]:

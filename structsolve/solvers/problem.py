@@ -100,6 +100,7 @@ class Problem:
         oracle: Any = None,
         node_scale: Any = None,
     ):
+        packed = examples  # operators get what the space packed, dense where users gave dense
         if kernel is None:
             examples = replace(examples, nodes=sparsify(examples.nodes))
         examples = replace(examples, edges=sparsify(examples.edges))
@@ -115,7 +116,7 @@ class Problem:
                 space.layout, examples, name, kernel, dense, penalize_intercept, node_scale
             )
         )
-        self.task = Task(space, examples, loss, oracle)
+        self.task = Task(space, packed, loss, oracle)
         self.oracle, self.parts, self.loss = self.task.oracle, self.task.parts, self.task.loss
         self.labels = self.task.labels
         if isinstance(surrogate, str):
