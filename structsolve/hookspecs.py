@@ -171,7 +171,8 @@ def structsolve_projection(space: Any, regularizer: str) -> Any:
     Returns
     -------
     callable or None
-        ``layout -> structsolve.operators.Projection``; None lets others answer.
+        ``layout -> structsolve.operators.Projection``; None lets others answer.  What the call
+        returns may be None as well: these examples have none.
 
     Examples
     --------

@@ -416,3 +416,27 @@ def test_native_objects_come_from_the_hooks():
     assert type(problem.task.power("kbest")).__name__ == "PythonKBest"
     assert problem.task.power("augmented") is None
     assert type(ask_loss(space, "hamming")(problem.task.layout)).__name__ == "NodeLoss"
+
+
+def test_projections_may_decline():
+    X, Y = PyChainStructure().sample(1, n=6, size=3)
+
+    def project(self, examples, i, theta, name):
+        return None if i == 3 else PyChainSpace.project(self, examples, i, theta, name)
+
+    model = StructuredSVM(py_chain(project=project)).fit(X, Y)
+    assert len(model.predict_marginals(X[:3])) == 3
+    message = "example 3: structure 'py-chain' has no projection 'entropy' of this example"
+    refused(message, model.predict_marginals, X)
+    refused(message, StructuredSVM(py_chain(project=project), surrogate="crf").fit, X, Y)
+    # Compiled ones decline when they are bound.
+    native = PyChainSpace.make_projection
+    structure = py_chain(
+        project=property(),
+        make_projection=lambda self, name: (
+            (lambda layout: None) if name == "entropy" else native(self, name)
+        ),
+    )
+    model = StructuredSVM(structure).fit(X, Y)
+    refused("no projection 'entropy' of these examples", model.predict_marginals, X)
+    refused("no projection 'entropy' of these", StructuredSVM(structure, surrogate="crf").fit, X, Y)

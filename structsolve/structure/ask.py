@@ -210,7 +210,7 @@ def ask(hook: str, expected: type[Operator], space: Space, **arguments: Any) -> 
             if blamed is error:
                 raise
             raise blamed from error
-        if operator is None and hook == "structsolve_power":
+        if operator is None and hook in ("structsolve_power", "structsolve_projection"):
             return None  # examples may lack what others have, such as a graph without cycles
         if type(operator) not in known:
             registry.default().check_answer(hook, operator, expected)
@@ -305,14 +305,25 @@ def ask_projection(space: Space, regularizer: str) -> Bind:
     Returns
     -------
     callable
-        ``layout -> Projection``.
+        ``layout -> Projection``; raises ValueError for examples that have none.
 
     Raises
     ------
     ValueError
         Where no plugin gives one.
     """
-    return required("structsolve_projection", Projection, space, regularizer=regularizer)
+    bind = required("structsolve_projection", Projection, space, regularizer=regularizer)
+
+    def bound(layout: PartLayout) -> Any:
+        projection = bind(layout)
+        if projection is None:
+            raise ValueError(
+                f"structure {space.structure.name!r} has no projection {regularizer!r} of these "
+                "examples, though of others: its plugin declines"
+            )
+        return projection
+
+    return bound
 
 
 def ask_loss(space: Space, loss: Any) -> Bind:

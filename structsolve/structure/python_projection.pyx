@@ -10,7 +10,8 @@ flat arrays, linear in the distribution of labels.
 =================================================  ==================================================
 ``project(examples, i, theta, name)``              ``(mu, value)``, or ``(mu, value, bound)`` where
                                                    the maximum may be missed: the space then says
-                                                   ``exact_projections = False``
+                                                   ``exact_projections = False``; None declines:
+                                                   there is none of this example
 ``draw(examples, i, theta, uniforms)``             labels drawn from ``p(y) ~ exp <theta, mu(y)>``,
                                                    one per row of ``uniforms``
 ``term(examples, i, state, name)``                 G at a state
@@ -80,6 +81,11 @@ cdef class PythonProjection(Projection):
         # (marginals or state, value, bound)
         named = self.adapter.named(i, self.adapter.flat(i, theta))
         answer = self.adapter.ask(method, i, (named, self.name))
+        if answer is None:
+            raise ValueError(
+                f"example {i}: {self.adapter.of} has no projection {self.name!r} of this example: "
+                f"{method}() returned None"
+            )
         expected = "a pair (marginals, value)" if self.exact else "(marginals, value, bound)"
         if not isinstance(answer, (tuple, list)) or len(answer) != (2 if self.exact else 3):
             self.adapter.refuse(method, i, reprlib.repr(answer), expected)
