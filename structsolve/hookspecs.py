@@ -317,7 +317,8 @@ def structsolve_surrogates() -> Sequence[Named]:
     -------
     sequence of Named
         Factories take the arguments behind ``name:``, if any, and make an object whose
-        ``bind(task)`` returns the native surrogate.
+        ``bind(task)`` returns the native surrogate: in plain Python, a
+        :class:`structsolve.surrogates.CutSurrogate`.
 
     Examples
     --------

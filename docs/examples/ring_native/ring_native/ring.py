@@ -44,9 +44,9 @@ class RingSpace(NodeSpace):
         return Examples(offsets, rows)
 
     def parts(self, examples, i, label):
-        table = np.zeros((len(self.classes_),) * 2)
-        np.add.at(table, (label, np.roll(label, -1)), 1)
-        return {"transition": table, "node": np.eye(len(self.classes_))[label]}
+        K, ones = len(self.classes_), np.ones(len(label))
+        pairs = label * K + np.roll(label, -1)  # a pair that comes twice counts twice
+        return {"transition": (pairs, ones), "node": (np.arange(len(label)) * K + label, ones)}
 
     def argmax(self, examples, i, theta):
         node, transition = theta["node"], theta["transition"]
