@@ -551,7 +551,7 @@ class MaskTurned(PyChainSpace):
         return masks
 
 
-@wrong(r"predict .* gives the label of largest score")
+@wrong(r"predict .* gives a label, of largest score")
 class UnpacksWithoutLabels(PyChainSpace):
     def unpack(self, labels, examples):
         if examples.labels is None:

@@ -25,7 +25,7 @@ class EstimatorMixin(OperatorsMixin):
 
     def __getstate__(self) -> dict[str, Any]:
         # Workers of GridSearchCV and joblib load installed plugins; those of a script go along.
-        state: dict[str, Any] = super().__getstate__()  # type: ignore[misc]
+        state: dict[str, Any] = super().__getstate__()
         carried = registry.carried_plugins()
         return {**state, "_plugins": carried} if carried else state
 

@@ -126,7 +126,12 @@ def _check_record(case: Case, what: str, problem: Any, run: Any, record: Any) ->
     primal, dual, gap = (record.get(key) for key in ("primal", "dual", "gap"))
     if primal is not None and not np.isfinite(primal):
         case.fail(f"{what}: step", "has a finite primal", None, primal, "a number")
-    if gap is not None and dual is not None and abs(primal - dual - gap) > 1e-9 * (1 + abs(primal)):
+    if (
+        primal is not None
+        and dual is not None
+        and gap is not None
+        and abs(primal - dual - gap) > 1e-9 * (1 + abs(primal))
+    ):
         promise = "has a gap that is primal less dual"
         case.fail(f"{what}: step", promise, None, gap, primal - dual)
     if record.get("certified") and primal is not None:
