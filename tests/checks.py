@@ -12,6 +12,8 @@ from structsolve.testing import check_structure
 # Parts of the conformance kit that see a structure's oracle.
 ORACLE = ("oracle", "relaxation", "kbest", "cones", "max-marginals", "constraints", "augmented")
 ORACLE += ("threads", "truth", "sizes")
+# Those that see the loss of training.
+LOSS = ("cones", "counts", "loss", "augmented", "predict")
 
 
 def refused(message, call, *given, error=ValueError, **named):

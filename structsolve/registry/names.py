@@ -392,7 +392,9 @@ def value_of(text: str) -> Any:
             return kind(text)
         except ValueError:
             pass
-    return {"true": True, "false": False, "none": None}.get(text.lower(), text)
+    # In small letters or as in Python: "NONE" may be the name of a solver.
+    words = {"true": True, "false": False, "none": None}
+    return text if text.isupper() else words.get(text.lower(), text)
 
 
 def _worker_note() -> str:

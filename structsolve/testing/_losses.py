@@ -13,7 +13,7 @@ from ..structure.ask import ask
 from ._case import Case
 
 # Truths whose costs are compared with the loss.
-TRUTHS = 6
+TRUTHS = 4
 
 
 def losses_of(case: Case, extra: Any) -> list[tuple[Any, Any]]:

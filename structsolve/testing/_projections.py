@@ -278,7 +278,7 @@ def _check_term(watched: Watched, states: np.ndarray) -> None:
         at_labels = [watched.term(state) for state in states[:DIRECTIONS]]
         promise = "is 0 for a label alone, as entropies are"
         case.near(watched.what("term"), promise, i, at_labels, np.zeros(len(at_labels)))
-    for _ in range(4):
+    for _ in range(2):
         few = np.ones(len(states))
         a, b = (case.rng.dirichlet(few) @ states for _ in range(2))
         middle = watched.term((a + b) / 2)
