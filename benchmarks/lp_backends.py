@@ -93,29 +93,29 @@ def prepared(name: str, n: int) -> tuple[Any, Any, list[np.ndarray]]:
     return polytopes, ask_oracle(space)(layout), thetas
 
 
-def best_of(n: int) -> dict[str, list[float]]:
-    """Return the score of the best label of every example, by integer programs."""
+def known(n: int) -> dict[str, tuple[float, list[float]]]:
+    """Return seconds of the own oracle, and every best label's score by integer programs."""
     from structsolve.lp import Highs, LinearDecoder
+    from structsolve.structure import calls
 
     found = {}
     for name in STRUCTURES:
-        polytopes, _, thetas = prepared(name, n)
+        polytopes, own, thetas = prepared(name, n)
+        native = np.mean([calls.seconds_per_call(own, 0, theta, 50) for theta in thetas[:5]])
         decoder = LinearDecoder(polytopes, Highs(integer=True))
         answers = [decoder.decode(0, theta) for theta in thetas]
-        found[name] = [a[1] for a in answers if a is not None]
+        found[name] = float(native), [a[1] for a in answers if a is not None]
     return found
 
 
-def measure(name: str, solver: str, n: int, best: list[float]) -> list[Any]:
+def measure(name: str, solver: str, n: int, native: float, best: list[float]) -> list[Any]:
     """Return a row of the table."""
     from structsolve.lp import LinearDecoder, make_backend
-    from structsolve.structure import calls
 
     own_name = solver.partition(" ")[0]
     backend = make_backend(own_name if own_name.endswith("lp") else f"cvxpy:{solver}")
-    polytopes, own, thetas = prepared(name, n)
+    polytopes, _, thetas = prepared(name, n)
     polytope = polytopes.build(0)
-    native = np.mean([calls.seconds_per_call(own, 0, theta, 50) for theta in thetas[:5]])
     row = [name, polytope.size, polytope.A.shape[0], backend.label + solver[len(own_name) :]]
     row.append(f"{1e3 * native:.4f}")
     decoder = LinearDecoder(polytopes, backend, warm=solver == "lp warm")
@@ -141,7 +141,7 @@ def measure(name: str, solver: str, n: int, best: list[float]) -> list[Any]:
     return [*row, f"{halves}/{n}", f"{label:.0e}", f"{bound:.0e}"]
 
 
-def one(solver: str, n: int, best: dict[str, list[float]]) -> list[list[Any]]:
+def one(solver: str, n: int, best: dict[str, Any]) -> list[list[Any]]:
     """Return the rows of a solver."""
     if solver == "PDLP":
         # OR-Tools and highspy bring a HiGHS each, and the first one that is loaded wins.
@@ -152,7 +152,7 @@ def one(solver: str, n: int, best: dict[str, list[float]]) -> list[list[Any]]:
     if solver.partition(" ")[0] not in ("lp", "ilp") and solver not in cvxpy.installed_solvers():
         return [["", "", "", f"cvxpy:{solver}", "", "not installed", "", "", "", ""]]
     warnings.simplefilter("ignore")
-    return [measure(name, solver, n, best[name]) for name in STRUCTURES]
+    return [measure(name, solver, n, *best[name]) for name in STRUCTURES]
 
 
 def main() -> None:
@@ -166,7 +166,7 @@ def main() -> None:
         print("rows:" + json.dumps(rows))
         return
     header("Solvers of linear programs, ms a label")
-    best, rows = json.dumps(best_of(args.examples)), []
+    best, rows = json.dumps(known(args.examples)), []
     for solver in args.only:
         command = [sys.executable, __file__, "--examples", str(args.examples), "--one", solver]
         run = subprocess.run(command, input=best, capture_output=True, text=True, check=False)

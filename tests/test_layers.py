@@ -24,10 +24,12 @@ STATEMENT = re.compile(
 HEAVY = {
     "clarabel",
     "cvxpy",
+    "gurobipy",
     "highspy",
     "joblib",
     "matplotlib",
     "networkx",
+    "ortools",
     "scipy",
     "sklearn",
     "tqdm",

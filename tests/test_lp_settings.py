@@ -14,6 +14,7 @@ from test_lp import GRAPH, NETWORK, TREE, packed, vectors
 
 import structsolve
 from structsolve import StructuredSVM
+from structsolve.estimators.codec import plain, revive
 from structsolve.hookspecs import Named
 from structsolve.lp import Answer, Backend, Cvxpy, Highs, LinearDecoder, ask_polytopes, make_backend
 from structsolve.lp.ask import ask_oracle, ask_program_power
@@ -131,6 +132,15 @@ def test_files_keep_the_settings_and_no_licence(tmp_path):
     assert "hush" not in repr(model.oracle) and "hush" not in repr(model)
 
 
+def test_files_name_no_other_files():
+    backend = Highs(log_file="mine.log", random_seed=3)
+    saved = plain(backend, "oracle")
+    assert "log_file" not in saved["params"] and saved["params"]["random_seed"] == 3
+    assert revive(saved, "lp_backends").options == {"random_seed": 3}
+    saved["params"]["log_file"] = "/etc/passwd"
+    refused("it sets 'log_file' of a solver", revive, saved, "lp_backends")
+
+
 def _with_licence(X, y):
     model = StructuredSVM("multiclass", tol=0.1).fit(X, y)
     return model.set_params(oracle=Cvxpy("gurobi", licence={"WLSSECRET": "hush"}))
@@ -177,6 +187,8 @@ def test_training_under_a_limit_claims_no_more_than_holds(oracle, trained):
         assert record["dual"] <= best.history_[-1]["primal"] + 1e-9
         assert record["primal"] >= best.history_[-1]["dual"] - 1e-9
         assert record["gap"] == pytest.approx(record["primal"] - record["dual"])
+        assert "violation" not in record
+    assert model.history_[-1]["certified"]
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
@@ -446,7 +458,7 @@ def test_threads_and_batches_do_not_change_predictions(oracle):
 @pytest.mark.parametrize("oracle", ["cvxpy:OSQP,warm_start=True", "cvxpy:SCS,warm_start=True"])
 def test_warm_starts_depend_on_the_example_alone(oracle, trained):
     structure, X, Y, _ = trained
-    settings = {"oracle": oracle, "solver": "cutting-plane", "alpha": 0.1, "max_iter": 8}
+    settings = {"oracle": oracle, "solver": "cutting-plane", "alpha": 0.1, "tol": 0.1}
     fits = [StructuredSVM(structure, n_jobs=n, **settings).fit(X[:4], Y[:4]) for n in (1, 2)]
     assert all(np.array_equal(fits[0].coef_[k], fits[1].coef_[k]) for k in fits[0].coef_)
 
@@ -481,8 +493,8 @@ class Own(Backend):
 
     name, accurate = "own", False
 
-    def __init__(self, message=""):
-        self.message = message
+    def __init__(self, message="", ends_early=True):
+        self.message, self.ends_early = message, ends_early
 
     def program(self, polytope):
         return Fails(self.message)
@@ -495,5 +507,8 @@ def test_backends_from_outside_may_end_early_or_fail(registered):
     model = StructuredSVM("multiclass", oracle="own", max_iter=2).fit(X, y)
     assert model.history_[-1]["gap"] > 0
     assert model.history_[-1]["dual"] <= 1
+    # No limit was asked for: HiGHS does what it could not.
+    model = StructuredSVM("multiclass", oracle=Own(ends_early=False), max_iter=50).fit(X, y)
+    assert model.stop_reason_ == "converged" and model.history_[-1]["certified"]
     model = StructuredSVM("multiclass", oracle=Own("out of paper"))
     refused(r"example \d: out of paper", model.fit, X, y)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import registry
+from ..lp.base import of_a_place
 from ..potentials.mercer import Kernel
 from ..utils.params import Params
 
@@ -87,7 +88,7 @@ def revive(value: Any, kind: str | None = None) -> Any:
     ----------
     value : JSON-able
         Objects are named in it, and made by the plugins that are installed.
-    kind : {"structures", "surrogates", "solvers", "losses"}, optional
+    kind : {"structures", "surrogates", "solvers", "losses", "lp_backends"}, optional
         What an object must be; any of them by default.
 
     Returns
@@ -120,6 +121,9 @@ def revive(value: Any, kind: str | None = None) -> Any:
     found = value["__kind__"]
     if found not in _KINDS or (kind is not None and found != kind):
         raise ValueError(f"found one of {found!r}, expected one of {kind or ', '.join(_KINDS)}")
+    if found == "lp_backends" and any(of_a_place(k) for k in params):
+        name = next(k for k in params if of_a_place(k))
+        raise ValueError(f"it sets {name!r} of a solver of linear programs, which files must not")
     return registry.default().find(found, value["name"], value.get("from", "")).factory(**params)
 
 

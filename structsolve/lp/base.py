@@ -117,6 +117,9 @@ class Backend(Params):
     accurate : bool
         Answers are optimal up to rounding.  False: an oracle made of such programs is not exact,
         and its bounds come from row duals, or from :attr:`Answer.bound`.
+    ends_early : bool
+        A limit was asked for: where it ends a program, any label stands for the best, with the
+        bound that was proved by then.  False: HiGHS solves what the backend could not.
     batch : int
         Rows that are worth solving at once: examples to be decoded are put side by side into one
         block-diagonal program up to this size. 0: one by one.
@@ -129,6 +132,7 @@ class Backend(Params):
     name = "backend"
     integer = False
     accurate = True
+    ends_early = False
     batch = 0
     warm = True
     constraints: Any = None
@@ -160,6 +164,10 @@ class Backend(Params):
         else:
             super().set_params(**params)
         return self
+
+    def saved_params(self) -> dict[str, Any]:
+        """Return what files of models hold: all but licences, and files to be written."""
+        return {k: v for k, v in self.get_params(deep=False).items() if not of_a_place(k)}
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{k}={v!r}" for k, v in self.get_params(deep=False).items())
@@ -204,6 +212,43 @@ class Backend(Params):
             None: HiGHS.
         """
         return None
+
+
+def of_a_place(name: str) -> bool:
+    """Tell whether a setting is of one place: a licence, or a file that the solver writes.
+
+    Files of models do not hold these, and must not set them.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from structsolve.lp.base import of_a_place
+    >>> [of_a_place(name) for name in ("licence", "log_file", "LogFile", "eps_abs")]
+    [True, True, True, False]
+    """
+    words = ("licen", "secret", "password", "token", "accessid", "file", "path")
+    return name.lower() == "env" or any(word in name.lower() for word in words)
+
+
+def of_a_limit(name: str) -> bool:
+    """Tell whether an option of a solver ends programs before the optimum.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    bool
+    """
+    return any(word in name.lower() for word in ("limit", "iter", "time", "node", "seconds"))
 
 
 def is_number(value: Any, least: float, below: float = math.inf) -> bool:

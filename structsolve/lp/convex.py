@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Answer, Backend, Program, check_settings, unit_of
+from .base import Answer, Backend, Program, check_settings, of_a_limit, unit_of
 from .solvers import nested, traits_of
 
 _ONE_AT_A_TIME = threading.Lock()
@@ -306,6 +306,11 @@ class Cvxpy(Backend):
         )
 
     @property
+    def ends_early(self) -> bool:  # type: ignore[override]
+        """Whether a limit of time or of steps was asked for."""
+        return self.time_limit is not None or any(of_a_limit(name) for name in self.options)
+
+    @property
     def warm(self) -> bool:  # type: ignore[override]
         """Whether programs of training start where the last one ended."""
         return self.warm_start
@@ -349,12 +354,8 @@ class Cvxpy(Backend):
         params |= {name: getattr(self, name) for name in (*names, "licence")}
         return params | self.options
 
-    def saved_params(self) -> dict[str, Any]:
-        """Return what files of models hold: all but the licence."""
-        return self.get_params(deep=False) | {"licence": None}
-
     def __repr__(self) -> str:
-        shown = self.get_params() | ({"licence": ...} if self.licence else {})
+        shown = self.get_params() | ({"licence": "..."} if self.licence else {})
         return f"Cvxpy({', '.join(f'{k}={v!r}' for k, v in shown.items())})"
 
     def check(self) -> None:

@@ -229,7 +229,10 @@ class LinearDecoder:
     def _kept(self, i: int, backend: Backend) -> tuple[Polytope, Program]:
         def make() -> tuple[Polytope, Program]:
             polytope = self.polytopes.build(i)
-            return polytope, backend.program(polytope)
+            try:
+                return polytope, backend.program(polytope)
+            except ValueError as error:
+                raise ValueError(f"example {i}: {error}") from error
 
         return self._programs.get((self.polytopes.key(i), id(backend)), make)
 
@@ -243,8 +246,9 @@ class LinearDecoder:
         sides: Any = None,
     ) -> Answer | None:
         """Solve the program of an example by a backend; errors begin with the example."""
+        program = self._kept(i, backend)[1]
         try:
-            return self._kept(i, backend)[1].solve(c, upper, start, sides)
+            return program.solve(c, upper, start, sides)
         except ValueError as error:
             raise ValueError(f"example {i}: {error}") from error
 
@@ -253,8 +257,8 @@ class LinearDecoder:
     ) -> Relaxed | None:
         """Return a point of the polytope with a bound that holds, whatever the backend found."""
         polytope = self._kept(i, self.backend)[0]
-        if answer.limited and self.backend.accurate:
-            # No limit was asked for, and an exact answer is promised.
+        if answer.limited and not self.backend.ends_early:
+            # No limit was asked for.
             sure = self._integer if self.backend.integer else self._exact
             again = self._ask(i, sure, c, upper)
             return None if again is None else self._relaxed(i, sure, again, c, upper, size)
@@ -351,7 +355,7 @@ class LinearDecoder:
         backend, size = self._labels, len(theta)
         c, upper = _costs_and_bounds(self._kept(i, backend)[0], theta, i)
         answer = self._ask(i, backend, c, upper)
-        if answer is not None and answer.limited and backend.accurate:
+        if answer is not None and answer.limited and not backend.ends_early:
             backend = self._integer
             answer = self._ask(i, backend, c, upper)
         if answer is None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..lp.oracle import ProgramRelaxation
 from ..operators import KBest, Relaxation
 from ..structure import calls
 from .base import Run, contradicts
@@ -134,6 +135,8 @@ def _bound(operator: Any, i: int, theta: np.ndarray, size: float) -> float:
     if isinstance(operator, Relaxation):
         # Duals may prove a bound whatever the answer is worth; rough ones come near all the same.
         _, _, value, bound = calls.relax(operator, i, theta)
+        if isinstance(operator, ProgramRelaxation) and operator.decoder.backend.ends_early:
+            return float(bound)
         return float(min(bound, value + ROUGH * size))
     if isinstance(operator, KBest):
         _, values = calls.kbest(operator, i, theta, 2)
