@@ -166,7 +166,12 @@ class Backend(Params):
         return self
 
     def saved_params(self) -> dict[str, Any]:
-        """Return what files of models hold: all but licences, and files to be written."""
+        """Return what files of models hold: all but licences, and files to be written.
+
+        Returns
+        -------
+        dict of str to object
+        """
         return {k: v for k, v in self.get_params(deep=False).items() if not of_a_place(k)}
 
     def __repr__(self) -> str:
