@@ -305,9 +305,11 @@ class LinearDecoder:
                 return bound_of(polytope, c, relaxed.dual, upper)
         return bound_of(polytope, c, np.zeros(polytope.A.shape[0]), upper)
 
-    def _check(self, i: int, backend: Backend, polytope: Polytope, answer: Answer) -> None:
-        """Refuse an answer of a backend that is no point of the polytope, roughly."""
-        x, name = answer.x, backend.label
+    @staticmethod
+    def _checked(i: int, backend: Backend, polytope: Polytope, answer: Answer) -> np.ndarray:
+        """Return the point of an answer; refuse what is no point of the polytope, roughly."""
+        x: Any = answer.x
+        name = backend.label
         if np.shape(x) != (polytope.size,):
             raise ValueError(
                 f"example {i}: LP backend {name!r} answered with an array of shape {np.shape(x)}, "
@@ -327,6 +329,8 @@ class LinearDecoder:
                 f"example {i}: LP backend {name!r} answered with a point that is {off:.2g} away "
                 f"from the rows or bounds of the polytope; {backend.remedy()}"
             )
+        found: np.ndarray = x
+        return found
 
     def _relaxed(
         self, i: int, backend: Backend, answer: Answer, c: np.ndarray, upper: Any, size: int
@@ -334,13 +338,14 @@ class LinearDecoder:
         # What `backend` answered; `c` and `upper` of _costs_and_bounds(), `size` of theta.
         polytope = self._kept(i, backend)[0]
         top = polytope.upper if upper is None else upper
-        self._check(i, backend, polytope, answer)
-        x = np.clip(answer.x, polytope.lower, top)
+        x = np.clip(self._checked(i, backend, polytope, answer), polytope.lower, top)
         whole = np.round(x)
         label = None
         if (np.abs(x - whole)[polytope.integer] < INTEGRAL).all():
-            x = np.where(polytope.integer, whole, x)
-            label = _label(polytope, x)
+            rounded = np.where(polytope.integer, whole, x)
+            # A rough answer may lie near a point that breaks a row by little.
+            if backend.accurate or _outside(polytope, rounded, upper) <= NEAR:
+                x, label = rounded, _label(polytope, rounded)
         value = float(c @ x)
         proved = self._bound(i, backend, answer, c, upper)
         bound = value if proved is None else max(value, proved)

@@ -100,8 +100,10 @@ class _HighsProgram(Program):
     def _run(self) -> Any:
         """Run HiGHS; return its status, None where no point satisfies the rows."""
         status = self.highspy.HighsModelStatus
-        limits = (status.kTimeLimit, status.kIterationLimit, status.kSolutionLimit)
-        limits += (status.kObjectiveBound, status.kObjectiveTarget, status.kInterrupt)
+        limits = (
+            *(status.kTimeLimit, status.kIterationLimit, status.kSolutionLimit),
+            *(status.kObjectiveBound, status.kObjectiveTarget, status.kInterrupt),
+        )
         for _ in range(2):
             if self.backend.time_limit is not None:
                 # HiGHS' clock runs on from program to program.

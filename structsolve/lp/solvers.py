@@ -31,6 +31,8 @@ class Traits:
         The row duals that cvxpy hands on bound the objective closely.
     bounds : bool, default=True
         False: bounds of variables go in as rows.
+    together : bool, default=True
+        Examples are decoded faster side by side in one program.
     serial : bool, default=False
         Its settings are shared by all threads: one program at a time.
     """
@@ -46,10 +48,15 @@ class Traits:
     licence: tuple[int, int] | None = None
     duals: bool = True
     bounds: bool = True
+    together: bool = True
     serial: bool = False
 
 
 _HIGHS_TOLERANCES = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
+
+_GLPK = Traits(
+    time_limit=("tm_lim",), milliseconds=True, integer="GLPK_MI", together=False, serial=True
+)
 
 # First-order solvers stop long before an optimum unless they are told otherwise.
 SOLVERS: dict[str, Traits] = {
@@ -93,11 +100,16 @@ SOLVERS: dict[str, Traits] = {
             ("max_iter", 50_000),
             ("polishing", False),
         ),
+        together=False,
     ),
     "PDLP": Traits(accurate=False, time_limit=("time_limit_sec",), bounds=False),
     "GLOP": Traits(time_limit=("time_limit_sec",), bounds=False),
-    "GLPK": Traits(time_limit=("tm_lim",), milliseconds=True, integer="GLPK_MI", serial=True),
-    "GLPK_MI": Traits(time_limit=("tm_lim",), milliseconds=True, integer="GLPK_MI", serial=True),
+    "GLPK": Traits(
+        time_limit=("tm_lim",), milliseconds=True, integer="GLPK_MI", together=False, serial=True
+    ),
+    "GLPK_MI": Traits(
+        time_limit=("tm_lim",), milliseconds=True, integer="GLPK_MI", together=False, serial=True
+    ),
     "CBC": Traits(
         tolerance=("primalTolerance", "dualTolerance"),
         time_limit=("maximumSeconds",),
@@ -200,3 +212,57 @@ def nested(options: dict[str, Any]) -> dict[str, Any]:
         else:
             made[name] = value
     return made
+
+
+def mixed_integer(name: str) -> bool:
+    """Tell whether a solver that is installed takes integer programs.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    bool
+    """
+    from cvxpy.reductions.solvers import defines  # heavy
+
+    return name in defines.INSTALLED_MI_SOLVERS
+
+
+def installed(integer: bool = False) -> list[str]:
+    """Return the solvers that cvxpy finds installed.
+
+    Parameters
+    ----------
+    integer : bool, default=False
+        Those of integer programs alone.
+
+    Returns
+    -------
+    list of str
+    """
+    import cvxpy  # heavy
+
+    return [s for s in cvxpy.installed_solvers() if not integer or mixed_integer(s)]
+
+
+def check_solver(name: str) -> str:
+    """Raise ValueError unless cvxpy has an installed solver of this name.
+
+    Parameters
+    ----------
+    name : str
+        In any case.
+
+    Returns
+    -------
+    str
+        The name as cvxpy has it.
+    """
+    known = installed()
+    if name.upper() not in known:
+        raise ValueError(
+            f"oracle is 'cvxpy:{name}', but cvxpy finds no such solver; installed: {known}"
+        )
+    return name.upper()
