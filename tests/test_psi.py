@@ -341,15 +341,11 @@ def test_psi_is_checked_up_to_the_largest_loss_of_the_data(length, refuses):
             return self.value(1, g) - self.value(0, g), (h + 1) * (1 if g <= 30 else -1)
 
     rng = np.random.default_rng(0)
-    X, Y = [
-        [rng.normal(size=(size, 2)) for size in (3, length)],
-        [[0, 1, 1], [0, 1] * (length // 2)],
-    ]
-    Y[1] = (Y[1] + [0])[:length]
-    given = structsolve.get_structure("chain").make_space(X, Y)
+    X = [rng.normal(size=(size, 2)) for size in (3, length)]
+    given = structsolve.get_structure("chain").make_space(X, [np.arange(len(x)) % 2 for x in X])
     BiCriteria(Falls()).make_psi()
     if refuses:
         refused("psi falls as g grows", structsolve.Problem, *given, surrogate=BiCriteria(Falls()))
-    else:
-        assert structsolve.Problem(*given, surrogate=BiCriteria(Falls())).surrogate.plane.largest_loss(
-            given[1].labels) == length  # fmt: skip
+        return
+    problem = structsolve.Problem(*given, surrogate=BiCriteria(Falls()))
+    assert problem.surrogate.plane.largest_loss(problem.labels) == length
