@@ -200,9 +200,7 @@ def _between(program, answer):
 
 @wrong(check_backend, r"accurate breaks a promise: it is a bool")
 def AccurateInWords():
-    made = Highs()
-    made.accurate = "yes"
-    return made
+    return type("InWords", (Highs,), {"accurate": "yes"})()
 
 
 # -- losses ---------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from ._losses import losses_of
 PAIRS = 12
 IN_THREADS = ("random",)
 # Seconds that a thread is at work, and the most calls in a row.
-OVERLAP, MOST_REPEATS = 1e-2, 200_000
+OVERLAP, MOST_REPEATS = 6e-3, 200_000
 
 
 def check_parts(case: Case) -> None:

@@ -17,7 +17,7 @@ from ._case import TOLERANCE, BrokenPromise, Case
 # Classes that fill two vectors of eight numbers and a part of a third, and most labels then.
 MANY_CLASSES, MOST_LABELS = 19, 400
 # Sizes that are tried, as long as a sample and an answer take no longer than this, in seconds.
-SIZES, LONGEST = (4, 7, 10, 13, 17), 0.02
+SIZES, LONGEST = (4, 7, 10, 13, 17), 0.01
 # Growth of the time with the size, as a power, from which on it is told.
 POWER = 4.5
 
