@@ -132,6 +132,8 @@ class MultilabelStructure(Structure):
         """Return random rows of features and label sets."""
         rng = np.random.default_rng(random_state)
         X = rng.integers(-2, 3, (n, 3)).astype(float)
+        if not isinstance(self.edges, str):  # the labels that its pairs name must be there
+            size = max(size, int(np.max(self.edges, initial=-1)) + 1)
         return X, rng.integers(0, 2, (n, size))
 
 
