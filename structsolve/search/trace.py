@@ -74,7 +74,7 @@ def trace(surrogate: Any, i: int, theta: Any, truth: Any) -> SearchResult:
     >>> surrogate = Slack().bind(task)
     >>> result = trace(surrogate, 0, np.zeros(task.layout.sizes(0)[0]), task.labels)
     >>> result.label.tolist(), result.value, result.calls
-    ([1, 0], 2.0, 2)
+    ([1, 0], 2.0, 1)
     """
     if not hasattr(surrogate, "trace"):
         raise ValueError(

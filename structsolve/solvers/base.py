@@ -73,6 +73,8 @@ class Run:
     given: Start
     best_primal: float
     best_w: np.ndarray
+    #: Its examples come in batches, none of which is seen again.
+    streams: bool = False
     #: Bounds of every H_i at ``best_w``; None where they were not computed here.
     best_bounds: np.ndarray | None = None
 

@@ -248,7 +248,7 @@ class Problem:
         >>> problem = structsolve.Problem(space, examples, surrogate="slack")
         >>> result = problem.trace(0, np.zeros(problem.dim))
         >>> result.label.tolist(), result.value, result.calls
-        ([1, 0], 2.0, 2)
+        ([1, 0], 2.0, 1)
         """
         if hasattr(w, "flat_weights"):
             w = w.flat_weights()

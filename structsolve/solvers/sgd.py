@@ -127,8 +127,6 @@ class SGDRun(Run):
         if start.w is not None:
             self.loop.set_weights(start.w)
         self.passes = 0
-        #: Batches of a stream are not compared with w = 0: that takes a pass over each.
-        self.streams = False
         self.move_to(problem)
 
     def move_to(self, problem: Problem) -> None:
@@ -253,6 +251,7 @@ class SGDRun(Run):
         """Return primal, dual and gap of the best: the last iterate, the average, or w = 0."""
         candidates = [w for w in (self.loop.averaged(), self.loop.last()) if w is not None]
         spent = self._keep_best(candidates)
+        # Batches of a stream are not compared with w = 0: that takes a pass over each.
         if self.zero_primal == np.inf and not self.streams:
             zero = np.zeros(self.given.problem.dim)
             self.zero_primal, calls = self.given.problem.primal(
