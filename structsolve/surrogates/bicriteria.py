@@ -15,7 +15,6 @@ from ..utils.params import Params
 from ._bicriteria import BiCriteriaSurrogate
 from .checks import pick_relaxation, refuse_wrong_truths
 
-
 # These are known to be what the searches need.
 OURS = (GeneralizedPsi, BetaPsi, LogPsi, ProbLossPsi, RatioPsi)
 

@@ -13,8 +13,8 @@ from ..solvers.problem import Problem
 from . import _losses, _operators, _training, _whole
 from ._case import Case
 
-# Passes before and after a state is taken.
-BEFORE, AFTER = 3, 2
+# Passes before and after a state is taken: some solvers look at their weights every fifth pass.
+BEFORE, AFTER = 6, 5
 ALPHA = 0.1
 
 
