@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .. import registry
-from ..lp.base import of_a_place
+from ..lp.base import Backend, of_a_place
 from ..potentials.mercer import Kernel
 from ..utils.params import Params
 
@@ -266,8 +266,8 @@ def revive_params(
         value = params.get(name, "")
         if value is None or isinstance(value, (bool, int, float)):
             raise ValueError(f"{name} is {value!r}, expected a name or an object")
-    if not (params.get("oracle") is None or isinstance(params["oracle"], str)):
-        raise ValueError(f"oracle is {params['oracle']!r}, expected a name or None")
+    if not (params.get("oracle") is None or isinstance(params["oracle"], (str, Backend))):
+        raise ValueError(f"oracle is {params['oracle']!r}, expected a name, a backend or None")
     structure = revive(meta["structure"], "structures")
     for name, value in meta["space"].items():
         if isinstance(value, float) or (type(value) is int and not 0 <= value < 2**31):
