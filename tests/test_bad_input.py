@@ -191,3 +191,10 @@ def test_scores_without_labels_are_refused(model, y):
     refused("y is None", model.score, X, None)
     if hasattr(model, "early_stopping") and not getattr(model, "sparse", False):
         refused("y is None", model.fit, X, y, validation=(X, None))
+
+
+def test_one_weight_for_all_goes_with_early_stopping():
+    """Weights were split before they were made one per example."""
+    P, y = classes(30)
+    model = StructuredSVM("multiclass", early_stopping=True, max_iter=2, tol=1)
+    assert model.fit(P, y, sample_weight=2.0).score(P, y) > 0

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..examples.packed import Examples
+from ..examples.packing import check_weights
 from ..solvers.problem import Problem
 
 
@@ -135,5 +136,5 @@ def hold_out(
             return values[rows]
         return _safe_indexing(values, rows)
 
-    weights = None if sample_weight is None else np.asarray(sample_weight)[kept]
+    weights = None if sample_weight is None else check_weights(sample_weight, n)[kept]
     return pick(X, kept), pick(y, kept), weights, (pick(X, held), pick(y, held))
