@@ -279,7 +279,13 @@ def test_losses_that_the_searches_cannot_weigh():
         fit("slack", py_chain(loss=method))
     model = fit("slack", py_chain(loss=method, argmax_augmented=best))
     assert np.isfinite(model.history_[-1]["primal"])
-    refused("made for a loss that is a sum over nodes", fit, "probloss", loss="normalized-hamming", solver="sgd")
+    refused(
+        "made for a loss that is a sum over nodes",
+        fit,
+        "probloss",
+        loss="normalized-hamming",
+        solver="sgd",
+    )
     refused("diagonal", fit, "slack", loss=CostMatrix(np.ones((3, 3))))
 
 

@@ -352,7 +352,10 @@ def _refuse_huge(matrix: Any, offsets: Any, what: str) -> None:
     data = matrix.data if hasattr(matrix, "indptr") else matrix
     if not data.size or (data.max() <= HUGE and data.min() >= -HUGE):
         return
-    first = int(np.flatnonzero(np.abs(data) > HUGE)[0])
+    huge = np.flatnonzero(np.isfinite(data) & (np.abs(data) > HUGE))
+    if not huge.size:  # NaN and infinity are refused where the features are read
+        return
+    first = int(huge[0])
     row = first // data.shape[-1]
     if hasattr(matrix, "indptr"):
         row = int(np.searchsorted(matrix.indptr, first, side="right")) - 1
