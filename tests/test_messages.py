@@ -140,14 +140,16 @@ def test_another_class_of_the_same_name():
         registry.default().unregister(module)
 
 
-@pytest.mark.parametrize("kind", ["structures", "surrogates"])
-def test_names_that_differ_are_told_at_once(kind):
+def test_names_that_differ_are_told_at_once():
     """Not when the model is to be saved, after training."""
-    made = PyChainStructure() if kind == "structures" else type("Mine", (Params,), {"name": "b"})()
-    module = plugin_of("misnamed", **{f"structsolve_{kind}": lambda: [Named("a", lambda: made)]})
+
+    def structsolve_structures():
+        return [Named("a", lambda: PyChainStructure())]
+
+    module = plugin_of("misnamed", structsolve_structures=structsolve_structures)
     registry.default().register(module)
     try:
-        expected = rf"{kind[:-1]} 'a': its plugin made a .* with name = '{made.name}', expected 'a'"
-        refused(expected, registry.default().make, kind, "a")
+        expected = "structure 'a': its plugin made a .* with name = 'py-chain', expected 'a'"
+        refused(expected, StructuredSVM("a").fit, [[[0.0]]], [[1]])
     finally:
         registry.default().unregister(module)

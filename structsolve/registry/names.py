@@ -7,7 +7,7 @@ from typing import Any
 
 from ..hookspecs import Named
 from .distributions import DISABLED
-from .plugin import SAVED, Plugin, one
+from .plugin import Plugin, one
 
 
 class Names:
@@ -162,7 +162,8 @@ class Names:
         name, arguments, given = self.split(kind, text)
         declared = self.find(kind, name)
         made = create(kind, text, declared.factory, *arguments, **{**given, **params})
-        if kind in SAVED and self._owner(kind, made) is None:
+        # Others are held by the name that users wrote.
+        if kind == "structures" and self._owner(kind, made) is None:
             raise ValueError(
                 f"{one(kind)} {text!r}: its plugin made a {type(made).__name__} with name = "
                 f"{getattr(made, 'name', None)!r}, expected {declared.name!r} as declared: files "

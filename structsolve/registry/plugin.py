@@ -7,8 +7,6 @@ import types
 from dataclasses import dataclass, field
 from typing import Any
 
-# What model files hold by name.
-SAVED = ("structures", "surrogates", "solvers", "losses")
 LISTS = ("structures", "surrogates", "solvers", "lp_backends", "losses", "searches", "readers")
 
 
