@@ -61,6 +61,8 @@ def test_typed_arguments_of_compiled_callables_are_never_none():
 #: Arguments that may be None; those of Python's operators go on to a class that refuses it.
 MAY_BE_NONE = {
     "plugins/mrf/_oracle.pyx: __init__(Plans plans)",
+    "plugins/multilabel/_oracle.pyx: __init__(MaxMarginals best)",
+    "plugins/multilabel/_oracle.pyx: __init__(Oracle oracle)",
     "structsolve/lp/cones.pyx: __init__(KBest kbest)",
     "structsolve/projections/game.pyx: __init__(NodeRows rows)",
     "structsolve/structure/python_operators.pyx: __init__(PartLayout layout)",

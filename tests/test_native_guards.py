@@ -13,7 +13,7 @@ from structsolve.estimators.hierarchy.sparse_tree import SparseTree, best_leaves
 from structsolve.lp import ask_oracle
 from structsolve.plugins.dag._closure import ClosureGraph
 from structsolve.plugins.dependency._shape import first_fault
-from structsolve.plugins.mrf._elimination import Plans
+from structsolve.plugins.mrf._elimination_plan import Plans
 from structsolve.plugins.mrf._model import _scores
 from structsolve.plugins.mrf._shape import GraphShape
 from structsolve.potentials.features import FeatureRows, _check_values

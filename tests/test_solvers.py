@@ -271,9 +271,9 @@ def test_refused_parameters(make, message):
 
 def test_checkpoint_of_another_problem_is_refused(tmp_path):
     for solver, message in (
-        (BCFW(), "the checkpoint has 8 examples"),
-        (BCFW(max_cuts=60), "cuts of another example|has 8 examples"),
-        (SGD(), "the checkpoint has"),
+        (BCFW(), r"best_w has shape \(\d+,\)"),
+        (BCFW(max_cuts=60), r"best_w has shape \(\d+,\)"),
+        (SGD(), r"has shape \(\d+,\)"),
     ):
         run = begin(solver, make_case().problem, 0.1)
         run.step()
