@@ -289,4 +289,9 @@ def test_checkpoint_of_another_problem_is_refused(tmp_path):
         ("cuts_counts", arrays["cuts_counts"][1:]),
         ("cuts_index", arrays["cuts_index"] + 10**6),
     ):
-        refused("do not fit|do not add up|another example|examples", run.restore, meta, {**arrays, name: bad})
+        refused(
+            "do not fit|do not add up|another example|examples",
+            run.restore,
+            meta,
+            {**arrays, name: bad},
+        )
