@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -205,9 +206,7 @@ def refuse_nan(w: np.ndarray) -> None:
     ValueError
     """
     # The sum is finite unless an entry is not, or they overflow together.
-    with np.errstate(all="ignore"):
-        finite = np.isfinite(w.sum()) or np.isfinite(w).all()
-    if not finite:
+    if not math.isfinite(w.sum()) and not np.isfinite(w).all():
         raise ValueError(
             f"the model holds {int((~np.isfinite(w)).sum())} weights that are NaN or infinite, "
             "expected finite numbers; train it anew, with scaled features"

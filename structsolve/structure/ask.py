@@ -120,10 +120,16 @@ def _settled(name: str, given: Examples, Y: Any, weights: Any) -> Examples:
         raise ValueError(
             f"structure {name!r}: make_space() or pack() gave no labels, expected those of y"
         )
-    examples = copy.copy(given)
-    examples.sample_weight = weights
+    changed = {} if weights is given.sample_weight else {"sample_weight": weights}
     for what, dtype in _INTEGERS.items():
-        setattr(examples, what, _integers(getattr(given, what), dtype))
+        own = getattr(given, what)
+        settled = _integers(own, dtype)
+        if settled is not own:
+            changed[what] = settled
+    if not changed:  # a copy takes a tenth of predicting one example
+        return given
+    examples = copy.copy(given)
+    vars(examples).update(changed)
     return examples
 
 
@@ -137,8 +143,10 @@ _INTEGERS = {
 
 def _integers(given: Any, dtype: Any) -> Any:
     """Return integers in the form that loops read; anything else as it is, which checks refuse."""
-    if given is None or (type(given) is np.ndarray and given.dtype == dtype):
-        return given if given is None else np.ascontiguousarray(given)
+    if given is None:
+        return None
+    if type(given) is np.ndarray and given.dtype == dtype:
+        return given if given.flags.c_contiguous else np.ascontiguousarray(given)
     try:
         array = np.asarray(given)
     except ValueError:  # rows of different lengths
