@@ -70,8 +70,8 @@ def space_of(name: str, rng: np.random.Generator, n: int) -> tuple[Any, Any]:
 def seconds(call: Any, items: list[Any]) -> tuple[float, list[Any]]:
     """CPU seconds of a call, on average, and what the calls returned."""
     start = time.process_time()
-    found = [call(item) for item in items]
-    return (time.process_time() - start) / max(len(items), 1), found
+    answers = [call(item) for item in items]
+    return (time.process_time() - start) / max(len(items), 1), answers
 
 
 def prepared(name: str, n: int) -> tuple[Any, Any, list[np.ndarray]]:
@@ -99,14 +99,14 @@ def known(n: int) -> dict[str, tuple[float, list[float]]]:
     from structsolve.lp import Highs, LinearDecoder
     from structsolve.structure import calls
 
-    found = {}
+    measured = {}
     for name in STRUCTURES:
         polytopes, own, thetas = prepared(name, n)
         native = np.mean([calls.seconds_per_call(own, 0, theta, 50) for theta in thetas[:5]])
         decoder = LinearDecoder(polytopes, Highs(integer=True))
         answers = [decoder.decode(0, theta) for theta in thetas]
-        found[name] = float(native), [a[1] for a in answers if a is not None]
-    return found
+        measured[name] = float(native), [a[1] for a in answers if a is not None]
+    return measured
 
 
 def measure(name: str, solver: str, n: int, native: float, best: list[float]) -> list[Any]:

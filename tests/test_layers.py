@@ -1,4 +1,7 @@
-"""No import goes round or upwards: files, folders and plugins; cimports, late imports too."""
+"""No import goes round or upwards: files, folders and plugins; cimports, late imports too.
+
+And names that say nothing of what they hold are none.
+"""
 
 import ast
 import re
@@ -259,3 +262,67 @@ def run():
         assert list(without_reason(tmp_path / name)) == [3, 11, 12]
         (tmp_path / name).write_text(f"# Compiled modules {FOR_ALL} operators are made.\n{text}")
         assert list(without_reason(tmp_path / name)) == [4, 13]
+
+
+EMPTY_NAME = re.compile(r"\b_*(?:found|at)_*\b")
+# A declaration or a parameter; a target of an assignment; one of a loop.
+COMPILED_NAME = re.compile(
+    r"\b(?:int|double|char|float|bint|object|list|dict|str|size_t|\w+_t|[A-Z]\w*)\b[ *&]*"
+    r"(?:[^()=]*?,[ *]*)?_?(?:found|at)\b(?=\s*[,=)\[]|\s*$)"
+    r"|^\s*(?:[\w.]+, *)*(?:\w+\.)?_?(?:found|at)\b(?:, *[\w.]+)*\s*(?:[-+*/|&]|//)?=(?!=)"
+    r"|\bfor (?:\w+, *)*(?:found|at)\b(?:, *\w+)* in\b"
+)
+
+
+def empty_names(path):
+    """Lines of a file that call a variable ``found`` or ``at``."""
+    text = path.read_text(encoding="utf-8")
+    if not EMPTY_NAME.search(text):
+        return
+    if path.suffix == ".py":
+        for node in ast.walk(ast.parse(text)):
+            name = ""
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                name = node.id
+            elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                name = node.attr
+            elif isinstance(node, (ast.arg, ast.keyword)):
+                name = node.arg or ""
+            if EMPTY_NAME.fullmatch(name):
+                yield node.lineno
+        return
+    # Docstrings and comments go, their lines stay.
+    text = re.sub(r'"""[\s\S]*?"""', lambda match: "\n" * match[0].count("\n"), text)
+    for number, line in enumerate(text.split("\n"), 1):
+        line = line.split("#")[0]
+        if EMPTY_NAME.search(line) and COMPILED_NAME.search(line):
+            yield number
+
+
+def test_names_say_what_they_hold():
+    wrong = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for folder in ("structsolve", "plugins", "tests", "benchmarks")
+        for path in sorted((ROOT / folder).rglob("*.p*"))
+        if path.suffix in (".py", ".pyx", ".pxd")
+        for number in empty_names(path)
+    ]
+    assert wrong == []
+
+
+def test_empty_names_are_recognised(tmp_path):
+    python = "def run(at):\n    found = at\n    self._found = 1\n    np.add.at(x, 0)\n    f(at=1)\n"
+    (tmp_path / "a.py").write_text(python)
+    assert sorted(empty_names(tmp_path / "a.py")) == [1, 2, 3, 5]
+    compiled = """cdef Py_ssize_t s, before, found = 0
+cdef int run(Plan* at, int n)
+    top, found = x, number
+    for at in range(3):
+    cdef int at_most, table_at    # at
+    np.add.at(x, 0)
+    raise ValueError(f"found {x}, expected y")
+    cdef double* at
+"""
+    for name in ("a.pyx", "a.pxd"):
+        (tmp_path / name).write_text(compiled)
+        assert list(empty_names(tmp_path / name)) == [1, 2, 3, 4, 8]

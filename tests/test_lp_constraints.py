@@ -28,9 +28,9 @@ def drawn(space, examples, i, mu, rng):
                 shape = shape[1:]
             parts[name] = rng.integers(-1, 2, shape)
             view[...] = parts[name]
-        found = mu @ row
-        low, high = np.sort(rng.choice(found, 2))
-        fits = (found >= low) & (found <= high)
+        totals = mu @ row
+        low, high = np.sort(rng.choice(totals, 2))
+        fits = (totals >= low) & (totals <= high)
         if not fits.all():
             made.append((LabelConstraint(parts, low, high), fits))
     assert len(made) > 1
@@ -120,8 +120,8 @@ def test_a_function_constrains_each_example_apart():
         coef[0, i % K] = 1
         return [LabelConstraint({"node": coef}, lower=1)]
 
-    found = model.set_params(oracle=Highs(constraints=first_is)).predict(X)
-    assert [y[0] for y in found] == [model.classes_[i % K] for i in range(len(X))]
+    predicted = model.set_params(oracle=Highs(constraints=first_is)).predict(X)
+    assert [y[0] for y in predicted] == [model.classes_[i % K] for i in range(len(X))]
     refused("cannot be saved without pickle", model.save, "never-written")
 
 

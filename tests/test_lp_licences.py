@@ -135,9 +135,9 @@ def test_answers_in_doubt_are_solved_again(outcome, monkeypatch):
     layout = make_layout(space, examples)
     theta = np.random.default_rng(0).normal(size=layout.sizes(0)[0])
     own = calls.argmax(ask_oracle(space)(layout), 0, theta)
-    found = calls.argmax(ask_oracle(space, "cvxpy:MOSEK")(layout), 0, theta)
-    assert found[1] == pytest.approx(own[1]) and found[2] == found[1]
-    assert found[0].tolist() == own[0].tolist()
+    answer = calls.argmax(ask_oracle(space, "cvxpy:MOSEK")(layout), 0, theta)
+    assert answer[1] == pytest.approx(own[1]) and answer[2] == answer[1]
+    assert answer[0].tolist() == own[0].tolist()
 
 
 def test_programs_too_large_for_a_licence_are_solved_one_by_one(monkeypatch):
@@ -152,8 +152,8 @@ def test_programs_too_large_for_a_licence_are_solved_one_by_one(monkeypatch):
     expected = model.predict(X)
     recorder.outcome = limit
     for batch in (None, 1000):
-        found = model.set_params(oracle=Cvxpy("GUROBI", batch=batch)).predict(X)
-        np.testing.assert_array_equal(found, expected)
+        predicted = model.set_params(oracle=Cvxpy("GUROBI", batch=batch)).predict(X)
+        np.testing.assert_array_equal(predicted, expected)
     monkeypatch.setitem(SOLVERS, "GUROBI", SOLVERS["GUROBI"].__class__(licence=(8, 8)))
     recorder.outcome = cvxpy.error.SolverError("Solver 'GUROBI' failed.")
     message = "example 0: a program of 9 variables and 6 rows is more than the size-limited licence"

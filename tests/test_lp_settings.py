@@ -36,11 +36,11 @@ from structsolve.structure.ask import make_layout
 )
 def test_names_carry_options(name, params):
     backend = make_backend(name)
-    found = backend.get_params()
-    assert {k: found[k] for k in params} == params
+    own = backend.get_params()
+    assert {k: own[k] for k in params} == params
     assert make_backend(backend.label).label == backend.label
     again = clone(backend)
-    assert again is not backend and again.get_params() == found
+    assert again is not backend and again.get_params() == own
 
 
 def test_what_the_solver_is_told():
@@ -115,9 +115,9 @@ def test_files_keep_the_settings_and_no_licence(tmp_path):
         if isinstance(oracle, str):
             assert again.oracle == oracle
         else:
-            found, params = again.oracle.get_params(), oracle.get_params()
+            revived, params = again.oracle.get_params(), oracle.get_params()
             assert type(again.oracle) is type(oracle)
-            assert json.dumps(found) == json.dumps(params)
+            assert json.dumps(revived) == json.dumps(params)
 
 
 def test_files_name_no_other_files():

@@ -96,8 +96,8 @@ def test_advice_can_be_taken(bound):
         for loss in loss_names(space):
             text = fails(space, examples, surrogate, loss)
             for what in ("loss", "surrogate") if text else ():
-                found = re.search(rf"use {what}=((?:'[^']+'(?:, | or )?)+)", text)
-                names = re.findall("'([^']+)'", found[1]) if found else []
+                advice = re.search(rf"use {what}=((?:'[^']+'(?:, | or )?)+)", text)
+                names = re.findall("'([^']+)'", advice[1]) if advice else []
                 assert (loss if what == "loss" else surrogate) not in names, text
                 taken = [
                     fails(space, examples, *((surrogate, n) if what == "loss" else (n, loss)))

@@ -128,9 +128,9 @@ def test_arguments_in_names():
         {"b": None, "c": 1e-3, "d": "a b"},
     )
     get = structsolve.get_structure
-    for wrong, found in (("a=1,2", "'2'"), ("a=1,a=2", "'a=2'"), ("2=1", "'2=1'")):
+    for wrong, shown in (("a=1,2", "'2'"), ("a=1,a=2", "'a=2'"), ("2=1", "'2=1'")):
         refused(
-            f"^structure 'chain:{wrong}': found {found}, expected one key=", get, f"chain:{wrong}"
+            f"^structure 'chain:{wrong}': found {shown}, expected one key=", get, f"chain:{wrong}"
         )
     refused("'chain:length=3': .*unexpected keyword argument 'length'", get, "chain:length=3")
 

@@ -165,7 +165,7 @@ cdef class Wrong(Oracle):
         cdef Py_ssize_t L = self.layout.nodes_of(i), K = self.K, v, number, count = 1, rest
         cdef const double* node = theta + self.shared_size
         cdef double x, top = -INFINITY
-        cdef Py_ssize_t s, before, found = 0
+        cdef Py_ssize_t s, before, best = 0
         for v in range(L):
             count *= K
         for number in range(count):
@@ -179,10 +179,10 @@ cdef class Wrong(Oracle):
                 before = s
             x += theta[self.end + before]
             if x > top:
-                top, found = x, number
+                top, best = x, number
         for v in range(L):
-            label[v] = <int>(found % K)
-            found = found / K
+            label[v] = <int>(best % K)
+            best = best / K
         value[0] = bound[0] = top
         return 0
 

@@ -51,15 +51,15 @@ def guess(path: str) -> str:
     known = registry.default()
     readers = {name: known.find("readers", name).factory for name in known.names("readers")}
     stem = path.lower().removesuffix(".gz")
-    found = [
+    fitting = [
         (len(ending), name)
         for name, factory in readers.items()
         for ending in getattr(factory, "endings", ())
         if stem.endswith(ending)
     ]
-    if not found:
+    if not fitting:
         return guess_format(path)
-    length, name = max(found)
+    length, name = max(fitting)
     ours = (len(e) for endings in FORMATS.values() for e in endings if stem.endswith(e))
     return guess_format(path) if max(ours, default=0) >= length else name
 

@@ -52,9 +52,9 @@ def plain(value: Any, name: str) -> Any:
                 # A structure may have parameters that JSON knows no form of.
                 saved = getattr(value, "saved_params", None) or partial(value.get_params, False)
                 params = {k: plain(v, k) for k, v in saved().items()}
-                found = {"__kind__": kind, "name": known, "params": params}
+                form = {"__kind__": kind, "name": known, "params": params}
                 source = registry.default().source_of(kind, value)
-                return {**found, "from": source} if source else found
+                return {**form, "from": source} if source else form
     if hasattr(value, "adj") and hasattr(value, "is_multigraph"):  # a networkx graph
         if value.is_multigraph():
             raise ValueError(f"parameter {name!r} is a multigraph, which cannot be saved")
@@ -118,13 +118,13 @@ def revive(value: Any, kind: str | None = None) -> Any:
     params = {k: revive(v) for k, v in value["params"].items()}
     if "__loss__" in value:  # files that name them apart
         return registry.default().find("losses", value["__loss__"]).factory(**params)
-    found = value["__kind__"]
-    if found not in _KINDS or (kind is not None and found != kind):
-        raise ValueError(f"found one of {found!r}, expected one of {kind or ', '.join(_KINDS)}")
-    if found == "lp_backends" and any(of_a_place(k) for k in params):
+    own_kind = value["__kind__"]
+    if own_kind not in _KINDS or (kind is not None and own_kind != kind):
+        raise ValueError(f"found one of {own_kind!r}, expected one of {kind or ', '.join(_KINDS)}")
+    if own_kind == "lp_backends" and any(of_a_place(k) for k in params):
         name = next(k for k in params if of_a_place(k))
         raise ValueError(f"it sets {name!r} of a solver of linear programs, which files must not")
-    return registry.default().find(found, value["name"], value.get("from", "")).factory(**params)
+    return registry.default().find(own_kind, value["name"], value.get("from", "")).factory(**params)
 
 
 def _node(value: Any) -> Any:

@@ -165,11 +165,11 @@ class ConstrainedPolytopes(Polytopes):
         for i in range(self.examples.n):
             index, value = encode(parts, i, np.ascontiguousarray(labels[ends[i] : ends[i + 1]]))
             for k, (row, low, high) in enumerate(self.rows(i)):
-                found = float(row[index] @ value)
-                near = 1e-9 * (1 + abs(found))
-                if not low - near <= found <= high + near:
+                total = float(row[index] @ value)
+                near = 1e-9 * (1 + abs(total))
+                if not low - near <= total <= high + near:
                     raise ValueError(
-                        f"example {i}: the true label breaks constraint {k}: found {found:g}, "
+                        f"example {i}: the true label breaks constraint {k}: found {total:g}, "
                         f"expected {low:g} to {high:g}; leave the example out, or constrain "
                         "prediction alone by set_params(oracle=...) after fit"
                     )

@@ -127,16 +127,16 @@ class CvxpyProgram(Program):
         limited = status in DOUBTFUL
         if status != "optimal" and not limited:
             raise ValueError(f"{self.solver} gave up on {self._size()}: {status}; scale the scores")
-        found = None if self.x.value is None else np.array(self.x.value)
-        if limited and found is not None and not np.isfinite(found).all():
-            found = None
+        point = None if self.x.value is None else np.array(self.x.value)
+        if limited and point is not None and not np.isfinite(point).all():
+            point = None
         kept = problem._solver_cache if warm else None
         told = traits_of(self.solver).duals and not (sides or backend.integer)
-        dual = self._dual(unit) if told and found is not None else None
+        dual = self._dual(unit) if told and point is not None else None
         bound = None
         if backend.integer and not backend.accurate:
             bound = _reported(problem.solver_stats, unit)
-        return Answer(found, dual, kept, bound, limited)
+        return Answer(point, dual, kept, bound, limited)
 
     def _dual(self, unit: float) -> np.ndarray | None:
         dual = np.zeros(self.polytope.A.shape[0])

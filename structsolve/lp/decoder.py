@@ -329,8 +329,7 @@ class LinearDecoder:
                 f"example {i}: LP backend {name!r} answered with a point that is {off:.2g} away "
                 f"from the rows or bounds of the polytope; {backend.remedy()}"
             )
-        found: np.ndarray = x
-        return found
+        return np.asarray(x)
 
     def _relaxed(
         self, i: int, backend: Backend, answer: Answer, c: np.ndarray, upper: Any, size: int

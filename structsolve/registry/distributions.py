@@ -40,7 +40,7 @@ def installed() -> Iterator[tuple[Plugin, Callable[[], Any]]]:
     load : callable
         Returns the module; raises ImportError where a compiled module is for another C API.
     """
-    found: list[tuple[bool, Plugin, Callable[[], Any]]] = []
+    known: list[tuple[bool, Plugin, Callable[[], Any]]] = []
     seen = set()
     for distribution in importlib.metadata.distributions():
         try:
@@ -58,8 +58,8 @@ def installed() -> Iterator[tuple[Plugin, Callable[[], Any]]]:
         if (key := normalized(plugins[0].distribution)) not in seen:
             seen.add(key)
             loads = [_loader(e, distribution, our) for e, our in zip(entries, ours)]
-            found += zip(ours, plugins, loads)
-    for _, plugin, load in sorted(found, key=lambda f: (not f[0], f[1].distribution, f[1].name)):
+            known += zip(ours, plugins, loads)
+    for _, plugin, load in sorted(known, key=lambda f: (not f[0], f[1].distribution, f[1].name)):
         yield plugin, load
 
 

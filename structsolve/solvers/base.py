@@ -336,7 +336,7 @@ def checked_weights(
     ValueError
         When one has another size, or is not finite.
     """
-    dim, found = run.given.problem.dim, []
+    dim, copies = run.given.problem.dim, []
     for name in names:
         w = arrays[name]
         if w.shape != (dim,) or w.dtype != np.float64:
@@ -344,8 +344,8 @@ def checked_weights(
                 f"{name} has shape {w.shape} and dtype {w.dtype}, expected ({dim},) of float64"
             )
         check_finite({name: w})
-        found.append(w.copy())
-    return found
+        copies.append(w.copy())
+    return copies
 
 
 def rng_state(rng: np.random.Generator) -> dict[str, Any]:

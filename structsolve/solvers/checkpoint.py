@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -59,7 +59,8 @@ class Checkpoint:
         self.path, self.fingerprint = os.fspath(path), fingerprint
         self.error: str | None = None
         self.outer: Callable[[], Content] | None = None
-        self._read, self._found = False, cast(Content | None, None)
+        self._is_read = False
+        self._held: Content | None = None
         self._written_at, self._seconds = -np.inf, 0.0
         # A mistake in the path is told before hours of training, not after.
         folder = os.path.dirname(os.path.realpath(self.path))
@@ -81,10 +82,8 @@ class Checkpoint:
         ValueError
             When the file is damaged, or belongs to other data or settings.
         """
-        found, self._found = self._look(), None
-        if found is not None:
-            return found[0]["content"], found[1]
-        return None
+        held, self._held = self._look(), None
+        return None if held is None else (held[0]["content"], held[1])
 
     def read_outer(self) -> Content | None:
         """Return what `outer` gave when the file was written.
@@ -94,18 +93,17 @@ class Checkpoint:
         meta, arrays : dict, or None
             None where there is no file.
         """
-        found = self._look()
-        if found is None:
+        held = self._look()
+        if held is None:
             return None
         with self.blame():
-            own = {k: v for k, v in found[1].items() if k.startswith(_OUTER)}
-            for name in own:
-                del found[1][name]
-            return found[0]["outer"], {k.removeprefix(_OUTER): v for k, v in own.items()}
+            meta, arrays = held
+            own = {name: arrays.pop(name) for name in list(arrays) if name.startswith(_OUTER)}
+            return meta["outer"], {k.removeprefix(_OUTER): v for k, v in own.items()}
 
     def _look(self) -> Content | None:
-        if not self._read:
-            self._read = True
+        if not self._is_read:
+            self._is_read = True
             if os.path.exists(self.path):
                 meta, arrays = container.read(self.path, "checkpoint")
                 with self.blame():
@@ -116,8 +114,8 @@ class Checkpoint:
                         )
                     if not isinstance(meta["content"], dict):
                         raise ValueError("it holds no state")
-                self._found = meta, arrays
-        return self._found
+                self._held = meta, arrays
+        return self._held
 
     @contextmanager
     def blame(self) -> Iterator[None]:

@@ -102,10 +102,10 @@ def drive(
     file = checkpoint
     if file is not None and not isinstance(file, Checkpoint):
         file = Checkpoint(file, fingerprint)
-    found = None if file is None else file.read()
-    if file is not None and found is not None:
+    content = None if file is None else file.read()
+    if file is not None and content is not None:
         with file.blame():
-            meta, arrays = found
+            meta, arrays = content
             history, stale = check_records(meta["history"]), int(meta["stale"])
             best_score = float(meta["best_score"])
             best_w = arrays.pop("best_validation_w", None)
@@ -137,10 +137,10 @@ def drive(
             while len(history) < max_iter and reason == "max_iter":
                 begun = time.perf_counter()
                 counts = run.given.problem.surrogate.counts()
-                record = _blamed(run.step, file if found is not None else None)
+                record = _blamed(run.step, file if content is not None else None)
                 if len(history) + 1 == max_iter and not record.get("certified"):
                     calls = record["oracle_calls"]
-                    record.update(_blamed(run.certify, file if found is not None else None))
+                    record.update(_blamed(run.certify, file if content is not None else None))
                     record["oracle_calls"] += calls
                 record = {"pass": len(history) + 1, **record}
                 record["seconds"] = time.perf_counter() - begun

@@ -70,14 +70,14 @@ class Watch:
 
 def _shortfall(problem: Problem) -> str | None:
     """Return what a surrogate has noticed of its oracle."""
-    found = problem.surrogate.shortfalls()
-    if found is None or not found.size:
+    shortfalls = problem.surrogate.shortfalls()
+    if shortfalls is None or not shortfalls.size:
         return None
-    i = int(np.argmax(found))
-    if not found[i] > 0:
+    i = int(np.argmax(shortfalls))
+    if not shortfalls[i] > 0:
         return None
     return (
-        f"example {i}: a label that is known scores {found[i]:g} more than the bound of the "
+        f"example {i}: a label that is known scores {shortfalls[i]:g} more than the bound of the "
         f"oracle's answer"
     )
 
@@ -106,9 +106,9 @@ def probe(problem: Problem) -> str | None:
     for i in np.unique(np.linspace(0, n - 1, min(n, PROBED)).astype(int)):
         truth = problem.examples.label(int(i))
         for ask in asks:
-            found = ask(problem, int(i), truth)
-            if found is not None:
-                return f"example {i}: {found}"
+            fault = ask(problem, int(i), truth)
+            if fault is not None:
+                return f"example {i}: {fault}"
     return None
 
 

@@ -104,12 +104,12 @@ def _open_temporary(folder: str, temporary: str) -> tuple[int, bool]:
 
 
 def _give_name(handle: int, folder: str, temporary: str) -> None:
-    at = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
         # Only with a folder's handle does os.link follow the link that /proc shows.
-        os.link(f"/proc/self/fd/{handle}", temporary, src_dir_fd=at)
+        os.link(f"/proc/self/fd/{handle}", temporary, src_dir_fd=descriptor)
     finally:
-        os.close(at)
+        os.close(descriptor)
 
 
 def _set_mode(handle: int, path: str, mode: int) -> None:

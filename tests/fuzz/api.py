@@ -46,16 +46,16 @@ def _estimators() -> list[tuple[str, Any, Any, Any]]:
     X, y = seeds.flat()
     XS, YS = seeds.strips()
     XL, yl = seeds.leaves()
-    found = [
+    models = [
         ("HierarchicalSVM", lambda **k: HierarchicalSVM(seeds.TREE, **k), XL, yl),
         ("ConditionalRiskMinimizer", lambda **k: ConditionalRiskMinimizer("multiclass"), X, y),
     ]
     for name in seeds.structures():
         structure = structsolve.get_structure(name)
         XX, YY = structure.sample(0)
-        found.append((name, lambda s=structure, **k: StructuredSVM(s, **k), XX, YY))
-    found.append(("chain", lambda **k: StructuredSVM("chain", **k), XS, YS))
-    return found
+        models.append((name, lambda s=structure, **k: StructuredSVM(s, **k), XX, YY))
+    models.append(("chain", lambda **k: StructuredSVM("chain", **k), XS, YS))
+    return models
 
 
 class Api:

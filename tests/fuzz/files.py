@@ -34,23 +34,23 @@ _VALUES: list[Any] = [
 @functools.cache
 def _originals(kind: str) -> list[tuple[Any, dict[str, np.ndarray], Any]]:
     """Content of sound files, and what is needed to use them."""
-    found: list[tuple[Any, dict[str, np.ndarray], Any]] = []
+    contents: list[tuple[Any, dict[str, np.ndarray], Any]] = []
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         path = os.path.join(folder, "a")
         if kind == "model":
             for model, X, Y in seeds.fitted():
                 model.save(path)
-                found.append((*container.read(path, "model"), (X, Y)))
-            return found
+                contents.append((*container.read(path, "model"), (X, Y)))
+            return contents
         for model, X, Y in seeds.fits():
             if "checkpoint" not in model.get_params():
                 continue
             model.set_params(checkpoint=path, warm_start=False)
             model.fit(X, Y)
-            found.append((*container.read(path, "checkpoint"), (model, X, Y)))
+            contents.append((*container.read(path, "checkpoint"), (model, X, Y)))
             os.unlink(path)
-    return found
+    return contents
 
 
 class Models:
@@ -189,14 +189,14 @@ def _damage(rng: np.random.Generator, meta: Any, arrays: dict[str, np.ndarray]) 
 
 
 def _places(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    found = [place]
+    places = [place]
     if isinstance(value, dict):
         for key in value:
-            found += _places(value[key], (*place, key))
+            places += _places(value[key], (*place, key))
     elif isinstance(value, list):
         for key in range(min(len(value), 4)):
-            found += _places(value[key], (*place, key))
-    return found
+            places += _places(value[key], (*place, key))
+    return places
 
 
 def _bytes(rng: np.random.Generator, path: str) -> str:

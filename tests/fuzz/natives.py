@@ -136,15 +136,15 @@ def _room(name: str, size: int, dtype: Any) -> np.ndarray:
 def _sizes(rng: np.random.Generator, value: Any) -> list[int]:
     """Sizes of arrays that belong to an object's first examples."""
     layout = getattr(value, "layout", value)
-    found: list[int] = []
+    sizes: list[int] = []
     try:
-        found += list(layout.sizes(0)) * 2
+        sizes += list(layout.sizes(0)) * 2
     except Exception:
-        found.append(3)
+        sizes.append(3)
     for name in ("n", "dim", "n_states"):
         if isinstance(getattr(value, name, None), int):
-            found.append(getattr(value, name))
-    return found
+            sizes.append(getattr(value, name))
+    return sizes
 
 
 def _broken(rng: np.random.Generator, value: Any) -> Any:
@@ -184,15 +184,15 @@ def _filled(value: np.ndarray, number: Any) -> np.ndarray:
 
 def _documented(text: str | None) -> dict[str, str]:
     """The parameters of a numpydoc text, and what stands for their types."""
-    found: dict[str, str] = {}
+    types: dict[str, str] = {}
     block = re.search(
         r"Parameters\s*\n\s*-+\n(.*?)(?:\n\s*\n\s*[A-Z]\w+\s*\n\s*-+\n|\Z)", text or "", re.S
     )
     for line in (block[1] if block else "").splitlines():
         entry = re.match(r"\s*([\w, *]+) : (.+)", line)
         if entry:
-            found.update((name.strip(" *"), entry[2]) for name in entry[1].split(","))
-    return found
+            types.update((name.strip(" *"), entry[2]) for name in entry[1].split(","))
+    return types
 
 
 def _class_doc(kind: type) -> str:
@@ -202,21 +202,21 @@ def _class_doc(kind: type) -> str:
 
 def _targets() -> list[tuple[str, str | None, Any, dict[str, str]]]:
     """Label, class of the object that has the method, the callable or its name, its parameters."""
-    live, found = seeds.live(), []
+    live, targets = seeds.live(), []
     for module in seeds.compiled():
         for name, value in sorted(vars(module).items()):
             if name.startswith("__") or getattr(value, "__module__", None) != module.__name__:
                 continue
             label = f"{module.__name__}.{name}"
             if inspect.isclass(value):
-                found.append((label, None, value, _documented(_class_doc(value))))
+                targets.append((label, None, value, _documented(_class_doc(value))))
                 for key in sorted(vars(value)):
                     method = getattr(value, key)
                     if key.startswith("_") or not callable(method):
                         continue
                     if value.__name__ in live:
                         documented = _documented(method.__doc__)
-                        found.append((f"{label}.{key}", value.__name__, key, documented))
+                        targets.append((f"{label}.{key}", value.__name__, key, documented))
             elif callable(value) and name not in _SLOW:
-                found.append((label, None, value, _documented(value.__doc__)))
-    return found
+                targets.append((label, None, value, _documented(value.__doc__)))
+    return targets

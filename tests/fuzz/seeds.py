@@ -90,16 +90,16 @@ def fits() -> list[tuple[Any, Any, Any]]:
 @functools.cache
 def fitted() -> list[tuple[Any, Any, Any]]:
     """The models of `fits`, fitted, and one of every structure besides."""
-    found = []
+    models = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for model, X, Y in fits():
-            found.append((model.fit(X, Y), X, Y))
+            models.append((model.fit(X, Y), X, Y))
         for name in structures():
             structure = structsolve.get_structure(name)
             X, Y = structure.sample(0)
-            found.append((StructuredSVM(structure, max_iter=2, alpha=0.1).fit(X, Y), X, Y))
-    return found
+            models.append((StructuredSVM(structure, max_iter=2, alpha=0.1).fit(X, Y), X, Y))
+    return models
 
 
 @functools.cache
@@ -107,9 +107,9 @@ def compiled() -> list[types.ModuleType]:
     """All compiled modules of the package and its plugins."""
     modules = []
     # Plugins may lie in another folder, where the package is not installed but pointed at.
-    found = [*pkgutil.walk_packages(structsolve.__path__, "structsolve.")]
-    found += pkgutil.walk_packages(structsolve.plugins.__path__, "structsolve.plugins.")
-    for name in sorted({each.name for each in found}):
+    walked = [*pkgutil.walk_packages(structsolve.__path__, "structsolve.")]
+    walked += pkgutil.walk_packages(structsolve.plugins.__path__, "structsolve.plugins.")
+    for name in sorted({each.name for each in walked}):
         if name.endswith("__main__"):
             continue
         module = importlib.import_module(name)
@@ -129,7 +129,7 @@ def live() -> dict[str, list[Any]]:
     """Compiled objects that small models hold, by the name of each of their classes."""
     own = {m.__name__ for m in compiled()}
     seen: set[int] = set()
-    found: list[Any] = []
+    objects: list[Any] = []
     stack: list[Any] = [operator for model, X, Y in fitted() for operator in _operators(model, X)]
     stack += [model for model, _, _ in fitted()]
     skipped = (str, bytes, int, float, types.ModuleType, types.FunctionType, type)
@@ -143,11 +143,11 @@ def live() -> dict[str, list[Any]]:
             "cython_function_or_method",
             "memoryview",
         ):
-            found.append(value)
+            objects.append(value)
         if module.startswith(("structsolve", "builtins")) or module in own:
             stack.extend(gc.get_referents(value))
     by_class: dict[str, list[Any]] = {}
-    for value in found:
+    for value in objects:
         for kind in inspect.getmro(type(value)):
             if kind is not object:
                 by_class.setdefault(kind.__name__, []).append(value)
@@ -164,8 +164,8 @@ def _operators(model: Any, X: Any) -> list[Any]:
     oracle, parts = ask_oracle(space)(layout), ask_parts(space)(layout)
     ways = [functools.partial(ask_power, space, power) for power in POWERS]
     ways += [functools.partial(ask_projection, space, name) for name in ("entropy", "euclidean")]
-    found = [layout, oracle, parts, ask_cones(space, oracle, parts)]
+    operators = [layout, oracle, parts, ask_cones(space, oracle, parts)]
     for way in ways:
         with contextlib.suppress(Exception):  # not every structure has every power
-            found.append(way()(layout))
-    return found
+            operators.append(way()(layout))
+    return operators

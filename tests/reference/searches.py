@@ -73,10 +73,10 @@ def edge_maxima(h, g, psi):
         grid = low[:, None] + (high - low)[:, None] * STEPS
         values = psi.value(h0 + grid * dh, g0 + grid * dg)
         top = values.argmax(axis=1)
-        found = values[every, top]
-        better = found > best
+        highest = values[every, top]
+        better = highest > best
         shares = np.where(better, grid[every, top], shares)
-        best = np.where(better, found, best)
+        best = np.where(better, highest, best)
         low = grid[every, np.maximum(top - 1, 0)]
         high = grid[every, np.minimum(top + 1, len(STEPS) - 1)]
         width = (high - low).max()

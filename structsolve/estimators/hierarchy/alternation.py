@@ -97,10 +97,10 @@ def alternate(
     floor = loss = 0.0
     objective, inner, reason = np.inf, max(INNER * tol, 0.1), "max_iter"
     first = 1
-    found = None if checkpoint is None else checkpoint.read_outer()
-    if checkpoint is not None and found is not None:
+    content = None if checkpoint is None else checkpoint.read_outer()
+    if checkpoint is not None and content is not None:
         with checkpoint.blame():
-            meta, arrays = found
+            meta, arrays = content
             first, history = int(meta["alternation"]), check_records(meta["history"])
             floor, loss, objective, inner = (
                 float(meta[name]) for name in ("floor", "loss", "objective", "inner")

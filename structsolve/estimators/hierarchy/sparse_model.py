@@ -204,12 +204,12 @@ def train(
     X, labels = _with_intercept(X, intercept), hierarchy.rank[labels]
     weight = None if sample_weight is None else sample_weight / sample_weight.mean()
     history: list[dict[str, Any]] = []
-    found = None if checkpoint is None else checkpoint.read()
-    if checkpoint is not None and found is not None:
+    content = None if checkpoint is None else checkpoint.read()
+    if checkpoint is not None and content is not None:
         with checkpoint.blame():
-            history = check_records(found[0]["history"])
-            tree.restore(found[0]["steps"], found[1])
-            set_rng_state(rng, found[0]["rng"])
+            history = check_records(content[0]["history"])
+            tree.restore(content[0]["steps"], content[1])
+            set_rng_state(rng, content[0]["rng"])
 
     def state() -> Content:
         meta = {"history": history, "steps": tree.steps, "rng": rng_state(rng)}
