@@ -58,7 +58,8 @@ def test_typed_arguments_of_compiled_callables_are_never_none():
     assert not sorted(set(faults) - MAY_BE_NONE)
 
 
-#: Arguments that may be None; those of Python's operators go on to a class that refuses it.
+#: Arguments that may be None, those of label sets not both; those of Python's operators go on to
+#: a class that refuses it.
 MAY_BE_NONE = {
     "plugins/mrf/_oracle.pyx: __init__(Plans plans)",
     "plugins/multilabel/_oracle.pyx: __init__(MaxMarginals best)",
