@@ -219,6 +219,23 @@ class Backend(Params):
         return None
 
 
+class SettingsBackend(Backend):
+    """A backend with a time limit, a warm start and options of the solver."""
+
+    time_limit: float | None = None
+    warm_start = True
+
+    @property
+    def ends_early(self) -> bool:  # type: ignore[override]
+        """Whether a limit of time or of steps was asked for."""
+        return self.time_limit is not None or any(of_a_limit(name) for name in self.options)
+
+    @property
+    def warm(self) -> bool:  # type: ignore[override]
+        """Whether programs of training start where the last one ended."""
+        return self.warm_start
+
+
 def of_a_place(name: str) -> bool:
     """Tell whether a setting is of one place: a licence, or a file that the solver writes.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Backend, Program, check_settings, of_a_limit
+from .base import Backend, Program, SettingsBackend, check_settings
 from .convex_program import CvxpyProgram
 from .solvers import check_solver, installed, mixed_integer, nested, traits_of
 
@@ -15,7 +15,7 @@ from .solvers import check_solver, installed, mixed_integer, nested, traits_of
 HARMLESS = frozenset(("seed", "Seed", "random_seed", "presolve", "Presolve", "LogToConsole", "env"))
 
 
-class Cvxpy(Backend):
+class Cvxpy(SettingsBackend):
     """A solver that cvxpy finds installed, the problem compiled once with its costs as parameters.
 
     Parameters
@@ -132,16 +132,6 @@ class Cvxpy(Backend):
             and self.time_limit is None
             and HARMLESS.issuperset(self.options)
         )
-
-    @property
-    def ends_early(self) -> bool:  # type: ignore[override]
-        """Whether a limit of time or of steps was asked for."""
-        return self.time_limit is not None or any(of_a_limit(name) for name in self.options)
-
-    @property
-    def warm(self) -> bool:  # type: ignore[override]
-        """Whether programs of training start where the last one ended."""
-        return self.warm_start
 
     @property
     def asked(self) -> str:

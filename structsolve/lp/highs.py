@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .base import Answer, Backend, Program, check_settings, of_a_limit, unit_of
+from .base import Answer, Backend, Program, SettingsBackend, check_settings, unit_of
 
 # HiGHS' own tolerance of rows and reduced costs.
 ACCURATE = 1e-7
@@ -135,7 +135,7 @@ class _HighsProgram(Program):
 FEASIBLE = 2
 
 
-class Highs(Backend):
+class Highs(SettingsBackend):
     """HiGHS by its own interface: dual simplex, warm from an earlier basis; or integer programs.
 
     Parameters
@@ -209,16 +209,6 @@ class Highs(Backend):
         """Answers are optimal up to HiGHS' own tolerance: nothing loosens or ends a program."""
         loose = self.tolerance is not None and self.tolerance > ACCURATE and not self.integer
         return not loose and self.time_limit is None and HARMLESS.issuperset(self.options)
-
-    @property
-    def ends_early(self) -> bool:  # type: ignore[override]
-        """Whether a limit of time or of steps was asked for."""
-        return self.time_limit is not None or any(of_a_limit(name) for name in self.options)
-
-    @property
-    def warm(self) -> bool:  # type: ignore[override]
-        """Whether programs of training start from the last basis."""
-        return self.warm_start
 
     def open(self) -> Any:
         """Return an empty model of HiGHS with all options set.

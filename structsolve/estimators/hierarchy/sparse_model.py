@@ -207,9 +207,10 @@ def train(
     content = None if checkpoint is None else checkpoint.read()
     if checkpoint is not None and content is not None:
         with checkpoint.blame():
-            history = check_records(content[0]["history"])
-            tree.restore(content[0]["steps"], content[1])
-            set_rng_state(rng, content[0]["rng"])
+            meta, arrays = content
+            history = check_records(meta["history"])
+            tree.restore(meta["steps"], arrays)
+            set_rng_state(rng, meta["rng"])
 
     def state() -> Content:
         meta = {"history": history, "steps": tree.steps, "rng": rng_state(rng)}
