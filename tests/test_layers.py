@@ -265,6 +265,8 @@ def run():
 
 
 EMPTY_NAME = re.compile(r"\b_*(?:found|at)_*\b")
+# Where one may be stored: the word stands in prose and in numpy's names too.
+STORED = re.compile(EMPTY_NAME.pattern + r"\s*(?:(?:[-+*/|&]|//)?=(?!=)|[],:)]| in\b)")
 # A declaration or a parameter; a target of an assignment; one of a loop.
 COMPILED_NAME = re.compile(
     r"\b(?:int|double|char|float|bint|object|list|dict|str|size_t|\w+_t|[A-Z]\w*)\b[ *&]*"
@@ -277,9 +279,9 @@ COMPILED_NAME = re.compile(
 def empty_names(path):
     """Lines of a file that call a variable ``found`` or ``at``."""
     text = path.read_text(encoding="utf-8")
-    if not EMPTY_NAME.search(text):
-        return
     if path.suffix == ".py":
+        if not STORED.search(text):
+            return
         for node in ast.walk(ast.parse(text)):
             name = ""
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
