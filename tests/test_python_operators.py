@@ -195,6 +195,21 @@ def test_forms_of_parts(plain, form):
     assert model.history_[-1]["primal"] == plain.history_[-1]["primal"]
 
 
+# Rising but for one place: the first, one in between, the last.
+@pytest.mark.parametrize("index", [[2, 0, 2], [0, 2, 1, 2], [0, 1, 2, 0]])
+def test_parts_are_sorted_and_summed(index):
+    def parts(self, examples, i, label):
+        return {"node": (index, np.full(len(index), 0.25))}
+
+    X, Y = PyChainStructure().sample(1, n=6, size=3)
+    space, examples = py_chain(parts=parts).make_space(X, Y)
+    layout = make_layout(space, examples)
+    places, values = calls.encode(ask_parts(space)(layout), 0, examples.label(0))
+    expected = sorted(set(index))
+    assert places.tolist() == [layout.starts["node"] + k for k in expected]
+    assert values.tolist() == [0.25 * index.count(k) for k in expected]
+
+
 @pytest.mark.parametrize(
     "form", [np.array, list, tuple, lambda y: np.array(y, np.int64), lambda y: np.repeat(y, 2)[::2]]
 )
