@@ -13,11 +13,22 @@ from structsolve import (
     HierarchicalSVM,
     Sequences,
     StructuredSVM,
+    TaskLoss,
     from_padded,
 )
+from structsolve.plugins.chain.space import ChainStructure
+from structsolve.solvers.bcfw import BCFW
+from structsolve.surrogates import Slack
 
 X, Y = chains(6)
 P, Q = classes(30)
+
+
+class Doubled(TaskLoss):
+    """Twice the errors."""
+
+    def loss(self, space, examples, i, truth, label):
+        return 2.0 * (truth != label).sum()
 
 
 def replaced(values, i, value):
@@ -198,3 +209,60 @@ def test_one_weight_for_all_goes_with_early_stopping():
     P, y = classes(30)
     model = StructuredSVM("multiclass", early_stopping=True, max_iter=2, tol=1)
     assert model.fit(P, y, sample_weight=2.0).score(P, y) > 0
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"structure": ChainStructure}, "structure is <class .*expected a name .* or a Structure"),
+        ({"loss": ClassWeights}, r"ClassWeights is a class: give an object, loss=ClassWeights\("),
+        ({"loss": Doubled}, r"Doubled is a class: give an object, loss=Doubled\(...\)"),
+        ({"loss": "CostMatrix:3"}, r"CostMatrix is a class: give an object, loss=CostMatrix\("),
+        ({"surrogate": Slack}, "surrogate is <class .*expected a name"),
+        ({"solver": BCFW}, "solver is <class .*expected a name"),
+        ({"callbacks": print}, "callbacks is <built-in .*expected a list of functions"),
+        ({"callbacks": [5]}, r"callbacks is \[5\], expected a list of functions"),
+        ({"validation_fraction": None}, "validation_fraction is None, expected a number between"),
+        ({"validation_fraction": "x"}, "validation_fraction is 'x', expected a number between"),
+    ],
+    ids=str,
+)
+def test_what_is_no_object_of_its_kind_is_refused(settings, message):
+    model = StructuredSVM(**{"structure": "chain", "max_iter": 2, **settings})
+    refused(message, model.fit, X, Y, error=(TypeError, ValueError))
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"structure": "chain:start_end=no"}, "start_end is 'no', expected true or false"),
+        ({"structure": "chain:off"}, "start_end is 'off', expected true or false"),
+        ({"oracle": "cvxpy:OSQP,eps_abs"}, "integer is 'eps_abs', expected true or false"),
+        ({"oracle": "cvxpy-ilp"}, "'cvxpy-ilp' needs the name of a solver: 'cvxpy-ilp:SCIP'"),
+    ],
+    ids=str,
+)
+def test_words_for_switches_are_refused(settings, message):
+    model = StructuredSVM(**{"structure": "chain", "max_iter": 2, **settings})
+    refused(message, model.fit, X, Y)
+
+
+def test_labels_that_mix_strings_and_numbers_are_refused():
+    """NumPy makes strings of them all."""
+    mixed = replaced(Y, 1, ["a", *Y[1][1:]])
+    refused("y, example 1: .*labels of types .*'str'", StructuredSVM("chain").fit, X, mixed)
+
+
+@pytest.mark.parametrize(
+    "constraints, message",
+    [
+        ({"allowed": 5}, "allowed is 5, expected a list with one entry per example"),
+        ({"allowed": [5] * 6}, r"example 0: allowed has 5 for \d+ nodes"),
+        ({"allowed": [np.ones(len(x)) for x in X]}, "example 0, node 0: allowed is .*expected a l"),
+        ({"forbidden": 5}, "forbidden is 5, expected a list of pairs"),
+    ],
+    ids=str,
+)
+def test_constraints_that_are_no_lists_are_refused(constraints, message):
+    model = StructuredSVM("chain", max_iter=2, tol=1).fit(X, Y)
+    refused(message, model.predict, X, **constraints)

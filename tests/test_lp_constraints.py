@@ -156,6 +156,9 @@ def test_constraints_that_do_not_fit_are_refused(constraints, message, backend):
 def test_constraints_are_a_list_or_a_function():
     model = StructuredSVM("multiclass", oracle=Highs(constraints=3))
     refused("constraints is 3, expected a list", model.fit, np.eye(2), [0, 1], error=TypeError)
+    model.set_params(oracle=Highs(constraints=lambda examples, i: None))
+    message = "example 0: the function constraints returned None, expected a list"
+    refused(message, model.fit, np.eye(2), [0, 1], error=TypeError)
 
 
 def test_truths_that_break_a_constraint_are_named():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 import warnings
 from typing import Any
@@ -359,10 +360,10 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         effective_jobs(self.n_jobs)
         if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
             raise ValueError(f"max_iter is {self.max_iter!r}, expected an integer >= 1")
-        if not 0 < self.validation_fraction < 1:
+        fraction = self.validation_fraction
+        if not isinstance(fraction, numbers.Real) or not 0 < fraction < 1:
             raise ValueError(
-                f"validation_fraction is {self.validation_fraction!r}, expected a number between "
-                "0 and 1"
+                f"validation_fraction is {fraction!r}, expected a number between 0 and 1"
             )
         if self.early_stopping and (
             not isinstance(self.n_iter_no_change, (int, np.integer)) or self.n_iter_no_change < 1
@@ -385,7 +386,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     def _solver(self) -> Solver:
         if isinstance(self.solver, str):
             return registry.default().find("solvers", self.solver).factory()
-        if not hasattr(self.solver, "start"):
+        if isinstance(self.solver, type) or not hasattr(self.solver, "start"):
             raise TypeError(
                 f"solver is {self.solver!r}, expected a name (known: "
                 f"{registry.default().names('solvers')}) or a Solver object"

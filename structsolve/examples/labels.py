@@ -138,12 +138,18 @@ def _are_plain(Y: Any, offsets: np.ndarray) -> bool:
     return bool((np.fromiter(map(len, Y), np.int64, len(Y)) == np.diff(offsets)).all())
 
 
-def _as_labels(y: Any, where: str) -> np.ndarray:
-    y = np.asarray(y)
+def _as_labels(given: Any, where: str) -> np.ndarray:
+    y = np.asarray(given)
     if y.ndim != 1:
         raise ValueError(f"{where}: found {y.ndim} dimensions, expected a flat list of labels")
-    if y.dtype == object:
-        types = {type(v) for v in y.tolist()}
+    # NumPy makes strings of the numbers between strings.
+    mixed = (
+        y.dtype.kind in "US"
+        and isinstance(given, (list, tuple))
+        and not all(issubclass(kind, (str, bytes)) for kind in set(map(type, given)))
+    )
+    if y.dtype == object or mixed:
+        types = {type(v) for v in (given if mixed else y.tolist())}
         if types <= {str, np.str_}:
             return y.astype(str)
         if types <= {int, bool, np.int64, np.int32}:

@@ -147,7 +147,7 @@ def _find_fault(path: PathLike, n_features: int | None, zero_based: bool, multil
                 raise bad_line(path, number, repr(field), "column:number, finite")
             column = int(pair[1])
             if column < least:
-                expected = "columns that count from 1 (if they count from 0, say zero_based=True)"
+                expected = "columns that count from 1 (from 0: zero_based=True, --zero-based)"
                 raise bad_line(path, number, repr(field), expected)
             if column <= previous:
                 raise bad_line(path, number, repr(field), f"a column after {previous}")

@@ -112,10 +112,17 @@ class ConstrainedPolytopes(Polytopes):
         ------
         ValueError
             Naming the example and the constraint that does not fit the structure.
+        TypeError
+            Where a function returns no list.
         """
         given = self.constraints
         if callable(given):
             given = given(self.examples, i)
+            if not hasattr(given, "__iter__"):
+                raise TypeError(
+                    f"example {i}: the function constraints returned {given!r}, expected a list "
+                    "of LabelConstraint"
+                )
         layout, examples = self.space.layout, self.examples
         nodes = int(examples.offsets[i + 1] - examples.offsets[i])
         edges = 0

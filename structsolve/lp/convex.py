@@ -76,7 +76,10 @@ class Cvxpy(SettingsBackend):
         **options: Any,
     ):
         if not isinstance(solver, str) or not solver:
-            raise ValueError("'cvxpy' needs the name of a solver: 'cvxpy:CLARABEL', for example")
+            name, example = ("cvxpy-ilp", "SCIP") if integer else ("cvxpy", "CLARABEL")
+            raise ValueError(
+                f"{name!r} needs the name of a solver: '{name}:{example}', for example"
+            )
         check_settings(tolerance, time_limit, threads)
         if batch is not None and (not isinstance(batch, (int, np.integer)) or batch < 0):
             raise ValueError(f"batch is {batch!r}, expected rows, 0 or more, or None")

@@ -114,7 +114,7 @@ def get_structure(structure: Any = "chain", **params: Any) -> Any:
     """
     if isinstance(structure, str):
         return default().make("structures", structure, **params)
-    if not hasattr(structure, "make_space"):
+    if isinstance(structure, type) or not hasattr(structure, "make_space"):
         raise TypeError(
             f"structure is {structure!r}, expected a name (known: {default().names('structures')}) "
             "or a Structure object"

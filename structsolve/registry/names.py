@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import multiprocessing
 from typing import Any
 
@@ -161,6 +162,7 @@ class Names:
         """
         name, arguments, given = self.split(kind, text)
         declared = self.find(kind, name)
+        refuse_words(f"{one(kind)} {text!r}", declared.factory, arguments, given)
         made = create(kind, text, declared.factory, *arguments, **{**given, **params})
         # Others are held by the name that users wrote.
         if kind == "structures" and self._owner(kind, made) is None:
@@ -332,6 +334,34 @@ def create(kind: str, text: str, factory: Any, /, *arguments: Any, **params: Any
     if made is None:
         raise TypeError(f"{what}: its plugin made None, expected an object")
     return made
+
+
+def refuse_words(what: str, factory: Any, arguments: list[Any], params: dict[str, Any]) -> None:
+    """Refuse words for switches: any word counts as true, "no" and "off" too.
+
+    Parameters
+    ----------
+    what : str
+        What is made, for the message.
+    factory : callable
+        Its arguments with the default True or False are switches.
+    arguments : list
+    params : dict of str to object
+
+    Raises
+    ------
+    ValueError
+        Naming the argument.
+    """
+    try:
+        signature = inspect.signature(factory)
+        given = signature.bind_partial(*arguments, **params).arguments
+    except (TypeError, ValueError):
+        return  # the factory itself says what it does not take
+    for name, value in given.items():
+        switch = isinstance(signature.parameters[name].default, bool)
+        if switch and isinstance(value, str):
+            raise ValueError(f"{what}: {name} is {value!r}, expected true or false")
 
 
 def arguments_of(what: str, text: str, rest: str) -> tuple[list[Any], dict[str, Any]]:

@@ -96,7 +96,13 @@ def drive(
     ------
     ValueError
         When the checkpoint is damaged, or belongs to other data or settings; it names the file.
+    TypeError
+        When ``callbacks`` is no list of functions.
     """
+    if callbacks is not None and not (
+        isinstance(callbacks, (list, tuple)) and all(map(callable, callbacks))
+    ):
+        raise TypeError(f"callbacks is {callbacks!r}, expected a list of functions")
     history: list[dict[str, Any]] = []
     best_score, best_w, stale = -np.inf, None, 0
     file = checkpoint

@@ -121,7 +121,7 @@ class Problem:
         self.labels = self.task.labels
         if isinstance(surrogate, str):
             surrogate = registry.default().make("surrogates", surrogate)
-        elif not hasattr(surrogate, "bind"):
+        elif isinstance(surrogate, type) or not hasattr(surrogate, "bind"):
             raise TypeError(
                 f"surrogate is {surrogate!r}, expected a name (known: "
                 f"{registry.default().names('surrogates')}) or an object with bind()"

@@ -353,7 +353,7 @@ def ask_loss(space: Space, loss: Any) -> Bind:
     ValueError
         Where no plugin knows the loss for this space.
     """
-    if hasattr(loss, "bind"):
+    if hasattr(loss, "bind") and not isinstance(loss, type):
         bind: Bind = loss.bind(space)
 
         def bind_fresh(layout: PartLayout) -> Any:
@@ -362,10 +362,13 @@ def ask_loss(space: Space, loss: Any) -> Bind:
             return native
 
         return bind_fresh
-    made = ask("structsolve_loss", Loss, space, loss=loss)
+    made = None if isinstance(loss, type) else ask("structsolve_loss", Loss, space, loss=loss)
     if made is None:
         kinds = [kind for kind, one in _LOSS_OBJECTS.items() if _gives(space, one(space))]
         objects = f", or a {' or '.join(kinds)} object" if kinds else ""
+        name = loss.__name__ if isinstance(loss, type) else str(loss).partition(":")[0]
+        if isinstance(loss, type) or name in registry.default().names("losses"):
+            objects += f". {name} is a class: give an object, loss={name}(...)"
         raise ValueError(
             f"unknown loss {loss!r} for structure {space.structure.name!r}; known: "
             f"{loss_names(space)}{objects}{registry.default().broken_note()}"

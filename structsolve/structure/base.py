@@ -570,6 +570,8 @@ class NodeSpace(Space):
         ValueError
             When sizes do not fit, or a node has no known class left.
         """
+        if isinstance(allowed, str) or not hasattr(allowed, "__len__"):
+            raise ValueError(f"allowed is {allowed!r}, expected a list with one entry per example")
         if len(allowed) != examples.n:
             raise ValueError(f"allowed has {len(allowed)} entries, expected {examples.n}")
         mask = np.full((int(examples.offsets[-1]), len(self.classes_)), -np.inf)
@@ -578,14 +580,19 @@ class NodeSpace(Space):
             size = int(examples.offsets[i + 1] - examples.offsets[i])
             if rows is None:
                 rows = [None] * size
-            if len(rows) != size:
+            if not hasattr(rows, "__len__") or len(rows) != size:
+                found = f"{len(rows)} entries" if hasattr(rows, "__len__") else repr(rows)
                 raise ValueError(
-                    f"example {i}: allowed has {len(rows)} entries for {size} nodes; expected one "
+                    f"example {i}: allowed has {found} for {size} nodes; expected one "
                     "list of labels (or None for all) per node"
                 )
             for v, names in enumerate(rows):
                 if names is None:
                     mask[row] = 0
+                elif not hasattr(names, "__iter__"):
+                    raise ValueError(
+                        f"example {i}, node {v}: allowed is {names!r}, expected a list of labels"
+                    )
                 else:
                     picked = np.isin(self.classes_, np.asarray(list(names)))
                     if not picked.any():
@@ -630,6 +637,8 @@ class NodeSpace(Space):
                     f"forbidden transitions need a {self.structure.name} with transitions=True, "
                     "which this is not"
                 )
+            if not hasattr(forbidden, "__iter__"):
+                raise ValueError(f"forbidden is {forbidden!r}, expected a list of pairs {pair}")
             table = np.zeros((len(self.classes_),) * 2)
             index = {c: k for k, c in enumerate(self.classes_.tolist())}
             for transition in forbidden:
