@@ -98,3 +98,11 @@ def test_programs_that_fail_leave_the_best_weights(monkeypatch, slack, after):
     assert model.stop_reason_ == "failed" and "no solver" in last["failed"]
     assert last["dual"] <= best["primal"] and best["dual"] <= last["primal"]
     assert len(model.history_) == after + 1 and model.predict(X).shape == (12,)
+
+
+@pytest.mark.filterwarnings("error:overflow:RuntimeWarning", "error:invalid:RuntimeWarning")
+def test_streams_that_overflow_are_told():
+    """A batch has no w = 0 to step back to."""
+    X, y = np.array([[1e99], [-2e99], [3e99]]), [0, 1, 2]
+    model = StructuredSVM("multiclass", solver="sgd", alpha=1e-300)
+    refused("steps led to an objective that is not finite; scale", model.partial_fit, X, y)

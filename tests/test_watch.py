@@ -16,6 +16,7 @@ from python_structures import (
 from structsolve import FunctionStructure, StructuredSVM
 from structsolve.lp import Highs
 from structsolve.solvers import BCFW, SGD, CuttingPlane
+from structsolve.surrogates import Margin, Slack
 
 SOLVERS = {
     "bcfw": BCFW(),
@@ -48,6 +49,12 @@ def bounded(self, examples, i, theta):
     """The second best label, and its own score as the bound."""
     label = self.ranked(examples, i, theta)[0][1]
     return label, PyChainSpace.score(self, examples, i, theta, label)
+
+
+def too_low(self, examples, i, theta):
+    """The best label, with a bound that it is above itself."""
+    label = PyChainSpace.argmax(self, examples, i, theta)
+    return label, PyChainSpace.score(self, examples, i, theta, label) - 5
 
 
 WRONG = {
@@ -147,6 +154,13 @@ def test_functions_that_subtract_the_loss_are_told(solver, surrogate, oracle):
             FunctionStructure(subset_features, oracle, subset_loss), "example .", X, Y,
             surrogate=surrogate, solver=SOLVERS[solver],
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("surrogate", [Margin(relaxed=False), Slack(relaxed=False)], ids=repr)
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_bounds_below_their_own_label_are_told(solver, surrogate):
+    oracle = py_chain(argmax_bounded=too_low)
+    told(oracle, "no label scores more than", solver=SOLVERS[solver], surrogate=surrogate)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

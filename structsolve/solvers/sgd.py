@@ -192,12 +192,11 @@ class SGDRun(Run):
         passes = self.passes - window["begun"]
         if passes and loop.projections == window["projections"]:
             steps = passes * self.given.problem.n
-            with np.errstate(over="ignore", invalid="ignore"):
-                w = (loop.t + loop.t0) * loop.last() - window["tau"] * self.window_w
-                change = w / steps - self.dual_w
-                square = float(change @ change)
-                rise = window["constant"] / passes - self.dual_b
-                share = rise - alpha * float(self.dual_w @ change)
+            w = (loop.t + loop.t0) * loop.last() - window["tau"] * self.window_w
+            change = w / steps - self.dual_w
+            square = float(change @ change)
+            rise = window["constant"] / passes - self.dual_b
+            share = rise - alpha * float(self.dual_w @ change)
             if np.isfinite(square) and np.isfinite(share):
                 share = min(max(share / max(alpha * square, 1e-300), 0.0), 1.0)
                 self.dual_w, self.dual_b = self.dual_w + share * change, self.dual_b + share * rise
@@ -206,6 +205,8 @@ class SGDRun(Run):
             self._begin_window()
         return self.dual_b - 0.5 * alpha * float(self.dual_w @ self.dual_w)
 
+    # What overflows is noticed: the run steps back.
+    @np.errstate(over="ignore", invalid="ignore")
     def step(self) -> dict[str, Any]:
         """Take as many steps as there are examples."""
         solver, rng, n = self.solver, self.given.rng, self.given.problem.n
@@ -243,10 +244,16 @@ class SGDRun(Run):
 
     def _step_back(self) -> None:
         """Start again from the best weights with steps of a tenth."""
+        if not self.best_w.size:  # a stream, whose batches are not compared with w = 0
+            raise ValueError(
+                "steps led to an objective that is not finite; scale the features to values around "
+                "1, or use a larger alpha or t0"
+            )
         tau = max(float(self.loop.t + self.loop.t0), 1.0)
         self.loop.restart(self.best_w, 10 * tau)
         self._begin_window()
 
+    @np.errstate(over="ignore", invalid="ignore")
     def certify(self) -> dict[str, Any]:
         """Return primal, dual and gap of the best: the last iterate, the average, or w = 0."""
         candidates = [w for w in (self.loop.averaged(), self.loop.last()) if w is not None]

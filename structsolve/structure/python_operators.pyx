@@ -83,7 +83,7 @@ cdef class PythonOracle(Oracle):
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
-        cdef double claimed = NAN, upper = -INFINITY
+        cdef double claimed = NAN, upper = 0
         with gil:
             method = "argmax" if self.exact else "argmax_bounded"
             named = self.adapter.named(i, self.adapter.flat(i, theta))
@@ -96,7 +96,10 @@ cdef class PythonOracle(Oracle):
             value[0] = claimed
             if isnan(claimed) or self.compares():
                 value[0] = self.score(i, theta, label, claimed)
-            bound[0] = max(upper, value[0])
+            # Rounding is no lie; a bound that the label itself is above is left for who watches.
+            bound[0] = value[0] if self.exact else upper
+            if not bound[0] < value[0] - 1e-6 * (1 + fabs(value[0])):
+                bound[0] = max(bound[0], value[0])
         return 0
 
     cdef tuple claim(self, Py_ssize_t i, object answer):
