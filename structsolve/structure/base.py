@@ -581,9 +581,9 @@ class NodeSpace(Space):
             if rows is None:
                 rows = [None] * size
             if not hasattr(rows, "__len__") or len(rows) != size:
-                found = f"{len(rows)} entries" if hasattr(rows, "__len__") else repr(rows)
+                given = f"{len(rows)} entries" if hasattr(rows, "__len__") else repr(rows)
                 raise ValueError(
-                    f"example {i}: allowed has {found} for {size} nodes; expected one "
+                    f"example {i}: allowed has {given} for {size} nodes; expected one "
                     "list of labels (or None for all) per node"
                 )
             for v, names in enumerate(rows):
