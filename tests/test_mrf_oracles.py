@@ -13,10 +13,10 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from structsolve import ConePair, StructuredSVM
-from structsolve.lp import ask_oracle
+from structsolve.lp import Answer, Backend, Highs, Program, ask_oracle
 from structsolve.lp.base import cone_rows
 from structsolve.lp.polytope import bound_of
-from structsolve.plugins.mrf import MRFStructure, decode, grid_edges
+from structsolve.plugins.mrf import MRFStructure, decode, decoders, grid_edges
 from structsolve.plugins.mrf._model import GraphModel
 from structsolve.plugins.mrf.elimination import eliminate
 from structsolve.plugins.mrf.programs import LocalPolytope
@@ -488,3 +488,28 @@ def test_cone_rows_of_infinite_alpha_ask_for_h_alone():
     # Of moderate size: divided by powers of two.
     assert (low.tolist(), least) == ([5.0 / 4], -2.0 / 4)
     assert (high.tolist(), floor) == ([3.0 / 2], -1.0 / 2)
+
+
+class Rough(Backend):
+    """Any point of the polytope, as far as it knows the best one; and no duals."""
+
+    accurate = False
+
+    def program(self, polytope):
+        real = Highs().program(polytope)
+
+        class Careless(Program):
+            def solve(self, c, upper=None, start=None, sides=None):
+                return Answer(real.solve(0 * c, upper, None, sides).x, None)
+
+        return Careless()
+
+
+def test_rough_points_without_duals_prove_no_bound(monkeypatch):
+    monkeypatch.setattr(decoders, "make_backend", lambda name: Rough())
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        edges = [(v, w) for v in range(14) for w in range(v) if rng.random() < 0.4]
+        given = rng.normal(size=(14, 3)), edges, rng.normal(size=(len(edges), 3, 3)), True
+        known = decode(*given, oracle="trws").value
+        assert decode(*given, oracle="cvxpy:ROUGH").bound >= known - 1e-9

@@ -222,6 +222,16 @@ def test_steps_back_where_zero_weights_are_better(alpha):
     assert np.isfinite(run.weights()).all()
 
 
+def test_after_steps_back_a_run_is_not_settled_at_once():
+    """Steps are tiny then, and passes bring little, however far the optimum is."""
+    case = make_case("classes", n=2, penalize=False)
+    run = begin(SGD(certify_every=1), case.problem, 1e-5, tol=0.01)
+    history = [run.step() for _ in range(25)]
+    assert any("stepped_back" in r for r in history[:5])
+    assert run.best_primal > 100 * case.optimum(1e-5).value
+    assert not any(r["settled"] for r in history)
+
+
 def test_cost_of_a_step_does_not_grow_with_the_features():
     """With a million columns, 20 000 steps would take an hour if each touched them all."""
     import scipy.sparse as sp

@@ -187,8 +187,10 @@ class Programs:
             costs = c + cone.lam * d
         start = self._starts.get(i) if warm and self.backend.warm else None
         answer = self._solved(program, i, costs, upper, start, sides)
-        if answer is not None and answer.limited:
-            # What a limited solver leaves is far from the relaxation, or nothing at all.
+        unproved = answer is not None and answer.dual is None and not self.backend.accurate
+        if answer is not None and (answer.limited or (unproved and side is None)):
+            # What a limited solver leaves is far from the relaxation, or nothing at all; and a
+            # rough point without duals proves no bound.
             _, program = self._program_of(shape, i, finite, self._sure)
             answer = self._solved(program, i, costs, upper, None, sides)
         if answer is None:

@@ -96,7 +96,8 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         a function that returns the present weights. Returning True ends training.
     checkpoint : path, optional
         File to which the state of training goes as it proceeds; if it exists, training continues
-        from it, bit for bit as if it had never stopped.
+        from it, bit for bit as if it had never stopped. Linear programs start afresh then: where
+        labels are equally good, that needs an oracle with ``warm_start=False``.
     n_jobs : int or None, default=1
         Threads for passes at fixed weights and for prediction; the result does not depend on it.
     random_state : int, RandomState or None, default=0

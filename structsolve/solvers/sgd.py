@@ -251,6 +251,7 @@ class SGDRun(Run):
             )
         tau = max(float(self.loop.t + self.loop.t0), 1.0)
         self.loop.restart(self.best_w, 10 * tau)
+        self.certified.clear()
         self._begin_window()
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -282,13 +283,15 @@ class SGDRun(Run):
     def _settled(self) -> bool:
         """Tell whether half of all passes brought less than ``tol``.
 
-        The error falls like 1 over the passes, so that what the second half brought is about what
-        is still to come; unless there were better weights before, by chance.
+        The error falls like 1 over the steps, ``t0`` among them, so that what the second half
+        brought is about what is still to come; unless there were better weights before, by chance.
         """
         n, close = len(self.certified), self.given.tol * abs(self.best_primal)
         if n < 2 * self.solver.patience or self.present > self.best_primal + close:
             return False
-        return self.certified[n // 2 - 1] - self.present <= close
+        # After a step back t0 is large, and it is long until there is a half.
+        half = int(n * (1 - self.loop.t0 / max(self.loop.t, 1)) / 2)
+        return half > 0 and self.certified[half - 1] - self.present <= close
 
     def weights(self) -> np.ndarray:
         """Return a copy of the best weights so far."""
