@@ -157,6 +157,8 @@ class Given(Backend):
         (lambda p: Answer(np.zeros(99), None), r"an array of shape \(99,\)"),
         (lambda p: Answer(np.zeros(p.size), None), "away from the rows"),
         (lambda p: Answer(np.full(p.size, 7.0), None), "away from the rows"),
+        (lambda p: 5, "example 0: LP backend 'given' answered with a int, expected an Answer"),
+        (lambda p: {}["x"], r"example 0: solve\(\) of LP backend 'given' raised KeyError: 'x'"),
     ],
 )
 def test_backends_that_answer_wrongly(structure, answer, message):
@@ -167,6 +169,9 @@ def test_backends_that_answer_wrongly(structure, answer, message):
     if structure == "permutation":
         X, y = rng.normal(size=(6, 3)), np.array([rng.permutation(3) for _ in range(6)])
     refused(message, StructuredSVM(structure, oracle=Given(answer), max_iter=2).fit, X, y)
+    model, backend = StructuredSVM(structure, max_iter=2, tol=1).fit(X, y), Given(answer)
+    backend.batch = 1000
+    refused(message, model.set_params(oracle=backend).predict, X)
 
 
 def test_a_dual_above_the_primal_is_no_convergence():

@@ -44,6 +44,10 @@ class Relaxed(NamedTuple):
     dual: np.ndarray | None
 
 
+# What a backend in Python raises where it has a bug.
+_BUGS = (LookupError, TypeError, AttributeError, ArithmeticError)
+
+
 class LinearDecoder:
     """Decodes the examples of one packed set by linear programs.
 
@@ -211,9 +215,14 @@ class LinearDecoder:
         barred = any(top is not None for _, top in single)
         try:
             answer = program.solve(c, upper if barred else None)
-        except ValueError:  # alone, an example may do, or is named
+        except (ValueError, *_BUGS):  # alone, an example may do, or is named
             answer = None
-        if answer is None or answer.x is None or answer.limited:
+        if (
+            not isinstance(answer, Answer)
+            or answer.limited
+            or answer.x is None
+            or np.shape(answer.x) != (product.size,)
+        ):
             return [self.decode(i, theta) for i, theta in zip(indices, thetas)]
         decoded: list[tuple[np.ndarray, float, float] | None] = []
         m = polytope.A.shape[0]
@@ -248,9 +257,20 @@ class LinearDecoder:
         """Solve the program of an example by a backend; errors begin with the example."""
         program = self._kept(i, backend)[1]
         try:
-            return program.solve(c, upper, start, sides)
+            answer = program.solve(c, upper, start, sides)
         except ValueError as error:
             raise ValueError(f"example {i}: {error}") from error
+        except _BUGS as error:
+            raise ValueError(
+                f"example {i}: solve() of LP backend {backend.name!r} raised "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        if answer is not None and not isinstance(answer, Answer):
+            raise ValueError(
+                f"example {i}: LP backend {backend.name!r} answered with a "
+                f"{type(answer).__name__}, expected an Answer or None"
+            )
+        return answer
 
     def _trusted(
         self, i: int, answer: Answer, c: np.ndarray, upper: Any, size: int
