@@ -1,5 +1,6 @@
 """The packages of docs/examples in plain Python: installed as users do, checked, trained, saved."""
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -16,7 +17,9 @@ pytestmark = pytest.mark.skipif(not EXAMPLES.exists(), reason="installed without
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A function that runs a program where both packages are installed."""
-    pytest.importorskip("setuptools")
+    # Not imported: setuptools wants to come before distutils.
+    if importlib.util.find_spec("setuptools") is None:
+        pytest.skip("setuptools is not installed")
     folder = tmp_path_factory.mktemp("packages")
     for package in PACKAGES:
         (folder / package).mkdir()

@@ -213,12 +213,15 @@ cdef class SparseTree:
                 raise ValueError(f"weight has {factor.shape[0]} entries, expected {n}")
         given = weight is not None
         cdef bint weighted = given
+        # There may be no entries at all.
+        cdef const int32_t* column = &columns[0] if columns.shape[0] else NULL
+        cdef const double* value = &values[0] if values.shape[0] else NULL
         with nogil:
             for k in range(visits.shape[0]):
                 i = visits[k]
                 if weighted:
                     share = factor[i]
-                self.step(rows[i + 1] - rows[i], &columns[0] + rows[i], &values[0] + rows[i],
+                self.step(rows[i + 1] - rows[i], column + rows[i], value + rows[i],
                           truth[i], share / alpha)
 
     cdef int step(self, Py_ssize_t nnz, const int32_t* columns, const double* values,
