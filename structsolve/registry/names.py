@@ -353,6 +353,8 @@ def refuse_words(what: str, factory: Any, arguments: list[Any], params: dict[str
     ValueError
         Naming the argument.
     """
+    if not any(isinstance(value, str) for value in (*arguments, *params.values())):
+        return  # without a look at the factory: graphs make programs whenever they predict
     try:
         signature = inspect.signature(factory)
         given = signature.bind_partial(*arguments, **params).arguments
