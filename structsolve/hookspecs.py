@@ -23,7 +23,7 @@ class Named:
     Parameters
     ----------
     name : str
-        What users write.
+        What users write: without a colon, which divides a distribution, a name and arguments.
     factory : callable
         Makes the object from keyword arguments.
     summary : str
@@ -33,6 +33,8 @@ class Named:
     ------
     TypeError
         When the name is no string, or the factory cannot be called.
+    ValueError
+        When the name has a colon, as in "distribution:name".
 
     Examples
     --------
@@ -48,6 +50,11 @@ class Named:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise TypeError(f"name is {self.name!r}, expected a non-empty string")
+        if ":" in self.name:
+            raise ValueError(
+                f"name is {self.name!r}, expected one without a colon: that divides a distribution, "
+                "a name and arguments"
+            )
         if not callable(self.factory):
             raise TypeError(f"factory of {self.name!r} is not callable: {self.factory!r}")
 

@@ -128,11 +128,20 @@ def test_arguments_in_names():
         {"b": None, "c": 1e-3, "d": "a b"},
     )
     get = structsolve.get_structure
-    for wrong, shown in (("a=1,2", "'2'"), ("a=1,a=2", "'a=2'"), ("2=1", "'2=1'")):
+    for wrong, shown in (
+        ("a=1,2", "'2'"),
+        ("a=1,a=2", "'a=2'"),
+        ("2=1", "'2=1'"),
+        ("", "''"),
+        ("false, ", "''"),
+        ("a=", "'a='"),
+        ("a=2,", "''"),
+    ):
         refused(
             f"^structure 'chain:{wrong}': found {shown}, expected one key=", get, f"chain:{wrong}"
         )
     refused("'chain:length=3': .*unexpected keyword argument 'length'", get, "chain:length=3")
+    refused("name is 'a:b', expected one without a colon", Named, "a:b", dict)
 
 
 # -- plugins of scripts in worker processes -------------------------------------------------------

@@ -123,7 +123,8 @@ class Names:
         Raises
         ------
         ValueError
-            When an argument without a key follows one with a key, or a key comes twice.
+            When an argument without a key follows one with a key, a key comes twice, or an argument
+        is empty.
 
         Examples
         --------
@@ -384,7 +385,8 @@ def arguments_of(what: str, text: str, rest: str) -> tuple[list[Any], dict[str, 
     Raises
     ------
     ValueError
-        When an argument without a key follows one with a key, or a key comes twice.
+        When an argument without a key follows one with a key, a key comes twice, or an argument
+        is empty.
 
     Examples
     --------
@@ -396,16 +398,16 @@ def arguments_of(what: str, text: str, rest: str) -> tuple[list[Any], dict[str, 
     params: dict[str, Any] = {}
     for part in rest.split(","):
         key, equals, word = part.partition("=")
-        key = key.strip()
-        if not equals and not params:
-            arguments.append(value_of(part.strip()))
-        elif not equals or not key.isidentifier() or key in params:
+        key, word = key.strip(), word.strip()
+        if not equals and not params and key:
+            arguments.append(value_of(key))
+        elif not word or not key.isidentifier() or key in params:
             raise ValueError(
                 f"{what} {text!r}: found {part.strip()!r}, expected one key=value for each, behind "
                 "the arguments without a key"
             )
         else:
-            params[key] = value_of(word.strip())
+            params[key] = value_of(word)
     return arguments, params
 
 
