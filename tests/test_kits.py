@@ -68,3 +68,16 @@ def test_names_that_nobody_knows():
     refused("unknown lp backend 'simplex'", check_backend, "simplex")
     refused("unknown surrogate 'hinge'", check_surrogate, "hinge")
     refused("unknown solver 'newton'", check_solver, "newton")
+
+
+@pytest.mark.parametrize("given", [None, 5, Margin])
+def test_what_is_no_object_is_refused(given):
+    for kit, name in ((check_solver, "solver"), (check_surrogate, "surrogate")):
+        shown = f"^{name} is {given!r}, expected a name .*known: .* or an? .*object"
+        refused(shown, kit, given, error=TypeError)
+
+
+@pytest.mark.parametrize("n_cases", [0, -1, None, 1.0])
+def test_no_cases_check_nothing(n_cases):
+    for kit, what in ((check_structure, "chain"), (check_loss, "hamming"), (check_surrogate, "lp")):
+        refused(f"^n_cases is {n_cases}, expected an integer >= 1", kit, what, n_cases=n_cases)

@@ -387,11 +387,7 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     def _solver(self) -> Solver:
         if isinstance(self.solver, str):
             return registry.default().find("solvers", self.solver).factory()
-        if isinstance(self.solver, type) or not hasattr(self.solver, "start"):
-            raise TypeError(
-                f"solver is {self.solver!r}, expected a name (known: "
-                f"{registry.default().names('solvers')}) or a Solver object"
-            )
+        registry.default().check_object("solvers", self.solver, "start", "a Solver object")
         return self.solver
 
     def _check_combination(self, validated: bool) -> None:

@@ -174,6 +174,30 @@ class Names:
             )
         return made
 
+    def check_object(self, kind: str, given: Any, method: str, what: str) -> None:
+        """Refuse what is no object of a kind, such as a class or None.
+
+        Parameters
+        ----------
+        kind : str
+            One of ``LISTS``; messages call the argument so.
+        given : object
+            No name.
+        method : str
+            That every object has.
+        what : str
+            "a Solver object", for the message.
+
+        Raises
+        ------
+        TypeError
+            Naming the argument and the known names.
+        """
+        if isinstance(given, type) or not hasattr(given, method):
+            raise TypeError(
+                f"{one(kind)} is {given!r}, expected a name (known: {self.names(kind)}) or {what}"
+            )
+
     def factory_of(self, kind: str, text: str) -> Any:
         """Return the factory of a name, whatever arguments stand behind it.
 

@@ -121,11 +121,7 @@ class Problem:
         self.labels = self.task.labels
         if isinstance(surrogate, str):
             surrogate = registry.default().make("surrogates", surrogate)
-        elif isinstance(surrogate, type) or not hasattr(surrogate, "bind"):
-            raise TypeError(
-                f"surrogate is {surrogate!r}, expected a name (known: "
-                f"{registry.default().names('surrogates')}) or an object with bind()"
-            )
+        registry.default().check_object("surrogates", surrogate, "bind", "an object with bind()")
         self.surrogate_name = getattr(surrogate, "name", type(surrogate).__name__)
         self.surrogate = surrogate.bind(self.task)
         abi.refuse_stale(self.surrogate)

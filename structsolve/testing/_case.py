@@ -79,6 +79,12 @@ def _kind(value: Any) -> str:
     return f"type {type(value).__module__}.{type(value).__qualname__}{of}"
 
 
+def check_number(n_cases: Any) -> None:
+    """Refuse a number of cases by which nothing would be checked."""
+    if not isinstance(n_cases, (int, np.integer)) or n_cases < 1:
+        raise ValueError(f"n_cases is {n_cases!r}, expected an integer >= 1")
+
+
 def short(value: Any) -> str:
     """Return what messages show of a value."""
     text = value if isinstance(value, str) else repr(value)

@@ -11,7 +11,7 @@ from .. import registry
 from ..solvers.base import Start
 from ..solvers.problem import Problem
 from . import _losses, _operators, _training, _whole
-from ._case import Case
+from ._case import Case, check_number
 
 # Passes before and after a state is taken: some solvers look at their weights every fifth pass.
 BEFORE, AFTER = 6, 5
@@ -42,6 +42,8 @@ def check_solver(
     ------
     BrokenPromise
         An AssertionError that says what was found and expected.
+    TypeError
+        When ``solver`` is neither a name nor a solver.
 
     Notes
     -----
@@ -58,6 +60,7 @@ def check_solver(
     structure = registry.get_structure(structure)
     if isinstance(solver, str):
         solver = registry.default().make("solvers", solver)
+    registry.default().check_object("solvers", solver, "start", "a Solver object")
     case = Case(structure, 0, random_state, size)
     case.kit, case.more = f"check_solver({solver!r}, structure, ", f", surrogate={surrogate!r}"
     case.enumerate()
@@ -161,6 +164,8 @@ def check_loss(
     ------
     BrokenPromise
         An AssertionError that says what was found and expected.
+    ValueError
+        For ``n_cases`` below 1.
 
     Notes
     -----
@@ -173,6 +178,7 @@ def check_loss(
     >>> from structsolve.testing import check_loss
     >>> check_loss("zero-one", "multiclass")
     """
+    check_number(n_cases)
     structure = registry.get_structure(structure)
     for number in range(n_cases):
         case = Case(structure, number, random_state + number, size)

@@ -17,7 +17,7 @@ from . import (
     _training,
     _whole,
 )
-from ._case import Case
+from ._case import Case, check_number
 
 #: What is checked of every case, by name: the case and the loss are handed on.
 CHECKS: dict[str, Callable[[Case, Any], None]] = {
@@ -84,7 +84,7 @@ def check_structure(
         An AssertionError that names the operator or method, the promise, the example, what was
         found and what was expected, and how to see it again.
     ValueError
-        For an unknown part in ``only``.
+        For an unknown part in ``only``, or ``n_cases`` below 1.
 
     Warns
     -----
@@ -107,6 +107,7 @@ def check_structure(
     >>> from structsolve.testing import check_structure
     >>> check_structure("chain", n_cases=1)
     """
+    check_number(n_cases)
     structure = registry.get_structure(structure)
     wanted = NAMES if only is None else tuple(only)
     for name in wanted:

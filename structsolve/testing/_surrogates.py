@@ -9,7 +9,7 @@ import numpy as np
 from .. import registry
 from ..surrogates.calls import cut
 from ..surrogates.task import Task
-from ._case import Case
+from ._case import Case, check_number
 
 # Scores for each example; how far a difference quotient may be off.
 SCORES, QUOTIENT = 6, 1e-4
@@ -37,6 +37,10 @@ def check_surrogate(
     ------
     BrokenPromise
         An AssertionError that says what was found and expected; ``.theta`` are the scores.
+    ValueError
+        For ``n_cases`` below 1.
+    TypeError
+        When ``surrogate`` is neither a name nor a surrogate.
 
     Notes
     -----
@@ -50,9 +54,11 @@ def check_surrogate(
     >>> from structsolve.testing import check_surrogate
     >>> check_surrogate("slack", n_cases=1)
     """
+    check_number(n_cases)
     structure = registry.get_structure(structure)
     if isinstance(surrogate, str):
         surrogate = registry.default().make("surrogates", surrogate)
+    registry.default().check_object("surrogates", surrogate, "bind", "an object with bind()")
     name = getattr(surrogate, "name", type(surrogate).__name__)
     for number in range(n_cases):
         case = Case(structure, number, random_state + number, size)
