@@ -52,8 +52,8 @@ class Named:
             raise TypeError(f"name is {self.name!r}, expected a non-empty string")
         if ":" in self.name:
             raise ValueError(
-                f"name is {self.name!r}, expected one without a colon: that divides a distribution, "
-                "a name and arguments"
+                f"name is {self.name!r}, expected one without a colon: that divides a "
+                "distribution, a name and arguments"
             )
         if not callable(self.factory):
             raise TypeError(f"factory of {self.name!r} is not callable: {self.factory!r}")

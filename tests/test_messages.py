@@ -153,3 +153,37 @@ def test_names_that_differ_are_told_at_once():
         refused(expected, StructuredSVM("a").fit, [[[0.0]]], [[1]])
     finally:
         registry.default().unregister(module)
+
+
+def test_advice_on_powers_can_be_taken(bound):
+    """Methods that a message names answer, and so does the oracle that it advises."""
+    structure = bound[0].structure
+    if hasattr(bound[0], "loss"):  # without a polytope, or a loss to train with
+        return
+    X, Y = structure.sample(0, n=4, size=3)
+    model = StructuredSVM(structure, solver="sgd", max_iter=1, tol=9).fit(X, Y)
+    asks = {
+        "decision_function": lambda: model.decision_function(X),
+        "predict_kbest": lambda: model.predict_kbest(X, 2),
+    }
+    for oracle in (None, "lp"):
+        model.set_params(oracle=oracle)
+        for method, ask in asks.items():
+            try:
+                ask()
+            except ValueError as error:
+                text = str(error)
+            else:
+                continue
+            assert method == "predict_kbest" or "predict" in text
+            if "predict_kbest do" in text:
+                asks["predict_kbest"]()
+            advised = "set_params(oracle=None)" in text
+            model.set_params(oracle=None)
+            try:
+                ask()
+            except ValueError:
+                assert not advised, text
+            else:
+                assert advised, text
+            model.set_params(oracle=oracle)

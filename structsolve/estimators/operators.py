@@ -52,7 +52,7 @@ class OperatorsMixin:
     oracle: Any = None
     _operators: _Kept
 
-    def _asked(self, what: str, given: Any = None, space: Any = None) -> Any:
+    def _asked(self, what: str, given: Any = None, space: Any = None, own: bool = False) -> Any:
         """Return what binds an operator to a PartLayout, asked of the plugins at the first call.
 
         Parameters
@@ -64,6 +64,8 @@ class OperatorsMixin:
             Which loss, or which projection.
         space : Space, optional
             That of the model by default.
+        own : bool, default=False
+            Ask the structure's own, though there is an LP backend.
 
         Returns
         -------
@@ -71,7 +73,7 @@ class OperatorsMixin:
         """
         space = self.space_ if space is None else space
         arguments = () if given is None else (given,)
-        oracle = self.oracle
+        oracle = None if own else self.oracle
         # Objects may be changed by set_params(): only what is named is kept.
         if not (_is_name(given) and _is_name(oracle)):
             return _ASK[what](space, oracle, *arguments)
@@ -87,9 +89,9 @@ class OperatorsMixin:
         """Begin anew for ``space_``."""
         self._operators = _Kept(self.space_)
 
-    def _power(self, name: str, layout: Any) -> Any:
+    def _power(self, name: str, layout: Any, own: bool = False) -> Any:
         """Return the operator of a power, None where the structure or these examples have none."""
-        bind = self._asked(name)
+        bind = self._asked(name, own=own)
         return None if bind is None else bind(layout)
 
     def __getstate__(self) -> dict[str, Any]:

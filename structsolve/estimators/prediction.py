@@ -73,10 +73,14 @@ class PredictionMixin(DistributionMixin):
         layout, potentials, w = self._prepare(X)
         operator = self._power("max-marginals", layout)
         if operator is None:
+            lack = self._lack("max-marginals", "does not give", layout)
+            others = (
+                "predict does"
+                if self._power("kbest", layout) is None
+                else ("predict and predict_kbest do")
+            )
             raise ValueError(
-                f"decision_function needs max-marginals, which the oracle of structure "
-                f"{self.space_.structure.name!r} does not give{self._why_no('max-marginals')}; use "
-                "predict or predict_kbest"
+                f"decision_function needs max-marginals, which {lack}; {others} without"
             )
         rows, _ = node_rows(potentials, operator, w, {}, 1.0, self.n_jobs)
         scores = self.space_.unpack_scores(rows, layout.examples)
@@ -104,13 +108,7 @@ class PredictionMixin(DistributionMixin):
         layout, potentials, w = self._prepare(X)
         operator = self._power("kbest", layout)
         if operator is None:
-            name = self.space_.structure.name
-            raise ValueError(
-                f"the oracle of structure {name!r} has no k-best power{self._why_no('kbest')}"
-                if self.oracle is None
-                else f"oracle={self.oracle!r} has no k-best power; set_params(oracle=None) asks "
-                f"that of structure {name!r}"
-            )
+            raise ValueError(self._lack("kbest", "has no k-best power", layout))
         masks = self.space_.mask(layout.examples, allowed, forbidden)
         labels, scores = decode_kbest(potentials, operator, w, masks, int(k), self.n_jobs)
         answers = []
@@ -205,10 +203,16 @@ class PredictionMixin(DistributionMixin):
         dense = self._model.check_input(X)
         return pack(self.space_, X), dense
 
-    def _why_no(self, power: str) -> str:
-        """Return what the space says of a power that it does not give, or has not always."""
+    def _lack(self, power: str, lacks: str, layout: PartLayout) -> str:
+        """Return who lacks a power and why, or who has it; ``lacks`` is the verb of the clause."""
+        own = f"the oracle of structure {self.space_.structure.name!r}"
+        if self.oracle is not None:
+            backend = f"oracle={self.oracle!r} {lacks}"
+            if self._power(power, layout, own=True) is not None:
+                return f"{backend}; set_params(oracle=None) asks {own}"
+            own, lacks = f"{backend}, and {own}", f"{lacks} either"
         why = getattr(self.space_, "no_powers", {}).get(power)
-        return f": {why}" if why else ""
+        return f"{own} {lacks}{f': {why}' if why else ''}"
 
     def _prepare(self, X: Any) -> tuple[PartLayout, LinearPotentials, np.ndarray]:
         """Return where the parts of packed examples lie, potentials, and a vector for these."""
