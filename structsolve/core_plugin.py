@@ -18,6 +18,7 @@ from .structure.losses import ClassWeights, CostMatrix
 from .structure.path_cost import PathCost
 from .structure.python_operators import POWERS, PythonLoss, PythonOracle, PythonParts
 from .structure.python_projection import PythonProjection
+from .structure.task_loss import named_losses
 
 
 @hookimpl
@@ -72,7 +73,7 @@ def structsolve_max_min(space, loss, layout):
 
 @hookimpl(trylast=True)
 def structsolve_loss(space, loss):
-    named = getattr(space, "losses", {})
+    named = named_losses(space)
     if isinstance(loss, str) and loss in named:
         return named[loss].bind(space)
     if hasattr(space, "loss") and loss in getattr(space, "loss_names", ("hamming",)):

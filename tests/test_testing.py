@@ -16,6 +16,7 @@ from wrong_structures import (
     SecondBest,
 )
 
+from structsolve import StructuredSVM, TaskLoss
 from structsolve.plugins.chain.space import ChainStructure
 from structsolve.solvers import BCFW
 from structsolve.solvers.bcfw import BCFWRun
@@ -176,3 +177,30 @@ def test_parts_of_the_kit():
 def test_steep_costs_are_told(structure_class, message):
     with pytest.warns(SlowOperator, match=r"takes .* ms for a label of 4 entries and .*enumerate"):
         check_structure(structure_class(), n_cases=1, solvers=(), only=["sizes"])
+
+
+class Late(TaskLoss):
+    """A loss that needs an argument."""
+
+    def __init__(self, costs):
+        self.costs = costs
+
+
+@pytest.mark.parametrize(
+    "losses, text",
+    [
+        (5, "is 5, expected a dict of loss objects by name"),
+        ({"a": 5}, r"has 5 as 'a', expected an object with bind\(\)"),
+        ({"a": Late}, r"has <class .*Late'> as 'a', expected an object with bind\(\)"),
+        ({1: Late(1)}, "has the name 1, expected a string"),
+    ],
+)
+def test_wrong_losses_of_a_space_are_told(losses, text):
+    structure = py_chain(losses=losses)
+    message = f"structure 'py-chain': losses of its space {text}"
+    refused(
+        message, StructuredSVM(structure).fit, [[[0.0]], [[1.0]]], [["a"], ["b"]], error=TypeError
+    )
+    refused(
+        f"losses breaks a promise: .*{message}", check_structure, structure, error=BrokenPromise
+    )

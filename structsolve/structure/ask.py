@@ -26,6 +26,7 @@ from ..operators import (
 from ..part_layout import PartLayout
 from .base import Space
 from .losses import ClassWeights, CostMatrix
+from .task_loss import named_losses
 
 #: Powers that a structure may have, and their operators.
 POWERS: dict[str, type[Operator]] = {
@@ -396,7 +397,7 @@ def loss_names(space: Space) -> list[str]:
     >>> loss_names(space)
     ['hamming', 'normalized-hamming', 'zero-one']
     """
-    own = (*getattr(space, "losses", ()), *getattr(space, "loss_names", ()))
+    own = (*named_losses(space), *getattr(space, "loss_names", ()))
     names = {*own, *registry.default().loss_names()}
     return sorted(name for name in names if _gives(space, name))
 

@@ -92,3 +92,35 @@ class TaskLoss(Params):
             ``layout -> structsolve.operators.Loss``.
         """
         return partial(PythonLoss, space, self)
+
+
+def named_losses(space: Any) -> dict[str, Any]:
+    """Return the losses that a space names by its attribute ``losses``.
+
+    Parameters
+    ----------
+    space : Space
+
+    Returns
+    -------
+    dict of str to loss object
+        Empty where the space has no such attribute.
+
+    Raises
+    ------
+    TypeError
+        When it is no dict, or holds anything but loss objects by name.
+    """
+    losses = getattr(space, "losses", {})
+    what = f"structure {space.structure.name!r}: losses of its space"
+    if not isinstance(losses, dict):
+        raise TypeError(f"{what} is {losses!r}, expected a dict of loss objects by name")
+    for name, loss in losses.items():
+        if not isinstance(name, str):
+            raise TypeError(f"{what} has the name {name!r}, expected a string")
+        if isinstance(loss, type) or not hasattr(loss, "bind"):
+            raise TypeError(
+                f"{what} has {loss!r} as {name!r}, expected an object with bind(), such as a "
+                "TaskLoss with its arguments"
+            )
+    return losses

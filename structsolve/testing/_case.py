@@ -12,6 +12,7 @@ import numpy as np
 from ..lp import ask_cones, ask_oracle
 from ..structure import calls
 from ..structure.ask import ask_loss, ask_parts, ask_power, learn_space, make_layout, pack
+from ..structure.task_loss import named_losses
 from ._memory import Guarded, Room
 
 # What rounding may do to a sum of parts.
@@ -144,6 +145,8 @@ class Case:
             )
         with self.promise("pack", "accepts its own sample"):
             self.examples = pack(self.space, self.X, self.Y)
+        with self.promise("losses", "is a dict of loss objects by name"):
+            named_losses(self.space)
         self.layout = self.space.layout
 
     def begin(self, check: str) -> None:
