@@ -31,7 +31,7 @@ from structsolve.plugins.chain.polytope import ChainPolytopes
 from structsolve.structure import calls
 from structsolve.structure.ask import ask_parts, ask_power, make_layout
 from structsolve.structure.base import ConePair
-from structsolve.testing import BrokenPromise, check_structure
+from structsolve.testing import BrokenPromise, check_backend, check_structure
 
 TREE = {"a": ["b", "c"], "c": ["d", "e"]}
 GRAPH = {"a": ["b", "c"], "b": ["d"], "c": ["d", "e"]}
@@ -481,3 +481,19 @@ def test_another_user_of_highs_in_the_same_thread():
     thread.start()
     thread.join()
     assert answers == [[0.0, 1.0]]
+
+
+class Nothing(Backend):
+    """A backend whose program() forgets to return."""
+
+    name = "nothing"
+
+    def program(self, polytope):
+        pass
+
+
+def test_no_program_is_named_with_its_backend():
+    message = r"program\(\) of LP backend 'nothing' returned None, expected a .*lp.Program"
+    model = StructuredSVM("chain", oracle=Nothing(), max_iter=1)
+    refused(message, model.fit, *structsolve.get_structure("chain").sample(0))
+    refused(message, check_backend, Nothing(), error=BrokenPromise)

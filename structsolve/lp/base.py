@@ -335,6 +335,32 @@ def unit_of(c: np.ndarray) -> float:
     return 2.0 ** np.clip(np.floor(np.log2(top)), -1000, 1000) if top > 0 else 1.0
 
 
+def make_program(backend: Backend, polytope: Any) -> Program:
+    """Return a backend's program over a polytope.
+
+    Parameters
+    ----------
+    backend : Backend
+    polytope : Polytope
+
+    Returns
+    -------
+    Program
+
+    Raises
+    ------
+    ValueError
+        When the backend returns nothing that solves; as its ``program()``.
+    """
+    program = backend.program(polytope)
+    if not hasattr(program, "solve"):
+        raise ValueError(
+            f"program() of LP backend {backend.name!r} returned {program!r}, expected a "
+            "structsolve.lp.Program"
+        )
+    return program
+
+
 def cone_rows(
     c: np.ndarray, h0: float, d: np.ndarray, g0: float, cone: Any
 ) -> list[tuple[np.ndarray, float]]:

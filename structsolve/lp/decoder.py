@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .base import Answer, Backend, Program, ProgramCache, cone_rows
+from .base import Answer, Backend, Program, ProgramCache, cone_rows, make_program
 from .highs import Highs
 from .polytope import Polytope, Polytopes, block_diagonal, bound_of
 
@@ -202,7 +202,7 @@ class LinearDecoder:
 
         def make() -> tuple[Polytope, Program]:
             product = block_diagonal([polytope] * copies)
-            return product, self.backend.program(product)
+            return product, make_program(self.backend, product)
 
         product, program = self._products.get((self.polytopes.key(indices[0]), copies), make)
         c, upper = np.zeros(product.size), product.upper.copy()
@@ -239,7 +239,7 @@ class LinearDecoder:
         def make() -> tuple[Polytope, Program]:
             polytope = self.polytopes.build(i)
             try:
-                return polytope, backend.program(polytope)
+                return polytope, make_program(backend, polytope)
             except ValueError as error:
                 raise ValueError(f"example {i}: {error}") from error
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import registry
 from ..lp import ask_polytopes, make_backend
+from ..lp.base import make_program
 from ..lp.polytope import bound_of
 from ._case import BrokenPromise, short
 
@@ -36,7 +37,7 @@ class Checked:
         self.backend, self.polytope, self.where, self.seed = backend, polytope, where, seed
         self.off = ACCURATE if backend.accurate else ROUGH
         try:
-            self.program = backend.program(polytope)
+            self.program = make_program(backend, polytope)
         except Exception as error:
             self.fail("program", "puts a program together", error, "no exception", None, error)
 
