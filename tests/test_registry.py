@@ -192,6 +192,7 @@ def test_register_and_unregister(registered):
     row = next(r for r in structsolve.list_plugins() if r["structures"] == ["mine"])
     assert (row["name"], row["status"], row["distribution"]) == (module.__name__, "loaded", "")
     refused("the name is taken by plugin 'fake_plugin_0'", registry.default().register, module)
+    refused("it is registered already", registry.default().register, module)
     with pytest.raises(ValueError, match="the module is taken by plugin 'fake_plugin_0'"):
         registry.default().register(module, "again")
     assert structsolve.get_structure("mine").name == "py-chain"
@@ -420,3 +421,13 @@ def test_many_threads_get_one_registry(monkeypatch):
         thread.join()
     assert len({id(r) for r in seen}) == 1
     assert "chain" in seen[0].names("structures")
+
+
+def test_what_a_hook_raises_while_a_script_registers_it_is_named(registered):
+    def fails():
+        return [{}["k"]]
+
+    expected = r"^plugin 'fake_plugin_\d+' failed in structsolve_solvers: KeyError: 'k'"
+    refused(expected, registered, structsolve_solvers=fails, error=RuntimeError)
+    expected = "failed in structsolve_solvers: ValueError: name is 'a:b'"
+    refused(expected, registered, structsolve_solvers=lambda: [Named("a:b", dict)])

@@ -146,11 +146,16 @@ class Registry(Names):
             When the name or module is taken, or something is declared twice.
         TypeError
             When a hook is unknown or not marked, there is none, or one returns the wrong kind.
+        RuntimeError
+            When a hook of a script's plugin raises anything but a ValueError or TypeError.
         """
         for other in self.plugins:
             if other.module is not None and (other.key == plugin.key or other.module is module):
                 what = "the name" if other.key == plugin.key else "the module"
-                raise ValueError(f"{what} is taken by {other.label}; rename or uninstall one")
+                remedy = "rename or uninstall one"
+                if other.module is module:
+                    remedy = "it is registered already"
+                raise ValueError(f"{what} is taken by {other.label}; {remedy}")
         known = [n for n in vars(hookspecs) if n.startswith("structsolve_")]
         marked = {}
         for name in dir(module):
@@ -173,7 +178,7 @@ class Registry(Names):
             for kind in (*LISTS, "loss_names"):
                 hook = f"structsolve_{kind}"
                 if hook in marked and not marked[hook].get("wrapper"):
-                    declares[kind] = _checked(getattr(module, hook)(), hook, kind)
+                    declares[kind] = _checked(_called(module, hook, plugin), hook, kind)
         except BaseException:
             # A failed registration keeps the hooks before the wrong one.
             if self.manager.is_registered(module):
@@ -259,7 +264,7 @@ class Registry(Names):
         kind = next((k for k in (ValueError, TypeError) if isinstance(error, k)), RuntimeError)
         if kind is not RuntimeError and (owner is None or owner.is_ours):
             return error
-        return kind(f"{_label(owner)} failed in {hook}: {type(error).__name__}: {error}")
+        return kind(_failure(owner, hook, error))
 
     def check_answer(self, hook: str, answer: Any, expected: Any) -> None:
         """Check what a plugin returned.
@@ -318,6 +323,21 @@ class Registry(Names):
 
 def _label(owner: Plugin | None) -> str:
     return "a plugin" if owner is None else owner.label
+
+
+def _failure(owner: Plugin | None, hook: str, error: Exception) -> str:
+    return f"{_label(owner)} failed in {hook}: {type(error).__name__}: {error}"
+
+
+def _called(module: Any, hook: str, plugin: Plugin) -> Any:
+    """Return what a hook declares; an error of a script's plugin gets its name in front."""
+    try:
+        return getattr(module, hook)()
+    except Exception as error:
+        if plugin.distribution:  # whoever loads it names it
+            raise
+        kind = next((k for k in (ValueError, TypeError) if isinstance(error, k)), RuntimeError)
+        raise kind(_failure(plugin, hook, error)) from error
 
 
 def _checked(declared: Any, hook: str, kind: str) -> list[Any]:
