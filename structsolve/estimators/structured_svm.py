@@ -356,6 +356,14 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
                 sign = ">" if strict else ">="
                 raise ValueError(f"{name} is {value!r}, expected a finite number {sign} {least}")
 
+        for name in ("fit_intercept", "early_stopping", "warm_start"):
+            switch = getattr(self, name)
+            if not isinstance(switch, (bool, np.bool_, int, np.integer)):
+                raise ValueError(f"{name} is {switch!r}, expected True or False")
+        if not isinstance(self.verbose, (bool, np.bool_, int, np.integer)):
+            raise ValueError(f"verbose is {self.verbose!r}, expected an integer, True or False")
+        if not isinstance(self.checkpoint, (str, os.PathLike, Checkpoint, type(None))):
+            raise TypeError(f"checkpoint is {self.checkpoint!r}, expected None or a path")
         number("alpha", self.alpha, 0, True)
         number("tol", self.tol, 0, False)
         effective_jobs(self.n_jobs)
