@@ -16,6 +16,7 @@ from structsolve import Sequences, StructuredSVM
 from structsolve.plugins.multilabel import MultilabelStructure
 from structsolve.potentials import mercer as kernel
 from structsolve.solvers import BCFW
+from structsolve.utils import container
 
 TIGHT = {"alpha": 0.05, "tol": 1e-9, "max_iter": 3000}
 
@@ -304,6 +305,16 @@ def test_a_precomputed_model_in_a_file(tmp_path):
     assert model.support_vectors_ is None
     again = reloaded(model, tmp_path)
     assert np.array_equal(again.decision_function(K[:7]), model.decision_function(K[:7]))
+
+
+def test_words_in_place_of_numbers_in_a_file(tmp_path):
+    X, y = classes()
+    StructuredSVM("multiclass", kernel="rbf", max_iter=3).fit(X, y).save(tmp_path / "m")
+    meta, arrays = container.read(tmp_path / "m", "model")
+    duals = next(name for name in arrays if name.endswith("duals"))
+    arrays[duals] = arrays[duals].astype("U8")
+    container.write(tmp_path / "m", "model", meta, arrays)
+    refused("duals holds <U8, expected floating-point numbers", structsolve.load, tmp_path / "m")
 
 
 def test_functions_as_kernels(tmp_path):
