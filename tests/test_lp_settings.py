@@ -86,7 +86,7 @@ def test_set_params_checks_as_the_constructor_does():
         (lambda: make_backend("lp:time_limt=3"), "HiGHS refuses the option time_limt=3"),
         (lambda: make_backend("lp:1e-9,1e-8"), "lp:1e-9,1e-8.*positional"),
         (lambda: make_backend("cvxpy-ilp:CLARABEL"), "CLARABEL solves no integer programs; of"),
-        (lambda: make_backend("cvxpy:,eps_abs=1"), "'cvxpy' needs the name of a solver"),
+        (lambda: make_backend("cvxpy:,eps_abs=1"), r"'cvxpy:,eps_abs=1': found ''"),
         (lambda: make_backend("cvxpy:Nobody"), "'cvxpy:NOBODY', but cvxpy finds no such solver"),
     ],
 )
