@@ -124,7 +124,7 @@ class Names:
         ------
         ValueError
             When an argument without a key follows one with a key, a key comes twice, or an argument
-        is empty.
+            is empty.
 
         Examples
         --------
