@@ -84,7 +84,7 @@ def run(name: str, arguments: list[str]) -> tuple[str, bool]:
 def old_sections(path: Path) -> dict[str, str]:
     if not path.exists():
         return {}
-    pattern = r"<!-- begin (\w+) -->\n.*?<!-- end \1 -->\n"
+    pattern = r"<!-- begin ([\w ]+) -->\n.*?<!-- end \1 -->\n"
     return {m.group(1): m.group(0) for m in re.finditer(pattern, path.read_text(), re.DOTALL)}
 
 
