@@ -5,6 +5,7 @@ import pytest
 from checks import refused
 from reference.graphs import KINDS, enumerate_labels, random_model
 
+from structsolve.plugins.mrf import MRFStructure
 from structsolve.plugins.mrf._branch_and_bound import branch_and_bound
 from structsolve.plugins.mrf._enumerated_cones import constrained_argmax
 from structsolve.plugins.mrf._local_search import local_search
@@ -12,6 +13,7 @@ from structsolve.plugins.mrf._model import GraphModel
 from structsolve.plugins.mrf._roof_duality import roof_duality
 from structsolve.plugins.mrf._trws import tree_reweighted
 from structsolve.plugins.mrf.elimination import eliminate
+from structsolve.structure.ask import make_layout
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -52,6 +54,29 @@ def test_a_table_that_edges_share():
     ):
         GraphModel([2, 2, 3], [[0, 1], [2, 0]], np.zeros(7), table)
     refused("pair of edge 0: found nan", GraphModel, [2] * 4, ends, unary, table * np.nan)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_graphs_keep_the_scores_of_a_shared_table_once(directed):
+    X = [(np.zeros((4, 1)), [[0, 1], [2, 1], [3, 0]]), (np.zeros((2, 1)), [[1, 0]])]
+    whole, _ = MRFStructure(n_states=3, directed=directed).make_space(X, [[0, 1, 2, 0], [1, 0]])
+    layout = make_layout(whole, whole.pack(X))
+    shape = whole.graphs(layout)
+    assert (shape.one_table, shape.max_pair, shape.max_cells) == (True, 9, 27)
+    rng = np.random.default_rng(0)
+    for i, (_, edges) in enumerate(X):
+        theta = rng.normal(size=layout.sizes(i)[0])
+        table = theta[layout.starts["pair"] :][:12].reshape(3, 4)[:, :3]  # padded rows
+        if not directed:
+            table = np.triu(table) + np.triu(table, 1).T
+        _, ends, _, pair = shape.model(i, theta)
+        np.testing.assert_array_equal(ends, edges)
+        np.testing.assert_array_equal(pair.reshape(-1, 3, 3), [table] * len(edges))
+    # Nodes that have fewer states than the table need parts of it.
+    states = MRFStructure(edges=[[0, 1]], n_states=[2, 3], directed=directed)
+    space, _ = states.make_space(np.zeros((1, 2, 1)), [[0, 2]])
+    parts = space.graphs(make_layout(space, space.pack(np.zeros((1, 2, 1)))))
+    assert (parts.one_table, parts.max_pair) == (False, 6)
 
 
 GOOD = ([2, 3], [[0, 1]], [[0, 0], [0, 0, 0]], [np.zeros((2, 3))])

@@ -90,8 +90,9 @@ cdef void _carry(Carried* carried, const Model* model, const int* state,
     memcpy(gain, model.unary, model.unary_at[model.n] * sizeof(double))
     for j in range(model.unary_at[model.n]):
         size += fabs(model.unary[j])
-    for j in range(model.pair_at[model.m]):
-        size += fabs(model.pair[j])
+    for e in range(model.m):
+        for j in range(model.cell_at[e + 1] - model.cell_at[e]):
+            size += fabs(model.pair[model.pair_at[e] + j])
     carried.finite = size < INFINITY
     carried.slack = SLACK * size
     carried.total = score(model, state)

@@ -6,9 +6,11 @@ cdef struct Model:
     const int* states            # (n,) number of states of each node, >= 1
     const int* ends              # (m, 2) end nodes u, v of each edge, u != v, no duplicates
     const Py_ssize_t* unary_at   # (n + 1,) start of each node's scores in `unary`
-    # (m + 1,) start of each edge's table in `pair`, row-major (states[u], states[v]); edges may
-    # share one: only pair_at[e] is read, never a difference
+    # (m,) start of each edge's table in `pair`, row-major (states[u], states[v]); edges may share
+    # one, so what is next to a table tells nothing
     const Py_ssize_t* pair_at
+    # (m + 1,) start of each edge's own cells where every edge has some, as in pair marginals
+    const Py_ssize_t* cell_at
     const double* unary
     const double* pair
     const Py_ssize_t* near_at    # (n + 1,) where each node's edges start in `near` (CSR)
@@ -37,11 +39,11 @@ cdef double magnitude(const Model* model) noexcept nogil
 # node's edge to its parent, -1 at roots.  Unless it is NULL, nodes with a negative `group` are left
 # out, and get -2.  Returns whether the graph is a forest.
 cdef bint breadth_first(const Model* model, const int* group, int* order, int* up) noexcept nogil
-# Copies of the scores of nodes and of edges, as arrays.
+# Copies of the scores of nodes and of edges, as arrays; of edges a table each, as in cell_at.
 cdef tuple scores_of(const Model* model)
 
 
 cdef class GraphModel:
     cdef Model model
-    cdef readonly object states, ends, unary_at, pair_at, unary, pair, near_at, near
+    cdef readonly object states, ends, unary_at, pair_at, cell_at, unary, pair, near_at, near
     cdef int[::1] _label(self, label) except *

@@ -31,7 +31,7 @@ cdef double magnitude(const Model* model) noexcept nogil:
         total += most
     for v in range(model.m):
         most = 0
-        size = model.states[model.ends[2 * v]] * model.states[model.ends[2 * v + 1]]
+        size = model.cell_at[v + 1] - model.cell_at[v]
         for j in range(model.pair_at[v], model.pair_at[v] + size):
             if model.pair[j] > -INFINITY and fabs(model.pair[j]) > most:
                 most = fabs(model.pair[j])
@@ -70,12 +70,15 @@ cdef bint breadth_first(const Model* model, const int* group, int* order, int* u
 
 cdef tuple scores_of(const Model* model):
     unary = np.empty(model.unary_at[model.n])
-    pair = np.empty(model.pair_at[model.m])
+    pair = np.empty(model.cell_at[model.m])
     cdef double[::1] view = unary
+    cdef Py_ssize_t e
     memcpy(&view[0], model.unary, unary.nbytes)
     if pair.size:
         view = pair
-        memcpy(&view[0], model.pair, pair.nbytes)
+    for e in range(model.m):
+        memcpy(&view[model.cell_at[e]], model.pair + model.pair_at[e],
+               (model.cell_at[e + 1] - model.cell_at[e]) * sizeof(double))
     return unary, pair
 
 
@@ -139,9 +142,13 @@ cdef class GraphModel:
 
     Attributes
     ----------
-    unary_at, pair_at : ndarray
-        Where the scores of each node and each edge start in ``unary`` and ``pair``, then the end
-        (0 for a table that all edges share).
+    unary_at : ndarray
+        Where the scores of each node start in ``unary``, then the end.
+    cell_at : ndarray
+        Where the table of each edge starts where every edge has one, then the end.
+    pair_at : ndarray
+        Where the table of each edge starts in ``pair``: as ``cell_at``, or 0 for one that all
+        edges share.
     near_at, near : ndarray
         The edges of each node, by compressed rows.
 
@@ -168,7 +175,8 @@ cdef class GraphModel:
         m = len(ends)
         self.unary_at = np.concatenate([[0], np.cumsum(states)]).astype(np.intp)
         shapes = states[ends]
-        self.pair_at = np.concatenate([[0], np.cumsum(shapes.prod(axis=1))]).astype(np.intp)
+        self.cell_at = np.concatenate([[0], np.cumsum(shapes.prod(axis=1))]).astype(np.intp)
+        self.pair_at = self.cell_at
         self.unary = _scores("unary", "node", unary, self.unary_at, [(int(k),) for k in states])
         shapes = [tuple(row) for row in shapes.tolist()]
         if isinstance(pair, np.ndarray) and pair.ndim == 2 and m:
@@ -181,27 +189,27 @@ cdef class GraphModel:
             one = np.array([0, pair.size])
             self.pair = _scores("pair", "edge", [pair], one, shapes[:1])
         else:
-            self.pair = _scores("pair", "edge", pair, self.pair_at, shapes)
+            self.pair = _scores("pair", "edge", pair, self.cell_at, shapes)
         self.states = states.astype(np.intc)
         order = np.argsort(ends.ravel(), kind="stable")
         self.near = (order // 2).astype(np.intc)
         degrees = np.bincount(ends.ravel(), minlength=n)
         self.near_at = np.concatenate([[0], np.cumsum(degrees)]).astype(np.intp)
         # Read-only: nothing changes what the checks have passed.
-        for array in (self.states, self.ends, self.unary_at, self.pair_at, self.unary, self.pair,
-                      self.near, self.near_at):
+        for array in (self.states, self.ends, self.unary_at, self.pair_at, self.cell_at, self.unary,
+                      self.pair, self.near, self.near_at):
             array.flags.writeable = False
         self._point(n, m)
 
     def _point(self, Py_ssize_t n, Py_ssize_t m):
         cdef const int[::1] states = self.states, ends = self.ends.ravel(), near = self.near
         cdef const Py_ssize_t[::1] unary_at = self.unary_at, pair_at = self.pair_at
-        cdef const Py_ssize_t[::1] near_at = self.near_at
+        cdef const Py_ssize_t[::1] cell_at = self.cell_at, near_at = self.near_at
         cdef const double[::1] unary = self.unary, pair = self.pair
         self.model.n, self.model.m = n, m
         self.model.states = &states[0]
         self.model.unary_at, self.model.pair_at = &unary_at[0], &pair_at[0]
-        self.model.near_at = &near_at[0]
+        self.model.cell_at, self.model.near_at = &cell_at[0], &near_at[0]
         self.model.unary = &unary[0]
         self.model.ends = &ends[0] if m else NULL
         self.model.pair = &pair[0] if m else NULL

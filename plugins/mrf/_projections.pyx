@@ -53,8 +53,7 @@ cdef class ForestSumProduct(Projection):
         self.n_states = shape.n_states
         self.stride = padded(self.K)
         self.loops = ss_loops(self.stride)
-        self.one_table = (shape.symmetric and shape.edge_step == 0 and not shape.edge_rows
-                          and bool((shape.states == self.K).all()))
+        self.one_table = shape.symmetric and shape.one_table
         self._index()
         # Scores in the model's layout; padded rows of nodes, padded tables; a state.
         size = self.K * self.stride

@@ -62,14 +62,15 @@ cdef class RoofRelaxation(GraphRelaxation):
     def __init__(self, GraphShape shape not None, PartLayout layout not None):
         super().__init__(shape, layout)
         # Scores, marginals, half-integral states, and what the maximum flow needs.
-        self.work_bytes = (2 * shape.scores_bytes + half_bytes(shape.max_nodes, shape.max_edges)
+        self.work_bytes = (shape.scores_bytes + shape.marginal_bytes
+                           + half_bytes(shape.max_nodes, shape.max_edges)
                            + roof_bytes(shape.max_nodes, shape.max_edges))
 
     cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
                    double* value, double* bound, char* work) except -1 nogil:
         cdef double* nodes = <double*>(work + self.shape.scores_bytes)
         cdef double* pairs = nodes + self.shape.max_unary
-        cdef char* rest = work + 2 * self.shape.scores_bytes
+        cdef char* rest = <char*>nodes + self.shape.marginal_bytes
         cdef signed char* state = <signed char*>rest
         cdef Model model = self.shape.gather(i, theta, <double*>work)
         cdef Py_ssize_t v
@@ -105,7 +106,7 @@ cdef class LinearRelaxation(GraphRelaxation):
     def __init__(self, program, GraphShape shape not None, PartLayout layout not None):
         super().__init__(shape, layout)
         self.program = program
-        self.work_bytes = 2 * shape.scores_bytes
+        self.work_bytes = shape.scores_bytes + shape.marginal_bytes
 
     cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
                    double* value, double* bound, char* work) except -1 nogil:
@@ -149,7 +150,7 @@ cdef class LinearCones(ConeOracle):
         super().__init__(layout)
         self.program, self.shape, self.n_states = program, shape, shape.n_states
         # Scores, costs, marginals.
-        self.work_bytes = 3 * shape.scores_bytes
+        self.work_bytes = 2 * shape.scores_bytes + shape.marginal_bytes
 
     cdef int argmax_in_cone(self, Py_ssize_t i, const double* theta, const double* cost,
                             const Cone* cone, double* mu, int* label, double* value,
@@ -210,13 +211,16 @@ cdef bint _keep(const Model* model, node_marginals, pair_marginals, double* node
 cdef double _inner(const Model* model, const double* nodes, const double* pairs) noexcept nogil:
     # <theta, mu>; parts that mu leaves out may score -inf.
     cdef double total = 0
-    cdef Py_ssize_t j
+    cdef Py_ssize_t j, e
+    cdef const double* table
     for j in range(model.unary_at[model.n]):
         if nodes[j] != 0:
             total += nodes[j] * model.unary[j]
-    for j in range(model.pair_at[model.m]):
-        if pairs[j] != 0:
-            total += pairs[j] * model.pair[j]
+    for e in range(model.m):
+        table = model.pair + model.pair_at[e] - model.cell_at[e]
+        for j in range(model.cell_at[e], model.cell_at[e + 1]):
+            if pairs[j] != 0:
+                total += pairs[j] * table[j]
     return total
 
 
@@ -226,7 +230,7 @@ cdef void _half(const Model* model, const signed char* state, const signed char*
     cdef Py_ssize_t v, e, s, t, K
     cdef int a, b
     memset(nodes, 0, model.unary_at[model.n] * sizeof(double))
-    memset(pairs, 0, model.pair_at[model.m] * sizeof(double))
+    memset(pairs, 0, model.cell_at[model.m] * sizeof(double))
     for v in range(model.n):
         if state[v] == 2:
             nodes[model.unary_at[v]] = nodes[model.unary_at[v] + 1] = 0.5
@@ -236,12 +240,12 @@ cdef void _half(const Model* model, const signed char* state, const signed char*
         a, b = state[model.ends[2 * e]], state[model.ends[2 * e + 1]]
         K = model.states[model.ends[2 * e + 1]]
         if a != 2 and b != 2:
-            pairs[model.pair_at[e] + a * K + b] = 1
+            pairs[model.cell_at[e] + a * K + b] = 1
         elif a != 2:
-            pairs[model.pair_at[e] + a * K] = pairs[model.pair_at[e] + a * K + 1] = 0.5
+            pairs[model.cell_at[e] + a * K] = pairs[model.cell_at[e] + a * K + 1] = 0.5
         elif b != 2:
-            pairs[model.pair_at[e] + b] = pairs[model.pair_at[e] + K + b] = 0.5
+            pairs[model.cell_at[e] + b] = pairs[model.cell_at[e] + K + b] = 0.5
         else:
             for s in range(2):
                 t = s ^ pairing[e]
-                pairs[model.pair_at[e] + s * K + t] = 0.5
+                pairs[model.cell_at[e] + s * K + t] = 0.5

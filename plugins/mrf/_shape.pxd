@@ -11,15 +11,18 @@ cdef class GraphShape:
     cdef readonly Py_ssize_t n                  # examples
     cdef readonly Py_ssize_t n_graphs           # one per example, or one for all
     cdef readonly Py_ssize_t n_states           # of a node, at most, as the space has it
-    cdef readonly Py_ssize_t max_nodes, max_edges, max_states, max_unary, max_pair
+    cdef readonly Py_ssize_t max_nodes, max_edges, max_states, max_unary
+    cdef readonly Py_ssize_t max_pair           # pair scores of a graph, at most
+    cdef readonly Py_ssize_t max_cells          # pair marginals, a table per edge
+    cdef readonly bint one_table                # all edges have the same scores, stored once
     cdef readonly Py_ssize_t cyclic             # the first graph with a cycle, -1 on forests
     cdef readonly bint one_graph                # all examples have the same graph
     cdef readonly bint binary                   # no node has more than two states
     cdef readonly double labelings              # of the example that has the most
     cdef readonly object ends                   # (m, 2), all graphs' one after the other
     cdef readonly object states                 # of all nodes
-    # Bytes that gather() needs for scores, a multiple of 64.
-    cdef Py_ssize_t scores_bytes
+    # Bytes that gather() needs for scores, and scatter() for marginals, multiples of 64.
+    cdef Py_ssize_t scores_bytes, marginal_bytes
     # Part of node v's state s: node_start + v * node_step + s - skip, none where s < skip.
     cdef Py_ssize_t node_start, node_step, skip
     # Part of states s, t at both ends of edge e: e * edge_step + s * row + t behind the edges'
@@ -38,6 +41,7 @@ cdef class GraphShape:
     cdef const int* up_p                        # edge to the parent, -1 at roots
     cdef const Py_ssize_t* unary_p
     cdef const Py_ssize_t* pair_p
+    cdef const Py_ssize_t* cell_p
     cdef const Py_ssize_t* near_at_p
     cdef object owners                          # not the layout, which holds this shape
 
@@ -51,7 +55,7 @@ cdef class GraphShape:
     cdef Model graph(self, Py_ssize_t i) noexcept nogil
     # ... with scores from theta, copied to `scores`: of nodes, and max_unary behind, of edges.
     cdef Model gather(self, Py_ssize_t i, const double* theta, double* scores) noexcept nogil
-    # mu <- node and pair marginals in the model's layout, added up into theta's.
+    # mu <- marginals of nodes and of pairs (as in cell_at), added up into theta's.
     cdef void scatter(self, Py_ssize_t i, const double* unary, const double* pair,
                       double* mu) noexcept nogil
     cdef Py_ssize_t cell(self, const int* label, const int* ends) noexcept nogil

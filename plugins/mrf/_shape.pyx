@@ -10,7 +10,7 @@ from libc.string cimport memset
 from structsolve.operators cimport Parts
 from structsolve.part_layout cimport PartLayout
 
-from structsolve.plugins.mrf._model cimport Model, breadth_first, other_end
+from structsolve.plugins.mrf._model cimport Model, breadth_first, other_end, scores_of
 
 
 @cython.final
@@ -83,6 +83,7 @@ cdef class GraphShape:
                     f"{self.graph(i).m}, one per edge"
                 )
         self.scores_bytes = (8 * (self.max_unary + self.max_pair) + 127) // 64 * 64
+        self.marginal_bytes = (8 * (self.max_unary + self.max_cells) + 127) // 64 * 64
 
     def _place(self, PartLayout layout not None):
         """Where the parts lie, as the blocks say."""
@@ -108,14 +109,15 @@ cdef class GraphShape:
         # Where scores start there is one entry more than nodes or edges in each graph.
         cdef Py_ssize_t[::1] unary_at = np.zeros(nodes + G + 1, dtype=np.intp)
         cdef Py_ssize_t[::1] near_at = np.zeros(nodes + G + 1, dtype=np.intp)
-        cdef Py_ssize_t[::1] pair_at = np.zeros(edges + G + 1, dtype=np.intp)
+        cdef Py_ssize_t[::1] cell_at = np.zeros(edges + G + 1, dtype=np.intp)
+        cdef Py_ssize_t[::1] pair_at = cell_at
         cdef int[::1] near = np.empty(2 * edges + 1, dtype=np.int32)
         cdef int[::1] order = np.empty(nodes + 1, dtype=np.int32)
         cdef int[::1] up = np.empty(nodes + 1, dtype=np.int32)
         cdef const int[::1] ends_view = self.ends.ravel() if edges else np.zeros(1, np.int32)
         cdef const int[::1] states = self.states if nodes else np.zeros(1, np.int32)
-        self.owners += (unary_at, near_at, pair_at, near, order, up, ends_view, states)
-        self.unary_p, self.near_at_p, self.pair_p = &unary_at[0], &near_at[0], &pair_at[0]
+        self.owners += (unary_at, near_at, cell_at, near, order, up, ends_view, states)
+        self.unary_p, self.near_at_p, self.cell_p = &unary_at[0], &near_at[0], &cell_at[0]
         self.near_p, self.order_p, self.up_p = &near[0], &order[0], &up[0]
         self.ends_p, self.states_p = &ends_view[0], &states[0]
         self.max_nodes = self.max_states = self.max_unary = 1
@@ -143,17 +145,26 @@ cdef class GraphShape:
                         "ends: found a node that its graph has not; check_edges() tells which"
                     )
             for e in range(m):
-                pair_at[first_edge + g + e + 1] = pair_at[first_edge + g + e] + (
+                cell_at[first_edge + g + e + 1] = cell_at[first_edge + g + e] + (
                     <Py_ssize_t>states[first + ends[2 * e]] * states[first + ends[2 * e + 1]])
             _sort_edges(n, m, ends, &near_at[first + g], &near[2 * first_edge])
             self.max_nodes, self.max_edges = max(self.max_nodes, n), max(self.max_edges, m)
             self.max_unary = max(self.max_unary, unary_at[first + g + n])
-            self.max_pair = max(self.max_pair, pair_at[first_edge + g + m])
+            self.max_cells = max(self.max_cells, cell_at[first_edge + g + m])
             self.labelings = max(self.labelings, count)
             model = self.graph(g)
             if not breadth_first(&model, NULL, &order[first], &up[first]) and self.cyclic < 0:
                 self.cyclic = g
         self.binary = self.max_states <= 2
+        self.max_pair = self.max_cells
+        # Theta has one table, and no node needs only a part of it.
+        self.one_table = (nodes > 0 and edges > 0 and not self.edge_rows and self.edge_step == 0
+                          and bool((self.states == self.max_states).all()))
+        if self.one_table:
+            self.max_pair = self.max_states * self.max_states
+            pair_at = np.zeros(edges + G + 1, dtype=np.intp)
+        self.owners += (pair_at,)
+        self.pair_p = &pair_at[0]
 
     @property
     def forest(self):
@@ -165,19 +176,16 @@ cdef class GraphShape:
             raise ValueError(f"example {i} of {self.n}: expected 0 to {self.n - 1}")
 
     def model(self, Py_ssize_t i, theta):
-        """Return ``(states, ends, unary, pair)`` of example ``i`` at ``theta``, as arrays."""
+        """Return ``(states, ends, unary, pair)`` of example ``i`` at ``theta``, a table per edge."""
         cdef const double[::1] view
         cdef Model model
         self._check(i)
         if theta is None or len(theta) != self.theta_size(i):
             raise ValueError(f"theta: found {np.size(theta)} scores, expected {self.theta_size(i)}")
         view = theta
-        scores = np.zeros(self.max_unary + self.max_pair + 1)
-        cdef double[::1] room = scores
+        cdef double[::1] room = np.zeros(self.max_unary + self.max_pair + 1)
         model = self.gather(i, &view[0], &room[0])
-        unary_size, pair_size = model.unary_at[model.n], model.pair_at[model.m]
-        pairs = np.array([model.pair[k] for k in range(pair_size)])
-        return (*self.graph_of(i), scores[:unary_size].copy(), pairs)
+        return (*self.graph_of(i), *scores_of(&model))
 
     def graph_of(self, Py_ssize_t i):
         """Return ``(states, ends)`` of example ``i``, as views."""
@@ -227,6 +235,7 @@ cdef class GraphShape:
         model.unary_at = self.unary_p + first + g
         model.near_at = self.near_at_p + first + g
         model.pair_at = self.pair_p + first_edge + g
+        model.cell_at = self.cell_p + first_edge + g
         model.near = self.near_p + 2 * first_edge
         model.unary, model.pair = NULL, NULL
         return model
@@ -252,10 +261,10 @@ cdef class GraphShape:
             row += self.node_step
         model.unary, model.pair = scores, pair
         if (self.edge_step == 4 and self.row == 2 and not self.symmetric
-                and 4 * model.m == model.pair_at[model.m]):
+                and 4 * model.m == model.cell_at[model.m]):
             model.pair = table      # theta has the model's own layout
             return model
-        for e in range(model.m):
+        for e in range(min(model.m, 1) if self.one_table else model.m):
             rows, K = model.states[model.ends[2 * e]], model.states[model.ends[2 * e + 1]]
             for s in range(rows):
                 if self.symmetric:
