@@ -1,0 +1,66 @@
+# Minimum cuts with real capacities, on memory that the caller hands in.
+#
+# How to use it.  Source and sink are no nodes: each node has one signed number `terminal`, the
+# capacity from the source where positive, to the sink where negative.  A node with both has their
+# difference; the smaller of the two is a constant of the cut's value.  In terms of two states:
+# terminal[v] is what a node on the sink's side costs over one on the source's, and pair j costs
+# capacity[2j] where ends[2j] is on the source's side and ends[2j + 1] on the sink's, and
+# capacity[2j + 1] the other way round.
+#
+#     cdef CutGraph graph = build_cut_graph(n, m, ends, graph_memory)     # once per graph
+#     cdef Cut cut = place_cut(&graph, memory)                            # once per thread
+#     load_cut(&cut, capacity, terminal, NULL)                            # cold, or
+#     load_cut(&cut, capacity, terminal, flow)                            # warm: see save_flow()
+#     value = solve_cut(&cut)
+#     cut_side(&cut, False, inside)           # before the next load
+#     save_flow(&cut, capacity, flow)         # m numbers to start from the next time
+#
+# Graphs are read only and shared by threads; memory of a Cut belongs to one call.  A loop that
+# writes residuals and terminals itself needs no load_cut(), and no arrays of its own for them.
+
+from structsolve.abi_number cimport structsolve_abi_marker
+
+# Which arcs leave a node.  Arc 2j leads from ends[2j] to ends[2j + 1], arc 2j + 1 back, so that
+# arc ^ 1 is the other way.
+cdef struct CutGraph:
+    Py_ssize_t n, m             # nodes, pairs of arcs; 2 m < 2**31
+    const int* ends             # (m, 2) the caller's, not copied
+    int* first                  # (n + 1,) where the arcs of each node start in `arcs`
+    int* arcs                   # (2 m, 2) number of an arc, and the node that it leads to
+
+cdef struct Cut:
+    CutGraph graph
+    double* residual            # (2 m,) what each arc can still carry, >= 0; may be infinite
+    double* terminal            # (n,) what is left from the source (> 0) or to the sink (< 0)
+    int* tree                   # (n,) distance in the source's tree > 0, in the sink's < 0, or 0
+    int* work                   # (9 n + 2,)
+    int depth[2]                # of the trees: arcs of nodes at smaller distances lead nowhere new
+
+# Bytes of `graph_memory`, a multiple of 8, and of `memory`; both are 8-byte aligned.
+cdef Py_ssize_t cut_graph_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil
+cdef Py_ssize_t cut_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil
+# Lists the arcs of each node in time O(n + m).  `ends` (m, 2) must outlive the graph; parallel
+# pairs and loops are allowed.
+cdef CutGraph build_cut_graph(Py_ssize_t n, Py_ssize_t m, const int* ends,
+                              char* graph_memory) noexcept nogil
+# A place for residuals; contents are undefined.
+cdef Cut place_cut(const CutGraph* graph, char* memory) noexcept nogil
+# Residuals and terminals of these capacities (2 m, >= 0, or infinite) and terminals (n; infinite
+# for nodes with a given side), less a flow (m; pair j carries flow[j] from ends[2j] to
+# ends[2j + 1]; NULL for none).  Any finite numbers will do: they are cut to the capacities, and
+# what then is too much or missing at a node goes to its terminal.  The answer is the same; the
+# nearer the flow to a maximum flow, the sooner solve_cut() is done (Kohli, Torr 2005).
+cdef void load_cut(Cut* cut, const double* capacity, const double* terminal,
+                   const double* flow) noexcept nogil
+# Turns residuals into those of a maximum flow.  Returns what it sent from source to sink since
+# load_cut(), which after a cold one is the value of the cut; INFINITY (and residuals of no use)
+# where some path from source to sink has no bound.
+cdef double solve_cut(Cut* cut) noexcept nogil
+# inside[v] <- 1 for the nodes that the source still reaches (the smallest source set of all
+# minimum cuts), or, where `sink`, that still reach the sink (the smallest sink set); else 0.
+cdef void cut_side(const Cut* cut, bint sink, signed char* inside) noexcept nogil
+# flow[j] <- what pair j carries after solve_cut(); 0 where both its capacities are infinite.
+cdef void save_flow(const Cut* cut, const double* capacity, double* flow) noexcept nogil
+# The value of the cut with these nodes on the source's side, from what load_cut() was given.
+cdef double cut_value(const CutGraph* graph, const double* capacity, const double* terminal,
+                      const signed char* inside) noexcept nogil

@@ -1,0 +1,486 @@
+"""Minimum cuts with real capacities by incremental breadth first search.
+
+Two trees of residual arcs grow level by level, one from the source and one to the sink, whose
+nodes know their exact distances; where they touch, flow is sent (Goldberg, Hed, Kaplan, Tarjan,
+Werneck 2011: Maximum flows by incremental breadth-first search).  Like the trees of Boykov and
+Kolmogorov they live on from one path to the next, but time is at most O(n^2 m), whatever the
+capacities.
+"""
+
+from collections import namedtuple
+
+import numpy as np
+
+from libc.limits cimport INT_MAX
+from libc.math cimport INFINITY
+from libc.string cimport memcpy, memset
+
+MinimumCut = namedtuple("MinimumCut", ["value", "source_side", "sink_side", "flow"])
+MinimumCut.__doc__ = "Value of a cut, smallest source set, smallest sink set, value of the flow."
+
+cdef enum:
+    ROOT = -1           # hangs on its terminal
+    NONE = -2           # no parent
+
+
+cdef Py_ssize_t cut_graph_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil:
+    return (n + 2 + 4 * m) / 2 * 8
+
+
+cdef Py_ssize_t cut_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil:
+    return (2 * m + n) * sizeof(double) + (10 * n + 3) / 2 * 8
+
+
+cdef CutGraph build_cut_graph(Py_ssize_t n, Py_ssize_t m, const int* ends,
+                              char* graph_memory) noexcept nogil:
+    cdef CutGraph graph
+    cdef Py_ssize_t v, k
+    cdef int place = 0, degree
+    cdef int* first = <int*>graph_memory
+    cdef int* arcs = first + n + 1
+    graph.n, graph.m, graph.ends = n, m, ends
+    graph.first, graph.arcs = first, arcs
+    memset(first, 0, (n + 1) * sizeof(int))
+    for k in range(2 * m):
+        first[ends[k]] += 1
+    for v in range(n):
+        degree = first[v]
+        first[v] = place
+        place += degree
+    # Rows are filled, which moves their starts to those of the next rows.
+    for k in range(m):
+        v = ends[2 * k]
+        arcs[2 * first[v]], arcs[2 * first[v] + 1] = <int>(2 * k), ends[2 * k + 1]
+        first[v] += 1
+        v = ends[2 * k + 1]
+        arcs[2 * first[v]], arcs[2 * first[v] + 1] = <int>(2 * k + 1), ends[2 * k]
+        first[v] += 1
+    for v in range(n, 0, -1):
+        first[v] = first[v - 1]
+    first[0] = 0
+    return graph
+
+
+cdef Cut place_cut(const CutGraph* graph, char* memory) noexcept nogil:
+    cdef Cut cut
+    cut.graph = graph[0]
+    cut.residual = <double*>memory
+    cut.terminal = cut.residual + 2 * graph.m
+    cut.tree = <int*>(cut.terminal + graph.n)
+    cut.work = cut.tree + graph.n
+    cut.depth[0] = cut.depth[1] = 0
+    return cut
+
+
+cdef void load_cut(Cut* cut, const double* capacity, const double* terminal,
+                   const double* flow) noexcept nogil:
+    cdef Py_ssize_t j
+    cdef const int* ends = cut.graph.ends
+    cdef double* residual = cut.residual
+    cdef double sent
+    memcpy(cut.terminal, terminal, cut.graph.n * sizeof(double))
+    if flow == NULL:
+        memcpy(residual, capacity, 2 * cut.graph.m * sizeof(double))
+        return
+    for j in range(cut.graph.m):
+        sent = flow[j]
+        sent = sent if sent < capacity[2 * j] else capacity[2 * j]
+        sent = sent if sent > -capacity[2 * j + 1] else -capacity[2 * j + 1]
+        residual[2 * j] = capacity[2 * j] - sent
+        residual[2 * j + 1] = capacity[2 * j + 1] + sent
+        cut.terminal[ends[2 * j]] -= sent
+        cut.terminal[ends[2 * j + 1]] += sent
+
+
+cdef void save_flow(const Cut* cut, const double* capacity, double* flow) noexcept nogil:
+    # From the arc with less left: a full arc's flow is its capacity to the last bit.
+    cdef Py_ssize_t j
+    cdef const double* residual = cut.residual
+    for j in range(cut.graph.m):
+        if residual[2 * j] <= residual[2 * j + 1]:
+            flow[j] = capacity[2 * j] - residual[2 * j] if residual[2 * j] < INFINITY else 0
+        else:
+            flow[j] = residual[2 * j + 1] - capacity[2 * j + 1]
+
+
+cdef double cut_value(const CutGraph* graph, const double* capacity, const double* terminal,
+                      const signed char* inside) noexcept nogil:
+    cdef Py_ssize_t v, j
+    cdef double total = 0
+    for v in range(graph.n):
+        if (terminal[v] > 0) != inside[v] and terminal[v] != 0:
+            total += terminal[v] if terminal[v] > 0 else -terminal[v]
+    for j in range(graph.m):
+        if inside[graph.ends[2 * j]] != inside[graph.ends[2 * j + 1]]:
+            total += capacity[2 * j + (inside[graph.ends[2 * j]] == 0)]
+    return total
+
+
+# What one call of solve_cut() works on.  Side 0 is the source, whose distances are > 0, and side 1
+# the sink, whose distances are < 0.  Of an arc k that leads away from v, k ^ side carries flow
+# between v, nearer to the terminal of this side, and the arc's head.
+cdef struct Search:
+    const int* ends
+    const int* first
+    const int* arcs
+    double* residual
+    double* terminal
+    int* tree
+    int* parent                 # (n,) the arc from a node to its parent, ROOT or NONE
+    int* current                # (n,) where to look on for a parent at the next smaller distance
+    int* next_orphan            # (n,)
+    int* bucket                 # (n + 2,) first orphan at each distance, or -1
+    int* level[4]               # (n,) nodes to scan, by side and by whether the distance is odd
+    Py_ssize_t size[4]
+    signed char* listed         # (n,) bit i: is in level[i]
+    int depth[2]                # the distance that is scanned next
+    int grown                   # the side that grows
+    int lowest, highest         # distances of orphans
+
+
+cdef inline void _list(Search* search, int v, int side, int distance) noexcept nogil:
+    cdef int which = 2 * side + (distance & 1)
+    if not search.listed[v] >> which & 1:
+        search.listed[v] |= 1 << which
+        search.level[which][search.size[which]] = v
+        search.size[which] += 1
+
+
+cdef inline void _leave(Search* search, int v, int distance) noexcept nogil:
+    # v loses its parent.
+    search.parent[v] = NONE
+    search.next_orphan[v] = search.bucket[distance]
+    search.bucket[distance] = v
+    search.lowest = distance if distance < search.lowest else search.lowest
+    search.highest = distance if distance > search.highest else search.highest
+
+
+cdef inline bint _reattach(Search* search, int v, int side, int distance) noexcept nogil:
+    # Looks for a parent that leaves v at this distance.
+    cdef int p, k, nearer = distance - 1 if side == 0 else 1 - distance
+    if distance == 1:
+        return False
+    for p in range(search.current[v], search.first[v + 1]):
+        k = search.arcs[2 * p]
+        if search.tree[search.arcs[2 * p + 1]] == nearer and search.residual[k ^ 1 ^ side] > 0:
+            search.parent[v] = k
+            search.current[v] = p
+            return True
+    return False
+
+
+cdef void _adopt(Search* search, int side) noexcept nogil:
+    # Finds parents for orphans, at the least distance there is; those without one leave the tree.
+    # By increasing distance, as the children of nodes that move away are orphans in turn.
+    cdef int sign = 1 - 2 * side, limit = search.depth[side] + (search.grown == side)
+    cdef int distance = search.lowest, v, p, k, w, other, nearest, chosen
+    while distance <= search.highest:
+        v = search.bucket[distance]
+        if v < 0:
+            distance += 1
+            continue
+        search.bucket[distance] = search.next_orphan[v]
+        if _reattach(search, v, side, distance):
+            continue
+        search.tree[v] = 0
+        nearest, chosen = limit, -1
+        for p in range(search.first[v], search.first[v + 1]):
+            w = search.arcs[2 * p + 1]
+            other = sign * search.tree[w]
+            if other > 0:
+                k = search.arcs[2 * p]
+                if search.parent[w] == k ^ 1:
+                    _leave(search, w, other)
+                if other < nearest and search.residual[k ^ 1 ^ side] > 0:
+                    nearest, chosen = other, p
+        if chosen >= 0:
+            search.tree[v] = sign * (nearest + 1)
+            search.parent[v] = search.arcs[2 * chosen]
+            search.current[v] = chosen
+            if nearest + 1 >= search.depth[side]:
+                _list(search, v, side, nearest + 1)
+    search.lowest, search.highest = INT_MAX, 0
+
+
+cdef inline double _narrowest(const Search* search, int v, int side, double push) noexcept nogil:
+    # The least of `push` and what arcs between v and its terminal can carry.
+    cdef int k = search.parent[v]
+    cdef double here
+    while k >= 0:
+        here = search.residual[k ^ 1 ^ side]
+        push = here if here < push else push
+        v = search.ends[k ^ 1]
+        k = search.parent[v]
+    here = search.terminal[v] if side == 0 else -search.terminal[v]
+    return here if here < push else push
+
+
+cdef inline void _send(Search* search, int v, int side, double push) noexcept nogil:
+    # Whatever rounding does, the narrowest arc comes out at exactly 0.
+    cdef int k = search.parent[v], sign = 1 - 2 * side, above
+    cdef double* residual = search.residual
+    while k >= 0:
+        above = search.ends[k ^ 1]
+        residual[k ^ side] += push
+        residual[k ^ 1 ^ side] -= push
+        if residual[k ^ 1 ^ side] <= 0:
+            _leave(search, v, sign * search.tree[v])
+        v = above
+        k = search.parent[v]
+    search.terminal[v] -= sign * push
+    if sign * search.terminal[v] <= 0:
+        _leave(search, v, 1)
+    _adopt(search, side)
+
+
+cdef double _grow(Search* search, int side, bint* grown) noexcept nogil:
+    # Scans the nodes at the largest distance of this side; returns the flow that was sent.
+    cdef int sign = 1 - 2 * side, depth = search.depth[side], which = 2 * side + (depth & 1)
+    cdef int v, w, p, k, last, other
+    cdef Py_ssize_t i = 0
+    cdef double push, total = 0
+    cdef int* tree = search.tree
+    cdef int* level = search.level[which]
+    search.grown = side
+    grown[0] = False
+    while i < search.size[which]:       # orphans may come to this distance meanwhile
+        v = level[i]
+        i += 1
+        if tree[v] != sign * depth:
+            continue
+        grown[0] = True
+        p, last = search.first[v], search.first[v + 1]
+        while p < last:
+            k, w = search.arcs[2 * p], search.arcs[2 * p + 1]
+            other = sign * tree[w]
+            if other > 0 or search.residual[k ^ side] <= 0:
+                p += 1
+            elif other == 0:
+                tree[w] = sign * (depth + 1)
+                search.parent[w] = k ^ 1
+                search.current[w] = search.first[w]
+                _list(search, w, side, depth + 1)
+                p += 1
+            else:
+                push = _narrowest(search, v, side, search.residual[k ^ side])
+                push = _narrowest(search, w, 1 - side, push)
+                if push == INFINITY:
+                    return INFINITY
+                total += push
+                search.residual[k ^ side] -= push
+                search.residual[k ^ side ^ 1] += push
+                _send(search, v, side, push)
+                _send(search, w, 1 - side, push)
+                if tree[v] != sign * depth:
+                    break
+    for i in range(search.size[which]):
+        search.listed[level[i]] &= ~(1 << which)
+    search.size[which] = 0
+    search.depth[side] += 1
+    return total
+
+
+cdef double _direct(Cut* cut) noexcept nogil:
+    # Sends what goes from node to node without a search.
+    cdef Py_ssize_t j
+    cdef int k, v, w
+    cdef double* terminal = cut.terminal
+    cdef double total = 0, push
+    for j in range(cut.graph.m):
+        v, w = cut.graph.ends[2 * j], cut.graph.ends[2 * j + 1]
+        if terminal[v] > 0 and terminal[w] < 0:
+            k = <int>(2 * j)
+        elif terminal[v] < 0 and terminal[w] > 0:
+            k = <int>(2 * j + 1)
+            v, w = w, v
+        else:
+            continue
+        push = terminal[v] if terminal[v] < -terminal[w] else -terminal[w]
+        push = push if push < cut.residual[k] else cut.residual[k]
+        if push == INFINITY:
+            return INFINITY
+        total += push
+        cut.residual[k] -= push
+        cut.residual[k ^ 1] += push
+        terminal[v] -= push
+        terminal[w] += push
+    return total
+
+
+cdef double solve_cut(Cut* cut) noexcept nogil:
+    cdef Search search
+    cdef Py_ssize_t n = cut.graph.n, i
+    cdef int v, side
+    cdef bint grown = True
+    cdef double total = _direct(cut), sent
+    if total == INFINITY:
+        return INFINITY
+    search.ends, search.first, search.arcs = cut.graph.ends, cut.graph.first, cut.graph.arcs
+    search.residual, search.terminal, search.tree = cut.residual, cut.terminal, cut.tree
+    search.parent = cut.work
+    search.current = search.parent + n
+    search.next_orphan = search.current + n
+    for i in range(4):
+        search.level[i] = search.next_orphan + (i + 1) * n
+        search.size[i] = 0
+    search.bucket = search.next_orphan + 5 * n
+    search.listed = <signed char*>(search.bucket + n + 2)
+    memset(search.bucket, -1, (n + 2) * sizeof(int))
+    memset(search.listed, 0, n)
+    search.lowest, search.highest = INT_MAX, 0
+    search.depth[0] = search.depth[1] = 1
+    for v in range(<int>n):
+        search.tree[v] = (cut.terminal[v] > 0) - (cut.terminal[v] < 0)
+        search.parent[v] = ROOT
+        if search.tree[v]:
+            _list(&search, v, search.tree[v] < 0, 1)
+    while grown:
+        side = (search.size[2 + (search.depth[1] & 1)] < search.size[search.depth[0] & 1])
+        sent = _grow(&search, side, &grown)
+        if sent == INFINITY:
+            return INFINITY
+        total += sent
+    cut.depth[0], cut.depth[1] = search.depth[0], search.depth[1]
+    return total
+
+
+cdef void cut_side(const Cut* cut, bint sink, signed char* inside) noexcept nogil:
+    # The tree of this side, and what nodes reach from there that were not scanned.
+    cdef int sign = 1 - 2 * sink, v, w, p
+    cdef Py_ssize_t begin = 0, size = 0
+    cdef int* queue = cut.work
+    cdef const int* first = cut.graph.first
+    cdef const int* arcs = cut.graph.arcs
+    for v in range(<int>cut.graph.n):
+        inside[v] = sign * cut.tree[v] > 0
+        if sign * cut.tree[v] >= cut.depth[sink]:
+            queue[size] = v
+            size += 1
+    while begin < size:
+        v = queue[begin]
+        begin += 1
+        for p in range(first[v], first[v + 1]):
+            w = arcs[2 * p + 1]
+            if not inside[w] and cut.residual[arcs[2 * p] ^ sink] > 0:
+                inside[w] = 1
+                queue[size] = w
+                size += 1
+
+
+def _amounts(name, values, shape):
+    array = np.array(np.broadcast_to(np.asarray(values, dtype=np.float64), shape))
+    bad = ~(array >= 0)
+    if bad.any():
+        index = np.unravel_index(int(bad.argmax()), shape)
+        raise ValueError(
+            f"{name}{list(map(int, index))}: found {array[index]}, expected a number >= 0"
+        )
+    return array
+
+
+def minimum_cut(n_nodes, arcs, capacities, from_source, to_sink):
+    """Return a minimum cut between a source and a sink.
+
+    Source and sink are not among the nodes: ``from_source`` and ``to_sink`` hold the capacities
+    between them and each node.
+
+    Parameters
+    ----------
+    n_nodes : int
+        Number of nodes, at least 1.
+    arcs : array of int of shape (m, 2)
+        Tail and head of each arc; parallel arcs are allowed.
+    capacities : array of float of shape (m,) or (m, 2)
+        How much each arc carries, and with two columns how much in the other direction as well;
+        ``inf`` for any amount.
+    from_source, to_sink : array of float of shape (n_nodes,)
+        Capacity from the source to each node, and from each node to the sink.
+
+    Returns
+    -------
+    MinimumCut
+        ``value``; ``source_side``, the smallest set of nodes on the source's side of any minimum
+        cut; ``sink_side``, the smallest on the sink's; ``flow``, the value of a maximum flow,
+        equal to ``value`` up to rounding.
+
+    Raises
+    ------
+    ValueError
+        When sizes do not fit, a capacity is negative or NaN, or no cut is finite.
+
+    Examples
+    --------
+    >>> from structsolve.algorithms.minimum_cut import minimum_cut
+    >>> cut = minimum_cut(3, [[0, 1], [1, 2]], [2.0, 1.5], [3, 0, 0], [0, 0, 9])
+    >>> cut.value, cut.source_side.tolist(), cut.sink_side.tolist()
+    (1.5, [True, True, False], [False, False, True])
+    """
+    if isinstance(n_nodes, bool) or not isinstance(n_nodes, (int, np.integer)) or n_nodes < 1:
+        raise ValueError(f"n_nodes: found {n_nodes!r}, expected an integer of at least 1")
+    arcs = np.asarray(arcs)
+    if arcs.size == 0:
+        arcs = np.zeros((0, 2), dtype=np.int64)
+    if arcs.ndim != 2 or arcs.shape[1] != 2 or arcs.dtype.kind not in "iu":
+        raise ValueError(
+            f"arcs: found shape {arcs.shape} of {arcs.dtype}, expected integers of shape (m, 2)"
+        )
+    cdef Py_ssize_t n = n_nodes, m = len(arcs), j
+    if max(n, 2 * m) > 2**31 - 2:
+        raise ValueError(f"arcs: found {m} of {n} nodes, expected fewer than 2**30")
+    wrong = ((arcs < 0) | (arcs >= n)).any(axis=1)
+    if wrong.any():
+        j = wrong.argmax()
+        raise ValueError(
+            f"arcs[{j}]: found {tuple(arcs[j].tolist())}, expected nodes 0 to {n - 1}"
+        )
+    both = np.zeros((m, 2))
+    capacities = np.asarray(capacities, dtype=np.float64)
+    if capacities.ndim == 2 and capacities.shape == (m, 2):
+        both[:] = _amounts("capacities", capacities, (m, 2))
+    elif capacities.shape == (m,) or capacities.ndim == 0:
+        both[:, 0] = _amounts("capacities", capacities, (m,))
+    elif m or capacities.size:
+        raise ValueError(f"capacities: found shape {capacities.shape}, expected ({m},) or ({m}, 2)")
+    supply = []
+    for name, values in (("from_source", from_source), ("to_sink", to_sink)):
+        values = np.asarray(values, dtype=np.float64)
+        if values.shape != (n,):
+            raise ValueError(f"{name}: found shape {values.shape}, expected ({n},)")
+        supply.append(_amounts(name, values, (n,)))
+    source, sink = supply
+    direct = np.minimum(source, sink)
+    if np.isinf(direct).any():
+        v = int(np.isinf(direct).argmax())
+        raise ValueError(
+            f"from_source and to_sink of node {v} are both infinite, expected a finite cut"
+        )
+    cdef const int[::1] ends = np.ascontiguousarray(arcs, dtype=np.intc).ravel()
+    cdef const double[::1] capacity = both.ravel()
+    cdef double[::1] terminal = np.where(source > sink, source - direct, direct - sink)
+    cdef double[::1] memory = np.empty((cut_graph_bytes(n, m) + cut_bytes(n, m)) // 8)
+    cdef signed char[::1] near_source = np.zeros(n, np.int8), near_sink = np.zeros(n, np.int8)
+    cdef CutGraph graph
+    cdef Cut cut_
+    cdef double value
+    with nogil:
+        graph = build_cut_graph(n, m, &ends[0] if m else NULL, <char*>&memory[0])
+        cut_ = place_cut(&graph, <char*>&memory[0] + cut_graph_bytes(n, m))
+        load_cut(&cut_, &capacity[0] if m else NULL, &terminal[0], NULL)
+        value = solve_cut(&cut_)
+    if value == INFINITY:
+        raise ValueError(
+            "capacities: found a path from source to sink of infinite capacity, expected a finite "
+            "cut"
+        )
+    cut_side(&cut_, False, &near_source[0])
+    cut_side(&cut_, True, &near_sink[0])
+    inside = np.asarray(near_source).astype(bool)
+    cut = (
+        direct.sum()
+        + (source - direct)[~inside].sum()
+        + (sink - direct)[inside].sum()
+        + both[inside[arcs[:, 0]] & ~inside[arcs[:, 1]], 0].sum()
+        + both[inside[arcs[:, 1]] & ~inside[arcs[:, 0]], 1].sum()
+    )
+    sink_side = np.asarray(near_sink).astype(bool)
+    return MinimumCut(float(cut), inside, sink_side, float(direct.sum() + value))
