@@ -16,7 +16,8 @@
 #     save_flow(&cut, capacity, flow)         # m numbers to start from the next time
 #
 # Graphs are read only and shared by threads; memory of a Cut belongs to one call.  A loop that
-# writes residuals and terminals itself needs no load_cut(), and no arrays of its own for them.
+# writes residuals and terminals itself, and `value = 0`, needs no load_cut() and no arrays of its
+# own for them.
 
 from structsolve.abi_number cimport structsolve_abi_marker
 
@@ -35,6 +36,7 @@ cdef struct Cut:
     int* tree                   # (n,) distance in the source's tree > 0, in the sink's < 0, or 0
     int* work                   # (9 n + 2,)
     int depth[2]                # of the trees: arcs of nodes at smaller distances lead nowhere new
+    double value                # of the flow so far
 
 # Bytes of `graph_memory`, a multiple of 8, and of `memory`; both are 8-byte aligned.
 cdef Py_ssize_t cut_graph_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil
@@ -52,9 +54,9 @@ cdef Cut place_cut(const CutGraph* graph, char* memory) noexcept nogil
 # nearer the flow to a maximum flow, the sooner solve_cut() is done (Kohli, Torr 2005).
 cdef void load_cut(Cut* cut, const double* capacity, const double* terminal,
                    const double* flow) noexcept nogil
-# Turns residuals into those of a maximum flow.  Returns what it sent from source to sink since
-# load_cut(), which after a cold one is the value of the cut; INFINITY (and residuals of no use)
-# where some path from source to sink has no bound.
+# Turns residuals into those of a maximum flow and returns its value, which but for rounding is that
+# of a minimum cut; INFINITY (and residuals of no use) where some path from source to sink has no
+# bound.
 cdef double solve_cut(Cut* cut) noexcept nogil
 # inside[v] <- 1 for the nodes that the source still reaches (the smallest source set of all
 # minimum cuts), or, where `sink`, that still reach the sink (the smallest sink set); else 0.

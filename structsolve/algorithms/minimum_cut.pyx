@@ -69,16 +69,19 @@ cdef Cut place_cut(const CutGraph* graph, char* memory) noexcept nogil:
     cut.tree = <int*>(cut.terminal + graph.n)
     cut.work = cut.tree + graph.n
     cut.depth[0] = cut.depth[1] = 0
+    cut.value = 0
     return cut
 
 
 cdef void load_cut(Cut* cut, const double* capacity, const double* terminal,
                    const double* flow) noexcept nogil:
-    cdef Py_ssize_t j
+    cdef Py_ssize_t v, j
     cdef const int* ends = cut.graph.ends
     cdef double* residual = cut.residual
-    cdef double sent
-    memcpy(cut.terminal, terminal, cut.graph.n * sizeof(double))
+    cdef double* left = cut.terminal
+    cdef double sent, value = 0
+    memcpy(left, terminal, cut.graph.n * sizeof(double))
+    cut.value = 0
     if flow == NULL:
         memcpy(residual, capacity, 2 * cut.graph.m * sizeof(double))
         return
@@ -88,8 +91,18 @@ cdef void load_cut(Cut* cut, const double* capacity, const double* terminal,
         sent = sent if sent > -capacity[2 * j + 1] else -capacity[2 * j + 1]
         residual[2 * j] = capacity[2 * j] - sent
         residual[2 * j + 1] = capacity[2 * j + 1] + sent
-        cut.terminal[ends[2 * j]] -= sent
-        cut.terminal[ends[2 * j + 1]] += sent
+        left[ends[2 * j]] -= sent
+        left[ends[2 * j + 1]] += sent
+        if left[ends[2 * j]] == INFINITY:
+            value += sent
+        if left[ends[2 * j + 1]] == INFINITY:
+            value -= sent
+    # Each node at the source gives what leaves it, and a node that gives more than it has takes
+    # the rest from the sink: the value of the flow is less by that.
+    for v in range(cut.graph.n):
+        if left[v] < INFINITY:
+            value += (terminal[v] if terminal[v] > 0 else 0) - (left[v] if left[v] > 0 else 0)
+    cut.value = value
 
 
 cdef void save_flow(const Cut* cut, const double* capacity, double* flow) noexcept nogil:
@@ -312,9 +325,10 @@ cdef double solve_cut(Cut* cut) noexcept nogil:
     cdef Py_ssize_t n = cut.graph.n, i
     cdef int v, side
     cdef bint grown = True
-    cdef double total = _direct(cut), sent
-    if total == INFINITY:
+    cdef double sent = _direct(cut)
+    if sent == INFINITY:
         return INFINITY
+    cut.value += sent
     search.ends, search.first, search.arcs = cut.graph.ends, cut.graph.first, cut.graph.arcs
     search.residual, search.terminal, search.tree = cut.residual, cut.terminal, cut.tree
     search.parent = cut.work
@@ -339,9 +353,9 @@ cdef double solve_cut(Cut* cut) noexcept nogil:
         sent = _grow(&search, side, &grown)
         if sent == INFINITY:
             return INFINITY
-        total += sent
+        cut.value += sent
     cut.depth[0], cut.depth[1] = search.depth[0], search.depth[1]
-    return total
+    return cut.value
 
 
 cdef void cut_side(const Cut* cut, bint sink, signed char* inside) noexcept nogil:
@@ -367,22 +381,178 @@ cdef void cut_side(const Cut* cut, bint sink, signed char* inside) noexcept nogi
                 size += 1
 
 
-def _amounts(name, values, shape):
-    array = np.array(np.broadcast_to(np.asarray(values, dtype=np.float64), shape))
-    bad = ~(array >= 0)
-    if bad.any():
-        index = np.unravel_index(int(bad.argmax()), shape)
-        raise ValueError(
-            f"{name}{list(map(int, index))}: found {array[index]}, expected a number >= 0"
-        )
-    return array
+cdef bint _read_amounts(const double[:, ::1] given, double* amounts) noexcept nogil:
+    # Copies to the first columns of pairs; False where a number is negative or NaN.
+    cdef Py_ssize_t j, c, columns = given.shape[1]
+    cdef bint right = True
+    for j in range(given.shape[0]):
+        for c in range(columns):
+            amounts[2 * j + c] = given[j, c]
+            right &= given[j, c] >= 0
+    return right
+
+
+def _refuse_amount(name, values):
+    index = np.unravel_index(int((~(values >= 0)).argmax()), values.shape)
+    raise ValueError(
+        f"{name}{list(map(int, index))}: found {values[index]}, expected a number >= 0"
+    )
+
+
+def _terminals(name, values, n):
+    values = np.ascontiguousarray(values, dtype=np.float64)
+    if values.shape != (n,):
+        raise ValueError(f"{name}: found shape {values.shape}, expected ({n},)")
+    if not values.min() >= 0:
+        _refuse_amount(name, values)
+    return values
+
+
+cdef class CutNetwork:
+    """Nodes and arcs whose capacities change from cut to cut.
+
+    Source and sink are not among the nodes.  Lists of arcs are made once, and each cut starts from
+    the flow of the one before, which takes little time where capacities are similar (Kohli, Torr
+    2005: Efficiently solving dynamic Markov random fields using graph cuts).
+
+    Parameters
+    ----------
+    n_nodes : int
+        Number of nodes, at least 1.
+    arcs : array of int of shape (m, 2)
+        Tail and head of each arc; parallel arcs are allowed.
+
+    Raises
+    ------
+    ValueError
+        When sizes do not fit, or an arc names a node that is not there.
+
+    Examples
+    --------
+    >>> from structsolve.algorithms.minimum_cut import CutNetwork
+    >>> network = CutNetwork(3, [[0, 1], [1, 2]])
+    >>> network.cut([2.0, 1.5], [3, 0, 0], [0, 0, 9]).value
+    1.5
+    >>> network.cut([2.0, 2.5], [3, 0, 0], [0, 0, 9]).value
+    2.0
+    """
+
+    cdef readonly Py_ssize_t n_nodes, n_arcs
+    cdef CutGraph graph
+    cdef Cut memory_
+    cdef int[::1] ends
+    cdef double[::1] memory, capacity, terminal, arc_flow
+    cdef signed char[::1] inside
+    cdef bint solved
+
+    def __init__(self, n_nodes, arcs):
+        if isinstance(n_nodes, bool) or not isinstance(n_nodes, (int, np.integer)) or n_nodes < 1:
+            raise ValueError(f"n_nodes: found {n_nodes!r}, expected an integer of at least 1")
+        arcs = np.asarray(arcs)
+        if arcs.size == 0:
+            arcs = np.zeros((0, 2), dtype=np.int64)
+        if arcs.ndim != 2 or arcs.shape[1] != 2 or arcs.dtype.kind not in "iu":
+            raise ValueError(
+                f"arcs: found shape {arcs.shape} of {arcs.dtype}, expected integers of shape (m, 2)"
+            )
+        cdef Py_ssize_t n = n_nodes, m = len(arcs), j
+        if max(n, 2 * m) > 2**31 - 2:
+            raise ValueError(f"arcs: found {m} of {n} nodes, expected fewer than 2**30")
+        if m and not (arcs.min() >= 0 and arcs.max() < n):
+            j = ((arcs < 0) | (arcs >= n)).any(axis=1).argmax()
+            raise ValueError(
+                f"arcs[{j}]: found {tuple(arcs[j].tolist())}, expected nodes 0 to {n - 1}"
+            )
+        cdef Py_ssize_t of_graph = cut_graph_bytes(n, m)
+        self.n_nodes, self.n_arcs, self.solved = n, m, False
+        self.ends = np.zeros(2 * m + 1, np.intc)
+        np.asarray(self.ends)[:2 * m].reshape(m, 2)[:] = arcs
+        self.memory = np.empty((of_graph + cut_bytes(n, m)) // 8)
+        self.capacity, self.terminal = np.zeros(2 * m + 1), np.zeros(n)
+        self.arc_flow = np.zeros(m + 1)
+        self.inside = np.zeros(n, np.int8)
+        self.graph = build_cut_graph(n, m, &self.ends[0], <char*>&self.memory[0])
+        self.memory_ = place_cut(&self.graph, <char*>&self.memory[0] + of_graph)
+
+    def cut(self, capacities, from_source, to_sink, bint restart=True):
+        """Return a minimum cut between source and sink.
+
+        Parameters
+        ----------
+        capacities : array of float of shape (m,) or (m, 2)
+            How much each arc carries, and with two columns how much in the other direction as
+            well; ``inf`` for any amount.
+        from_source, to_sink : array of float of shape (n_nodes,)
+            Capacity from the source to each node, and from each node to the sink.
+        restart : bool, default=True
+            Start from the flow of the last call; the answer is the same but for rounding.
+
+        Returns
+        -------
+        MinimumCut
+            ``value``; ``source_side``, the smallest set of nodes on the source's side of any
+            minimum cut; ``sink_side``, the smallest on the sink's; ``flow``, the value of a
+            maximum flow, equal to ``value`` up to rounding.
+
+        Raises
+        ------
+        ValueError
+            When sizes do not fit, a capacity is negative or NaN, or no cut is finite.
+        """
+        cdef Py_ssize_t n = self.n_nodes, m = self.n_arcs, v
+        cdef double constant = 0, value, cut, source, sink
+        cdef double[::1] terminal = self.terminal
+        self._read_capacities(capacities)
+        cdef const double[::1] sources = _terminals("from_source", from_source, n)
+        cdef const double[::1] sinks = _terminals("to_sink", to_sink, n)
+        for v in range(n):
+            source, sink = sources[v], sinks[v]
+            if source == INFINITY and sink == INFINITY:
+                raise ValueError(
+                    f"from_source and to_sink of node {v} are both infinite, expected a finite cut"
+                )
+            constant += source if source < sink else sink
+            terminal[v] = source - sink
+        with nogil:
+            load_cut(&self.memory_, &self.capacity[0], &terminal[0],
+                     &self.arc_flow[0] if restart and self.solved else NULL)
+            value = solve_cut(&self.memory_)
+        self.solved = value < INFINITY
+        if not self.solved:
+            raise ValueError(
+                "capacities: found a path from source to sink of infinite capacity, expected a "
+                "finite cut"
+            )
+        save_flow(&self.memory_, &self.capacity[0], &self.arc_flow[0])
+        cut_side(&self.memory_, True, &self.inside[0])
+        sink_side = np.asarray(self.inside).astype(bool)
+        cut_side(&self.memory_, False, &self.inside[0])
+        cut = cut_value(&self.graph, &self.capacity[0], &terminal[0], &self.inside[0])
+        inside = np.asarray(self.inside).astype(bool)
+        return MinimumCut(constant + cut, inside, sink_side, constant + value)
+
+    cdef _read_capacities(self, capacities):
+        cdef Py_ssize_t m = self.n_arcs
+        values = np.ascontiguousarray(capacities, dtype=np.float64)
+        if values.ndim == 0:
+            values = np.full(m, values)
+        if values.shape not in ((m,), (m, 2)) and (m or values.size):
+            raise ValueError(
+                f"capacities: found shape {values.shape}, expected ({m},) or ({m}, 2)"
+            )
+        if m == 0:
+            return
+        if values.ndim == 1:
+            self.capacity[1::2] = 0
+        if not _read_amounts(values.reshape(m, -1), &self.capacity[0]):
+            _refuse_amount("capacities", values)
 
 
 def minimum_cut(n_nodes, arcs, capacities, from_source, to_sink):
     """Return a minimum cut between a source and a sink.
 
     Source and sink are not among the nodes: ``from_source`` and ``to_sink`` hold the capacities
-    between them and each node.
+    between them and each node.  For many cuts of one network see `CutNetwork`.
 
     Parameters
     ----------
@@ -415,72 +585,4 @@ def minimum_cut(n_nodes, arcs, capacities, from_source, to_sink):
     >>> cut.value, cut.source_side.tolist(), cut.sink_side.tolist()
     (1.5, [True, True, False], [False, False, True])
     """
-    if isinstance(n_nodes, bool) or not isinstance(n_nodes, (int, np.integer)) or n_nodes < 1:
-        raise ValueError(f"n_nodes: found {n_nodes!r}, expected an integer of at least 1")
-    arcs = np.asarray(arcs)
-    if arcs.size == 0:
-        arcs = np.zeros((0, 2), dtype=np.int64)
-    if arcs.ndim != 2 or arcs.shape[1] != 2 or arcs.dtype.kind not in "iu":
-        raise ValueError(
-            f"arcs: found shape {arcs.shape} of {arcs.dtype}, expected integers of shape (m, 2)"
-        )
-    cdef Py_ssize_t n = n_nodes, m = len(arcs), j
-    if max(n, 2 * m) > 2**31 - 2:
-        raise ValueError(f"arcs: found {m} of {n} nodes, expected fewer than 2**30")
-    wrong = ((arcs < 0) | (arcs >= n)).any(axis=1)
-    if wrong.any():
-        j = wrong.argmax()
-        raise ValueError(
-            f"arcs[{j}]: found {tuple(arcs[j].tolist())}, expected nodes 0 to {n - 1}"
-        )
-    both = np.zeros((m, 2))
-    capacities = np.asarray(capacities, dtype=np.float64)
-    if capacities.ndim == 2 and capacities.shape == (m, 2):
-        both[:] = _amounts("capacities", capacities, (m, 2))
-    elif capacities.shape == (m,) or capacities.ndim == 0:
-        both[:, 0] = _amounts("capacities", capacities, (m,))
-    elif m or capacities.size:
-        raise ValueError(f"capacities: found shape {capacities.shape}, expected ({m},) or ({m}, 2)")
-    supply = []
-    for name, values in (("from_source", from_source), ("to_sink", to_sink)):
-        values = np.asarray(values, dtype=np.float64)
-        if values.shape != (n,):
-            raise ValueError(f"{name}: found shape {values.shape}, expected ({n},)")
-        supply.append(_amounts(name, values, (n,)))
-    source, sink = supply
-    direct = np.minimum(source, sink)
-    if np.isinf(direct).any():
-        v = int(np.isinf(direct).argmax())
-        raise ValueError(
-            f"from_source and to_sink of node {v} are both infinite, expected a finite cut"
-        )
-    cdef const int[::1] ends = np.ascontiguousarray(arcs, dtype=np.intc).ravel()
-    cdef const double[::1] capacity = both.ravel()
-    cdef double[::1] terminal = np.where(source > sink, source - direct, direct - sink)
-    cdef double[::1] memory = np.empty((cut_graph_bytes(n, m) + cut_bytes(n, m)) // 8)
-    cdef signed char[::1] near_source = np.zeros(n, np.int8), near_sink = np.zeros(n, np.int8)
-    cdef CutGraph graph
-    cdef Cut cut_
-    cdef double value
-    with nogil:
-        graph = build_cut_graph(n, m, &ends[0] if m else NULL, <char*>&memory[0])
-        cut_ = place_cut(&graph, <char*>&memory[0] + cut_graph_bytes(n, m))
-        load_cut(&cut_, &capacity[0] if m else NULL, &terminal[0], NULL)
-        value = solve_cut(&cut_)
-    if value == INFINITY:
-        raise ValueError(
-            "capacities: found a path from source to sink of infinite capacity, expected a finite "
-            "cut"
-        )
-    cut_side(&cut_, False, &near_source[0])
-    cut_side(&cut_, True, &near_sink[0])
-    inside = np.asarray(near_source).astype(bool)
-    cut = (
-        direct.sum()
-        + (source - direct)[~inside].sum()
-        + (sink - direct)[inside].sum()
-        + both[inside[arcs[:, 0]] & ~inside[arcs[:, 1]], 0].sum()
-        + both[inside[arcs[:, 1]] & ~inside[arcs[:, 0]], 1].sum()
-    )
-    sink_side = np.asarray(near_sink).astype(bool)
-    return MinimumCut(float(cut), inside, sink_side, float(direct.sum() + value))
+    return CutNetwork(n_nodes, arcs).cut(capacities, from_source, to_sink)

@@ -11,6 +11,7 @@ cdef struct Cut:
     int* tree
     int* work
     int depth[2]
+    double value
 cdef Py_ssize_t cut_graph_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil
 cdef Py_ssize_t cut_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil
 cdef CutGraph build_cut_graph(Py_ssize_t n, Py_ssize_t m, const int* ends, char* graph_memory) noexcept nogil
