@@ -21,6 +21,7 @@ from structsolve.plugins.mrf.graph_operators import (
     make_polytopes,
 )
 from structsolve.plugins.mrf.graphs import check_edges, check_states, stack_graphs
+from structsolve.plugins.mrf.unread import unread_pairs
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import NodeSpace, Structure
 
@@ -225,11 +226,17 @@ class MRFSpace(NodeSpace):
         axes = ("class", "class")
         blocks = [Block("node", "node", (K,), ("class",))]
         if structure.tables == "shared":
-            blocks.insert(0, Block("pair", "shared", (K, K), axes))
+            same = not structure.directed
+            unread = unread_pairs(edges, states, K, same)
+            blocks.insert(0, Block("pair", "shared", (K, K), axes, same, unread))
         elif structure.tables == "features":
-            blocks.append(Block("pair", "edge", (K, K), axes))
+            same = not structure.directed
+            unread = unread_pairs(edges, states, K, same)
+            blocks.append(Block("pair", "edge", (K, K), axes, same, unread))
         elif edges is not None and len(edges):
-            blocks.insert(0, Block("pair", "shared", (len(edges), K, K), ("edge", *axes)))
+            shape = (len(edges), K, K)
+            unread = None if states is None else unread_pairs(edges, states, K, each=True)
+            blocks.insert(0, Block("pair", "shared", shape, ("edge", *axes), unread=unread))
         super().__init__(
             structure, WeightLayout(blocks, n_features, n_edge_features, intercept), classes
         )

@@ -13,6 +13,7 @@ import numpy as np
 from .. import registry
 from ..lp.base import Backend, of_a_place
 from ..potentials.mercer import Kernel
+from ..solvers import LinearConstraint, SuperModular, WeightBounds
 from ..utils.params import Params
 
 _KINDS = ("structures", "surrogates", "solvers", "losses", "lp_backends")
@@ -23,6 +24,7 @@ _KIND_OF = {
     "loss": "losses",
     "oracle": "lp_backends",
 }
+_CONSTRAINTS = {kind.__name__: kind for kind in (LinearConstraint, SuperModular, WeightBounds)}
 #: What a loaded model can do without, and a file must not set.
 TRANSIENT = ("callbacks", "checkpoint", "verbose", "n_jobs")
 
@@ -45,6 +47,9 @@ def plain(value: Any, name: str) -> Any:
     ValueError
         When only pickle could save it.
     """
+    if type(value) in _CONSTRAINTS.values():
+        params = {k: plain(v, k) for k, v in value.get_params(False).items()}
+        return {"__constraint__": type(value).__name__, "params": params}
     if isinstance(value, Params):
         for kind in _KINDS:
             known = registry.default().name_of(kind, value)
@@ -116,6 +121,13 @@ def revive(value: Any, kind: str | None = None) -> Any:
             graph.add_edge(_node(u), _node(v), **revive(attributes))
         return graph
     params = {k: revive(v) for k, v in value["params"].items()}
+    if "__constraint__" in value:
+        if value["__constraint__"] not in _CONSTRAINTS:
+            raise ValueError(
+                f"found the constraint {value['__constraint__']!r}, expected one of "
+                f"{list(_CONSTRAINTS)}"
+            )
+        return _CONSTRAINTS[value["__constraint__"]](**params)
     if "__loss__" in value:  # files that name them apart
         return registry.default().find("losses", value["__loss__"]).factory(**params)
     own_kind = value["__kind__"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,11 @@ class Block:
         Shape of one row of parts, the states last: ``(K,)`` or ``(K, K)``.
     axes : tuple of str, optional
         What each axis of ``shape`` runs over; ``"class"`` axes are named by ``classes_``.
+    symmetric : bool, default=False
+        The last two axes are the states at both ends of an edge, and (t, s) is the same part as
+        (s, t): only the weights with ``s <= t`` are read.
+    unread : ndarray of bool of shape ``shape``, optional
+        Further weights that no part reads, where nodes have fewer states than the table.
 
     Examples
     --------
@@ -42,6 +48,8 @@ class Block:
     kind: str
     shape: tuple[int, ...]
     axes: tuple[str, ...] = field(default=())
+    symmetric: bool = False
+    unread: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -49,6 +57,16 @@ class Block:
         if not self.shape or any(int(s) < 1 for s in self.shape):
             raise ValueError(
                 f"block {self.name!r}: shape is {self.shape}, expected positive integers"
+            )
+        if self.symmetric and (len(self.shape) < 2 or self.shape[-1] != self.shape[-2]):
+            raise ValueError(
+                f"block {self.name!r}: shape is {self.shape}, expected square tables where "
+                "symmetric is True"
+            )
+        if self.unread is not None and np.shape(self.unread) != tuple(self.shape):
+            raise ValueError(
+                f"block {self.name!r}: unread has shape {np.shape(self.unread)}, expected "
+                f"{self.shape}"
             )
 
     @property
@@ -149,11 +167,58 @@ class WeightLayout:
         ValueError
             For an unknown name.
         """
-        block = next((b for b in self.blocks if b.name == name), None)
-        if block is None:
-            raise ValueError(f"unknown block {name!r}; known: {[b.name for b in self.blocks]}")
+        block = self.block(name)
         rows = {"shared": None, "node": self.node_rows, "edge": self.edge_rows}[block.kind]
         return _view(w, block, self.starts[name], rows)
+
+    def block(self, name: str) -> Block:
+        """Return the block of a name.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        Block
+
+        Raises
+        ------
+        ValueError
+            For an unknown name.
+        """
+        for block in self.blocks:
+            if block.name == name:
+                return block
+        raise ValueError(f"unknown block {name!r}; known: {[b.name for b in self.blocks]}")
+
+    def unread(self, name: str) -> np.ndarray:
+        """Tell which weights of a block no part reads: they change no score.
+
+        Parameters
+        ----------
+        name : str
+            Name of the block.
+
+        Returns
+        -------
+        ndarray of bool
+            Of the shape that :meth:`view` gives, read-only.
+
+        Examples
+        --------
+        >>> pair = Block("pair", "shared", (2, 2), symmetric=True)
+        >>> WeightLayout([pair], n_features=0).unread("pair").tolist()
+        [[False, False], [True, False]]
+        """
+        block = self.block(name)
+        mask = np.zeros(block.shape, dtype=bool)
+        if block.symmetric:
+            mask |= np.tri(block.shape[-1], k=-1, dtype=bool)
+        if block.unread is not None:
+            mask |= block.unread
+        rows = {"shared": (), "node": (self.node_rows,), "edge": (self.edge_rows,)}[block.kind]
+        return np.broadcast_to(mask, (*rows, *block.shape))
 
     def theta_views(self, theta: np.ndarray, n_nodes: int, n_edges: int) -> dict[str, np.ndarray]:
         """Split part scores (or marginals, or masks) of an example into views by block.

@@ -9,6 +9,7 @@ from .choose import choose_solver
 from .cutting_plane import CuttingPlane
 from .gbcfw import GBCFW, SDCA
 from .sgd import SGD
+from .super_modular import SuperModular
 from .weight_constraints import LinearConstraint, WeightBounds
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "SGD",
     "CuttingPlane",
     "LinearConstraint",
+    "SuperModular",
     "WeightBounds",
     "choose_solver",
 ]

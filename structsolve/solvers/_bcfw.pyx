@@ -7,6 +7,7 @@ from ..potentials.linear cimport LinearPotentials
 from ..surrogates.base cimport Cut, Surrogate
 from ._cuts cimport CutHead, CutStore, cut_index, cut_values, inner, slope
 from ._loop cimport DualLoop
+from ._polyhedron cimport Polyhedron
 from ._steps cimport line_searches
 
 from ..utils.arrays import aligned_zeros, check_numbers
@@ -23,6 +24,8 @@ cdef class BlockLoop(DualLoop):
     """
 
     cdef public CutStore cuts
+    # Where w has to lie; None for anywhere.
+    cdef readonly Polyhedron feasible
     cdef object z_owner, heads_owner
     cdef double[::1] z_view     # like w, zeros between calls; only without kept Gram matrices
     cdef double[::1] theta_buffer, u_buffer, z_buffer, scratch, value_buffer, merged_value
@@ -54,6 +57,16 @@ cdef class BlockLoop(DualLoop):
         self.heads = <CutHead**>&pointers[0]
         self.before, self.scored = np.zeros(max_cuts + 8), np.zeros(max_cuts + 8)
         self.slopes, self.drift = np.zeros(max_cuts + 8), np.zeros(max_cuts + 8)
+
+    def constrain(self, Polyhedron feasible not None):
+        """Keep w inside a polyhedron ``A w <= c`` from now on.
+
+        The dual has one more block, the multipliers ``nu >= 0`` of the rows: ``w = v - A' nu /
+        alpha`` with v as above, and ``- <c, nu>`` in the objective.  Its exact maximisation is the
+        projection of v onto the polyhedron, which follows every step.
+        """
+        self.feasible = feasible
+        self.feasible.project(&self.w_view[0], 1, False, NULL, 0)
 
     def run(self, const int64_t[::1] order not None, int max_calls, int max_steps, bint pairwise,
             int max_age, double inner_tol, double min_gain, bint averaging):
@@ -100,6 +113,8 @@ cdef class BlockLoop(DualLoop):
                 for j in range(m):
                     self.before[j] = 0
                 self._apply(i, m, self.weights[i] / self.alpha, False)
+        if self.feasible is not None:
+            self.feasible.project(&self.w_view[0], 1, False, NULL, 0)
 
     def known_values(self, const double[::1] w not None):
         """Return what the kept cuts prove of every H_i at w.
@@ -238,6 +253,10 @@ cdef class BlockLoop(DualLoop):
         if moved:
             self.moved_view[i] = 1
             self._apply(i, m, share, averaging)
+            if self.feasible is not None:
+                self.feasible.project(&self.w_view[0], 1, True,
+                                      &self.average_view[0] if averaging else NULL,
+                                      self.average_mass)
         if averaging:
             self.steps_done += 1
             self.average_mass += self.steps_done

@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t
 from ..potentials.linear cimport LinearPotentials
 from ..surrogates.base cimport Cut, Surrogate
 from ._loop cimport first_label
+from ._polyhedron cimport Polyhedron
 
 from ..utils.arrays import aligned_zeros, check_finite, check_numbers
 
@@ -51,6 +52,8 @@ cdef class SGDLoop:
     cdef readonly int64_t t
     # How many steps ended outside of the ball.
     cdef readonly int64_t projections
+    # Where w has to lie; None for anywhere.
+    cdef readonly Polyhedron feasible
 
     def __init__(self, Py_ssize_t dim, free, double alpha, double t0=0, double free_step=1):
         self.dim, self.alpha, self.t0, self.free_step = dim, alpha, t0, free_step
@@ -88,9 +91,14 @@ cdef class SGDLoop:
         self.value, self.index = np.zeros(entries), np.zeros(entries, dtype=np.int32)
         self.work = aligned_zeros(surrogate.work_bytes // 8 + 16).view(np.int8)
 
+    def constrain(self, Polyhedron feasible not None):
+        """Project w onto a polyhedron after each step from now on."""
+        self.feasible = feasible
+        self.set_weights(self.last())
+
     def set_weights(self, w):
-        """Start from w."""
-        self.v[:] = w
+        """Start from w, or from the nearest point that the constraints allow."""
+        self.v[:] = w if self.feasible is None else self.feasible.nearest(w)
         self.scale = 1
 
     def restart(self, w, double t0):
@@ -162,7 +170,9 @@ cdef class SGDLoop:
         total : float
             Sum of ``u_i H_i(w)``, each at the w of its step.
         constant : float
-            Sum of ``u_i b_i``, those of the cuts.
+            Sum of ``u_i b_i``, those of the cuts; less, under constraints ``A w <= c``, what ``<c,
+            nu>`` is at the multipliers of the projections, so that it still belongs to what the
+            iterates move by.
         calls : int
             Oracle calls.
         """
@@ -235,6 +245,10 @@ cdef class SGDLoop:
             self.scale *= ratio
             for f in range(n_free):
                 v[self.free_view[f]] /= ratio
+        if self.feasible is not None:
+            ratio = self.feasible.project(v, self.scale, False,
+                                          &self.lag_view[0] if averaging else NULL, self.scale_sum)
+            sums[1] -= self.alpha * tau * ratio / self.n
         if averaging:
             weight = pow(self.t, power)
             self.mass += weight

@@ -10,6 +10,7 @@ from ._bcfw import BlockLoop
 from ._simplex import SimplexLoop
 from .base import Run, Solver, Start, checked_weights, pieces, rng_state, set_rng_state
 from .problem import ROUNDING, Problem
+from .weight_constraints import assemble
 
 # The average begins anew after pass b, then whenever the passes have become a-fold and b more.
 WINDOW = (1.5, 8)
@@ -59,6 +60,18 @@ class BCFW(Solver):
         passes, then 20, 38, ...: the first iterates are far from all later ones.
     certify_every : int, default=10
         Passes between two certificates, passes at fixed weights that give primal and gap.
+    constraints : list of SuperModular, LinearConstraint or WeightBounds, optional
+        What every w must satisfy, as of :class:`CuttingPlane`; see Notes.
+
+    Notes
+    -----
+    Under constraints ``A w <= c`` the dual has a variable ``nu >= 0`` beside those of the examples,
+
+        ``sum_i u_i <b_i, a_i> - alpha/2 |w|^2 - <c, nu>,   w = (sum_i u_i g_i - A' nu) / alpha``
+
+    where ``g_i`` is the example's mixture of cuts.  Its best value for given ``g`` makes w the
+    projection of ``sum_i u_i g_i / alpha`` onto the polyhedron: that step follows each visit, so
+    that the oracle sees weights that satisfy all rows, and the gap is certified as ever.
 
     Examples
     --------
@@ -85,6 +98,7 @@ class BCFW(Solver):
         sampling: str = "permutation",
         averaging: bool = True,
         certify_every: int = 10,
+        constraints: Any = None,
     ):
         self.steps = steps
         self.oracle_calls = oracle_calls
@@ -97,6 +111,7 @@ class BCFW(Solver):
         self.sampling = sampling
         self.averaging = averaging
         self.certify_every = certify_every
+        self.constraints = constraints
 
     def start(self, start: Start) -> BCFWRun:
         """Begin an optimisation; see :meth:`Solver.start`."""
@@ -111,11 +126,25 @@ class BCFW(Solver):
             ("certify_every", 1),
         ):
             self.check_integer(name, least)
+        if self.constraints and self.oracle_calls > 1:
+            raise ValueError(
+                f"BCFW: oracle_calls is {self.oracle_calls}, expected 1 with constraints: w is "
+                "brought back to them between visits, not within"
+            )
         self.check(start.problem)
         return BCFWRun(self, start)
 
+    def check(self, problem: Problem) -> None:
+        """Raise ValueError for a problem that this solver cannot take."""
+        super().check(problem)
+        if self.constraints and not problem.potentials.has_weights:
+            raise ValueError(
+                "BCFW: constraints are on weights of features, which a kernel model does not have; "
+                "use kernel=None on explicit features (Nystroem)"
+            )
 
-def _exact_steps(steps: str, problem: Problem) -> bool:
+
+def _exact_steps(steps: str, problem: Problem, constrained: bool) -> bool:
     """Tell whether a run takes exact steps; refuse them where they do not exist."""
     potentials = problem.potentials
     can = (
@@ -126,6 +155,12 @@ def _exact_steps(steps: str, problem: Problem) -> bool:
         # The step is a projection onto the simplex where the features of all labels have one norm.
         and potentials.node_scale is None
     )
+    if steps == "exact" and constrained:
+        raise ValueError(
+            "BCFW: steps is 'exact', which constraints leave no room for: w is projected after a "
+            "step; use steps='pairwise'"
+        )
+    can = can and not constrained
     if steps == "exact" and not can:
         raise ValueError(
             "BCFW: steps='exact' needs a structure whose labels share no parts, such as "
@@ -147,7 +182,9 @@ class BCFWRun(Run):
 
     def __init__(self, solver: BCFW, start: Start):
         problem = start.problem
-        self.exact = _exact_steps(solver.steps, problem)
+        rows = assemble(solver.constraints, problem.space.layout, problem.examples)
+        feasible = rows.polyhedron()
+        self.exact = _exact_steps(solver.steps, problem, feasible is not None)
         loop = (SimplexLoop if self.exact else BlockLoop)(
             problem.potentials,
             problem.surrogate,
@@ -156,6 +193,8 @@ class BCFWRun(Run):
             start.alpha,
             solver.max_cuts,
         )
+        if feasible is not None:
+            loop.constrain(feasible)
         self._begin(solver, start, loop)
 
     def _begin(self, solver: Any, start: Start, loop: Any) -> None:
@@ -173,7 +212,15 @@ class BCFWRun(Run):
     def dual(self) -> float:
         """Value of the dual at the current cuts."""
         norm = self.given.problem.potentials.squared_norm(self.loop.w)
-        return float(self.loop.b_total - 0.5 * self.given.alpha * norm)
+        value = self.loop.b_total - 0.5 * self.given.alpha * norm
+        if self.feasible is not None:
+            value -= self.given.alpha * self.feasible.charge
+        return float(value)
+
+    @property
+    def feasible(self) -> Any:
+        """What projects w onto the constraints, None without them."""
+        return getattr(self.loop, "feasible", None)
 
     def _begin_window(self) -> None:
         """Begin the average anew where it is time."""
@@ -332,6 +379,8 @@ class BCFWRun(Run):
             "gaps": self.loop.gaps,
             "best_w": self.best_w,
         }
+        if self.feasible is not None:
+            arrays["multipliers"] = self.feasible.multipliers
         return meta, arrays
 
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -348,6 +397,8 @@ class BCFWRun(Run):
             arrays["average"],
             arrays["gaps"],
         )
+        if self.feasible is not None:
+            self.feasible.restore(arrays["multipliers"])
         self.best_w = best_w
 
     def take_over(self, other: BCFWRun, w: np.ndarray, primal: float) -> None:

@@ -42,6 +42,8 @@ def choose_solver(solver: Solver, problem: Problem) -> Solver:
     if not (has_segments(surrogate) and surrogate.projection.gibbs):
         return solver
     solver.check(problem)
+    if solver.constraints:
+        return solver  # GBCFW knows none
     return GBCFW(
         sampling=solver.sampling, averaging=solver.averaging, certify_every=solver.certify_every
     )

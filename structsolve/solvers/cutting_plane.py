@@ -44,7 +44,7 @@ class CuttingPlane(Solver):
     inactive : int, optional
         Drop a cut that has had no weight in so many programs in a row; by default 50 in the
         one-slack form and 5 in the n-slack form.
-    constraints : list of LinearConstraint or WeightBounds, optional
+    constraints : list of LinearConstraint, WeightBounds or SuperModular, optional
         What every w must satisfy; an object with ``rows(layout)`` serves too.
 
     Notes
@@ -109,7 +109,8 @@ class CuttingPlaneRun(Run):
         self.solver, self.given = solver, start
         problem = start.problem
         layout = problem.space.layout
-        self.constraints = assemble(solver.constraints, layout)
+        self.constraints = assemble(solver.constraints, layout, problem.examples)
+        self.feasible = self.constraints.polyhedron(strict=False)
         self.free = np.zeros(0, dtype=np.int64)
         inside = np.ones(problem.dim)
         if problem.penalty is not None:
@@ -132,6 +133,8 @@ class CuttingPlaneRun(Run):
             # The feasible weights of least norm.
             self.w = qp.solve(self.model()).w
             self.next = self.w.copy()
+        if self.feasible is not None:
+            self.next = self.feasible.nearest(self.next)
         self.best_w = self.next.copy()
 
     def _use(self, bundle: Bundle) -> None:
@@ -234,6 +237,9 @@ class CuttingPlaneRun(Run):
         if rose and stale.any():
             bundle.keep(~stale)
         self.next = self.w if share == 1 else (1 - share) * self.best_w + share * self.w
+        if self.feasible is not None:
+            # Programs have tolerances; decoders may rely on the rows.
+            self.next = self.feasible.nearest(self.next)
 
     def certify(self) -> dict[str, Any]:
         """Return primal, dual and gap, which every pass certifies."""

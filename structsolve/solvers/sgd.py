@@ -9,6 +9,7 @@ import numpy as np
 from ._sgd import SGDLoop
 from .base import Run, Solver, Start, checked_weights, pieces, rng_state, set_rng_state
 from .problem import Problem
+from .weight_constraints import assemble
 
 # Where the primal is so many times that of w = 0, hundreds of passes would only undo the first.
 EXPLODED = 10
@@ -46,9 +47,15 @@ class SGD(Solver):
     free_step : float, default=1.0
         Weights outside the norm (an unpenalised intercept) do not shrink and take the steps
         ``free_step / sqrt(t + t0)``: the objective is not strongly convex along them.
+    constraints : list of SuperModular, LinearConstraint or WeightBounds, optional
+        What every w must satisfy, as of :class:`CuttingPlane`: each step ends with the Euclidean
+        projection onto them.
 
     Notes
     -----
+    Under constraints ``A w <= c`` the multipliers of the projections are a dual point of the rows,
+    and averaged like the cuts they belong to the same dual: there is a gap with them too.
+
     There is no dual with ``order="uniform"`` (a pass is then no sum over all examples), where
     weights are outside the norm, for surrogates that are not convex, and over passes in which
     ``projection`` has moved the iterate: ``dual`` and ``gap`` are None then, or stay as they are,
@@ -80,6 +87,7 @@ class SGD(Solver):
         patience: int = 5,
         t0: float = 0,
         free_step: float = 1.0,
+        constraints: Any = None,
     ):
         self.averaging = averaging
         self.power = power
@@ -89,6 +97,7 @@ class SGD(Solver):
         self.patience = patience
         self.t0 = t0
         self.free_step = free_step
+        self.constraints = constraints
 
     def start(self, start: Start) -> SGDRun:
         """Begin an optimisation; see :meth:`Solver.start`."""
@@ -102,6 +111,11 @@ class SGD(Solver):
             raise ValueError(f"SGD: power is {self.power!r}, expected a number from 0 to 10")
         if not (np.isfinite(self.free_step) and self.free_step > 0):
             raise ValueError(f"SGD: free_step is {self.free_step!r}, expected a number > 0")
+        if self.constraints and self.projection:
+            raise ValueError(
+                "SGD: projection is True, which constraints leave no room for: the nearest point "
+                "of both is another one than that of one after the other; leave projection=False"
+            )
         self.check(start.problem)
         return SGDRun(self, start)
 
@@ -124,6 +138,10 @@ class SGDRun(Run):
         if start.w is not None and start.w.any() and t0 == 0:
             t0 = 10.0 * problem.n
         self.loop = SGDLoop(problem.dim, free, start.alpha, t0, solver.free_step)
+        rows = assemble(solver.constraints, problem.space.layout)
+        self.feasible = rows.polyhedron()
+        if self.feasible is not None:
+            self.loop.constrain(self.feasible)
         if start.w is not None:
             self.loop.set_weights(start.w)
         self.passes = 0
@@ -147,6 +165,8 @@ class SGDRun(Run):
                 f"the new examples have {problem.dim} weights, the run {self.loop.v.shape[0]}; "
                 "make them with the same space"
             )
+        if self.feasible is not None:
+            assemble(self.solver.constraints, problem.space.layout, problem.examples)
         self.given.problem = problem
         self.loop.bind(problem.potentials, problem.surrogate, problem.labels, problem.weights)
         self.best_primal, self.best_w = np.inf, np.zeros(0)
@@ -262,6 +282,8 @@ class SGDRun(Run):
         # Batches of a stream are not compared with w = 0: that takes a pass over each.
         if self.zero_primal == np.inf and not self.streams:
             zero = np.zeros(self.given.problem.dim)
+            if self.feasible is not None:
+                zero = self.feasible.nearest(zero)
             self.zero_primal, calls = self.given.problem.primal(
                 zero, self.given.alpha, self.given.n_jobs
             )
@@ -316,6 +338,8 @@ class SGDRun(Run):
             **scalars,
         }
         own = {"best_w": self.best_w, "dual_w": self.dual_w, "window_w": self.window_w}
+        if self.feasible is not None:
+            own["multipliers"] = self.feasible.multipliers
         return meta, arrays | own
 
     def restore(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -332,3 +356,5 @@ class SGDRun(Run):
         self.dual_w, self.window_w = checked_weights(self, arrays, ["dual_w", "window_w"])
         self.radius, self.radius_calls = meta["radius"], meta["radius_calls"]
         self.loop.restore(meta, arrays)
+        if self.feasible is not None:
+            self.feasible.restore(arrays["multipliers"])

@@ -10,6 +10,8 @@ import numpy as np
 
 from ..utils.params import Params
 from ..utils.sparse import refuse_broken
+from ._polyhedron import Polyhedron, TooManyRows
+from .qp import Contradiction
 
 
 class LinearConstraint(Params):
@@ -24,6 +26,12 @@ class LinearConstraint(Params):
         C order as columns.  Blocks left out have coefficients 0.
     upper, lower : float or array of shape (rows,), optional
         None leaves that side open; equal values make an equation.
+
+    Notes
+    -----
+    Coefficients other than 0 of weights that no part reads are refused: such a weight is free to
+    satisfy the row alone.  Undirected tables of ``"mrf"`` read only ``coef_["pair"][a, b]`` with
+    ``a <= b``.
 
     Examples
     --------
@@ -56,7 +64,7 @@ class LinearConstraint(Params):
         Raises
         ------
         ValueError
-            When shapes do not fit the blocks.
+            When shapes do not fit the blocks, or a coefficient is of a weight that no part reads.
         """
         import scipy.sparse as sp  # heavy
 
@@ -86,6 +94,7 @@ class LinearConstraint(Params):
                         f"(rows, {', '.join(map(str, shape))}) for several rows"
                     )
                 part = sp.csr_matrix(array.reshape(len(array), -1))
+            _refuse_unread(part, name, layout)
             parts.append(part @ _unit_rows(positions, layout.dim))
         if len({part.shape[0] for part in parts}) > 1:
             raise ValueError(
@@ -106,7 +115,7 @@ class LinearConstraint(Params):
 
 
 class WeightBounds(Params):
-    """``lower <= w <= upper`` for every weight of a block.
+    """``lower <= w <= upper`` for every weight of a block that some part reads.
 
     Parameters
     ----------
@@ -151,7 +160,8 @@ class WeightBounds(Params):
         positions, shape = _positions(layout, self.block)
         lower = _ends(self.lower, -np.inf, shape, f"WeightBounds({self.block!r}): lower").ravel()
         upper = _ends(self.upper, np.inf, shape, f"WeightBounds({self.block!r}): upper").ravel()
-        return _unit_rows(positions, layout.dim), lower, upper
+        read = ~layout.unread(self.block).ravel()
+        return _unit_rows(positions[read], layout.dim), lower[read], upper[read]
 
     def __repr__(self) -> str:
         lower, upper = _Abbreviated(self.lower), _Abbreviated(self.upper)
@@ -191,15 +201,50 @@ class Rows:
         excess = self.A @ w - self.c
         return float(np.where(self.equal, np.abs(excess), excess).max(initial=0))
 
+    def polyhedron(self, strict: bool = True) -> Polyhedron | None:
+        """Return what projects weights onto the rows, None where there are none.
 
-def assemble(constraints: Any, layout: Any) -> Rows:
+        Parameters
+        ----------
+        strict : bool, default=True
+            Raise where there are too many rows to project onto; else return None.
+
+        Returns
+        -------
+        Polyhedron or None
+
+        Raises
+        ------
+        Contradiction
+            When no weights satisfy all rows.
+        TooManyRows
+        """
+        if not len(self.c):
+            return None
+        try:
+            made = Polyhedron(self.A, self.c, self.equal)
+        except TooManyRows:
+            if strict:
+                raise
+            return None
+        if self.violation(made.nearest(np.zeros(self.A.shape[1]))) > 1e-9 * max(
+            1.0, float(np.abs(self.c).max())
+        ):
+            raise Contradiction("constraints contradict each other: no weights satisfy them all")
+        return made
+
+
+def assemble(constraints: Any, layout: Any, examples: Any = None) -> Rows:
     """Join constraints into one-sided rows over the flat w.
 
     Parameters
     ----------
     constraints : list or None
-        Objects with ``rows(layout)``, as :meth:`LinearConstraint.rows`.
+        Objects with ``rows(layout)``, as :meth:`LinearConstraint.rows`; those whose rows mean what
+        they should on some features only have ``check_examples(layout, examples)`` as well.
     layout : WeightLayout
+    examples : Examples, optional
+        Training data.
 
     Returns
     -------
@@ -220,6 +265,8 @@ def assemble(constraints: Any, layout: Any) -> Rows:
             raise TypeError(
                 f"constraints holds {constraint!r}, expected LinearConstraint or WeightBounds"
             )
+        if examples is not None and hasattr(constraint, "check_examples"):
+            constraint.check_examples(layout, examples)
         rows, lower, upper = constraint.rows(layout)
         crossed = np.flatnonzero(lower > upper)
         if crossed.size:
@@ -246,6 +293,25 @@ def _positions(layout: Any, name: str) -> tuple[np.ndarray, tuple[int, ...]]:
     """Return the positions in w of a block's entries, in C order, and the block's shape."""
     positions = layout.view(np.arange(layout.dim), name)
     return positions.ravel(), positions.shape
+
+
+def _refuse_unread(part: Any, name: str, layout: Any) -> None:
+    """Refuse coefficients of weights that no part reads, naming the first."""
+    mask = layout.unread(name)
+    entries = part.tocoo()
+    wrong = np.flatnonzero((entries.data != 0) & mask.ravel()[entries.col])
+    if not wrong.size:
+        return
+    place = np.unravel_index(int(entries.col[wrong[0]]), mask.shape)
+    cell = [int(k) for k in place]
+    why = "no node or edge has these states"
+    if layout.block(name).symmetric and cell[-2] > cell[-1]:
+        other = [*cell[:-2], cell[-1], cell[-2]]
+        why = f"the tables are symmetric, and {other} is the weight of both: add it there"
+    raise ValueError(
+        f"LinearConstraint: {name!r} has the coefficient {entries.data[wrong[0]]:g} at {cell}, a "
+        f"weight that no part reads, which would satisfy the row alone; {why}"
+    )
 
 
 def _unit_rows(positions: np.ndarray, dim: int) -> Any:
