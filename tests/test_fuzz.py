@@ -15,6 +15,8 @@ ROOT = HERE.parent
 #: Cases per target.
 CASES = {"natives": 1500, "api": 250, "sparse": 250, "models": 250, "checkpoints": 250,
          "readers": 750}  # fmt: skip
+#: Cases that once were faults: the harness took differences of booleans (3280).
+KEPT = {"models": [3280]}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="cases run in processes that fork")
@@ -22,6 +24,7 @@ def test_no_input_crashes():
     """In one process for all, whose children are the batches."""
     script = "from fuzz.worker import report; import sys; sys.exit(report(eval(sys.argv[1])))"
     work = [(target, range(count)) for target, count in CASES.items()]
+    work += [(target, range(case, case + 1)) for target, cases in KEPT.items() for case in cases]
     assert set(CASES) == set(TARGETS)
     process = subprocess.run(
         [sys.executable, "-c", script, repr(work)],
@@ -33,7 +36,7 @@ def test_no_input_crashes():
     assert process.returncode == 0, process.stdout + process.stderr[-2000:]
     # Sound arguments are among them, or nothing but the first check would be tried.
     for target, count, refused in re.findall(r"^(\w+) (\d+) (\d+)$", process.stdout, re.M):
-        assert int(refused) < int(count), target
+        assert int(count) == 1 or int(refused) < int(count), target
 
 
 def test_typed_arguments_of_compiled_callables_are_never_none():

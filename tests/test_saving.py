@@ -7,9 +7,16 @@ import numpy as np
 import pytest
 from checks import refused, reloaded, same
 from data import chains, classes
+from sklearn.kernel_approximation import Nystroem
 
 import structsolve
-from structsolve import ClassWeights, CostMatrix, HierarchicalSVM, StructuredSVM
+from structsolve import (
+    ClassWeights,
+    ConditionalRiskMinimizer,
+    CostMatrix,
+    HierarchicalSVM,
+    StructuredSVM,
+)
 from structsolve.solvers import BCFW
 from structsolve.utils import container
 
@@ -119,6 +126,32 @@ def test_what_a_file_may_set_is_a_list(tmp_path, saved, change, message):
     path.write_bytes(saved)
     forged(path, change)
     refused(f"m.structsolve' cannot be loaded: .*{message}", structsolve.load, path)
+
+
+MODELS = {
+    "classes": lambda: StructuredSVM("multiclass", max_iter=2),
+    "kernel": lambda: StructuredSVM("multiclass", kernel="rbf", max_iter=2),
+    "risk": lambda: ConditionalRiskMinimizer(alphas=[0.1, 1.0]),
+    "map": lambda: ConditionalRiskMinimizer(
+        kernel=None, feature_map=Nystroem(n_components=3, random_state=0)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("kind", ["U8", "M8[s]", "c16"])
+def test_arrays_of_another_type_are_refused_by_name(tmp_path, name, kind):
+    """By one list for all models; names of classes may be words or dates."""
+    X, y = classes(20)
+    path = tmp_path / "m.structsolve"
+    MODELS[name]().fit(X, y).save(path)
+    meta, arrays = container.read(path, "model")
+    for entry, array in arrays.items():
+        changed = np.zeros(array.shape, dtype=kind)
+        if entry == "space_classes" and kind != "c16":
+            continue
+        container.write(path, "model", meta, arrays | {entry: changed})
+        refused(f"cannot be loaded: {entry} holds .*, expected", structsolve.load, path)
 
 
 @pytest.fixture(scope="module")

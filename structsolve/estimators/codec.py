@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import sys
 from functools import partial
 from typing import Any
@@ -27,6 +28,32 @@ _KIND_OF = {
 _CONSTRAINTS = {kind.__name__: kind for kind in (LinearConstraint, SuperModular, WeightBounds)}
 #: What a loaded model can do without, and a file must not set.
 TRANSIENT = ("callbacks", "checkpoint", "verbose", "n_jobs")
+#: What arrays of model files hold, by their name: the first pattern that fits.  Structures of
+#: plugins name those of spaces, and what labels keep per data set, as they like.
+ARRAY_TYPES: tuple[tuple[str, str], ...] = (
+    ("coef_.*|fitted_.*", "float64"),
+    ("kernel_(support|n_nodes)", "integers"),
+    ("kernel_(duals|rest_.*|vectors|vectors_data)", "floating-point numbers"),
+    (".*_data", "numbers"),
+    (".*_(indices|indptr|shape)", "integers"),
+    ("smoother_.*|joint|cv_losses_", "float64"),
+    ("map_component_indices_", "integers"),
+    ("map_.*|rows", "numbers"),
+    ("targets_labels", "int32"),
+    ("targets_(offsets|label_offsets|edge_offsets)", "integers"),
+    ("targets_.*", "numbers"),
+    ("feature_names_in_?", "text"),
+    ("space_.*", "numbers, text, dates"),
+)
+_TYPES: dict[str, tuple[type[np.generic], ...]] = {
+    "float64": (np.float64,),
+    "floating-point numbers": (np.floating,),
+    "int32": (np.int32,),
+    "integers": (np.integer,),
+    "numbers": (np.integer, np.floating, np.bool_),
+    "text": (np.character,),
+    "dates": (np.datetime64, np.timedelta64),
+}
 
 
 def plain(value: Any, name: str) -> Any:
@@ -206,6 +233,27 @@ def kernel_of(value: Any, given: Any) -> Any:
     if Kernel(given).name != named:
         raise ValueError(f"its kernel is {named!r}, but kernel is {Kernel(given).name!r}")
     return given
+
+
+def check_arrays(arrays: dict[str, np.ndarray]) -> None:
+    """Refuse arrays of a model file of another type than ``ARRAY_TYPES`` says.
+
+    Parameters
+    ----------
+    arrays : dict of str to ndarray
+
+    Raises
+    ------
+    ValueError
+        Naming the array.
+    """
+    for name, array in arrays.items():
+        for pattern, expected in ARRAY_TYPES:
+            if re.fullmatch(pattern, name):
+                kinds = [kind for known in expected.split(", ") for kind in _TYPES[known]]
+                if not any(np.issubdtype(array.dtype, kind) for kind in kinds):
+                    raise ValueError(f"{name} holds {array.dtype}, expected {expected}")
+                break
 
 
 def check_history(history: Any) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from ..potentials.mercer_model import KernelModel
 from ..potentials.model import LinearModel, Model
 from ..utils import container
 from ..utils.arrays import check_finite
-from .codec import check_history, check_metadata, part_of, revive_params
+from .codec import check_arrays, check_history, check_metadata, part_of, revive_params
 from .hierarchical_svm import HierarchicalSVM
 from .hierarchy.sparse_model import SparseModel
 from .risk import loading as risk_files
@@ -61,6 +61,7 @@ def load(path: str | os.PathLike[str], kernel: Any = None) -> Any:
 
 
 def _revived(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> Any:
+    check_arrays(arrays)
     if meta["estimator"] == "ConditionalRiskMinimizer":
         return risk_files.load(meta, arrays, kernel)
     if meta["estimator"] not in ESTIMATORS:

@@ -236,10 +236,6 @@ class KernelModel(Model):
         """
         if kernel is None:
             raise ValueError("it holds dual variables, but names no kernel")
-        for name, array in arrays.items():
-            numbers = name in ("duals", "vectors", "vectors_data") or name.startswith("rest_")
-            if numbers and array.dtype.kind != "f":
-                raise ValueError(f"{name} holds {array.dtype}, expected floating-point numbers")
         layout = space.layout
         support = arrays["support"]
         vectors: Any = None

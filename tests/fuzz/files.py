@@ -158,7 +158,7 @@ def _damage(rng: np.random.Generator, meta: Any, arrays: dict[str, np.ndarray]) 
             with np.errstate(all="ignore"):
                 value = pool[int(rng.integers(len(pool)))]
                 flat[place] = np.array(value).astype(array.dtype)
-                if way == 8 and flat.size > 1:  # sums stay what they are
+                if way == 8 and flat.size > 1 and flat.dtype != bool:  # sums stay what they are
                     flat[place - 1] -= flat[place]
             arrays[name] = flat.reshape(array.shape)
             return f"{name}[{place}] = {value}"

@@ -57,10 +57,10 @@ class _Smoother:
             setattr(made, name, arrays[name])
         made.n, made.fit_intercept = len(arrays[cls._ARRAYS[0]]), bool(fit_intercept)
         for name, expected in made._shapes().items():
-            if arrays[name].shape != expected or arrays[name].dtype != np.float64:
+            if arrays[name].shape != expected:
                 raise ValueError(
-                    f"{name} of the factorisation have the shape {arrays[name].shape} and dtype "
-                    f"{arrays[name].dtype}, expected {expected} of float64"
+                    f"{name} of the factorisation have the shape {arrays[name].shape}, expected "
+                    f"{expected}"
                 )
         return made
 

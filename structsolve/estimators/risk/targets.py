@@ -303,8 +303,11 @@ def _check_state(arrays: dict[str, np.ndarray]) -> None:
         ):
             raise ValueError(f"its {name} are no offsets")
     labels, ends = arrays["labels"], arrays["label_offsets"]
-    fits = labels.dtype == np.int32 and labels.shape == (int(ends[-1]),)
-    if not fits or len(ends) != len(arrays["offsets"]) or (labels < 0).any():
+    if (
+        labels.shape != (int(ends[-1]),)
+        or len(ends) != len(arrays["offsets"])
+        or (labels < 0).any()
+    ):
         raise ValueError("its labels do not fit their offsets")
 
 
