@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from structsolve.io.uai import read_uai
+from structsolve.plugins.mrf import decode
 from structsolve.plugins.mrf._branch_and_bound import branch_and_bound
 from structsolve.plugins.mrf._local_search import local_search
 from structsolve.plugins.mrf._model import GraphModel
@@ -101,7 +102,8 @@ def test_evidence(tmp_path):
         ("2 3 2\n", "2 x 2\n", "line 3: found 'x'; expected the number of states of variable 1"),
         ("2 3 2\n", "2 -3 2\n", "line 3: found '-3'"),
         ("2 3 2\n", "2 3 0\n", "line 3: found '0'"),
-        ("2 0 1\n", "3 0 1 2\n", "line 6: found factor 1 over 3 variables; expected factors over"),
+        ("2 0 1\n", "3 0 1 2\n", "line 14: found 6 entries; expected 12 entries of factor 1, over"),
+        ("2 0 1\n", "3 0 1 0\n", "line 6: found variable 0 twice in factor 1; expected different"),
         ("2 0 1\n", "2 0 3\n", "line 6: found '3'; expected a variable of factor 1"),
         ("2 0 1\n", "2 1 1\n", "line 6: found variable 1 twice in factor 1"),
         ("3\n 1 2 0", "4\n 1 2 0 1", "line 12: found 4 entries; expected 3 entries of factor 0"),
@@ -156,3 +158,115 @@ def test_real_models(name):
         if given.states.max() <= 2:
             assert roof_duality(model)[0] <= bound + 1e-9 * abs(bound)
             assert roof_duality(model)[0] >= score - 1e-9 * abs(bound)
+
+
+# -- factors over three variables and more ---------------------------------------------------------
+
+
+def written(states, factors):
+    """The text of a network, its tables printed to the last bit."""
+    lines = [f"MARKOV {len(states)}", " ".join(map(str, states)), str(len(factors))]
+    lines += [" ".join(map(str, [len(scope), *scope])) for scope, _ in factors]
+    lines += [
+        f"{table.size}\n" + " ".join(map(repr, table.ravel().tolist())) for _, table in factors
+    ]
+    return "\n".join(lines)
+
+
+def random_network(rng):
+    states = rng.integers(1, 4, rng.integers(1, 6)).tolist()
+    factors = []
+    for _ in range(rng.integers(0, 8)):
+        arity = rng.integers(0, min(len(states), 4) + 1)
+        scope = tuple(rng.permutation(len(states))[:arity].tolist())
+        # Few values, so that there are ties; zeros from none to all.
+        table = np.asarray(rng.integers(1, 5, [states[v] for v in scope]) / 2)
+        table[rng.random(table.shape) < rng.choice([0, 0.3, 0.8, 1], p=[0.4, 0.3, 0.27, 0.03])] = 0
+        factors.append((scope, table))
+    return states, factors
+
+
+@pytest.mark.parametrize("first", range(0, 300, 50))
+def test_networks_of_any_arity_against_enumeration(first, tmp_path):
+    for seed in range(first, first + 50):
+        compare_with_enumeration(seed, tmp_path)
+
+
+def compare_with_enumeration(seed, tmp_path):
+    rng = np.random.default_rng(seed)
+    states, factors = random_network(rng)
+    path = put(tmp_path, written(states, factors))
+    products = probabilities(factors, states)
+    evidence, seen = None, {}
+    if seed % 3 == 0:
+        seen = {v: int(rng.integers(k)) for v, k in enumerate(states) if rng.random() < 0.4}
+        text = " ".join(f"{v} {state}" for v, state in seen.items())
+        evidence = put(tmp_path, f"{len(seen)} {text}", "toy.evid")
+        products = {
+            label: product if all(label[v] == state for v, state in seen.items()) else 0.0
+            for label, product in products.items()
+        }
+    given = read_uai(path, evidence)
+    assert given.n_variables == len(states) and given.states[: len(states)].tolist() == states
+    graph = GraphModel(*given[:4])
+    # What the other nodes say of every labeling of the variables: their best states, one by one.
+    for label, product in products.items():
+        complete = list(label)
+        for v in range(len(states), len(given.states)):
+            tables = [table[label[u]] for (u, w), table in zip(given.ends, given.pair) if w == v]
+            complete.append(int(np.argmax(given.unary[v] + np.sum(tables, axis=0))))
+        score = graph.score(complete) + given.constant
+        assert np.exp(score) == pytest.approx(product, rel=1e-12, abs=0)
+    best = max(products.values())
+    decoded = decode(given.unary, given.ends, given.pair, oracle="exact")
+    assert np.exp(decoded.value + given.constant) == pytest.approx(best, rel=1e-12, abs=0)
+    if best > 0:
+        answer = tuple(decoded.label[: given.n_variables].tolist())
+        assert products[answer] == pytest.approx(best, rel=1e-12)
+        # Nodes that are factors have possible states only.
+        assert all(np.isfinite(scores).all() for scores in given.unary[len(states) :])
+
+
+def test_factors_that_another_covers_make_no_nodes(tmp_path):
+    rng = np.random.default_rng(0)
+    scopes = [(2, 0), (0, 1, 2), (1,), (2, 1, 0), (3, 1, 0, 2), (4, 3), (3, 4, 5), (3, 5)]
+    factors = [(scope, rng.random([2] * len(scope)) + 0.1) for scope in scopes]
+    given = read_uai(put(tmp_path, written([2] * 6, factors)))
+    assert given.states.tolist() == [2] * 6 + [16, 8]
+    assert given.ends.tolist() == [[0, 6], [1, 6], [2, 6], [3, 6], [3, 7], [4, 7], [5, 7]]
+
+
+def test_evidence_makes_factors_smaller(tmp_path):
+    rng = np.random.default_rng(0)
+    factors = [((0, 1, 2), rng.random((2, 3, 2)) + 0.1), ((2, 1), rng.random((2, 3)) + 0.1)]
+    path = put(tmp_path, written([2, 3, 2], factors))
+    one = read_uai(path, put(tmp_path, "1 0 1", "one.evid"))
+    assert one.ends.tolist() == [[1, 2]]
+    np.testing.assert_allclose(one.pair[0], np.log(factors[0][1][1] * factors[1][1].T), atol=1e-15)
+    three = read_uai(path, put(tmp_path, "3 0 1 1 2 2 0", "three.evid"))
+    assert np.exp(three.constant) == pytest.approx(factors[0][1][1, 2, 0])
+
+
+def test_factors_over_many_variables(tmp_path):
+    # More axes than arrays have, all of one state but three.
+    states = [1] * 70
+    states[3] = states[30] = states[69] = 2
+    table = np.arange(1.0, 9)
+    given = read_uai(put(tmp_path, written(states, [(tuple(range(70)), table)])))
+    assert given.ends.tolist() == [[3, 70], [30, 70], [69, 70]]
+    np.testing.assert_allclose(np.exp(given.unary[70]), table)
+    scope = " ".join(map(str, range(70)))
+    huge = put(tmp_path, f"MARKOV 70 {' 2' * 70}\n1\n70 {scope}")
+    refused(
+        "line 3: found 2199023255552 entries of factor 0, over 41 variables and", read_uai, huge
+    )
+
+
+def test_tables_that_would_not_fit(tmp_path, monkeypatch):
+    factors = [((0, 1, 2), np.ones((2, 3, 2))), ((1, 2, 3), np.ones((3, 2, 2)))]
+    path = put(tmp_path, written([2, 3, 2, 2], factors))
+    monkeypatch.setattr("structsolve.io.uai.LARGEST_TABLES", 168)
+    assert sum(table.size for table in read_uai(path).pair) == 168
+    monkeypatch.setattr("structsolve.io.uai.LARGEST_TABLES", 167)
+    message = r"line 9: found 12 entries that are not 0 in factor 1, over \(1, .* would have 168"
+    refused(message, read_uai, path)

@@ -1,30 +1,44 @@
 # The UAI format: a Markov network as text, for the search of its most probable labeling.
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
+from structsolve.io._factors import Scope, agreement, merge, observed_in, possible_entries
 from structsolve.io._text import PathLike, bad_line, reads_file, text_lines
+
+#: Numbers in the tables between factors over three or more variables and these, at most (512 MB).
+LARGEST_TABLES = 2**26
+#: Entries of a factor, at most.
+LARGEST_FACTOR = 2**40
 
 
 class UAIModel(NamedTuple):
     """A pairwise model in logarithms; a labeling scores the same as in the network.
 
-    The first four are the arguments of ``GraphModel`` in ``structsolve.plugins.mrf._model``.
+    `unary`, `ends` and `pair` are the arguments of :func:`structsolve.plugins.mrf.decode`.  The
+    nodes are the variables of the network, and behind them a node for each factor over three or
+    more that no other covers: its states are the factor's entries that are not 0, and tables of 0
+    and -inf join it to its variables.  ``label[: model.n_variables]`` is the variables' part of a
+    labeling.
 
     Parameters
     ----------
     states : ndarray of int, shape (n,)
-        Number of states of each variable.
+        Number of states of each node.
     ends : ndarray of int, shape (m, 2)
-        The variables of each pairwise factor, the smaller first.
+        The nodes of each table, the smaller first.
     unary : list of ndarray
-        Scores of the states of each variable.
+        Scores of the states of each node.
     pair : list of ndarray
         Scores of the pairs of states, a table per row of `ends`.
     constant : float
-        The logarithm of factors over no variable.
+        The logarithm of factors over no variable: a labeling's score and this are the logarithm of
+        the product of all factors.
+    n_variables : int
+        The first nodes, which are the variables of the network.
     """
 
     states: np.ndarray
@@ -32,6 +46,7 @@ class UAIModel(NamedTuple):
     unary: list[np.ndarray]
     pair: list[np.ndarray]
     constant: float
+    n_variables: int
 
 
 class _Tokens:
@@ -88,17 +103,19 @@ class _Tokens:
 
 @reads_file
 def read_uai(path: PathLike, evidence: PathLike | None = None) -> UAIModel:
-    """Read a Markov network whose factors are over one or two variables each.
+    """Read a Markov network, its factors over any number of variables each.
 
-    Factors over the same variables are multiplied together.  An entry of 0 becomes -inf, which
-    forbids what it stands for; so do observed variables with their other states.
+    Factors over the same variables are multiplied together, and into one of three or more variables
+    that holds theirs among its own.  An entry of 0 becomes -inf, which forbids what it stands for;
+    so do observed variables with their other states.
 
     Parameters
     ----------
     path : path-like
         Plain or gzip file that starts with ``MARKOV``.
     evidence : path-like, optional
-        The ``.evid`` file: how many variables were observed, then each one and its state.
+        The ``.evid`` file: how many variables were observed, then each one and its state.  Factors
+        over three or more variables become factors over those that were not.
 
     Returns
     -------
@@ -107,7 +124,7 @@ def read_uai(path: PathLike, evidence: PathLike | None = None) -> UAIModel:
     Raises
     ------
     ValueError
-        For malformed files, and factors over three variables or more; it names the line.
+        For malformed files, and factors with too many entries; it names the line.
 
     Examples
     --------
@@ -117,6 +134,18 @@ def read_uai(path: PathLike, evidence: PathLike | None = None) -> UAIModel:
     >>> model = read_uai(path)
     >>> model.ends.tolist(), model.pair[0].tolist()
     ([[0, 1]], [[0.0, 0.0], [-inf, 0.0]])
+
+    An odd number of ones among three variables, so that four entries are left:
+
+    >>> from structsolve.plugins.mrf import decode
+    >>> _ = path.write_text("MARKOV 3  2 2 2  2  3 0 1 2  1 0  8 0 1 1 0 1 0 0 1  2 1 3")
+    >>> model = read_uai(path)
+    >>> model.states.tolist(), model.ends.tolist()
+    ([2, 2, 2, 4], [[0, 3], [1, 3], [2, 3]])
+    >>> best = decode(model.unary, model.ends, model.pair, oracle="exact")
+    >>> ones = int(best.label[: model.n_variables].sum())
+    >>> ones % 2, round(float(np.exp(best.value + model.constant)), 9)
+    (1, 3.0)
     """
     tokens = _Tokens(path)
     kind = tokens.word("MARKOV")
@@ -124,47 +153,98 @@ def read_uai(path: PathLike, evidence: PathLike | None = None) -> UAIModel:
         raise tokens.error(repr(kind[:40]), "MARKOV (no other networks are read)")
     n = tokens.integer("the number of variables", 1)
     states = [tokens.integer(f"the number of states of variable {v}", 1, 2**20) for v in range(n)]
-    scopes = [_scope(tokens, f, n) for f in range(tokens.integer("the number of factors", 0))]
-    unary = [np.zeros(k) for k in states]
-    pair: dict[tuple[int, int], np.ndarray] = {}
-    constant = 0.0
+    scopes = [_scope(tokens, f, states) for f in range(tokens.integer("the number of factors", 0))]
+    factors, starts = [], []
     for f, scope in enumerate(scopes):
-        shape = tuple(states[v] for v in scope)
-        count = int(np.prod(shape))
-        entries = tokens.integer(f"the number of entries of factor {f}", 0)
-        if entries != count:
-            raise tokens.error(f"{entries} entries", f"{count} entries of factor {f}, over {scope}")
-        table = tokens.logarithms(count, f"factor {f}").reshape(shape)
-        if not scope:
-            constant += float(table)
-        elif len(scope) == 1:
-            unary[scope[0]] += table
-        else:
-            u, v = scope
-            key, table = ((u, v), table) if u < v else ((v, u), table.T)
-            pair[key] = pair[key] + table if key in pair else np.ascontiguousarray(table)
+        narrow, table = _factor(tokens, f, scope, states)
+        starts.append(tokens.next - table.size)
+        factors.append((narrow, table))
     if rest := len(tokens.words) - tokens.next:
         word = tokens.words[tokens.next][:40]
         expected = f"the end of the file after factor {len(scopes) - 1}"
         raise tokens.error(f"{rest} more words, the first {word!r}", expected, tokens.next)
-    if evidence is not None:
-        _observe(evidence, states, unary)
+    observed = {} if evidence is None else _observed(evidence, states)
+    factors = [
+        observed_in(scope, table, observed) if len(scope) > 2 else (scope, table)
+        for scope, table in factors
+    ]
+    return _pairwise(tokens, states, factors, starts, observed)
+
+
+def _factor(tokens: _Tokens, f: int, scope: Scope, states: list[int]) -> tuple[Scope, np.ndarray]:
+    count = math.prod(states[v] for v in scope)
+    entries = tokens.integer(f"the number of entries of factor {f}", 0)
+    if entries != count:
+        raise tokens.error(f"{entries} entries", f"{count} entries of factor {f}, over {scope}")
+    table = tokens.logarithms(count, f"factor {f}")
+    if len(scope) > 2:
+        # Variables of one state say nothing, and arrays cannot have any number of axes.
+        scope = tuple(v for v in scope if states[v] > 1)
+    return scope, table.reshape([states[v] for v in scope])
+
+
+def _pairwise(
+    tokens: _Tokens,
+    states: list[int],
+    factors: list[tuple[Scope, np.ndarray]],
+    starts: list[int],
+    observed: dict[int, int],
+) -> UAIModel:
+    """Nodes and edges for the factors; `starts` says where each has its entries in the file."""
+    n, constant = len(states), 0.0
+    unary = [np.zeros(k) for k in states]
+    for v, state in observed.items():
+        unary[v][np.arange(states[v]) != state] = -np.inf
+    merged = merge(factors)
+    for scope, (table, _) in merged.items():
+        if not scope:
+            constant += float(table)
+        elif len(scope) == 1:
+            unary[scope[0]] += table
+    pair = {
+        scope: np.ascontiguousarray(table)
+        for scope, (table, _) in merged.items()
+        if len(scope) == 2
+    }
+    size = 0
+    for scope, (table, f) in merged.items():
+        if len(scope) < 3:
+            continue
+        entries = possible_entries(scope, table, unary)
+        size += len(entries) * sum(states[v] for v in scope)
+        if size > LARGEST_TABLES:
+            text = f"{len(entries)} entries that are not 0 in factor {f}, over {scope}"
+            expected = (
+                "fewer: the tables between factors over three or more variables and these would "
+                f"have {size} numbers or more, of at most {LARGEST_TABLES}"
+            )
+            raise tokens.error(text, expected, starts[f])
+        for axis, v in enumerate(scope):
+            pair[v, len(unary)] = agreement(states[v], entries[:, axis])
+        unary.append(table[tuple(entries.T)])
     ends = np.array(list(pair), dtype=np.int64).reshape(-1, 2)
-    return UAIModel(np.array(states), ends, unary, list(pair.values()), constant)
+    sizes = np.array([len(scores) for scores in unary])
+    return UAIModel(sizes, ends, unary, list(pair.values()), constant, n)
 
 
-def _scope(tokens: _Tokens, f: int, n: int) -> tuple[int, ...]:
+def _scope(tokens: _Tokens, f: int, states: list[int]) -> Scope:
     arity = tokens.integer(f"the number of variables of factor {f}", 0)
-    if arity > 2:
-        text = f"factor {f} over {arity} variables"
-        raise tokens.error(text, "factors over one or two variables (larger ones are not read)")
-    scope = tuple(tokens.integer(f"a variable of factor {f}", 0, n - 1) for _ in range(arity))
-    if len(set(scope)) < arity:
-        raise tokens.error(f"variable {scope[0]} twice in factor {f}", "two variables")
-    return scope
+    scope: dict[int, None] = {}
+    size = 1
+    for _ in range(arity):
+        v = tokens.integer(f"a variable of factor {f}", 0, len(states) - 1)
+        if v in scope:
+            raise tokens.error(f"variable {v} twice in factor {f}", "different variables")
+        scope[v] = None
+        size *= states[v]
+        if size > LARGEST_FACTOR:
+            text = f"{size} entries of factor {f}, over {len(scope)} variables and more"
+            raise tokens.error(text, f"at most {LARGEST_FACTOR} entries")
+    return tuple(scope)
 
 
-def _observe(path: PathLike, states: list[int], unary: list[np.ndarray]) -> None:
+def _observed(path: PathLike, states: list[int]) -> dict[int, int]:
+    """Read the state of each observed variable."""
     tokens = _Tokens(path)
     if not tokens.words:
         raise ValueError(f"{path}: found nothing; expected the number of observed variables")
@@ -178,7 +258,7 @@ def _observe(path: PathLike, states: list[int], unary: list[np.ndarray]) -> None
         s = tokens.integer(f"the state of variable {v}", 0, states[v] - 1)
         if seen.setdefault(v, s) != s:
             raise tokens.error(f"state {s} of variable {v}", f"state {seen[v]}, as before")
-        unary[v][np.arange(states[v]) != s] = -np.inf
+    return seen
 
 
 def _is_amount(word: str) -> bool:

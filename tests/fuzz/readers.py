@@ -28,7 +28,8 @@ _TEXTS = {
     "conllu": ("a.conllu", _CONLLU),
     "crfsuite": ("a.crf", "B\tw=He\tn:2.5\nO\tw=ran\ta\\:b:1\n\nO\tx\n"),
     "svmlight": ("a.svm", "2 qid:1 1:0.5 3:1\n0 qid:1 2:1 # x\n1 qid:2 1:2\n"),
-    "uai": ("a.uai", "MARKOV 2\n2 3\n2\n1 0\n2 1 0\n2\n1 2\n6\n1 0 1 1 2 3\n"),
+    "uai": ("a.uai", "MARKOV 3\n2 3 2\n2\n2 1 0\n3 2 0 1\n6\n1 0 1 1 2 3\n12\n1 0 2 0 3 1"
+                     " 0 0 1 1 2 3\n"),
     "hierarchy": ("a.tsv", "bird owl\nbird duck\ncat # no bird\n"),
     "hierarchy json": ("a.json", '{"r": ["a", "b"], "a": ["c"]}'),
     "hierarchy gml": ("a.gml", 'graph [ directed 1 node [ id 0 label "a" ] node [ id 1 label "b" ]'
