@@ -1,5 +1,6 @@
 """Bad input: a clear error that names argument, example, what was found and what to do."""
 
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -271,3 +272,44 @@ def test_labels_that_mix_strings_and_numbers_are_refused():
 def test_constraints_that_are_no_lists_are_refused(constraints, message):
     model = StructuredSVM("chain", max_iter=2, tol=1).fit(X, Y)
     refused(message, model.predict, X, **constraints)
+
+
+HIERARCHY = nx.DiGraph([("top", "a"), ("top", "b"), ("a", "c"), ("a", "d")])
+ESTIMATORS = {
+    "svm": (lambda **given: StructuredSVM("multiclass", **given), Q),
+    "hierarchy": (
+        lambda **given: HierarchicalSVM(HIERARCHY, **given),
+        np.array(["b", "c", "d"])[Q],
+    ),
+    "risk": (lambda **given: ConditionalRiskMinimizer(**given), Q),
+}
+#: Values that an argument may have, beside its default.
+SOUND = {"None": ["n_jobs", "random_state", "kernel"], "-1": ["n_jobs", "verbose"],
+         "[]": ["callbacks", "random_state"], "no": ["checkpoint"]}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize("value", [None, "no", -1, np.nan, [], object()])
+def test_every_argument_is_checked(kind, value, tmp_path, monkeypatch):
+    """A value that is no setting is refused, and the message names the argument."""
+    monkeypatch.chdir(tmp_path)  # "no" is the name of a checkpoint
+    make, y = ESTIMATORS[kind]
+    for name, default in make().get_params(deep=False).items():
+        if name in SOUND.get(str(value), ()) or (value is None and default is None):
+            continue
+        known = {"oracle": "unknown lp backend", "structure_name": "unknown structure"}
+        with pytest.raises((ValueError, TypeError), match=f"{name}|{known.get(name, name)}"):
+            make().set_params(**{name: value}).fit(P, y)
+
+
+@pytest.mark.parametrize("y", [["a", 1], ("a", 1.0), [True, "a"], ["a", b"b"], [b"b", 1]])
+def test_labels_of_several_types(y):
+    for model in (
+        StructuredSVM("multiclass"),
+        StructuredSVM("ordinal"),
+        ConditionalRiskMinimizer(),
+    ):
+        refused("y: Unknown label type: found", model.fit, P[:2], y)
+    refused("y, example 0: Unknown label type", StructuredSVM("chain").fit, [P[:2]], [y])
+    sgd = StructuredSVM("multiclass", solver="sgd")
+    refused("classes: found .*, expected all strings", sgd.partial_fit, P[:2], ["a", "b"], y)

@@ -15,7 +15,7 @@ from .. import registry
 from ..lp.base import Backend, of_a_place
 from ..potentials.mercer import Kernel
 from ..solvers import LinearConstraint, SuperModular, WeightBounds
-from ..utils.params import Params
+from ..utils.params import Params, check_types
 
 _KINDS = ("structures", "surrogates", "solvers", "losses", "lp_backends")
 _KIND_OF = {
@@ -163,7 +163,10 @@ def revive(value: Any, kind: str | None = None) -> Any:
     if own_kind == "lp_backends" and any(of_a_place(k) for k in params):
         name = next(k for k in params if of_a_place(k))
         raise ValueError(f"it sets {name!r} of a solver of linear programs, which files must not")
-    return registry.default().find(own_kind, value["name"], value.get("from", "")).factory(**params)
+    declared = registry.default().find(own_kind, value["name"], value.get("from", ""))
+    made = declared.factory(**params)
+    check_types(made, f"{value['name']!r}: ")
+    return made
 
 
 def _node(value: Any) -> Any:

@@ -244,6 +244,13 @@ class HierarchicalSVM(SparseFitting):
 
     # -- parts of fit ---------------------------------------------------------------------------
 
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.max_alternations < 1:
+            raise ValueError(
+                f"max_alternations is {self.max_alternations!r}, expected an integer >= 1"
+            )
+
     def _check_combination(self, validated: bool) -> None:
         if self.labels not in ("auto", "single-leaf", "leaf-union", "closed"):
             raise ValueError(
@@ -357,10 +364,6 @@ class HierarchicalSVM(SparseFitting):
                     f"{name} is given, but normalization='learned' has none: leave it out, or use "
                     "another normalization"
                 )
-        if not isinstance(self.max_alternations, (int, np.integer)) or self.max_alternations < 1:
-            raise ValueError(
-                f"max_alternations is {self.max_alternations!r}, expected an integer >= 1"
-            )
 
     def _train_learned(self, data: TrainingData, rng: np.random.Generator) -> HierarchicalSVM:
         space, examples = data.space, data.examples

@@ -24,6 +24,7 @@ from ..solvers.problem import Problem
 from ..structure.ask import learn_space, pack
 from ..structure.base import Space
 from ..utils.parallel import effective_jobs
+from ..utils.params import check_types
 from . import saving
 from .fitting import TrainingData, fingerprint_of, hold_out
 from .prediction import PredictionMixin
@@ -356,16 +357,13 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
                 sign = ">" if strict else ">="
                 raise ValueError(f"{name} is {value!r}, expected a finite number {sign} {least}")
 
-        for name in ("fit_intercept", "early_stopping", "warm_start"):
-            switch = getattr(self, name)
-            if not isinstance(switch, (bool, np.bool_, int, np.integer)):
-                raise ValueError(f"{name} is {switch!r}, expected True or False")
         if not isinstance(self.verbose, (bool, np.bool_, int, np.integer)):
             raise ValueError(f"verbose is {self.verbose!r}, expected an integer, True or False")
         if not isinstance(self.checkpoint, (str, os.PathLike, Checkpoint, type(None))):
             raise TypeError(f"checkpoint is {self.checkpoint!r}, expected None or a path")
         number("alpha", self.alpha, 0, True)
         number("tol", self.tol, 0, False)
+        number("cache_size", self.cache_size, 0, False)
         effective_jobs(self.n_jobs)
         if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
             raise ValueError(f"max_iter is {self.max_iter!r}, expected an integer >= 1")
@@ -374,10 +372,14 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             raise ValueError(
                 f"validation_fraction is {fraction!r}, expected a number between 0 and 1"
             )
-        if self.early_stopping and (
-            not isinstance(self.n_iter_no_change, (int, np.integer)) or self.n_iter_no_change < 1
-        ):
+        if not isinstance(self.n_iter_no_change, (int, np.integer)) or self.n_iter_no_change < 1:
             raise ValueError(f"n_iter_no_change is {self.n_iter_no_change!r}, expected >= 1")
+        if not (
+            self.callbacks is None
+            or (isinstance(self.callbacks, (list, tuple)) and all(map(callable, self.callbacks)))
+        ):
+            raise TypeError(f"callbacks is {self.callbacks!r}, expected a list of functions")
+        check_types(self)
 
     def _generator(self, seed: Any = None) -> np.random.Generator:
         seed = self.random_state if seed is None else seed

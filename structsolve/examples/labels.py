@@ -85,8 +85,9 @@ def flatten_rows(Y: Any, n: int) -> np.ndarray:
     if y.dtype == object:
         kinds = {isinstance(label, str) for label in y}
         y = np.asarray(y.tolist()) if len(kinds) == 1 else y
-    if y.dtype.kind not in "biufUS":
-        types = sorted({type(label).__name__ for label in y.tolist()})
+    if y.dtype.kind not in "biufUS" or _is_mixed(Y, y):
+        given = Y if _is_mixed(Y, y) else y.tolist()
+        types = sorted({type(label).__name__ for label in given})
         raise ValueError(
             f"y: Unknown label type: found {types}, expected all strings or all integers"
         )
@@ -142,12 +143,7 @@ def _as_labels(given: Any, where: str) -> np.ndarray:
     y = np.asarray(given)
     if y.ndim != 1:
         raise ValueError(f"{where}: found {y.ndim} dimensions, expected a flat list of labels")
-    # NumPy makes strings of the numbers between strings.
-    mixed = (
-        y.dtype.kind in "US"
-        and isinstance(given, (list, tuple))
-        and not all(issubclass(kind, (str, bytes)) for kind in set(map(type, given)))
-    )
+    mixed = _is_mixed(given, y)
     if y.dtype == object or mixed:
         types = {type(v) for v in (given if mixed else y.tolist())}
         if types <= {str, np.str_}:
@@ -178,6 +174,14 @@ def _as_labels(given: Any, where: str) -> np.ndarray:
     return y
 
 
+def _is_mixed(given: Any, array: np.ndarray) -> bool:
+    """Tell whether NumPy made strings of what stands between strings: numbers, bytes."""
+    if array.dtype.kind not in "US" or not isinstance(given, (list, tuple)):
+        return False
+    kinds = set(map(type, given))
+    return not any(all(issubclass(kind, one) for kind in kinds) for one in (str, bytes))
+
+
 def learn_classes(flat: np.ndarray, given: Any = None) -> np.ndarray:
     """Return the sorted classes of the labels, or the given ones sorted.
 
@@ -195,11 +199,14 @@ def learn_classes(flat: np.ndarray, given: Any = None) -> np.ndarray:
     Raises
     ------
     ValueError
-        When the given classes are no flat list, or one repeats.
+        When the given classes are no flat list, mix strings and numbers, or one repeats.
     """
     if given is None:
         return np.unique(flat)
     classes = np.asarray(given)
+    if _is_mixed(given, classes):
+        types = sorted({type(label).__name__ for label in given})
+        raise ValueError(f"classes: found {types}, expected all strings or all integers")
     if classes.ndim != 1 or len(np.unique(classes)) != len(classes):
         raise ValueError("classes must be a flat list without repetition")
     return np.sort(classes)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..examples.packed import Sequences
 from ..examples.packing import stack_rows
+from ..utils.params import cloned_transformer
 from .vectorizer import split_rows
 
 
@@ -70,7 +71,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             For a plain 2-D X.
         """
         matrix, _ = self._stack(X)
-        self.transformer_ = clone(self.transformer)
+        self.transformer_ = cloned_transformer("transformer", self.transformer)
         self.transformer_.fit(matrix, *self._labels(y))
         return self
 
@@ -87,7 +88,7 @@ class NodeTransformer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=Non
             As `transform` returns it.
         """
         matrix, offsets = self._stack(X)
-        self.transformer_ = clone(self.transformer)
+        self.transformer_ = cloned_transformer("transformer", self.transformer)
         rows = self.transformer_.fit_transform(matrix, *self._labels(y))
         return self._unstack(rows, offsets, X)
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.utils.validation import check_is_fitted
+
+from ..utils.params import cloned_transformer
 
 
 class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
@@ -68,9 +70,14 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         TypeError, ValueError
             For what is no sequence, item or feature; it names the example and the position.
         """
-        self.vectorizer_ = DictVectorizer() if self.vectorizer is None else clone(self.vectorizer)
+        self.vectorizer_ = self._fresh()
         _Tokens(X).rows(self.vectorizer_, self.vectorizer_.fit)
         return self
+
+    def _fresh(self) -> Any:
+        if self.vectorizer is None:
+            return DictVectorizer()
+        return cloned_transformer("vectorizer", self.vectorizer)
 
     def fit_transform(self, X: Iterable[Iterable[Any]], y: Any = None) -> list[Any]:
         """Learn the names of the features in `X` and return its matrices.
@@ -84,7 +91,7 @@ class SequenceVectorizer(TransformerMixin, BaseEstimator, auto_wrap_output_keys=
         list of scipy.sparse.csr_matrix
             As `transform` returns it.
         """
-        self.vectorizer_ = DictVectorizer() if self.vectorizer is None else clone(self.vectorizer)
+        self.vectorizer_ = self._fresh()
         return _Tokens(X).matrices(self.vectorizer_, self.vectorizer_.fit_transform)
 
     def transform(self, X: Iterable[Iterable[Any]]) -> list[Any]:

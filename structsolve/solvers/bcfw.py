@@ -126,6 +126,9 @@ class BCFW(Solver):
             ("certify_every", 1),
         ):
             self.check_integer(name, least)
+        for name in ("inner_tol", "cached_gain"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"BCFW: {name} is {getattr(self, name)!r}, expected >= 0")
         if self.constraints and self.oracle_calls > 1:
             raise ValueError(
                 f"BCFW: oracle_calls is {self.oracle_calls}, expected 1 with constraints: w is "

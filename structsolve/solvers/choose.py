@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..utils.params import check_types
 from .base import Solver
 from .bcfw import BCFW
 from .gbcfw import GBCFW, has_segments
@@ -23,7 +24,8 @@ def choose_solver(solver: Solver, problem: Problem) -> Solver:
     Raises
     ------
     ValueError
-        When BCFW cannot take the problem, and neither can GBCFW.
+        When BCFW cannot take the problem, and neither can GBCFW; when a setting is of another
+        type than the solver declares.
 
     Examples
     --------
@@ -36,6 +38,7 @@ def choose_solver(solver: Solver, problem: Problem) -> Solver:
     >>> choose_solver(BCFW(), structsolve.Problem(space, examples)).name
     'bcfw'
     """
+    check_types(solver, f"{type(solver).__name__}: ")
     if not isinstance(solver, BCFW) or solver.steps != "auto":
         return solver
     surrogate = problem.surrogate

@@ -23,6 +23,7 @@ from ..structure.base import Space
 from ..structure.calls import encode
 from ..surrogates.calls import cut
 from ..surrogates.task import Task
+from ..utils.params import check_types
 from .passes import surrogate_bounds
 
 # Scores that differ by less, relative to their size, are the same: linear programs are no better.
@@ -123,6 +124,7 @@ class Problem:
             surrogate = registry.default().make("surrogates", surrogate)
         registry.default().check_object("surrogates", surrogate, "bind", "an object with bind()")
         self.surrogate_name = getattr(surrogate, "name", type(surrogate).__name__)
+        check_types(surrogate, f"surrogate {self.surrogate_name!r}: ")
         self.surrogate = surrogate.bind(self.task)
         abi.refuse_stale(self.surrogate)
         given = examples.sample_weight

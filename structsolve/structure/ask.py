@@ -24,6 +24,7 @@ from ..operators import (
     Relaxation,
 )
 from ..part_layout import PartLayout
+from ..utils.params import check_types
 from .base import Space
 from .losses import ClassWeights, CostMatrix
 from .task_loss import named_losses
@@ -70,6 +71,7 @@ def learn_space(
     ValueError
         When a weight is no finite number of at least 0, or none is above 0.
     """
+    check_types(structure, f"structure {structure.name!r}: ")
     answer = structure.make_space(X, Y, classes, fit_intercept)
     if not (isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Examples)):
         kinds = [type(part).__name__ for part in answer] if isinstance(answer, tuple) else None
@@ -355,6 +357,7 @@ def ask_loss(space: Space, loss: Any) -> Bind:
         Where no plugin knows the loss for this space.
     """
     if hasattr(loss, "bind") and not isinstance(loss, type):
+        check_types(loss, f"loss {type(loss).__name__}: ")
         bind: Bind = loss.bind(space)
 
         def bind_fresh(layout: PartLayout) -> Any:

@@ -53,7 +53,12 @@ class CostMatrix(Params):
             When the matrix is no matrix of costs, or lacks one of ``classes``.
         """
         K = len(classes)
-        matrix = np.asarray(self.matrix, dtype=np.float64)
+        try:
+            matrix = np.asarray(self.matrix, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"CostMatrix: matrix is {self.matrix!r}, expected a square of numbers"
+            ) from None
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"CostMatrix: matrix has shape {matrix.shape}, expected a square")
         if not np.isfinite(matrix).all() or (matrix < 0).any() or np.diag(matrix).any():

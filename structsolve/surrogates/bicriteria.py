@@ -137,6 +137,10 @@ class BiCriteria(Params):
         ValueError
             Where psi, search, loss and the structure's oracle do not go together.
         """
+        if self.max_kbest < 0:
+            raise ValueError(
+                f"surrogate {self.name!r}: max_kbest is {self.max_kbest!r}, expected >= 0"
+            )
         psi, axes = self._psi(), self._axes(task)
         auto = isinstance(self.search, str) and self.search == "auto"
         search = make_search("convex-hull" if auto else self.search, self.max_calls, self.tol)

@@ -2,8 +2,109 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import numbers
 from typing import Any
+
+import numpy as np
+
+# What constructors declare (``name: bool``, ``name: float | None``), in words for messages.
+_EXPECTED = {"bool": "True or False", "int": "an integer", "float": "a number", "str": "a string"}
+
+
+def check_types(made: Any, where: str = "") -> None:
+    """Refuse arguments of another type than the constructor declares: bool, int, float, str.
+
+    Others are left to the object, as are ranges.  A default passes whatever is declared, and None
+    where that is said.
+
+    Parameters
+    ----------
+    made : object
+        With one attribute per argument of its constructor.
+    where : str, default=""
+        What messages begin with.
+
+    Raises
+    ------
+    ValueError
+        Naming the argument, what was found and what was expected.
+
+    Examples
+    --------
+    >>> from structsolve.solvers import BCFW
+    >>> from structsolve.utils.params import check_types
+    >>> check_types(BCFW(averaging="no"), "BCFW: ")
+    Traceback (most recent call last):
+        ...
+    ValueError: BCFW: averaging is 'no', expected True or False
+    """
+    for name, kinds, default in _declared(type(made)):
+        value = getattr(made, name, default)
+        if value is default or any(_is_of(value, kind) for kind in kinds):
+            continue
+        words = " or ".join(_EXPECTED.get(kind, kind) for kind in kinds)
+        raise ValueError(f"{where}{name} is {value!r}, expected {words}")
+
+
+@functools.cache
+def _declared(made: type) -> list[tuple[str, list[str], Any]]:
+    if made.__init__ is object.__init__:  # type: ignore[misc]
+        return []
+    declared = []
+    try:
+        parameters = inspect.signature(made).parameters.values()
+    except (TypeError, ValueError):  # compiled, without a signature
+        return []
+    for p in parameters:
+        said = p.annotation
+        kinds = said if isinstance(said, str) else getattr(said, "__name__", "")
+        alternatives = [kind.strip() for kind in kinds.split("|")]
+        if set(alternatives) <= {*_EXPECTED, "None"}:
+            declared.append((p.name, alternatives, p.default))
+    return declared
+
+
+def _is_of(value: Any, kind: str) -> bool:
+    if kind == "bool":  # 0 and 1 as well, as NumPy and JSON may have them
+        return isinstance(value, (bool, np.bool_)) or (
+            isinstance(value, numbers.Integral) and value in (0, 1)
+        )
+    if kind == "int":
+        return isinstance(value, (numbers.Integral, np.bool_))
+    if kind == "float":
+        return isinstance(value, numbers.Real)
+    return isinstance(value, str) if kind == "str" else value is None
+
+
+def cloned_transformer(name: str, value: Any) -> Any:
+    """Return a clone of an argument that is a transformer in scikit-learn's sense.
+
+    Parameters
+    ----------
+    name : str
+        Of the argument.
+    value : object
+
+    Returns
+    -------
+    transformer
+        Not fitted.
+
+    Raises
+    ------
+    TypeError
+        For anything else, a class too.
+    """
+    from sklearn.base import clone  # heavy
+
+    needed = ("fit", "transform", "get_params")
+    if isinstance(value, type) or not all(hasattr(value, method) for method in needed):
+        raise TypeError(
+            f"{name} is {value!r}, expected a transformer with fit(), transform() and get_params()"
+        )
+    return clone(value)
 
 
 class Params:

@@ -14,6 +14,7 @@ from ...potentials.mercer import Kernel, given_dense
 from ...potentials.mercer_model import PREDICTION_BYTES
 from ...structure.ask import learn_space, make_layout, pack
 from ...utils.parallel import effective_jobs
+from ...utils.params import check_types, cloned_transformer
 from ..common import mean_score
 from ._decode import label_scores
 from .diagnostics import RiskDiagnostics
@@ -148,7 +149,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         kernel = self._kernel()
         rows = self._rows(kernel, examples, X)
         if self.feature_map is not None:
-            self.feature_map_ = clone(self.feature_map)
+            self.feature_map_ = cloned_transformer("feature_map", self.feature_map)
             rows = self._mapped(rows, fit=True)
         gram = None
         if kernel is None:
@@ -310,6 +311,7 @@ class ConditionalRiskMinimizer(RiskDiagnostics, BaseEstimator):
         effective_jobs(self.n_jobs)
         if self.cv is not None and (not isinstance(self.cv, (int, np.integer)) or self.cv < 2):
             raise ValueError(f"cv is {self.cv!r}, expected None or an integer >= 2")
+        check_types(self)
         if self.kernel is not None and self.feature_map is not None:
             raise ValueError(
                 f"feature_map takes the place of kernel={self.kernel!r}: give kernel=None with it"
