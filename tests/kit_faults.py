@@ -16,12 +16,12 @@ import warnings
 from pathlib import Path
 
 import wrong_projections  # noqa: F401  it adds to WRONG
-from wrong_compiled import COMPILED, structure_with
+from wrong_compiled import COMPILED, LOSSES, SURROGATES, structure_with, surrogate_with
 from wrong_kits import KITS
 from wrong_structures import SLOW, WRONG
 
 import structsolve
-from structsolve.testing import BrokenPromise, check_structure
+from structsolve.testing import BrokenPromise, check_loss, check_structure, check_surrogate
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent / "benchmarks" / "RESULTS.md"
@@ -45,7 +45,8 @@ def in_python():
     """Faults in Python: kit, name, what it says, and the message that is looked for."""
     for param in WRONG + SLOW:
         structure_class, message = param.values
-        text = said(check_structure, structure_class(), n_cases=2, solvers=())
+        counted = {"clock": structure_class.clock} if hasattr(structure_class, "clock") else {}
+        text = said(check_structure, structure_class(), n_cases=2, solvers=(), **counted)
         yield "check_structure", param.id, text, message
     for kit, name, make, args, options, message in KITS:
         yield kit.__name__, name, said(kit, make(), *args, **options), message
@@ -57,8 +58,15 @@ def compiled(folder):
     for kind, fault, message in COMPILED:
         loss = "wrong" if kind == "LOSS" else "hamming"
         structure = structure_with(native, kind, fault)
-        text = said(check_structure, structure, loss, n_cases=2, solvers=())
+        options = {"n_cases": 2, "solvers": (), "clock": native.clock}
+        text = said(check_structure, structure, loss, **options)
         yield "check_structure", f"{kind.lower()}: {fault}", text, message
+    for fault, message in SURROGATES:
+        text = said(check_surrogate, surrogate_with(native, fault))
+        yield "check_surrogate", f"surrogate: {fault}", text, message
+    for fault, message in LOSSES:
+        text = said(check_loss, "wrong", structure_with(native, "LOSS", fault))
+        yield "check_loss", f"loss: {fault}", text, message
 
 
 def build(folder):

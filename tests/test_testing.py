@@ -176,7 +176,25 @@ def test_parts_of_the_kit():
 @pytest.mark.parametrize("structure_class, message", SLOW)
 def test_steep_costs_are_told(structure_class, message):
     with pytest.warns(SlowOperator, match=r"takes .* ms for a label of 4 entries and .*enumerate"):
-        check_structure(structure_class(), n_cases=1, solvers=(), only=["sizes"])
+        check_structure(
+            structure_class(), n_cases=1, solvers=(), only=["sizes"], clock=structure_class.clock
+        )
+
+
+def test_costs_that_grow_as_a_cube_are_not_told(recwarn):
+    """As long as they stay, by a clock that counts nodes."""
+    seconds, sizes = [0.0], []
+
+    def argmax(self, examples, i, theta):
+        sizes.append(len(examples.label(i)))
+        seconds[0] += 2e-5 * sizes[-1] ** 3
+        return np.array([theta["node"][v].argmax() for v in range(sizes[-1])])
+
+    structure = py_chain(argmax=argmax)
+    structure.start_end = structure.transitions = False
+    check_structure(structure, n_cases=1, solvers=(), only=["sizes"], clock=lambda: seconds[0])
+    assert max(sizes) > min(sizes)
+    assert not [w for w in recwarn if w.category is SlowOperator]
 
 
 class Late(TaskLoss):

@@ -3,6 +3,7 @@
 from functools import partial
 
 from structsolve.plugins.chain.space import ChainSpace, ChainStructure
+from structsolve.surrogates import Margin
 
 #: Kind of operator, fault, and the message that it must be met with.
 COMPILED = [
@@ -56,6 +57,52 @@ COMPILED = [
     ("LOSS", "reads-the-next", r"Loss 'wrong'.(value|augment)"),
     ("LOSS", "not-finite", r"Loss 'wrong'.value .* is finite"),
 ]
+#: Faults of a compiled margin, as check_surrogate tells them.
+SURROGATES = [
+    (
+        "slope-turned",
+        r"is exact, so its bound is its cut's value|at least its cut's value",
+    ),
+    ("bound-too-low", r"gives a bound of at least its cut's value"),
+    ("bound-above", r"is exact, so its bound is its cut's value"),
+    ("not-augmented", r"is convex: no cut lies above the bound elsewhere|is at least 0"),
+    ("truth-of-the-data", r"measures with the truth of the call"),
+    ("one-key", r"gives different cuts different keys"),
+    ("in-padding", r"never touches padding"),
+    ("beyond-theta", r"gives positions in theta"),
+    ("max-entries", r"gave \d+ entries, expected 0 to 1 \(max_entries\)"),
+    ("writes-beyond", r"writes only into the memory it is given \(index\)"),
+    ("work-too-small", r"writes only into the memory it is given \(work\)"),
+    ("below-zero", r"is at least 0: the truth itself violates nothing"),
+    ("bound-not-set", r"gives finite numbers"),
+    ("theta-written", r"leaves what it is given as it is"),
+    ("calls-not-counted", r"counts its oracle calls"),
+    ("by-turns", r"gives the same bound twice"),
+    ("loss-as-factor", r"is convex: no cut lies above|gives different cuts different keys|slope"),
+    ("scratch-not-cleared", r"gives the same bound twice|is exact|is convex|at least"),
+    ("raises-for-one-node", r"answers without an exception .*RuntimeError: one node"),
+]
+#: Faults of a compiled loss, as check_loss tells them.
+LOSSES = [
+    ("negative", r"is finite and at least 0"),
+    ("at-truth", r"is 0 for the true label"),
+    ("scale-forgotten", r"augment .* adds"),
+    ("in-padding", r"never touches padding"),
+    ("square-decomposes", r"adds 1.0 times the loss"),
+    ("not-finite", r"is finite"),
+]
+
+
+def surrogate_with(native, fault):
+    """A margin whose native operator is compiled with a fault."""
+
+    class WrongMargin(Margin):
+        name = "wrong"
+
+        def bind(self, task):
+            return native.WrongMargin(fault, task.layout, task.oracle, task.parts, task.loss)
+
+    return WrongMargin()
 
 
 def structure_with(native, kind, fault):

@@ -5,11 +5,19 @@
 """
 
 from libc.math cimport INFINITY
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from structsolve.operators cimport Loss, Oracle, Parts
 from structsolve.part_layout cimport PartLayout
+from structsolve.surrogates.base cimport Cut, Surrogate
 
 cdef double shared_scratch[4096]
+# Labels that were enumerated.
+cdef double enumerated_labels = 0
+
+
+def clock():
+    """Seconds of a machine that takes a hundredth of a millisecond a label."""
+    return 1e-5 * enumerated_labels
 
 # Faults of the oracle, in the order of their numbers.
 ORACLE = (
@@ -28,6 +36,12 @@ PARTS = (
 LOSS = (
     "none", "negative", "at-truth", "scale-forgotten", "constant-forgotten", "in-padding",
     "zero-one-said", "square-decomposes", "reads-the-next", "not-finite",
+)
+SURROGATE = (
+    "none", "slope-turned", "bound-too-low", "bound-above", "not-augmented", "truth-of-the-data",
+    "one-key", "in-padding", "beyond-theta", "max-entries", "writes-beyond", "work-too-small",
+    "below-zero", "bound-not-set", "theta-written", "calls-not-counted", "by-turns",
+    "loss-as-factor", "scratch-not-cleared", "raises-for-one-node",
 )
 
 
@@ -166,8 +180,10 @@ cdef class Wrong(Oracle):
         cdef const double* node = theta + self.shared_size
         cdef double x, top = -INFINITY
         cdef Py_ssize_t s, before, best = 0
+        global enumerated_labels
         for v in range(L):
             count *= K
+        enumerated_labels += count
         for number in range(count):
             rest, x, before = number, 0, 0
             for v in range(L):
@@ -289,3 +305,96 @@ cdef class WrongLoss(Loss):
             if self.fault == 5:
                 theta[self.shared_size + v * self.stride + self.K] = 1
         return 0 if self.fault == 4 else step * L
+
+
+cdef class WrongMargin(Surrogate):
+    """Margin rescaling with a fault."""
+
+    cdef Oracle oracle
+    cdef Parts parts
+    cdef Loss loss
+    cdef Py_ssize_t theta_bytes, label_bytes, padding, turn
+    cdef int fault
+
+    def __init__(self, fault, PartLayout layout not None, Oracle oracle not None,
+                 Parts parts not None, Loss loss not None):
+        super().__init__(layout)
+        self.fault = SURROGATE.index(fault)
+        self.oracle, self.parts, self.loss = oracle, parts, loss
+        self.exact = self.affine = self.convex = True
+        self.max_entries = 2 * parts.max_entries
+        self.padding = layout.shared_size + layout.shapes["node"][0]
+        self.theta_bytes = 64 * (1 + layout.max_theta // 8)
+        self.label_bytes = 64 * (1 + layout.max_label // 16)
+        self.work_bytes = self.theta_bytes + self.label_bytes + oracle.work_bytes
+        if self.fault == 9:
+            self.max_entries = 1
+
+    cdef int cut(self, Py_ssize_t i, const double* theta, const int* truth, Cut* cut,
+                 char* work) except -1 nogil:
+        cdef double* augmented = <double*>work
+        cdef int* label = <int*>(work + self.theta_bytes)
+        cdef char* scratch = work + self.theta_bytes + self.label_bytes
+        cdef Py_ssize_t j, size = self.layout.theta_size(i)
+        cdef double value, bound, margin = 0
+        cdef int f = self.fault
+        cdef const int[::1] truths
+        if f == 19 and self.layout.nodes_of(i) == 1:
+            with gil:
+                raise RuntimeError("one node")
+        if f == 5:
+            with gil:
+                truths = self.layout.examples.labels
+                j = self.layout.examples.label_offsets[i]
+                truth = &truths[j]
+        if f == 14:
+            (<double*>theta)[0] += 1
+        if f == 18:
+            for j in range(size):
+                augmented[j] += theta[j]
+        else:
+            memcpy(augmented, theta, size * sizeof(double))
+        if f != 4:
+            self.loss.augment(i, truth, 1.0, augmented)
+        self.turn += 1
+        if f == 16 and self.turn % 2:
+            memset(augmented, 0, size * sizeof(double))
+        self.oracle.argmax(i, augmented, label, &value, &bound, scratch)
+        cut.nnz = self.parts.difference(i, truth, label, cut.index, cut.value)
+        cut.b = self.loss.value(i, truth, label)
+        for j in range(cut.nnz):
+            margin -= theta[cut.index[j]] * cut.value[j]
+        if f == 17:  # loss times 1 + margin, which is slack rescaling's, at margin's label
+            margin *= cut.b
+            for j in range(cut.nnz):
+                cut.value[j] *= cut.b
+        cut.bound = cut.b + margin
+        cut.calls = 1
+        cut.key = 0
+        for j in range(self.layout.label_size(i)):
+            cut.key = cut.key * 31 + label[j] + 1
+        if f == 1:
+            for j in range(cut.nnz):
+                cut.value[j] = -cut.value[j]
+        elif f == 2:
+            cut.bound -= 0.01
+        elif f == 3:
+            cut.bound += 0.01
+        elif f == 6:
+            cut.key = 7
+        elif f == 7 and cut.nnz:
+            cut.index[0] = <int>self.padding
+        elif f == 8 and cut.nnz:
+            cut.index[0] = <int>(size + 3)
+        elif f == 10:
+            cut.index[self.max_entries + 1] = 0
+        elif f == 11:
+            work[self.work_bytes] = 1
+        elif f == 12:
+            cut.b -= 100
+            cut.bound -= 100
+        elif f == 13:
+            cut.bound = INFINITY - INFINITY
+        elif f == 15:
+            cut.calls = 0
+        return 0

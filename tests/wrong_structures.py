@@ -559,5 +559,23 @@ class UnpacksWithoutLabels(PyChainSpace):
         return super().unpack(labels, examples)
 
 
-#: What is right, but slow: it enumerates labels.
-SLOW = [pytest.param(PyChainStructure, "SlowOperator: .* grows as the power", id="Enumerates")]
+class Enumerates(PyChainStructure):
+    """Right, but slow.  Its clock counts labels: a hundredth of a millisecond each."""
+
+    seconds = 0.0
+
+    class CountingSpace(PyChainSpace):
+        def scores(self, examples, i, theta):
+            labels, scores = super().scores(examples, i, theta)
+            Enumerates.seconds += 1e-5 * len(labels)
+            return labels, scores
+
+    space_class = CountingSpace
+
+    @staticmethod
+    def clock():
+        return Enumerates.seconds
+
+
+#: What is right, but slow.
+SLOW = [pytest.param(Enumerates, "SlowOperator: .* grows as the power", id="Enumerates")]

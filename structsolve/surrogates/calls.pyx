@@ -5,14 +5,16 @@ from collections import namedtuple
 
 import numpy as np
 
+from libc.math cimport NAN
+
 from .base cimport Cut, Surrogate
 
-from ..structure.calls import label_of, scores_of, work_for
+from ..structure.calls import label_of, memory, scores_of
 
 CutCall = namedtuple("CutCall", "index value b bound key calls")
 
 
-def cut(Surrogate surrogate not None, Py_ssize_t i, theta, truth):
+def cut(Surrogate surrogate not None, Py_ssize_t i, theta, truth, room=None):
     """One cut of a surrogate: ``H_i(w) >= b - <theta_i(w), p>``.
 
     Parameters
@@ -23,6 +25,8 @@ def cut(Surrogate surrogate not None, Py_ssize_t i, theta, truth):
         Part scores, flat.
     truth : ndarray of int32
         The true label, encoded.
+    room : callable, optional
+        Gives the memory to write to.
 
     Returns
     -------
@@ -50,14 +54,21 @@ def cut(Surrogate surrogate not None, Py_ssize_t i, theta, truth):
     """
     cdef const double[::1] scores = scores_of(surrogate, i, theta)
     cdef const int[::1] true_label = label_of(surrogate, i, truth, "truth")
-    cdef double[::1] work = work_for(surrogate)
-    index = np.zeros(surrogate.max_entries + 1, dtype=np.int32)
-    value = np.zeros(surrogate.max_entries + 1)
+    index = memory(room, "index", surrogate.max_entries, np.int32)
+    value = memory(room, "value", surrogate.max_entries, np.float64)
     cdef int[::1] index_view = index
     cdef double[::1] value_view = value
+    cdef char[::1] work = memory(room, "work", surrogate.work_bytes, np.int8)
     cdef Cut answer
     answer.index, answer.value = &index_view[0], &value_view[0]
+    answer.nnz = answer.calls = 0
+    answer.key, answer.b, answer.bound = 0, NAN, NAN
     with nogil:
-        surrogate.cut(i, &scores[0], &true_label[0], &answer, <char*>&work[0])
+        surrogate.cut(i, &scores[0], &true_label[0], &answer, &work[0])
+    if not 0 <= answer.nnz <= surrogate.max_entries:
+        raise ValueError(
+            f"{type(surrogate).__name__}: cut() gave {answer.nnz} entries, expected 0 to "
+            f"{surrogate.max_entries} (max_entries)"
+        )
     return CutCall(index[:answer.nnz], value[:answer.nnz], answer.b, answer.bound, answer.key,
                    answer.calls)

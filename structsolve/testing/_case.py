@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from time import perf_counter
 from typing import Any, NoReturn
 
 import numpy as np
@@ -114,6 +115,8 @@ class Case:
     mu: list[np.ndarray]
     rows: list[dict[bytes, int]]
 
+    #: Seconds, for what an answer costs.
+    clock: Callable[[], float] = staticmethod(perf_counter)
     #: The kit's call in messages, and its further arguments.
     kit, more = "check_structure(structure, ", ""
 
