@@ -8,11 +8,14 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from structsolve.examples.packed import Examples
+from structsolve.plugins.mrf._losses import CountedZeroOne, WeightedNodeLoss
 from structsolve.plugins.mrf._projections import ForestSumProduct
 from structsolve.plugins.mrf._shape import GraphParts, GraphShape
 from structsolve.plugins.mrf.decoders import make_oracle, make_power
 from structsolve.plugins.mrf.polytope import GraphPolytopes
 from structsolve.structure.ask import make_layout
+from structsolve.structure.node_losses import NodeLoss
+from structsolve.utils.memory import refuse_too_large
 
 #: Powers of graphs; binding one gives None for graphs without it.
 POWERS = ("kbest", "max-marginals", "relaxation", "cones")
@@ -83,11 +86,24 @@ def common_graphs(
     Returns
     -------
     GraphShape
+
+    Raises
+    ------
+    ValueError
+        Where the scores of the largest graph, or the graphs, are larger than memory.
     """
-    return layout.common(
-        GraphShape,
-        lambda layout: GraphShape(layout, ends, states, one_graph, symmetric, skip),
-    )
+
+    def make(layout: Any) -> GraphShape:
+        # Scores of one example; per edge both ends, its place at both, and where its scores start.
+        size = 8 * layout.max_theta + 24 * len(ends) + 32 * layout.max_nodes
+        refuse_too_large(
+            size,
+            f"{layout.max_theta} scores of the largest graph, and {len(ends)} edges,",
+            "use smaller graphs, fewer labels, or tables that do not depend on the edge",
+        )
+        return GraphShape(layout, ends, states, one_graph, symmetric, skip)
+
+    return layout.common(GraphShape, make)
 
 
 def bind_oracle(space: GraphSpace, layout: Any) -> Any:
@@ -149,6 +165,28 @@ def bind_parts(space: GraphSpace, layout: Any) -> Any:
     structsolve.operators.Parts
     """
     return GraphParts(space.graphs(layout), layout)
+
+
+def bind_node_loss(bind: Any, layout: Any) -> Any:
+    """Return a loss over nodes that weigh as ``topology["node_weights"]`` of the examples says.
+
+    Parameters
+    ----------
+    bind : callable
+        Binds the loss where all weigh the same, which is the case without such an array.
+    layout : PartLayout
+
+    Returns
+    -------
+    structsolve.operators.Loss
+    """
+    loss = bind(layout)
+    weights = layout.examples.topology.get("node_weights")
+    if weights is None:
+        return loss
+    if isinstance(loss, NodeLoss):
+        return WeightedNodeLoss(loss.node_costs, weights, layout)
+    return CountedZeroOne(weights, layout)
 
 
 def bind_entropy(space: GraphSpace, layout: Any) -> Any:

@@ -100,28 +100,138 @@ def check_states(n_states: Any, n_nodes: int | None) -> np.ndarray | None:
     return np.atleast_1d(states).astype(np.int32)
 
 
-def grid_edges(height: int, width: int) -> np.ndarray:
-    """Return the edges of a grid of 4-connected cells, numbered row by row.
+def grid_edges(height: int, width: int, neighbours: int = 4) -> np.ndarray:
+    """Return the edges of a grid of cells, numbered row by row.
 
     Parameters
     ----------
     height, width : int
         Rows and columns of the grid.
+    neighbours : {4, 8}, default=4
+        4: to the right, then down.  8: also down to the right, then down to the left.
 
     Returns
     -------
     ndarray of int of shape (m, 2)
+        The upper end first, of a row the left one.
+
+    Raises
+    ------
+    ValueError
+        For another number of neighbours.
 
     Examples
     --------
     >>> from structsolve.plugins.mrf import grid_edges
     >>> grid_edges(2, 2).tolist()
     [[0, 1], [2, 3], [0, 2], [1, 3]]
+    >>> grid_edges(2, 2, neighbours=8)[4:].tolist()
+    [[0, 3], [1, 2]]
     """
     cell = np.arange(height * width).reshape(height, width)
-    across = np.stack([cell[:, :-1], cell[:, 1:]], axis=-1).reshape(-1, 2)
-    down = np.stack([cell[:-1], cell[1:]], axis=-1).reshape(-1, 2)
-    return np.concatenate([across, down])
+    pairs = [
+        np.stack([cell[here], cell[there]], axis=-1).reshape(-1, 2)
+        for here, there in grid_directions(neighbours)
+    ]
+    return np.concatenate(pairs)
+
+
+_ALL, _FIRST, _LAST = slice(None), slice(None, -1), slice(1, None)
+_DIRECTIONS = (
+    ((_ALL, _FIRST), (_ALL, _LAST)),
+    ((_FIRST, _ALL), (_LAST, _ALL)),
+    ((_FIRST, _FIRST), (_LAST, _LAST)),
+    ((_FIRST, _LAST), (_LAST, _FIRST)),
+)
+
+
+def grid_directions(neighbours: int) -> tuple[Any, ...]:
+    """Return which cells of a grid are neighbours, by direction.
+
+    Parameters
+    ----------
+    neighbours : {4, 8}
+
+    Returns
+    -------
+    tuple of pairs
+        Slices of rows and columns: of the cells where edges begin, and of those where they end;
+        in the order of :func:`grid_edges`.
+
+    Raises
+    ------
+    ValueError
+
+    Examples
+    --------
+    >>> picture = np.array([[1, 2], [3, 5]])
+    >>> [(picture[there] - picture[here]).tolist() for here, there in grid_directions(4)]
+    [[[1], [2]], [[2, 3]]]
+    """
+    if neighbours not in (4, 8):
+        raise ValueError(f"neighbours is {neighbours!r}, expected 4 or 8")
+    return _DIRECTIONS[: neighbours // 2]
+
+
+def graph_identity(*arrays: Any) -> str:
+    """Return a digest of graphs: that of training data covers features and labels alone.
+
+    Parameters
+    ----------
+    *arrays : ndarray, bytes or str
+
+    Returns
+    -------
+    str
+    """
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(array.encode() if isinstance(array, str) else array)
+    return digest.hexdigest()
+
+
+def drop_nodes(
+    examples: Examples, keep: np.ndarray, edges: Any = None, states: np.ndarray | None = None
+) -> Examples:
+    """Return examples without some nodes and the edges there; each has a graph of its own then.
+
+    Parameters
+    ----------
+    examples : Examples
+        Without labels.
+    keep : ndarray of bool of shape (nodes,)
+        True at one node of each example at least.
+    edges : ndarray of int of shape (m, 2), optional
+        Of the one graph of all examples; else they are in ``topology["ends"]``.
+    states : ndarray of int32, optional
+        Number of states of each node of the one graph.
+
+    Returns
+    -------
+    Examples
+    """
+    first, n = examples.offsets, examples.n
+    before = np.concatenate([[0], np.cumsum(keep)])  # how many nodes are kept before each
+    offsets = before[first]
+    if edges is None:
+        ends, bounds = examples.topology["ends"], examples.edge_offsets
+    else:
+        ends, bounds = np.tile(edges, (n, 1)), np.arange(n + 1) * len(edges)
+    owner = np.repeat(np.arange(n), np.diff(bounds))
+    rows = ends + first[owner, None]
+    stay = keep[rows].all(axis=1)
+    kept = (before[rows[stay]] - offsets[owner[stay], None]).astype(np.int32)
+    dropped = Examples(
+        offsets,
+        None if examples.nodes is None else examples.nodes[keep],
+        edge_offsets=np.concatenate([[0], np.cumsum(stay)])[bounds],
+        edges=None if examples.edges is None else examples.edges[stay],
+    )
+    dropped.topology["ends"] = kept
+    dropped.topology["identity"] = graph_identity(kept, dropped.edge_offsets)
+    if states is not None:
+        dropped.topology["states"] = np.resize(states, len(keep))[keep]
+    return dropped
 
 
 def stack_graphs(
@@ -183,10 +293,9 @@ def stack_graphs(
         sizes = [len(e) for e in ends]
         examples.edge_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         examples.topology["ends"] = np.concatenate(ends)
-        # The digest of training data covers features and labels; this adds the graphs.
-        digest = hashlib.sha256(examples.topology["ends"].tobytes())
-        digest.update(examples.edge_offsets.tobytes())
-        examples.topology["identity"] = digest.hexdigest()
+        examples.topology["identity"] = graph_identity(
+            examples.topology["ends"], examples.edge_offsets
+        )
     if with_features:
         features, counts = packing.stack_rows(
             [_no_rows(g["edge_features"], n_edge_features, graphs) for g in graphs],

@@ -14,18 +14,52 @@ from structsolve.plugins.mrf.graph_operators import (
     NO_POWERS,
     POWERS,
     bind_entropy,
+    bind_node_loss,
     bind_oracle,
     bind_parts,
     bind_power,
     common_graphs,
     make_polytopes,
 )
-from structsolve.plugins.mrf.graphs import check_edges, check_states, stack_graphs
+from structsolve.plugins.mrf.graphs import (
+    check_edges,
+    check_states,
+    drop_nodes,
+    graph_identity,
+    stack_graphs,
+)
+from structsolve.plugins.mrf.node_labels import (
+    NodeLabels,
+    read_labels,
+    refuse_all_void,
+    void_names,
+)
 from structsolve.plugins.mrf.unread import unread_pairs
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.base import NodeSpace, Structure
 
 TABLES = ("shared", "per-edge", "features")
+
+
+def check_decoding(structure: Any) -> None:
+    """Refuse parameters of decoding and of labels that a structure of graphs cannot have.
+
+    Parameters
+    ----------
+    structure : Structure
+        With ``oracle``, ``predict_oracle``, ``max_iter`` and ``void``.
+
+    Raises
+    ------
+    ValueError
+    """
+    max_iter = structure.max_iter
+    if not isinstance(max_iter, (int, np.integer)) or max_iter < 1:
+        raise ValueError(f"max_iter is {max_iter!r}, expected an integer of at least 1")
+    check_name(structure.oracle)
+    if structure.predict_oracle is not None:
+        check_name(structure.predict_oracle, "predict_oracle")
+    void_names(structure.void)
 
 
 class MRFStructure(Structure):
@@ -57,6 +91,11 @@ class MRFStructure(Structure):
         Another oracle for prediction; the same by default.
     max_iter : int, default=100
         Iterations of "trws" at most.
+    void : label or list of labels, optional
+        Labels of nodes that count for nothing: training leaves these nodes and their edges out,
+        scores do not count them, and predictions label them as any other.  A list may hold None
+        and NaN.  By default there are none, and -1 beside other labels is refused, as it often
+        means this; ``()`` takes it as a class.
 
     Notes
     -----
@@ -65,7 +104,8 @@ class MRFStructure(Structure):
     graph, whose nodes (and edges) carry arrays under the attribute ``"features"``: nodes count
     in the order of ``graph.nodes``, edges in that of ``graph.edges``.  With ``edges=`` it is a list
     of node features (or an array of shape (n, nodes, n_features)), or of pairs ``(node_features,
-    edge_features)``.  Y is a list of label sequences, strings or integers, one label per node.
+    edge_features)``.  Y is a list of label sequences, strings or integers, one label per node;
+    entries may be :class:`~structsolve.plugins.mrf.WeightedLabels`.
 
     Examples
     --------
@@ -91,6 +131,7 @@ class MRFStructure(Structure):
         oracle: str = "auto",
         predict_oracle: Any = None,
         max_iter: int = 100,
+        void: Any = None,
     ):
         self.edges = edges
         self.tables = tables
@@ -99,6 +140,7 @@ class MRFStructure(Structure):
         self.oracle = oracle
         self.predict_oracle = predict_oracle
         self.max_iter = max_iter
+        self.void = void
 
     def _check(self) -> None:
         if self.tables not in TABLES:
@@ -107,11 +149,12 @@ class MRFStructure(Structure):
             raise ValueError(
                 "tables is 'per-edge', which needs one graph for all examples: give edges="
             )
-        if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
-            raise ValueError(f"max_iter is {self.max_iter!r}, expected an integer of at least 1")
-        check_name(self.oracle)
-        if self.predict_oracle is not None:
-            check_name(self.predict_oracle, "predict_oracle")
+        if self.tables == "per-edge" and void_names(self.void):
+            raise ValueError(
+                f"void is {self.void!r}, which takes edges out of graphs, and tables='per-edge' "
+                "counts them: use tables 'shared' or 'features'"
+            )
+        check_decoding(self)
 
     def make_space(
         self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
@@ -142,9 +185,9 @@ class MRFStructure(Structure):
         if self.edges is not None:
             edges = check_edges(self.edges, int(examples.offsets[1]), "edges")
         states = check_states(self.n_states, None if edges is None else int(examples.offsets[1]))
-        flat = labels.flatten(Y, examples.offsets)
+        given = read_labels(Y, examples.offsets, self.void, classes)
         if states is None:
-            names = labels.learn_classes(flat, classes)
+            names = labels.learn_classes(given.flat, classes)
         else:
             names = np.arange(int(states.max()))
             if classes is not None and not np.array_equal(np.sort(classes), names):
@@ -157,8 +200,7 @@ class MRFStructure(Structure):
         space = MRFSpace(
             self, names, edges, states, n_nodes, examples.nodes.shape[1], n_edge, fit_intercept
         )
-        examples.labels = space.encode(flat, examples.offsets)
-        return space, examples
+        return space, space.label(examples, given)
 
     def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> MRFSpace:
         """Rebuild a space from what its ``state()`` returned."""
@@ -210,10 +252,12 @@ class MRFSpace(NodeSpace):
     """
 
     no_powers = NO_POWERS
+    #: What messages call the nodes.
+    nodes_name = "nodes"
 
     def __init__(
         self,
-        structure: MRFStructure,
+        structure: Structure,
         classes: np.ndarray,
         edges: np.ndarray | None,
         states: np.ndarray | None,
@@ -259,7 +303,80 @@ class MRFSpace(NodeSpace):
             self.n_nodes,
         )
 
-    def encode(self, flat: np.ndarray, offsets: np.ndarray, unseen: str = "error") -> np.ndarray:
+    def read(self, Y: Any, examples: Examples) -> NodeLabels:
+        """Return the labels of packed examples, not encoded.
+
+        Parameters
+        ----------
+        Y : labels as users give them
+        examples : Examples
+
+        Returns
+        -------
+        NodeLabels
+        """
+        return read_labels(Y, examples.offsets, self.structure.void, self.classes_)
+
+    def pack(self, X: Any, Y: Any = None, unseen: str = "error") -> Examples:
+        """Pack X and Y; see :meth:`structsolve.Space.pack`.
+
+        Parameters
+        ----------
+        X, Y : data as users give it; Y None at prediction
+        unseen : {"error", "extra"}
+            Void nodes are left out of the graphs with "error", for training; with "extra", for
+            scores, they weigh nothing.
+
+        Returns
+        -------
+        Examples
+        """
+        examples = self.stack(X)
+        return examples if Y is None else self.label(examples, self.read(Y, examples), unseen)
+
+    def label(self, examples: Examples, given: NodeLabels, unseen: str = "error") -> Examples:
+        """Return packed examples with labels, void nodes left out or without weight.
+
+        Parameters
+        ----------
+        examples : Examples
+            Without labels.
+        given : NodeLabels
+        unseen : {"error", "extra"}
+            As of :meth:`pack`.
+
+        Returns
+        -------
+        Examples
+
+        Raises
+        ------
+        ValueError
+            Naming the example whose labels are unknown, or void alone.
+        """
+        encoded = self.encode(given.flat, examples.offsets, unseen, given.counted)
+        weights, counted = given.weights, given.counted
+        if counted is not None and unseen == "error":
+            refuse_all_void(counted, examples.offsets, self.nodes_name)
+            examples = drop_nodes(examples, counted, self.shared_edges(examples), self.states_)
+            encoded = encoded[counted]
+            weights = None if weights is None else weights[counted]
+        elif counted is not None:
+            weights = np.where(counted, 1.0 if weights is None else weights, 0.0)
+        examples.labels = encoded
+        if weights is not None:
+            examples.topology["node_weights"] = weights
+            identity = examples.topology.get("identity", ""), weights.tobytes()
+            examples.topology["identity"] = graph_identity(*identity)
+        return examples
+
+    def encode(
+        self,
+        flat: np.ndarray,
+        offsets: np.ndarray,
+        unseen: str = "error",
+        counted: np.ndarray | None = None,
+    ) -> np.ndarray:
         """Return flat labels as numbers of classes, each below the number of its node's states.
 
         Parameters
@@ -270,6 +387,8 @@ class MRFSpace(NodeSpace):
             First node of each example.
         unseen : {"error", "extra"}
             As of :meth:`Space.pack`.
+        counted : ndarray of bool, optional
+            False at void nodes, whose number is 0.
 
         Returns
         -------
@@ -281,6 +400,8 @@ class MRFSpace(NodeSpace):
             Naming the example and the node.
         """
         encoded = super().encode(flat, offsets, unseen)
+        if counted is not None:
+            encoded[~counted] = 0
         if self.states_ is not None and unseen == "error":
             most = np.resize(self.states_, len(encoded))  # all examples have the same nodes
             beyond = np.flatnonzero(encoded >= most)
@@ -371,6 +492,11 @@ class MRFSpace(NodeSpace):
         """Return what binds a power of the oracle."""
         return partial(bind_power, self, name) if name in POWERS else None
 
+    def make_loss(self, loss: Any) -> Any:
+        """Return what binds a loss, in which nodes may weigh differently."""
+        bind = super().make_loss(loss)
+        return None if bind is None else partial(bind_node_loss, bind)
+
     def make_projection(self, regularizer: str) -> Any:
         """Return what binds a projection."""
         return partial(bind_entropy, self) if regularizer == "entropy" else None
@@ -390,14 +516,28 @@ class MRFSpace(NodeSpace):
         -------
         GraphShape
         """
-        one = self.edges_ is not None
+        topology, edges = layout.examples.topology, self.shared_edges(layout.examples)
+        states = len(self.classes_) if self.states_ is None else self.states_
         return common_graphs(
             layout,
-            self.edges_ if one else layout.examples.topology["ends"],
-            len(self.classes_) if self.states_ is None else self.states_,
-            one_graph=one,
+            topology["ends"] if edges is None else edges,
+            topology.get("states", states),
+            one_graph=edges is not None,
             symmetric=not self.structure.directed and self.structure.tables != "per-edge",
         )
+
+    def shared_edges(self, examples: Examples) -> np.ndarray | None:
+        """Return the edges of the one graph of all examples; None where each has its own.
+
+        Parameters
+        ----------
+        examples : Examples
+
+        Returns
+        -------
+        ndarray of int32 of shape (m, 2), or None
+        """
+        return None if "ends" in examples.topology else self.edges_
 
     def oracle_for(self, layout: Any) -> str:
         """Return the oracle's name: training and prediction may have one each.

@@ -104,6 +104,11 @@ def mean_score(loss: Loss, examples: Examples, labels: np.ndarray) -> float:
     if examples.labels is None:
         raise ValueError("y is None: a score needs the true labels, in the form of those for fit")
     values = losses(loss, examples.labels, labels)
-    sizes = np.ones(examples.n) if loss.averaged else np.diff(examples.label_offsets)
+    sizes = getattr(loss, "sizes", None)  # where some parts of a truth count for more than others
+    if sizes is None:
+        sizes = np.ones(examples.n) if loss.averaged else np.diff(examples.label_offsets)
     weights = np.ones(examples.n) if examples.sample_weight is None else examples.sample_weight
-    return float(1 - (weights @ values) / (weights @ sizes))
+    total = weights @ sizes
+    if not total > 0:
+        raise ValueError("y: every label is void or weighs nothing, expected some to score by")
+    return float(1 - (weights @ values) / total)

@@ -1,0 +1,271 @@
+"""Labels of nodes that are not all alike: some are void, some weigh more than others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from structsolve.examples import labels
+
+UNKNOWN = "which is no class: name it, void=[{}], where it means that the label is unknown"
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedLabels:
+    """Labels of one example with a weight per node, as an entry of y.
+
+    The losses count an error at a node as often as its weight says: in training, and in scores.
+    Weights of true classes are :class:`~structsolve.ClassWeights`; those of whole examples
+    ``sample_weight``.
+
+    Parameters
+    ----------
+    labels : sequence or array
+        As without weights.
+    weights : array of the same shape
+        Finite, at least 0.  A node of weight 0 keeps its label as the truth, and errors there cost
+        nothing; a void node has no truth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve import StructuredSVM
+    >>> from structsolve.plugins.mrf import MRFStructure, WeightedLabels
+    >>> X = [np.array([[1.0], [2.0], [-1.0]])]
+    >>> model = StructuredSVM(MRFStructure([]), alpha=0.01).fit(X, [["on", "on", "off"]])
+    >>> round(model.score(X, [["on", "off", "off"]]), 4)
+    0.6667
+    >>> round(model.score(X, [WeightedLabels(["on", "off", "off"], [5.0, 1.0, 1.0])]), 4)
+    0.8571
+    """
+
+    labels: Any
+    weights: Any
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+class NodeLabels(NamedTuple):
+    """Labels of all nodes, one after the other.
+
+    Parameters
+    ----------
+    flat : ndarray of shape (nodes,)
+        Labels as users give them; at void nodes any of the others.
+    counted : ndarray of bool of shape (nodes,), or None
+        False at void nodes; None where there are none.
+    weights : ndarray of float64 of shape (nodes,), or None
+        Of nodes; None where all are 1.
+    """
+
+    flat: np.ndarray
+    counted: np.ndarray | None
+    weights: np.ndarray | None
+
+
+def void_names(void: Any) -> tuple[Any, ...]:
+    """Return the labels that count for nothing.
+
+    Parameters
+    ----------
+    void : label, sequence of labels, or None
+        As users give it; None for none.
+
+    Returns
+    -------
+    tuple
+
+    Raises
+    ------
+    ValueError
+        For anything but strings, numbers, and None in a sequence.
+
+    Examples
+    --------
+    >>> void_names(255), void_names(["?", None]), void_names(None)
+    ((255,), ('?', None), ())
+    """
+    names = tuple(void) if isinstance(void, (list, tuple, set, np.ndarray)) else (void,)
+    if void is None:
+        names = ()
+    for name in names:
+        if not isinstance(name, (str, int, float, np.integer, np.floating, type(None))):
+            raise ValueError(
+                f"void is {void!r}, expected a label (a string or a number), a list of labels, "
+                "or None"
+            )
+    return names
+
+
+def read_labels(
+    Y: Any, offsets: np.ndarray, void: Any = None, classes: Any = None, where: Any = None
+) -> NodeLabels:
+    """Read labels, some of which may be void, and weights of nodes.
+
+    Parameters
+    ----------
+    Y : sequence of n label sequences or WeightedLabels
+    offsets : ndarray of int64 of shape (n + 1,)
+        First node of each example.
+    void : label or sequence of labels, optional
+        Count for nothing.
+    classes : ndarray, optional
+        Where they are known.
+    where : callable, optional
+        ``(example, node) -> str``, what messages call a node.
+
+    Returns
+    -------
+    NodeLabels
+
+    Raises
+    ------
+    ValueError
+        Naming the example and the node.
+    """
+    names, name = void_names(void), where or _node
+    if any(isinstance(y, WeightedLabels) for y in _listed(Y)):
+        Y, weights = _split(Y, offsets)
+    else:
+        weights = None
+    _refuse_missing(Y, names, name)
+    counted, sizes = None, offsets
+    if names and len(_listed(Y)) == len(offsets) - 1:
+        arrays = [_array(y) for y in Y]
+        kept = [~_is_void(y, names) for y in arrays]
+        fits = all(len(k) == size for k, size in zip(kept, np.diff(offsets)))
+        if fits and not all(k.all() for k in kept):
+            counted = np.concatenate(kept)
+            if not counted.any():
+                raise ValueError("y: all labels are void, nothing is left")
+            # Of an example without labels nobody could say of which kind they are.
+            Y = [y[k] for y, k in zip(arrays, kept) if k.any()]
+            sizes = np.concatenate([[0], np.cumsum([len(y) for y in Y])])
+    flat = labels.flatten(Y, sizes)
+    if counted is not None:
+        full = np.empty(len(counted), dtype=flat.dtype)
+        full[counted], full[~counted] = flat, flat[0]
+        flat = full
+    if void is None:
+        _refuse_minus_one(flat, offsets, classes, name)
+    return NodeLabels(flat, counted, weights)
+
+
+def refuse_all_void(counted: np.ndarray, offsets: np.ndarray, nodes: str) -> None:
+    """Raise the error that names the first example with void labels alone.
+
+    Parameters
+    ----------
+    counted : ndarray of bool
+        Nodes that are not void.
+    offsets : ndarray of int64 of shape (n + 1,)
+    nodes : str
+        What messages call them.
+
+    Raises
+    ------
+    ValueError
+    """
+    before = np.concatenate([[0], np.cumsum(counted)])[offsets]
+    empty = np.flatnonzero(np.diff(before) == 0)
+    if empty.size:
+        i = int(empty[0])
+        raise ValueError(
+            f"y, example {i}: all {offsets[i + 1] - offsets[i]} {nodes} are void, expected at "
+            "least one that is not; leave the example out"
+        )
+
+
+def _node(i: int, v: int) -> str:
+    return f"example {i}, node {v}"
+
+
+def _listed(Y: Any) -> Any:
+    return Y if isinstance(Y, (list, tuple, np.ndarray)) else ()
+
+
+def _array(y: Any) -> np.ndarray:
+    # NumPy makes strings of numbers, and of None, that stand between strings.
+    return y if isinstance(y, np.ndarray) else np.array(y, dtype=object)
+
+
+def _is_missing(name: Any) -> bool:
+    return name is None or name != name
+
+
+def _is_void(y: np.ndarray, names: tuple[Any, ...]) -> np.ndarray:
+    if y.dtype == object:
+        missing = any(n is not None and _is_missing(n) for n in names)
+        return np.fromiter(
+            (a in names or (missing and a is not None and _is_missing(a)) for a in y), bool, len(y)
+        )
+    strings = y.dtype.kind in "US"
+    given = [n for n in names if n is not None and isinstance(n, str) == strings]
+    void = np.isin(y, given) if given else np.zeros(len(y), dtype=bool)
+    if y.dtype.kind == "f" and any(n != n for n in given):
+        void |= np.isnan(y)
+    return void
+
+
+def _refuse_missing(Y: Any, names: tuple[Any, ...], name: Any) -> None:
+    for i, y in enumerate(_listed(Y)):
+        if isinstance(y, np.ndarray) and y.dtype.kind in "iubUS":
+            continue
+        if isinstance(y, (str, bytes)) or not hasattr(y, "__iter__") or np.ndim(y) == 0:
+            continue
+        for v, label in enumerate(y):
+            if isinstance(label, (list, tuple, np.ndarray)) or not _is_missing(label):
+                continue
+            if not _is_void(np.array([label], dtype=object), names)[0]:
+                kind = "None" if label is None else "NaN"
+                raise ValueError(
+                    f"{name(i, v)}: Input y contains {kind}, "
+                    + UNKNOWN.format("None" if label is None else "float('nan')")
+                )
+
+
+def _refuse_minus_one(flat: np.ndarray, offsets: np.ndarray, classes: Any, name: Any) -> None:
+    """Take -1 as a class where it is a known one, one sign of two, or some labels are smaller."""
+    if flat.dtype.kind not in "if":
+        return
+    others = set(np.unique(flat).tolist())
+    if -1 not in others or others <= {-1, 1} or min(others) < -1:
+        return
+    if classes is not None and -1 in np.asarray(classes).tolist():
+        return
+    row = int(np.argmax(flat == -1))
+    i = int(np.searchsorted(offsets, row, side="right")) - 1
+    raise ValueError(
+        f"{name(i, row - int(offsets[i]))}: y holds -1, {UNKNOWN.format(-1)}; void=() says that it "
+        "is a class"
+    )
+
+
+def _split(Y: Any, offsets: np.ndarray) -> tuple[list[Any], np.ndarray]:
+    """Labels, and the weights of all nodes."""
+    parts, weights = [], []
+    for i, y in enumerate(Y):
+        size = int(offsets[i + 1] - offsets[i]) if i < len(offsets) - 1 else len(y)
+        if not isinstance(y, WeightedLabels):
+            parts.append(y)
+            weights.append(np.ones(size))
+            continue
+        given = np.asarray(y.weights, dtype=np.float64)
+        if given.shape != (size,):
+            raise ValueError(
+                f"y, example {i}: found weights of shape {given.shape}, expected ({size},): one "
+                "per node"
+            )
+        wrong = np.flatnonzero(~(np.isfinite(given) & (given >= 0)))
+        if wrong.size:
+            v = int(wrong[0])
+            raise ValueError(
+                f"y, example {i}, node {v}: the weight is {given[v]}, expected a finite number of "
+                "at least 0"
+            )
+        parts.append(y.labels)
+        weights.append(given)
+    return parts, np.concatenate(weights)

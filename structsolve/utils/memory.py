@@ -1,0 +1,53 @@
+"""How much memory there is, so that arrays which will not fit are refused before they are made."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+
+def memory_limit() -> int | None:
+    """Return the bytes that this process may have: the machine's, or its control group's.
+
+    Returns
+    -------
+    int or None
+        None where the system does not tell.
+    """
+    limits = []
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    with contextlib.suppress(OSError, ValueError):  # "max" where there is none
+        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text("ascii")))
+    return min((limit for limit in limits if limit > 0), default=None)
+
+
+def refuse_too_large(size: float, what: str, advice: str) -> None:
+    """Refuse arrays that are larger than memory.
+
+    Parameters
+    ----------
+    size : float
+        Bytes.
+    what, advice : str
+        What needs them, and what to do.
+
+    Raises
+    ------
+    ValueError
+        With the size.
+
+    Examples
+    --------
+    >>> refuse_too_large(8e18, "a graph of 10^18 edges", "cut it")
+    Traceback (most recent call last):
+        ...
+    ValueError: a graph of 10^18 edges would take 8e+09 GB, more than the ... GB of memory: cut it
+    """
+    limit = memory_limit()
+    if limit is not None and size > limit:
+        raise ValueError(
+            f"{what} would take {size / 1e9:.3g} GB, more than the {limit / 1e9:.3g} GB of memory: "
+            f"{advice}"
+        )
