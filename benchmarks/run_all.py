@@ -36,6 +36,7 @@ SCRIPTS = {
     "multilabel": [],
     "roof": [],
     "uai": [],
+    "energy_time": [],
     "lp_backends": [],
     "assignment": [],
     "sinkhorn": [],
