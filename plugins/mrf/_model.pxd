@@ -13,6 +13,9 @@ cdef struct Model:
     const Py_ssize_t* cell_at
     const double* unary
     const double* pair
+    # (m,) factors of the edges' tables, NULL where all are 1.  Only what is declared here, TRW-S and
+    # local search know of them: GraphModel and examples have none.
+    const double* weight
     const Py_ssize_t* near_at    # (n + 1,) where each node's edges start in `near` (CSR)
     const int* near              # (2 m,) numbers of edges
 
@@ -21,7 +24,12 @@ cdef inline int other_end(const Model* model, Py_ssize_t e, Py_ssize_t v) noexce
     return model.ends[2 * e] + model.ends[2 * e + 1] - <int>v
 
 
-# Scores of edge e for all states of v, `step` apart, given the state of its other end.
+cdef inline double weight_of(const Model* model, Py_ssize_t e) noexcept nogil:
+    return model.weight[e] if model.weight != NULL else 1
+
+
+# Scores of edge e for all states of v, `step` apart, given the state of its other end; without its
+# weight.
 cdef inline const double* edge_scores(const Model* model, Py_ssize_t e, Py_ssize_t v,
                                       Py_ssize_t state, Py_ssize_t* step) noexcept nogil:
     if model.ends[2 * e] == v:

@@ -9,20 +9,21 @@ from libc.string cimport memcpy
 
 
 cdef double score(const Model* model, const int* label) noexcept nogil:
-    cdef double total = 0
+    cdef double total = 0, x
     cdef Py_ssize_t v, e
     cdef int s, t
     for v in range(model.n):
         total += model.unary[model.unary_at[v] + label[v]]
     for e in range(model.m):
         s, t = label[model.ends[2 * e]], label[model.ends[2 * e + 1]]
-        total += model.pair[model.pair_at[e] + s * model.states[model.ends[2 * e + 1]] + t]
+        x = model.pair[model.pair_at[e] + s * model.states[model.ends[2 * e + 1]] + t]
+        total += x if model.weight == NULL else model.weight[e] * x
     return total
 
 
 cdef double magnitude(const Model* model) noexcept nogil:
-    cdef Py_ssize_t v, j, size
-    cdef double total = 0, most
+    cdef Py_ssize_t v, j
+    cdef double total = 0, most = 0
     for v in range(model.n):
         most = 0
         for j in range(model.unary_at[v], model.unary_at[v + 1]):
@@ -30,12 +31,13 @@ cdef double magnitude(const Model* model) noexcept nogil:
                 most = fabs(model.unary[j])
         total += most
     for v in range(model.m):
-        most = 0
-        size = model.cell_at[v + 1] - model.cell_at[v]
-        for j in range(model.pair_at[v], model.pair_at[v] + size):
-            if model.pair[j] > -INFINITY and fabs(model.pair[j]) > most:
-                most = fabs(model.pair[j])
-        total += most
+        if v == 0 or model.pair_at[v] != model.pair_at[v - 1]:      # another table
+            most = 0
+            for j in range(model.pair_at[v], model.pair_at[v] + model.cell_at[v + 1]
+                           - model.cell_at[v]):
+                if model.pair[j] > -INFINITY and fabs(model.pair[j]) > most:
+                    most = fabs(model.pair[j])
+        total += most * fabs(weight_of(model, v))
     return total
 
 
@@ -69,6 +71,7 @@ cdef bint breadth_first(const Model* model, const int* group, int* order, int* u
 
 
 cdef tuple scores_of(const Model* model):
+    # Of examples, whose edges have no weights.
     unary = np.empty(model.unary_at[model.n])
     pair = np.empty(model.cell_at[model.m])
     cdef double[::1] view = unary

@@ -13,6 +13,7 @@ from structsolve.part_layout cimport PartLayout
 from structsolve.plugins.mrf._branch_and_bound cimport exact, exact_bytes
 from structsolve.plugins.mrf._elimination cimport eliminate, eliminate_kbest, largest_work
 from structsolve.plugins.mrf._elimination_plan cimport Plan, Plans
+from structsolve.plugins.mrf._float_passes cimport dual_ascent, dual_ascent_bytes
 from structsolve.plugins.mrf._gray_code cimport (
     cube_argmax, cube_fits, gray_bytes, gray_kbest, gray_kbest_bytes, gray_marginals,
 )
@@ -23,7 +24,6 @@ from structsolve.plugins.mrf._max_product cimport (
 from structsolve.plugins.mrf._model cimport Model, edge_scores, other_end, score, scores_of
 from structsolve.plugins.mrf._roof_duality cimport half_bytes, roof_bytes, roof_dual
 from structsolve.plugins.mrf._shape cimport GraphShape
-from structsolve.plugins.mrf._trws cimport trws, trws_bytes
 
 # Partial labelings that branch and bound explores before an integer program takes over; before
 # elimination does, one for so many of its sums.
@@ -187,16 +187,17 @@ cdef class TRWSOracle(GraphOracle):
         super().__init__(shape, layout)
         self.exact, self.max_iter = False, max_iter
         self.work_bytes = shape.scores_bytes + max(
-            shape.largest(climb_bytes), shape.largest(trws_bytes))
+            shape.largest(climb_bytes), shape.largest(dual_ascent_bytes))
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
         cdef char* rest = work + self.shape.scores_bytes
         cdef Model model = self.shape.gather(i, theta, <double*>work)
-        trws(&model, self.max_iter, 1e-12, True, label, value, bound, rest)
+        dual_ascent(&model, self.max_iter, 1e-12, label, value, bound, NULL, 0, NULL, rest)
         if value[0] == -INFINITY:
             memset(label, 0, model.n * sizeof(int))
-        value[0] = climb(&model, label, rest)
+        if value[0] < bound[0]:
+            value[0] = climb(&model, label, rest)
         bound[0] = max(bound[0], value[0])
         return 0
 

@@ -237,7 +237,7 @@ cdef class GraphShape:
         model.pair_at = self.pair_p + first_edge + g
         model.cell_at = self.cell_p + first_edge + g
         model.near = self.near_p + 2 * first_edge
-        model.unary, model.pair = NULL, NULL
+        model.unary, model.pair, model.weight = NULL, NULL, NULL
         return model
 
     cdef Model gather(self, Py_ssize_t i, const double* theta, double* scores) noexcept nogil:

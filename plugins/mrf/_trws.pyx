@@ -11,7 +11,10 @@ from libc.stdint cimport uint64_t
 from structsolve.simd.loops cimport ss_loop_table, ss_loops
 
 from structsolve.plugins.mrf._model cimport (
-    GraphModel, Model, breadth_first, magnitude, other_end, score,
+    GraphModel, Model, breadth_first, edge_scores, magnitude, other_end, score, weight_of,
+)
+from structsolve.plugins.mrf._table_kinds cimport (
+    MRF_GENERAL, MRF_LINEAR, MRF_POTTS, mrf_linear_double, mrf_quadratic_double, mrf_table,
 )
 
 # The bound has converged when it moves by less than STALLED, in units of the model's scores, in
@@ -21,6 +24,8 @@ cdef int PATIENCE = 10
 # Where something is forbidden, that may only mean that the news has not come far: a pass goes along
 # chains of rising nodes.  Other orders are tried then, so many in a row without movement.
 cdef int TURNS = 5
+# Up to so many states general messages are quicker than linear and quadratic ones.
+cdef int FEW_STATES = 16
 
 
 cdef int _most_states(const Model* model) noexcept nogil:
@@ -37,10 +42,10 @@ cdef inline int _wider(const Model* model, Py_ssize_t e) noexcept nogil:
 
 
 cdef Py_ssize_t trws_bytes(const Model* model) noexcept nogil:
-    cdef Py_ssize_t e, doubles = model.n + 3 * _most_states(model)
+    cdef Py_ssize_t e, doubles = model.n + 5 * _most_states(model)
     for e in range(model.m):
         doubles += _wider(model, e)
-    return (doubles + model.m + 1) * 8 + 3 * model.n * sizeof(int)
+    return (doubles + model.m + 1) * 8 + 4 * model.n * sizeof(int)
 
 
 cdef Pass place_pass(const Model* model, char* work) noexcept nogil:
@@ -55,7 +60,9 @@ cdef Pass place_pass(const Model* model, char* work) noexcept nogil:
     state.own = state.share + model.n
     state.sent = state.own + most
     state.zeros = state.sent + most
-    state.message = state.zeros + most
+    state.envelope = state.zeros + most
+    state.message = state.envelope + 2 * most
+    state.kinds, state.phi = NULL, NULL
     for e in range(most):
         state.zeros[e] = 0
     state.by_four = ss_loops(4) if most >= 4 else NULL
@@ -63,7 +70,12 @@ cdef Pass place_pass(const Model* model, char* work) noexcept nogil:
     state.order = <int*>(state.message + state.message_at[model.m])
     state.rank = state.order + model.n
     state.trial = state.rank + model.n
+    state.before = state.trial + model.n
     return state
+
+
+cdef void start_pass(const Model* model, Pass* state) noexcept nogil:
+    _prepare(model, state, False)
 
 
 cdef void _prepare(const Model* model, Pass* state, bint forest) noexcept nogil:
@@ -131,10 +143,36 @@ cdef inline double _send(const Model* model, Pass* state, int e, int v) noexcept
     cdef double* sent = state.sent
     cdef const double* row = model.pair + model.pair_at[e]
     cdef const ss_loop_table* loops
-    cdef double share = state.share[v], top = -INFINITY, best, x
+    cdef const mrf_table* kind
+    cdef double share = state.share[v], top = -INFINITY, best, x, weight = 1, same
     for s in range(k):
         sent[s] = share * state.own[s] - message[s] if state.own[s] > -INFINITY else -INFINITY
-    if model.ends[2 * e] == v:
+    kind = NULL
+    if state.kinds != NULL:
+        kind = state.kinds + (0 if state.one_kind else e)
+        weight = weight_of(model, e)
+        if weight < 0 or (kind.kind != MRF_POTTS and k <= FEW_STATES):
+            kind = NULL
+    if kind != NULL and kind.kind != MRF_GENERAL:
+        for s in range(k):
+            top = sent[s] if sent[s] > top else top
+        if kind.kind == MRF_POTTS:
+            same, best = weight * row[0], top + weight * row[1]
+            for s in range(k):
+                x = sent[s] + same
+                message[s] = best if best > x else x
+        else:
+            same, x = weight * kind.same, weight * kind.slope
+            best = top - weight * kind.cut
+            if kind.kind == MRF_LINEAR or x == 0:
+                mrf_linear_double(k, sent, x, message)
+            else:
+                mrf_quadratic_double(k, sent, x, message, state.envelope, state.envelope + k)
+            for s in range(k):
+                message[s] = (best if best > message[s] else message[s]) + same
+    elif model.weight != NULL:
+        _send_weighted(model, e, v, sent, message)
+    elif model.ends[2 * e] == v:
         loops = _loops(state, size)
         if loops != NULL:
             loops.maxplus(k, sent, row, size, size, state.zeros, message)
@@ -159,12 +197,46 @@ cdef inline double _send(const Model* model, Pass* state, int e, int v) noexcept
                     best = x if x > best else best
                 message[t] = best
                 row += k
+    top = -INFINITY
     for t in range(size):
         top = message[t] if message[t] > top else top
     if top > -INFINITY:
         for t in range(size):
             message[t] -= top
+    if state.phi != NULL:
+        _transform(model, state, e, v)
     return top
+
+
+cdef void _send_weighted(const Model* model, int e, int v, const double* sent,
+                         double* message) noexcept nogil:
+    cdef int k = model.states[v], w = other_end(model, e, v), s, t
+    cdef int size = model.states[w], step = 1, jump = size
+    cdef const double* row = model.pair + model.pair_at[e]
+    cdef double weight = model.weight[e], x, best
+    if model.ends[2 * e] == w:
+        step, jump = k, 1
+    for t in range(size):
+        best = -INFINITY
+        for s in range(k):
+            x = sent[s] + weight * row[s * jump + t * step]
+            best = x if x > best else best
+        message[t] = best
+
+
+cdef void _transform(const Model* model, const Pass* state, int e, int v) noexcept nogil:
+    # Of v the message takes what is sent, and the edge has it; the receiver has the message.
+    cdef int w = other_end(model, e, v), s
+    cdef double* mine = state.phi + 2 * e * state.phi_step
+    cdef double* theirs = mine
+    if model.ends[2 * e] == v:
+        theirs += state.phi_step
+    else:
+        mine += state.phi_step
+    for s in range(model.states[v]):
+        mine[s] = -state.sent[s]
+    for s in range(model.states[w]):
+        theirs[s] = state.message[state.message_at[e] + s]
 
 
 cdef double backward(const Model* model, Pass* state, double* rest) noexcept nogil:
@@ -187,11 +259,12 @@ cdef double backward(const Model* model, Pass* state, double* rest) noexcept nog
     return bound
 
 
-cdef void _forward(const Model* model, Pass* state, bint send) noexcept nogil:
+cdef void forward(const Model* model, Pass* state, bint send) noexcept nogil:
     # trial <- each node's best state given the earlier nodes' states and the later ones' messages;
     # where `send`, messages to later nodes follow.
-    cdef Py_ssize_t i, j
+    cdef Py_ssize_t i, j, step = 0
     cdef int v, e, s, t, k, best
+    cdef double weight
     cdef double* scores = state.sent
     cdef const double* row
     for i in range(model.n):
@@ -207,14 +280,11 @@ cdef void _forward(const Model* model, Pass* state, bint send) noexcept nogil:
                 row = state.message + state.message_at[e]
                 for s in range(k):
                     scores[s] += row[s]
-            elif model.ends[2 * e] == v:
-                row = model.pair + model.pair_at[e] + state.trial[t]
-                for s in range(k):
-                    scores[s] += row[s * model.states[t]]
             else:
-                row = model.pair + model.pair_at[e] + state.trial[t] * k
+                row = edge_scores(model, e, v, state.trial[t], &step)
+                weight = weight_of(model, e)
                 for s in range(k):
-                    scores[s] += row[s]
+                    scores[s] += weight * row[s * step]
         best = 0
         for s in range(1, k):
             if scores[s] > scores[best]:
@@ -228,12 +298,14 @@ cdef void _forward(const Model* model, Pass* state, bint send) noexcept nogil:
                     _send(model, state, e, v)
 
 
-cdef bint _forbids(const Model* model) noexcept nogil:
+cdef bint forbids(const Model* model) noexcept nogil:
     cdef Py_ssize_t e, k, size
     for k in range(model.unary_at[model.n]):
         if model.unary[k] == -INFINITY:
             return True
     for e in range(model.m):
+        if e and model.pair_at[e] == model.pair_at[e - 1]:
+            continue
         size = <Py_ssize_t>model.states[model.ends[2 * e]] * model.states[model.ends[2 * e + 1]]
         for k in range(size):
             if model.pair[model.pair_at[e] + k] == -INFINITY:
@@ -241,14 +313,38 @@ cdef bint _forbids(const Model* model) noexcept nogil:
     return False
 
 
+cdef void _receive(const Model* model, Pass* state, int v) noexcept nogil:
+    # As _gather() while _turn() sends back: some messages go from v to later nodes, and are none of
+    # its own.
+    cdef int k = model.states[v], s, w
+    cdef Py_ssize_t j
+    cdef double top = -INFINITY
+    cdef const double* row = model.unary + model.unary_at[v]
+    for s in range(k):
+        state.own[s] = row[s]
+    for j in range(model.near_at[v], model.near_at[v + 1]):
+        w = other_end(model, model.near[j], v)
+        if state.trial[w] < state.trial[v] or state.rank[w] < state.rank[v]:
+            row = state.message + state.message_at[model.near[j]]
+            for s in range(k):
+                state.own[s] += row[s]
+    for s in range(k):
+        top = state.own[s] if state.own[s] > top else top
+    if top > -INFINITY:
+        for s in range(k):
+            state.own[s] -= top
+
+
 cdef void _turn(const Model* model, Pass* state, uint64_t* seed) noexcept nogil:
     """Go on in another order, after a pass forward: breadth first, later in random ones.
 
     Messages go to later nodes.  Any messages give a bound: those along edges that now go the other
-    way are sent back.
+    way are sent back, from the last node on.
     """
-    cdef Py_ssize_t i, j, e
-    cdef int u, v
+    cdef Py_ssize_t i, j
+    cdef int v, w, e
+    for i in range(model.n):
+        state.before[i] = state.order[i]
     if seed[0] == 0:
         breadth_first(model, NULL, state.order, state.trial)
     for i in range(model.n - 1 if seed[0] else 0, 0, -1):
@@ -260,12 +356,14 @@ cdef void _turn(const Model* model, Pass* state, uint64_t* seed) noexcept nogil:
         state.trial[state.order[i]] = state.rank[state.order[i]]
         state.rank[state.order[i]] = <int>i
     _divide(model, state)
-    for e in range(model.m):
-        u, v = model.ends[2 * e], model.ends[2 * e + 1]
-        if (state.trial[u] < state.trial[v]) != (state.rank[u] < state.rank[v]):
-            v = v if state.trial[u] < state.trial[v] else u
-            _gather(model, state, v)
-            _send(model, state, <int>e, v)
+    for i in range(model.n - 1, -1, -1):
+        v = state.before[i]
+        _receive(model, state, v)
+        for j in range(model.near_at[v], model.near_at[v + 1]):
+            e = model.near[j]
+            w = other_end(model, e, v)
+            if state.trial[w] < i and state.rank[v] < state.rank[w]:
+                _send(model, state, e, v)
 
 
 cdef int trws(const Model* model, int max_iter, double tol, bint turns, int* label, double* value,
@@ -274,20 +372,26 @@ cdef int trws(const Model* model, int max_iter, double tol, bint turns, int* lab
     # Breadth first, one neighbour of a node of a forest comes earlier and all others later.
     cdef bint forest = model.m < model.n and breadth_first(model, NULL, state.order, state.rank)
     cdef Py_ssize_t v
-    cdef int done = 0, stalled = 0, turned = 0
-    cdef uint64_t seed = 0
-    cdef double bound_now, value_now, reached = INFINITY, step = STALLED * magnitude(model)
     _prepare(model, &state, forest)
     value[0], bound[0] = -INFINITY, INFINITY
     for v in range(model.n):
         label[v] = 0
+    return ascend(model, &state, forest, 0, max_iter, tol, turns, label, value, bound)
+
+
+cdef int ascend(const Model* model, Pass* state, bint forest, int done, int max_iter, double tol,
+                bint turns, int* label, double* value, double* bound) noexcept nogil:
+    cdef Py_ssize_t v
+    cdef int stalled = 0, turned = 0
+    cdef uint64_t seed = 0
+    cdef double bound_now, value_now, reached = INFINITY, step = STALLED * magnitude(model)
     while done == 0 or done < max_iter:
-        bound_now = backward(model, &state, NULL)
+        bound_now = backward(model, state, NULL)
         if bound_now < bound[0]:
             bound[0] = bound_now
         if bound_now == -INFINITY:
             return done + 1
-        _forward(model, &state, not forest)
+        forward(model, state, not forest)
         done += 1
         value_now = score(model, state.trial)
         if value_now > value[0] or done == 1:
@@ -302,9 +406,9 @@ cdef int trws(const Model* model, int max_iter, double tol, bint turns, int* lab
         if stalled < PATIENCE and (done != PATIENCE or value[0] > -INFINITY):
             continue
         # No movement, or slow one without any labeling so far.
-        if turns and turned < TURNS and done < max_iter and _forbids(model):
+        if turns and turned < TURNS and done < max_iter and forbids(model):
             turned, stalled = turned + 1, 0
-            _turn(model, &state, &seed)
+            _turn(model, state, &seed)
         elif stalled >= PATIENCE:
             break
     if bound[0] < value[0] or forest:           # equal but for rounding

@@ -1,0 +1,389 @@
+"""TRW-S whose passes are in single precision, with bounds in double precision.
+
+Any messages define a bound.  So passes may round as they like: from time to time one pass in
+double precision, which begins with their messages, gives a bound that holds but for the rounding of
+doubles, for which it is raised.  Where single precision ends close to an optimum, double precision
+goes on from there.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY, fabs, frexp, ldexp
+from structsolve.simd.loops cimport ss_loops
+
+from structsolve.plugins.mrf._model cimport (
+    GraphModel, Model, breadth_first, magnitude, score, weight_of,
+)
+from structsolve.plugins.mrf._table_kinds cimport (
+    MRF_GENERAL, MRF_LINEAR, MRF_POTTS, mrf_table, one_table, table_kind,
+)
+from structsolve.plugins.mrf._trws cimport (
+    Pass, ascend, backward, forbids, forward, place_pass, start_pass, trws, trws_bytes,
+)
+
+
+cdef extern from "passes.h" nogil:
+    float MRF_PADDING
+    ctypedef struct mrf_edge:
+        int u, v, table
+        float weight
+        Py_ssize_t message
+    ctypedef struct mrf_passes:
+        Py_ssize_t n
+        const int* states
+        const Py_ssize_t* near_at
+        const int* near
+        const mrf_edge* edges
+        const mrf_table* tables
+        const float* pair
+        const float* unary
+        const float* share
+        const Py_ssize_t* row_at
+        Py_ssize_t width
+        float* message
+        float* own
+        float* sent
+        float* guess
+        float* spare
+        int* trial
+    ctypedef double (*mrf_pass)(const mrf_passes* p, int forward) noexcept nogil
+    mrf_pass mrf_pass_of(int lanes)
+    int mrf_lanes(const char* name, int states)
+
+# All in units of the scores.  The bound has converged in single precision when it moves by less
+# than STALLED in PATIENCE iterations; if then it is CLOSE to the labeling, double precision goes on.
+cdef double STALLED = 1e-7
+cdef int PATIENCE = 10
+cdef double CLOSE = 1e-5
+# What sums of doubles, and tables that are of a kind but for rounding, may be wrong by.
+cdef double ROUNDING = 1e-14
+# From so many states on, messages of linear and of quadratic scores are quicker in O(K) than by the
+# vectors of the table.
+cdef int LINEAR_FROM = 128
+cdef int QUADRATIC_FROM = 256
+# Sums of scores from here on do not fit single precision.
+cdef double TOO_LARGE = 1e34
+
+
+cdef struct Copy:
+    # The scores in single precision, less what is added to all states of a node or an edge.
+    mrf_passes passes
+    mrf_pass run
+    double scale                # of the copy, a power of two
+    double added                # the sum of that
+    double size                 # sum of the largest magnitudes of nodes and edges, without it
+
+
+cdef inline Py_ssize_t _whole(Py_ssize_t size) noexcept nogil:
+    return (size + 63) / 64 * 64
+
+
+cdef int _lanes(const Model* model) noexcept nogil:
+    cdef Py_ssize_t v
+    cdef int most = 1
+    for v in range(model.n):
+        most = max(most, model.states[v])
+    return mrf_lanes(ss_loops(8).name, most)
+
+
+cdef inline Py_ssize_t _padded(Py_ssize_t states, int lanes) noexcept nogil:
+    return (states + lanes - 1) / lanes * lanes
+
+
+cdef inline Py_ssize_t _message_size(const Model* model, Py_ssize_t e, int lanes) noexcept nogil:
+    cdef int k = model.states[model.ends[2 * e]], other = model.states[model.ends[2 * e + 1]]
+    return _padded(k if k > other else other, lanes)
+
+
+cdef inline Py_ssize_t _copy_size(const Model* model, Py_ssize_t e, int lanes) noexcept nogil:
+    # Of an edge's table and of the transposed one.
+    cdef Py_ssize_t k = model.states[model.ends[2 * e]], other = model.states[model.ends[2 * e + 1]]
+    return k * _padded(other, lanes) + other * _padded(k, lanes)
+
+
+cdef Py_ssize_t _place(const Model* model, Copy* copy, char* work) noexcept nogil:
+    # Where all arrays lie; returns their size.  A NULL copy has only that.
+    cdef Py_ssize_t v, e, tables, rows = 0, messages = 0, cells = 0, widest = 0, total = 0, k
+    cdef Py_ssize_t size[9]
+    cdef char* place[9]
+    cdef int lanes = _lanes(model)
+    cdef bint shared = one_table(model)
+    tables = min(model.m, 1) if shared else model.m
+    for v in range(model.n):
+        k = _padded(model.states[v], lanes)
+        widest = max(widest, k)
+        rows += k
+    for e in range(model.m):
+        messages += _message_size(model, e, lanes)
+    for e in range(tables):
+        cells += _copy_size(model, e, lanes)
+    size[0] = model.m * sizeof(mrf_edge)
+    size[1] = tables * sizeof(mrf_table)
+    size[2] = (model.n + 1) * sizeof(Py_ssize_t)
+    size[3] = model.n * sizeof(float)
+    size[4] = rows * sizeof(float)
+    size[5] = messages * sizeof(float)
+    size[6] = 7 * widest * sizeof(float)
+    size[7] = model.n * sizeof(int)
+    size[8] = cells * sizeof(float)
+    for k in range(9):
+        place[k] = work + total if copy != NULL else NULL
+        total += _whole(size[k])
+    if copy == NULL:
+        return total
+    copy.passes.edges, copy.passes.tables = <mrf_edge*>place[0], <mrf_table*>place[1]
+    copy.passes.row_at, copy.passes.share = <Py_ssize_t*>place[2], <float*>place[3]
+    copy.passes.unary, copy.passes.message = <float*>place[4], <float*>place[5]
+    copy.passes.own = <float*>place[6]
+    copy.passes.sent = copy.passes.own + widest
+    copy.passes.guess = copy.passes.sent + widest
+    copy.passes.spare = copy.passes.guess + widest
+    copy.passes.trial, copy.passes.pair = <int*>place[7], <float*>place[8]
+    copy.passes.n, copy.passes.states = model.n, model.states
+    copy.passes.near_at, copy.passes.near = model.near_at, model.near
+    copy.passes.width = widest if rows == widest * model.n else 0
+    copy.run = mrf_pass_of(lanes)
+    return total
+
+
+cdef double _highest(const double* row, Py_ssize_t size, double* lowest) noexcept nogil:
+    cdef Py_ssize_t s
+    cdef double top = row[0]
+    lowest[0] = row[0]
+    for s in range(1, size):
+        top = row[s] if row[s] > top else top
+        lowest[0] = row[s] if row[s] < lowest[0] else lowest[0]
+    return top
+
+
+cdef void _copy_tables(const Model* model, Copy* copy, double* largest) noexcept nogil:
+    # Kinds of tables, and where general ones shall lie.
+    cdef Py_ssize_t e, cells = 0, messages = 0, tables
+    cdef int lanes = _lanes(model), rows, columns
+    cdef bint shared = one_table(model), negative = False, general
+    cdef mrf_table* table
+    cdef mrf_edge* edge
+    cdef double top = 0, low = 0, weight
+    for e in range(model.m):
+        negative = negative or weight_of(model, e) < 0
+    tables = min(model.m, 1) if shared else model.m
+    for e in range(model.m):
+        table = <mrf_table*>copy.passes.tables + (0 if shared else e)
+        edge = <mrf_edge*>copy.passes.edges + e
+        weight = weight_of(model, e)
+        rows, columns = model.states[model.ends[2 * e]], model.states[model.ends[2 * e + 1]]
+        if e < tables:
+            table[0] = table_kind(model.pair + model.pair_at[e], rows, columns)
+            general = table.kind == MRF_GENERAL or negative
+            if not general and table.kind != MRF_POTTS:
+                general = rows < (LINEAR_FROM if table.kind == MRF_LINEAR else QUADRATIC_FROM)
+            if general:
+                table.straight = cells
+                table.turned = cells + rows * _padded(columns, lanes)
+                cells += _copy_size(model, e, lanes)
+            top = _highest(model.pair + model.pair_at[e], <Py_ssize_t>rows * columns, &low)
+        edge.u, edge.v, edge.table = model.ends[2 * e], model.ends[2 * e + 1], 0 if shared else e
+        edge.weight, edge.message = <float>weight, messages
+        messages += _message_size(model, e, lanes)
+        copy.added += weight * top
+        copy.size += fabs(weight) * (top - low)
+        largest[0] = max(largest[0], max(fabs(weight), 1) * (top - low))
+
+
+cdef void _fill(const Model* model, Copy* copy) noexcept nogil:
+    # The scores, scaled: the largest is at most 1, so that nothing overflows.
+    cdef Py_ssize_t v, e, start = 0, s, t, width, tables
+    cdef int lanes = _lanes(model), rows, columns, exponent = 0
+    cdef double top, low = 0, largest = 0, scale
+    cdef float* row
+    cdef float* back
+    cdef const double* source
+    cdef mrf_table* table
+    copy.added = copy.size = 0
+    _copy_tables(model, copy, &largest)
+    for v in range(model.n):
+        top = _highest(model.unary + model.unary_at[v], model.states[v], &low)
+        copy.added += top
+        copy.size += top - low
+        largest = max(largest, top - low)
+        (<Py_ssize_t*>copy.passes.row_at)[v] = start
+        start += _padded(model.states[v], lanes)
+    (<Py_ssize_t*>copy.passes.row_at)[model.n] = start
+    frexp(largest, &exponent)
+    copy.scale = ldexp(1.0, -max(min(exponent, 120), -120))
+    scale = copy.scale
+    for v in range(model.n):
+        source = model.unary + model.unary_at[v]
+        row = <float*>copy.passes.unary + copy.passes.row_at[v]
+        top = _highest(source, model.states[v], &low)
+        for s in range(copy.passes.row_at[v + 1] - copy.passes.row_at[v]):
+            row[s] = <float>((source[s] - top) * scale) if s < model.states[v] else MRF_PADDING
+    tables = min(model.m, 1) if one_table(model) else model.m
+    for e in range(tables):
+        table = <mrf_table*>copy.passes.tables + e
+        table.scaled_slope, table.scaled_cut = table.slope * scale, table.cut * scale
+        if table.straight < 0:
+            continue
+        rows, columns = model.states[model.ends[2 * e]], model.states[model.ends[2 * e + 1]]
+        source = model.pair + model.pair_at[e]
+        top = _highest(source, rows * columns, &low)
+        # In the padding, messages shall be as those of a state.
+        width = _padded(columns, lanes)
+        row = <float*>copy.passes.pair + table.straight
+        for s in range(rows):
+            for t in range(width):
+                row[s * width + t] = <float>(
+                    (source[s * columns + (t if t < columns else 0)] - top) * scale)
+        width = _padded(rows, lanes)
+        back = <float*>copy.passes.pair + table.turned
+        for t in range(columns):
+            for s in range(width):
+                back[t * width + s] = <float>(
+                    (source[(s if s < rows else 0) * columns + t] - top) * scale)
+    for e in range(model.m):
+        row = copy.passes.message + copy.passes.edges[e].message
+        for s in range(_message_size(model, e, lanes)):
+            row[s] = 0
+
+
+cdef double _bound(const Model* model, const Copy* copy, Pass* state) noexcept nogil:
+    # The bound of the messages as they are after a pass forward, in double precision.
+    cdef Py_ssize_t e
+    cdef int s, k
+    cdef double* message
+    cdef const float* row
+    cdef double unit = 1.0 / copy.scale
+    for e in range(model.m):
+        message = state.message + state.message_at[e]
+        row = copy.passes.message + copy.passes.edges[e].message
+        k = model.states[max(model.ends[2 * e], model.ends[2 * e + 1])]
+        for s in range(k):
+            message[s] = unit * row[s]
+    return backward(model, state, NULL)
+
+
+cdef Py_ssize_t dual_ascent_bytes(const Model* model) noexcept nogil:
+    return _whole(trws_bytes(model)) + 64 + _place(model, NULL, NULL)
+
+
+cdef int dual_ascent(const Model* model, int max_iter, double tol, int* label, double* value,
+                     double* bound, double* phi, Py_ssize_t phi_step, double* phi_bound,
+                     char* work) noexcept nogil:
+    cdef Copy copy
+    cdef Pass state
+    cdef Py_ssize_t v
+    cdef int done = 0, stalled = 0
+    cdef double value_now, bound_now = INFINITY, reached = INFINITY, step
+    cdef bint turned = False    # messages go to later nodes
+    cdef bint forest
+    cdef double slack = ROUNDING * magnitude(model)
+    cdef char* rest = work + _whole(trws_bytes(model))
+    # Vectors that cross cache lines take twice as long.
+    rest += 63 - (<size_t>rest + 63) % 64
+    state = place_pass(model, work)
+    forest = model.m < model.n and breadth_first(model, NULL, state.order, state.rank)
+    if forest or forbids(model) or not slack < ROUNDING * TOO_LARGE:
+        done = trws(model, max_iter, tol, True, label, value, bound, work)
+        if phi != NULL:
+            if forest:      # one pass is exact, and messages are those of that pass
+                for v in range(state.message_at[model.m]):
+                    state.message[v] = 0
+            state.phi, state.phi_step = phi, phi_step
+            phi_bound[0] = backward(model, &state, NULL)
+        return done
+    _place(model, &copy, rest)
+    _fill(model, &copy)
+    start_pass(model, &state)
+    state.kinds, state.one_kind = copy.passes.tables, one_table(model)
+    for v in range(model.n):
+        (<float*>copy.passes.share)[v] = <float>state.share[v]
+        label[v] = 0
+    value[0], bound[0] = -INFINITY, INFINITY
+    step = STALLED * copy.size
+    while done < max_iter:
+        bound_now = copy.added + copy.run(&copy.passes, 0) / copy.scale
+        copy.run(&copy.passes, 1)
+        done += 1
+        value_now = score(model, copy.passes.trial)
+        if value_now > value[0] or done == 1:
+            value[0] = value_now
+            for v in range(model.n):
+                label[v] = copy.passes.trial[v]
+        stalled += 1
+        if bound_now < reached - step:
+            reached, stalled = bound_now, 0
+        if stalled >= PATIENCE or bound_now - value[0] <= step:
+            break
+    bound[0] = _bound(model, &copy, &state)
+    if done < max_iter and tol < bound[0] - value[0] <= CLOSE * copy.size:
+        forward(model, &state, True)
+        done = ascend(model, &state, False, done, max_iter, tol, False, label, value, bound)
+        turned = True
+    if phi != NULL:
+        if not turned:
+            forward(model, &state, True)
+        state.phi, state.phi_step = phi, phi_step
+        phi_bound[0] = backward(model, &state, NULL)
+        bound[0] = min(bound[0], phi_bound[0])
+    bound[0] += slack
+    if bound[0] <= value[0] + 2 * slack:            # equal but for rounding
+        bound[0] = value[0]
+    return done
+
+
+def float_tree_reweighted(GraphModel model not None, int max_iter=1000, double tol=0.0,
+                          weights=None, bint reparametrize=False):
+    """As :func:`~structsolve.plugins.mrf._trws.tree_reweighted`, with passes in single precision.
+
+    Parameters
+    ----------
+    model : GraphModel
+    max_iter : int, default=1000
+        Iterations at most.
+    tol : float, default=0.0
+        Stop once the bound exceeds the labeling's score by no more.
+    weights : array of shape (m,), optional
+        Factors of the edges' tables.
+    reparametrize : bool, default=False
+        Return an equivalent transformation too; scores must be finite.
+
+    Returns
+    -------
+    label : ndarray of int of shape (n,)
+    value, bound : float
+    n_iter : int
+    phi : ndarray of shape (m, 2, K)
+        With ``reparametrize``.
+
+    Examples
+    --------
+    >>> from structsolve.plugins.mrf._float_passes import float_tree_reweighted
+    >>> from structsolve.plugins.mrf._model import GraphModel
+    >>> ends, pair = [[0, 1], [1, 2], [2, 0]], np.array([[1.0, 0], [0, 1]])
+    >>> model = GraphModel([2, 2, 2], ends, [0, 1, 0.5, 0, 0.2, 0], pair)
+    >>> label, value, bound, n_iter = float_tree_reweighted(model)
+    >>> label.tolist(), value, bound
+    ([1, 1, 1], 4.0, 4.0)
+    """
+    cdef Model weighted = model.model
+    cdef const double[::1] factors
+    cdef double[:, :, ::1] phi
+    if weights is not None and model.model.m:
+        factors = np.ascontiguousarray(weights, dtype=np.float64)
+        weighted.weight = &factors[0]
+    label = np.zeros(model.model.n, np.intc)
+    cdef int[::1] view = label
+    cdef double[::1] work = np.zeros(dual_ascent_bytes(&weighted) // 8 + 1)
+    cdef double value = 0, bound = 0, phi_bound = 0
+    cdef double* phi_p = NULL
+    cdef Py_ssize_t step = int(model.states.max())
+    cdef int n_iter
+    transformed = np.zeros((model.model.m + 1, 2, step))[:model.model.m]
+    if reparametrize and model.model.m:
+        phi = transformed
+        phi_p = &phi[0, 0, 0]
+    with nogil:
+        n_iter = dual_ascent(&weighted, max_iter, tol, &view[0], &value, &bound, phi_p, step,
+                             &phi_bound, <char*>&work[0])
+    answer = label, value, bound, n_iter
+    return (*answer, transformed) if reparametrize else answer
