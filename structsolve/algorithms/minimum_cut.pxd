@@ -24,18 +24,20 @@ from structsolve.abi_number cimport structsolve_abi_marker
 # Which arcs leave a node.  Arc 2j leads from ends[2j] to ends[2j + 1], arc 2j + 1 back, so that
 # arc ^ 1 is the other way.
 cdef struct CutGraph:
-    Py_ssize_t n, m             # nodes, pairs of arcs; 2 m < 2**31
+    Py_ssize_t n, m             # nodes, pairs of arcs; n < 2**29, m < 2**30
     const int* ends             # (m, 2) the caller's, not copied
     int* first                  # (n + 1,) where the arcs of each node start in `arcs`
-    int* arcs                   # (2 m, 2) number of an arc, and the node that it leads to
+    int* arcs                   # (2 m,) numbers of arcs
+    int* place                  # (2 m,) where each arc is in `arcs`
 
 cdef struct Cut:
     CutGraph graph
     double* residual            # (2 m,) what each arc can still carry, >= 0; may be infinite
     double* terminal            # (n,) what is left from the source (> 0) or to the sink (< 0)
+    int* rows                   # (2 m,) of each of `arcs`: its head and what is open, see the code
     int* tree                   # (n,) distance in the source's tree > 0, in the sink's < 0, or 0
-    int* work                   # (9 n + 2,)
-    int depth[2]                # of the trees: arcs of nodes at smaller distances lead nowhere new
+    int* work                   # (7 n + 2,)
+    int depth                   # of the trees: arcs of nodes at smaller distances lead nowhere new
     double value                # of the flow so far
 
 # Bytes of `graph_memory`, a multiple of 8, and of `memory`; both are 8-byte aligned.

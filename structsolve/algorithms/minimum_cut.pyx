@@ -4,7 +4,10 @@ Two trees of residual arcs grow level by level, one from the source and one to t
 nodes know their exact distances; where they touch, flow is sent (Goldberg, Hed, Kaplan, Tarjan,
 Werneck 2011: Maximum flows by incremental breadth-first search).  Like the trees of Boykov and
 Kolmogorov they live on from one path to the next, but time is at most O(n^2 m), whatever the
-capacities.
+capacities.  Both grow in one pass over the nodes of a level: pictures are larger than caches.
+
+Searches look at `rows` alone: of each arc of a node they hold four times its head, plus 1 where
+the arc has something left and 2 where the arc back has.
 """
 
 from collections import namedtuple
@@ -12,7 +15,7 @@ from collections import namedtuple
 import numpy as np
 
 from libc.limits cimport INT_MAX
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
 
 MinimumCut = namedtuple("MinimumCut", ["value", "source_side", "sink_side", "flow"])
@@ -24,11 +27,11 @@ cdef enum:
 
 
 cdef Py_ssize_t cut_graph_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil:
-    return (n + 2 + 4 * m) / 2 * 8
+    return (n + 2 + 4 * m) / 2 * sizeof(double)
 
 
 cdef Py_ssize_t cut_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil:
-    return (2 * m + n) * sizeof(double) + (10 * n + 3) / 2 * 8
+    return (2 * m + n + (2 * m + 8 * n + 3) / 2) * sizeof(double)
 
 
 cdef CutGraph build_cut_graph(Py_ssize_t n, Py_ssize_t m, const int* ends,
@@ -38,8 +41,9 @@ cdef CutGraph build_cut_graph(Py_ssize_t n, Py_ssize_t m, const int* ends,
     cdef int place = 0, degree
     cdef int* first = <int*>graph_memory
     cdef int* arcs = first + n + 1
+    cdef int* places = arcs + 2 * m
     graph.n, graph.m, graph.ends = n, m, ends
-    graph.first, graph.arcs = first, arcs
+    graph.first, graph.arcs, graph.place = first, arcs, places
     memset(first, 0, (n + 1) * sizeof(int))
     for k in range(2 * m):
         first[ends[k]] += 1
@@ -48,12 +52,10 @@ cdef CutGraph build_cut_graph(Py_ssize_t n, Py_ssize_t m, const int* ends,
         first[v] = place
         place += degree
     # Rows are filled, which moves their starts to those of the next rows.
-    for k in range(m):
-        v = ends[2 * k]
-        arcs[2 * first[v]], arcs[2 * first[v] + 1] = <int>(2 * k), ends[2 * k + 1]
-        first[v] += 1
-        v = ends[2 * k + 1]
-        arcs[2 * first[v]], arcs[2 * first[v] + 1] = <int>(2 * k + 1), ends[2 * k]
+    for k in range(2 * m):
+        v = ends[k]
+        places[k] = first[v]
+        arcs[first[v]] = <int>k
         first[v] += 1
     for v in range(n, 0, -1):
         first[v] = first[v - 1]
@@ -66,9 +68,10 @@ cdef Cut place_cut(const CutGraph* graph, char* memory) noexcept nogil:
     cut.graph = graph[0]
     cut.residual = <double*>memory
     cut.terminal = cut.residual + 2 * graph.m
-    cut.tree = <int*>(cut.terminal + graph.n)
+    cut.rows = <int*>(cut.terminal + graph.n)
+    cut.tree = cut.rows + 2 * graph.m
     cut.work = cut.tree + graph.n
-    cut.depth[0] = cut.depth[1] = 0
+    cut.depth = 0
     cut.value = 0
     return cut
 
@@ -131,11 +134,14 @@ cdef double cut_value(const CutGraph* graph, const double* capacity, const doubl
 
 # What one call of solve_cut() works on.  Side 0 is the source, whose distances are > 0, and side 1
 # the sink, whose distances are < 0.  Of an arc k that leads away from v, k ^ side carries flow
-# between v, nearer to the terminal of this side, and the arc's head.
+# when v is nearer to the terminal of this side than the arc's head, and k ^ 1 ^ side when it is
+# the parent's arc.
 cdef struct Search:
     const int* ends
     const int* first
     const int* arcs
+    const int* place
+    int* rows
     double* residual
     double* terminal
     int* tree
@@ -143,20 +149,19 @@ cdef struct Search:
     int* current                # (n,) where to look on for a parent at the next smaller distance
     int* next_orphan            # (n,)
     int* bucket                 # (n + 2,) first orphan at each distance, or -1
-    int* level[4]               # (n,) nodes to scan, by side and by whether the distance is odd
-    Py_ssize_t size[4]
+    int* level[2]               # (n,) nodes to scan, by whether their distance is odd
+    Py_ssize_t size[2]
     signed char* listed         # (n,) bit i: is in level[i]
-    int depth[2]                # the distance that is scanned next
-    int grown                   # the side that grows
+    int depth                   # the distance that is scanned
     int lowest, highest         # distances of orphans
 
 
-cdef inline void _list(Search* search, int v, int side, int distance) noexcept nogil:
-    cdef int which = 2 * side + (distance & 1)
-    if not search.listed[v] >> which & 1:
-        search.listed[v] |= 1 << which
-        search.level[which][search.size[which]] = v
-        search.size[which] += 1
+cdef inline void _list(Search* search, int v, int distance) noexcept nogil:
+    cdef int odd = distance & 1
+    if not search.listed[v] >> odd & 1:
+        search.listed[v] |= 1 << odd
+        search.level[odd][search.size[odd]] = v
+        search.size[odd] += 1
 
 
 cdef inline void _leave(Search* search, int v, int distance) noexcept nogil:
@@ -170,13 +175,13 @@ cdef inline void _leave(Search* search, int v, int distance) noexcept nogil:
 
 cdef inline bint _reattach(Search* search, int v, int side, int distance) noexcept nogil:
     # Looks for a parent that leaves v at this distance.
-    cdef int p, k, nearer = distance - 1 if side == 0 else 1 - distance
+    cdef int p, row, nearer = distance - 1 if side == 0 else 1 - distance
     if distance == 1:
         return False
     for p in range(search.current[v], search.first[v + 1]):
-        k = search.arcs[2 * p]
-        if search.tree[search.arcs[2 * p + 1]] == nearer and search.residual[k ^ 1 ^ side] > 0:
-            search.parent[v] = k
+        row = search.rows[p]
+        if (search.tree[row >> 2] == nearer) & (row >> (1 - side) & 1):
+            search.parent[v] = search.arcs[p]
             search.current[v] = p
             return True
     return False
@@ -185,8 +190,9 @@ cdef inline bint _reattach(Search* search, int v, int side, int distance) noexce
 cdef void _adopt(Search* search, int side) noexcept nogil:
     # Finds parents for orphans, at the least distance there is; those without one leave the tree.
     # By increasing distance, as the children of nodes that move away are orphans in turn.
-    cdef int sign = 1 - 2 * side, limit = search.depth[side] + (search.grown == side)
-    cdef int distance = search.lowest, v, p, k, w, other, nearest, chosen
+    cdef int sign = 1 - 2 * side, distance = search.lowest, v, p, row, w, other, chosen
+    cdef unsigned int nearest, here     # distances less 1: that of other nodes is larger than any
+    cdef bint nearer
     while distance <= search.highest:
         v = search.bucket[distance]
         if v < 0:
@@ -196,22 +202,23 @@ cdef void _adopt(Search* search, int side) noexcept nogil:
         if _reattach(search, v, side, distance):
             continue
         search.tree[v] = 0
-        nearest, chosen = limit, -1
+        nearest, chosen = search.depth, -1
         for p in range(search.first[v], search.first[v + 1]):
-            w = search.arcs[2 * p + 1]
+            row = search.rows[p]
+            w = row >> 2
             other = sign * search.tree[w]
-            if other > 0:
-                k = search.arcs[2 * p]
-                if search.parent[w] == k ^ 1:
-                    _leave(search, w, other)
-                if other < nearest and search.residual[k ^ 1 ^ side] > 0:
-                    nearest, chosen = other, p
+            if search.parent[w] == search.arcs[p] ^ 1:
+                _leave(search, w, other)
+            here = <unsigned int>(other - 1)
+            nearer = (here < nearest) & (row >> (1 - side) & 1)
+            nearest = here if nearer else nearest
+            chosen = p if nearer else chosen
         if chosen >= 0:
-            search.tree[v] = sign * (nearest + 1)
-            search.parent[v] = search.arcs[2 * chosen]
+            search.tree[v] = sign * <int>(nearest + 2)
+            search.parent[v] = search.arcs[chosen]
             search.current[v] = chosen
-            if nearest + 1 >= search.depth[side]:
-                _list(search, v, side, nearest + 1)
+            if <int>nearest + 2 >= search.depth:
+                _list(search, v, <int>nearest + 2)
     search.lowest, search.highest = INT_MAX, 0
 
 
@@ -228,15 +235,29 @@ cdef inline double _narrowest(const Search* search, int v, int side, double push
     return here if here < push else push
 
 
+cdef inline bint _carry(Search* search, int k, double push) noexcept nogil:
+    # Sends along arc k; True where that fills it.  Whatever rounding does, the narrowest arc of a
+    # path comes out at exactly 0.
+    cdef int here = search.place[k], back = search.place[k ^ 1]
+    cdef double left = search.residual[k] - push, other = search.residual[k ^ 1]
+    search.residual[k] = left
+    search.residual[k ^ 1] = other + push
+    if other <= 0:
+        search.rows[back] |= 1
+        search.rows[here] |= 2
+    if left <= 0:
+        search.rows[here] &= ~1
+        search.rows[back] &= ~2
+        return True
+    return False
+
+
 cdef inline void _send(Search* search, int v, int side, double push) noexcept nogil:
-    # Whatever rounding does, the narrowest arc comes out at exactly 0.
+    # Sends between v and its terminal.
     cdef int k = search.parent[v], sign = 1 - 2 * side, above
-    cdef double* residual = search.residual
     while k >= 0:
         above = search.ends[k ^ 1]
-        residual[k ^ side] += push
-        residual[k ^ 1 ^ side] -= push
-        if residual[k ^ 1 ^ side] <= 0:
+        if _carry(search, k ^ 1 ^ side, push):
             _leave(search, v, sign * search.tree[v])
         v = above
         k = search.parent[v]
@@ -246,115 +267,118 @@ cdef inline void _send(Search* search, int v, int side, double push) noexcept no
     _adopt(search, side)
 
 
-cdef double _grow(Search* search, int side, bint* grown) noexcept nogil:
-    # Scans the nodes at the largest distance of this side; returns the flow that was sent.
-    cdef int sign = 1 - 2 * side, depth = search.depth[side], which = 2 * side + (depth & 1)
-    cdef int v, w, p, k, last, other
+cdef double _grow(Search* search, bint* grown) noexcept nogil:
+    # Scans the nodes at the largest distance of both trees; returns the flow that was sent.
+    # grown[side] <- whether there were any.
+    cdef int depth = search.depth, odd = depth & 1, side, sign, v, w, p, k, last, row, other, where
     cdef Py_ssize_t i = 0
     cdef double push, total = 0
     cdef int* tree = search.tree
-    cdef int* level = search.level[which]
-    search.grown = side
-    grown[0] = False
-    while i < search.size[which]:       # orphans may come to this distance meanwhile
+    cdef int* level = search.level[odd]
+    grown[0] = grown[1] = False
+    while i < search.size[odd]:         # orphans may come to this distance meanwhile
         v = level[i]
         i += 1
-        if tree[v] != sign * depth:
+        where = tree[v]
+        if where != depth and where != -depth:
             continue
-        grown[0] = True
+        side = where < 0
+        sign = 1 - 2 * side
+        grown[side] = True
         p, last = search.first[v], search.first[v + 1]
         while p < last:
-            k, w = search.arcs[2 * p], search.arcs[2 * p + 1]
+            row = search.rows[p]
+            w = row >> 2
             other = sign * tree[w]
-            if other > 0 or search.residual[k ^ side] <= 0:
+            if (other > 0) | ((row >> side & 1) == 0):
                 p += 1
             elif other == 0:
                 tree[w] = sign * (depth + 1)
-                search.parent[w] = k ^ 1
+                search.parent[w] = search.arcs[p] ^ 1
                 search.current[w] = search.first[w]
-                _list(search, w, side, depth + 1)
+                _list(search, w, depth + 1)
                 p += 1
             else:
+                k = search.arcs[p]
                 push = _narrowest(search, v, side, search.residual[k ^ side])
                 push = _narrowest(search, w, 1 - side, push)
                 if push == INFINITY:
                     return INFINITY
                 total += push
-                search.residual[k ^ side] -= push
-                search.residual[k ^ side ^ 1] += push
+                _carry(search, k ^ side, push)
                 _send(search, v, side, push)
                 _send(search, w, 1 - side, push)
-                if tree[v] != sign * depth:
+                if tree[v] != where:
                     break
-    for i in range(search.size[which]):
-        search.listed[level[i]] &= ~(1 << which)
-    search.size[which] = 0
-    search.depth[side] += 1
+    for i in range(search.size[odd]):
+        search.listed[level[i]] &= ~(1 << odd)
+    search.size[odd] = 0
+    search.depth += 1
     return total
 
 
 cdef double _direct(Cut* cut) noexcept nogil:
-    # Sends what goes from node to node without a search.
+    # Sends what goes from node to node without a search, and sets rows.
     cdef Py_ssize_t j
-    cdef int k, v, w
+    cdef int v, w, ahead, back
+    cdef const int* ends = cut.graph.ends
+    cdef const int* place = cut.graph.place
     cdef double* terminal = cut.terminal
-    cdef double total = 0, push
+    cdef double total = 0, push, other, at_v, at_w
     for j in range(cut.graph.m):
-        v, w = cut.graph.ends[2 * j], cut.graph.ends[2 * j + 1]
-        if terminal[v] > 0 and terminal[w] < 0:
-            k = <int>(2 * j)
-        elif terminal[v] < 0 and terminal[w] > 0:
-            k = <int>(2 * j + 1)
-            v, w = w, v
-        else:
-            continue
-        push = terminal[v] if terminal[v] < -terminal[w] else -terminal[w]
-        push = push if push < cut.residual[k] else cut.residual[k]
-        if push == INFINITY:
+        v, w = ends[2 * j], ends[2 * j + 1]
+        at_v, at_w = terminal[v], terminal[w]
+        push = at_v if at_v < -at_w else -at_w
+        push = push if push < cut.residual[2 * j] else cut.residual[2 * j]
+        push = push if push > 0 else 0
+        other = at_w if at_w < -at_v else -at_v
+        other = other if other < cut.residual[2 * j + 1] else cut.residual[2 * j + 1]
+        push = -other if other > 0 else push
+        total += fabs(push)
+        if total == INFINITY:
             return INFINITY
-        total += push
-        cut.residual[k] -= push
-        cut.residual[k ^ 1] += push
+        cut.residual[2 * j] -= push
+        cut.residual[2 * j + 1] += push
         terminal[v] -= push
         terminal[w] += push
+        ahead, back = cut.residual[2 * j] > 0, cut.residual[2 * j + 1] > 0
+        cut.rows[place[2 * j]] = 4 * w + 2 * back + ahead
+        cut.rows[place[2 * j + 1]] = 4 * v + 2 * ahead + back
     return total
 
 
 cdef double solve_cut(Cut* cut) noexcept nogil:
     cdef Search search
-    cdef Py_ssize_t n = cut.graph.n, i
-    cdef int v, side
-    cdef bint grown = True
+    cdef Py_ssize_t n = cut.graph.n
+    cdef int v
+    cdef bint grown[2]
     cdef double sent = _direct(cut)
-    if sent == INFINITY:
-        return INFINITY
-    cut.value += sent
     search.ends, search.first, search.arcs = cut.graph.ends, cut.graph.first, cut.graph.arcs
+    search.place, search.rows = cut.graph.place, cut.rows
     search.residual, search.terminal, search.tree = cut.residual, cut.terminal, cut.tree
     search.parent = cut.work
     search.current = search.parent + n
     search.next_orphan = search.current + n
-    for i in range(4):
-        search.level[i] = search.next_orphan + (i + 1) * n
-        search.size[i] = 0
-    search.bucket = search.next_orphan + 5 * n
+    search.level[0] = search.next_orphan + n
+    search.level[1] = search.level[0] + n
+    search.bucket = search.level[1] + n
     search.listed = <signed char*>(search.bucket + n + 2)
     memset(search.bucket, -1, (n + 2) * sizeof(int))
     memset(search.listed, 0, n)
+    search.size[0] = search.size[1] = 0
     search.lowest, search.highest = INT_MAX, 0
-    search.depth[0] = search.depth[1] = 1
+    search.depth = 1
     for v in range(<int>n):
         search.tree[v] = (cut.terminal[v] > 0) - (cut.terminal[v] < 0)
         search.parent[v] = ROOT
         if search.tree[v]:
-            _list(&search, v, search.tree[v] < 0, 1)
-    while grown:
-        side = (search.size[2 + (search.depth[1] & 1)] < search.size[search.depth[0] & 1])
-        sent = _grow(&search, side, &grown)
-        if sent == INFINITY:
-            return INFINITY
+            _list(&search, v, 1)
+    grown[0] = grown[1] = True
+    while sent < INFINITY and grown[0] and grown[1]:
         cut.value += sent
-    cut.depth[0], cut.depth[1] = search.depth[0], search.depth[1]
+        sent = _grow(&search, grown)
+    cut.value += sent
+    cut.depth = search.depth
     return cut.value
 
 
@@ -364,18 +388,17 @@ cdef void cut_side(const Cut* cut, bint sink, signed char* inside) noexcept nogi
     cdef Py_ssize_t begin = 0, size = 0
     cdef int* queue = cut.work
     cdef const int* first = cut.graph.first
-    cdef const int* arcs = cut.graph.arcs
     for v in range(<int>cut.graph.n):
         inside[v] = sign * cut.tree[v] > 0
-        if sign * cut.tree[v] >= cut.depth[sink]:
+        if sign * cut.tree[v] >= cut.depth:
             queue[size] = v
             size += 1
     while begin < size:
         v = queue[begin]
         begin += 1
         for p in range(first[v], first[v + 1]):
-            w = arcs[2 * p + 1]
-            if not inside[w] and cut.residual[arcs[2 * p] ^ sink] > 0:
+            w = cut.rows[p] >> 2
+            if not inside[w] and cut.rows[p] >> sink & 1:
                 inside[w] = 1
                 queue[size] = w
                 size += 1
@@ -456,8 +479,10 @@ cdef class CutNetwork:
                 f"arcs: found shape {arcs.shape} of {arcs.dtype}, expected integers of shape (m, 2)"
             )
         cdef Py_ssize_t n = n_nodes, m = len(arcs), j
-        if max(n, 2 * m) > 2**31 - 2:
-            raise ValueError(f"arcs: found {m} of {n} nodes, expected fewer than 2**30")
+        if n >= 2**29 or m >= 2**30:
+            raise ValueError(
+                f"arcs: found {m} of {n} nodes, expected fewer than 2**30 of 2**29 nodes"
+            )
         if m and not (arcs.min() >= 0 and arcs.max() < n):
             j = ((arcs < 0) | (arcs >= n)).any(axis=1).argmax()
             raise ValueError(

@@ -4,13 +4,15 @@ cdef struct CutGraph:
     const int* ends
     int* first
     int* arcs
+    int* place
 cdef struct Cut:
     CutGraph graph
     double* residual
     double* terminal
+    int* rows
     int* tree
     int* work
-    int depth[2]
+    int depth
     double value
 cdef Py_ssize_t cut_graph_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil
 cdef Py_ssize_t cut_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil
