@@ -16,6 +16,7 @@ from structsolve.plugins.dependency._shape import first_fault
 from structsolve.plugins.mrf._elimination_plan import Plans
 from structsolve.plugins.mrf._model import _scores
 from structsolve.plugins.mrf._shape import GraphShape
+from structsolve.potentials.calls import add, add_gram, dot
 from structsolve.potentials.features import FeatureRows, _check_values
 from structsolve.projections.double_oracle import DoubleOracle
 from structsolve.search.exact import Counting
@@ -143,6 +144,11 @@ CASES = {
     "no offsets": lambda p: FeatureRows(np.ones((3, 2))).gram_blocks(None, longs(0), np.zeros(4)),
     "negative room": lambda p: Room(p.problem.potentials, -(10**6)),
     "few weights": lambda p: decode(p.problem.potentials, p.oracle, p.w[:2], {}),
+    "no values": lambda p: add(p.problem.potentials, 0, ints(0), None, 1.0, p.w.copy()),
+    "no values to multiply": lambda p: dot(p.problem.potentials, 0, ints(0), None, p.w),
+    "no values for a Gram matrix": lambda p: add_gram(
+        p.problem.potentials, 0, ints(0), None, 1.0, np.zeros(p.layout.sizes(0)[0])
+    ),
     "no weights": lambda p: decode(p.problem.potentials, p.oracle, None, {}),
     "other examples": lambda p: decode(p.problem.potentials, ask_oracle(p.space)(p.few), p.w, {}),
     "masks of other nodes": lambda p: decode(

@@ -141,11 +141,11 @@ cdef class _Parts:
     cdef const double[::1] value
     cdef Py_ssize_t n
 
-    def __init__(self, potentials, i, index, value=None):
+    def __init__(self, potentials, i, index, *values):
         self.index = _indices(index, "index", _theta_size(potentials, i))
         self.n = index.size
-        if value is not None:
-            self.value = _array(value, np.float64, "value", self.n)
+        if values:  # where no values are needed; None is none of them
+            self.value = _array(values[0], np.float64, "value", self.n)
 
 
 def score(LinearPotentials potentials not None, Py_ssize_t i, w, double scale=1.0):

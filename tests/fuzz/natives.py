@@ -191,7 +191,11 @@ def _documented(text: str | None) -> dict[str, str]:
     for line in (block[1] if block else "").splitlines():
         entry = re.match(r"\s*([\w, *]+) : (.+)", line)
         if entry:
-            types.update((name.strip(" *"), entry[2]) for name in entry[1].split(","))
+            names = [name.strip(" *") for name in entry[1].split(",")]
+            # "index, value : ndarray of int32 and of float64"
+            kinds = entry[2].split(" and of ")
+            kinds = [kinds[0], *("ndarray of " + k for k in kinds[1:])]
+            types.update(zip(names, kinds if len(kinds) == len(names) else [entry[2]] * len(names)))
     return types
 
 
