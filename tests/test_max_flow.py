@@ -96,7 +96,9 @@ def test_grids_against_scipy(side, noise):
     rows = np.concatenate([arcs[:, 0], arcs[:, 1], np.full(n, n), place.ravel()])
     columns = np.concatenate([arcs[:, 1], arcs[:, 0], place.ravel(), np.full(n, n + 1)])
     values = np.concatenate([both[:, 0], both[:, 1], source, sink]).astype(np.int32)
-    matrix = coo_array((values, (rows, columns)), shape=(n + 2, n + 2)).tocsr()
+    # SciPy before 1.15 takes indices of 32 bits only.
+    places = rows.astype(np.int32), columns.astype(np.int32)
+    matrix = coo_array((values, places), shape=(n + 2, n + 2)).tocsr()
     expected = maximum_flow(matrix, n, n + 1).flow_value
     assert minimum_cut(n, arcs, both, source, sink).value == expected
 

@@ -252,7 +252,7 @@ def test_memory_follows_what_is_touched():
     rng = np.random.default_rng(3)
     M, d, n = 5000, 20_000, 400
     tree = Hierarchy(np.column_stack([(np.arange(1, M) - 1) // 4, np.arange(1, M)]))
-    X = sparse.random(n, d, density=10 / d, format="csr", rng=rng)
+    X = sparse.random(n, d, density=10 / d, format="csr", random_state=rng)
     y = rng.choice(tree.nodes[tree.leaves], n)
     model = HierarchicalSVM(
         tree, sparse=True, solver="sgd", normalization="none", max_iter=1, fit_intercept=False

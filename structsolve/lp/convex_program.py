@@ -51,7 +51,7 @@ class CvxpyProgram(Program):
             # Bounds of variables are no rows: free licences count these.
             bounds = [polytope.lower, polytope.upper] if traits_of(self.solver).bounds else None
             self.x = cp.Variable(size, integer=whole, bounds=bounds)
-        except ValueError:  # cvxpy before 1.6: bounds or integers
+        except ValueError:  # cvxpy 1.6: bounds or integers
             bounds, self.x = None, cp.Variable(size, integer=whole)
         if bounds is None:
             self.box = [self.x >= polytope.lower, self.x <= polytope.upper]

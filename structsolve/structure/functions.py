@@ -315,9 +315,8 @@ class FunctionSpace(Space):
         if packing.is_sparse(vector):
             coo = vector.tocoo()
             coo.sum_duplicates()
-            # Rows and columns in scipy < 1.13; one of them is all zeros.
-            coords = coo.coords if hasattr(coo, "coords") else (coo.row, coo.col)
-            shape, index = vector.shape, np.sum(coords, axis=0, dtype=np.int64)
+            # Of rows and columns one is all zeros.
+            shape, index = vector.shape, np.sum(coo.coords, axis=0, dtype=np.int64)
             values = np.asarray(coo.data, dtype=np.float64)
             fits = sorted(shape) in ([self.dim], sorted([1, self.dim]))
         else:

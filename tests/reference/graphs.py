@@ -93,7 +93,9 @@ def relaxation(model):
     rows, columns = (np.concatenate(part) for part in zip(*plus, *minus))
     values = np.ones(len(rows))
     values[sum(len(part) for part, _ in plus) :] = -1
-    A = sparse.csc_array((values, (rows, columns)), shape=(used, len(scores)))
+    # SciPy before 1.15 takes indices of 32 bits only.
+    places = rows.astype(np.int32), columns.astype(np.int32)
+    A = sparse.csc_array((values, places), shape=(used, len(scores)))
     right = (np.arange(used) < n).astype(float)
     answer = milp(
         -np.where(never, 0, scores),

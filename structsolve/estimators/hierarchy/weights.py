@@ -31,8 +31,8 @@ class NodeWeights:
     Examples
     --------
     >>> tiny = NodeWeights(np.array([-1000.0]))
-    >>> tiny.values.tolist(), tiny.sqrt[0] > 0
-    ([0.0], np.True_)
+    >>> tiny.values.tolist(), bool(tiny.sqrt[0] > 0)
+    ([0.0], True)
     """
 
     log: np.ndarray
