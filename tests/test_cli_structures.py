@@ -269,6 +269,48 @@ def test_graphs(capsys, tmp_path):
     assert [line for line in lines if line] == [str(s) for y in own for s in y.tolist()]
 
 
+def test_pictures(capsys, tmp_path):
+    structure = structsolve.get_structure("grid", neighbours=8, contrast="gaussian")
+    X, Y = structure.sample(3, n=6, size=3)
+    path = tmp_path / "pictures.npz"
+    write_npz(path, X, Y)
+    named = "grid:neighbours=8,contrast=gaussian"
+    lines, _, _ = run(capsys, tmp_path, "pictures.npz", "--structure", named, "--alpha", "0.1")
+    own = StructuredSVM(structure, alpha=0.1).fit(X, Y).predict(X)
+    blocks = "\n".join(lines).split("\n\n")
+    assert [block.split() for block in blocks] == [[str(s) for s in y.ravel()] for y in own]
+    pixels = sum(y.size for y in Y)
+    out = works(capsys, "fit", path, "--structure", named, "--model", tmp_path / "p.structsolve")
+    assert f"6 pictures, {pixels} pixels, 2 features" in out
+    (again, labels), cube = read_npz(path), np.array(X[:1])
+    for one, other in zip([*X, *Y], [*again, *labels], strict=True):
+        assert np.array_equal(one, other)
+    write_npz(path, cube)
+    (picture,), nothing = read_npz(path)
+    assert np.array_equal(picture, cube[0]) and nothing is None
+    with pytest.raises(ValueError, match="example 0: found labels of shape .1,.; expected"):
+        write_npz(path, cube, [[0]])
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"shapes": np.array([[2, 2]])}, "found shapes of 4 pixels; expected .* of 6 pixels"),
+        ({"shapes": np.array([[-2, -3]])}, "heights and widths of at least 1"),
+        ({"shapes": np.array([[2**62, 4], [2, 3]])}, "heights and widths of at least 1"),
+        ({"shapes": np.ones((2, 2))}, "shapes of float64"),
+        ({"shapes": np.zeros((0, 2), int)}, "found shapes of 0 pixels"),
+        ({"offsets": np.array([0, 6])}, "shapes and more; expected pictures or graphs"),
+        ({"y": np.zeros((6, 2), int)}, r"y of shape \(6, 2\); expected a label for each pixel"),
+    ],
+)
+def test_wrong_pictures(tmp_path, change, message):
+    arrays = {"X": np.ones((6, 2)), "y": np.arange(6) % 2, "shapes": np.array([[2, 3]])}
+    np.savez(tmp_path / "p.npz", **{**arrays, **change})
+    with pytest.raises(ValueError, match=message):
+        read_npz(tmp_path / "p.npz")
+
+
 @pytest.mark.parametrize(
     "change, message",
     [

@@ -21,6 +21,7 @@ STRUCTURES = {
     "chain": {},
     "tree": {},
     "mrf": {},
+    "grid": {},
     "multiclass": {},
     "multilabel": {},
     "ordinal": {},

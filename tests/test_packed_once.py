@@ -8,6 +8,7 @@ import structsolve
 from structsolve import ConditionalRiskMinimizer, HierarchicalSVM, StructuredSVM
 from structsolve.plugins.dag import DagStructure
 from structsolve.plugins.flow import FlowStructure
+from structsolve.plugins.grid import GridStructure
 from structsolve.plugins.mrf import MRFStructure
 from structsolve.plugins.ordinal import OrdinalStructure
 from structsolve.plugins.permutation import PermutationStructure
@@ -22,6 +23,7 @@ STRUCTURES = {
     "tree": "tree",
     "mrf": "mrf",
     "mrf with edge features": MRFStructure(tables="features"),
+    "grid": GridStructure(contrast="absolute", by_direction=True),
     "multiclass": "multiclass",
     "multilabel": "multilabel",
     "ordinal": "ordinal",

@@ -44,6 +44,7 @@ CASES = {
     "chain": [{}, {"start_end": False}],
     "tree": [{}],
     "mrf": [{}, {"oracle": "trws"}],
+    "grid": [{"contrast": "gaussian"}],
     "multiclass": [{}],
     "multilabel": [{}, {"edges": "none"}],
     "ordinal": [{}, {"thresholds": True}],
@@ -277,7 +278,7 @@ def shell_data(folder, name):
         write_conllu(folder / "data.conllu", sentences)
         return folder / "data.conllu", []
     path = folder / "data.npz"
-    if name in ("chain", "tree", "mrf"):
+    if name in ("chain", "tree", "mrf", "grid"):
         write_npz(path, *structsolve.get_structure(name).sample(3, n=8))
     elif name == "flow":
         write_npz(path, X, np.where(X[:, :1] > 0, [1, 0, 1, 0], [0, 1, 0, 1]))

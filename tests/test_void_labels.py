@@ -102,7 +102,7 @@ def test_forms_of_void(void, Y):
 def test_labels_that_are_no_classes_by_accident():
     X = [np.zeros((3, 1)), np.ones((3, 1))]
     fit = StructuredSVM(MRFStructure([])).fit
-    refused("example 1, node 2: y holds -1.*void=.-1.", fit, X, [[0, 1, 1], [0, 1, -1]])
+    refused("example 1, node 2: y holds -1.*void=-1", fit, X, [[0, 1, 1], [0, 1, -1]])
     refused("example 0, node 1: Input y contains None.*void=", fit, X, [[0, None, 1], [0, 1, 1]])
     refused("example 0, node 0: Input y contains NaN", fit, X, [[np.nan, 1, 1], [0, 1, 1]])
     refused("example 0, node 0: .* NaN", fit, X, [np.array([np.nan, 1, 1]), np.ones(3)])

@@ -9,7 +9,7 @@ import numpy as np
 
 from structsolve.examples import labels
 
-UNKNOWN = "which is no class: name it, void=[{}], where it means that the label is unknown"
+UNKNOWN = "which is no class: name it, void={}, where it means that the label is unknown"
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +223,7 @@ def _refuse_missing(Y: Any, names: tuple[Any, ...], name: Any) -> None:
                 kind = "None" if label is None else "NaN"
                 raise ValueError(
                     f"{name(i, v)}: Input y contains {kind}, "
-                    + UNKNOWN.format("None" if label is None else "float('nan')")
+                    + UNKNOWN.format("[None]" if label is None else "float('nan')")
                 )
 
 

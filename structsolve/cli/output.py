@@ -37,7 +37,7 @@ def predictions(model: Any, data: Any) -> list[list[Any]]:
 
 
 def as_lists(labels: Iterable[Any]) -> list[list[Any]]:
-    """Return label sequences as lists of Python values.
+    """Return label sequences as lists of Python values, label pictures row by row.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def as_lists(labels: Iterable[Any]) -> list[list[Any]]:
     -------
     list of list
     """
-    return [one.tolist() if hasattr(one, "tolist") else list(one) for one in labels]
+    return [one.ravel().tolist() if hasattr(one, "ravel") else list(one) for one in labels]
 
 
 def as_matrix(model: Any, data: Any) -> Any:
@@ -160,7 +160,7 @@ def labels_text(model: Any, data: Any, args: argparse.Namespace) -> Iterator[str
         if table is None:
             yield "".join(f"{label}\n" for label in guess)
             continue
-        for label, row in zip(guess, table, strict=True):
+        for label, row in zip(guess, table.reshape(-1, len(names)), strict=True):
             cells = (f"\t{name}:{p:.6f}" for name, p in zip(names, row, strict=True))
             yield f"{label}{''.join(cells)}\n"
 
@@ -235,7 +235,9 @@ def kbest_text(model: Any, data: Any, k: int) -> Iterator[str]:
     for i, answers in enumerate(model.predict_kbest(data.X, k)):
         for rank, (labels, score) in enumerate(answers, 1):
             lines = (
-                [str(label) for label in labels] if data.sequences else [one_label(model, labels)]
+                [str(label) for label in as_lists([labels])[0]]
+                if data.sequences
+                else [one_label(model, labels)]
             )
             head = "\n" if i or rank > 1 else ""
             yield f"{head}@{rank}\t{score:.6f}\n" + "".join(line + "\n" for line in lines)
@@ -379,9 +381,12 @@ def size_text(data: Any) -> str:
         blocks = [block[0] for block in blocks]
         rows = sum(block.shape[0] for block in blocks)
         return ", ".join([*parts, f"{rows} nodes", f"{blocks[0].shape[1]} features"])
-    parts = [f"{len(blocks)} sequences"] if data.sequences else []
-    rows = sum(block.shape[0] for block in blocks)
-    return ", ".join([*parts, f"{rows} rows", f"{blocks[0].shape[1]} features"])
+    parts, rows = [], sum(math.prod(block.shape[:-1]) for block in blocks)
+    pictures = blocks[0].ndim == 3
+    if data.sequences:
+        parts.append(f"{len(blocks)} {'pictures' if pictures else 'sequences'}")
+    parts.append(f"{rows} {'pixels' if pictures else 'rows'}")
+    return ", ".join([*parts, f"{blocks[0].shape[-1]} features"])
 
 
 def passes_text(history: Sequence[Mapping[str, Any]]) -> str:

@@ -1,4 +1,4 @@
-# NumPy archives: X (dense, or CSR in parts), y, offsets of sequences, graphs; never pickle.
+# NumPy archives: X (dense, or CSR in parts), y, offsets of sequences, graphs, pictures; no pickle.
 from __future__ import annotations
 
 import math
@@ -32,7 +32,8 @@ def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> N
     X : matrix, or list with one per sequence
         Dense or CSR.  Trees and graphs are pairs ``(x, parents)`` or ``(x, edges)``, or triples
         with features of edges; the file then holds ``parents``, or ``edges`` and
-        ``edge_offsets``, and ``edge_features``.  Nodes count from 0 in each example.
+        ``edge_offsets``, and ``edge_features``.  Nodes count from 0 in each example.  Pictures,
+        of shape (height, width, features), are rows of pixels; the file then holds ``shapes``.
     y : array of labels, or list of them, optional
     compress : bool, default=True
 
@@ -53,7 +54,9 @@ def write_npz(path: PathLike, X: Any, y: Any = None, compress: bool = True) -> N
     arrays: dict[str, Any] = {}
     if isinstance(X, Sequence) and len(X) and isinstance(X[0], tuple):
         arrays, X = _of_graphs(X)
-    if isinstance(X, Sequence):
+    if _is_pictures(X):
+        arrays["shapes"], X, y = _of_pictures(X, y)
+    elif isinstance(X, Sequence):
         if not len(X):
             raise ValueError("X: found no sequences; expected at least one")
         lengths = [x.shape[0] for x in X]
@@ -97,7 +100,7 @@ def read_npz(path: PathLike):
     -------
     X : ndarray or scipy.sparse.csr_matrix, or list
         A list of matrices if the file has ``offsets``, of pairs or triples if it has ``parents`` or
-        ``edges`` as well.
+        ``edges`` as well; of pictures if it has ``shapes``, and then y is one of label pictures.
     y : ndarray, or list of them, or None
 
     Raises
@@ -114,7 +117,7 @@ def read_npz(path: PathLike):
                     _check_size(members, member)
             handle.seek(0)
             archive = np.load(handle, allow_pickle=False)
-            wanted = (*_CSR, *_GRAPHS, "X", "y", "offsets", "classes")
+            wanted = (*_CSR, *_GRAPHS, "X", "y", "offsets", "shapes", "classes")
             arrays = {name: archive[name] for name in archive if name in wanted}
             listed = ", ".join(archive) or "nothing"
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
@@ -148,6 +151,10 @@ def read_npz(path: PathLike):
             check(sound, "labels y outside of classes", f"integers below {len(classes)}")
             y = classes[y]
     graphs = [name for name in _GRAPHS if name in arrays]
+    if "shapes" in arrays:
+        check(not graphs and "offsets" not in arrays, "shapes and more", "pictures or graphs")
+        check(isinstance(X, np.ndarray), "shapes and a sparse X", "pixels in a dense 'X'")
+        return _pictures(X, y, arrays["shapes"], check)
     if "offsets" not in arrays:
         check(not graphs, f"{', '.join(graphs)} and no offsets", "the first row of each graph")
         return X, y
@@ -186,6 +193,45 @@ def _of_graphs(X: Sequence[Any]) -> tuple[dict[str, Any], list[Any]]:
     if size == 3:
         arrays["edge_features"] = np.concatenate([np.asarray(x[2]) for x in X])
     return arrays, [x[0] for x in X]
+
+
+def _is_pictures(X: Any) -> bool:
+    if isinstance(X, Sequence):
+        return len(X) > 0 and all(isinstance(x, np.ndarray) and x.ndim == 3 for x in X)
+    return isinstance(X, np.ndarray) and X.ndim == 4 and len(X) > 0
+
+
+def _of_pictures(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Height and width of pictures, their pixels as rows, and the labels of these."""
+    shapes = np.array([x.shape[:2] for x in X], dtype=np.int64)
+    if y is not None:
+        for i, (labels, shape) in enumerate(zip(y, shapes.tolist(), strict=True)):
+            if np.shape(labels) != tuple(shape):
+                raise ValueError(
+                    f"example {i}: found labels of shape {np.shape(labels)}; expected "
+                    f"{tuple(shape)}, as the picture has"
+                )
+        y = np.concatenate([np.asarray(labels).ravel() for labels in y])
+    return shapes, np.concatenate([x.reshape(-1, x.shape[2]) for x in X]), y
+
+
+def _pictures(X: np.ndarray, y: Any, shapes: np.ndarray, check: Any):
+    """Pictures and label pictures of rows of pixels."""
+    sound = shapes.ndim == 2 and shapes.dtype.kind in "iu" and shapes.shape[1:] == (2,)
+    check(sound, f"shapes of {shapes.dtype} {shapes.shape}", "integers of shape (pictures, 2)")
+    sizes = [math.prod(shape) for shape in shapes.tolist()]  # which do not wrap around
+    check(
+        len(sizes) and shapes.min() > 0 and sum(sizes) == len(X),
+        f"shapes of {sum(sizes)} pixels",
+        f"heights and widths of at least 1, of {len(X)} pixels, as X has rows",
+    )
+    bounds = [*pairwise(np.r_[0, np.cumsum(sizes)].tolist())]
+    shapes = shapes.tolist()
+    pictures = [X[a:b].reshape(*shape, -1) for (a, b), shape in zip(bounds, shapes, strict=True)]
+    if y is None:
+        return pictures, None
+    check(y.ndim == 1, f"y of shape {y.shape}", "a label for each pixel")
+    return pictures, [y[a:b].reshape(shape) for (a, b), shape in zip(bounds, shapes, strict=True)]
 
 
 def _graphs(X: list[Any], offsets: np.ndarray, arrays: dict[str, np.ndarray], check: Any):

@@ -1,0 +1,237 @@
+"""Pictures and label pictures as users give them, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from structsolve.plugins.mrf import WeightedLabels
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Checked pictures, not yet stacked.
+
+    Parameters
+    ----------
+    arrays : list of ndarray of shape (height, width, features)
+        Views of what users gave, where that are arrays of numbers.
+    shapes : ndarray of int64 of shape (n, 2)
+        Height and width of each.
+    stacked : bool
+        They came as one array.
+    """
+
+    arrays: list[np.ndarray]
+    shapes: np.ndarray
+    stacked: bool
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """First pixel of each picture, and the end."""
+        return np.concatenate([[0], np.cumsum(self.shapes.prod(axis=1))])
+
+    @property
+    def same_size(self) -> bool:
+        """Whether all have the size of the first."""
+        return bool((self.shapes == self.shapes[0]).all())
+
+
+def read_pictures(X: Any, n_features: int | None = None) -> Pictures:
+    """Check pictures.
+
+    Parameters
+    ----------
+    X : list of arrays of shape (height, width, features), or one array (n, height, width, features)
+        Numbers.  Sizes may differ, in a list or an array of objects.
+    n_features : int, optional
+        Expected; those of the first picture by default.
+
+    Returns
+    -------
+    Pictures
+
+    Raises
+    ------
+    ValueError
+        Naming the example, and the pixel where it is not finite.
+    """
+    stacked = isinstance(X, np.ndarray) and X.dtype != object
+    if stacked and X.ndim != 4:
+        advice = {
+            2: "one picture without features: X[None, ..., None]",
+            3: "one picture is X[None]; pictures with one number per pixel are X[..., None]",
+        }
+        raise ValueError(
+            f"X: found an array of shape {X.shape}, expected (n, height, width, features), or a "
+            f"list of pictures; {advice.get(X.ndim, 'one number per pixel is one feature')}"
+        )
+    if not isinstance(X, (list, tuple, np.ndarray)):
+        raise ValueError(
+            f"X is a {type(X).__name__}, expected a list of pictures of shape (height, width, "
+            "features), or one array of them"
+        )
+    if len(X) == 0:
+        raise ValueError("X is empty: expected at least one picture")
+    arrays = [_picture(x, i) for i, x in enumerate(X)]
+    expected = arrays[0].shape[2] if n_features is None else n_features
+    for i, x in enumerate(arrays):
+        if x.shape[2] != expected:
+            as_in = "training" if n_features is not None else "the first example"
+            raise ValueError(
+                f"X, example {i}: found {x.shape[2]} features per pixel, expected {expected} as in "
+                f"{as_in}"
+            )
+        if not np.isfinite(x).all():
+            row, column, feature = np.argwhere(~np.isfinite(x))[0].tolist()
+            kind = "NaN" if np.isnan(x[row, column, feature]) else "infinity"
+            raise ValueError(
+                f"X: Input contains {kind} (example {i}, pixel {row, column}, feature {feature}); "
+                "features must be finite: fill such pixels in, and name their labels void"
+            )
+    shapes = np.array([x.shape[:2] for x in arrays], dtype=np.int64)
+    return Pictures(arrays, shapes, stacked)
+
+
+def flat_labels(Y: Any, shapes: np.ndarray) -> list[Any]:
+    """Return label pictures row by row, checked to be of the sizes of X's.
+
+    Parameters
+    ----------
+    Y : list of arrays of shape (height, width) or WeightedLabels, or one array of them
+    shapes : ndarray of int64 of shape (n, 2)
+        Of the pictures in X.
+
+    Returns
+    -------
+    list of ndarray or WeightedLabels
+        Flat.
+
+    Raises
+    ------
+    ValueError
+        Naming the example.
+    """
+    if Y is None:
+        raise ValueError("y is None: grid requires y, a label picture for each picture of X")
+    if not isinstance(Y, (list, tuple, np.ndarray)):
+        raise ValueError(
+            f"y is a {type(Y).__name__}, expected a list of label pictures of shape (height, "
+            "width), or one array of them"
+        )
+    if len(Y) != len(shapes):
+        raise ValueError(
+            f"X has {len(shapes)} examples and y has {len(Y)}; both must be equally long"
+        )
+    return [_flat(y, shape, i) for i, (y, shape) in enumerate(zip(Y, shapes.tolist()))]
+
+
+def flat_allowed(allowed: Any, shapes: np.ndarray, classes: np.ndarray) -> Any:
+    """Return what each pixel may be, row by row.
+
+    Parameters
+    ----------
+    allowed : list
+        Per picture None, an array of bool of shape (height, width, n_classes), or rows of pixels
+        that are lists of labels or None; all pixels one after the other will do.
+    shapes : ndarray of int64 of shape (n, 2)
+    classes : ndarray
+
+    Returns
+    -------
+    list
+        Per picture None, or a list of labels (or None) per pixel.
+
+    Raises
+    ------
+    ValueError
+        Naming the example.
+    """
+    if not isinstance(allowed, (list, tuple, np.ndarray)) or len(allowed) != len(shapes):
+        return allowed  # which is told there
+    flat: list[Any] = []
+    for i, (given, (height, width)) in enumerate(zip(allowed, shapes.tolist())):
+        if given is None:
+            flat.append(None)
+            continue
+        if isinstance(given, np.ndarray) and given.dtype == bool:
+            if given.shape != (height, width, len(classes)):
+                raise ValueError(
+                    f"example {i}: allowed has the shape {given.shape}, expected "
+                    f"{(height, width, len(classes))}: whether each pixel may take each class"
+                )
+            flat.append([classes[row] for row in given.reshape(-1, len(classes))])
+            continue
+        rows = list(given) if hasattr(given, "__iter__") else []
+        if all(_is_row(row, width) for row in rows) and len(rows) == height:
+            flat.append([pixel for row in rows for pixel in row])
+        elif len(rows) == height * width:
+            flat.append(rows)
+        else:
+            raise ValueError(
+                f"example {i}: allowed is no picture of {height} rows of {width} pixels, expected "
+                "an array of bool of shape (height, width, classes), or a list of labels (or "
+                "None) for each pixel of each row"
+            )
+    return flat
+
+
+def _is_row(given: Any, width: int) -> bool:
+    # Of pixels, not the labels of one.
+    pixels = (list, tuple, set, np.ndarray, type(None))
+    return (
+        isinstance(given, (list, tuple, np.ndarray))
+        and len(given) == width
+        and all(isinstance(pixel, pixels) for pixel in given)
+    )
+
+
+def _picture(x: Any, i: int) -> np.ndarray:
+    try:
+        picture = np.asarray(x)
+        if picture.dtype.kind == "c":
+            raise TypeError("complex numbers")
+        if picture.dtype.kind not in "biuf":
+            picture = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"X, example {i}: no picture of real numbers ({error}), expected an array of shape "
+            "(height, width, features)"
+        ) from None
+    if picture.ndim != 3:
+        advice = "; one number per pixel is x[..., None]" if picture.ndim == 2 else ""
+        raise ValueError(
+            f"X, example {i}: found the shape {picture.shape}, expected (height, width, features)"
+            f"{advice}"
+        )
+    if 0 in picture.shape:
+        raise ValueError(
+            f"X, example {i}: found the shape {picture.shape}, expected at least one pixel and one "
+            "feature; leave the example out"
+        )
+    return picture
+
+
+def _flat(y: Any, shape: list[int], i: int) -> Any:
+    if isinstance(y, WeightedLabels):
+        weights = np.asarray(y.weights, dtype=np.float64)
+        if weights.shape != tuple(shape):
+            raise ValueError(
+                f"y, example {i}: weights have the shape {weights.shape}, expected {tuple(shape)} "
+                "as the picture in X"
+            )
+        return WeightedLabels(_flat(y.labels, shape, i), weights.ravel())
+    # NumPy makes strings of numbers, and of None, that stand between strings.
+    try:
+        picture = y if isinstance(y, np.ndarray) else np.array(y, dtype=object)
+    except ValueError:  # rows of different lengths
+        picture = np.zeros(0)
+    if picture.shape != tuple(shape):
+        given = f"the shape {picture.shape}" if picture.size else "rows of different lengths"
+        raise ValueError(
+            f"y, example {i}: found {given}, expected {tuple(shape)}, a label for each pixel of "
+            "the picture in X"
+        )
+    return picture.ravel()

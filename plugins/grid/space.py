@@ -1,0 +1,390 @@
+"""Label pictures: a class per pixel, tables of scores for pairs of neighbouring classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structsolve.examples import labels, packing
+from structsolve.examples.packed import Examples
+from structsolve.plugins.grid.contrast import (
+    contrast_names,
+    edge_features,
+    mean_squared_contrast,
+    n_columns,
+)
+from structsolve.plugins.grid.pictures import Pictures, flat_allowed, flat_labels, read_pictures
+from structsolve.plugins.mrf.graphs import graph_identity, grid_directions, grid_edges
+from structsolve.plugins.mrf.node_labels import NodeLabels, read_labels
+from structsolve.plugins.mrf.space import MRFSpace, check_decoding
+from structsolve.structure.base import Structure
+from structsolve.utils.memory import refuse_too_large
+
+
+class GridStructure(Structure):
+    """Label pictures: a class for every pixel, with scores of pairs of neighbouring pixels.
+
+    Parameters
+    ----------
+    neighbours : {4, 8}, default=4
+        Each pixel has edges to those beside it, or to those at its corners too.
+    directed : bool, default=False
+        The left (upper) pixel's class and the right (lower) one's are not exchanged in the tables.
+        By default they are: ``coef_["pair"]`` holds a pair of classes where the first is smaller.
+    by_direction : bool, default=False
+        Horizontal, vertical and (of 8 neighbours) both kinds of diagonal edges have tables of
+        their own.
+    contrast : str or list of str, optional
+        Tables are linear in features of the edge between pixels x (left, or upper) and x', a
+        constant and these: "difference", ``x' - x``; "absolute", ``|x' - x|``; "gaussian",
+        ``exp(-|x' - x|^2 / (2 s))``, a single column; "ends", x and x' themselves.  By default
+        tables are the same wherever the edge is.
+    contrast_scale : float, optional
+        The s of "gaussian"; by default the mean of ``|x' - x|^2`` over the edges of training.
+    void : label or list of labels, optional
+        Labels of pixels that count for nothing, such as 255; as of
+        :class:`~structsolve.plugins.mrf.MRFStructure`.
+    oracle : str, default="auto"
+        Decoder; as of :class:`~structsolve.plugins.mrf.MRFStructure`.
+    predict_oracle : str, optional
+        Another oracle for prediction; the same by default.
+    max_iter : int, default=100
+        Iterations of "trws" at most.
+
+    Notes
+    -----
+    X is a list of arrays of shape (height, width, features), of any sizes, or one array of shape
+    (n, height, width, features).  Y is a list of label pictures of shape (height, width), or one
+    array; entries of a list may be :class:`~structsolve.plugins.mrf.WeightedLabels`.  Predictions
+    are label pictures, one array where X is.  Where all pictures of a call have the same size they
+    share one graph in memory.
+
+    Edge features of several directions are columns side by side: the constant and the contrasts of
+    horizontal edges first, then of vertical ones, of those down to the right, and to the left.
+
+    The Gaussian contrast with this scale is that of GrabCut (Rother, Kolmogorov and Blake 2004,
+    equations 4 and 5).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from structsolve import StructuredSVM
+    >>> Y = [np.array([[0, 0, 1], [0, 0, 1]]), np.array([[1, 1], [0, 0], [0, 0]])]
+    >>> X = [y[..., None] + np.random.default_rng(0).normal(size=(*y.shape, 1)) / 4 for y in Y]
+    >>> model = StructuredSVM("grid", alpha=0.01).fit(X, Y)
+    >>> [picture.tolist() for picture in model.predict(X)]
+    [[[0, 0, 1], [0, 0, 1]], [[1, 1], [0, 0], [0, 0]]]
+    """
+
+    name = "grid"
+
+    def __init__(
+        self,
+        neighbours: int = 4,
+        directed: bool = False,
+        by_direction: bool = False,
+        contrast: Any = None,
+        contrast_scale: float | None = None,
+        void: Any = None,
+        oracle: str = "auto",
+        predict_oracle: Any = None,
+        max_iter: int = 100,
+    ):
+        self.neighbours = neighbours
+        self.directed = directed
+        self.by_direction = by_direction
+        self.contrast = contrast
+        self.contrast_scale = contrast_scale
+        self.void = void
+        self.oracle = oracle
+        self.predict_oracle = predict_oracle
+        self.max_iter = max_iter
+
+    @property
+    def tables(self) -> str:
+        """How tables depend on edges, as :class:`~structsolve.plugins.mrf.MRFStructure` has it."""
+        return "features" if self.by_direction or contrast_names(self.contrast) else "shared"
+
+    def _check(self) -> None:
+        check_decoding(self)
+        grid_directions(self.neighbours)
+        contrast_names(self.contrast)
+        for name in ("directed", "by_direction"):
+            switch = getattr(self, name)
+            if not isinstance(switch, (bool, np.bool_)):
+                raise ValueError(f"{name} is {switch!r}, expected True or False")
+        scale = self.contrast_scale
+        number = isinstance(scale, (int, float, np.integer, np.floating))
+        if scale is not None and not (number and np.isfinite(scale) and scale > 0):
+            raise ValueError(
+                f"contrast_scale is {scale!r}, expected a finite number above 0, or None"
+            )
+
+    def make_space(
+        self, X: Any, Y: Any, classes: Any = None, fit_intercept: bool = True
+    ) -> tuple[GridSpace, Examples]:
+        """Learn classes, features and the scale of contrast, and pack the training data.
+
+        Parameters
+        ----------
+        X, Y : list or array
+            As users give them.
+        classes : sequence, optional
+            All classes, where Y may lack some.
+        fit_intercept : bool, default=True
+
+        Returns
+        -------
+        space : GridSpace
+        examples : Examples
+
+        Raises
+        ------
+        ValueError
+            When parameters or data are refused; data by example.
+        """
+        self._check()
+        pictures = read_pictures(X)
+        given = _read(Y, pictures.shapes, self.void, classes)
+        names = labels.learn_classes(given.flat, classes)
+        scale = self.contrast_scale
+        if scale is None and "gaussian" in contrast_names(self.contrast):
+            scale = mean_squared_contrast(pictures.arrays, self.neighbours)
+        n_features = pictures.arrays[0].shape[2]
+        space = GridSpace(self, names, n_features, scale, fit_intercept)
+        return space, space.label(space.stack_pictures(pictures), given)
+
+    def space_from_state(self, state: dict[str, Any], arrays: dict[str, np.ndarray]) -> GridSpace:
+        """Rebuild a space from what its ``state()`` returned."""
+        scale = arrays.get("scale")
+        return GridSpace(
+            self,
+            arrays["classes"],
+            state["n_features"],
+            None if scale is None else float(scale[0]),
+            state["intercept"],
+        )
+
+    def sample(self, random_state: Any, n: int = 4, size: int = 3) -> tuple[Any, Any]:
+        """Return n small random pictures with labels."""
+        rng = np.random.default_rng(random_state)
+        K = 2 if self.oracle == "roof-duality" else 3
+        shapes = [
+            (h, w) for h in range(1, size + 2) for w in range(1, size + 2) if h * w <= size + 1
+        ]
+        X, Y = [], []
+        for k in rng.integers(len(shapes), size=n):
+            X.append(rng.integers(-2, 3, (*shapes[k], 2)).astype(float))
+            Y.append(rng.integers(0, K, shapes[k]))
+        return X, Y
+
+
+class GridSpace(MRFSpace):
+    """Classes of pixels, number of their features and of those of edges.
+
+    Attributes
+    ----------
+    contrast_scale_ : float or None
+        The scale of the Gaussian contrast; None without one.
+    """
+
+    nodes_name = "pixels"
+
+    def __init__(
+        self,
+        structure: GridStructure,
+        classes: np.ndarray,
+        n_features: int,
+        scale: float | None,
+        intercept: bool,
+    ):
+        directions = len(grid_directions(structure.neighbours)) if structure.by_direction else 1
+        n_edge = 0
+        if structure.tables == "features":
+            n_edge = n_columns(contrast_names(structure.contrast), n_features, directions)
+        super().__init__(structure, classes, None, None, None, n_features, n_edge, intercept)
+        self.contrast_scale_ = None if scale is None else float(scale)
+
+    def stack(self, X: Any) -> Examples:
+        """Return packed pictures without labels."""
+        return self.stack_pictures(read_pictures(X, self.layout.n_features))
+
+    def stack_pictures(self, pictures: Pictures) -> Examples:
+        """Return packed pictures without labels.
+
+        Parameters
+        ----------
+        pictures : Pictures
+
+        Returns
+        -------
+        Examples
+            ``topology["shapes"]`` has the sizes, ``topology["stacked"]`` whether they came as one
+            array; ``topology["shared_ends"]`` the edges of pictures of one size, else
+            ``topology["ends"]`` those of all of them.
+
+        Raises
+        ------
+        ValueError
+            Where this is larger than memory: before anything is made, with its size.
+        """
+        shapes, layout = pictures.shapes, self.layout
+        bounds = np.concatenate([[0], np.cumsum(n_edges(shapes, self.structure.neighbours))])
+        # Features as numbers of 8 bytes; edges as they are made, and kept.
+        size = 8 * (int(shapes.prod(axis=1).sum()) * layout.n_features)
+        size += (8 * layout.n_edge_features + 24) * int(bounds[-1])
+        refuse_too_large(
+            size,
+            f"X: {len(shapes)} pictures with {bounds[-1]} edges of {layout.n_edge_features} "
+            "features",
+            "use smaller or fewer pictures, or less contrast",
+        )
+        rows = [x.reshape(-1, x.shape[2]) for x in pictures.arrays]
+        nodes, offsets = packing.stack_rows(
+            [r if r.dtype.kind == "f" else r.astype(np.float64) for r in rows],
+            self.layout.n_features,
+            compress=True,
+        )
+        examples = Examples(offsets, nodes, edge_offsets=bounds)
+        topology = examples.topology
+        topology["shapes"], topology["stacked"] = shapes, pictures.stacked
+        if pictures.same_size:
+            topology["shared_ends"] = self._edges(shapes[0])
+        else:
+            topology["ends"] = np.concatenate([self._edges(shape) for shape in shapes])
+        topology["identity"] = graph_identity(shapes)
+        if self.layout.edge is not None:
+            examples.edges = packing.sparsify(self._edge_features(pictures.arrays, bounds))
+        return examples
+
+    def _edges(self, shape: np.ndarray) -> np.ndarray:
+        return grid_edges(*shape.tolist(), self.structure.neighbours).astype(np.int32)
+
+    def _edge_features(self, arrays: list[np.ndarray], bounds: np.ndarray) -> np.ndarray:
+        structure = self.structure
+        single = all(x.dtype == np.float32 for x in arrays)
+        features = np.zeros(
+            (int(bounds[-1]), self.layout.n_edge_features), np.float32 if single else np.float64
+        )
+        names = contrast_names(structure.contrast)
+        scale = 1.0 if self.contrast_scale_ is None else self.contrast_scale_
+        for x, first, last in zip(arrays, bounds, bounds[1:]):
+            edge_features(
+                x,
+                names,
+                structure.neighbours,
+                structure.by_direction,
+                scale,
+                features[first:last],
+            )
+        return features
+
+    def read(self, Y: Any, examples: Examples) -> NodeLabels:
+        """Return the labels of packed pictures, not encoded."""
+        return _read(Y, examples.topology["shapes"], self.structure.void, self.classes_)
+
+    def label(self, examples: Examples, given: NodeLabels, unseen: str = "error") -> Examples:
+        """Return packed pictures with labels, void pixels left out or without weight."""
+        topology = examples.topology
+        examples = super().label(examples, given, unseen)
+        for name in ("shapes", "stacked"):  # of training pictures without their void pixels, too
+            examples.topology[name] = topology[name]
+        return examples
+
+    def shared_edges(self, examples: Examples) -> np.ndarray | None:
+        """Return the edges of pictures that have one size; None where sizes differ."""
+        edges: np.ndarray | None = examples.topology.get("shared_ends")
+        return edges
+
+    def unpack(self, flat: np.ndarray, examples: Examples) -> Any:
+        """Return label pictures: a list, or one array where X was one."""
+        return self._pictures(self.classes_[flat], examples)
+
+    def unpack_one(self, label: np.ndarray, examples: Examples, i: int) -> np.ndarray:
+        """Return one label picture."""
+        picture: np.ndarray = self.classes_[label].reshape(examples.topology["shapes"][i])
+        return picture
+
+    def unpack_scores(self, flat: np.ndarray, examples: Examples) -> Any:
+        """Return scores of shape (height, width, n_classes): a list, or one array where X was."""
+        return self._pictures(flat, examples)
+
+    def _pictures(self, flat: np.ndarray, examples: Examples) -> Any:
+        shapes, more = examples.topology["shapes"], flat.shape[1:]
+        if examples.topology["stacked"]:
+            return flat.reshape(len(shapes), *shapes[0], *more)
+        parts = np.split(flat, examples.offsets[1:-1])
+        return [part.reshape(*shape, *more) for part, shape in zip(parts, shapes)]
+
+    def mask(
+        self, examples: Examples, allowed: Any = None, forbidden: Any = None
+    ) -> dict[str, Any]:
+        """Return masks from ``allowed`` labels per pixel and ``forbidden`` pairs of neighbours.
+
+        Parameters
+        ----------
+        examples : Examples
+        allowed : list, optional
+            Per picture None, an array of bool of shape (height, width, n_classes), or for each
+            pixel of each row a list of allowed labels, None for all.
+        forbidden : list of pairs of labels, optional
+            Needs one table for all edges.
+
+        Returns
+        -------
+        dict of str to ndarray
+
+        Raises
+        ------
+        ValueError
+        """
+        if allowed is not None:
+            allowed = flat_allowed(allowed, examples.topology["shapes"], self.classes_)
+        if forbidden is not None and self.structure.tables != "shared":
+            raise ValueError(
+                "forbidden pairs need one table for all edges: a grid without by_direction and "
+                "contrast"
+            )
+        return super().mask(examples, allowed, forbidden)
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what ``space_from_state`` needs."""
+        meta = {"n_features": self.layout.n_features, "intercept": self.layout.intercept}
+        arrays = {"classes": self.classes_}
+        if self.contrast_scale_ is not None:
+            arrays["scale"] = np.array([self.contrast_scale_])
+        return meta, arrays
+
+
+def n_edges(shapes: np.ndarray, neighbours: int) -> np.ndarray:
+    """Return the number of edges of pictures.
+
+    Parameters
+    ----------
+    shapes : ndarray of int64 of shape (n, 2)
+    neighbours : {4, 8}
+
+    Returns
+    -------
+    ndarray of int64 of shape (n,)
+
+    Examples
+    --------
+    >>> n_edges(np.array([[2, 2], [1, 3]]), 8).tolist()
+    [6, 2]
+    """
+    height, width = shapes.T
+    edges: np.ndarray = height * (width - 1) + (height - 1) * width
+    if neighbours == 8:
+        edges = edges + 2 * (height - 1) * (width - 1)
+    return edges
+
+
+def _read(Y: Any, shapes: np.ndarray, void: Any, classes: Any) -> NodeLabels:
+    offsets = np.concatenate([[0], np.cumsum(shapes.prod(axis=1))])
+
+    def pixel(i: int, v: int) -> str:
+        return f"y, example {i}, pixel {divmod(v, int(shapes[i, 1]))}"
+
+    return read_labels(flat_labels(Y, shapes), offsets, void, classes, pixel)
