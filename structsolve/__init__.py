@@ -19,6 +19,7 @@ from .utils.version import __version__
 _HOMES = {
     "StructuredSVM": "estimators.structured_svm",
     "HierarchicalSVM": "estimators.hierarchical_svm",
+    "LatentSVM": "estimators.latent_svm",
     "ConditionalRiskMinimizer": "estimators.risk",
     "Sequences": "examples.packed",
     "from_padded": "examples.packed",
@@ -51,6 +52,7 @@ __all__ = ["__version__", "get_include", *_HOMES]
 if TYPE_CHECKING:
     from .cli.demo import make_strips
     from .estimators.hierarchical_svm import HierarchicalSVM
+    from .estimators.latent_svm import LatentSVM
     from .estimators.load import load
     from .estimators.risk import ConditionalRiskMinimizer
     from .estimators.structured_svm import StructuredSVM

@@ -324,7 +324,8 @@ def revive_params(
     if unknown:
         raise ValueError(f"it sets {unknown[0]!r}, which is no parameter that files may hold")
     params = {k: revive(v, _KIND_OF.get(k)) for k, v in given.items() if k != "kernel"}
-    params["kernel"] = kernel_of(given.get("kernel"), kernel)
+    if "kernel" in names or kernel is not None:
+        params["kernel"] = kernel_of(given.get("kernel"), kernel)
     for name in ("loss", "surrogate", "solver"):
         value = params.get(name, "")
         if value is None or isinstance(value, (bool, int, float)):

@@ -50,6 +50,15 @@ class EstimatorMixin(OperatorsMixin):
 
             check_is_fitted(self, "space_")
 
+    def _mask(self, space: Any, examples: Examples, allowed: Any, forbidden: Any) -> dict[str, Any]:
+        """Return the masks of scores that constraints on classes make."""
+        masks: dict[str, Any] = space.mask(examples, allowed, forbidden)
+        return masks
+
+    def _by_class(self, rows: np.ndarray, combine: np.ufunc) -> np.ndarray:
+        """Return rows of numbers per class from those per state of a node."""
+        return rows
+
     def _remember_names(self, X: Any) -> None:
         from sklearn.utils.validation import _get_feature_names  # heavy
 

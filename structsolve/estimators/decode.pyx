@@ -104,7 +104,7 @@ cdef PartLayout _bound(LinearPotentials potentials, Operator operator, const dou
 
 
 def decode(LinearPotentials potentials not None, Oracle oracle not None,
-           const double[::1] w not None, masks, n_jobs=1):
+           const double[::1] w not None, masks, n_jobs=1, bounds=None):
     """Best label of every example, one after the other, and its score.
 
     Parameters
@@ -116,6 +116,8 @@ def decode(LinearPotentials potentials not None, Oracle oracle not None,
     masks : dict of str to ndarray
         Added to the part scores, by block name.
     n_jobs : int, optional
+    bounds : ndarray of float64 of shape (n,), optional
+        Takes the oracle's bound of what any label of an example scores.
 
     Returns
     -------
@@ -127,19 +129,21 @@ def decode(LinearPotentials potentials not None, Oracle oracle not None,
     cdef Py_ssize_t total = layout.label_offsets[layout.n]
     labels = np.zeros(max(total, 1), dtype=np.int32)
     scores = np.empty(layout.n)
+    if np.shape(bounds) not in ((), (layout.n,)):
+        raise ValueError(f"bounds: found shape {np.shape(bounds)}, expected ({layout.n},)")
     cdef int[::1] out = labels
     cdef double[::1] score_view = scores
+    cdef double[::1] bound_view = np.empty(layout.n) if bounds is None else bounds
 
     def piece(Py_ssize_t first, Py_ssize_t last, Room room):
         cdef Py_ssize_t i
-        cdef double bound
         with nogil:
             for i in range(first, last):
                 potentials.score(i, &w[0], 1.0, room.theta)
                 if mask is not None:
                     mask.apply(potentials, i, room.theta)
                 oracle.argmax(i, room.theta, &out[layout.label_offsets[i]], &score_view[i],
-                              &bound, room.work)
+                              &bound_view[i], room.work)
 
     over_examples(piece, layout.examples.offsets, n_jobs,
                   lambda: Room(potentials, oracle.work_bytes))

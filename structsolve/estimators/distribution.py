@@ -65,7 +65,7 @@ class DistributionMixin(EstimatorMixin):
             native = self._asked("euclidean")(layout)
         else:
             native = self._asked("projection", projection)(layout)
-        masks = space.mask(layout.examples, allowed, forbidden)
+        masks = self._mask(space, layout.examples, allowed, forbidden)
         rows, _ = node_rows(
             potentials,
             native,
@@ -75,7 +75,7 @@ class DistributionMixin(EstimatorMixin):
             self.n_jobs,
             getattr(space, "state_rows", 0) if native.has_state else 0,
         )
-        return space.unpack_scores(rows, layout.examples)
+        return space.unpack_scores(self._by_class(rows, np.add), layout.examples)
 
     @available_if(_is_crf)
     def predict_proba(self, X: Any) -> Any:

@@ -12,7 +12,9 @@ import numpy as np
 
 from ..examples.packed import Examples
 from ..examples.packing import check_weights
+from ..potentials.mercer import given_dense
 from ..solvers.problem import Problem
+from ..structure.ask import pack
 
 
 @dataclass
@@ -94,6 +96,24 @@ def fingerprint_of_examples(
     described = {"identity": repr(examples.topology.get("identity")), **settings}
     digest.update(json.dumps(described, sort_keys=True).encode())
     return digest.hexdigest()
+
+
+def packed_validation(space: Any, validation: Any) -> tuple[Examples, bool] | None:
+    """Return packed examples to validate with, and whether their features are given dense.
+
+    Parameters
+    ----------
+    space : Space
+    validation : tuple (X, y), or None
+
+    Returns
+    -------
+    tuple of Examples and bool, or None
+    """
+    if validation is None:
+        return None
+    X, y = validation
+    return pack(space, X, y, unseen="extra"), given_dense(X)
 
 
 def hold_out(

@@ -14,11 +14,12 @@ from ..utils.arrays import check_finite
 from .codec import check_arrays, check_history, check_metadata, part_of, revive_params
 from .hierarchical_svm import HierarchicalSVM
 from .hierarchy.sparse_model import SparseModel
+from .latent_svm import LatentSVM
 from .risk import loading as risk_files
 from .structured_svm import StructuredSVM
 
 ESTIMATORS: dict[str, type[StructuredSVM]] = {
-    kind.__name__: kind for kind in (StructuredSVM, HierarchicalSVM)
+    kind.__name__: kind for kind in (StructuredSVM, HierarchicalSVM, LatentSVM)
 }
 MODELS: tuple[type[Model], ...] = (LinearModel, KernelModel, SparseModel)
 

@@ -83,7 +83,7 @@ class PredictionMixin(DistributionMixin):
                 f"decision_function needs max-marginals, which {lack}; {others} without"
             )
         rows, _ = node_rows(potentials, operator, w, {}, 1.0, self.n_jobs)
-        scores = self.space_.unpack_scores(rows, layout.examples)
+        scores = self.space_.unpack_scores(self._by_class(rows, np.maximum), layout.examples)
         if self.space_.structure.single_node and scores.shape[1] == 2:
             return scores[:, 1] - scores[:, 0]
         return scores
@@ -109,7 +109,7 @@ class PredictionMixin(DistributionMixin):
         operator = self._power("kbest", layout)
         if operator is None:
             raise ValueError(self._lack("kbest", "has no k-best power", layout))
-        masks = self.space_.mask(layout.examples, allowed, forbidden)
+        masks = self._mask(self.space_, layout.examples, allowed, forbidden)
         labels, scores = decode_kbest(potentials, operator, w, masks, int(k), self.n_jobs)
         answers = []
         for i, (rows, values) in enumerate(zip(labels, scores)):
@@ -177,7 +177,7 @@ class PredictionMixin(DistributionMixin):
         for name, values in self.coef_.items():
             block = blocks.get(name) or self.space_.layout.node
             axes = [
-                self.classes_ if axis == "class" else np.arange(size)
+                self._state_names() if axis == "class" else np.arange(size)
                 for axis, size in zip(block.axes or ("",) * len(block.shape), block.shape)
             ]
             if values.ndim > len(block.shape):
@@ -236,7 +236,7 @@ class PredictionMixin(DistributionMixin):
             return labels
         oracle = self._asked("oracle", space=space)(make_layout(space, examples))
         potentials, w = model.scores(examples, dense, self.n_jobs)
-        masks = space.mask(examples, allowed, forbidden) if constrained else {}
+        masks = self._mask(space, examples, allowed, forbidden) if constrained else {}
         decoding = decode_in_batches if getattr(oracle, "batched", False) else decode
         labels, scores = decoding(potentials, oracle, w, masks, self.n_jobs)
         if masks:
@@ -251,6 +251,10 @@ class PredictionMixin(DistributionMixin):
 
     def _scored_loss(self, space: Any) -> Any:
         return self.loss
+
+    def _state_names(self) -> np.ndarray:
+        """Return what the weights of the states of a node are called by."""
+        return self.classes_
 
 
 def _refuse_impossible(scores: np.ndarray) -> None:

@@ -26,7 +26,7 @@ from ..structure.base import Space
 from ..utils.parallel import effective_jobs
 from ..utils.params import check_types
 from . import saving
-from .fitting import TrainingData, fingerprint_of, hold_out
+from .fitting import TrainingData, fingerprint_of, hold_out, packed_validation
 from .prediction import PredictionMixin
 
 
@@ -419,11 +419,9 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
                 X, y, sample_weight, self.validation_fraction, rng
             )
             examples = pack(space, X, y, sample_weight)
-        held_out = None
-        if validation is not None:
-            X_val, y_val = validation
-            held_out = pack(space, X_val, y_val, unseen="extra"), given_dense(X_val)
-        return TrainingData(space, examples, X, given_dense(X), held_out)
+        return TrainingData(
+            space, examples, X, given_dense(X), packed_validation(space, validation)
+        )
 
     def _train(self, data: TrainingData, rng: np.random.Generator) -> StructuredSVM:
         """Train on packed examples."""

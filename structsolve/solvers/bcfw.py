@@ -404,8 +404,14 @@ class BCFWRun(Run):
             self.feasible.restore(arrays["multipliers"])
         self.best_w = best_w
 
-    def take_over(self, other: BCFWRun, w: np.ndarray, primal: float) -> None:
-        """Begin with the dual variables of a run on the same examples under another node scale.
+    def take_over(
+        self,
+        other: BCFWRun,
+        w: np.ndarray,
+        primal: float,
+        duals: dict[str, np.ndarray] | None = None,
+    ) -> None:
+        """Begin with the dual variables of a run on the same examples, changed a little since.
 
         Parameters
         ----------
@@ -414,10 +420,14 @@ class BCFWRun(Run):
             Weights of this problem: the run ends with no worse ones.
         primal : float
             The objective there.
+        duals : dict of str to ndarray, optional
+            The dual variables in this problem, as ``loop.to_arrays()`` gives them; by default those
+            of ``other``, which another node scale does not change.
         """
         loop = self.loop
         counters = {**other.loop.counters(), "alpha": self.given.alpha}
-        loop.restore(counters, other.loop.to_arrays(), w, w, other.loop.gaps)
+        duals = other.loop.to_arrays() if duals is None else duals
+        loop.restore(counters, duals, w, w, other.loop.gaps)
         loop.forget_average()
         loop.resynchronise()
         self.passes = self.window_start = other.passes

@@ -1,0 +1,83 @@
+"""Dual variables of one completion of the labels, made those of the next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...solvers.problem import Problem
+from ...structure.calls import difference
+
+# Entries of shifted cuts below it are what rounding leaves of 1 - 1.
+ROUNDING = 1e-12
+
+
+def shifted_duals(
+    run: Any, problem: Problem, before: np.ndarray, after: np.ndarray
+) -> dict[str, np.ndarray] | None:
+    """Return the cuts of a run where other labels are taken for true.
+
+    A cut of margin rescaling is ``p = mu(truth) - mu(y)`` with the loss of y as its constant. The
+    loss is the same for all completions of a label, so the same weights on ``p + mu(after) -
+    mu(before)`` are a feasible point of the next dual; the truth has the rest of the weight.
+
+    Parameters
+    ----------
+    run : Run
+        On the labels ``before``.
+    problem : Problem
+    before, after : ndarray of int32
+        Encoded labels of all examples, one after the other.
+
+    Returns
+    -------
+    dict of str to ndarray, or None
+        As ``run.loop.to_arrays()``; None where the solver or the surrogate has no such cuts.
+    """
+    loop = getattr(run, "loop", None)
+    if problem.surrogate_name not in ("margin", "lp") or not hasattr(run, "take_over"):
+        return None
+    duals = loop.to_arrays()  # type: ignore[union-attr]
+    if "y" in duals:
+        return _without_truths(duals, after)
+    if "key" not in duals:
+        return None
+    offsets = problem.examples.label_offsets
+    moved = np.unique(np.searchsorted(offsets, np.flatnonzero(before != after), side="right") - 1)
+    if not len(moved) or not len(duals["key"]):
+        return duals
+    from scipy.sparse import csr_matrix  # heavy
+
+    n, width = problem.n, problem.task.layout.max_theta
+    index, value, length = [], [], np.zeros(n, dtype=np.int64)
+    for i in moved.tolist():
+        part = slice(offsets[i], offsets[i + 1])
+        columns, values = difference(problem.parts, i, after[part], before[part])
+        index.append(columns)
+        value.append(values)
+        length[i] = len(columns)
+    rows = np.concatenate([[0], np.cumsum(length)])
+    shift = csr_matrix((np.concatenate(value), np.concatenate(index), rows), shape=(n, width))
+    starts = np.concatenate([[0], np.cumsum(duals["nnz"], dtype=np.int64)])
+    cuts = csr_matrix((duals["value"], duals["index"], starts), shape=(len(starts) - 1, width))
+    cuts = cuts + shift[np.repeat(np.arange(n), duals["counts"])]
+    cuts.data[np.abs(cuts.data) < ROUNDING] = 0
+    cuts.eliminate_zeros()
+    return {
+        **duals,
+        "nnz": np.diff(cuts.indptr).astype(np.int32),
+        "index": cuts.indices.astype(np.int32),
+        "value": cuts.data.astype(np.float64),
+    }
+
+
+def _without_truths(duals: dict[str, np.ndarray], truths: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the weights of single labels, from which that of the truth follows."""
+    owner = np.repeat(np.arange(len(truths)), duals["counts"])
+    kept = duals["y"] != truths[owner]
+    return {
+        "counts": np.bincount(owner[kept], minlength=len(truths)).astype(np.int64),
+        "weight": duals["weight"][kept],
+        "y": duals["y"][kept],
+    }

@@ -1,0 +1,98 @@
+"""Which states training begins with: at random, or clusters of the features of each class."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ...examples.packed import Examples
+from .sets import Sets
+
+STARTS = ("kmeans", "random")
+# Rows that clusters are sought among; all rows then join the nearest one.
+MOST_ROWS = 10_000
+# Rounds in which nodes known in part join the nearest class that they allow.
+ROUNDS = 5
+
+
+def first_states(
+    how: str, examples: Examples, sets: Sets, n_hidden: np.ndarray, seed: int
+) -> np.ndarray:
+    """Return a state for each node, one that it allows.
+
+    Parameters
+    ----------
+    how : {"kmeans", "random"}
+        Clusters of the node features of each class; or any allowed state, uniformly.
+    examples : Examples
+    sets : Sets
+        Of the classes.
+    n_hidden : ndarray of int of shape (n_classes,)
+        Hidden states of each class.
+    seed : int
+
+    Returns
+    -------
+    ndarray of int32 of shape (n_nodes,)
+    """
+    rng = np.random.default_rng(seed)
+    if how == "random" or examples.nodes is None:
+        return _random(sets.lifted(np.repeat(np.arange(len(n_hidden)), n_hidden)), rng)
+    nodes = examples.nodes
+    classes = _nearest_classes(nodes, sets)
+    first = np.cumsum(n_hidden) - n_hidden
+    states = first[classes]
+    for k in np.flatnonzero(n_hidden > 1):
+        members = np.flatnonzero(classes == k)
+        if len(members):
+            states[members] += _clusters(nodes, members, int(n_hidden[k]), rng)
+    return states.astype(np.int32)
+
+
+def _random(sets: Sets, rng: np.random.Generator) -> np.ndarray:
+    sizes = sets.sizes
+    # The members of each set come first, in their order.
+    order = np.argsort(~sets.table, axis=1, kind="stable")
+    pick = (rng.random(len(sets.rows)) * sizes[sets.rows]).astype(np.int64)
+    return order[sets.rows, pick].astype(np.int32)
+
+
+def _nearest_classes(nodes: Any, sets: Sets) -> np.ndarray:
+    """Return a class for each node: where several are allowed, that of the nearest mean."""
+    share = sets.table / sets.sizes[:, None]
+    classes = np.argmax(sets.table[sets.rows], axis=1)
+    several = sets.latent()
+    if not len(several):
+        return classes
+    weights = share[sets.rows]
+    forbidden = ~sets.table[sets.rows[several]]
+    for _ in range(ROUNDS):
+        mass = np.maximum(weights.sum(axis=0), 1e-300)
+        means = np.asarray((nodes.T @ weights).T) / mass[:, None]
+        distance = (means**2).sum(axis=1) - 2 * np.asarray(nodes[several] @ means.T)
+        distance[forbidden] = np.inf
+        nearest = np.argmin(distance, axis=1)
+        if np.array_equal(classes[several], nearest):
+            break
+        classes[several] = nearest
+        weights[several] = np.eye(len(mass))[nearest]
+    return classes
+
+
+def _clusters(nodes: Any, members: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
+    from sklearn.cluster import KMeans  # heavy
+    from sklearn.exceptions import ConvergenceWarning  # heavy
+
+    if len(members) <= k:
+        return np.arange(len(members))
+    some = members
+    if len(members) > MOST_ROWS:
+        some = np.sort(rng.choice(members, MOST_ROWS, replace=False))
+    means = KMeans(k, n_init=3, random_state=int(rng.integers(2**31)))
+    with warnings.catch_warnings():
+        # Fewer distinct rows than clusters: some stay empty.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        means.fit(nodes[some])
+    return np.asarray(means.predict(nodes[members]))

@@ -1,0 +1,108 @@
+"""The task loss of classes as a loss of hidden states, against sets of what may be true."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...examples.packed import Examples
+from ...operators import Loss
+from ...part_layout import PartLayout
+from ...structure.ask import ask_loss, make_layout
+from ...structure.base import Space
+from ...structure.calls import augment
+from ...structure.node_losses import NodeLoss
+from ...structure.row_loss import RowLoss
+from .sets import Sets
+
+
+class SetLoss:
+    """What predicted states cost where the true classes are known in part.
+
+    A state costs what its class does. Where several classes may be true, a prediction costs the
+    least that it costs against any of them: nothing within the set, and nothing at nodes that allow
+    everything.
+
+    Parameters
+    ----------
+    space : Space
+        Of the classes.
+    examples : Examples
+        Packed, with labels: classes.
+    loss : str or loss object
+        Of the classes.
+    sets : Sets
+        Of the classes.
+    owner : ndarray of int of shape (n_states,)
+        The class of each state.
+
+    Raises
+    ------
+    ValueError
+        When the loss has no costs per node and class, or is no matrix of them where classes are
+        known in part.
+    """
+
+    def __init__(self, space: Space, examples: Examples, loss: Any, sets: Sets, owner: np.ndarray):
+        layout = make_layout(space, examples, training=True)
+        native = ask_loss(space, loss)(layout)
+        native.check_truths(examples.labels)
+        name = loss if isinstance(loss, str) else type(loss).__name__
+        if not native.decomposes:
+            raise ValueError(
+                f"loss={name!r} is no sum over the nodes of a {space.structure.name!r}, which "
+                "LatentSVM needs; use loss='hamming', or costs of classes (CostMatrix)"
+            )
+        self.averaged, self.normalised, self.constants = native.averaged, False, None
+        if isinstance(native, NodeLoss):
+            matrix = native.cost_matrix[: len(space.classes_)]
+            least = np.stack([matrix[members].min(axis=0) for members in sets.table])
+            self.rows, self.normalised = sets.rows, native.node_costs.normalised
+        else:
+            if (sets.sizes[sets.rows] > 1).any():
+                raise ValueError(
+                    f"loss={name!r} has no matrix of costs, which labels known in part need; use "
+                    "loss='hamming' or a CostMatrix, or give one label for every node"
+                )
+            K = len(space.classes_)
+            least, self.constants = _node_costs(native, layout, examples, name, K)
+            self.rows = np.arange(len(least), dtype=np.int32)
+        self.costs = np.ascontiguousarray(least[:, owner])
+
+    def bind(self, space: Space) -> Any:
+        """Return what binds the loss to the layout of the same examples.
+
+        Parameters
+        ----------
+        space : Space
+            Of the states.
+
+        Returns
+        -------
+        callable
+            ``layout -> RowLoss``.
+        """
+        return lambda layout: RowLoss(
+            self.costs, self.rows, self.constants, self.normalised, self.averaged, layout
+        )
+
+
+def _node_costs(
+    loss: Loss, layout: PartLayout, examples: Examples, name: str, K: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what each class costs at each node, and a constant per example."""
+    stride, shared = layout.node_size, layout.shared_size
+    rows, constants = [], np.zeros(examples.n)
+    for i in range(examples.n):
+        theta = np.zeros(layout.sizes(i)[0])
+        constants[i] = augment(loss, i, examples.label(i), 1.0, theta)
+        length = int(examples.offsets[i + 1] - examples.offsets[i])
+        nodes = theta[shared : shared + length * stride]
+        if theta[:shared].any() or theta[shared + length * stride :].any():
+            raise ValueError(
+                f"loss={name!r} has costs of other parts than nodes (example {i}), which hidden "
+                "states have no share of; use loss='hamming' or a CostMatrix"
+            )
+        rows.append(nodes.reshape(length, stride)[:, :K].copy())
+    return np.concatenate(rows), constants

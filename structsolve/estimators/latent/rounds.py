@@ -1,0 +1,361 @@
+"""The concave-convex procedure: labels are completed and weights are trained in turn.
+
+With ``S(w) = alpha/2 ||w||^2 + mean_i H_i(w; h_i)`` for completed labels h, the objective of labels
+that are known in part is ``min_h S(w)``.  For margin rescaling that is the latent structural SVM of
+Yu and Joachims (2009), ``max_s (L(y_i, s) + <w, psi(s)>) - max_{h allowed} <w, psi(h)>``: the best
+completion is the best label among those allowed.  Training lowers S over w, completing lowers it
+over h, and neither is taken where it does not: the objective never rises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...solvers.checkpoint import Checkpoint, Content, check_records
+from ...solvers.driver import Outcome
+from ...solvers.problem import Problem
+from ..decode import decode, decode_in_batches
+from .carry import shifted_duals
+from .sets import Sets
+
+# The first problems are solved to this relative gap, later ones to a share of what a round gains.
+ROUGH = 0.1
+SHARE = 0.3
+# Rounds end when one gains less than this share of the tolerance: gains add up.
+SETTLED = 0.1
+# Gains below it, relative to a value, are rounding.
+ROUNDING = 1e-12
+
+
+@dataclass
+class Descent:
+    """Where the rounds from one start have come to.
+
+    Parameters
+    ----------
+    w : ndarray of shape (dim,)
+    labels : ndarray of int32
+        The states that complete the labels of all examples.
+    bounds : ndarray of shape (n,)
+        Of the surrogate at both.
+    objective : float
+    inner : float
+        Relative gap to which the next problem is solved.
+    history : list of dict
+        The record of each pass.
+    reason : str
+        Why it ended; empty while it goes on.
+    """
+
+    w: np.ndarray
+    labels: np.ndarray
+    bounds: np.ndarray
+    objective: float
+    inner: float
+    history: list[dict[str, Any]] = field(default_factory=list)
+    reason: str = ""
+
+
+class Completer:
+    """Finds the best completion of every label at given weights.
+
+    Parameters
+    ----------
+    problem : Problem
+    sets : Sets
+        The states that each node allows.
+    n_jobs : int
+    """
+
+    def __init__(self, problem: Problem, sets: Sets, n_jobs: int):
+        self.problem, self.sets, self.n_jobs = problem, sets, n_jobs
+        mask = np.where(sets.table, 0.0, -np.inf)[sets.rows]
+        node = problem.space.layout.node
+        assert node is not None
+        self.masks = {node.name: mask}
+
+    def allow(self, labels: np.ndarray) -> bool:
+        """Tell whether states are allowed.
+
+        Parameters
+        ----------
+        labels : ndarray of int32
+
+        Returns
+        -------
+        bool
+        """
+        table = self.sets.table
+        if labels.size and not 0 <= labels.min() <= labels.max() < table.shape[1]:
+            return False
+        return bool(table[self.sets.rows, labels].all())
+
+    def complete(self, w: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the best label of every example among those allowed.
+
+        Parameters
+        ----------
+        w : ndarray of shape (dim,)
+        labels : ndarray of int32
+            Present completions, kept where the oracle gives none that is allowed.
+
+        Returns
+        -------
+        labels : ndarray of int32
+        missed : float
+            How much better others may score, in the mean, where the oracle is not exact.
+        """
+        problem = self.problem
+        oracle, offsets = problem.oracle, problem.examples.label_offsets
+        bounds = np.full(problem.n, np.nan)
+        if getattr(oracle, "batched", False):
+            best, scores = decode_in_batches(problem.potentials, oracle, w, self.masks, self.n_jobs)
+        else:
+            best, scores = decode(problem.potentials, oracle, w, self.masks, self.n_jobs, bounds)
+        strange = ~self.sets.table[self.sets.rows, best]
+        refused = scores == -np.inf
+        refused[np.searchsorted(offsets, np.flatnonzero(strange), side="right") - 1] = True
+        kept = np.repeat(refused, np.diff(offsets))
+        known = ~refused & np.isfinite(bounds)
+        missed = np.maximum(bounds[known] - scores[known], 0)
+        missed[missed <= 1e-9 * (1 + np.abs(scores[known]))] = 0
+        return np.where(kept, labels, best), float(problem.weights[known] @ missed)
+
+
+# Reasons for which no further start is made.
+ENDS = ("interrupted", "callback", "failed", "contradicted")
+
+
+class Rounds:
+    """Rounds from several starts, of which the best is kept.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its labels are changed in place.
+    completer : Completer, optional
+        None: every label is known, and there is one round.
+    begin : callable
+        Called with weights to start from (or None) and a tolerance; returns a run.
+    drive : callable
+        Called with a run and a tolerance; returns an outcome.
+    alpha, tol : float
+        Regularisation, and the share of the objective below which gaps and gains end training.
+    max_rounds : int
+        From each start.
+    checkpoint : Checkpoint, optional
+        That ``drive`` reads and writes; where the rounds are is kept with it.
+
+    Attributes
+    ----------
+    run : Run
+        The last one.
+    objectives : list of float
+        Of all starts.
+    best : Descent
+    """
+
+    best: Descent | None = None
+
+    def __init__(
+        self,
+        problem: Problem,
+        completer: Completer | None,
+        begin: Callable[[np.ndarray | None, float], Any],
+        drive: Callable[[Any, float], Outcome],
+        alpha: float,
+        tol: float,
+        max_rounds: int,
+        n_jobs: int,
+        checkpoint: Checkpoint | None = None,
+    ):
+        self.problem, self.completer, self.begin, self.drive = problem, completer, begin, drive
+        self.alpha, self.tol, self.max_rounds, self.n_jobs = alpha, tol, max_rounds, n_jobs
+        self.checkpoint = checkpoint
+        self.objectives: list[float] = []
+        self.run: Any = None
+        assert problem.labels is not None
+        self.labels: np.ndarray = problem.labels
+        self._run_labels = self.labels.copy()
+
+    def descend(
+        self, first: Callable[[int], np.ndarray], seeds: list[int], w: np.ndarray | None = None
+    ) -> Descent:
+        """Make rounds from each start.
+
+        Parameters
+        ----------
+        first : callable
+            From a seed to the states that a start begins with.
+        seeds : list of int
+            One for each start.
+        w : ndarray of shape (dim,), optional
+            Weights to start from.
+
+        Returns
+        -------
+        Descent
+            The one of least objective.
+        """
+        present, k, seeds = self._resumed(seeds)
+        while len(self.objectives) < len(seeds):
+            if present is None:
+                present, k, self.run = self._start(first(seeds[len(self.objectives)]), w), 1, None
+            while not present.reason:
+                self._round(present, k, seeds)
+                k += 1
+                if k > self.max_rounds:
+                    present.reason = present.reason or "max_iter"
+            self.objectives.append(present.objective)
+            if self.best is None or present.objective < self.best.objective:
+                self.best = present
+            if present.reason in ENDS:
+                self.best.reason = present.reason
+                break
+            present = None
+        assert self.best is not None
+        return self.best
+
+    def _start(self, labels: np.ndarray, w: np.ndarray | None) -> Descent:
+        problem = self.problem
+        if w is None:
+            w = np.zeros(problem.dim)
+        elif self.completer is not None:
+            labels, _ = self.completer.complete(w, labels)
+        self.labels[:] = labels
+        bounds, _ = problem.bounds(w, self.n_jobs)
+        rough = self.tol if self.completer is None else max(self.tol, ROUGH)
+        return Descent(w, labels.copy(), bounds, self._objective(w, bounds), rough)
+
+    def _objective(self, w: np.ndarray, bounds: np.ndarray) -> float:
+        problem = self.problem
+        return problem.regulariser(w, self.alpha) + float(problem.weights @ bounds)
+
+    def _round(self, present: Descent, k: int, seeds: list[int]) -> None:
+        """Train on the present completion, and complete anew."""
+        problem = self.problem
+        self._begin_run(present)
+        if self.checkpoint is not None:
+            outer = self._outer(present, k, seeds)
+            self.checkpoint.outer = lambda: outer
+        outcome = self.drive(self.run, present.inner)
+        w, bounds = outcome.w, getattr(self.run, "best_bounds", None)
+        if bounds is None or not np.array_equal(self.run.best_w, w):
+            bounds, _ = problem.bounds(w, self.n_jobs)
+        # A problem solved to a gap may end a little above its start.
+        if self._objective(w, bounds) >= present.objective:
+            w, bounds = present.w, present.bounds
+        labels, bounds, missed = self._complete(w, present.labels, bounds)
+        objective, moved = self._objective(w, bounds), int((labels != present.labels).sum())
+        gained = present.objective - objective
+        present.w, present.labels, present.bounds = w, labels, bounds
+        present.objective = objective
+        for record in outcome.history:
+            number = len(present.history) + 1
+            present.history.append({**record, "pass": number, "round": k})
+        if outcome.history:
+            last = present.history[-1]
+            last |= {"start": len(self.objectives), "objective": objective, "moved": moved}
+            if missed > 0:
+                last["missed"] = last.get("missed", 0.0) + missed
+        present.reason = self._ended(outcome.reason, moved, gained, present)
+        share = SHARE * gained / max(abs(objective), 1e-300)
+        present.inner = max(self.tol, min(present.inner, share)) if moved else self.tol
+
+    def _begin_run(self, present: Descent) -> None:
+        problem, previous = self.problem, self.run
+        self.labels[:] = present.labels
+        if previous is not None and np.array_equal(self._run_labels, present.labels):
+            previous.given.tol = present.inner
+            return
+        duals = None
+        if previous is not None:
+            duals = shifted_duals(previous, problem, self._run_labels, present.labels)
+        self.run = self.begin(present.w if present.w.any() else None, present.inner)
+        if duals is not None:
+            self.run.take_over(previous, present.w, present.objective, duals)
+        self._run_labels = present.labels
+
+    def _complete(
+        self, w: np.ndarray, labels: np.ndarray, bounds: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return new completions of the examples whose bound falls by it, and the bounds."""
+        problem = self.problem
+        if self.completer is None:
+            return labels, bounds, 0.0
+        best, missed = self.completer.complete(w, labels)
+        if np.array_equal(best, labels):
+            return labels, bounds, missed
+        self.labels[:] = best
+        fresh, _ = problem.bounds(w, self.n_jobs)
+        better = fresh < bounds - ROUNDING * (1 + np.abs(bounds))
+        taken = np.repeat(better, np.diff(problem.examples.label_offsets))
+        return np.where(taken, best, labels), np.where(better, fresh, bounds), missed
+
+    def _ended(self, reason: str, moved: int, gained: float, present: Descent) -> str:
+        """Return why the rounds end; "" where they go on."""
+        if self.completer is None or reason in ENDS:
+            return reason
+        little = gained <= SETTLED * self.tol * abs(present.objective)
+        if present.inner > self.tol or not (little or moved == 0):
+            return ""
+        if moved == 0 and reason != "max_iter":
+            return reason
+        if moved == 0:
+            return "max_iter" if little else ""
+        return "settled"
+
+    # -- checkpoints ----------------------------------------------------------------------------
+
+    def _outer(self, present: Descent, k: int, seeds: list[int]) -> Content:
+        meta = {"round": k, "seeds": seeds, "objectives": list(self.objectives)}
+        meta |= {"present": _numbers(present)}
+        arrays = {"w": present.w, "labels": present.labels}
+        if self.best is not None:
+            meta |= {"best": _numbers(self.best)}
+            arrays |= {"best_w": self.best.w, "best_labels": self.best.labels}
+        return meta, arrays
+
+    def _resumed(self, seeds: list[int]) -> tuple[Descent | None, int, list[int]]:
+        content = None if self.checkpoint is None else self.checkpoint.read_outer()
+        if self.checkpoint is None or content is None:
+            return None, 1, seeds
+        with self.checkpoint.blame():
+            meta, arrays = content
+            k, seeds = int(meta["round"]), [int(seed) for seed in meta["seeds"]]
+            self.objectives = [float(value) for value in meta["objectives"]]
+            if not (1 <= k <= self.max_rounds and len(self.objectives) < len(seeds)):
+                raise ValueError(f"it is in round {k} of start {len(self.objectives)}")
+            if self.objectives:
+                best = arrays["best_w"], arrays["best_labels"]
+                self.best = self._revived(meta["best"], *best)
+            return self._revived(meta["present"], arrays["w"], arrays["labels"]), k, seeds
+
+    def _revived(self, meta: dict[str, Any], w: np.ndarray, labels: np.ndarray) -> Descent:
+        problem = self.problem
+        if w.shape != (problem.dim,) or w.dtype != np.float64 or not np.isfinite(w).all():
+            raise ValueError(f"weights of shape {w.shape}, expected ({problem.dim},), finite")
+        if labels.shape != self.labels.shape or labels.dtype != np.int32:
+            raise ValueError(f"labels of shape {labels.shape}, expected {self.labels.shape}")
+        if self.completer is not None and not self.completer.allow(labels):
+            raise ValueError("it completes labels by states that are not allowed")
+        self.labels[:] = labels
+        bounds, _ = problem.bounds(w, self.n_jobs)
+        objective, inner = float(meta["objective"]), float(meta["inner"])
+        if not (np.isfinite(objective) and 0 <= inner < np.inf):
+            raise ValueError(f"an objective of {objective} with a tolerance of {inner}")
+        history = check_records(meta["history"])
+        return Descent(w, labels, bounds, objective, inner, history, str(meta["reason"]))
+
+
+def _numbers(descent: Descent) -> dict[str, Any]:
+    return {
+        "objective": descent.objective,
+        "inner": descent.inner,
+        "history": list(descent.history),
+        "reason": descent.reason,
+    }

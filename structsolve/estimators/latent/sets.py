@@ -1,0 +1,268 @@
+"""Labels that are known in part: one label, a set of allowed ones, or anything, for every node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...examples.packed import Examples
+
+_SETS = (set, frozenset, list, tuple, np.ndarray, type(None))
+
+
+@dataclass
+class Sets:
+    """What is allowed at every node.
+
+    Parameters
+    ----------
+    rows : ndarray of int32 of shape (n_nodes,)
+        The set of each node, of all examples one after the other.
+    table : ndarray of bool of shape (n_sets, K)
+        The classes (or states) that belong to each set.
+    """
+
+    rows: np.ndarray
+    table: np.ndarray
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Number of members of each set, of shape (n_sets,)."""
+        return self.table.sum(axis=1)
+
+    def latent(self) -> np.ndarray:
+        """Return the nodes with more than one possibility.
+
+        Returns
+        -------
+        ndarray of int
+        """
+        return np.flatnonzero(self.sizes[self.rows] > 1)
+
+    def lifted(self, owner: np.ndarray) -> Sets:
+        """Return the sets of states whose classes belong to these.
+
+        Parameters
+        ----------
+        owner : ndarray of int of shape (n_states,)
+            The class of each state.
+
+        Returns
+        -------
+        Sets
+        """
+        return Sets(self.rows, self.table[:, owner])
+
+
+@dataclass
+class Given:
+    """What y says, apart.
+
+    Parameters
+    ----------
+    full : as y
+        With one label at every node: one that is allowed.
+    named : set
+        All labels that stand in sets.
+    nodes : dict of int to tuple
+        By the number of the node: its allowed labels (None for all), its example, its place there.
+    """
+
+    full: Any
+    named: set[Any]
+    nodes: dict[int, tuple[frozenset[Any] | None, int, int]]
+
+    def classes(self, single_node: bool) -> list[Any] | None:
+        """Return all labels, sorted, where some stand in sets alone.
+
+        Parameters
+        ----------
+        single_node : bool
+            As of :func:`split`.
+
+        Returns
+        -------
+        list, or None
+            None where the labels of ``full`` are all there are.
+        """
+        if not self.named:
+            return None
+        alone: set[Any] = set()
+        for entries in [self.full] if single_node else self.full:
+            alone.update(np.unique(np.asarray(entries)).tolist())
+        return sorted(alone | self.named) if self.named - alone else None
+
+
+def split(y: Any, single_node: bool) -> Given:
+    """Tell sets of labels from labels.
+
+    Parameters
+    ----------
+    y : as users give it
+        Labels as the structure takes them, but an entry of a list, or of an array of objects, may
+        be a list, tuple, set or array of labels, or None.
+    single_node : bool
+        An example is one entry of y, not a sequence of them.
+
+    Returns
+    -------
+    Given
+
+    Raises
+    ------
+    ValueError
+        Naming the example and the node: for an empty set, or labels of two kinds; when y names no
+        label at all.
+
+    Examples
+    --------
+    >>> given = split([["a", ["b", "a"]], [None]], single_node=False)
+    >>> given.full, sorted(given.named)
+    ([['a', 'a'], ['a']], ['a', 'b'])
+    """
+    given = Given(y, set(), {})
+    if not isinstance(y, (list, tuple, np.ndarray)) or not _may_hold_sets(y, single_node):
+        return given
+    sequences = [y] if single_node else list(y)
+    row, spoilt = 0, set()
+    for i, entries in enumerate(sequences):
+        if entries is None:
+            raise ValueError(f"y, example {i}: found None, expected one None for each of its nodes")
+        if not _holds_sets(entries):
+            row += np.size(entries) if isinstance(entries, np.ndarray) else _length(entries)
+            continue
+        spoilt.add(i)
+        for v, entry in enumerate(_flat(entries)):
+            if isinstance(entry, _SETS):
+                place = (v, 0) if single_node else (i, v)
+                given.nodes[row] = (_members(entry, *place), *place)
+            row += 1
+    if not spoilt:
+        return given
+    for members, _, _ in given.nodes.values():
+        given.named.update(members or ())
+    if len({isinstance(label, str) for label in given.named}) > 1:
+        raise ValueError("y mixes strings and numbers; use one kind of label for all examples")
+    anything = next(iter(sorted(given.named)), None)
+    if anything is None:
+        anything = next((e for y in sequences for e in _labels(y)), None)
+    if anything is None:
+        raise ValueError("y names no label: it allows anything everywhere; name some labels")
+    full = [_filled(e, anything) if i in spoilt else e for i, e in enumerate(sequences)]
+    given.full = full[0] if single_node else full
+    return given
+
+
+def _may_hold_sets(y: Any, single_node: bool) -> bool:
+    # Arrays of labels are told at a glance, without a look at their entries.
+    if isinstance(y, np.ndarray):
+        return y.dtype == object
+    return single_node or any(not isinstance(e, np.ndarray) or e.dtype == object for e in y)
+
+
+def _holds_sets(entries: Any) -> bool:
+    if isinstance(entries, np.ndarray):
+        return entries.dtype == object and any(isinstance(e, _SETS) for e in entries.flat)
+    return isinstance(entries, (list, tuple)) and any(isinstance(e, _SETS) for e in entries)
+
+
+def _length(entries: Any) -> int:
+    return len(entries) if hasattr(entries, "__len__") else 1
+
+
+def _flat(entries: Any) -> Any:
+    return entries.ravel() if isinstance(entries, np.ndarray) else entries
+
+
+def _labels(entries: Any) -> Iterator[Any]:
+    """Yield the labels that stand alone."""
+    if not isinstance(entries, (list, tuple, np.ndarray)):
+        return
+    for entry in _flat(entries):
+        if not isinstance(entry, _SETS):
+            yield _plain(entry)
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _members(entry: Any, i: int, v: int) -> frozenset[Any] | None:
+    if entry is None:
+        return None
+    labels = [_plain(label) for label in _flat(entry)]
+    if not labels:
+        raise ValueError(
+            f"y, example {i}, node {v}: the set of allowed labels is empty; give at least one "
+            "label, or None for all"
+        )
+    for label in labels:
+        if not isinstance(label, (str, bool, int, float)):
+            raise ValueError(
+                f"y, example {i}, node {v}: the set holds {label!r}, expected strings or integers"
+            )
+    if len({isinstance(label, str) for label in labels}) > 1:
+        raise ValueError(
+            f"y, example {i}, node {v}: the set {sorted(labels, key=str)} mixes strings and numbers"
+        )
+    return frozenset(labels)
+
+
+def _filled(entries: Any, anything: Any) -> Any:
+    """Return the entries with a label in place of each set: the least that it allows."""
+
+    def one(entry: Any) -> Any:
+        if entry is None:
+            return anything
+        if not isinstance(entry, _SETS):
+            return entry
+        return min(_plain(label) for label in _flat(entry))
+
+    filled = [one(entry) for entry in _flat(entries)]
+    if isinstance(entries, np.ndarray):
+        return np.array(filled).reshape(entries.shape)
+    return filled
+
+
+def sets_of(given: Given, examples: Examples, classes: np.ndarray) -> Sets:
+    """Return the classes that each node allows.
+
+    Parameters
+    ----------
+    given : Given
+    examples : Examples
+        Packed; the labels are those of ``given.full``.
+    classes : ndarray of shape (K,)
+        In the order of the encoded labels.
+
+    Returns
+    -------
+    Sets
+        The first K sets hold one class each.
+
+    Raises
+    ------
+    ValueError
+        Naming the example and the node with a label that is no class.
+    """
+    K = len(classes)
+    number = {label: k for k, label in enumerate(classes.tolist())}
+    rows, table = examples.labels.copy(), [np.eye(K, dtype=bool)]
+    known: dict[frozenset[Any] | None, int] = {}
+    for row, (members, i, v) in given.nodes.items():
+        if members not in known:
+            line = np.full(K, members is None)
+            for label in members or ():
+                if label not in number:
+                    raise ValueError(
+                        f"y, example {i}, node {v}: allowed label {label!r} is no class; known: "
+                        f"{classes.tolist()[:12]}"
+                    )
+                line[number[label]] = True
+            known[members] = K + len(known)
+            table.append(line[None])
+        rows[row] = known[members]
+    return Sets(rows, np.concatenate(table))

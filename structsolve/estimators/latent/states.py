@@ -1,0 +1,151 @@
+"""Spaces of hidden states: each class of a space stands as often as it has states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...structure.base import NodeSpace, Space
+
+
+def check_n_hidden(n_hidden: Any, classes: np.ndarray) -> np.ndarray:
+    """Return the number of hidden states of each class.
+
+    Parameters
+    ----------
+    n_hidden : int, dict or sequence of int
+        One number for all classes, by class, or in the order of ``classes``.
+    classes : ndarray of shape (K,)
+
+    Returns
+    -------
+    ndarray of int of shape (K,)
+
+    Raises
+    ------
+    ValueError
+        When a class has no number, a number no class, or one is below 1.
+
+    Examples
+    --------
+    >>> check_n_hidden({"a": 1, "b": 3}, np.array(["a", "b"])).tolist()
+    [1, 3]
+    """
+    names = classes.tolist()
+    if isinstance(n_hidden, dict):
+        given = {k.item() if isinstance(k, np.generic) else k: v for k, v in n_hidden.items()}
+        strange, missing = (
+            [k for k in given if k not in names],
+            [c for c in names if c not in given],
+        )
+        if strange or missing:
+            raise ValueError(
+                f"n_hidden has {f'{strange}, no classes of y' if strange else ''}"
+                f"{' and ' if strange and missing else ''}"
+                f"{f'no number for the classes {missing} of y' if missing else ''}; expected one "
+                f"for each of {names[:12]}"
+            )
+        numbers = [given[c] for c in names]
+    elif isinstance(n_hidden, (list, tuple, np.ndarray)):
+        numbers = list(n_hidden)
+        if len(numbers) != len(names):
+            raise ValueError(
+                f"n_hidden has {len(numbers)} numbers, expected {len(names)}: one for each of the "
+                f"classes {names[:12]} of y"
+            )
+    else:
+        numbers = [n_hidden] * len(names)
+    for name, number in zip(names, numbers):
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
+            where = "" if number is n_hidden else f" for class {name!r}"
+            raise ValueError(f"n_hidden is {number!r}{where}, expected an integer of at least 1")
+    return np.array(numbers, dtype=np.int64)
+
+
+def check_space(space: Space) -> None:
+    """Refuse a space whose labels are not classes of nodes.
+
+    Parameters
+    ----------
+    space : Space
+
+    Raises
+    ------
+    ValueError
+        Naming its structure.
+    """
+    node = space.layout.node
+    if (
+        not isinstance(space, NodeSpace)
+        or node is None
+        or tuple(node.shape) != (len(space.classes_),)
+    ):
+        raise ValueError(
+            f"structure {space.structure.name!r}: LatentSVM needs labels that give every node a "
+            "class with a score of its own, such as those of 'chain', 'tree', 'mrf' and "
+            "'multiclass'"
+        )
+
+
+def with_classes(space: Space, classes: np.ndarray) -> Space:
+    """Return a space on the same data with other classes.
+
+    Parameters
+    ----------
+    space : Space
+    classes : ndarray
+        A class may stand several times, one after the other: once for each of its states. Labels
+        are then decoded to classes, and classes are encoded as their first state.
+
+    Returns
+    -------
+    Space
+
+    Raises
+    ------
+    ValueError
+        When the structure says how many states its nodes have.
+    """
+    if np.array_equal(classes, space.classes_):
+        return space
+    if getattr(space.structure, "n_states", None) is not None:
+        raise ValueError(
+            f"n_hidden: structure {space.structure.name!r} has n_states="
+            f"{space.structure.n_states!r}, which leaves no room for hidden states; leave n_states "
+            "out, or use n_hidden=1"
+        )
+    state, arrays = space.state()
+    made: Space = space.structure.space_from_state(state, {**arrays, "classes": classes})
+    return made
+
+
+def owners(space: Space) -> np.ndarray:
+    """Return the class of each state, as a number.
+
+    Parameters
+    ----------
+    space : Space
+        Of states.
+
+    Returns
+    -------
+    ndarray of int64 of shape (n_states,)
+    """
+    names = space.classes_
+    return np.cumsum(np.concatenate([[False], names[1:] != names[:-1]]))
+
+
+def of_classes(space: Space) -> Space:
+    """Return the space of the classes of a space of states.
+
+    Parameters
+    ----------
+    space : Space
+
+    Returns
+    -------
+    Space
+    """
+    owner = owners(space)
+    return with_classes(space, space.classes_[np.searchsorted(owner, np.arange(owner[-1] + 1))])

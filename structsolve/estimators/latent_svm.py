@@ -1,0 +1,478 @@
+"""LatentSVM: classes with hidden states, and labels that are known in part."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..examples.packed import Examples
+from ..potentials.mercer import given_dense
+from ..solvers.base import Start, relative_gap
+from ..solvers.checkpoint import Checkpoint
+from ..solvers.choose import choose_solver
+from ..solvers.driver import Outcome
+from ..solvers.problem import Problem
+from ..structure.ask import ask_loss, learn_space, make_layout
+from ..structure.base import Space
+from .common import mean_score
+from .fitting import TrainingData, fingerprint_of_examples, packed_validation
+from .latent.initial import STARTS, first_states
+from .latent.losses import SetLoss
+from .latent.rounds import Completer, Descent, Rounds
+from .latent.sets import Sets, sets_of, split
+from .latent.states import check_n_hidden, check_space, of_classes, owners, with_classes
+from .structured_svm import StructuredSVM
+
+
+@dataclass
+class LatentData(TrainingData):
+    """What fit() is given, where labels are known in part.
+
+    Parameters
+    ----------
+    sets : Sets
+        The classes that each node allows.
+    n_hidden : ndarray of int of shape (n_classes,)
+    loss : str or loss object
+        Of states.
+    first : ndarray of int32, optional
+        The states to begin with.
+    """
+
+    sets: Sets | None = None
+    n_hidden: np.ndarray | None = None
+    loss: Any = None
+    first: np.ndarray | None = None
+
+
+class LatentSVM(StructuredSVM):
+    """Predictor of classes that have hidden states, or whose training labels are known in part.
+
+    Every class has ``n_hidden`` states, and the structure labels nodes with states. Training labels
+    say which states are allowed: those of the class, of one of several classes, or any. Minimises
+    ``alpha/2 ||w||^2 + mean_i [max_s (L(y_i, s) + <w, psi(x_i, s)>) - max_{h allowed by y_i} <w,
+    psi(x_i, h)>]`` (Yu and Joachims 2009) by the concave-convex procedure: rounds that complete the
+    labels under the present weights, then train on them. The objective never rises, and every round
+    is a convex problem with a certified gap; what they lead to is a local optimum.
+
+    Parameters
+    ----------
+    structure : str or Structure, default="chain"
+        One whose labels give every node a class ("chain", "tree", "mrf", "multiclass", ...).
+    n_hidden : int, dict or sequence of int, default=1
+        Hidden states of every class, by class, or in the order of ``classes_``. 1: none, for labels
+        that are known in part.
+    init : {"kmeans", "random"}, default="kmeans"
+        The first states: clusters of the node features of each class, or any, uniformly. Nodes that
+        allow several classes begin with the one whose mean features are nearest ("kmeans").
+    n_init : int, default=1
+        Starts, of which the one of least objective is kept.
+    max_rounds : int, default=50
+        Rounds at most, from each start.
+    surrogate : str or object, default="margin"
+        As of :class:`StructuredSVM`, like all further ones that say no more. Other surrogates are
+        minimised over completions in the same way.
+    loss : str or object, default="hamming"
+        Of classes, a sum over nodes. States cost what their classes do; where several classes are
+        allowed, a prediction costs the least that it costs against any of them: nothing within the
+        set.
+    solver : str or Solver, default="bcfw"
+        As there.
+    oracle : str or structsolve.lp.Backend, optional
+        As there.
+    alpha : float, default=1e-3
+        As there.
+    max_iter : int, default=100
+        Passes of each round at most.
+    tol : float, default=1e-3
+        Share of the objective below which the gap of a round, and what a round gains, end training.
+        The first rounds are solved less exactly.
+    fit_intercept : bool, default=True
+        As there, per state.
+    penalize_intercept : bool, default=True
+        As there.
+    warm_start : bool, default=False
+        A further ``fit`` begins with the present weights and the best completion under them.
+    callbacks : list of callable, optional
+        As there.
+    checkpoint : path, optional
+        As there; a run continues within the round it was in.
+    n_jobs : int or None, default=1
+        As there.
+    random_state : int, RandomState or None, default=0
+        As there.
+    verbose : int, default=0
+        As there.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    n_hidden_ : ndarray of int of shape (n_classes,)
+        Hidden states of each class.
+    state_classes_ : ndarray of shape (n_states,)
+        The class of each state, in the order of ``coef_``: classes in their order, each as often as
+        it has states.
+    hidden_ : array, or list of arrays
+        The states that complete the training labels, in the form of :meth:`predict_hidden`. Files
+        do not hold it.
+    objectives_ : list of float
+        The objective that each start came to.
+    history_ : list of dict
+        As of :class:`StructuredSVM`, for the start that was kept. Each record has the number of its
+        ``"round"``; the last of each round also has ``"objective"`` (the upper bound of the
+        objective at new weights and completion, which never rises), ``"moved"`` (nodes whose state
+        changed), and ``"missed"`` where oracles are not exact: how much of it is their doubt.
+    stop_reason_ : str
+        "converged": no state moves, and the last problem is solved to ``tol``. "settled": states
+        move, but a round gained no more than ``tol``. Others as of :class:`StructuredSVM`.
+
+    Notes
+    -----
+    Kernels and early stopping are not there: train on explicit features
+    (:class:`sklearn.kernel_approximation.Nystroem`), and give ``validation`` to see scores.
+
+    Examples
+    --------
+    Both classes have two modes, and no line parts them:
+
+    >>> from structsolve import LatentSVM
+    >>> X = [[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]] * 5
+    >>> y = ["same", "same", "other", "other"] * 5
+    >>> model = LatentSVM("multiclass", n_hidden=2, alpha=0.01).fit(X, y)
+    >>> model.score(X, y)
+    1.0
+    >>> model.state_classes_.tolist(), len(set(model.predict_hidden(X[:2]).tolist()))
+    (['other', 'other', 'same', 'same'], 2)
+
+    A label that is known in part is a list of those allowed, None for all:
+
+    >>> X = [[[-1.0], [1.0], [0.9]], [[1.0], [-0.8]]]
+    >>> Y = [["off", ["off", "on"], "on"], ["on", None]]
+    >>> [y.tolist() for y in LatentSVM("chain", alpha=0.01).fit(X, Y).predict(X)]
+    [['off', 'on', 'on'], ['on', 'off']]
+    """
+
+    # What StructuredSVM has and this has not.
+    kernel = None
+    kernel_params = None
+    early_stopping = False
+    validation_fraction = 0.1
+    n_iter_no_change = 5
+
+    def __init__(
+        self,
+        structure: Any = "chain",
+        *,
+        n_hidden: Any = 1,
+        init: str = "kmeans",
+        n_init: int = 1,
+        max_rounds: int = 50,
+        surrogate: Any = "margin",
+        loss: Any = "hamming",
+        solver: Any = "bcfw",
+        oracle: Any = None,
+        alpha: float = 1e-3,
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        fit_intercept: bool = True,
+        penalize_intercept: bool = True,
+        warm_start: bool = False,
+        callbacks: Any = None,
+        checkpoint: Any = None,
+        n_jobs: int | None = 1,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ):
+        self.structure = structure
+        self.n_hidden = n_hidden
+        self.init = init
+        self.n_init = n_init
+        self.max_rounds = max_rounds
+        self.surrogate = surrogate
+        self.loss = loss
+        self.solver = solver
+        self.oracle = oracle
+        self.alpha = alpha
+        self.max_iter = max_iter
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.penalize_intercept = penalize_intercept
+        self.warm_start = warm_start
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        validation: Any = None,
+        hidden: Any = None,
+    ) -> LatentSVM:
+        """Train.
+
+        Parameters
+        ----------
+        X : as the structure asks
+        y : as the structure asks
+            Classes; the entry of a node may also be a list, set or array of the classes that are
+            allowed, or None for all.
+        sample_weight : array of shape (n,), optional
+            Weight of each example in the mean.
+        validation : tuple (X, y), optional
+            Full labels, scored after each certified pass: ``"validation_score"`` in ``history_``.
+            Each round keeps the weights of its best score.
+        hidden : optional
+            States to begin with, numbers in the form that :meth:`predict_hidden` gives; there is
+            one start then.
+
+        Returns
+        -------
+        LatentSVM
+            Itself.
+        """
+        self._check_settings()
+        rng = self._generator()
+        data = self._read(X, y, sample_weight, validation, rng)
+        if hidden is not None:
+            data.first = _given_states(hidden, data)
+        return self._train(data, rng)
+
+    @property
+    def partial_fit(self) -> Any:
+        """There is none: the completion of labels needs all examples at once."""
+        raise AttributeError("LatentSVM has no partial_fit: it completes all labels at once")
+
+    @property
+    def rounds_(self) -> list[dict[str, Any]]:
+        """The records of ``history_`` that end a round."""
+        return [record for record in self.history_ if "objective" in record]
+
+    @property
+    def state_classes_(self) -> np.ndarray:
+        """The class of each state."""
+        return self.space_.classes_
+
+    @property
+    def n_hidden_(self) -> np.ndarray:
+        """The hidden states of each class."""
+        return np.bincount(owners(self.space_))
+
+    def predict_hidden(self, X: Any, allowed: Any = None, forbidden: Any = None) -> Any:
+        """Return the states of the best label of every example.
+
+        Parameters
+        ----------
+        X : as for ``fit``
+        allowed, forbidden : as for ``predict``
+            Of classes.
+
+        Returns
+        -------
+        In the form of ``y``, numbers of states: ``state_classes_`` has the class of each, which is
+        what ``predict`` returns.
+        """
+        examples, dense = self._pack(X)
+        labels = self._best_labels(self._model, self.space_, examples, dense, allowed, forbidden)
+        return _numbers_of(self.space_).unpack(labels, examples)
+
+    # -- parts of fit ---------------------------------------------------------------------------
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.init not in STARTS:
+            raise ValueError(f"init is {self.init!r}, expected one of {STARTS}")
+        for name in ("n_init", "max_rounds"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+                raise ValueError(f"{name} is {value!r}, expected an integer >= 1")
+
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any, validation: Any, rng: np.random.Generator
+    ) -> LatentData:
+        structure = self._structure_for(y)
+        given = split(y, structure.single_node)
+        classes = None
+        if getattr(structure, "n_states", None) is None:  # which says what the classes are
+            classes = given.classes(structure.single_node)
+        plain, examples = learn_space(
+            structure, X, given.full, classes, bool(self.fit_intercept), sample_weight
+        )
+        check_space(plain)
+        n_hidden = check_n_hidden(self.n_hidden, plain.classes_)
+        owner = np.repeat(np.arange(len(n_hidden)), n_hidden)
+        space = with_classes(plain, plain.classes_[owner])
+        sets = sets_of(given, examples, plain.classes_)
+        known = space is plain and not len(sets.latent())
+        loss = self.loss if known else SetLoss(plain, examples, self.loss, sets, owner)
+        first = np.cumsum(n_hidden) - n_hidden
+        examples = replace(examples, labels=first[examples.labels].astype(np.int32))
+        held_out = packed_validation(space, validation)
+        return LatentData(space, examples, X, given_dense(X), held_out, sets, n_hidden, loss)
+
+    def _train(self, data: Any, rng: np.random.Generator) -> LatentSVM:
+        solver, w = self._solver(), self._warm_weights(data.space)
+        sets, n_hidden = data.sets, data.n_hidden
+        problem = Problem(
+            data.space,
+            data.examples,
+            data.loss,
+            self.surrogate,
+            self.penalize_intercept,
+            gram=getattr(solver, "uses_gram", True),
+            dense=data.dense,
+            oracle=self.oracle,
+        )
+        states = sets.lifted(np.repeat(np.arange(len(n_hidden)), n_hidden))
+        jobs = self.n_jobs or 1
+        latent = len(states.latent()) > 0
+        completer = Completer(problem, states, jobs) if latent else None
+        fingerprint, file = "", None
+        if self.checkpoint is not None:
+            fingerprint = self._fingerprint(data, problem, solver)
+            file = Checkpoint(self.checkpoint, fingerprint)
+
+        def begin(w: np.ndarray | None, tol: float) -> Any:
+            start = Start(problem, float(self.alpha), rng, jobs, w, tol)
+            self.solver_ = choose_solver(solver, problem)
+            return self.solver_.start(start)
+
+        def inner(run: Any, tol: float) -> Outcome:
+            return self._drive(run, data.held_out, fingerprint, tol, file)
+
+        def first(seed: int) -> np.ndarray:
+            if data.first is not None or not latent:
+                return data.examples.labels.copy() if data.first is None else data.first
+            return first_states(self.init, data.examples, sets, n_hidden, seed)
+
+        one = not latent or data.first is not None or w is not None
+        seeds = rng.integers(2**31, size=1 if one else int(self.n_init)).tolist() if latent else [0]
+        rounds = Rounds(
+            problem,
+            completer,
+            begin,
+            inner,
+            float(self.alpha),
+            float(self.tol),
+            int(self.max_rounds),
+            jobs,
+            file,
+        )
+        best = rounds.descend(first, seeds, w)
+        self.memory_ = rounds.run.memory()
+        self.objectives_ = rounds.objectives
+        outcome = Outcome(best.w, best.history, best.reason)
+        self._finish(data.space, outcome, problem.model(best.w), warn=False)
+        self.hidden_ = _numbers_of(data.space).unpack(best.labels, data.examples)
+        self._remember_names(data.X)
+        self._warn(best)
+        return self
+
+    def _fingerprint(self, data: LatentData, problem: Problem, solver: Any) -> str:
+        assert data.sets is not None and data.n_hidden is not None
+        settings = self._settings(solver) | {
+            "structure": repr(data.space.structure),
+            "classes": repr(data.space.classes_),
+            "init": [self.init, int(self.n_init)],
+            "alpha": [float(self.alpha), float(self.tol)],
+        }
+        more = [problem.weights, data.sets.rows, data.sets.table, data.n_hidden]
+        if data.first is not None:
+            more.append(data.first)
+        return fingerprint_of_examples(data.examples, settings, more)
+
+    def _warn(self, best: Descent) -> None:
+        if best.reason != "max_iter" or not best.history:
+            return
+        last = best.history[-1]
+        scale = max(abs(best.objective), 1e-300)
+        gap, missed = relative_gap(last), last.get("missed", 0.0) / scale
+        warnings.warn(
+            f"stopped after {last['round']} rounds, max_rounds is {self.max_rounds}; the last "
+            f"moved {last.get('moved', 0)} states"
+            + ("" if gap is None else f" and ended with a relative gap of {gap:.2g}")
+            + f", tol is {self.tol:g}; "
+            + (
+                f"{missed:.2g} of the objective is what oracles may have missed, which no further "
+                "round closes: use another oracle"
+                if missed > 0.5 * self.tol
+                else "raise max_rounds, max_iter or tol"
+            ),
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+    def _become_fitted(self, space: Any, model: Any) -> None:
+        super()._become_fitted(space, model)
+        self.classes_ = of_classes(space).classes_
+
+    # -- parts of prediction --------------------------------------------------------------------
+
+    def _state_names(self) -> np.ndarray:
+        if len(self.classes_) == len(self.state_classes_):
+            return self.classes_
+        counts = self.n_hidden_
+        numbers = np.concatenate([np.arange(n) for n in counts])
+        return np.array([f"{c}/{h}" for c, h in zip(self.state_classes_.tolist(), numbers)])
+
+    def _mask(self, space: Any, examples: Examples, allowed: Any, forbidden: Any) -> dict[str, Any]:
+        masks = of_classes(space).mask(examples, allowed, forbidden)
+        owner, K = owners(space), len(of_classes(space).classes_)
+        for name, mask in masks.items():
+            for axis, size in enumerate(mask.shape):
+                # Rows of the node block come first; all axes of classes come last.
+                if size == K and (axis or name != space.layout.node.name):
+                    mask = np.take(mask, owner, axis)
+            masks[name] = mask
+        return masks
+
+    def _by_class(self, rows: np.ndarray, combine: np.ufunc) -> np.ndarray:
+        first = np.cumsum(self.n_hidden_) - self.n_hidden_
+        return np.asarray(combine.reduceat(rows, first, axis=1))
+
+    def _score(self, model: Any, space: Any, examples: Examples, dense: bool) -> float:
+        labels = self._best_labels(model, space, examples, dense)
+        plain, owner = of_classes(space), owners(space).astype(np.int32)
+        # Labels that training did not see are one more.
+        truths = np.append(owner, np.int32(len(plain.classes_)))[examples.labels]
+        loss = ask_loss(plain, self.loss)(make_layout(plain, examples))
+        return mean_score(loss, replace(examples, labels=truths), owner[labels])
+
+
+def _numbers_of(space: Space) -> Any:
+    """Return the space with numbers as the names of its states."""
+    numbers = copy.copy(space)
+    numbers.classes_ = np.arange(len(space.classes_))
+    return numbers
+
+
+def _given_states(hidden: Any, data: LatentData) -> np.ndarray:
+    """Return states to begin with; refuse those that labels do not allow."""
+    assert data.sets is not None
+    offsets = data.examples.offsets
+    try:
+        flat = np.asarray(_numbers_of(data.space).flatten(hidden, offsets))
+    except ValueError as error:
+        raise ValueError(f"hidden: {error}") from None
+    table = data.sets.table[:, owners(data.space)]
+    if flat.dtype.kind not in "iub":
+        raise ValueError(f"hidden holds {flat.dtype}, expected numbers of states")
+    known = (flat >= 0) & (flat < table.shape[1])
+    known[known] = table[data.sets.rows[known], flat[known]]
+    wrong = np.flatnonzero(~known)
+    if wrong.size:
+        i = int(np.searchsorted(offsets, wrong[0], side="right")) - 1
+        allowed = np.flatnonzero(table[data.sets.rows[wrong[0]]]).tolist()
+        raise ValueError(
+            f"hidden, example {i}, node {wrong[0] - offsets[i]}: state {flat[wrong[0]]}, expected "
+            f"one that y allows: {allowed[:12]}"
+        )
+    return flat.astype(np.int32)
