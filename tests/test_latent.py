@@ -13,7 +13,7 @@ from structsolve.estimators.latent.initial import first_states
 from structsolve.estimators.latent.losses import SetLoss
 from structsolve.estimators.latent.rounds import Completer
 from structsolve.estimators.latent.sets import Sets, sets_of, split
-from structsolve.plugins.mrf import MRFStructure
+from structsolve.plugins.mrf import MRFStructure, WeightedLabels
 from structsolve.potentials.calls import score
 from structsolve.solvers import BCFW, SGD, CuttingPlane
 from structsolve.solvers.base import Start
@@ -138,7 +138,7 @@ def test_completer_gives_the_best_allowed_label_at_any_weights(seed, name, parti
     exact = BruteForce(model, X, Y, [2, 2, 2], 1 - np.eye(3), np.ones(len(X)))
     plain, examples = learn_space(get_structure(name), X, split(Y, name in STRUCTURES[3:]).full)
     given = split(Y, plain.structure.single_node)
-    sets = sets_of(given, examples, plain.classes_).lifted(np.repeat(np.arange(3), 2))
+    sets = sets_of(given, X, plain, examples).lifted(np.repeat(np.arange(3), 2))
     problem = exact.problem
     completer = Completer(problem, sets, 1)
     for _ in range(3):
@@ -293,11 +293,56 @@ def test_few_labels_of_a_sequence_teach_transitions_and_classes(name):
 def test_losses_of_latent_nodes_are_zero_within_their_sets():
     X, Y = [np.eye(3)], [[0, [1, 2], None]]
     plain, examples = learn_space(get_structure("chain"), X, split(Y, False).full, [0, 1, 2])
-    sets = sets_of(split(Y, False), examples, plain.classes_)
+    sets = sets_of(split(Y, False), X, plain, examples)
     loss = SetLoss(plain, examples, "hamming", sets, ANY).bind(plain)(make_layout(plain, examples))
     for label in itertools.product(range(3), repeat=3):
         expected = (label[0] != 0) + (label[1] == 0)
         assert loss_value(loss, 0, examples.labels, np.array(label, np.int32)) == expected
+
+
+def test_void_and_weighted_nodes_of_graphs_go_with_sets():
+    rng = np.random.default_rng(0)
+    path = np.stack([np.arange(4), np.arange(1, 5)], axis=1)
+    X = [(rng.normal(size=(5, 2)), path) for _ in range(3)]
+    Y = [[0, 9, [1, 2], 2, 1], [2, None, 9, {0, 1}, 9], [1, 0, 2, None, 9]]
+    settings = {"n_hidden": 2, "alpha": 0.05, "init": "random"}
+    model = LatentSVM(MRFStructure(void=9), **settings).fit(X, Y)
+    kept = [[v for v, entry in enumerate(y) if entry != 9] for y in Y]
+    apart = [
+        (
+            x[rows],
+            np.array([[a, a + 1] for a in range(len(rows) - 1) if rows[a + 1] == rows[a] + 1]),
+        )
+        for (x, _), rows in zip(X, kept)
+    ]
+    without = LatentSVM("mrf", **settings)
+    without.fit(apart, [[y[v] for v in rows] for y, rows in zip(Y, kept)])
+    np.testing.assert_allclose(model.flat_weights(), without.flat_weights())
+    same = [h.tolist() for h in model.hidden_], [h.tolist() for h in without.hidden_]
+    assert same[0] == same[1] and [len(h) for h in model.hidden_] == [4, 3, 4]
+    full = [y.tolist() for y in model.predict(X)]
+    assert model.score(X, [[9, *y[1:]] for y in full]) == 1.0
+    void = MRFStructure(void=[None])
+    given = split([[0, None, [0, 1]]], False, void.void)
+    assert list(given.nodes) == [2] and given.full == [[0, None, 0]]
+    assert LatentSVM(void, alpha=0.1).fit(X[:1], [[0, None, [0, 1], 1, 1]]).hidden_[0].size == 4
+    # Labels in sets alone are classes, void ones are none, and stand for no other.
+    few = LatentSVM(MRFStructure(void=9), alpha=0.1).fit(X[:1], [[9, 1, None, [0, 2], 9]])
+    assert few.classes_.tolist() == [0, 1, 2] and few.hidden_[0].size == 3
+    few = LatentSVM(MRFStructure(void=[9]), alpha=0.1).fit(X[:1], [[9, None, 1, 0, 1]])
+    assert few.classes_.tolist() == [0, 1] and few.hidden_[0].size == 4
+    # An error counts as often as the weight of its node, within sets as well.
+    weighted = [WeightedLabels([0, 1, 2, 1, 0], [1, 0, 2, 3, 1]), [0, 1, 2, [1, 2], None]]
+    plain, examples = learn_space(get_structure("mrf"), X[:2], split(weighted, False).full)
+    sets = sets_of(split(weighted, False), X[:2], plain, examples)
+    layout = make_layout(plain, examples)
+    loss = SetLoss(plain, examples, "hamming", sets, ANY).bind(plain)(layout)
+    for label in itertools.product(range(3), repeat=5):
+        expected = np.array([1, 0, 2, 3, 1]) @ (np.array(label) != [0, 1, 2, 1, 0])
+        label = np.array(label, np.int32)
+        assert loss_value(loss, 0, examples.label(0), label) == expected
+        expected = (label[:3] != [0, 1, 2]).sum() + (label[3] == 0)
+        assert loss_value(loss, 1, examples.label(1), label) == expected
 
 
 class EndsOnly(TaskLoss):

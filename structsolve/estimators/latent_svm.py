@@ -118,8 +118,8 @@ class LatentSVM(StructuredSVM):
         The class of each state, in the order of ``coef_``: classes in their order, each as often as
         it has states.
     hidden_ : array, or list of arrays
-        The states that complete the training labels, in the form of :meth:`predict_hidden`. Files
-        do not hold it.
+        The states that complete the training labels, in the form of :meth:`predict_hidden`, without
+        void nodes. Files do not hold it.
     objectives_ : list of float
         The objective that each start came to.
     history_ : list of dict
@@ -299,7 +299,7 @@ class LatentSVM(StructuredSVM):
         self, X: Any, y: Any, sample_weight: Any, validation: Any, rng: np.random.Generator
     ) -> LatentData:
         structure = self._structure_for(y)
-        given = split(y, structure.single_node)
+        given = split(y, structure.single_node, getattr(structure, "void", None))
         classes = None
         if getattr(structure, "n_states", None) is None:  # which says what the classes are
             classes = given.classes(structure.single_node)
@@ -310,7 +310,7 @@ class LatentSVM(StructuredSVM):
         n_hidden = check_n_hidden(self.n_hidden, plain.classes_)
         owner = np.repeat(np.arange(len(n_hidden)), n_hidden)
         space = with_classes(plain, plain.classes_[owner])
-        sets = sets_of(given, examples, plain.classes_)
+        sets = sets_of(given, X, plain, examples)
         known = space is plain and not len(sets.latent())
         loss = self.loss if known else SetLoss(plain, examples, self.loss, sets, owner)
         first = np.cumsum(n_hidden) - n_hidden

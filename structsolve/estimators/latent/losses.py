@@ -55,18 +55,24 @@ class SetLoss:
                 "LatentSVM needs; use loss='hamming', or costs of classes (CostMatrix)"
             )
         self.averaged, self.normalised, self.constants = native.averaged, False, None
+        K, several = len(space.classes_), sets.latent()
         if isinstance(native, NodeLoss):
-            matrix = native.cost_matrix[: len(space.classes_)]
+            matrix = native.cost_matrix[:K]
             least = np.stack([matrix[members].min(axis=0) for members in sets.table])
             self.rows, self.normalised = sets.rows, native.node_costs.normalised
         else:
-            if (sets.sizes[sets.rows] > 1).any():
+            if len(several) and not hasattr(native, "cost_matrix"):
                 raise ValueError(
                     f"loss={name!r} has no matrix of costs, which labels known in part need; use "
                     "loss='hamming' or a CostMatrix, or give one label for every node"
                 )
-            K = len(space.classes_)
-            least, self.constants = _node_costs(native, layout, examples, name, K)
+            least, self.constants = _node_costs(native, layout, examples, examples.labels, name, K)
+            truths = examples.labels.copy()
+            for k in range(K if len(several) else 0):
+                truths[several] = k
+                costs, _ = _node_costs(native, layout, examples, truths, name, K)
+                nodes = several[sets.table[sets.rows[several], k]]
+                least[nodes] = np.minimum(least[nodes], costs[nodes])
             self.rows = np.arange(len(least), dtype=np.int32)
         self.costs = np.ascontiguousarray(least[:, owner])
 
@@ -89,14 +95,15 @@ class SetLoss:
 
 
 def _node_costs(
-    loss: Loss, layout: PartLayout, examples: Examples, name: str, K: int
+    loss: Loss, layout: PartLayout, examples: Examples, truths: np.ndarray, name: str, K: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return what each class costs at each node, and a constant per example."""
     stride, shared = layout.node_size, layout.shared_size
     rows, constants = [], np.zeros(examples.n)
     for i in range(examples.n):
         theta = np.zeros(layout.sizes(i)[0])
-        constants[i] = augment(loss, i, examples.label(i), 1.0, theta)
+        truth = truths[examples.label_offsets[i] : examples.label_offsets[i + 1]]
+        constants[i] = augment(loss, i, truth, 1.0, theta)
         length = int(examples.offsets[i + 1] - examples.offsets[i])
         nodes = theta[shared : shared + length * stride]
         if theta[:shared].any() or theta[shared + length * stride :].any():

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...examples.packed import Examples
+from ...structure.ask import pack
+from ...structure.base import Space
 
 _SETS = (set, frozenset, list, tuple, np.ndarray, type(None))
 
@@ -69,11 +71,40 @@ class Given:
         All labels that stand in sets.
     nodes : dict of int to tuple
         By the number of the node: its allowed labels (None for all), its example, its place there.
+    void : list
+        Labels that are no classes.
+    size : int
+        Number of nodes; 0 where there are no sets.
     """
 
     full: Any
     named: set[Any]
     nodes: dict[int, tuple[frozenset[Any] | None, int, int]]
+    void: list[Any]
+    size: int = 0
+
+    def marked(self, classes: np.ndarray, single_node: bool) -> Any:
+        """Return labels of two classes, the second one at the nodes with sets.
+
+        Labels that are no classes stay, such as those of void nodes.
+
+        Parameters
+        ----------
+        classes : ndarray of shape (K,), K >= 2
+        single_node : bool
+            As of :func:`split`.
+
+        Returns
+        -------
+        as y
+        """
+        names, row, sequences = classes.tolist(), 0, []
+        for entries in [self.full] if single_node else self.full:
+            flat = [_plain(label) for label in _flat(getattr(entries, "labels", entries))]
+            marks = [names[row + v in self.nodes] if e in names else e for v, e in enumerate(flat)]
+            sequences.append(np.array(marks).reshape(np.shape(getattr(entries, "labels", entries))))
+            row += len(flat)
+        return sequences[0] if single_node else sequences
 
     def classes(self, single_node: bool) -> list[Any] | None:
         """Return all labels, sorted, where some stand in sets alone.
@@ -92,11 +123,12 @@ class Given:
             return None
         alone: set[Any] = set()
         for entries in [self.full] if single_node else self.full:
-            alone.update(np.unique(np.asarray(entries)).tolist())
+            alone.update(_plain(label) for label in _flat(getattr(entries, "labels", entries)))
+        alone.difference_update(self.void)
         return sorted(alone | self.named) if self.named - alone else None
 
 
-def split(y: Any, single_node: bool) -> Given:
+def split(y: Any, single_node: bool, void: Any = None) -> Given:
     """Tell sets of labels from labels.
 
     Parameters
@@ -106,6 +138,8 @@ def split(y: Any, single_node: bool) -> Given:
         be a list, tuple, set or array of labels, or None.
     single_node : bool
         An example is one entry of y, not a sequence of them.
+    void : label or sequence of labels, optional
+        Of the structure: where it names None, None is such a label and does not mean "any".
 
     Returns
     -------
@@ -123,20 +157,21 @@ def split(y: Any, single_node: bool) -> Given:
     >>> given.full, sorted(given.named)
     ([['a', 'a'], ['a']], ['a', 'b'])
     """
-    given = Given(y, set(), {})
+    given = Given(y, set(), {}, [] if void is None else list(np.ravel(void).tolist()))
     if not isinstance(y, (list, tuple, np.ndarray)) or not _may_hold_sets(y, single_node):
         return given
     sequences = [y] if single_node else list(y)
     row, spoilt = 0, set()
+    holds = _SETS[:-1] if None in given.void else _SETS
     for i, entries in enumerate(sequences):
         if entries is None:
             raise ValueError(f"y, example {i}: found None, expected one None for each of its nodes")
-        if not _holds_sets(entries):
+        if not _holds_sets(entries, holds):
             row += np.size(entries) if isinstance(entries, np.ndarray) else _length(entries)
             continue
         spoilt.add(i)
         for v, entry in enumerate(_flat(entries)):
-            if isinstance(entry, _SETS):
+            if isinstance(entry, holds):
                 place = (v, 0) if single_node else (i, v)
                 given.nodes[row] = (_members(entry, *place), *place)
             row += 1
@@ -148,11 +183,12 @@ def split(y: Any, single_node: bool) -> Given:
         raise ValueError("y mixes strings and numbers; use one kind of label for all examples")
     anything = next(iter(sorted(given.named)), None)
     if anything is None:
-        anything = next((e for y in sequences for e in _labels(y)), None)
+        alone = (label for entries in sequences for label in _labels(entries))
+        anything = next((label for label in alone if label not in given.void), None)
     if anything is None:
         raise ValueError("y names no label: it allows anything everywhere; name some labels")
-    full = [_filled(e, anything) if i in spoilt else e for i, e in enumerate(sequences)]
-    given.full = full[0] if single_node else full
+    full = [_filled(e, anything, holds) if i in spoilt else e for i, e in enumerate(sequences)]
+    given.full, given.size = full[0] if single_node else full, row
     return given
 
 
@@ -163,10 +199,11 @@ def _may_hold_sets(y: Any, single_node: bool) -> bool:
     return single_node or any(not isinstance(e, np.ndarray) or e.dtype == object for e in y)
 
 
-def _holds_sets(entries: Any) -> bool:
-    if isinstance(entries, np.ndarray):
-        return entries.dtype == object and any(isinstance(e, _SETS) for e in entries.flat)
-    return isinstance(entries, (list, tuple)) and any(isinstance(e, _SETS) for e in entries)
+def _holds_sets(entries: Any, holds: tuple[type, ...]) -> bool:
+    if isinstance(entries, np.ndarray) and entries.dtype != object:
+        return False
+    sequence = isinstance(entries, (list, tuple, np.ndarray))
+    return sequence and any(isinstance(e, holds) for e in _flat(entries))
 
 
 def _length(entries: Any) -> int:
@@ -179,9 +216,7 @@ def _flat(entries: Any) -> Any:
 
 def _labels(entries: Any) -> Iterator[Any]:
     """Yield the labels that stand alone."""
-    if not isinstance(entries, (list, tuple, np.ndarray)):
-        return
-    for entry in _flat(entries):
+    for entry in _flat(getattr(entries, "labels", entries)):
         if not isinstance(entry, _SETS):
             yield _plain(entry)
 
@@ -211,32 +246,34 @@ def _members(entry: Any, i: int, v: int) -> frozenset[Any] | None:
     return frozenset(labels)
 
 
-def _filled(entries: Any, anything: Any) -> Any:
+def _filled(entries: Any, anything: Any, holds: tuple[type, ...]) -> Any:
     """Return the entries with a label in place of each set: the least that it allows."""
 
     def one(entry: Any) -> Any:
+        if not isinstance(entry, holds):
+            return entry
         if entry is None:
             return anything
-        if not isinstance(entry, _SETS):
-            return entry
         return min(_plain(label) for label in _flat(entry))
 
     filled = [one(entry) for entry in _flat(entries)]
     if isinstance(entries, np.ndarray):
-        return np.array(filled).reshape(entries.shape)
+        return np.array(filled, dtype=object if None in filled else None).reshape(entries.shape)
     return filled
 
 
-def sets_of(given: Given, examples: Examples, classes: np.ndarray) -> Sets:
+def sets_of(given: Given, X: Any, space: Space, examples: Examples) -> Sets:
     """Return the classes that each node allows.
 
     Parameters
     ----------
     given : Given
+    X : as users give it
+        Read once more where void nodes have been left out of the examples.
+    space : Space
+        Of the classes.
     examples : Examples
         Packed; the labels are those of ``given.full``.
-    classes : ndarray of shape (K,)
-        In the order of the encoded labels.
 
     Returns
     -------
@@ -248,11 +285,16 @@ def sets_of(given: Given, examples: Examples, classes: np.ndarray) -> Sets:
     ValueError
         Naming the example and the node with a label that is no class.
     """
+    classes = space.classes_
     K = len(classes)
     number = {label: k for k, label in enumerate(classes.tolist())}
     rows, table = examples.labels.copy(), [np.eye(K, dtype=bool)]
     known: dict[frozenset[Any] | None, int] = {}
-    for row, (members, i, v) in given.nodes.items():
+    places = list(given.nodes)
+    if given.size not in (0, len(rows)) and K > 1:
+        marked = given.marked(classes, space.structure.single_node)
+        places = np.flatnonzero(pack(space, X, marked).labels == 1).tolist()
+    for row, (members, i, v) in zip(places, given.nodes.values()):
         if members not in known:
             line = np.full(K, members is None)
             for label in members or ():
