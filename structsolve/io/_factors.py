@@ -32,13 +32,18 @@ def merge(factors: Sequence[tuple[Scope, np.ndarray]]) -> dict[Scope, tuple[np.n
     """
     merged: dict[Scope, tuple[np.ndarray, int]] = {}
     for f, (scope, table) in enumerate(factors):
-        order = np.argsort(scope)
-        key, table = tuple(scope[i] for i in order), np.transpose(table, order)
-        before, first = merged.get(key, (0, f))
-        merged[key] = before + table, first
+        key = tuple(sorted(scope))
+        if key != scope:
+            table = table.transpose(np.argsort(scope))
+        if key in merged:
+            before, first = merged[key]
+            merged[key] = before + table, first
+        else:
+            merged[key] = table, f
     large = sorted((scope for scope in merged if len(scope) > 2), key=len, reverse=True)
     kept: dict[int, list[Scope]] = {v: [] for scope in large for v in scope}
-    for scope in large + [scope for scope in merged if len(scope) == 2]:
+    pairs = [scope for scope in merged if len(scope) == 2] if large else []
+    for scope in large + pairs:
         # A cover holds each of the variables, so the shortest list of theirs has it.
         near = min((kept.get(v, []) for v in scope), key=len)
         cover = next((other for other in near if set(scope) < set(other)), None)
