@@ -220,6 +220,8 @@ def compare_with_enumeration(seed, tmp_path):
     best = max(products.values())
     decoded = decode(given.unary, given.ends, given.pair, oracle="exact")
     assert np.exp(decoded.value + given.constant) == pytest.approx(best, rel=1e-12, abs=0)
+    bounded = decode(given.unary, given.ends, given.pair, oracle="trws")
+    assert bounded.value <= decoded.value + 1e-9 and decoded.value <= bounded.bound + 1e-9
     if best > 0:
         answer = tuple(decoded.label[: given.n_variables].tolist())
         assert products[answer] == pytest.approx(best, rel=1e-12)
