@@ -39,6 +39,10 @@ def test_python_snippets(line, code, tmp_path, monkeypatch):
     if "matcher" in space:
         weights = abs(space["matcher"].coef_["weights"])
         assert weights[:2].min() > 3 * weights[2:].max()
+    if "strokes" in space:
+        label = space["model"].predict([space["photo"]])[0]
+        sky, tower = label[:35, 90:], label[35:95, 40:75]
+        assert sky.mean() < 0.1 and tower.mean() > 0.9
 
 
 def test_first_block_in_the_folder_that_the_first_command_leaves(tmp_path):
