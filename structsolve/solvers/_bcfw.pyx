@@ -13,6 +13,10 @@ from ._steps cimport line_searches
 from ..utils.arrays import aligned_zeros, check_numbers
 
 
+# Cuts are kept as Phi' p where theta is so many times longer than w.
+cdef Py_ssize_t SHORT = 2
+
+
 cdef class BlockLoop(DualLoop):
     """State and inner loop of BCFW (Lacoste-Julien et al. 2013; Osokin et al. 2016).
 
@@ -21,11 +25,17 @@ cdef class BlockLoop(DualLoop):
     ``w = (1/alpha) sum_i u_i Phi_i' p_i``.  A visit scores the example once, asks the surrogate for
     a cut, and moves weight between cuts by line searches; inside the visit the scores are kept
     up to date by ``K_ii = Phi_i Phi_i'``, so further steps and oracle calls touch no feature.
+
+    Where w is much shorter than the scores of the largest example (pictures whose pixels share a
+    few weights) cuts are kept as ``Phi_i' p_ij``: cheap passes then cost a few numbers per cut, not
+    one for each pixel.
     """
 
     cdef public CutStore cuts
     # Where w has to lie; None for anywhere.
     cdef readonly Polyhedron feasible
+    # Cuts are kept as Phi' p, dense: their entries are those of w.
+    cdef readonly bint short
     cdef object z_owner, heads_owner
     cdef double[::1] z_view     # like w, zeros between calls; only without kept Gram matrices
     cdef double[::1] theta_buffer, u_buffer, z_buffer, scratch, value_buffer, merged_value
@@ -48,6 +58,8 @@ cdef class BlockLoop(DualLoop):
         self.merged_value = np.zeros(potentials.max_theta + 8)
         self.merged_index = np.zeros(potentials.max_theta + 8, dtype=np.int32)
         self.seen = np.zeros(potentials.max_theta + 8, dtype=np.int8)
+        self.short = (potentials.has_weights and not potentials.has_gram
+                      and SHORT * potentials.dim <= potentials.max_theta - potentials.shared_size)
         self.z_owner = None if potentials.has_gram else aligned_zeros(potentials.dim)
         if self.z_owner is not None:
             self.z_view = self.z_owner
@@ -138,9 +150,7 @@ cdef class BlockLoop(DualLoop):
             for i in range(self.potentials.n):
                 m = self.cuts.heads(i, self.heads)
                 for j in range(m):
-                    value = self.heads[j].b - self.potentials.dot(
-                        i, self.heads[j].nnz, cut_index(self.heads[j]), cut_values(self.heads[j]),
-                        &w[0])
+                    value = self._slope(i, self.heads[j], &w[0])
                     out[i] = max(out[i], value)
         return values
 
@@ -173,8 +183,11 @@ cdef class BlockLoop(DualLoop):
                 )
             m = cuts.heads(i, self.heads)
             for j in range(m):
+                if self.short and self.heads[j].nnz != self.potentials.dim:
+                    raise ValueError(f"the checkpoint has cuts of another kind, of example {i}")
                 for k in range(self.heads[j].nnz):
-                    if not 0 <= cut_index(self.heads[j])[k] < self.potentials.theta_size(i):
+                    if not 0 <= cut_index(self.heads[j])[k] < (
+                            self.potentials.dim if self.short else self.potentials.theta_size(i)):
                         raise ValueError(f"the checkpoint has cuts of another example {i}")
         self.continue_from(counters, w, average, gaps)
         self.cuts = cuts
@@ -203,23 +216,23 @@ cdef class BlockLoop(DualLoop):
             self.before[j] = heads[j].weight
             self.scored[j] = 0
             entries += heads[j].nnz
-        if max_calls == 0 and 8 * entries < (
-                self.potentials.theta_size(i) - self.potentials.shared_size):
+        if self.short or (max_calls == 0 and 8 * entries < (
+                self.potentials.theta_size(i) - self.potentials.shared_size)):
             # Few parts of many: score only those that the kept cuts touch.
             for j in range(m):
-                slopes[j] = heads[j].b - self.potentials.dot(
-                    i, heads[j].nnz, cut_index(heads[j]), cut_values(heads[j]), &self.w_view[0])
+                slopes[j] = self._slope(i, heads[j], &self.w_view[0])
+            if max_calls > 0:
+                self.potentials.score(i, &self.w_view[0], 1.0, theta)
         else:
             self.potentials.score(i, &self.w_view[0], 1.0, theta)
             for j in range(m):
                 slopes[j] = slope(heads[j], theta)
-        cut.index = &self.index_buffer[0]
-        cut.value = &self.value_buffer[0]
         while True:
             current = 0
             for j in range(m):
                 current += heads[j].weight * slopes[j]
             if max_calls > 0:
+                cut.index, cut.value = &self.index_buffer[0], &self.value_buffer[0]
                 self.surrogate.cut(i, theta, self.truth(i), &cut, &self.work[0])
                 calls += cut.calls
                 gap = cut.bound - current
@@ -238,11 +251,13 @@ cdef class BlockLoop(DualLoop):
                         for j in range(m):
                             self.before[j] = heads[j].weight
                             self.scored[j] = 0
-                            slopes[j] = slope(heads[j], theta)
+                            slopes[j] = self._slope_now(i, heads[j], theta)
+                    if self.short:
+                        self._shorten(i, &cut)
                     self._insert(i, &cut)
                     m = self.cuts.heads(i, heads)
                     self.before[m - 1] = self.scored[m - 1] = 0
-                    slopes[m - 1] = slope(heads[m - 1], theta)
+                    slopes[m - 1] = self._slope_now(i, heads[m - 1], theta)
             if line_searches(heads, m, self.cuts.lists[i].gram, self.cuts.lists[i].side, slopes,
                              &self.drift[0], share, pairwise, max_steps, inner_tol, min_gain):
                 moved = True
@@ -263,10 +278,32 @@ cdef class BlockLoop(DualLoop):
         self.cuts.prune(i, max_age)
         return calls
 
+    cdef inline double _slope(self, Py_ssize_t i, CutHead* head, const double* w) noexcept nogil:
+        """What a cut says of H_i at w."""
+        if self.short:
+            return slope(head, w)
+        return head.b - self.potentials.dot(i, head.nnz, cut_index(head), cut_values(head), w)
+
+    cdef inline double _slope_now(self, Py_ssize_t i, CutHead* head,
+                                  const double* theta) noexcept nogil:
+        """... at the w whose scores are theta."""
+        return slope(head, &self.w_view[0] if self.short else theta)
+
+    cdef void _shorten(self, Py_ssize_t i, Cut* cut) noexcept nogil:
+        """Turn a cut of the surrogate into one over the entries of w."""
+        cdef Py_ssize_t k, dim = self.potentials.dim
+        self.potentials.add(i, cut.nnz, cut.index, cut.value, 1.0, &self.z_view[0])
+        for k in range(dim):
+            self.merged_index[k] = <int>k
+            self.merged_value[k] = self.z_view[k]
+            self.z_view[k] = 0
+        cut.nnz = <int>dim
+        cut.index, cut.value = &self.merged_index[0], &self.merged_value[0]
+
     cdef inline bint _known(self, Py_ssize_t m, const Cut* cut) noexcept nogil:
         cdef Py_ssize_t j
         for j in range(m):
-            if self.heads[j].key == cut.key and self.heads[j].nnz == cut.nnz:
+            if self.heads[j].key == cut.key and (self.short or self.heads[j].nnz == cut.nnz):
                 return True
         return False
 
@@ -285,6 +322,10 @@ cdef class BlockLoop(DualLoop):
         cdef Py_ssize_t side = self.cuts.lists[i].side, j
         cdef double* u = &self.u_buffer[0]
         cdef CutHead* head = self.heads[row]
+        if self.short:
+            for j in range(row + 1):
+                gram[row * side + j] = gram[j * side + row] = inner(head, cut_values(self.heads[j]))
+            return
         if not self.potentials.has_gram:
             self._gram_row_through_features(i, row, gram, side)
             return
@@ -330,8 +371,19 @@ cdef class BlockLoop(DualLoop):
         """Bring the scores up to date with the weights, through K_ii."""
         cdef double* u = &self.u_buffer[0]
         cdef CutHead* head
-        cdef Py_ssize_t j
+        cdef Py_ssize_t j, k
         cdef double change
+        if self.short:
+            for k in range(self.potentials.dim):
+                self.z_view[k] = self.w_view[k]
+            for j in range(m):
+                head = self.heads[j]
+                for k in range(head.nnz):
+                    self.z_view[k] += share * (head.weight - self.before[j]) * cut_values(head)[k]
+            self.potentials.score(i, &self.z_view[0], 1.0, theta)
+            for k in range(self.potentials.dim):
+                self.z_view[k] = 0
+            return
         for j in range(m):
             head = self.heads[j]
             change = head.weight - self.before[j] - self.scored[j]
@@ -357,9 +409,16 @@ cdef class BlockLoop(DualLoop):
                 b_change += change * head.b
                 n_changed = self._merge(head, change, n_changed)
         self._merged(n_changed)
+        self.b_total += self.weights[i] * b_change
+        if self.short:
+            for j in range(n_changed):
+                change = share * self.merged_value[j]
+                self.w_view[self.merged_index[j]] += change
+                if averaging:
+                    self.average_view[self.merged_index[j]] += self.average_mass * change
+            return
         self.potentials.add(i, n_changed, &self.merged_index[0], &self.merged_value[0], share,
                             &self.w_view[0])
-        self.b_total += self.weights[i] * b_change
         if averaging:
             # sum_t t w_t = T(T+1)/2 w_T - sum_t (mass before t) change_t.
             self.potentials.add(i, n_changed, &self.merged_index[0], &self.merged_value[0],
