@@ -7,13 +7,14 @@ from typing import Any
 
 from structsolve.lp import make_backend
 from structsolve.operators import IntegralRelaxation
-from structsolve.plugins.mrf import _oracle, _relaxation
+from structsolve.plugins.mrf import _cut_oracle, _oracle, _relaxation
 from structsolve.plugins.mrf._elimination_plan import Plans
 from structsolve.plugins.mrf._enumerated_cones import EnumeratedCones
+from structsolve.plugins.mrf._minimum_cut import CutNetworks
 from structsolve.plugins.mrf._shape import GraphParts
 from structsolve.plugins.mrf.programs import Programs
 
-NAMES = ("auto", "exact", "roof-duality", "trws", "lp")
+NAMES = ("auto", "exact", "mincut", "roof-duality", "trws", "lp")
 
 # Numbers of labelings: up to FEW "auto" is exact; up to CONSTRAINED cones are enumerated; up to
 # MANY max-marginals and the k best are.
@@ -21,6 +22,11 @@ FEW, CONSTRAINED, MANY = 2.0**14, 2.0**16, 2.0**20
 # Sums of elimination: up to FEW "auto" is exact; up to MOST "exact" eliminates, about two seconds,
 # with tables of TABLE entries at most; the k best keep up to KEPT.
 MOST, TABLE, KEPT = 2.0**30, 2.0**22, 2.0**23
+# States up to which "auto" tries a minimum cut before TRW-S, and before a linear relaxation; pairs
+# of arcs at most, 64 bytes each.  Grids of 64 x 64, ms by cut and by TRW-S (100 iterations), for
+# linear and quadratic scores: K = 3: 4 and 33, 5 and 36; K = 4: 6 and 71, 12 and 25; K = 5: 7 and
+# 45, 20 and 39; K = 8: 13 and 59, 78 and 75; K = 16: 35 and 191, 632 and 207.
+CUT_STATES, CUT_STATES_RELAXED, CUT_PAIRS = 5, 8, 2**22
 
 
 def check_name(name: Any, argument: str = "oracle") -> None:
@@ -58,6 +64,8 @@ def _algorithm(shape: Any, name: str, layout: Any) -> str:
         )
     if _by_program(name):
         return "program"
+    if name == "mincut":
+        return "mincut"
     if name in ("auto", "exact") and shape.forest:
         return "forest"
     if name == "exact" or (name == "auto" and _is_easy(shape, layout)):
@@ -102,11 +110,17 @@ def make_oracle(shape: Any, name: str, max_iter: int, layout: Any) -> Any:
     if algorithm == "exact":
         plans = _plans(shape, layout, FEW if name == "auto" else MOST)
         return _oracle.ExactOracle(_programs("lp", layout), plans, shape, layout)
+    if algorithm == "mincut":
+        return _cut_oracle.CutOracle(_networks(shape, layout), layout)
+    if algorithm == "program":
+        return _oracle.LinearOracle(_programs(name, layout), shape, layout)
     if algorithm == "roof-duality":
-        return _oracle.RoofOracle(shape, layout)
-    if algorithm == "trws":
-        return _oracle.TRWSOracle(max_iter, shape, layout)
-    return _oracle.LinearOracle(_programs(name, layout), shape, layout)
+        oracle = _oracle.RoofOracle(shape, layout)
+    else:
+        oracle = _oracle.TRWSOracle(max_iter, shape, layout)
+    if _cuts_first(shape, name, CUT_STATES):
+        return _cut_oracle.CutFirstOracle(oracle, _networks(shape, layout), layout)
+    return oracle
 
 
 def make_power(shape: Any, name: str, power: str, layout: Any) -> Any:
@@ -129,17 +143,40 @@ def make_power(shape: Any, name: str, power: str, layout: Any) -> Any:
     if power in ("kbest", "max-marginals"):
         return _make_ranking(shape, _algorithm(shape, name, layout), power, layout)
     by_program = _by_program(name)
+    if power == "relaxation" and name == "mincut":
+        oracle = partial(_cut_oracle.CutOracle, _networks(shape, layout))
+        return IntegralRelaxation(oracle, partial(GraphParts, shape), layout)
     linear = _programs(name if by_program else "lp", layout)
     if power == "cones":
         if by_program or shape.labelings > CONSTRAINED:
             return _relaxation.LinearCones(linear, shape, layout)
         return EnumeratedCones(shape, layout)
-    if by_program or not (shape.forest or shape.binary):
+    if by_program:
         return _relaxation.LinearRelaxation(linear, shape, layout)
+    if not (shape.forest or shape.binary):
+        return _cut_first(_relaxation.LinearRelaxation(linear, shape, layout), shape, name, layout)
     if shape.forest:
         oracle, parts = partial(_oracle.ForestOracle, shape), partial(GraphParts, shape)
         return IntegralRelaxation(oracle, parts, layout)
-    return _relaxation.RoofRelaxation(shape, layout)
+    return _cut_first(_relaxation.RoofRelaxation(shape, layout), shape, name, layout)
+
+
+def _cut_first(relaxation: Any, shape: Any, name: str, layout: Any) -> Any:
+    """The relaxation, with a minimum cut before it where that may do."""
+    if not _cuts_first(shape, name, CUT_STATES_RELAXED):
+        return relaxation
+    return _cut_oracle.CutFirstRelaxation(relaxation, _networks(shape, layout), layout)
+
+
+def _cuts_first(shape: Any, name: str, most: int) -> bool:
+    """Tell whether a minimum cut is tried, which super-modular scores take."""
+    pairs = shape.max_edges * (shape.max_states - 1) ** 2
+    return name == "auto" and shape.max_states <= most and pairs <= CUT_PAIRS
+
+
+def _networks(shape: Any, layout: Any) -> CutNetworks:
+    # All operators of the same examples share them.
+    return layout.common(CutNetworks, lambda _: CutNetworks(shape, layout.training))
 
 
 def _make_ranking(shape: Any, algorithm: str, power: str, layout: Any) -> Any:

@@ -82,11 +82,13 @@ class MRFStructure(Structure):
     oracle : str, default="auto"
         Decoder.  "exact": always the best labeling (forests by dynamic programming, small graphs by
         enumeration, narrow ones by elimination, others by branch and bound or as integer
-        programs).  "roof-duality": two states, the
+        programs).  "mincut": super-modular tables (:class:`~structsolve.solvers.SuperModular`), the
+        best labeling by one minimum cut; it refuses others.  "roof-duality": two states, the
         linear relaxation by one maximum flow; "trws": any number of states, dual block-coordinate
         ascent; "lp": the linear relaxation by HiGHS; "cvxpy:SOLVER": the same by another solver.
         These four round, search locally, and say how far from the best they may be.  "auto":
-        "exact" where that is cheap, else "roof-duality" or "trws".
+        "exact" where that is cheap; else "mincut" where tables of at most 5 states are
+        super-modular; else "roof-duality" or "trws".
     predict_oracle : str, optional
         Another oracle for prediction; the same by default.
     max_iter : int, default=100

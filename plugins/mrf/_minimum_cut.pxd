@@ -1,0 +1,38 @@
+# The best labeling of a super-modular model by one minimum cut.
+from libc.stdint cimport int64_t
+from structsolve.algorithms.minimum_cut cimport CutGraph
+
+from structsolve.plugins.mrf._shape cimport GraphShape
+
+
+# Why a table is not super-modular: the second difference of `edge` between states (a, b) and
+# (a + 1, b + 1), which is negative; or -INFINITY, where scores of -inf forbid what no cut can.
+cdef struct Obstacle:
+    Py_ssize_t edge
+    int a, b
+    double amount
+
+
+cdef class CutNetworks:
+    cdef readonly GraphShape shape
+    # Bytes of `work`, 8-byte aligned, that solve() needs.
+    cdef readonly Py_ssize_t work_bytes
+    cdef bint plain                     # every node of every graph has two states
+    cdef Py_ssize_t max_nodes, max_pairs
+    cdef object owners
+    cdef const CutGraph* graphs         # of each graph; only where `plain`
+    cdef const int* leaving             # edges that begin at each node, of all graphs
+    # The flow of each example's last cut, an entry per edge; NULL where it is not kept.  Any
+    # numbers are a right start: two threads that work on one example spoil no answer.
+    cdef double* flows
+
+    # label <- a best one, value <- its score, bound <- an upper bound of all scores, which is the
+    # value but for second differences that are taken as 0.  Returns whether all tables are
+    # super-modular; else `obstacle` tells which is not.
+    cdef bint solve(self, Py_ssize_t i, const double* theta, int* label, double* value,
+                    double* bound, Obstacle* obstacle, char* work) noexcept nogil
+    cdef double* _flow(self, Py_ssize_t i) noexcept nogil
+    cdef bint _solve_two(self, Py_ssize_t i, const double* theta, int* label, double* slack,
+                         Obstacle* obstacle, char* work) noexcept nogil
+    cdef bint _solve_many(self, Py_ssize_t i, const double* theta, int* label, double* slack,
+                          Obstacle* obstacle, char* work) noexcept nogil
