@@ -1,4 +1,4 @@
-"""Maximum flow against networkx, on thousands of small networks; then what that misses."""
+"""Minimum cuts against all cuts, networkx and scipy; then cuts that start from flows of others."""
 
 import networkx as nx
 import numpy as np
@@ -8,11 +8,13 @@ from random_cases import random_cases
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import maximum_flow
 
-from structsolve.algorithms.minimum_cut import minimum_cut
+from structsolve.algorithms.minimum_cut import CutNetwork, minimum_cut
 
 
-def random_network(rng, kind):
-    n, m = int(rng.integers(1, 8)), int(rng.integers(0, 20))
+def random_network(rng, kind, size=(None, None)):
+    n, m = size
+    n = n or int(rng.integers(1, 8))
+    m = int(rng.integers(0, 20)) if m is None else m
     arcs = rng.integers(0, n, (m, 2))
 
     def draw(shape):
@@ -83,22 +85,98 @@ def test_against_networkx(seed):
     assert cut.flow == pytest.approx(expected, abs=1e-12)
 
 
+def grid(height, width):
+    place = np.arange(height * width).reshape(height, width)
+    ends = [place[1:].ravel(), place[:, 1:].ravel()], [place[:-1].ravel(), place[:, :-1].ravel()]
+    return np.stack([np.concatenate(end) for end in ends], axis=1)
+
+
+def by_scipy(n, arcs, both, source, sink):
+    """Value of a maximum flow; all numbers are whole."""
+    nodes = np.arange(n)
+    rows = np.concatenate([arcs[:, 0], arcs[:, 1], np.full(n, n), nodes])
+    columns = np.concatenate([arcs[:, 1], arcs[:, 0], nodes, np.full(n, n + 1)])
+    values = np.concatenate([both[:, 0], both[:, 1], source, sink]).astype(np.int32)
+    # SciPy before 1.15 takes indices of 32 bits only.
+    places = rows.astype(np.int32), columns.astype(np.int32)
+    matrix = coo_array((values, places), shape=(n + 2, n + 2)).tocsr()
+    return maximum_flow(matrix, n, n + 1).flow_value
+
+
 @pytest.mark.parametrize("side", [3, 40])
 @pytest.mark.parametrize("noise", [1, 3])
 def test_grids_against_scipy(side, noise):
     rng = np.random.default_rng(side)
-    n = side * side
-    place = np.arange(n).reshape(side, side)
-    ends = [place[1:].ravel(), place[:, 1:].ravel()], [place[:-1].ravel(), place[:, :-1].ravel()]
-    arcs = np.stack([np.concatenate(end) for end in ends], axis=1)
+    n, arcs = side * side, grid(side, side)
     both = rng.integers(0, 100, (len(arcs), 2))
-    source, sink = rng.integers(0, 100 * noise, n), rng.integers(0, 100 * noise, n)
-    rows = np.concatenate([arcs[:, 0], arcs[:, 1], np.full(n, n), place.ravel()])
-    columns = np.concatenate([arcs[:, 1], arcs[:, 0], place.ravel(), np.full(n, n + 1)])
-    values = np.concatenate([both[:, 0], both[:, 1], source, sink]).astype(np.int32)
-    matrix = coo_array((values, (rows, columns)), shape=(n + 2, n + 2)).tocsr()
-    expected = maximum_flow(matrix, n, n + 1).flow_value
+    source, sink = rng.integers(0, 100 * noise, (2, n))
+    expected = by_scipy(n, arcs, both, source, sink)
     assert minimum_cut(n, arcs, both, source, sink).value == expected
+
+
+def changed(rng, network, kind):
+    """The same nodes and arcs with some of the other numbers new."""
+    n, arcs, *numbers = network
+    fresh = random_network(rng, kind, (n, len(arcs)))[2:]
+    if numbers[0].shape != fresh[0].shape:
+        fresh = (np.resize(fresh[0], numbers[0].shape), *fresh[1:])
+    share = rng.choice([0.0, 0.2, 1.0])
+    return (n, arcs, *(np.where(rng.random(a.shape) < share, b, a) for a, b in zip(numbers, fresh)))
+
+
+@random_cases(400, kind=["ties", "tenths", "wide", "infinite", ""])
+def test_cuts_from_earlier_flows_are_those_from_none(seed, kind):
+    rng = np.random.default_rng(seed)
+    network = n, arcs, *_ = random_network(rng, kind, (int(rng.integers(1, 12)), None))
+    kept = CutNetwork(n, arcs)
+    for _ in range(6):
+        network = changed(rng, network, kind)
+        try:
+            expected = minimum_cut(*network)
+        except ValueError:
+            refused("expected a finite cut", kept.cut, *network[2:])
+            continue
+        cut = kept.cut(*network[2:])
+        finite = np.concatenate([np.ravel(x) for x in network[2:]])
+        close = 1e-12 * finite[np.isfinite(finite)].max(initial=1)
+        assert cut.value == pytest.approx(expected.value, rel=1e-12, abs=close)
+        assert cut.flow == pytest.approx(cut.value, rel=1e-12, abs=close)
+        if kind == "ties":  # sums of whole numbers have no rounding
+            np.testing.assert_array_equal(cut.source_side, expected.source_side)
+            np.testing.assert_array_equal(cut.sink_side, expected.sink_side)
+
+
+@random_cases(60, noise=[1, 20])
+def test_grids_that_drift(seed, noise):
+    """Long paths, where trees are cut and grown again; as an independent program has it."""
+    rng = np.random.default_rng(seed)
+    height, width = rng.integers(2, 20, 2)
+    arcs = grid(height, width)
+    n = height * width
+    source, sink = rng.integers(0, 100 * noise, (2, n))
+    both = rng.integers(0, 100, (len(arcs), 2))
+    kept = CutNetwork(n, arcs)
+    for _ in range(3):
+        expected = by_scipy(n, arcs, both, source, sink)
+        for restart in (True, False):
+            cut = kept.cut(both, source, sink, restart=restart)
+            assert cut.value == cut.flow == expected
+        np.testing.assert_array_equal(cut.source_side & cut.sink_side, False)
+        source = np.maximum(source + rng.integers(-9, 10, n), 0)
+        both = np.maximum(both + rng.integers(-9, 10, both.shape), 0)
+
+
+def test_paths_that_wind():
+    """One path through all nodes, of which each step is as long as the distances allow."""
+    n = 3000
+    arcs = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
+    ends = np.zeros((2, n))
+    ends[0, 0] = ends[1, -1] = 7
+    capacities = np.full(n - 1, 3.0)
+    kept = CutNetwork(n, arcs[np.random.default_rng(0).permutation(n - 1)])
+    assert kept.cut(capacities, *ends).value == 3
+    cut = kept.cut(capacities, *ends[::-1])
+    assert cut.value == 0 and cut.source_side.tolist() == [False] * (n - 1) + [True]
 
 
 def test_arguments_that_are_refused():
@@ -116,10 +194,13 @@ def test_arguments_that_are_refused():
         (2, [1.0, 2.0], r"capacities: found shape \(2,\)"),
         (3, [1.0], r"from_source: found shape \(1,\), expected \(2,\)"),
         (4, [0, np.nan], r"to_sink\[1\]: found nan"),
+        (4, [0], r"to_sink: found shape \(1,\), expected \(2,\)"),
     ]:
         refused(message, minimum_cut, *good[:place], bad, *good[place + 1 :])
     refused("node 0 are both infinite", minimum_cut, 1, [], [], [np.inf], [np.inf])
     refused("infinite capacity", minimum_cut, 2, [[0, 1]], np.inf, [np.inf, 0], [0, np.inf])
+    longer = 3, [[0, 1], [1, 2]], np.inf, [np.inf, 0, 0], [0, 0, np.inf]
+    refused("infinite capacity", minimum_cut, *longer)
 
 
 def test_extremes():

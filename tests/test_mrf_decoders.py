@@ -23,7 +23,7 @@ from reference.graphs import (
 )
 
 from structsolve import ConePair
-from structsolve.algorithms import max_flow
+from structsolve.algorithms import minimum_cut
 from structsolve.plugins.mrf import (
     _branch_and_bound,
     _enumerated_cones,
@@ -383,7 +383,7 @@ def test_huge_scores_do_no_harm():
 @pytest.mark.parametrize(
     "module",
     [
-        max_flow,
+        minimum_cut,
         _model,
         _roof_duality,
         _trws,

@@ -6,6 +6,7 @@ from random_cases import random_cases
 from reference.graphs import (
     KINDS,
     NONE,
+    enumerate_labels,
     fewest_halves,
     half_integral_score,
     random_model,
@@ -95,6 +96,38 @@ def test_ways_there_and_back(seed, stick, ring, kind):
     )
     value, _ = check(model, kind)
     assert value == pytest.approx(relaxation(model), abs=1e-7 * size(model) * n)
+
+
+@random_cases(300, kind=["normal", "ties", "tenths"], forbid=[0, 0.2])
+def test_models_that_swapped_states_make_super_modular(seed, kind, forbid):
+    """Equal states are better on each edge once some are swapped: one cut is exact."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 9))
+    ends = np.transpose(np.triu_indices(n, 1))
+    ends = rng.permutation(ends)[: rng.integers(0, len(ends) + 1)]
+    pair = scores(rng, kind, (len(ends), 2, 2))
+    gain = pair[:, 0, 0] + pair[:, 1, 1] - pair[:, 0, 1] - pair[:, 1, 0]
+    pair[:, 0, 0] -= np.minimum(gain, 0)
+    pair[:, 0, 1][rng.random(len(ends)) < forbid] = -np.inf
+    pair[:, 1, 0][rng.random(len(ends)) < forbid] = -np.inf
+    unary = scores(rng, kind, (n, 2))
+    unary[:, 0][rng.random(n) < forbid / 2] = -np.inf
+    swapped = rng.random(n) < 0.5
+    for (u, v), table in zip(ends, pair):
+        table[:] = table[:: 1 - 2 * swapped[u], :: 1 - 2 * swapped[v]].copy()
+    unary[swapped] = unary[swapped, ::-1]
+    model = GraphModel([2] * n, ends, unary.ravel(), pair.ravel())
+    value, state, pairing = roof_duality(model, small=False)
+    labels, of_labels = enumerate_labels(model)
+    best = of_labels.max()
+    if best == NONE:
+        assert value == NONE
+        return
+    assert value == pytest.approx(best, abs=1e-12 * size(model))
+    assert (state < 2).all() and not pairing.any()
+    assert of_labels[(labels == state).all(axis=1)] == pytest.approx(
+        [best], abs=1e-12 * size(model)
+    )
 
 
 @pytest.mark.parametrize("scale", [5e-324, 1e-320, 1e-300, 1e290])

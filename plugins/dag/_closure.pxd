@@ -1,10 +1,10 @@
 # Best closed sets of a directed acyclic graph.
-from structsolve.algorithms.max_flow cimport Network
+from structsolve.algorithms.minimum_cut cimport CutGraph
 
 
 cdef class ClosureGraph:
     cdef readonly Py_ssize_t n, m, work_bytes
-    cdef Network template           # arcs with residuals lead to parents, their twins to children
+    cdef CutGraph graph             # even arcs lead to parents, odd ones to children
     cdef const int* n_up            # numbers of parents and children
     cdef const int* n_down
     cdef object owners

@@ -18,8 +18,8 @@ cimport cython
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy, memset
 from structsolve.utils.alignment cimport align
-from structsolve.algorithms.max_flow cimport (
-    Network, build_network, cut_side, max_flow, max_flow_bytes, place_network,
+from structsolve.algorithms.minimum_cut cimport (
+    Cut, CutGraph, build_cut_graph, cut_bytes, cut_graph_bytes, cut_side, place_cut, solve_cut,
 )
 
 cdef enum State:
@@ -58,26 +58,24 @@ cdef class ClosureGraph:
         check_numbers(children, n, "children")
         check_numbers(parents, n, "parents")
         cdef int[::1] ends = np.zeros(2 * m + 1, np.int32)
-        cdef double[::1] capacity = np.zeros(2 * m + 1)
-        cdef double[::1] memory = np.zeros(max_flow_bytes(n, m) // 8 + 2)
+        cdef double[::1] memory = np.zeros(cut_graph_bytes(n, m) // 8 + 1)
         cdef int[::1] n_up = np.bincount(children, minlength=n + 1).astype(np.int32)
         cdef int[::1] n_down = np.bincount(parents, minlength=n + 1).astype(np.int32)
         np.asarray(ends)[:2 * m:2], np.asarray(ends)[1:2 * m:2] = children, parents
-        np.asarray(capacity)[:2 * m:2] = np.inf
         self.n, self.m = n, m
-        self.template = place_network(n, m, <char*>&memory[0])
-        build_network(&self.template, m, &ends[0], &capacity[0])
+        self.graph = build_cut_graph(n, m, &ends[0], <char*>&memory[0])
         self.n_up, self.n_down = &n_up[0], &n_down[0]
-        self.owners = (memory, n_up, n_down)
-        # A network and a saved flow; or reductions, ends and capacities, and a network.
-        self.work_bytes = 2 * max_flow_bytes(n, m) + 24 * m + 24 * (n + 2) + 256
+        self.owners = (memory, ends, n_up, n_down)
+        # A cut and a saved flow; or reductions, ends, a graph and a cut.
+        self.work_bytes = (cut_bytes(n, m) + cut_graph_bytes(n, m) + (2 * m + n) * 8 + 8 * m
+                           + 24 * (n + 2) + 256)
 
     cdef void best(self, double* gain, signed char* on, char* work) noexcept nogil:
-        cdef Py_ssize_t v, p, a, size = 0, m = 0
+        cdef Py_ssize_t v, p, a, j, size = 0, m = 0
         cdef Reduction red = _reduce(self, gain, work)
-        cdef double* capacity = <double*>align(red.queued + self.n)
-        cdef int* ends
-        cdef Network net
+        cdef int* ends = <int*>align(red.queued + self.n)
+        cdef CutGraph graph
+        cdef Cut cut
         for v in range(self.n):
             on[v] = red.state[v] == ON
             if red.state[v] == OPEN:
@@ -85,23 +83,26 @@ cdef class ClosureGraph:
                 size += 1
                 m += red.up[v]
         if size:
-            ends = <int*>(capacity + 2 * m)
-            net = place_network(size, m, align(ends + 2 * m))
-            m = 0
+            j = 0
             for v in range(self.n):
                 if red.state[v] != OPEN:
                     continue
-                net.terminal[red.target[v]] = gain[v]
-                for a in range(self.template.first[v], self.template.first[v + 1]):
-                    p = self.template.head[a]
-                    if self.template.residual[a] > 0 and red.state[p] == OPEN:
-                        ends[2 * m], ends[2 * m + 1] = red.target[v], red.target[p]
-                        capacity[2 * m], capacity[2 * m + 1] = INFINITY, 0
-                        m += 1
-            build_network(&net, m, ends, capacity)
-            max_flow(&net)
+                for a in range(self.graph.first[v], self.graph.first[v + 1]):
+                    p = self.graph.ends[self.graph.arcs[a] ^ 1]
+                    if self.graph.arcs[a] & 1 == 0 and red.state[p] == OPEN:
+                        ends[2 * j], ends[2 * j + 1] = red.target[v], red.target[p]
+                        j += 1
+            work = align(ends + 2 * m)
+            graph = build_cut_graph(size, m, ends, work)
+            cut = place_cut(&graph, work + cut_graph_bytes(size, m))
+            for j in range(m):
+                cut.residual[2 * j], cut.residual[2 * j + 1] = INFINITY, 0
+            for v in range(self.n):
+                if red.state[v] == OPEN:
+                    cut.terminal[red.target[v]] = gain[v]
+            solve_cut(&cut)
             # The queue is no longer needed.
-            cut_side(&net, False, red.queued)
+            cut_side(&cut, False, red.queued)
             for v in range(self.n):
                 if red.state[v] == OPEN:
                     on[v] = red.queued[red.target[v]]
@@ -112,40 +113,38 @@ cdef class ClosureGraph:
     cdef void worths(self, const double* gain, signed char* on, double* worth,
                      char* work) noexcept nogil:
         # Without reductions, which give one best set only.
-        cdef Network net = self.template
         cdef Py_ssize_t j, size = (2 * self.m + self.n) * sizeof(double)
-        cdef double* saved
-        cdef double flow, here
-        net.residual = <double*>align(work)
-        net.terminal = net.residual + 2 * self.m
-        saved = net.terminal + self.n
-        net.work = <int*>(saved + 2 * self.m + self.n)
-        memcpy(net.residual, self.template.residual, 2 * self.m * sizeof(double))
-        memcpy(net.terminal, gain, self.n * sizeof(double))
-        flow = max_flow(&net)
-        if flow == INFINITY:
+        cdef double* saved = <double*>align(work)       # residuals, and terminals behind them
+        cdef Cut cut = place_cut(&self.graph, <char*>saved + size)
+        cdef double here
+        for j in range(self.m):
+            cut.residual[2 * j], cut.residual[2 * j + 1] = INFINITY, 0
+        memcpy(cut.terminal, gain, self.n * sizeof(double))
+        if solve_cut(&cut) == INFINITY:
             # A node that must be on is forbidden: no set is possible.
             for j in range(self.n):
                 on[j] = worth[j] = 0
             return
-        cut_side(&net, False, on)
-        memcpy(saved, net.residual, size)
+        cut_side(&cut, False, on)
+        memcpy(saved, cut.residual, 2 * self.m * sizeof(double))
+        memcpy(saved + 2 * self.m, cut.terminal, self.n * sizeof(double))
         for j in range(self.n):
             # The additional flow with the node on the other side.
-            memcpy(net.residual, saved, size)
-            here = fabs(net.terminal[j])
-            net.terminal[j] = -INFINITY if on[j] else INFINITY
+            memcpy(cut.residual, saved, 2 * self.m * sizeof(double))
+            memcpy(cut.terminal, saved + 2 * self.m, self.n * sizeof(double))
+            here = fabs(cut.terminal[j])
+            cut.terminal[j] = -INFINITY if on[j] else INFINITY
+            cut.value = 0
             if here < INFINITY:
-                here += max_flow(&net)
+                here += solve_cut(&cut)
             worth[j] = here if on[j] else -here
 
 
 cdef Reduction _reduce(ClosureGraph graph, double* gain, char* work) noexcept nogil:
     cdef Reduction red
     cdef Py_ssize_t n = graph.n, v, p, a
-    cdef const int* first = graph.template.first
-    cdef const int* head = graph.template.head
-    cdef const double* upwards = graph.template.residual
+    cdef const int* first = graph.graph.first
+    cdef const int* arcs = graph.graph.arcs
     red.up = <int*>align(work)
     red.down = red.up + n
     red.target = red.down + n
@@ -174,10 +173,10 @@ cdef Reduction _reduce(ClosureGraph graph, double* gain, char* work) noexcept no
         else:
             continue
         for a in range(first[v], first[v + 1]):
-            p = head[a]
+            p = graph.graph.ends[arcs[a] ^ 1]
             if red.state[p] != OPEN:
                 continue
-            if upwards[a] > 0:
+            if arcs[a] & 1 == 0:
                 red.down[p] -= 1
                 if red.state[v] == FOLLOWS:
                     red.target[v] = <int>p

@@ -3,122 +3,59 @@
 The relaxation has half-integral solutions (Hammer, Hansen, Simeone 1984), which are the minimum
 cuts of a graph with two nodes p and p' for each node of the model, p' standing for its negation
 (Boros, Hammer 2002; Kolmogorov, Rother 2007).  State 0 of p means p on the source's side and p' on
-the sink's, state 1 the reverse, and one half that both are on the same side.  Small models are
-solved by ``_small_roof_duality``.
+the sink's, state 1 the reverse, and one half that both are on the same side.  Where equal states
+are the cheaper ones on all edges, once the states of some nodes are swapped, the two nodes of each
+never meet, and one cut of the model's own graph will do.  Small models are solved by
+``_small_roof_duality``.
 """
 
 import numpy as np
 
 from libc.math cimport INFINITY, fabs
 from libc.string cimport memset
-from structsolve.algorithms.max_flow cimport Network, max_flow, max_flow_bytes, place_network
+from structsolve.algorithms.minimum_cut cimport (
+    Cut, CutGraph, build_cut_graph, cut_bytes, cut_graph_bytes, cut_side, place_cut, solve_cut,
+)
 
-from structsolve.plugins.mrf._model cimport GraphModel, Model
+from structsolve.plugins.mrf._model cimport GraphModel, Model, other_end
+from structsolve.plugins.mrf._pair_energy cimport PairEnergy, pair_energy, rounded_off
 from structsolve.plugins.mrf._small_roof_duality cimport small_roof, small_roof_bytes
 
-# A sum within this factor of its largest terms is rounding: it counts as zero.
-cdef double ROUNDING = 1e-15
 # What repeated rounding may leave of a saturated arc, in units of its capacity.
 cdef double DUST = 1e-12
 
 
-cdef struct Edge:
-    # The energy of an edge: state 1 in place of 0 costs `u` at one end and `v` at the other, and
-    # equal (apart = 0) or different (apart = 1) states cost `first` and `second`.  For apart = 1,
-    # `first` is the cost of states (0, 1); for apart = 0, of states (0, 0).
-    double u, v, first, second
-    double size                 # sum of the finite entries' magnitudes: the scale of rounding
-    bint apart
-    int banned_u, banned_v      # bit s: state s is impossible
+# A model's energy: cost[p] of state 1 in place of 0, size[p] of the terms of that sum, and what
+# edge e costs in its `first` and `second` pair of states (see PairEnergy).
+cdef struct Energy:
+    double* cost                # (n,)
+    double* size                # (n,)
+    double* coupling            # (m, 2)
+    signed char* apart          # (m,)
+    signed char* banned         # (n,) bit s: state s is impossible
 
 
-cdef Edge _forbidding(const double* t) noexcept nogil:
-    # The energy of a table with entries of -inf.
-    cdef Edge edge
-    cdef int j
-    cdef bint no00 = t[0] == -INFINITY, no01 = t[1] == -INFINITY
-    cdef bint no10 = t[2] == -INFINITY, no11 = t[3] == -INFINITY
-    cdef int count = no00 + no01 + no10 + no11
-    edge.u = edge.v = edge.first = edge.second = edge.size = 0
-    for j in range(4):
-        edge.size += fabs(t[j]) if t[j] > -INFINITY else 0
-    edge.apart = False
-    edge.banned_u = (no00 and no01) | ((no10 and no11) << 1)
-    edge.banned_v = (no00 and no10) | ((no01 and no11) << 1)
-    if count == 1:
-        # Three finite entries are a sum of both ends' scores.
-        edge.u = t[1] - t[3] if no00 or no10 else t[0] - t[2]
-        edge.v = t[2] - t[3] if no00 or no01 else t[0] - t[1]
-        edge.apart = no01 or no10
-        if no00 or no01:
-            edge.first = INFINITY
-        else:
-            edge.second = INFINITY
-    elif count == 2:
-        if edge.banned_u:
-            edge.v = t[2] - t[3] if no00 else t[0] - t[1]
-        elif edge.banned_v:
-            edge.u = t[1] - t[3] if no00 else t[0] - t[2]
-        else:
-            edge.apart = no01
-            edge.first = edge.second = INFINITY
-            if no01:
-                edge.u = edge.v = (t[0] - t[3]) / 2
-            else:
-                edge.u = (t[1] - t[2]) / 2
-                edge.v = -edge.u
-    return edge
-
-
-cdef inline Edge _energy(const double* t, int states_u, int states_v) noexcept nogil:
-    cdef Edge edge
-    cdef double equal, other, c
-    if states_u == 2 and states_v == 2:
-        equal, other = t[0] + t[3], t[1] + t[2]
-        if equal + other == -INFINITY:
-            return _forbidding(t)
-        c = equal - other
-        edge.size = fabs(t[0]) + fabs(t[1]) + fabs(t[2]) + fabs(t[3])
-        if fabs(c) <= ROUNDING * edge.size:
-            c = 0
-        edge.u = ((t[0] - t[2]) + (t[1] - t[3])) / 2
-        edge.v = ((t[0] - t[1]) + (t[2] - t[3])) / 2
-        edge.apart = c >= 0
-        edge.first = edge.second = fabs(c) / 2
-        edge.banned_u = edge.banned_v = 0
-        return edge
-    edge.u = edge.v = edge.first = edge.second = edge.size = 0
-    edge.apart = False
-    edge.banned_u = edge.banned_v = 0
-    if states_u == 2:
-        edge.banned_u = (t[0] == -INFINITY) | ((t[1] == -INFINITY) << 1)
-        if not edge.banned_u:
-            edge.u, edge.size = t[0] - t[1], fabs(t[0]) + fabs(t[1])
-    elif states_v == 2:
-        edge.banned_v = (t[0] == -INFINITY) | ((t[1] == -INFINITY) << 1)
-        if not edge.banned_v:
-            edge.v, edge.size = t[0] - t[1], fabs(t[0]) + fabs(t[1])
-    elif t[0] == -INFINITY:
-        edge.banned_u = 1
-    return edge
+cdef inline Py_ssize_t _whole(Py_ssize_t size) noexcept nogil:
+    return (size + 7) / 8 * 8
 
 
 cdef Py_ssize_t roof_bytes(Py_ssize_t n, Py_ssize_t m) noexcept nogil:
-    cdef Py_ssize_t small = small_roof_bytes(n), flow = (max_flow_bytes(2 * n, 2 * m) + 8) / 8 * 8
-    return max(small, <Py_ssize_t>(flow + 2 * n * sizeof(double) + 2 * m * sizeof(int)))
+    cdef Py_ssize_t energy = (2 * n + 2 * m) * sizeof(double) + _whole(m + n)
+    cdef Py_ssize_t ends = 4 * m * sizeof(int)
+    cdef Py_ssize_t flow = cut_graph_bytes(2 * n, 2 * m) + cut_bytes(2 * n, 2 * m) + _whole(2 * n)
+    return max(small_roof_bytes(n), <Py_ssize_t>(energy + ends + flow))
 
 
-cdef bint _network(const Model* model, Network* net, double* cost, double* size,
-                   int* position) noexcept nogil:
-    # The doubled graph; False where a node has no state left.  Arcs of p lie where its edges lie in
-    # model.near, arcs of p' 2 m behind them, so that arcs a of p and a + 2 m of p' belong to one
-    # edge.  cost[p] is the cost of state 1 in place of 0, size[p] the size of its terms.
-    cdef Py_ssize_t n = model.n, m = model.m, p, e, j
-    cdef int half = <int>(2 * m), u, v, a, b, c, d
-    cdef Edge edge
+cdef bint _read(const Model* model, Energy* energy) noexcept nogil:
+    # False where a node has no state left.
+    cdef Py_ssize_t p, e
+    cdef int u, v
+    cdef PairEnergy edge
     cdef const double* theta
-    cdef char* banned = <char*>net.work
-    for p in range(n):
+    cdef double* cost = energy.cost
+    cdef double* size = energy.size
+    cdef signed char* banned = energy.banned
+    for p in range(model.n):
         theta = model.unary + model.unary_at[p]
         banned[p] = theta[0] == -INFINITY
         cost[p] = size[p] = 0
@@ -127,102 +64,137 @@ cdef bint _network(const Model* model, Network* net, double* cost, double* size,
         elif not banned[p]:
             cost[p] = theta[0] - theta[1]
             size[p] = fabs(theta[0]) + fabs(theta[1])
-        for j in range(model.near_at[p], model.near_at[p + 1]):
-            e = model.near[j]
-            position[2 * e + (model.ends[2 * e] != p)] = <int>j
-    for p in range(n + 1):
-        net.first[p] = <int>model.near_at[p]
-        net.first[n + p] = <int>(half + model.near_at[p])
-    for e in range(m):
+    for e in range(model.m):
         u, v = model.ends[2 * e], model.ends[2 * e + 1]
-        edge = _energy(model.pair + model.pair_at[e], model.states[u], model.states[v])
+        edge = pair_energy(model.pair + model.pair_at[e], model.states[u], model.states[v])
         cost[u] += edge.u
         cost[v] += edge.v
         size[u] += edge.size
         size[v] += edge.size
         banned[u] |= edge.banned_u
         banned[v] |= edge.banned_v
-        # Arcs of u, of v, of u' and of v'.
-        a, b = position[2 * e], position[2 * e + 1]
-        c, d = a + half, b + half
-        if edge.apart:
-            net.head[a], net.head[b], net.head[c], net.head[d] = v, u, <int>n + v, <int>n + u
-            net.twin[a], net.twin[b], net.twin[c], net.twin[d] = b, a, d, c
-            net.residual[a], net.residual[d] = edge.first, edge.first
-            net.residual[b], net.residual[c] = edge.second, edge.second
-        else:
-            net.head[a], net.head[b], net.head[c], net.head[d] = <int>n + v, <int>n + u, v, u
-            net.twin[a], net.twin[d], net.twin[b], net.twin[c] = d, a, c, b
-            net.residual[a], net.residual[b] = edge.first, edge.first
-            net.residual[c], net.residual[d] = edge.second, edge.second
-    for p in range(n):
+        energy.apart[e] = edge.apart
+        energy.coupling[2 * e], energy.coupling[2 * e + 1] = edge.first, edge.second
+    for p in range(model.n):
         if banned[p] == 3:
             return False
         if banned[p]:
             cost[p] = INFINITY if banned[p] == 2 else -INFINITY
-        elif fabs(cost[p]) <= ROUNDING * size[p]:
+        elif rounded_off(cost[p], size[p]):
             cost[p] = 0
-        net.terminal[p] = cost[p]
-        net.terminal[n + p] = -cost[p]
     return True
 
 
-cdef void _symmetric(const Model* model, Network* net, const double* size,
-                     const int* position) noexcept nogil:
+cdef bint _flips(const Model* model, const Energy* energy, int* queue,
+                 signed char* flipped) noexcept nogil:
+    # Which nodes to swap the states of, so that equal states are never the dearer ones; False
+    # where some cycle of edges does not allow it.
+    cdef Py_ssize_t p, e, j, begin = 0, size = 0
+    cdef int u, w
+    cdef signed char wanted
+    memset(flipped, -1, model.n)
+    for p in range(model.n):
+        if flipped[p] >= 0:
+            continue
+        flipped[p] = 0
+        queue[size] = <int>p
+        size += 1
+        while begin < size:
+            u = queue[begin]
+            begin += 1
+            for j in range(model.near_at[u], model.near_at[u + 1]):
+                e = model.near[j]
+                if energy.coupling[2 * e] == 0 and energy.coupling[2 * e + 1] == 0:
+                    continue
+                w = other_end(model, e, u)
+                wanted = flipped[u] ^ (not energy.apart[e])
+                if flipped[w] < 0:
+                    flipped[w] = wanted
+                    queue[size] = w
+                    size += 1
+                elif flipped[w] != wanted:
+                    return False
+    return True
+
+
+cdef bint _single(const Model* model, const Energy* energy, const signed char* flipped,
+                  signed char* state, char* memory) noexcept nogil:
+    # One cut of the model's own graph; False where everything is forbidden.
+    cdef Py_ssize_t n = model.n, m = model.m, p, e
+    cdef CutGraph graph = build_cut_graph(n, m, model.ends, memory)
+    cdef Cut cut = place_cut(&graph, memory + cut_graph_bytes(n, m))
+    for p in range(n):
+        cut.terminal[p] = -energy.cost[p] if flipped[p] else energy.cost[p]
+    for e in range(m):
+        p = flipped[model.ends[2 * e]]
+        cut.residual[2 * e] = energy.coupling[2 * e + p]
+        cut.residual[2 * e + 1] = energy.coupling[2 * e + 1 - p]
+    if solve_cut(&cut) == INFINITY:
+        return False
+    cut_side(&cut, False, state)
+    for p in range(n):
+        state[p] ^= 1 ^ flipped[p]
+    return True
+
+
+cdef Cut _doubled(const Model* model, const Energy* energy, int* ends,
+                  char* memory) noexcept nogil:
+    # The graph with a node n + p for the negation of each node p.  The arcs of edge e are 4 e to
+    # 4 e + 3, and the mirror image of arc k, q' -> p' for p -> q, is k ^ 2.
+    cdef Py_ssize_t n = model.n, m = model.m, p, e
+    cdef CutGraph graph
+    cdef Cut cut
+    cdef int u, v, half = <int>n
+    for e in range(m):
+        u, v = model.ends[2 * e], model.ends[2 * e + 1]
+        if energy.apart[e]:
+            ends[4 * e], ends[4 * e + 1] = u, v
+            ends[4 * e + 2], ends[4 * e + 3] = v + half, u + half
+        else:
+            ends[4 * e], ends[4 * e + 1] = u, v + half
+            ends[4 * e + 2], ends[4 * e + 3] = v, u + half
+    graph = build_cut_graph(2 * n, 2 * m, ends, memory)
+    cut = place_cut(&graph, memory + cut_graph_bytes(2 * n, 2 * m))
+    for e in range(m):
+        cut.residual[4 * e] = cut.residual[4 * e + 2] = energy.coupling[2 * e]
+        cut.residual[4 * e + 1] = cut.residual[4 * e + 3] = energy.coupling[2 * e + 1]
+    for p in range(n):
+        cut.terminal[p] = energy.cost[p]
+        cut.terminal[n + p] = -energy.cost[p]
+    return cut
+
+
+cdef void _symmetric(Cut* cut, const double* size) noexcept nogil:
     # Average the flow with its mirror image, which is a maximum flow as well, and close arcs and
     # terminals that only rounding left open: residuals become 0 or 1, terminals 0, 1 or -1.
-    cdef Py_ssize_t n = model.n, half = 2 * model.m, p, e
+    cdef Py_ssize_t n = cut.graph.n / 2, p, j
     cdef double left, largest = 0, total
-    cdef double* r = net.residual
-    cdef int a, b, c, d
+    cdef double* r = cut.residual
     for p in range(n):
         largest = size[p] if size[p] > largest else largest
     for p in range(n):
-        left = net.terminal[p] - net.terminal[n + p]
-        net.terminal[p] = (left > DUST * size[p]) - (left < -DUST * size[p])
-        net.terminal[n + p] = -net.terminal[p]
-    for e in range(model.m):
-        # The mirror image of an arc p -> q is q' -> p', the twin of p' -> q'.
-        a = position[2 * e]
-        c = a + <int>half
-        b, d = net.twin[c], net.twin[a]
-        total = r[a] + r[b] + r[c] + r[d]
+        left = cut.terminal[p] - cut.terminal[n + p]
+        cut.terminal[p] = (left > DUST * size[p]) - (left < -DUST * size[p])
+        cut.terminal[n + p] = -cut.terminal[p]
+    for j in range(0, 2 * cut.graph.m, 4):
+        total = r[j] + r[j + 1] + r[j + 2] + r[j + 3]
         total = DUST * (total if total < INFINITY else largest)
-        r[a] = r[b] = r[a] + r[b] > total
-        r[c] = r[d] = r[c] + r[d] > total
+        r[j] = r[j + 2] = r[j] + r[j + 2] > total
+        r[j + 1] = r[j + 3] = r[j + 1] + r[j + 3] > total
 
 
-cdef void _reach(const Network* net, Py_ssize_t n, signed char* side) noexcept nogil:
-    # side[p] <- 1 where the source reaches p.
-    cdef Py_ssize_t v, begin = 0, filled = 0
-    cdef int* queue = net.work
-    cdef int a, u
-    for v in range(2 * n):
-        side[v] = net.terminal[v] > 0
-        if side[v]:
-            queue[filled] = <int>v
-            filled += 1
-    while begin < filled:
-        u = queue[begin]
-        begin += 1
-        for a in range(net.first[u], net.first[u + 1]):
-            if not side[net.head[a]] and net.residual[a] > 0:
-                side[net.head[a]] = 1
-                queue[filled] = net.head[a]
-                filled += 1
-
-
-cdef void _components(const Network* net, Py_ssize_t n, signed char* state) noexcept nogil:
+cdef void _components(Cut* cut, Py_ssize_t n, signed char* state) noexcept nogil:
     # Nodes that no optimal solution forces: p gets a state unless p and p' imply each other.
     # Tarjan's algorithm gives strongly connected components after those they lead to; of a
     # component and its mirror image the first one goes to the source's side.
-    cdef int* number = net.work
+    cdef const CutGraph* graph = &cut.graph
+    cdef int* number = cut.work
     cdef int* low = number + 2 * n
     cdef int* arc = low + 2 * n
     cdef int* stack = arc + 2 * n
     cdef int* parent = stack + 2 * n
     cdef Py_ssize_t v, filled = 0, j, begin
-    cdef int u, w, p, count = 0, done = <int>(2 * n + 1)
+    cdef int u, w, k, p, count = 0, done = <int>(2 * n + 1)
     for v in range(2 * n):
         number[v] = 0 if state[v if v < n else v - n] == 2 else done
     for v in range(2 * n):
@@ -234,18 +206,19 @@ cdef void _components(const Network* net, Py_ssize_t n, signed char* state) noex
             if number[u] == 0:
                 count += 1
                 number[u] = low[u] = count
-                arc[u] = net.first[u]
+                arc[u] = graph.first[u]
                 stack[filled] = u
                 filled += 1
-            while arc[u] < net.first[u + 1]:
-                w = net.head[arc[u]]
-                if net.residual[arc[u]] > 0 and number[w] < done:
+            while arc[u] < graph.first[u + 1]:
+                k = graph.arcs[arc[u]]
+                w = graph.ends[k ^ 1]
+                if cut.residual[k] > 0 and number[w] < done:
                     if number[w] == 0:
                         break
                     if number[w] < low[u]:
                         low[u] = number[w]
                 arc[u] += 1
-            if arc[u] < net.first[u + 1]:
+            if arc[u] < graph.first[u + 1]:
                 parent[w] = u
                 arc[u] += 1
                 u = w
@@ -326,26 +299,41 @@ cdef double roof_dual(const Model* model, signed char* state, signed char* pairi
 cdef double network_roof(const Model* model, signed char* state, signed char* pairing,
                          char* work) noexcept nogil:
     cdef Py_ssize_t n = model.n, m = model.m, p
-    cdef Network net = place_network(2 * n, 2 * m, work)
-    cdef double* cost = <double*>(work + (max_flow_bytes(2 * n, 2 * m) + 8) / 8 * 8)
-    cdef double* size = cost + n
-    cdef int* position = <int*>(size + n)
-    cdef signed char* side = <signed char*>(net.work + 8 * n)
+    cdef Energy energy
+    cdef Cut cut
+    cdef int* ends
+    cdef signed char* side
+    cdef char* memory
     cdef bint free = False
+    energy.cost = <double*>work
+    energy.size = energy.cost + n
+    energy.coupling = energy.size + n
+    energy.apart = <signed char*>(energy.coupling + 2 * m)
+    energy.banned = energy.apart + m
+    side = energy.apart + _whole(m + n)
+    ends = <int*>(side + _whole(2 * n))
+    memory = <char*>(ends + 4 * m)
     memset(state, 0, n)
     memset(pairing, 0, m)
-    if not _network(model, &net, cost, size, position) or max_flow(&net) == INFINITY:
+    if not _read(model, &energy):
+        return -INFINITY
+    if _flips(model, &energy, <int*>memory, side):
+        if not _single(model, &energy, side, state, memory):
+            return -INFINITY
+        return half_integral_score(model, state, pairing)
+    cut = _doubled(model, &energy, ends, memory)
+    if solve_cut(&cut) == INFINITY:
         return -INFINITY
     # Reach in the flow itself: its mirror image rounds otherwise in the same arcs, and together
     # they may leave a path to the sink.  The nodes reached whose negation is not reached make a
     # minimum cut, as the cut and its mirror image are submodular.
-    _reach(&net, n, side)
-    _symmetric(model, &net, size, position)
+    cut_side(&cut, False, side)
+    _symmetric(&cut, energy.size)
     for p in range(n):
         state[p] = 2 if side[p] == side[n + p] else side[n + p]
         free |= state[p] == 2
     if free:
-        _components(&net, n, state)
+        _components(&cut, n, state)
     return _value(model, state, pairing)
 
 

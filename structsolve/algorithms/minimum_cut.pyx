@@ -558,7 +558,7 @@ cdef class CutNetwork:
 
     cdef _read_capacities(self, capacities):
         cdef Py_ssize_t m = self.n_arcs
-        values = np.ascontiguousarray(capacities, dtype=np.float64)
+        values = np.asarray(capacities, dtype=np.float64, order="C")
         if values.ndim == 0:
             values = np.full(m, values)
         if values.shape not in ((m,), (m, 2)) and (m or values.size):
