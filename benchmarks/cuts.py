@@ -1,0 +1,215 @@
+"""Minimum cuts: time to build and to solve against PyMaxflow, and from the flow of the last cut.
+
+Grids with Potts and with random super-modular terms under random scores of nodes; the pictures of
+snakes, each label's position by the cut of Schlesinger and Ishikawa; tsukuba, one expansion move
+and a part of it with all labels in one cut.  Both get the same arrays.  PyMaxflow takes capacities
+while it builds, ours while it solves: the sum is what compares.  Warm is the next call of
+`CutNetwork.cut` after all numbers of nodes have changed by the given share, as weights do from
+pass to pass of training; cold is that call with ``restart=False``.
+
+    STRUCTSOLVE_DATA=... python benchmarks/cuts.py
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import process_time
+from typing import Any
+
+import numpy as np
+from common import header, ratio, structsolve_or_none, table
+from datasets import data_path
+
+# Values with a larger relative difference are not those of one cut.
+EXACT = 1e-9
+# PyMaxflow does not end on infinite capacities: this is more than any cut of the models here.
+ENOUGH = 1e7
+
+
+@dataclass(frozen=True)
+class CutProblem:
+    """Arcs with capacities both ways, and capacities from the source and to the sink."""
+
+    n: int
+    arcs: np.ndarray
+    capacities: np.ndarray
+    source: np.ndarray
+    sink: np.ndarray
+
+
+def grid(height: int, width: int) -> np.ndarray:
+    place = np.arange(height * width, dtype=np.int32).reshape(height, width)
+    across = [place[:, :-1].ravel(), place[:, 1:].ravel()]
+    down = [place[:-1].ravel(), place[1:].ravel()]
+    return np.concatenate([np.column_stack(across), np.column_stack(down)])
+
+
+def binary(arcs: np.ndarray, capacities: np.ndarray, scores: np.ndarray) -> CutProblem:
+    """Scores of the source's side over the sink's, one a node."""
+    source, sink = np.maximum(scores, 0), np.maximum(-scores, 0)
+    return CutProblem(len(scores), arcs, capacities, source, sink)
+
+
+def random_grid(kind: str, side: int) -> CutProblem:
+    """Scores of nodes of variance 1; Potts terms of .5, or capacities below 1, each way its own."""
+    rng = np.random.default_rng(side)
+    arcs = grid(side, side)
+    potts = np.full((len(arcs), 2), 0.5)
+    capacities = potts if kind == "Potts" else rng.random((len(arcs), 2))
+    return binary(arcs, capacities, rng.normal(size=side * side))
+
+
+def ordered(costs: np.ndarray, edges: np.ndarray, weights: np.ndarray) -> CutProblem:
+    """Costs of labels 0 to K - 1 and of |difference| on edges: n (K - 1) nodes, one cut.
+
+    Node (v, k) is on the source's side where the label of v is more than k.
+    """
+    n, K = costs.shape
+    place = np.arange(n * (K - 1), dtype=np.int32).reshape(n, K - 1)
+    arcs = [np.stack([place[:, k - 1], place[:, k]], axis=1) for k in range(1, K - 1)]
+    capacities = [np.stack([costs[:, k], np.full(n, np.inf)], axis=1) for k in range(1, K - 1)]
+    arcs += [place[edges, k] for k in range(K - 1)]
+    capacities += [np.stack([weights, weights], axis=1)] * (K - 1)
+    source, sink = np.zeros((2, n, K - 1))
+    source[:, 0] = costs[:, 0]
+    sink[:, -1] += costs[:, -1]
+    arrays = np.concatenate(arcs), np.concatenate(capacities)
+    return CutProblem(n * (K - 1), *arrays, source.ravel(), sink.ravel())
+
+
+def snakes() -> list[CutProblem]:
+    """Every training picture: labels as ordered ones, costs of the truth under noise."""
+    data = np.load(data_path("mrf-snakes", "snakes.npz"))
+    rng, problems, begin = np.random.default_rng(0), [], 0
+    for height, width in data["shape_train"].astype(int):
+        labels = data["Y_train"][begin : begin + height * width].astype(int)
+        begin += height * width
+        costs = np.abs(np.arange(11) - labels[:, None]) + rng.gamma(2.0, 2.0, (len(labels), 11))
+        arcs = grid(height, width)
+        problems.append(ordered(costs, arcs, rng.random(len(arcs))))
+    return problems
+
+
+def tsukuba() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    data = np.load(data_path("mrf-tsukuba", "tsukuba.npz"))
+    return data["unary"].astype(float), data["edges"], data["weights"].astype(float)
+
+
+def expansion(label: int) -> CutProblem:
+    """From the best labels of nodes alone: keep (the source's side) or take `label`."""
+    costs, edges, weights = tsukuba()
+    kept = costs.argmin(axis=1)
+    (u, v), n = edges.T, len(costs)
+    both = weights * (kept[u] != kept[v])
+    second, first = weights * (kept[u] != label), weights * (kept[v] != label)
+    scores = costs[:, label] - costs[np.arange(n), kept]
+    scores += np.bincount(u, first - both, n) - np.bincount(v, first, n)
+    capacities = np.stack([first + second - both, np.zeros(len(edges))], axis=1)
+    return binary(edges, capacities, scores)
+
+
+def tsukuba_part() -> CutProblem:
+    """80 x 64 pixels with all 16 labels, at cost |difference| times the weight of the edge."""
+    costs, edges, weights = tsukuba()
+    taken = (np.arange(100, 180)[:, None] * 288 + np.arange(80, 144)).ravel()
+    number = np.full(len(costs), -1)
+    number[taken] = np.arange(len(taken))
+    inside = (number[edges] >= 0).all(axis=1)
+    return ordered(costs[taken], number[edges[inside]], weights[inside])
+
+
+def with_pymaxflow(problem: CutProblem) -> tuple[float, list[float]]:
+    """Value; seconds to build and to solve."""
+    import maxflow
+
+    capacities = np.minimum(problem.capacities, ENOUGH)
+    begun = process_time()
+    graph = maxflow.Graph[float](problem.n, len(problem.arcs))
+    graph.add_nodes(problem.n)
+    graph.add_edges(*problem.arcs.T, *capacities.T)
+    graph.add_grid_tedges(np.arange(problem.n), problem.source, problem.sink)
+    built = process_time()
+    value = graph.maxflow()
+    return value, [built - begun, process_time() - built]
+
+
+def with_structsolve(share: float, problem: CutProblem) -> tuple[float, list[float]]:
+    """Value; seconds to build, to solve, and to solve the next problem warm and cold."""
+    from structsolve.algorithms.minimum_cut import CutNetwork
+
+    times = [process_time()]
+    network = CutNetwork(problem.n, problem.arcs)
+    times.append(process_time())
+    value = network.cut(problem.capacities, problem.source, problem.sink).value
+    times.append(process_time())
+    scores = problem.source - problem.sink
+    scores *= 1 + share * np.random.default_rng(1).normal(size=problem.n)
+    changed = problem.capacities, np.maximum(scores, 0), np.maximum(-scores, 0)
+    times.append(process_time())
+    warm = network.cut(*changed).value
+    times.append(process_time())
+    cold = network.cut(*changed, restart=False).value
+    times.append(process_time())
+    assert abs(warm - cold) <= EXACT * (1 + abs(cold))
+    build, solve, _, again, anew = np.diff(times)
+    return value, [build, solve, again, anew]
+
+
+def timed(
+    call: Callable[[CutProblem], tuple[float, list[float]]],
+    problems: Sequence[CutProblem],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values; milliseconds of each step, all problems together."""
+    answers = [call(problem) for problem in problems]
+    values, seconds = zip(*answers)
+    return np.array(values), 1e3 * np.sum(seconds, axis=0)
+
+
+def best_of(
+    calls: list[Callable[[CutProblem], tuple[float, list[float]]]],
+    problems: Sequence[CutProblem],
+    rounds: int,
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Values and least times of each; the calls take turns, as the load changes."""
+    runs = [[timed(call, problems) for call in calls] for _ in range(rounds)]
+    return [(runs[0][i][0], np.min([run[i][1] for run in runs], axis=0)) for i in range(len(calls))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sides", type=int, nargs="+", default=[50, 128, 256, 512])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--share", type=float, default=0.02, help="how much nodes change")
+    args = parser.parse_args()
+    header("Minimum cuts against PyMaxflow, milliseconds")
+    if structsolve_or_none() is None:
+        return
+    cases: list[tuple[str, Callable[[], list[CutProblem]]]] = [
+        (f"{kind} grid {side} x {side}", lambda kind=kind, side=side: [random_grid(kind, side)])
+        for kind in ("Potts", "random")
+        for side in args.sides
+    ]
+    cases += [
+        ("200 snakes, 11 labels", snakes),
+        ("tsukuba, expansion of label 3", lambda: [expansion(3)]),
+        ("tsukuba, expansion of label 8", lambda: [expansion(8)]),
+        ("part of tsukuba, 16 labels", lambda: [tsukuba_part()]),
+    ]
+    rows = []
+    calls: list[Any] = [with_pymaxflow, partial(with_structsolve, args.share)]
+    for name, make in cases:
+        problems = make()
+        (truth, peer), (values, ours) = best_of(calls, problems, args.rounds)
+        assert np.allclose(values, truth, rtol=EXACT, atol=EXACT)
+        nodes = sum(problem.n for problem in problems)
+        total = ours[0] + ours[1]
+        rows.append([name, nodes, *peer, *ours[:2], ratio(peer.sum(), total), *ours[2:]])
+    columns = ["cut", "nodes", "PyMaxflow builds", "solves", "we build", "solve", "over ours"]
+    print(table(columns + ["warm", "cold"], rows))
+
+
+if __name__ == "__main__":
+    main()
