@@ -7,16 +7,21 @@ which the best beginning is kept (Kernighan, Lin 1970), and all states of a fore
 import numpy as np
 
 from libc.math cimport INFINITY, fabs
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from structsolve.plugins.mrf._max_product cimport forest_move, move_bytes
-from structsolve.plugins.mrf._model cimport GraphModel, Model, edge_scores, other_end, score
+from structsolve.plugins.mrf._model cimport (
+    GraphModel, Model, edge_scores, other_end, score, weight_of,
+)
 
 # Gains below this, in units of the scores, may be rounding and are ignored.
 cdef double ROUNDING = 1e-13
 cdef int LONGEST = 256              # changes in a chain
 cdef int FORESTS = 16               # tried without a gain before the search ends
 cdef int ROUNDS = 1000              # a guard against endless gains that are rounding
+# Chains and forests look at the whole graph.  They may take so many steps in all, or so many for
+# each score of a node.
+cdef double STEPS = 1e7, STEPS_EACH = 10
 
 
 cdef struct Search:
@@ -24,6 +29,15 @@ cdef struct Search:
     double* field               # of all nodes: score of each state, given the neighbours' states
     double* one                 # fields of the two ends of an edge, without that edge
     double* two
+    double* gain                # of the best change of each node, -INFINITY where there is none
+    double steps                # that are left for chains and forests
+    int* change                 # that change
+    # What a move may have changed since it was looked at: the best state of a node, its best pairs
+    # of states with neighbours, and `gain`.
+    char* stale_state
+    char* stale_pairs
+    char* next_pairs
+    char* stale_gain
     int* before                 # the labeling to fall back to
     int* held                   # the same for one forest
     char* forest                # memory of forest_move()
@@ -32,15 +46,25 @@ cdef struct Search:
     char* locked
 
 
+cdef int _widest(const Model* model) noexcept nogil:
+    cdef Py_ssize_t v
+    cdef int most = 1
+    for v in range(model.n):
+        most = model.states[v] if model.states[v] > most else most
+    return most
+
+
 cdef Py_ssize_t climb_bytes(const Model* model) noexcept nogil:
-    return (3 * model.unary_at[model.n] * sizeof(double) + (move_bytes(model) + 7) / 8 * 8
-            + (3 * model.n + 2 * LONGEST) * sizeof(int))
+    return ((model.unary_at[model.n] + 2 * _widest(model) + model.n) * sizeof(double)
+            + (move_bytes(model) + 7) / 8 * 8 + (3 * model.n + 2 * LONGEST) * sizeof(int)
+            + 5 * model.n)
 
 
 cdef void _field(const Model* model, const int* label, int v, int skip, double* out) noexcept nogil:
     # Scores of the states of v, given its neighbours, less those across edge `skip`.
     cdef int k = model.states[v], s, e
     cdef Py_ssize_t j, step = 0
+    cdef double weight
     cdef const double* row = model.unary + model.unary_at[v]
     for s in range(k):
         out[s] = row[s]
@@ -49,8 +73,13 @@ cdef void _field(const Model* model, const int* label, int v, int skip, double* 
         if e == skip:
             continue
         row = edge_scores(model, e, v, label[other_end(model, e, v)], &step)
+        weight = weight_of(model, e)
         for s in range(k):
-            out[s] += row[s * step]
+            out[s] += weight * row[s * step]
+
+
+cdef inline void _mark(Search* search, int v) noexcept nogil:
+    search.stale_state[v] = search.next_pairs[v] = search.stale_gain[v] = 1
 
 
 cdef void _move(const Model* model, Search* search, int* label, int v, int state) noexcept nogil:
@@ -60,23 +89,26 @@ cdef void _move(const Model* model, Search* search, int* label, int v, int state
     cdef const double* old
     cdef const double* new
     cdef double* field
-    cdef double change
+    cdef double change, weight
     cdef bint afresh
     label[v] = state
+    _mark(search, v)
     for j in range(model.near_at[v], model.near_at[v + 1]):
         e = model.near[j]
         w = other_end(model, e, v)
         old = edge_scores(model, e, w, before, &step)
         new = edge_scores(model, e, w, state, &step)
         field = search.field + model.unary_at[w]
+        weight = weight_of(model, e)
         afresh = False
         for t in range(model.states[w]):
-            change = new[t * step] - old[t * step]
+            change = weight * (new[t * step] - old[t * step])
             # -inf cannot be subtracted.
             afresh |= not fabs(change) < INFINITY
             field[t] += change
         if afresh:
             _field(model, label, w, -1, field)
+        _mark(search, w)
 
 
 cdef bint _single(const Model* model, Search* search, int* label) noexcept nogil:
@@ -85,6 +117,9 @@ cdef bint _single(const Model* model, Search* search, int* label) noexcept nogil
     cdef bint moved = False
     cdef const double* field
     for v in range(model.n):
+        if not search.stale_state[v]:
+            continue
+        search.stale_state[v] = 0
         field = search.field + model.unary_at[v]
         best = label[v]
         for s in range(model.states[v]):
@@ -103,30 +138,54 @@ cdef void _without(const Model* model, Search* search, const int* label, int v, 
     cdef const double* field = search.field + model.unary_at[v]
     cdef Py_ssize_t step = 0
     cdef const double* row = edge_scores(model, e, v, label[other_end(model, e, v)], &step)
+    cdef double weight = weight_of(model, e)
     for s in range(model.states[v]):
         if row[s * step] == -INFINITY:
             _field(model, label, v, e, out)
             return
-        out[s] = field[s] - row[s * step]
+        out[s] = field[s] - weight * row[s * step]
+
+
+cdef inline double _top(const double* row, Py_ssize_t size) noexcept nogil:
+    cdef Py_ssize_t s
+    cdef double top = row[0]
+    for s in range(1, size):
+        top = row[s] if row[s] > top else top
+    return top
 
 
 cdef bint _pairs(const Model* model, Search* search, int* label) noexcept nogil:
     cdef Py_ssize_t e
     cdef int u, v, s, t, best_s, best_t
     cdef bint moved = False
-    cdef double x, best
+    cdef double x, best, weight, largest = 0
     cdef const double* row
+    cdef char* marks = search.next_pairs
+    search.next_pairs, search.stale_pairs = search.stale_pairs, marks
+    memset(search.next_pairs, 0, model.n)
     for e in range(model.m):
         u, v = model.ends[2 * e], model.ends[2 * e + 1]
+        row = model.pair + model.pair_at[e]
+        if e == 0 or model.pair_at[e] != model.pair_at[e - 1]:
+            largest = INFINITY
+        if not (search.stale_pairs[u] or search.stale_pairs[v]):
+            continue
+        weight = weight_of(model, e)
         _without(model, search, label, u, <int>e, search.one)
         _without(model, search, label, v, <int>e, search.two)
-        row = model.pair + model.pair_at[e]
         best_s, best_t = label[u], label[v]
-        best = (search.one[best_s] + search.two[best_t] + row[best_s * model.states[v] + best_t]
-                + search.margin)
+        best = (search.one[best_s] + search.two[best_t]
+                + weight * row[best_s * model.states[v] + best_t] + search.margin)
+        if weight >= 0:
+            # No pair of states can be better than the best of all three.
+            if largest == INFINITY:
+                largest = _top(row, <Py_ssize_t>model.states[u] * model.states[v])
+            if (_top(search.one, model.states[u]) + _top(search.two, model.states[v])
+                    + weight * largest <= best):
+                continue
         for s in range(model.states[u]):
             for t in range(model.states[v]):
-                x = search.one[s] + search.two[t] + row[t]
+                x = search.one[s] + search.two[t] + weight * row[t]
                 if x > best:
                     best, best_s, best_t = x, s, t
             row += model.states[v]
@@ -139,31 +198,45 @@ cdef bint _pairs(const Model* model, Search* search, int* label) noexcept nogil:
     return moved
 
 
+cdef void _gain(const Model* model, Search* search, const int* label, int v) noexcept nogil:
+    cdef const double* field = search.field + model.unary_at[v]
+    cdef int s
+    search.stale_gain[v] = 0
+    search.gain[v] = -INFINITY
+    for s in range(model.states[v]):
+        if s != label[v] and field[s] > -INFINITY:
+            if field[s] - field[label[v]] > search.gain[v]:
+                search.gain[v], search.change[v] = field[s] - field[label[v]], s
+
+
 cdef bint _chain(const Model* model, Search* search, int* label) noexcept nogil:
     # Make the best change of a node not yet changed, even for the worse; keep the best beginning.
     cdef Py_ssize_t v, length = 0, kept = 0, j
-    cdef int s, state
-    cdef double total = 0, top = search.margin, gain, best
-    cdef const double* field
+    cdef int state = 0
+    cdef double total = 0, top = search.margin, best
+    search.steps -= <double>model.n * LONGEST / 8
+    if search.steps < 0:
+        return False
     for v in range(model.n):
         search.locked[v] = 0
+        if search.stale_gain[v]:
+            _gain(model, search, label, <int>v)
     while length < LONGEST:
         best = -INFINITY
         for v in range(model.n):
-            if search.locked[v]:
-                continue
-            field = search.field + model.unary_at[v]
-            for s in range(model.states[v]):
-                if s != label[v] and field[s] > -INFINITY:
-                    gain = field[s] - field[label[v]]
-                    if gain > best:
-                        best, state = gain, s
-                        search.node[length] = <int>v
+            if search.gain[v] > best and not search.locked[v]:
+                best = search.gain[v]
+                search.node[length] = <int>v
         if best == -INFINITY:
             break
+        state = search.change[search.node[length]]
         search.state[length] = label[search.node[length]]
         search.locked[search.node[length]] = 1
-        _move(model, search, label, search.node[length], state)
+        v = search.node[length]
+        _move(model, search, label, <int>v, state)
+        _gain(model, search, label, <int>v)
+        for j in range(model.near_at[v], model.near_at[v + 1]):
+            _gain(model, search, label, other_end(model, model.near[j], v))
         length += 1
         total += best
         if total > top:
@@ -178,10 +251,14 @@ cdef bint _forests(const Model* model, Search* search, int* label) noexcept nogi
     cdef double before = score(model, label)
     memcpy(search.held, label, model.n * sizeof(int))
     for i in range(FORESTS):
+        search.steps -= model.cell_at[model.m]
+        if search.steps < 0:
+            break
         forest_move(model, i * model.n / FORESTS, i & 1, label, search.forest)
         if score(model, label) > before + search.margin:
             for v in range(model.n):
                 _field(model, label, <int>v, -1, search.field + model.unary_at[v])
+                _mark(search, <int>v)
             return True
         memcpy(label, search.held, model.n * sizeof(int))
     return False
@@ -189,18 +266,26 @@ cdef bint _forests(const Model* model, Search* search, int* label) noexcept nogi
 
 cdef double climb(const Model* model, int* label, char* work) noexcept nogil:
     cdef Search search
-    cdef Py_ssize_t v, j, width = model.unary_at[model.n]
+    cdef Py_ssize_t v, j, width = _widest(model)
     cdef int _
     cdef double size = 0, before = score(model, label), after
     search.field = <double*>work
-    search.one = search.field + width
+    search.one = search.field + model.unary_at[model.n]
     search.two = search.one + width
-    search.forest = <char*>(search.two + width)
+    search.gain = search.two + width
+    search.forest = <char*>(search.gain + model.n)
     search.before = <int*>(search.forest + (move_bytes(model) + 7) / 8 * 8)
     search.held = search.before + model.n
-    search.node = search.held + model.n
+    search.change = search.held + model.n
+    search.node = search.change + model.n
     search.state = search.node + LONGEST
     search.locked = <char*>(search.state + LONGEST)
+    search.stale_state = search.locked + model.n
+    search.stale_pairs = search.stale_state + model.n
+    search.next_pairs = search.stale_pairs + model.n
+    search.stale_gain = search.next_pairs + model.n
+    search.steps = max(STEPS, STEPS_EACH * model.unary_at[model.n])
+    memset(search.stale_state, 1, 4 * model.n)
     memcpy(search.before, label, model.n * sizeof(int))
     for v in range(model.n):
         _field(model, label, <int>v, -1, search.field + model.unary_at[v])
@@ -210,7 +295,8 @@ cdef double climb(const Model* model, int* label, char* work) noexcept nogil:
     search.margin = ROUNDING * size
     for _ in range(ROUNDS):
         if not (_single(model, &search, label) or _pairs(model, &search, label)
-                or _chain(model, &search, label) or _forests(model, &search, label)):
+                or _chain(model, &search, label)
+                or (model.weight == NULL and _forests(model, &search, label))):
             break
     after = score(model, label)
     if after >= before:
