@@ -35,6 +35,7 @@ SCRIPTS = {
     "surrogates_conll": [],
     "multilabel": [],
     "roof": [],
+    "snakes": [],
     "uai": [],
     "energy_time": [],
     "lp_backends": [],

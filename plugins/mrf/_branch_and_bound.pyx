@@ -18,6 +18,9 @@ cdef double ROUNDING = 1e-14
 cdef int ITERATIONS = 200
 cdef int FEW_ITERATIONS = 10
 cdef double FEW = 65536
+# First a search after these, of so many partial labelings: often enough, at a fifth of the time.
+cdef int FIRST_ITERATIONS = 20
+cdef long long FIRST_NODES = 10_000
 
 
 cdef inline Py_ssize_t _round_up(Py_ssize_t size) noexcept nogil:
@@ -128,16 +131,31 @@ cdef bint _fix(const Model* model, const signed char* state, double* unary) noex
     return decided
 
 
+cdef bint _branches(const Model* model, Branches* tree, int iterations, long long node_limit,
+                    double top, double margin, int* label, double* value, double* bound,
+                    char* messages, char* scratch) noexcept nogil:
+    # Messages after so many iterations, and the search on them; `top` bounds all scores.
+    cdef Pass state
+    trws(model, iterations, 0, False, label, value, bound, messages)
+    if bound[0] == -INFINITY or bound[0] <= value[0]:
+        return True
+    bound[0] = min(top, bound[0])
+    value[0] = climb(model, label, scratch)
+    state = place_pass(model, messages)
+    backward(model, &state, tree.rest)
+    tree.rest[model.n] = 0
+    return _search(model, &state, tree, margin, node_limit, label, value, bound)
+
+
 cdef bint exact(const Model* model, long long node_limit, int* label, double* value,
                 double* bound, char* work) noexcept nogil:
     cdef Model reduced = model[0]
     cdef Branches tree
-    cdef Pass state
     cdef Py_ssize_t n = model.n, width = model.unary_at[n], v
     cdef double* unary = <double*>work
     cdef double* rest = unary + width
     cdef bint binary = True, proven
-    cdef double top = INFINITY, count
+    cdef double top = INFINITY, margin, count
     cdef signed char* half
     cdef char* messages
     cdef char* scratch
@@ -169,17 +187,15 @@ cdef bint exact(const Model* model, long long node_limit, int* label, double* va
     for v in range(n):
         if not binary or half[v] == 2:
             count *= model.states[v]
-    trws(&reduced, FEW_ITERATIONS if count <= FEW else ITERATIONS, 0, False, label, value, bound,
-         messages)
-    if bound[0] == -INFINITY or bound[0] <= value[0]:
+    margin = ROUNDING * magnitude(model)
+    if count <= FEW:
+        return _branches(&reduced, &tree, FEW_ITERATIONS, node_limit, top, margin, label, value,
+                         bound, messages, scratch)
+    if node_limit > FIRST_NODES and _branches(&reduced, &tree, FIRST_ITERATIONS, FIRST_NODES, top,
+                                              margin, label, value, bound, messages, scratch):
         return True
-    bound[0] = top if top < bound[0] else bound[0]
-    value[0] = climb(&reduced, label, scratch)
-    state = place_pass(&reduced, messages)
-    backward(&reduced, &state, rest)
-    rest[n] = 0
-    return _search(&reduced, &state, &tree, ROUNDING * magnitude(model), node_limit, label, value,
-                   bound)
+    return _branches(&reduced, &tree, ITERATIONS, node_limit, top, margin, label, value, bound,
+                     messages, scratch)
 
 
 def branch_and_bound(GraphModel model not None, long long node_limit=10_000_000):
