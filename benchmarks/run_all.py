@@ -50,6 +50,7 @@ SCRIPTS = {
     "ecrm_hierarchies": [],
     "flows": [],
     "large_hierarchy": [],
+    "latent": [],
     "m4n_table": ["m4n.jsonl"],
 }
 PREFACE = """# Results
