@@ -9,7 +9,7 @@ from sklearn.kernel_approximation import Nystroem, RBFSampler
 from test_cli import fails, works
 
 import structsolve
-from structsolve import ConditionalRiskMinimizer, HierarchicalSVM, StructuredSVM
+from structsolve import ConditionalRiskMinimizer, HierarchicalSVM, LatentSVM, StructuredSVM
 from structsolve.io.graphs import read_hierarchy, read_network
 from structsolve.io.npz import read_npz, write_npz
 from structsolve.plugins.dag import DagStructure
@@ -68,6 +68,17 @@ def test_fair_regularisation(capsys, data, rule):
     assert isinstance(structsolve.load(model), HierarchicalSVM)
     own = HierarchicalSVM(read_hierarchy(folder / "animals.txt"), normalization=rule, alpha=0.01)
     assert lines == own.fit(X, y).predict(X).tolist()
+
+
+def test_hidden_states(capsys, data):
+    folder, X, y = data
+    given = ("--n-hidden", "2", "--alpha", "0.01", "--tol", "0.01")
+    lines, report, model = run(capsys, folder, "leaves.npz", *given)
+    own = LatentSVM("multiclass", n_hidden=2, alpha=0.01, tol=0.01).fit(X, y)
+    assert lines == own.predict(X).tolist() and isinstance(structsolve.load(model), LatentSVM)
+    assert report["accuracy"] == pytest.approx(own.score(X, y))
+    out = works(capsys, "predict", model, folder / "plain.npz", "--marginals")
+    assert all(cell in out for cell in ("\towl:", "\tdog:"))
 
 
 @pytest.mark.parametrize("labels", [None, "closed", "leaf-union"])
@@ -502,6 +513,24 @@ def test_the_chosen_alpha_is_told(capsys, data):
         (["--estimator", "risk", "--kernel-param", "gamma=x"], "gamma is 'x', expected a number"),
         (["--estimator", "risk", "--history", "h.csv"], "--history: --estimator risk has none"),
         (["--estimator", "risk", "--validation", "leaves.npz"], "trains without; use score"),
+        (
+            ["--n-hidden", "2", "--kernel", "rbf"],
+            "--kernel: --n-hidden trains a LatentSVM, which has",
+        ),
+        (
+            ["--n-hidden", "2", "--early-stopping"],
+            "--early-stopping: --n-hidden trains a LatentSVM",
+        ),
+        (["--n-hidden", "0"], "n_hidden is 0, expected an integer of at least 1"),
+        (["--n-hidden", "2", "--estimator", "risk"], "--n-hidden: --estimator risk has none"),
+        (
+            ["--n-hidden", "2", "--hierarchy", "animals.txt", "--normalization", "none"],
+            "--n-hidden and --normalization: expected one of them",
+        ),
+        (
+            ["--n-hidden", "2", "--hierarchy", "animals.txt"],
+            "LatentSVM needs labels that give every",
+        ),
         (["--estimator", "best"], "invalid choice: 'best'"),
         (["--hierarchy", "animals.txt", "--normalization", "rho:0"], "rho:0"),
         (["--hierarchy", "numbers.edges"], "the label 'cat', which is no node"),

@@ -45,6 +45,10 @@ def sampled(name, seed, n=5, size=2, partial=0.0):
     return X, [entries[a:b] for a, b in zip(starts[:-1], starts[1:])]
 
 
+def axes_of(name):
+    return 0 if get_structure(name).single_node else 1
+
+
 class BruteForce:
     """The objective and its terms by enumeration of all labels, from the definition."""
 
@@ -136,8 +140,8 @@ def test_completer_gives_the_best_allowed_label_at_any_weights(seed, name, parti
     X, Y = sampled(name, seed, partial=partial)
     model = LatentSVM(name, n_hidden=2, alpha=1, max_iter=1, max_rounds=1).fit(X, Y)
     exact = BruteForce(model, X, Y, [2, 2, 2], 1 - np.eye(3), np.ones(len(X)))
-    plain, examples = learn_space(get_structure(name), X, split(Y, name in STRUCTURES[3:]).full)
-    given = split(Y, plain.structure.single_node)
+    plain, examples = learn_space(get_structure(name), X, split(Y, axes_of(name)).full)
+    given = split(Y, axes_of(name))
     sets = sets_of(given, X, plain, examples).lifted(np.repeat(np.arange(3), 2))
     problem = exact.problem
     completer = Completer(problem, sets, 1)
@@ -292,8 +296,8 @@ def test_few_labels_of_a_sequence_teach_transitions_and_classes(name):
 
 def test_losses_of_latent_nodes_are_zero_within_their_sets():
     X, Y = [np.eye(3)], [[0, [1, 2], None]]
-    plain, examples = learn_space(get_structure("chain"), X, split(Y, False).full, [0, 1, 2])
-    sets = sets_of(split(Y, False), X, plain, examples)
+    plain, examples = learn_space(get_structure("chain"), X, split(Y).full, [0, 1, 2])
+    sets = sets_of(split(Y), X, plain, examples)
     loss = SetLoss(plain, examples, "hamming", sets, ANY).bind(plain)(make_layout(plain, examples))
     for label in itertools.product(range(3), repeat=3):
         expected = (label[0] != 0) + (label[1] == 0)
@@ -323,7 +327,7 @@ def test_void_and_weighted_nodes_of_graphs_go_with_sets():
     full = [y.tolist() for y in model.predict(X)]
     assert model.score(X, [[9, *y[1:]] for y in full]) == 1.0
     void = MRFStructure(void=[None])
-    given = split([[0, None, [0, 1]]], False, void.void)
+    given = split([[0, None, [0, 1]]], 1, void.void)
     assert list(given.nodes) == [2] and given.full == [[0, None, 0]]
     assert LatentSVM(void, alpha=0.1).fit(X[:1], [[0, None, [0, 1], 1, 1]]).hidden_[0].size == 4
     # Labels in sets alone are classes, void ones are none, and stand for no other.
@@ -333,8 +337,8 @@ def test_void_and_weighted_nodes_of_graphs_go_with_sets():
     assert few.classes_.tolist() == [0, 1] and few.hidden_[0].size == 4
     # An error counts as often as the weight of its node, within sets as well.
     weighted = [WeightedLabels([0, 1, 2, 1, 0], [1, 0, 2, 3, 1]), [0, 1, 2, [1, 2], None]]
-    plain, examples = learn_space(get_structure("mrf"), X[:2], split(weighted, False).full)
-    sets = sets_of(split(weighted, False), X[:2], plain, examples)
+    plain, examples = learn_space(get_structure("mrf"), X[:2], split(weighted).full)
+    sets = sets_of(split(weighted), X[:2], plain, examples)
     layout = make_layout(plain, examples)
     loss = SetLoss(plain, examples, "hamming", sets, ANY).bind(plain)(layout)
     for label in itertools.product(range(3), repeat=5):

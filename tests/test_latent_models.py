@@ -16,6 +16,7 @@ from test_latent import sampled, xor_chains
 from structsolve import CostMatrix, FunctionStructure, LatentSVM, StructuredSVM, TaskLoss
 from structsolve.estimators.latent.sets import split
 from structsolve.estimators.latent.states import check_n_hidden, of_classes, owners
+from structsolve.plugins.grid import GridStructure
 from structsolve.plugins.mrf import MRFStructure
 from structsolve.plugins.ordinal import OrdinalStructure
 from structsolve.solvers import BCFW, CuttingPlane
@@ -275,6 +276,39 @@ def test_converged_and_stopped_runs_say_so():
     assert last["gap"] <= 0.01 * last["primal"]
 
 
+def test_label_pictures_have_hidden_states_sets_and_void_pixels():
+    rng = np.random.default_rng(0)
+    X, Y = [], []
+    for _ in range(4):
+        y = np.zeros((4, 6), int)
+        y[:, rng.integers(2, 5) :] = 1
+        side = rng.choice([-1, 1], y.shape)
+        modes = np.stack([side, np.where(y == 0, side, -side)], axis=-1)
+        X.append(modes + 0.3 * rng.normal(size=modes.shape))
+        Y.append(y)
+    model = LatentSVM("grid", **SETTINGS).fit(X, Y)
+    assert model.score(X, Y) > 0.95
+    assert [h.shape for h in model.hidden_] == [h.shape for h in model.predict_hidden(X)]
+    again = clone(model).fit(X, Y, hidden=model.hidden_)
+    assert again.rounds_[0]["moved"] <= 2
+    rows = [
+        [
+            [int(c) if rng.random() < 0.4 else [None, [0, 1]][rng.integers(2)] for c in row]
+            for row in y
+        ]
+        for y in Y
+    ]
+    one = [x.prod(axis=-1, keepdims=True) for x in X]
+    scribbled = LatentSVM("grid", alpha=0.02, tol=0.01).fit(one, rows)
+    assert scribbled.score(one, Y) > 0.95
+    rows[0][0][0] = 255
+    with_void = LatentSVM(GridStructure(void=255), alpha=0.02, tol=0.01).fit(one, rows)
+    assert with_void.score(one, Y) > 0.95 and with_void.hidden_[0].shape == (23,)
+    clone(with_void).fit(one, rows, hidden=with_void.hidden_)
+    full = LatentSVM("grid").fit(one, [y.tolist() for y in Y])  # rows of labels are no sets
+    assert full.rounds_[0]["round"] == 1 and len(full.rounds_) == 1
+
+
 # -- input that is refused ------------------------------------------------------------------------
 
 
@@ -375,15 +409,16 @@ def test_losses_of_other_parts_than_nodes_are_refused():
 def test_labels_and_numbers_of_states_are_read_in_all_their_forms():
     objects = np.empty(3, object)
     objects[:] = ["a", ("a", "b"), None]
-    given = split([objects, np.array(["a", "b"])], False)
+    given = split([objects, np.array(["a", "b"])])
     assert given.full[0].tolist() == ["a", "a", "a"] and sorted(given.nodes) == [1, 2]
     picture = np.empty((2, 2), object)
     picture[0], picture[1] = [1, {2, 1}], [None, 2]
-    given = split([np.array([[1, 2], [2, 1]]), picture], False)
-    assert given.full[1].tolist() == [[1, 1], [1, 2]] and sorted(given.nodes) == [5, 6]
-    assert given.classes(False) is None
-    assert split([0, [1, 2]], True).classes(True) == [0, 1, 2]
-    assert split(np.array([0, 1]), True).nodes == {}
+    for form in (picture, picture.tolist()):
+        given = split([np.array([[1, 2], [2, 1]]), form], 2)
+        assert given.full[1].tolist() == [[1, 1], [1, 2]] and sorted(given.nodes) == [5, 6]
+        assert given.classes() is None
+    assert split([0, [1, 2]], 0).classes() == [0, 1, 2]
+    assert split(np.array([0, 1]), 0).nodes == {}
     assert check_n_hidden(np.int64(2), np.array([0, 1])).tolist() == [2, 2]
     assert check_n_hidden({np.int64(0): 1, 1: 2}, np.array([0, 1])).tolist() == [1, 2]
     X, Y = sampled("chain", 0)

@@ -78,6 +78,7 @@ class GridStructure(Structure):
     """
 
     name = "grid"
+    label_axes = 2
 
     def __init__(
         self,

@@ -130,6 +130,9 @@ def make_parser() -> Parser:
     group.add_argument(
         "--normalization", metavar="RULE", help="HierarchicalSVM: rho:2, maxmin, ..."
     )
+    group.add_argument(
+        "--n-hidden", type=int, metavar="N", help="LatentSVM: N hidden states in every class"
+    )
     group.add_argument("--network", metavar="FILE", help="with demands: .json, .gml, .graphml")
     group.add_argument(
         "--estimator", choices=("margin", "risk"), default="margin", help="risk: ECRM, kernel ridge"

@@ -15,7 +15,7 @@ FILES = ("hierarchy", "network")
 # Options of margin estimators alone, with their defaults.
 MARGIN_ONLY = {"surrogate": "margin", "solver": "bcfw", "max_iter": 100, "tol": 1e-3}
 MARGIN_ONLY |= {"oracle": None, "normalization": None, "checkpoint": None, "history": None}
-MARGIN_ONLY |= {"early_stopping": False, "cache_size": 200}
+MARGIN_ONLY |= {"early_stopping": False, "cache_size": 200, "n_hidden": None}
 
 
 def _file_params(structure: str | None) -> tuple[str, ...]:
@@ -60,6 +60,11 @@ def check_options(args: argparse.Namespace) -> None:
             raise UsageError(f"structure {args.structure} needs --{param} FILE")
     if args.hierarchy is not None and args.network is not None:
         raise UsageError("--hierarchy and --network: expected one of them")
+    if args.n_hidden is not None:
+        if args.normalization is not None:
+            raise UsageError("--n-hidden and --normalization: expected one of them")
+        text = ": --n-hidden trains a LatentSVM, which has none"
+        _refuse(args, text, kernel=None, kernel_param=None, cache_size=200, early_stopping=False)
     if args.estimator != "risk":
         text = " is for conditional risk; give --estimator risk with it"
         _refuse(args, text, alphas=None, cv=None, feature_map=None, joint_kernel=False)
@@ -195,14 +200,20 @@ def make_model(args: argparse.Namespace, structure: Any) -> Any:
         "max_iter": args.max_iter,
         "tol": args.tol,
         "fit_intercept": not args.no_intercept,
-        "kernel": args.kernel,
-        "kernel_params": kernel_params(args.kernel_param),
-        "cache_size": args.cache_size,
-        "early_stopping": args.early_stopping,
         "checkpoint": args.checkpoint,
         "n_jobs": args.n_jobs,
         "random_state": args.random_state,
         "verbose": int(args.verbose),
+    }
+    if args.n_hidden is not None:
+        return structsolve.LatentSVM(
+            structure, n_hidden=args.n_hidden, loss=args.loss or "hamming", **common
+        )
+    common |= {
+        "kernel": args.kernel,
+        "kernel_params": kernel_params(args.kernel_param),
+        "cache_size": args.cache_size,
+        "early_stopping": args.early_stopping,
     }
     if args.normalization is None:
         return structsolve.StructuredSVM(structure, loss=args.loss or "hamming", **common)

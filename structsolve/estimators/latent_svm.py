@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from ..examples.labels import flatten, flatten_rows
 from ..examples.packed import Examples
+from ..examples.stacking import pieces
 from ..potentials.mercer import given_dense
 from ..solvers.base import Start, relative_gap
 from ..solvers.checkpoint import Checkpoint
@@ -63,7 +65,7 @@ class LatentSVM(StructuredSVM):
     Parameters
     ----------
     structure : str or Structure, default="chain"
-        One whose labels give every node a class ("chain", "tree", "mrf", "multiclass", ...).
+        One whose labels give nodes classes ("chain", "tree", "mrf", "grid", "multiclass", ...).
     n_hidden : int, dict or sequence of int, default=1
         Hidden states of every class, by class, or in the order of ``classes_``. 1: none, for labels
         that are known in part.
@@ -299,10 +301,11 @@ class LatentSVM(StructuredSVM):
         self, X: Any, y: Any, sample_weight: Any, validation: Any, rng: np.random.Generator
     ) -> LatentData:
         structure = self._structure_for(y)
-        given = split(y, structure.single_node, getattr(structure, "void", None))
+        axes = 0 if structure.single_node else getattr(structure, "label_axes", 1)
+        given = split(y, axes, getattr(structure, "void", None))
         classes = None
         if getattr(structure, "n_states", None) is None:  # which says what the classes are
-            classes = given.classes(structure.single_node)
+            classes = given.classes()
         plain, examples = learn_space(
             structure, X, given.full, classes, bool(self.fit_intercept), sample_weight
         )
@@ -371,7 +374,7 @@ class LatentSVM(StructuredSVM):
         self.objectives_ = rounds.objectives
         outcome = Outcome(best.w, best.history, best.reason)
         self._finish(data.space, outcome, problem.model(best.w), warn=False)
-        self.hidden_ = _numbers_of(data.space).unpack(best.labels, data.examples)
+        self.hidden_ = _unpacked(data.space, best.labels, data.examples)
         self._remember_names(data.X)
         self._warn(best)
         return self
@@ -454,13 +457,23 @@ def _numbers_of(space: Space) -> Any:
     return numbers
 
 
+def _unpacked(space: Space, states: np.ndarray, examples: Examples) -> Any:
+    try:
+        return _numbers_of(space).unpack(states, examples)
+    except ValueError:  # pictures without their void pixels have no shape
+        return pieces(states, examples.offsets)
+
+
 def _given_states(hidden: Any, data: LatentData) -> np.ndarray:
     """Return states to begin with; refuse those that labels do not allow."""
     assert data.sets is not None
     offsets = data.examples.offsets
     try:
-        flat = np.asarray(_numbers_of(data.space).flatten(hidden, offsets))
-    except ValueError as error:
+        if data.space.structure.single_node:
+            flat = flatten_rows(hidden, data.examples.n)
+        else:
+            flat = flatten([np.ravel(states) for states in hidden], offsets)
+    except (ValueError, TypeError) as error:
         raise ValueError(f"hidden: {error}") from None
     table = data.sets.table[:, owners(data.space)]
     if flat.dtype.kind not in "iub":

@@ -50,6 +50,8 @@ class Structure(Params):
     name = "structure"
     #: One node per example: plain 2-D X and 1-D y, a classifier to scikit-learn.
     single_node = False
+    #: Axes of the labels of one example: 1 for sequences, 2 for pictures.
+    label_axes = 1
     #: Plain 2-D X, and a matrix of 0 and 1 as y.
     label_sets = False
     #: One row of numbers per example as y, which the shell writes on one line.

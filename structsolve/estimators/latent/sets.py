@@ -73,6 +73,8 @@ class Given:
         By the number of the node: its allowed labels (None for all), its example, its place there.
     void : list
         Labels that are no classes.
+    axes : {0, 1, 2}
+        Of the labels of one example: 0 for single nodes, 2 for pictures.
     size : int
         Number of nodes; 0 where there are no sets.
     """
@@ -81,9 +83,10 @@ class Given:
     named: set[Any]
     nodes: dict[int, tuple[frozenset[Any] | None, int, int]]
     void: list[Any]
+    axes: int
     size: int = 0
 
-    def marked(self, classes: np.ndarray, single_node: bool) -> Any:
+    def marked(self, classes: np.ndarray) -> Any:
         """Return labels of two classes, the second one at the nodes with sets.
 
         Labels that are no classes stay, such as those of void nodes.
@@ -91,28 +94,21 @@ class Given:
         Parameters
         ----------
         classes : ndarray of shape (K,), K >= 2
-        single_node : bool
-            As of :func:`split`.
 
         Returns
         -------
         as y
         """
         names, row, sequences = classes.tolist(), 0, []
-        for entries in [self.full] if single_node else self.full:
+        for entries in self.full if self.axes else [self.full]:
             flat = [_plain(label) for label in _flat(getattr(entries, "labels", entries))]
             marks = [names[row + v in self.nodes] if e in names else e for v, e in enumerate(flat)]
             sequences.append(np.array(marks).reshape(np.shape(getattr(entries, "labels", entries))))
             row += len(flat)
-        return sequences[0] if single_node else sequences
+        return sequences if self.axes else sequences[0]
 
-    def classes(self, single_node: bool) -> list[Any] | None:
+    def classes(self) -> list[Any] | None:
         """Return all labels, sorted, where some stand in sets alone.
-
-        Parameters
-        ----------
-        single_node : bool
-            As of :func:`split`.
 
         Returns
         -------
@@ -122,13 +118,13 @@ class Given:
         if not self.named:
             return None
         alone: set[Any] = set()
-        for entries in [self.full] if single_node else self.full:
+        for entries in self.full if self.axes else [self.full]:
             alone.update(_plain(label) for label in _flat(getattr(entries, "labels", entries)))
         alone.difference_update(self.void)
         return sorted(alone | self.named) if self.named - alone else None
 
 
-def split(y: Any, single_node: bool, void: Any = None) -> Given:
+def split(y: Any, axes: int = 1, void: Any = None) -> Given:
     """Tell sets of labels from labels.
 
     Parameters
@@ -136,8 +132,9 @@ def split(y: Any, single_node: bool, void: Any = None) -> Given:
     y : as users give it
         Labels as the structure takes them, but an entry of a list, or of an array of objects, may
         be a list, tuple, set or array of labels, or None.
-    single_node : bool
-        An example is one entry of y, not a sequence of them.
+    axes : {0, 1, 2}, default=1
+        Of the labels of one example: 0 where it is one entry of y, 2 for pictures, which may be
+        lists of rows.
     void : label or sequence of labels, optional
         Of the structure: where it names None, None is such a label and does not mean "any".
 
@@ -153,14 +150,16 @@ def split(y: Any, single_node: bool, void: Any = None) -> Given:
 
     Examples
     --------
-    >>> given = split([["a", ["b", "a"]], [None]], single_node=False)
+    >>> given = split([["a", ["b", "a"]], [None]])
     >>> given.full, sorted(given.named)
     ([['a', 'a'], ['a']], ['a', 'b'])
     """
-    given = Given(y, set(), {}, [] if void is None else list(np.ravel(void).tolist()))
-    if not isinstance(y, (list, tuple, np.ndarray)) or not _may_hold_sets(y, single_node):
+    given = Given(y, set(), {}, [] if void is None else list(np.ravel(void).tolist()), axes)
+    if not isinstance(y, (list, tuple, np.ndarray)) or not _may_hold_sets(y, axes):
         return given
-    sequences = [y] if single_node else list(y)
+    sequences = list(y) if axes else [y]
+    if axes == 2:
+        sequences = [_picture(entries) for entries in sequences]
     row, spoilt = 0, set()
     holds = _SETS[:-1] if None in given.void else _SETS
     for i, entries in enumerate(sequences):
@@ -172,7 +171,7 @@ def split(y: Any, single_node: bool, void: Any = None) -> Given:
         spoilt.add(i)
         for v, entry in enumerate(_flat(entries)):
             if isinstance(entry, holds):
-                place = (v, 0) if single_node else (i, v)
+                place = (i, v) if axes else (v, 0)
                 given.nodes[row] = (_members(entry, *place), *place)
             row += 1
     if not spoilt:
@@ -188,15 +187,29 @@ def split(y: Any, single_node: bool, void: Any = None) -> Given:
     if anything is None:
         raise ValueError("y names no label: it allows anything everywhere; name some labels")
     full = [_filled(e, anything, holds) if i in spoilt else e for i, e in enumerate(sequences)]
-    given.full, given.size = full[0] if single_node else full, row
+    given.full, given.size = full if axes else full[0], row
     return given
 
 
-def _may_hold_sets(y: Any, single_node: bool) -> bool:
+def _picture(entries: Any) -> Any:
+    """Return rows of one length as an array of objects; anything else as it is."""
+    rows = list(entries) if isinstance(entries, (list, tuple)) else []
+    if not rows or not all(isinstance(row, (list, tuple)) for row in rows):
+        return entries
+    if len({len(row) for row in rows}) > 1:
+        return entries
+    picture = np.empty((len(rows), len(rows[0])), dtype=object)
+    for i, row in enumerate(rows):
+        for j, label in enumerate(row):
+            picture[i, j] = label
+    return picture
+
+
+def _may_hold_sets(y: Any, axes: int) -> bool:
     # Arrays of labels are told at a glance, without a look at their entries.
     if isinstance(y, np.ndarray):
         return y.dtype == object
-    return single_node or any(not isinstance(e, np.ndarray) or e.dtype == object for e in y)
+    return not axes or any(not isinstance(e, np.ndarray) or e.dtype == object for e in y)
 
 
 def _holds_sets(entries: Any, holds: tuple[type, ...]) -> bool:
@@ -292,7 +305,7 @@ def sets_of(given: Given, X: Any, space: Space, examples: Examples) -> Sets:
     known: dict[frozenset[Any] | None, int] = {}
     places = list(given.nodes)
     if given.size not in (0, len(rows)) and K > 1:
-        marked = given.marked(classes, space.structure.single_node)
+        marked = given.marked(classes)
         places = np.flatnonzero(pack(space, X, marked).labels == 1).tolist()
     for row, (members, i, v) in zip(places, given.nodes.values()):
         if members not in known:

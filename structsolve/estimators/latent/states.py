@@ -83,7 +83,7 @@ def check_space(space: Space) -> None:
     ):
         raise ValueError(
             f"structure {space.structure.name!r}: LatentSVM needs labels that give every node a "
-            "class with a score of its own, such as those of 'chain', 'tree', 'mrf' and "
+            "class with a score of its own, such as those of 'chain', 'tree', 'mrf', 'grid' and "
             "'multiclass'"
         )
 
