@@ -175,6 +175,8 @@ def test_callbacks_and_validation_see_every_pass():
     assert [record["pass"] for record in model.history_] == list(range(1, len(seen) + 1))
     assert all("validation_score" in record for record in model.rounds_)
     assert model.rounds_[-1]["validation_score"] > 0.8
+    without = clone(model).set_params(callbacks=None).fit(X, Y)
+    same(without.flat_weights(), model.flat_weights())
     stopped = LatentSVM("chain", callbacks=[lambda record: True], n_init=3, **SETTINGS).fit(X, Y)
     assert stopped.stop_reason_ == "callback" and len(stopped.history_) == 1
     assert len(stopped.objectives_) == 1
@@ -228,7 +230,8 @@ def test_killed_runs_resume_bit_for_bit(tmp_path, partial, solver, stop, monkeyp
     path = tmp_path / "run.checkpoint"
     with pytest.raises(Killed):
         LatentSVM("chain", checkpoint=path, callbacks=[killed(stop)], **settings).fit(X, Y)
-    resumed = LatentSVM("chain", checkpoint=path, **settings).fit(X, Y)
+    LatentSVM("chain", checkpoint=path, **settings).fit(X, Y)
+    resumed = LatentSVM("chain", checkpoint=path, **settings).fit(X, Y)  # a run that had ended
     same(resumed.flat_weights(), whole.flat_weights())
     assert resumed.objectives_ == whole.objectives_
     assert resumed.stop_reason_ == whole.stop_reason_

@@ -231,7 +231,7 @@ class LatentSVM(StructuredSVM):
             Weight of each example in the mean.
         validation : tuple (X, y), optional
             Full labels, scored after each certified pass: ``"validation_score"`` in ``history_``.
-            Each round keeps the weights of its best score.
+            They choose nothing.
         hidden : optional
             States to begin with, numbers in the form that :meth:`predict_hidden` gives; there is
             one start then.
@@ -349,7 +349,9 @@ class LatentSVM(StructuredSVM):
             return self.solver_.start(start)
 
         def inner(run: Any, tol: float) -> Outcome:
-            return self._drive(run, data.held_out, fingerprint, tol, file)
+            outcome = self._drive(run, data.held_out, fingerprint, tol, file)
+            # Not those of the best score: the objective must not rise.
+            return replace(outcome, w=run.weights())
 
         def first(seed: int) -> np.ndarray:
             if data.first is not None or not latent:
