@@ -18,6 +18,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from structsolve import HierarchicalSVM, StructuredSVM
+from structsolve.lp import Highs
 from structsolve.solvers import BCFW, SGD, CuttingPlane
 from structsolve.utils import container
 
@@ -46,6 +47,32 @@ def test_resuming_is_bit_for_bit(tmp_path, solver, stop):
         model.set_params(callbacks=[stopped_after(stop)]).fit(X, Y)
     resumed = StructuredSVM("chain", max_iter=11, checkpoint=path, **settings).fit(X, Y)
     same_run(resumed, whole)
+
+
+@pytest.mark.parametrize(
+    ("solver", "oracle"),
+    [
+        (BCFW(), "lp"),
+        (SGD(), "lp"),
+        (CuttingPlane(), Highs()),
+        (CuttingPlane(), "cvxpy:HIGHS,warm_start=true"),
+    ],
+    ids=str,
+)
+def test_programs_of_labels_that_tie_resume_bit_for_bit(tmp_path, solver, oracle):
+    """Programs that start warm may find another label of the best: with a checkpoint none does."""
+    rng = np.random.default_rng(1)
+    X, Y = rng.integers(-1, 2, (10, 2)).astype(float), rng.integers(0, 2, (10, 3))
+    settings = {"solver": solver, "oracle": oracle, "alpha": 0.03, "tol": 0, "max_iter": 6}
+    fits = []
+    for stop in (None, 2, 4):
+        model = StructuredSVM("multilabel", checkpoint=tmp_path / f"{stop}", **settings)
+        if stop is not None:
+            with pytest.raises(RuntimeError):
+                clone(model).set_params(callbacks=[stopped_after(stop)]).fit(X, Y)
+        fits.append(model.fit(X, Y))
+    for resumed in fits[1:]:
+        same_run(resumed, fits[0])
 
 
 def test_a_finished_checkpoint_can_be_extended(tmp_path):

@@ -325,7 +325,7 @@ class HierarchicalSVM(SparseFitting):
             gram=gram,
             kernel=kernel,
             dense=dense,
-            oracle=self.oracle,
+            oracle=self._training_oracle(),
             node_scale=scale,
         )
 

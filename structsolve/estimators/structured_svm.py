@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 
 from .. import registry
 from ..examples.packed import Examples
+from ..lp.ask import without_warm_starts
 from ..potentials.mercer import Kernel, given_dense
 from ..potentials.model import Model
 from ..solvers.base import Solver, Start
@@ -97,8 +98,9 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
         a function that returns the present weights. Returning True ends training.
     checkpoint : path, optional
         File to which the state of training goes as it proceeds; if it exists, training continues
-        from it, bit for bit as if it had never stopped. Linear programs start afresh then: where
-        labels are equally good, that needs an oracle with ``warm_start=False``.
+        from it, bit for bit as if it had never stopped. Linear programs have no warm starts then,
+        which the file does not hold: where labels are equally good, another one may be found than
+        without a checkpoint.
     n_jobs : int or None, default=1
         Threads for passes at fixed weights and for prediction; the result does not depend on it.
     random_state : int, RandomState or None, default=0
@@ -472,8 +474,14 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             gram=gram,
             kernel=kernel,
             dense=dense,
-            oracle=self.oracle,
+            oracle=self._training_oracle(),
         )
+
+    def _training_oracle(self) -> Any:
+        """The oracle of training: with a checkpoint, programs remember nothing from before."""
+        if self.oracle is None or self.checkpoint is None:
+            return self.oracle
+        return without_warm_starts(self.oracle)
 
     def _start(self, problem: Problem, rng: np.random.Generator, w: Any) -> Start:
         w = None if w is None else problem.solver_weights(w)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from .. import registry
@@ -9,7 +10,7 @@ from ..operators import Oracle, Parts
 from ..part_layout import PartLayout
 from ..structure.ask import Bind, ask_parts, ask_power, required
 from ..structure.base import Space
-from .base import Backend
+from .base import Backend, SettingsBackend
 from .cones import PolytopeCones
 from .constraints import ConstrainedPolytopes
 from .decoder import LinearDecoder
@@ -130,6 +131,40 @@ def make_backend(oracle: Any) -> Backend:
             f"{registry.default().names('lp_backends')}) or a structsolve.lp.Backend"
         )
     backend.check()
+    return backend
+
+
+def without_warm_starts(oracle: Any) -> Backend:
+    """Return a backend whose programs start afresh: answers then depend on their scores alone.
+
+    Of several optima a warm start may find another one than a fresh start.  Checkpoints do not hold
+    where programs ended, so that training which is to go on from one bit for bit has none.
+
+    Parameters
+    ----------
+    oracle : str or Backend
+
+    Returns
+    -------
+    Backend
+        A copy.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of :func:`make_backend`.
+
+    Examples
+    --------
+    >>> from structsolve.lp.ask import without_warm_starts
+    >>> without_warm_starts("lp").warm
+    False
+    """
+    backend = copy.copy(make_backend(oracle))
+    if isinstance(backend, SettingsBackend):
+        backend.warm_start = False
+    else:
+        backend.warm = False
     return backend
 
 

@@ -40,7 +40,7 @@ def check_types(made: Any, where: str = "") -> None:
         ...
     ValueError: BCFW: averaging is 'no', expected True or False
     """
-    for name, kinds, default in _declared(type(made)):
+    for name, kinds, default in _declared(made.__class__):
         value = getattr(made, name, default)
         if value is default or any(_is_of(value, kind) for kind in kinds):
             continue
