@@ -181,7 +181,8 @@ def _damage(rng: np.random.Generator, meta: Any, arrays: dict[str, np.ndarray]) 
             deep = [deep]
         inner[key] = deep
         return f"{place} = a deep list"
-    value = _VALUES[int(rng.integers(len(_VALUES)))]
+    # A copy: the next damage may change it.
+    value = copy.deepcopy(_VALUES[int(rng.integers(len(_VALUES)))])
     if isinstance(inner[key], int) and rng.random() < 0.5:
         value = inner[key] + int(rng.choice([-1, 1, 2**30, 2**60]))
     inner[key] = value
