@@ -91,6 +91,98 @@ def test_models_name_their_distribution(both, reload, tmp_path, monkeypatch):
     assert isinstance(structsolve.load(path).space_.structure, PyChainStructure)
 
 
+BRINGS_MORE = """
+from __future__ import annotations
+from structsolve import CostMatrix, Named, TaskLoss, hookimpl
+from structsolve.lp import Highs
+from structsolve.solvers import BCFW
+from structsolve.surrogates import Margin
+
+class Often(BCFW):
+    name = "often"
+
+class Wide(Margin):
+    name = "wide"
+
+class Program(Highs):
+    name = "program"
+
+class Scaled(TaskLoss):
+    def __init__(self, factor: float = 1.0):
+        self.factor = factor
+
+    def loss(self, space, examples, i, truth, label):
+        return self.factor * (truth != label).sum()
+
+    def loss_costs(self, space, examples, i, truth):
+        costs = self.factor * (truth[:, None] != [[0, 1]])
+        return {"node": costs.astype(float)}, 0.0
+
+@hookimpl
+def structsolve_solvers():
+    return [Named("often", Often, "a test")]
+
+@hookimpl
+def structsolve_surrogates():
+    return [Named("wide", Wide, "a test")]
+
+@hookimpl
+def structsolve_losses():
+    return [Named("Scaled", Scaled, "a test")]
+
+@hookimpl
+def structsolve_lp_backends():
+    return [Named("program", Program, "a test")]
+
+@hookimpl
+def structsolve_loss_names():
+    return ["strict"]
+
+@hookimpl
+def structsolve_loss(space, loss):
+    if loss == "strict":
+        from structsolve.structure.ask import ask_loss
+        return ask_loss(space, CostMatrix([[0, 1], [1, 0]]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("argument", "what"),
+    [
+        ({"solver": "often"}, "solver"),
+        ({"surrogate": "wide"}, "surrogate"),
+        ({"oracle": "program"}, "lp backend"),
+        ({"loss": "Scaled:factor=2"}, "loss"),
+        ({"loss": "structsolve-more:Scaled"}, "loss"),
+        ({"loss": "strict"}, "loss"),
+    ],
+)
+def test_models_name_the_distribution_of_all_that_has_a_name(
+    install, reload, tmp_path, argument, what
+):
+    install("more", BRINGS_MORE)
+    reload()
+    path = tmp_path / "m.structsolve"
+    model = StructuredSVM("chain", max_iter=2, tol=0.9, **argument).fit(X, Y)
+    model.save(path)
+    assert structsolve.load(path).get_params() == model.get_params()
+    reload(off=["more"])
+    message = f"cannot be loaded: {what} .* comes from the distribution structsolve-more 1.0"
+    refused(message, structsolve.load, path)
+
+
+def test_losses_with_arguments_have_names(install, reload):
+    install("more", BRINGS_MORE)
+    reload()
+    for text, score in (("Scaled:factor=0.5", 0.5), ("Scaled:2", -1.0), ("Scaled", 0.0)):
+        model = StructuredSVM("chain", loss=text, max_iter=50).fit(X, Y)
+        assert model.score(X, [labels[::-1] for labels in Y]) == score
+    refused(
+        "factor is .x., expected a number", StructuredSVM("chain", loss="Scaled:factor=x").fit, X, Y
+    )
+    refused("unexpected keyword", StructuredSVM("chain", loss="Scaled:size=2").fit, X, Y)
+
+
 @pytest.mark.parametrize("name", ["two", "structsolve-two", "Structsolve.Two:two"])
 def test_switched_off_plugins_are_not_imported(install, both, reload, name, monkeypatch, caplog):
     install("two", "raise SystemExit('imported')", version="2.0.1")

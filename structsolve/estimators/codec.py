@@ -18,7 +18,8 @@ from ..solvers import LinearConstraint, SuperModular, WeightBounds
 from ..utils.params import Params, check_types
 
 _KINDS = ("structures", "surrogates", "solvers", "losses", "lp_backends")
-_KIND_OF = {
+#: Kinds of what parameters name.
+KIND_OF = {
     "structure": "structures",
     "surrogate": "surrogates",
     "solver": "solvers",
@@ -320,10 +321,12 @@ def revive_params(
     """
     names = set(inspect.signature(estimator).parameters) - set(TRANSIENT)
     given = {k: v for k, v in meta["params"].items() if k != "n_jobs"}
+    for name, source in meta.get("from", {}).items():
+        registry.default().require(KIND_OF[name], given[name], source)
     unknown = sorted(set(given) - names - {"kernel"})
     if unknown:
         raise ValueError(f"it sets {unknown[0]!r}, which is no parameter that files may hold")
-    params = {k: revive(v, _KIND_OF.get(k)) for k, v in given.items() if k != "kernel"}
+    params = {k: revive(v, KIND_OF.get(k)) for k, v in given.items() if k != "kernel"}
     if "kernel" in names or kernel is not None:
         params["kernel"] = kernel_of(given.get("kernel"), kernel)
     for name in ("loss", "surrogate", "solver"):

@@ -12,7 +12,7 @@ import numpy as np
 from .. import registry
 from ..lp.base import Backend
 from ..utils import container
-from .codec import TRANSIENT, importable, plain
+from .codec import KIND_OF, TRANSIENT, importable, plain
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -39,6 +39,19 @@ def _oracle(oracle: Any) -> Any:
     if isinstance(oracle, Backend) and registry.default().name_of("lp_backends", oracle) is None:
         return oracle.name
     return plain(oracle, "oracle")
+
+
+def _sources(params: dict[str, Any]) -> dict[str, str]:
+    """Return the distributions of what is named in words, by parameter; none of what is ours.
+
+    That of the structure stands with its parameters.
+    """
+    sources = {
+        name: registry.default().source_of_name(kind, params[name])
+        for name, kind in KIND_OF.items()
+        if name != "structure" and isinstance(params.get(name), str)
+    }
+    return {name: source for name, source in sources.items() if source}
 
 
 def describe(model: Any, left_out: Sequence[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -75,5 +88,6 @@ def describe(model: Any, left_out: Sequence[str]) -> tuple[dict[str, Any], dict[
         "structure": plain(model.space_.structure, "structure"),
         "space": space_meta,
         "metadata": getattr(model, "metadata_", {}),
+        "from": _sources(model.get_params(deep=False)),
     }
     return meta, {f"space_{k}": v for k, v in space_arrays.items()}

@@ -271,6 +271,49 @@ class Names:
             return ""
         return f"{owner[0].distribution} {owner[0].version}"
 
+    def source_of_name(self, kind: str, text: str) -> str:
+        """Return the distribution that :meth:`source_of` gives, of losses known by name alone too.
+
+        Parameters
+        ----------
+        kind : str
+            One of ``LISTS``.
+        text : str
+            ``name``, or ``name:arguments``.
+
+        Returns
+        -------
+        str
+        """
+        if self._has(kind, self.split(kind, text)[0]) or kind != "losses":
+            return self.source_of(kind, text)
+        owners = [p for p in self.plugins if text in p.declares.get("loss_names", ())]
+        # Where several know the name, any of them may give the loss.
+        if len(owners) != 1 or owners[0].is_ours or not owners[0].distribution:
+            return ""
+        return f"{owners[0].distribution} {owners[0].version}"
+
+    def require(self, kind: str, text: str, source: str) -> None:
+        """Refuse a name whose distribution is missing.
+
+        Parameters
+        ----------
+        kind : str
+            One of ``LISTS``.
+        text : str
+            ``name``, or ``name:arguments``.
+        source : str
+            As :meth:`source_of_name` gave it.
+
+        Raises
+        ------
+        ValueError
+            Naming the distribution.
+        """
+        name = self.split(kind, text)[0]
+        if self._has(kind, name) or kind != "losses" or text not in self.loss_names():
+            self.find(kind, name, source)
+
     def _owner(self, kind: str, value: Any) -> tuple[Plugin, Named] | None:
         declared = self._declared(kind)
         own = getattr(value, "name", None)

@@ -344,7 +344,8 @@ def ask_loss(space: Space, loss: Any) -> Bind:
     ----------
     space : Space
     loss : str or object
-        What users name; an object with ``bind(space)`` makes the loss itself.
+        What users name; an object with ``bind(space)`` makes the loss itself.  A class of such
+        objects that a plugin declares is named with its arguments: "night-shift:factor=2".
 
     Returns
     -------
@@ -367,6 +368,8 @@ def ask_loss(space: Space, loss: Any) -> Bind:
 
         return bind_fresh
     made = None if isinstance(loss, type) else ask("structsolve_loss", Loss, space, loss=loss)
+    if made is None and isinstance(loss, str) and _is_made_by_name(loss):
+        return ask_loss(space, registry.default().make("losses", loss))
     if made is None:
         kinds = [kind for kind, one in _LOSS_OBJECTS.items() if _gives(space, one(space))]
         objects = f", or a {' or '.join(kinds)} object" if kinds else ""
@@ -378,6 +381,16 @@ def ask_loss(space: Space, loss: Any) -> Bind:
             f"{loss_names(space)}{objects}{registry.default().broken_note()}"
         )
     return made
+
+
+def _is_made_by_name(text: str) -> bool:
+    """Tell whether a name, perhaps with arguments, is of a class of losses.
+
+    Costs and weights of classes are no words: these two are given as objects.
+    """
+    plugins = registry.default()
+    name = plugins.split("losses", text)[0]
+    return name.rpartition(":")[2] in {*plugins.names("losses")} - {*_LOSS_OBJECTS}
 
 
 def loss_names(space: Space) -> list[str]:
