@@ -55,10 +55,10 @@ def ours(cost: np.ndarray, smooth: np.ndarray, oracle: str, most: int) -> Iterat
     iterations = 1
     while iterations <= most:
         with Clock() as clock:
-            label, _, bound = decode(unary, edges, -smooth, oracle=oracle, max_iter=iterations)
-        value = score(cost, smooth, label.reshape(height, width))
-        yield clock.cpu, value, bound
-        if bound - value < 1e-6 * abs(value):
+            answer = decode(unary, edges, -smooth, oracle=oracle, max_iter=iterations)
+        value = score(cost, smooth, answer.label.reshape(height, width))
+        yield clock.cpu, value, answer.bound
+        if answer.bound - value < 1e-6 * abs(value):
             return
         iterations *= 2
 
