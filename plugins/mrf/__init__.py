@@ -4,9 +4,24 @@ from structsolve.hookspecs import Named, hookimpl
 from structsolve.plugins.mrf.decode import Decoding, decode
 from structsolve.plugins.mrf.graphs import grid_edges
 from structsolve.plugins.mrf.node_labels import WeightedLabels
+from structsolve.plugins.mrf.reparametrization import (
+    ArcConsistency,
+    arc_consistent,
+    reparametrization_bound,
+)
 from structsolve.plugins.mrf.space import MRFSpace, MRFStructure
 
-__all__ = ["Decoding", "MRFSpace", "MRFStructure", "WeightedLabels", "decode", "grid_edges"]
+__all__ = [
+    "ArcConsistency",
+    "Decoding",
+    "MRFSpace",
+    "MRFStructure",
+    "WeightedLabels",
+    "arc_consistent",
+    "decode",
+    "grid_edges",
+    "reparametrization_bound",
+]
 
 
 @hookimpl

@@ -104,13 +104,15 @@ def _scores(name, item, values, starts, shapes):
             raise ValueError(
                 f"{name}: found {len(parts)} arrays, expected {len(shapes)}, one per {item}"
             )
-        for i, (part, shape) in enumerate(zip(parts, shapes)):
+        for i, (part, shape) in enumerate(zip(parts, map(tuple, shapes.tolist()))):
             if part.shape != shape:
                 raise ValueError(
                     f"{name} of {item} {i}: found shape {part.shape}, expected {shape}"
                 )
         values = np.concatenate([part.ravel() for part in parts]) if parts else np.zeros(0)
-    flat = np.array(values, dtype=np.float64)
+    # What nobody may write to needs no copy.
+    fixed = values.dtype == np.float64 and values.flags.c_contiguous and not values.flags.writeable
+    flat = values if fixed else np.array(values, dtype=np.float64)
     if len(starts) <= len(shapes):
         raise ValueError(f"{name}: found {len(starts)} starts for {len(shapes)} tables")
     size = starts[len(shapes)]
@@ -163,7 +165,7 @@ cdef class GraphModel:
     (3.5, 4.0)
     """
 
-    def __cinit__(self, states, ends, unary, pair):
+    def __cinit__(self, states, ends, unary, pair, *_, **__):
         states = _integers("states", states)
         if states.ndim != 1 or states.size == 0:
             raise ValueError(
@@ -180,14 +182,15 @@ cdef class GraphModel:
         shapes = states[ends]
         self.cell_at = np.concatenate([[0], np.cumsum(shapes.prod(axis=1))]).astype(np.intp)
         self.pair_at = self.cell_at
-        self.unary = _scores("unary", "node", unary, self.unary_at, [(int(k),) for k in states])
-        shapes = [tuple(row) for row in shapes.tolist()]
+        self.unary = _scores("unary", "node", unary, self.unary_at, states[:, None])
         if isinstance(pair, np.ndarray) and pair.ndim == 2 and m:
-            for e, shape in enumerate(shapes):
-                if pair.shape != shape:
-                    raise ValueError(
-                        f"pair of edge {e}: found shape {pair.shape}, expected {shape}"
-                    )
+            other = (shapes != pair.shape).any(axis=1)
+            if other.any():
+                e = int(other.argmax())
+                raise ValueError(
+                    f"pair of edge {e}: found shape {pair.shape}, expected "
+                    f"{tuple(shapes[e].tolist())}"
+                )
             self.pair_at = np.zeros(m + 1, dtype=np.intp)
             one = np.array([0, pair.size])
             self.pair = _scores("pair", "edge", [pair], one, shapes[:1])

@@ -8,9 +8,11 @@ import numpy as np
 
 from structsolve.examples.packed import Examples
 from structsolve.part_layout import PartLayout
+from structsolve.plugins.mrf._direct import WeightedModel, ascend
+from structsolve.plugins.mrf._oracle import TRWSOracle
 from structsolve.plugins.mrf.decoders import make_oracle
 from structsolve.plugins.mrf.graph_operators import common_graphs
-from structsolve.plugins.mrf.graphs import check_edges
+from structsolve.plugins.mrf.scores import GraphScores, check_memory, graph_scores
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.calls import argmax
 
@@ -25,11 +27,16 @@ class Decoding(NamedTuple):
         Its score; -inf where every labeling is forbidden.
     bound : float
         No labeling scores more: ``bound - value`` is 0 where the label is known to be the best.
+    phi : ndarray of shape (m, 2, K) or None
+        With ``return_reparametrization``: what an equivalent transformation moves from the table
+        of each edge to its first and its second end, for each state there (0 beyond a node's
+        states).  See :func:`~structsolve.plugins.mrf.reparametrization_bound`.
     """
 
     label: np.ndarray
     value: float
     bound: float
+    phi: np.ndarray | None = None
 
 
 def decode(
@@ -39,6 +46,9 @@ def decode(
     directed: bool = False,
     oracle: str = "auto",
     max_iter: int = 100,
+    *,
+    weights: Any = None,
+    return_reparametrization: bool = False,
 ) -> Decoding:
     """Find a labeling of a graph with a large score, and an upper bound of all scores.
 
@@ -56,6 +66,12 @@ def decode(
         As in :class:`~structsolve.plugins.mrf.MRFStructure`.
     max_iter : int, default=100
         Iterations of "trws" at most.
+    weights : array of shape (m,), optional
+        Factors of the one table, one per edge.  "trws" keeps the table once; other decoders take a
+        table per edge.
+    return_reparametrization : bool, default=False
+        Run "trws" in any case, and return the equivalent transformation that its bound comes from.
+        For it, -inf is a finite number, below what any allowed labeling can lose.
 
     Returns
     -------
@@ -65,6 +81,9 @@ def decode(
     ------
     ValueError
         When scores, edges or the decoder do not fit each other.
+    MemoryError
+        When the arrays would be larger than the memory of this machine, with their size, before
+        they are made.
 
     Examples
     --------
@@ -73,75 +92,72 @@ def decode(
     >>> best = decode(unary, [[0, 1], [1, 2], [2, 0]], agree)
     >>> best.label.tolist(), best.value, best.bound
     ([1, 1, 1], 4.0, 4.0)
+    >>> decode(unary, [[0, 1], [1, 2], [2, 0]], agree, weights=[1, 0, 0]).label.tolist()
+    [1, 1, 0]
     """
-    nodes = [_table(row, 1, f"unary of node {v}") for v, row in enumerate(unary)]
-    if not nodes:
-        raise ValueError("unary: found no nodes, expected at least one")
-    states = np.array([len(row) for row in nodes], dtype=np.int32)
-    ends = check_edges(edges, len(nodes), "edges")
-    tables = _tables(pair, ends, states, directed)
+    scores = graph_scores(unary, edges, pair, directed, weights)
     if not isinstance(max_iter, (int, np.integer)) or max_iter < 1:
         raise ValueError(f"max_iter is {max_iter!r}, expected an integer of at least 1")
-    K = int(states.max())
-    blocks = WeightLayout([Block("node", "node", (K,)), Block("pair", "edge", (K, K))], 1, 1)
+    _check_size(scores, return_reparametrization)
+    blocks, chosen = _oracle_of(scores, oracle, int(max_iter))
+    if isinstance(chosen, TRWSOracle):
+        del chosen  # its arrays are as large as those of a model
+        answer = Decoding(*ascend(_model(scores), int(max_iter), False))
+    else:
+        if scores.weights is not None:
+            scores = scores._replace(pair=scores.tables(), weights=None)
+            blocks, chosen = _oracle_of(scores, oracle, int(max_iter))
+        answer = Decoding(*argmax(chosen, 0, _theta(blocks, scores)))
+    if not return_reparametrization:
+        return answer
+    _, _, bound, phi = ascend(_model(scores.finite()), int(max_iter), True)
+    return answer._replace(bound=max(min(answer.bound, bound), answer.value), phi=phi)
+
+
+def _model(scores: GraphScores) -> Any:
+    return WeightedModel(*scores)
+
+
+def _check_size(scores: GraphScores, transform: bool) -> None:
+    """Refuse graphs that do not fit the memory, counting what is largest."""
+    n, m, K = len(scores.states), len(scores.ends), int(scores.states.max())
+    cells = scores.pair.size if not scores.shared else 0
+    # Scores, their copies in single precision, local search; messages in both precisions; indices.
+    size = (8 + 8 + 4 + 8) * scores.unary.size + (8 + 8) * cells + 12 * m * K + 80 * (n + m)
+    check_memory(size + 16 * m * K * transform, f"arrays of {n} nodes and {m} edges")
+
+
+def _oracle_of(scores: GraphScores, oracle: str, max_iter: int) -> tuple[WeightLayout, Any]:
+    """Return the blocks of part scores, and the decoder that takes them."""
+    n, m, K = len(scores.states), len(scores.ends), int(scores.states.max())
+    pair = Block("pair", "shared" if scores.shared else "edge", (K, K))
+    blocks = WeightLayout([Block("node", "node", (K,)), pair], 1, 1)
     examples = Examples(
-        np.array([0, len(nodes)], dtype=np.int64),
-        edge_offsets=np.array([0, len(ends)], dtype=np.int64),
+        np.array([0, n], dtype=np.int64), edge_offsets=np.array([0, m], dtype=np.int64)
     )
-    theta = np.zeros(blocks.theta_size(len(nodes), len(ends)))
-    views = blocks.theta_views(theta, len(nodes), len(ends))
-    for row, scores in zip(views["node"], nodes):
-        row[: len(scores)] = scores
-    for cell, table in zip(views["pair"], tables):
-        cell[: table.shape[0], : table.shape[1]] = table
     layout = PartLayout(blocks, examples)
-    shape = common_graphs(layout, ends, states, one_graph=True)
-    return Decoding(*argmax(make_oracle(shape, oracle, int(max_iter), layout), 0, theta))
+    shape = common_graphs(layout, scores.ends, scores.states, one_graph=True)
+    return blocks, make_oracle(shape, oracle, max_iter, layout)
 
 
-def _table(values: Any, ndim: int, where: str) -> np.ndarray:
-    try:
-        table = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{where}: found no array of numbers ({error})") from None
-    if table.ndim != ndim or table.size == 0:
-        raise ValueError(f"{where}: found shape {table.shape}, expected {ndim} dimension(s)")
-    if not (table < np.inf).all():
-        raise ValueError(f"{where}: found NaN or infinity, expected numbers, or -inf to forbid")
-    return table
-
-
-def _tables(pair: Any, ends: np.ndarray, states: np.ndarray, directed: bool) -> list[np.ndarray]:
-    """Return a table per edge, of the right shapes."""
-    if len(ends) == 0:
-        return []
-    shared = isinstance(pair, np.ndarray) and pair.ndim == 2
-    if not shared and not isinstance(pair, np.ndarray):
-        shared = len(pair) > 0 and np.ndim(pair[0]) == 1
-    if shared:
-        table = _table(pair, 2, "pair")
-        if table.shape[0] != table.shape[1]:
-            raise ValueError(f"pair: found shape {table.shape}, expected a square table")
-        if not directed and not np.array_equal(table, table.T):
-            s, t = np.argwhere(table != table.T)[0].tolist()
-            raise ValueError(
-                f"pair: the table of undirected edges is not symmetric: entry ({s}, {t}) is "
-                f"{table[s, t]}, ({t}, {s}) is {table[t, s]}; give directed=True, or a "
-                "table per edge"
-            )
-        if table.shape[0] < states.max():
-            raise ValueError(
-                f"pair: found shape {table.shape}, but node {int(states.argmax())} has "
-                f"{states.max()} states"
-            )
-        return [table[: states[u], : states[v]] for u, v in ends]
-    if len(pair) != len(ends):
-        raise ValueError(f"pair: found {len(pair)} tables for {len(ends)} edges")
-    tables = [_table(table, 2, f"pair of edge {e}") for e, table in enumerate(pair)]
-    for e, (table, (u, v)) in enumerate(zip(tables, ends)):
-        if table.shape != (states[u], states[v]):
-            raise ValueError(
-                f"pair of edge {e}: found shape {table.shape}, expected "
-                f"{(int(states[u]), int(states[v]))} for nodes {u} and {v}"
-            )
-    return tables
+def _theta(blocks: WeightLayout, scores: GraphScores) -> np.ndarray:
+    """Return part scores."""
+    n, m, K = len(scores.states), len(scores.ends), int(scores.states.max())
+    theta = np.zeros(blocks.theta_size(n, m))
+    views = blocks.theta_views(theta, n, m)
+    nodes, pairs = views["node"], views["pair"]
+    whole = bool((scores.states == K).all())
+    if whole:
+        nodes[:, :K] = scores.unary.reshape(n, K)
+    else:
+        nodes[:, :K][np.arange(K) < scores.states[:, None]] = scores.unary
+    if scores.shared:
+        pairs[:, :K] = scores.pair
+    elif whole:
+        pairs[:, :, :K] = scores.pair.reshape(m, K, K)
+    else:
+        start = 0
+        for cell, (k, size) in zip(pairs, scores.states[scores.ends].tolist()):
+            cell[:k, :size] = scores.pair[start : start + k * size].reshape(k, size)
+            start += k * size
+    return theta

@@ -1,0 +1,259 @@
+"""The scores of one graph as users give them, checked, as flat arrays."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from structsolve.plugins.mrf.graphs import check_edges
+
+
+class GraphScores(NamedTuple):
+    """Scores of the states of nodes and of pairs of states of edges.
+
+    Parameters
+    ----------
+    states : ndarray of int32 of shape (n,)
+        Of each node.
+    ends : ndarray of int32 of shape (m, 2)
+    unary : ndarray of float64 of shape (sum of states,)
+    pair : ndarray of float64
+        The table of shape (K, K) that all edges share, or their tables in one dimension, one
+        after the other.
+    weights : ndarray of float64 of shape (m,) or None
+        Factors of the one table.
+    """
+
+    states: np.ndarray
+    ends: np.ndarray
+    unary: np.ndarray
+    pair: np.ndarray
+    weights: np.ndarray | None
+
+    @property
+    def shared(self) -> bool:
+        """All edges have one table."""
+        return self.pair.ndim == 2
+
+    def tables(self) -> np.ndarray:
+        """Return the tables of all edges, one after the other, with their weights.
+
+        Returns
+        -------
+        ndarray
+
+        Raises
+        ------
+        MemoryError
+            When they do not fit the memory.
+        """
+        if not self.shared:
+            return self.pair
+        check_memory(8 * len(self.ends) * self.pair.size, "tables of all edges")
+        weights = np.ones(len(self.ends)) if self.weights is None else self.weights
+        return (weights[:, None] * self.pair.ravel()).ravel()
+
+    def finite(self) -> GraphScores:
+        """Return scores with -inf replaced by less than what any allowed labeling can lose.
+
+        Returns
+        -------
+        GraphScores
+        """
+        if np.isfinite(self.unary).all() and np.isfinite(self.pair).all():
+            return self
+        parts = [np.abs(x[np.isfinite(x)]).max(initial=0) for x in (self.unary, self.pair)]
+        weight = 1.0 if self.weights is None else float(np.abs(self.weights).max(initial=0))
+        floor = -1 - 2 * (len(self.states) * parts[0] + len(self.ends) * weight * parts[1])
+        least = 1.0 if self.weights is None else float(self.weights.min(initial=1))
+        return self._replace(
+            unary=np.maximum(self.unary, floor), pair=np.maximum(self.pair, floor / min(least, 1))
+        )
+
+
+def check_memory(size: float, what: str) -> None:
+    """Refuse arrays that are larger than the memory of this machine.
+
+    Parameters
+    ----------
+    size : float
+        Bytes.
+    what : str
+        What the arrays are, for the message.
+
+    Raises
+    ------
+    MemoryError
+        With the size.
+    """
+    memory = memory_size()
+    if size > memory:
+        raise MemoryError(
+            f"{what}: they take {size / 1e9:.3g} GB, and this machine has {memory / 1e9:.3g}; give "
+            "a smaller graph or fewer states, or one table with weights in place of tables"
+        )
+
+
+def memory_size() -> float:
+    """Return the bytes of memory of this machine, infinity where it does not tell.
+
+    Returns
+    -------
+    float
+    """
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return float("inf")
+
+
+def graph_scores(
+    unary: Any, edges: Any, pair: Any, directed: bool = False, weights: Any = None
+) -> GraphScores:
+    """Return checked scores.
+
+    Parameters
+    ----------
+    unary, edges, pair, directed, weights
+        As of :func:`~structsolve.plugins.mrf.decode`.
+
+    Returns
+    -------
+    GraphScores
+
+    Raises
+    ------
+    ValueError
+        When they do not fit each other.
+    """
+    states, flat = _nodes(unary)
+    ends = check_edges(edges, len(states), "edges")
+    shared = len(ends) > 0 and _is_table(pair)
+    factors = _weights(weights, len(ends), shared)
+    if not shared:
+        return GraphScores(states, ends, flat, _tables(pair, ends, states), None)
+    table = _shared(pair, states, directed)
+    if factors is not None and not np.isfinite(table).all() and not factors.min() > 0:
+        e = int((~(factors > 0)).argmax())
+        raise ValueError(
+            f"weights of edge {e}: found {factors[e]}, expected more than 0 where the table "
+            "forbids pairs with -inf"
+        )
+    width = len(table)
+    if (states == width).all():
+        return GraphScores(states, ends, flat, table, factors)
+    # Nodes that have fewer states need parts of the table.
+    if factors is None:
+        factors = np.ones(len(ends))
+    check_memory(8.0 * len(ends) * table.size, "tables of all edges")
+    parts = [x * table[: states[u], : states[v]].ravel() for x, (u, v) in zip(factors, ends)]
+    return GraphScores(states, ends, flat, np.concatenate(parts), None)
+
+
+def _nodes(unary: Any) -> tuple[np.ndarray, np.ndarray]:
+    if isinstance(unary, np.ndarray) and unary.ndim == 2 and unary.size and unary.dtype != object:
+        table = _table(unary, 2, "unary") if unary.dtype.kind not in "biuf" else unary
+        table = np.ascontiguousarray(table, dtype=np.float64)
+        _check_finite(table, "unary of node")
+        return np.full(len(table), table.shape[1], dtype=np.int32), _fixed(table)
+    nodes = [_table(row, 1, f"unary of node {v}") for v, row in enumerate(unary)]
+    if not nodes:
+        raise ValueError("unary: found no nodes, expected at least one")
+    return np.array([len(row) for row in nodes], dtype=np.int32), np.concatenate(nodes)
+
+
+def _fixed(table: np.ndarray) -> np.ndarray:
+    """Return a flat view that cannot be written to, of which models need no copy."""
+    flat = table.reshape(-1).view()
+    flat.flags.writeable = False
+    return flat
+
+
+def _weights(weights: Any, m: int, shared: bool) -> np.ndarray | None:
+    if weights is None:
+        return None
+    try:
+        factors = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"weights: found no array of numbers ({error})") from None
+    if factors.shape != (m,):
+        raise ValueError(f"weights: found shape {factors.shape}, expected ({m},), one per edge")
+    if m and not shared:
+        raise ValueError("weights: found a table per edge, expected one table for all edges")
+    wrong = ~np.isfinite(factors)
+    if wrong.any():
+        e = int(wrong.argmax())
+        raise ValueError(f"weights of edge {e}: found {factors[e]}, expected a finite number")
+    return factors if m else None
+
+
+def _check_finite(table: np.ndarray, where: str) -> None:
+    # All rows of an array whose rows are numbered in messages.
+    wrong = ~(table < np.inf).reshape(len(table), -1).all(axis=1)
+    if wrong.any():
+        raise ValueError(
+            f"{where} {int(wrong.argmax())}: found NaN or infinity, expected numbers, or -inf to "
+            "forbid"
+        )
+
+
+def _table(values: Any, ndim: int, where: str) -> np.ndarray:
+    try:
+        table = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{where}: found no array of numbers ({error})") from None
+    if table.ndim != ndim or table.size == 0:
+        raise ValueError(f"{where}: found shape {table.shape}, expected {ndim} dimension(s)")
+    if not (table < np.inf).all():
+        raise ValueError(f"{where}: found NaN or infinity, expected numbers, or -inf to forbid")
+    return table
+
+
+def _is_table(pair: Any) -> bool:
+    """Tell one table for all edges from a table per edge."""
+    if isinstance(pair, np.ndarray):
+        return pair.ndim == 2
+    return len(pair) > 0 and np.ndim(pair[0]) == 1
+
+
+def _shared(pair: Any, states: np.ndarray, directed: bool) -> np.ndarray:
+    table = _table(pair, 2, "pair")
+    if table.shape[0] != table.shape[1]:
+        raise ValueError(f"pair: found shape {table.shape}, expected a square table")
+    if not directed and not np.array_equal(table, table.T):
+        s, t = np.argwhere(table != table.T)[0].tolist()
+        raise ValueError(
+            f"pair: the table of undirected edges is not symmetric: entry ({s}, {t}) is "
+            f"{table[s, t]}, ({t}, {s}) is {table[t, s]}; give directed=True, or a "
+            "table per edge"
+        )
+    K = int(states.max())
+    if table.shape[0] < K:
+        raise ValueError(
+            f"pair: found shape {table.shape}, but node {int(states.argmax())} has {K} states"
+        )
+    return np.ascontiguousarray(table[:K, :K])
+
+
+def _tables(pair: Any, ends: np.ndarray, states: np.ndarray) -> np.ndarray:
+    """Return the tables of all edges, one after the other."""
+    if len(ends) == 0:
+        return np.zeros(0)
+    if len(pair) != len(ends):
+        raise ValueError(f"pair: found {len(pair)} tables for {len(ends)} edges")
+    whole = (len(ends), int(states[0]), int(states[0]))
+    numbers = isinstance(pair, np.ndarray) and pair.dtype.kind in "biuf"
+    if numbers and pair.shape == whole and (states == states[0]).all():
+        tables = np.ascontiguousarray(pair, dtype=np.float64)
+        _check_finite(tables, "pair of edge")
+        return _fixed(tables)
+    rows = [_table(table, 2, f"pair of edge {e}") for e, table in enumerate(pair)]
+    for e, (table, (u, v)) in enumerate(zip(rows, ends)):
+        if table.shape != (states[u], states[v]):
+            raise ValueError(
+                f"pair of edge {e}: found shape {table.shape}, expected "
+                f"{(int(states[u]), int(states[v]))} for nodes {u} and {v}"
+            )
+    return np.concatenate([table.ravel() for table in rows])
