@@ -8,6 +8,7 @@ from typing import Any
 from structsolve.lp import make_backend
 from structsolve.operators import IntegralRelaxation
 from structsolve.plugins.mrf import _cut_oracle, _oracle, _relaxation
+from structsolve.plugins.mrf._dual_relaxation import DualRelaxation
 from structsolve.plugins.mrf._elimination_plan import Plans
 from structsolve.plugins.mrf._enumerated_cones import EnumeratedCones
 from structsolve.plugins.mrf._minimum_cut import CutNetworks
@@ -27,6 +28,8 @@ MOST, TABLE, KEPT = 2.0**30, 2.0**22, 2.0**23
 # linear and quadratic scores: K = 3: 4 and 33, 5 and 36; K = 4: 6 and 71, 12 and 25; K = 5: 7 and
 # 45, 20 and 39; K = 8: 13 and 59, 78 and 75; K = 16: 35 and 191, 632 and 207.
 CUT_STATES, CUT_STATES_RELAXED, CUT_PAIRS = 5, 8, 2**22
+# Gap, relative to the bound, at which the relaxation of large graphs stops.
+RELAXED = 1e-3
 
 
 def check_name(name: Any, argument: str = "oracle") -> None:
@@ -153,12 +156,13 @@ def make_power(shape: Any, name: str, power: str, layout: Any) -> Any:
         return EnumeratedCones(shape, layout)
     if by_program:
         return _relaxation.LinearRelaxation(linear, shape, layout)
-    if not (shape.forest or shape.binary):
-        return _cut_first(_relaxation.LinearRelaxation(linear, shape, layout), shape, name, layout)
     if shape.forest:
         oracle, parts = partial(_oracle.ForestOracle, shape), partial(GraphParts, shape)
         return IntegralRelaxation(oracle, parts, layout)
-    return _cut_first(_relaxation.RoofRelaxation(shape, layout), shape, name, layout)
+    if shape.binary:
+        return _cut_first(_relaxation.RoofRelaxation(shape, layout), shape, name, layout)
+    finish = _relaxation.LinearRelaxation(linear, shape, layout)
+    return _cut_first(DualRelaxation(finish, RELAXED, shape, layout), shape, name, layout)
 
 
 def _cut_first(relaxation: Any, shape: Any, name: str, layout: Any) -> Any:

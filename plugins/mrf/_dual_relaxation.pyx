@@ -1,0 +1,317 @@
+"""The relaxation of graphs of any number of states: dual ascent, then a primal-dual method."""
+
+from libc.math cimport INFINITY, fabs
+from libc.string cimport memcpy, memset
+from structsolve.operators cimport Relaxation
+from structsolve.part_layout cimport PartLayout
+from structsolve.utils.alignment cimport align
+
+from structsolve.plugins.mrf._dual_relaxation_core cimport (
+    Core, build_core, core_bytes, lift_core, place_core, solve_core,
+)
+from structsolve.plugins.mrf._dual_relaxation_passes cimport (
+    Split, clear_split, place_split, split_bytes, split_score, sweep,
+)
+from structsolve.plugins.mrf._model cimport Model
+from structsolve.plugins.mrf._shape cimport GraphShape
+
+# Passes forward and back before the primal-dual method, and between its rounds; it comes earlier
+# where STALL passes close less than SLOW of the gap.
+cdef int PASSES = 40, MORE = 3, STALL = 5
+cdef double SLOW = 0.1
+# Active states are those with at most SLACK of the gap less than the best, twice as much in each
+# further round.
+cdef double SLACK = 0.03
+cdef int ROUNDS = 4, STEPS = 200
+# Graphs of at most so many parts are solved further, by a linear program where that is not enough.
+cdef Py_ssize_t SMALL = 4096
+cdef int SMALL_ROUNDS = 6, SMALL_STEPS = 1500
+cdef double SMALL_TOL = 1e-9
+# Parts of edges that the primal-dual method takes at most.
+cdef Py_ssize_t CELLS = 1 << 14
+# Rounding of bounds, relative to what they add up.
+cdef double NOISE = 1e-14
+
+
+# What is known of one answer.
+cdef struct Search:
+    bint small, fractional      # few parts; the best point is in mu, and no labeling
+    double tol, noise           # gap at which to stop; rounding of the bound
+    double rough, floor, never  # see _measure()
+    double value, bound
+
+
+cdef class DualRelaxation(Relaxation):
+    """The best point of the local polytope, up to a gap that the bound tells.
+
+    Sequential dual ascent (TRW-S) comes first.  Where labeling and bound do not meet, states that
+    are nearly best make a smaller linear program; a primal-dual method solves it roughly, its
+    point is moved onto the local polytope, its messages go back to all states, and so on.
+
+    An answer depends on the scores alone: messages of earlier calls were hardly of use.
+
+    Parameters
+    ----------
+    finish : Relaxation
+        Answers where a small graph is left open by more than 1e-9, and where no point was found
+        that avoids what is forbidden.
+    tol : float
+        Gap at which to stop on graphs that are not small, relative to the bound.
+    shape : GraphShape
+    layout : PartLayout
+    """
+
+    cdef GraphShape shape
+    cdef Relaxation finish
+    cdef double tol
+    cdef Py_ssize_t split_at, core_at, width, states, cells
+
+    def __init__(self, Relaxation finish not None, double tol, GraphShape shape not None,
+                 PartLayout layout not None):
+        super().__init__(layout)
+        self.finish, self.tol, self.shape, self.n_states = finish, tol, shape, shape.n_states
+        self.width = shape.row
+        self.states = shape.max_nodes * ((shape.max_states + 3) // 4 * 4)
+        self.cells = min(CELLS, shape.max_edges * shape.max_states * self.states // shape.max_nodes)
+        # Scores where they are not theta's own; messages; the smaller program.
+        self.split_at = (8 * layout.max_theta + 127) // 64 * 64
+        self.core_at = self.split_at + (
+            split_bytes(shape.max_nodes, shape.max_edges, self.width) + 127) // 64 * 64
+        self.work_bytes = max(finish.work_bytes, 64 + self.core_at + core_bytes(
+            shape.max_nodes, shape.max_edges, self.states, self.cells))
+
+    cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
+                   double* value, double* bound, char* work) except -1 nogil:
+        cdef Split split
+        cdef Core core
+        cdef Search search
+        cdef char* room = align(work)
+        cdef bint fractional
+        cdef double least
+        self._begin(i, theta, room, &split, &search)
+        place_core(&core, split.n, split.m, self.states, self.cells, room + self.core_at)
+        self._solve(i, &split, &core, &search, mu, label)
+        bound[0] = search.bound
+        if search.bound < search.floor:     # whatever is allowed scores more: nothing is
+            memset(label, 0, split.n * sizeof(int))
+            search.fractional, bound[0] = False, -INFINITY
+        fractional = search.fractional
+        if fractional:
+            value[0] = self._inner(i, &split, theta, mu)
+        else:
+            value[0] = self._score(i, &split, theta, label)
+            self.shape.indicate(i, label, mu)
+        if bound[0] > -INFINITY and (value[0] == -INFINITY or (
+                search.small and bound[0] - value[0] > search.tol)):
+            fractional = not self.finish.relax(i, theta, mu, label, value, &least, work)
+            bound[0] = min(bound[0], least)
+        if bound[0] < value[0] + search.noise:      # equal but for rounding
+            bound[0] = value[0]
+        return not fractional
+
+    cdef void _begin(self, Py_ssize_t i, const double* theta, char* room, Split* split,
+                     Search* search) noexcept nogil:
+        # The graph, its scores without what is forbidden, and the messages that were kept.
+        cdef Model graph = self.shape.graph(i)
+        cdef Py_ssize_t e, j, size = self.shape.theta_size(i), parts
+        cdef int s, t
+        cdef double* scores = <double*>room
+        cdef double* row
+        split.n, split.m, split.width = graph.n, graph.m, self.width
+        split.states, split.ends = graph.states, graph.ends
+        split.near_at, split.near = graph.near_at, graph.near
+        split.node_step, split.table_step = self.shape.node_step, self.shape.edge_step
+        split.node, split.table = theta + self.shape.node_start, theta + self.shape.pairs_of(i)
+        if self.shape.symmetric:
+            memcpy(scores, theta, size * sizeof(double))
+            for e in range(graph.m if self.shape.edge_step else 1):
+                row = scores + self.shape.pairs_of(i) + e * self.shape.edge_step
+                for s in range(self.shape.max_states):
+                    for t in range(s):
+                        row[s * self.width + t] = row[t * self.width + s]
+            split.node = scores + self.shape.node_start
+            split.table = scores + self.shape.pairs_of(i)
+        place_split(split, room + self.split_at)
+        if _measure(split, search):
+            if not self.shape.symmetric:
+                memcpy(scores, theta, size * sizeof(double))
+                split.node = scores + self.shape.node_start
+                split.table = scores + self.shape.pairs_of(i)
+            for j in range(size):
+                if scores[j] == -INFINITY:
+                    scores[j] = search.never
+        parts = 0
+        for e in range(graph.m):
+            parts += graph.states[graph.ends[2 * e]] * graph.states[graph.ends[2 * e + 1]]
+        search.small = parts <= SMALL
+        clear_split(split)
+
+    cdef void _solve(self, Py_ssize_t i, Split* split, Core* core, Search* search, double* mu,
+                     int* label) noexcept nogil:
+        cdef int r, fits, rounds = SMALL_ROUNDS if search.small else ROUNDS
+        cdef double slack, value = -INFINITY, x
+        search.bound, search.value, search.fractional = INFINITY, -INFINITY, False
+        for r in range(rounds + 1):
+            value = self._ascend(split, search, MORE if r else PASSES, value, label)
+            if search.bound - search.value <= search.tol or r == rounds:
+                break
+            slack = SLACK * (search.bound - search.value) * (1 << r)
+            fits = 30
+            while fits and not build_core(core, split, label, slack):
+                slack, fits = 0.7 * slack, fits - 1
+            if not fits:        # too many states are best
+                break
+            solve_core(core, 0.3 * search.tol, SMALL_STEPS if search.small else STEPS)
+            value = _round(split, core, value, label)
+            if value > search.value:
+                search.value, search.fractional = value, False
+            x = core.base + core.value
+            if x > search.value and search.bound - search.value > search.tol:
+                search.value, search.fractional = x, True
+                self._write(i, split, core, mu)
+            lift_core(core, split)
+
+    cdef double _ascend(self, Split* split, Search* search, int passes, double value,
+                        int* label) noexcept nogil:
+        # Passes until the gap is closed or they are slow; returns what the best labeling scores.
+        cdef int k
+        cdef double x, before = INFINITY
+        for k in range(passes):
+            if k % STALL == 0:
+                if before - search.bound < SLOW * (search.bound - search.value):
+                    break
+                before = search.bound
+            sweep(split, False)
+            x = sweep(split, True)
+            search.noise = NOISE * (fabs(x) + search.rough)
+            search.bound = min(search.bound, x + search.noise)
+            search.tol = max(2 * search.noise, (SMALL_TOL if search.small else self.tol)
+                             * max(fabs(x), 0.01 * search.rough))
+            x = split_score(split, split.trial)
+            if x > value or value == -INFINITY:
+                value = x
+                memcpy(label, split.trial, split.n * sizeof(int))
+            if value > search.value:
+                search.value, search.fractional = value, False
+            if search.bound - search.value <= search.tol:
+                break
+        return value
+
+    cdef double _score(self, Py_ssize_t i, const Split* split, const double* theta,
+                       const int* label) noexcept nogil:
+        cdef const double* table = theta + self.shape.pairs_of(i)
+        cdef double total = 0
+        cdef Py_ssize_t v, e
+        for v in range(split.n):
+            total += theta[self.shape.node_start + v * self.shape.node_step + label[v]]
+        for e in range(split.m):
+            total += table[e * self.shape.edge_step + self.shape.cell(label, split.ends + 2 * e)]
+        return total
+
+    cdef double _inner(self, Py_ssize_t i, const Split* split, const double* theta,
+                       const double* mu) noexcept nogil:
+        # <theta, mu>; parts that mu leaves out may score -inf.
+        cdef double total = 0
+        cdef Py_ssize_t j
+        for j in range(self.shape.theta_size(i)):
+            if mu[j] != 0:
+                total += mu[j] * theta[j]
+        return total
+
+    cdef void _write(self, Py_ssize_t i, const Split* split, const Core* core,
+                     double* mu) noexcept nogil:
+        # mu <- the best point of the smaller program.
+        cdef Py_ssize_t f = 0, e, v, u, a, b, ka, kb, columns
+        cdef int[2] pair
+        cdef double* table = mu + self.shape.pairs_of(i)
+        cdef double* row
+        cdef const double* x
+        cdef double one = 1, each
+        memset(mu, 0, self.shape.theta_size(i) * sizeof(double))
+        for v in range(split.n):
+            row = mu + self.shape.node_start + v * self.shape.node_step
+            u = core.slot[v]
+            if u < 0:
+                row[core.label[v]] = 1
+                continue
+            for a in range(core.state_at[u], core.state_at[u] + core.count[u]):
+                row[core.state[a]] = core.best[a]
+        for e in range(split.m):
+            u, v = core.slot[split.ends[2 * e]], core.slot[split.ends[2 * e + 1]]
+            ka, kb = core.count[u] if u >= 0 else 1, core.count[v] if v >= 0 else 1
+            columns = (kb + 3) // 4 * 4
+            row = table + e * self.shape.edge_step
+            for a in range(ka):
+                pair[0] = (core.state[core.state_at[u] + a] if u >= 0
+                           else core.label[split.ends[2 * e]])
+                for b in range(kb):
+                    pair[1] = (core.state[core.state_at[v] + b] if v >= 0
+                               else core.label[split.ends[2 * e + 1]])
+                    if u >= 0 and v >= 0:
+                        each = core.best[core.states + core.cell_at[f] + a * columns + b]
+                    elif u >= 0:
+                        each = core.best[core.state_at[u] + a]
+                    else:
+                        each = core.best[core.state_at[v] + b] if v >= 0 else 1
+                    if self.shape.symmetric and pair[0] > pair[1]:
+                        row[pair[1] * self.width + pair[0]] += each
+                    else:
+                        row[pair[0] * self.width + pair[1]] += each
+            f += u >= 0 and v >= 0
+
+
+cdef bint _measure(const Split* split, Search* search) noexcept nogil:
+    # Sums of ranges and of smallest scores, and a score that no allowed state or pair can make up
+    # for; returns whether something is forbidden.
+    cdef Py_ssize_t v
+    cdef double least = 0, low, top
+    cdef bint forbidden = False
+    search.rough = search.floor = 0
+    for v in range(split.n):
+        _range(split, 1, split.node + v * split.node_step, split.states[v], &low, &top, &forbidden)
+        search.rough += top - low
+        search.floor += low
+        least = min(least, low)
+    for v in range(split.m):
+        if v == 0 or split.table_step or _unlike(split, v):
+            _range(split, split.states[split.ends[2 * v]], split.table + v * split.table_step,
+                   split.states[split.ends[2 * v + 1]], &low, &top, &forbidden)
+        search.rough += top - low
+        search.floor += low
+        least = min(least, low)
+    search.never = least - 2 * search.rough - 1
+    return forbidden
+
+
+cdef bint _unlike(const Split* split, Py_ssize_t e) noexcept nogil:
+    # Whether an edge reads other states of a shared table than the edge before it.
+    return (split.states[split.ends[2 * e]] != split.states[split.ends[2 * e - 2]]
+            or split.states[split.ends[2 * e + 1]] != split.states[split.ends[2 * e - 1]])
+
+
+cdef void _range(const Split* split, Py_ssize_t rows, const double* x, Py_ssize_t columns,
+                 double* low, double* top, bint* forbidden) noexcept nogil:
+    # The smallest and the largest finite score.
+    split.loops.range(rows, x, split.width, columns, INFINITY, low, top)
+    if low[0] == -INFINITY:
+        forbidden[0] = True
+        split.loops.range(rows, x, split.width, columns, -INFINITY, low, top)
+    if not low[0] <= top[0]:        # nothing is allowed
+        low[0] = top[0] = 0
+
+
+cdef double _round(Split* split, const Core* core, double value, int* label) noexcept nogil:
+    # The most probable states of the smaller program, if that labeling is better.
+    cdef Py_ssize_t i, a, best
+    cdef double x
+    memcpy(split.trial, core.label, split.n * sizeof(int))
+    for i in range(core.n):
+        best = core.state_at[i]
+        for a in range(best, best + core.count[i]):
+            best = a if core.best[a] > core.best[best] else best
+        split.trial[core.node[i]] = core.state[best]
+    x = split_score(split, split.trial)
+    if x > value:
+        value = x
+        memcpy(label, split.trial, split.n * sizeof(int))
+    return value

@@ -1,0 +1,54 @@
+# The linear program over the states that matter, by a primal-dual method.
+from structsolve.plugins.mrf._dual_relaxation_passes cimport Split
+
+
+# Nodes with several active states, the edges between them, and the program over these:
+#   maximise base + <cost, x>, x_v in the simplex, x_e >= 0 with the marginals x_u, x_v.
+# States of a node begin at multiples of four, as do the columns of an edge; padding holds no part.
+cdef struct Core:
+    Py_ssize_t n, m, states, cells, sums        # nodes, edges, sizes of x_v, x_e and messages
+    Py_ssize_t most_states, most_cells
+    int* node                   # (n,) nodes of the graph
+    int* count                  # (n,) active states
+    int* edge                   # (m,) edges of the graph
+    int* slot                   # (graph's n,) number of a node here, -1 where one state is left
+    int* label                  # (graph's n,) the state that is left
+    int* ends                   # (m, 2) numbers of nodes here
+    int* state                  # (states,) of the graph's node
+    Py_ssize_t* state_at        # (n + 1,)
+    Py_ssize_t* cell_at         # (m + 1,)
+    Py_ssize_t* sum_at          # (m + 1,) messages of an edge: to its end 0, then to its end 1
+    double* cost                # (states + cells,) nodes first
+    double* x                   # (states + cells,)
+    double* x_next
+    double* x_first
+    double* trial               # a point of the polytope
+    double* best                # the best one so far
+    double* y                   # (sums,) messages
+    double* y_next
+    double* y_first
+    double* give                # those of the least bound so far
+    double* gain                # (states,) cost of nodes and all messages
+    double* beyond              # (states,) nodes of the point beyond a step
+    double* rest                # (states,) what rows and columns of an edge miss
+    double* degree              # (n,)
+    double weight               # of primal steps against dual ones
+    double base                 # what the rest of the graph scores
+    double value, bound         # of `best` and of `give`, without `base`
+
+
+# Bytes for a graph of n nodes and m edges, so many active states, padded, and parts of edges.
+cdef Py_ssize_t core_bytes(Py_ssize_t n, Py_ssize_t m, Py_ssize_t states,
+                           Py_ssize_t cells) noexcept nogil
+cdef void place_core(Core* core, Py_ssize_t n, Py_ssize_t m, Py_ssize_t states, Py_ssize_t cells,
+                     char* work) noexcept nogil
+# Takes the states with at most this slack, and those of the labeling; returns whether they fit.
+cdef bint build_core(Core* core, const Split* split, const int* label, double slack) noexcept nogil
+# Stops when bound - value <= tol, or after max_iter iterations; returns how many it made.
+cdef int solve_core(Core* core, double tol, int max_iter) noexcept nogil
+# Adds the best messages to those of the graph.
+cdef void lift_core(const Core* core, Split* split) noexcept nogil
+# What an edge of the graph keeps of the score of a pair of states.
+cdef inline double edge_rest(const Split* split, Py_ssize_t e, int s, int t) noexcept nogil:
+    return (split.table[e * split.table_step + s * split.width + t]
+            + split.taken[2 * e * split.width + s] + split.taken[(2 * e + 1) * split.width + t])

@@ -1,0 +1,42 @@
+# Passes of block-coordinate ascent over the messages of both ends of every edge.
+from structsolve.simd.loops cimport ss_loop_table
+
+
+# Scores of one graph in theta's layout, all finite, and what the edges give to their ends:
+#   node v    b_v(s)    = score_v(s) + sum of what the edges at v give to s
+#   edge e    r_e(s, t) = score_e(s, t) - (what e gives to s) - (what e gives to t)
+# Any messages keep the score of every labeling; the sum of all max b_v and max r_e is a bound.
+cdef struct Split:
+    Py_ssize_t n, m, width          # doubles of a row of states
+    const int* states
+    const int* ends
+    const Py_ssize_t* near_at
+    const int* near
+    const double* node              # score of v's state s: node[v * node_step + s]
+    Py_ssize_t node_step
+    const double* table             # of e's states s, t: table[e * table_step + s * width + t]
+    Py_ssize_t table_step           # 0 where all edges share one table
+    # (2 m, width) what edge e takes from the states of its end 0 (row 2 e) and 1: what it gives,
+    # negative; -inf behind the last state.
+    double* taken
+    double* share                   # (n,) of b_v that each edge on the busier side is given
+    double* slack                   # (n, width) b_v less its maximum, as the last pass met it
+    double* own                     # (width,) of one node
+    double* fresh                   # (width,)
+    const double* zeros             # (width,)
+    int* trial                      # (n,) the labeling of the last forward pass
+    const ss_loop_table* loops
+
+
+cdef Py_ssize_t split_bytes(Py_ssize_t n, Py_ssize_t m, Py_ssize_t width) noexcept nogil
+# Places arrays in `work` (64-byte aligned); the graph and its scores are set before.
+cdef void place_split(Split* split, char* work) noexcept nogil
+# No messages yet.
+cdef void clear_split(Split* split) noexcept nogil
+# One pass over the nodes as they are numbered, or back; forward also with a labeling and slacks.
+# Returns a bound, up to rounding.
+cdef double sweep(Split* split, bint forward) noexcept nogil
+# What a labeling scores.
+cdef double split_score(const Split* split, const int* label) noexcept nogil
+# The bound of any messages, up to rounding.
+cdef double split_bound(Split* split) noexcept nogil

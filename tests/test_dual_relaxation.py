@@ -1,0 +1,208 @@
+"""The native relaxation of graphs of three and more states, against linear programs."""
+
+import itertools
+
+import numpy as np
+import pytest
+from random_cases import random_cases
+from test_mrf_oracles import NONE, Graph, random_graph
+
+from structsolve import StructuredSVM
+from structsolve.plugins.mrf import MRFStructure, _relaxation, grid_edges
+from structsolve.plugins.mrf._dual_relaxation import DualRelaxation
+from structsolve.plugins.mrf.decoders import make_power
+from structsolve.structure import calls
+from structsolve.structure.ask import ask_power, make_layout
+from structsolve.surrogates import Margin
+
+KINDS = ["normal", "ties", "tenths", "zeros", "forbidden", "attractive", "repulsive"]
+FAMILIES = ["triangle", "complete", "ring", "random", "tree", "apart"]
+
+
+class Refuses:
+    """A linear program that nobody should need."""
+
+    def relax(self, *given):
+        raise AssertionError("the dual method left this open")
+
+
+def alone(graph, tol=1e-3):
+    """The native relaxation with no linear program to finish it."""
+    layout = graph.oracle.layout
+    shape = graph.space.graphs(layout)
+    finish = _relaxation.LinearRelaxation(Refuses(), shape, layout)
+    return DualRelaxation(finish, tol, shape, layout)
+
+
+def family(rng, name):
+    """States and edges; some nodes have fewer states than others."""
+    k = int(rng.integers(2, 5))
+    if name == "triangle":
+        return [k] * 3, [(0, 1), (2, 1), (0, 2)]
+    if name == "complete":
+        return [k] * 5, list(itertools.combinations(range(5), 2))
+    if name == "ring":
+        n = int(rng.integers(3, 7))
+        return [k] * n, [(v, (v + 1) % n) for v in range(n)]
+    if name == "apart":  # two parts, a node alone, nodes of one state
+        return [k, 3, 1, 2, k, 3, 1], [(0, 1), (1, 2), (3, 4), (5, 4), (5, 3)]
+    return random_graph(rng, 6, (1, 2, 3, k), forest=name == "tree")
+
+
+def fill(rng, graph, kind):
+    theta = np.zeros(graph.size)
+    views = graph.views(theta)
+    for view in views.values():
+        if kind == "ties":
+            view[...] = rng.integers(-2, 3, view.shape)
+        elif kind == "tenths":
+            view[...] = rng.integers(-9, 10, view.shape) / 10
+        elif kind == "zeros":
+            view[...] = rng.integers(-1, 2, view.shape) * (rng.random(view.shape) < 0.3)
+        elif kind == "forbidden":
+            view[...] = rng.integers(-3, 4, view.shape)
+            view[rng.random(view.shape) < 0.15] = NONE
+        else:
+            view[...] = rng.normal(size=view.shape)
+    if kind in ("attractive", "repulsive"):
+        views["node"][...] *= 0.3
+        same = np.eye(views["pair"].shape[-1]) if len(graph.edges) else 0
+        views["pair"][...] = (1 if kind == "attractive" else -1) * same
+    theta[graph.unused] = 0
+    return theta
+
+
+def in_polytope(graph, mu, tol=1e-9):
+    views = graph.views(mu)
+    assert (mu >= 0).all() and (mu[graph.unused] == 0).all()
+    np.testing.assert_allclose(views["node"].sum(axis=1), 1, atol=tol)
+    for e, (u, v) in enumerate(graph.edges):
+        np.testing.assert_allclose(views["pair"][e].sum(axis=1), views["node"][u], atol=tol)
+        np.testing.assert_allclose(views["pair"][e].sum(axis=0), views["node"][v], atol=tol)
+
+
+fractional = []
+
+
+@random_cases(90, name=FAMILIES)
+def test_the_point_and_the_bound_hold_the_linear_program(seed, name):
+    rng = np.random.default_rng(seed)
+    graph = Graph(*family(rng, name), "trws")
+    relaxation = ask_power(graph.space, "relaxation")(graph.oracle.layout)
+    for kind in rng.choice(KINDS, 3, replace=False):
+        theta = fill(rng, graph, kind)
+        expected, size = graph.local_polytope(theta), 1 + np.abs(theta[theta > NONE]).sum()
+        mu, label, value, bound = calls.relax(relaxation, 0, theta)
+        if expected == NONE:
+            assert value == bound == NONE
+            continue
+        assert value <= expected + 1e-9 * size and bound >= expected - 1e-9 * size
+        assert value <= bound <= value + 1e-7 * size
+        in_polytope(graph, mu, 1e-6)
+        used = mu != 0
+        np.testing.assert_allclose(value, mu[used] @ theta[used], rtol=0, atol=1e-10 * size)
+        assert label is None or (mu == graph.matrix[graph.rows(label)]).all()
+        fractional.append(label is None)
+        # The cut: no scores are worth less than what this point makes of them.
+        other = fill(rng, graph, "normal")
+        assert graph.local_polytope(other) >= other @ mu - 1e-6 * size
+
+
+@random_cases(60, kind=["normal", "repulsive"], name=["triangle", "ring"])
+def test_frustrated_cycles_need_no_linear_program(seed, kind, name):
+    """Two states too, which are otherwise those of roof duality; plain dual ascent sticks here."""
+    rng = np.random.default_rng(seed)
+    graph = Graph(*family(rng, name), "trws")
+    theta = fill(rng, graph, kind)
+    graph.views(theta)["node"][...] *= 0.1
+    expected = graph.local_polytope(theta)
+    mu, label, value, bound = calls.relax(alone(graph), 0, theta)
+    in_polytope(graph, mu)
+    assert value <= expected + 1e-9 and bound >= expected - 1e-9
+    assert bound - value <= 1e-8 * (1 + abs(expected))
+
+
+def test_many_points_were_fractional():
+    assert 0.05 * len(fractional) < sum(fractional) < 0.7 * len(fractional)
+
+
+def picture(shape, n_states, n=1):
+    """Operators of grids that have more parts than are solved to the end, and views of theta."""
+    edges, nodes = np.asarray(grid_edges(*shape)), shape[0] * shape[1]
+    structure = MRFStructure(edges, n_states=n_states, directed=True, oracle="trws")
+    truths = [np.arange(nodes) % n_states] * n
+    space, examples = structure.make_space([np.zeros((nodes, 1))] * n, truths)
+    layout = make_layout(space, examples)
+    graphs = space.graphs(layout)
+    return graphs, layout, lambda theta: space.layout.theta_views(theta, nodes, len(edges))
+
+
+def scores_of_picture(rng, layout, views, kind):
+    theta = np.zeros(layout.sizes(0)[0])
+    node, pair = views(theta)["node"], views(theta)["pair"]
+    node[...] = rng.normal(size=node.shape)
+    k = pair.shape[-1]
+    pair[...] = np.eye(k) if kind == "attractive" else rng.normal(size=pair.shape)
+    if kind == "forbidden":
+        pair[..., [0, 1], [2, 3]] = NONE
+    if kind == "nothing":
+        pair[...] = NONE
+    return theta
+
+
+@pytest.mark.parametrize("kind", ["attractive", "any", "forbidden", "nothing"])
+def test_pictures_close_to_the_linear_program(kind):
+    rng = np.random.default_rng(0)
+    graphs, layout, views = picture((14, 14), 4)
+    own = make_power(graphs, "trws", "relaxation", layout)
+    program = make_power(graphs, "lp", "relaxation", layout)
+    assert type(own) is DualRelaxation and type(program) is not DualRelaxation
+    loose = 0
+    for _ in range(3):
+        theta = scores_of_picture(rng, layout, views, kind)
+        mu, label, value, bound = calls.relax(own, 0, theta)
+        if kind == "nothing":
+            assert value == bound == NONE and label is not None
+            continue
+        expected = calls.relax(program, 0, theta)[2]
+        assert value <= expected + 1e-9 * abs(expected) <= bound + 2e-9 * abs(expected)
+        assert bound - value <= 1e-3 * bound
+        used = mu != 0
+        np.testing.assert_allclose(mu[used] @ theta[used], value, rtol=1e-12)
+        loose += label is None
+    assert loose or kind != "any"
+
+
+def test_answers_depend_on_the_scores_alone():
+    """Not on earlier calls, so that a fit that is resumed goes on as it would have."""
+    rng = np.random.default_rng(1)
+    graphs, layout, views = picture((12, 12), 5, n=2)
+    own = make_power(graphs, "trws", "relaxation", layout)
+    thetas = [scores_of_picture(rng, layout, views, "any") for _ in range(3)]
+    first = [calls.relax(own, 0, theta) for theta in thetas]
+    for a, theta in reversed(list(zip(first, thetas))):
+        b = calls.relax(own, 1, theta)
+        assert a[2:] == b[2:] and (a[0] == b[0]).all()
+
+
+@pytest.mark.parametrize("tables", ["shared", "features"])
+def test_training_reaches_the_optimum_of_linear_programs(tables):
+    rng = np.random.default_rng(2)
+    edges = np.asarray(grid_edges(3, 4))
+    Y = [rng.integers(0, 3, 12) for _ in range(6)]
+    X = [np.eye(3)[y] + rng.normal(size=(12, 3)) for y in Y]
+    if tables == "features":
+        X = [(x, edges, rng.normal(size=(len(edges), 2))) for x in X]
+    ends = {}
+    for oracle in ("trws", "lp"):
+        structure = MRFStructure(
+            None if tables == "features" else edges, tables=tables, oracle=oracle
+        )
+        model = StructuredSVM(
+            structure, surrogate=Margin(relaxed=True), alpha=0.1, tol=1e-3, random_state=0
+        ).fit(X, Y)
+        assert model.stop_reason_ == "converged"
+        ends[oracle] = model.history_[-1]
+    for one, two in itertools.permutations(ends.values()):
+        assert one["dual"] <= two["primal"] * (1 + 1e-9)
+        assert one["primal"] - two["primal"] <= 1e-3 * one["primal"]
