@@ -36,6 +36,7 @@ SCRIPTS = {
     "multilabel": [],
     "roof": [],
     "snakes": [],
+    "learn_binary": [],
     "uai": [],
     "energy_time": [],
     "lp_backends": [],

@@ -87,7 +87,7 @@ class MRFStructure(Structure):
         linear relaxation by one maximum flow; "trws": any number of states, dual block-coordinate
         ascent; "lp": the linear relaxation by HiGHS; "cvxpy:SOLVER": the same by another solver.
         These four round, search locally, and say how far from the best they may be.  "auto":
-        "exact" where that is cheap; else "mincut" where tables of at most 5 states are
+        "exact" where that is cheap; else "mincut" where tables of at most 4 states are
         super-modular; else "roof-duality" or "trws".
     predict_oracle : str, optional
         Another oracle for prediction; the same by default.
