@@ -25,6 +25,9 @@ from structsolve.plugins.mrf._shape cimport GraphShape
 # A second difference that is negative by less, relative to the largest of its four scores, counts
 # as 0: weights satisfy constraints up to rounding, those of some solvers to 4e-9.
 cdef double TOLERANCE = 1e-8
+# ... or relative to the largest score of a node: weights of tables may be what is left of larger
+# numbers, and all but 0 themselves.
+cdef double REST = 1e-13
 # One that is smaller than this, as well: it is what rounding leaves of 0.
 cdef double ROUNDING = 1e-14
 # Pairs of arcs of a network at most: their numbers are 32-bit integers.
@@ -41,19 +44,14 @@ cdef inline double _entry(const double* table, Py_ssize_t row, bint symmetric, i
 
 
 cdef inline bint _second_difference(double low, double right, double down, double both,
-                                    double* D, double* slack) noexcept nogil:
+                                    double rest, double* D, double* slack) noexcept nogil:
     # D <- low + both - right - down, or 0 where it is as good as 0, which costs half of it; False
     # where it is negative, or a score infinite.
-    cdef double size = fabs(low), rest = fabs(right)
-    size = size if size > rest else rest
-    rest = fabs(down)
-    size = size if size > rest else rest
-    rest = fabs(both)
-    size = size if size > rest else rest
+    cdef double size = max(max(fabs(low), fabs(right)), max(fabs(down), fabs(both)))
     D[0] = (low - right) + (both - down)
     if ROUNDING * size < D[0] < INFINITY:
         return True
-    if not (size < INFINITY and D[0] >= -TOLERANCE * size):
+    if not (size < INFINITY and D[0] >= -max(TOLERANCE * size, rest)):
         return False
     slack[0] += fabs(D[0]) / 2
     D[0] = 0
@@ -66,8 +64,8 @@ cdef struct Two:
     double u, v, first, second
 
 
-cdef inline bint _two(const double* t, Py_ssize_t row, bint symmetric, Two* edge, double* slack,
-                      Obstacle* obstacle) noexcept nogil:
+cdef inline bint _two(const double* t, Py_ssize_t row, bint symmetric, double rest, Two* edge,
+                      double* slack, Obstacle* obstacle) noexcept nogil:
     cdef double low = t[0], right = t[1], down = t[1] if symmetric else t[row], both = t[row + 1]
     cdef double D = 0
     if low > -INFINITY and both > -INFINITY and (right == -INFINITY or down == -INFINITY):
@@ -80,7 +78,7 @@ cdef inline bint _two(const double* t, Py_ssize_t row, bint symmetric, Two* edge
         edge.first = INFINITY if down == -INFINITY else 0
         edge.second = INFINITY if right == -INFINITY else 0
         return True
-    if not _second_difference(low, right, down, both, &D, slack):
+    if not _second_difference(low, right, down, both, rest, &D, slack):
         obstacle.a = obstacle.b = 0
         obstacle.amount = (low - right) + (both - down)
         return False
@@ -200,37 +198,41 @@ cdef class CutNetworks:
         cdef double* residual = cut.residual
         cdef double* terminal = cut.terminal
         cdef signed char* inside
-        cdef Py_ssize_t v, e, m = model.m
+        cdef Py_ssize_t v, e, s, m = model.m
         cdef double* flow = self._flow(i)
-        cdef double sent
+        cdef double sent, rest = 0
         cdef Two edge
         cdef bint possible = True
         edge.u = edge.v = edge.first = edge.second = 0
+        for v in range(model.n):
+            # An impossible state makes it infinite, two impossible ones NaN.
+            terminal[v] = row[0] if self.shape.skip else row[1] - row[0]
+            possible = possible and terminal[v] == terminal[v]
+            for s in range(2 - self.shape.skip):
+                rest = max(rest, fabs(row[s]) if row[s] > -INFINITY else 0)
+            row += self.shape.node_step
+        rest *= REST
         if self.shape.edge_step == 0 and m:
             obstacle.edge = 0
-            if not _two(table, self.shape.row, self.shape.symmetric, &edge, slack, obstacle):
+            if not _two(table, self.shape.row, self.shape.symmetric, rest, &edge, slack,
+                        obstacle):
                 return False
             slack[0] *= m
             for e in range(m):
                 residual[2 * e], residual[2 * e + 1] = edge.first, edge.second
             for v in range(model.n):
-                terminal[v] = leaving[v] * edge.u + (
+                terminal[v] += leaving[v] * edge.u + (
                     model.near_at[v + 1] - model.near_at[v] - leaving[v]) * edge.v
         else:
-            memset(terminal, 0, model.n * sizeof(double))
             for e in range(m):
                 obstacle.edge = e
-                if not _two(table, self.shape.row, self.shape.symmetric, &edge, slack, obstacle):
+                if not _two(table, self.shape.row, self.shape.symmetric, rest, &edge, slack,
+                        obstacle):
                     return False
                 residual[2 * e], residual[2 * e + 1] = edge.first, edge.second
                 terminal[model.ends[2 * e]] += edge.u
                 terminal[model.ends[2 * e + 1]] += edge.v
                 table += self.shape.edge_step
-        for v in range(model.n):
-            # An impossible state makes it infinite, two impossible ones NaN.
-            terminal[v] += row[0] if self.shape.skip else row[1] - row[0]
-            possible = possible and terminal[v] == terminal[v]
-            row += self.shape.node_step
         if flow != NULL:
             for e in range(m):
                 sent = flow[e]
@@ -266,7 +268,7 @@ cdef class CutNetworks:
         cdef double* residual = <double*>memory     # where place_cut() has it
         cdef Py_ssize_t v, e, n = model.unary_at[model.n] - model.n, pairs = 0, at_u, at_v
         cdef int a, b, K, L, last
-        cdef double score, before, D = 0, low, right, down, both
+        cdef double score, before, rest = 0, D = 0, low, right, down, both
         cdef Py_ssize_t width = self.shape.row
         cdef bint symmetric = self.shape.symmetric
         cdef CutGraph graph
@@ -287,6 +289,7 @@ cdef class CutNetworks:
                     pairs += 1
                 if score == -INFINITY:
                     continue
+                rest = max(rest, fabs(score))
                 if last < 0 and a:
                     terminal[at_v + 1] = INFINITY
                 elif a:
@@ -298,6 +301,7 @@ cdef class CutNetworks:
             if last < K - 1:
                 terminal[at_v + K - 1] = -INFINITY
             row += self.shape.node_step
+        rest *= REST
         for e in range(model.m):
             obstacle.edge = e
             v = model.ends[2 * e]
@@ -323,7 +327,7 @@ cdef class CutNetworks:
                     right = _entry(table, width, symmetric, a - 1, b)
                     down = _entry(table, width, symmetric, a, b - 1)
                     both = _entry(table, width, symmetric, a, b)
-                    if not _second_difference(low, right, down, both, &D, slack):
+                    if not _second_difference(low, right, down, both, rest, &D, slack):
                         obstacle.a, obstacle.b = a - 1, b - 1
                         obstacle.amount = (low - right) + (both - down)
                         return False
