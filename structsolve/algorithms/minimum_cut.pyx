@@ -422,12 +422,15 @@ def _refuse_amount(name, values):
     )
 
 
+def _refuse_arc(arcs, n):
+    j = int(((arcs < 0) | (arcs >= n)).any(axis=1).argmax())
+    raise ValueError(f"arcs[{j}]: found {tuple(arcs[j].tolist())}, expected nodes 0 to {n - 1}")
+
+
 def _terminals(name, values, n):
     values = np.ascontiguousarray(values, dtype=np.float64)
     if values.shape != (n,):
         raise ValueError(f"{name}: found shape {values.shape}, expected ({n},)")
-    if not values.min() >= 0:
-        _refuse_amount(name, values)
     return values
 
 
@@ -462,10 +465,11 @@ cdef class CutNetwork:
 
     cdef readonly Py_ssize_t n_nodes, n_arcs
     cdef CutGraph graph
-    cdef Cut memory_
-    cdef int[::1] ends
-    cdef double[::1] memory, capacity, terminal, arc_flow
-    cdef signed char[::1] inside
+    cdef Cut current
+    cdef double* capacity           # (m, 2)
+    cdef double* terminal           # (n,)
+    cdef double* flow               # (m,)
+    cdef object owner
     cdef bint solved
 
     def __init__(self, n_nodes, arcs):
@@ -483,21 +487,26 @@ cdef class CutNetwork:
             raise ValueError(
                 f"arcs: found {m} of {n} nodes, expected fewer than 2**30 of 2**29 nodes"
             )
-        if m and not (arcs.min() >= 0 and arcs.max() < n):
-            j = ((arcs < 0) | (arcs >= n)).any(axis=1).argmax()
-            raise ValueError(
-                f"arcs[{j}]: found {tuple(arcs[j].tolist())}, expected nodes 0 to {n - 1}"
-            )
+        if arcs.dtype != np.intc and m and not (arcs.min() >= 0 and arcs.max() < n):
+            _refuse_arc(arcs, n)
+        cdef const int[:, ::1] given = np.ascontiguousarray(arcs, dtype=np.intc)
         cdef Py_ssize_t of_graph = cut_graph_bytes(n, m)
+        cdef double[::1] memory = np.empty((of_graph + cut_bytes(n, m)) // 8 + 4 * m + n)
+        cdef int* ends
+        cdef char* rest
         self.n_nodes, self.n_arcs, self.solved = n, m, False
-        self.ends = np.zeros(2 * m + 1, np.intc)
-        np.asarray(self.ends)[:2 * m].reshape(m, 2)[:] = arcs
-        self.memory = np.empty((of_graph + cut_bytes(n, m)) // 8)
-        self.capacity, self.terminal = np.zeros(2 * m + 1), np.zeros(n)
-        self.arc_flow = np.zeros(m + 1)
-        self.inside = np.zeros(n, np.int8)
-        self.graph = build_cut_graph(n, m, &self.ends[0], <char*>&self.memory[0])
-        self.memory_ = place_cut(&self.graph, <char*>&self.memory[0] + of_graph)
+        self.owner = memory
+        self.capacity = &memory[0]
+        self.terminal = self.capacity + 2 * m
+        self.flow = self.terminal + n
+        ends = <int*>(self.flow + m)
+        rest = <char*>(ends + 2 * m)
+        for j in range(m):
+            if not (0 <= given[j, 0] < n and 0 <= given[j, 1] < n):
+                _refuse_arc(arcs, n)
+            ends[2 * j], ends[2 * j + 1] = given[j, 0], given[j, 1]
+        self.graph = build_cut_graph(n, m, ends, rest)
+        self.current = place_cut(&self.graph, rest + of_graph)
 
     def cut(self, capacities, from_source, to_sink, bint restart=True):
         """Return a minimum cut between source and sink.
@@ -524,40 +533,46 @@ cdef class CutNetwork:
         ValueError
             When sizes do not fit, a capacity is negative or NaN, or no cut is finite.
         """
-        cdef Py_ssize_t n = self.n_nodes, m = self.n_arcs, v
-        cdef double constant = 0, value, cut, source, sink
-        cdef double[::1] terminal = self.terminal
+        cdef Py_ssize_t n = self.n_nodes, v
+        cdef double constant = 0, value, source, sink
+        cdef bint warm = restart and self.solved
+        if warm:
+            save_flow(&self.current, self.capacity, self.flow)
+        self.solved = False
         self._read_capacities(capacities)
         cdef const double[::1] sources = _terminals("from_source", from_source, n)
         cdef const double[::1] sinks = _terminals("to_sink", to_sink, n)
         for v in range(n):
             source, sink = sources[v], sinks[v]
+            if not (source >= 0 and sink >= 0):
+                _refuse_amount("to_sink" if source >= 0 else "from_source",
+                               np.asarray(sinks if source >= 0 else sources))
             if source == INFINITY and sink == INFINITY:
                 raise ValueError(
                     f"from_source and to_sink of node {v} are both infinite, expected a finite cut"
                 )
             constant += source if source < sink else sink
-            terminal[v] = source - sink
+            self.terminal[v] = source - sink
         with nogil:
-            load_cut(&self.memory_, &self.capacity[0], &terminal[0],
-                     &self.arc_flow[0] if restart and self.solved else NULL)
-            value = solve_cut(&self.memory_)
-        self.solved = value < INFINITY
-        if not self.solved:
+            load_cut(&self.current, self.capacity, self.terminal, self.flow if warm else NULL)
+            value = solve_cut(&self.current)
+        if value == INFINITY:
             raise ValueError(
                 "capacities: found a path from source to sink of infinite capacity, expected a "
                 "finite cut"
             )
-        save_flow(&self.memory_, &self.capacity[0], &self.arc_flow[0])
-        cut_side(&self.memory_, True, &self.inside[0])
-        sink_side = np.asarray(self.inside).astype(bool)
-        cut_side(&self.memory_, False, &self.inside[0])
-        cut = cut_value(&self.graph, &self.capacity[0], &terminal[0], &self.inside[0])
-        inside = np.asarray(self.inside).astype(bool)
-        return MinimumCut(constant + cut, inside, sink_side, constant + value)
+        self.solved = True
+        source_side, sink_side = np.empty((2, n), dtype=bool)
+        cdef signed char[::1] near_source = source_side.view(np.int8)
+        cdef signed char[::1] near_sink = sink_side.view(np.int8)
+        with nogil:
+            cut_side(&self.current, False, &near_source[0])
+            cut_side(&self.current, True, &near_sink[0])
+            source = cut_value(&self.graph, self.capacity, self.terminal, &near_source[0])
+        return MinimumCut(constant + source, source_side, sink_side, constant + value)
 
     cdef _read_capacities(self, capacities):
-        cdef Py_ssize_t m = self.n_arcs
+        cdef Py_ssize_t m = self.n_arcs, j
         values = np.asarray(capacities, dtype=np.float64, order="C")
         if values.ndim == 0:
             values = np.full(m, values)
@@ -568,8 +583,9 @@ cdef class CutNetwork:
         if m == 0:
             return
         if values.ndim == 1:
-            self.capacity[1::2] = 0
-        if not _read_amounts(values.reshape(m, -1), &self.capacity[0]):
+            for j in range(m):
+                self.capacity[2 * j + 1] = 0
+        if not _read_amounts(values.reshape(m, -1), self.capacity):
             _refuse_amount("capacities", values)
 
 
