@@ -37,6 +37,7 @@ SCRIPTS = {
     "roof": [],
     "snakes": [],
     "learn_binary": [],
+    "cuts": [],
     "uai": [],
     "energy_time": [],
     "lp_backends": [],

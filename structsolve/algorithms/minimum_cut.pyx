@@ -334,13 +334,14 @@ cdef double _direct(Cut* cut) noexcept nogil:
         other = at_w if at_w < -at_v else -at_v
         other = other if other < cut.residual[2 * j + 1] else cut.residual[2 * j + 1]
         push = -other if other > 0 else push
-        total += fabs(push)
-        if total == INFINITY:
-            return INFINITY
-        cut.residual[2 * j] -= push
-        cut.residual[2 * j + 1] += push
-        terminal[v] -= push
-        terminal[w] += push
+        if push != 0:
+            total += fabs(push)
+            if total == INFINITY:
+                return INFINITY
+            cut.residual[2 * j] -= push
+            cut.residual[2 * j + 1] += push
+            terminal[v] -= push
+            terminal[w] += push
         ahead, back = cut.residual[2 * j] > 0, cut.residual[2 * j + 1] > 0
         cut.rows[place[2 * j]] = 4 * w + 2 * back + ahead
         cut.rows[place[2 * j + 1]] = 4 * v + 2 * ahead + back
