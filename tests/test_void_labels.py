@@ -35,8 +35,8 @@ def without(x, edges, features, y, v):
 @pytest.mark.parametrize("one_graph", [False, True])
 @pytest.mark.parametrize("tables", ["shared", "features"])
 def test_training_leaves_void_nodes_and_their_edges_out(tables, one_graph):
-    X, Y, features = rings()
-    voids = [None, 0, 3, 1, None, 2, 2, 0]
+    X, Y, features = rings(5)
+    voids = [None, 0, 3, 1, None]
     kept, labels, plain = [], [], []
     for x, y, f, v in zip(X, Y, features, voids):
         y = y.copy()
@@ -58,7 +58,7 @@ def test_training_leaves_void_nodes_and_their_edges_out(tables, one_graph):
     same(dict(model.coef_), dict(expected.coef_))
     assert model.classes_.tolist() == [0, 1, 2]
     predicted = model.predict(given)
-    assert [len(p) for p in predicted] == [4] * 8  # void ones as any other
+    assert [len(p) for p in predicted] == [4] * 5  # void ones as any other
     counted = np.concatenate(plain) != 255
     right = np.concatenate(predicted)[counted] == np.concatenate(plain)[counted]
     assert model.score(given, plain) == pytest.approx(right.mean())
@@ -151,7 +151,7 @@ def bound(loss, weights, normalized=False):
 LOSSES = ["hamming", "normalized-hamming", CostMatrix([[0, 1, 2], [3, 0, 1], [1, 5, 0]])]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_weighted_losses_are_their_sums(data):
     loss = data.draw(st.sampled_from([*LOSSES, "zero-one"]))
@@ -203,7 +203,7 @@ def test_conformance_of_weighted_losses(loss):
 
     # The kit's own score divides by the number of nodes: test_scores_count_weights has this one.
     only = tuple(check for check in LOSS if check != "predict")
-    check_structure(Weighted(oracle="exact"), loss=loss, n_cases=2, solvers=("bcfw",), only=only)
+    check_structure(Weighted(oracle="exact"), loss=loss, n_cases=1, solvers=("bcfw",), only=only)
     structure = Weighted()
     space, examples = structure.make_space(*structure.sample(0))
     native = ask_loss(space, loss)(make_layout(space, examples))
@@ -278,4 +278,7 @@ def test_lengths_are_still_checked():
         np.array([0, 3]),
         255,
     )
+    for void in (None, 7):
+        ragged = [[[0], [0, 1], 1]], np.array([0, 3]), void
+        refused("y, example 0: found lists of different", read_labels, *ragged)
     refused("y is a int", read_labels, 3, np.array([0, 3]), 255)

@@ -142,7 +142,8 @@ def flat_allowed(allowed: Any, shapes: np.ndarray, classes: np.ndarray) -> Any:
     Returns
     -------
     list
-        Per picture None, or a list of labels (or None) per pixel.
+        Per picture None, an array of bool of shape (pixels, n_classes), or a list of labels (or
+        None) per pixel.
 
     Raises
     ------
@@ -151,31 +152,37 @@ def flat_allowed(allowed: Any, shapes: np.ndarray, classes: np.ndarray) -> Any:
     """
     if not isinstance(allowed, (list, tuple, np.ndarray)) or len(allowed) != len(shapes):
         return allowed  # which is told there
-    flat: list[Any] = []
-    for i, (given, (height, width)) in enumerate(zip(allowed, shapes.tolist())):
-        if given is None:
-            flat.append(None)
-            continue
-        if isinstance(given, np.ndarray) and given.dtype == bool:
-            if given.shape != (height, width, len(classes)):
-                raise ValueError(
-                    f"example {i}: allowed has the shape {given.shape}, expected "
-                    f"{(height, width, len(classes))}: whether each pixel may take each class"
-                )
-            flat.append([classes[row] for row in given.reshape(-1, len(classes))])
-            continue
-        rows = list(given) if hasattr(given, "__iter__") else []
-        if all(_is_row(row, width) for row in rows) and len(rows) == height:
-            flat.append([pixel for row in rows for pixel in row])
-        elif len(rows) == height * width:
-            flat.append(rows)
-        else:
+    return [
+        None if given is None else _flat_allowed(given, shape, classes, i)
+        for i, (given, shape) in enumerate(zip(allowed, shapes.tolist()))
+    ]
+
+
+def _flat_allowed(given: Any, shape: list[int], classes: np.ndarray, i: int) -> Any:
+    height, width = shape
+    if isinstance(given, np.ndarray) and given.dtype == bool:
+        if given.shape != (height, width, len(classes)):
             raise ValueError(
-                f"example {i}: allowed is no picture of {height} rows of {width} pixels, expected "
-                "an array of bool of shape (height, width, classes), or a list of labels (or "
-                "None) for each pixel of each row"
+                f"example {i}: allowed has the shape {given.shape}, expected "
+                f"{(height, width, len(classes))}: whether each pixel may take each class"
             )
-    return flat
+        none = np.argwhere(~given.any(axis=2))
+        if len(none):
+            raise ValueError(
+                f"example {i}, pixel {tuple(none[0].tolist())}: allowed leaves it no class; "
+                "expected at least one"
+            )
+        return given.reshape(-1, len(classes))
+    rows = list(given) if hasattr(given, "__iter__") else []
+    if len(rows) == height and all(_is_row(row, width) for row in rows):
+        return [pixel for row in rows for pixel in row]
+    if len(rows) == height * width:
+        return rows
+    raise ValueError(
+        f"example {i}: allowed is no picture of {height} rows of {width} pixels, expected an array "
+        "of bool of shape (height, width, classes), or a list of labels (or None) for each pixel "
+        "of each row"
+    )
 
 
 def _is_row(given: Any, width: int) -> bool:

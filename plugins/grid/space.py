@@ -340,14 +340,24 @@ class GridSpace(MRFSpace):
         ------
         ValueError
         """
-        if allowed is not None:
-            allowed = flat_allowed(allowed, examples.topology["shapes"], self.classes_)
         if forbidden is not None and self.structure.tables != "shared":
             raise ValueError(
                 "forbidden pairs need one table for all edges: a grid without by_direction and "
                 "contrast"
             )
         return super().mask(examples, allowed, forbidden)
+
+    def allowed_mask(self, allowed: Any, examples: Examples) -> np.ndarray:
+        """Return the mask of the node block that allowed labels make."""
+        flat = flat_allowed(allowed, examples.topology["shapes"], self.classes_)
+        arrays = {}
+        if isinstance(flat, list):  # else it is refused there
+            arrays = {i: given for i, given in enumerate(flat) if isinstance(given, np.ndarray)}
+            flat = [None if i in arrays else given for i, given in enumerate(flat)]
+        mask = super().allowed_mask(flat, examples)
+        for i, given in arrays.items():
+            mask[examples.offsets[i] : examples.offsets[i + 1]][~given] = -np.inf
+        return mask
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what ``space_from_state`` needs."""

@@ -214,7 +214,9 @@ def _refuse_missing(Y: Any, names: tuple[Any, ...], name: Any) -> None:
     for i, y in enumerate(_listed(Y)):
         if isinstance(y, np.ndarray) and y.dtype.kind in "iubUS":
             continue
-        if isinstance(y, (str, bytes)) or not hasattr(y, "__iter__") or np.ndim(y) == 0:
+        if isinstance(y, (str, bytes)) or not hasattr(y, "__iter__") or getattr(y, "ndim", 1) == 0:
+            continue
+        if isinstance(y, np.ndarray) and y.dtype.kind == "f" and not np.isnan(y).any():
             continue
         for v, label in enumerate(y):
             if isinstance(label, (list, tuple, np.ndarray)) or not _is_missing(label):

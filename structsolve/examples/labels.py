@@ -140,7 +140,12 @@ def _are_plain(Y: Any, offsets: np.ndarray) -> bool:
 
 
 def _as_labels(given: Any, where: str) -> np.ndarray:
-    y = np.asarray(given)
+    try:
+        y = np.asarray(given)
+    except ValueError:
+        raise ValueError(
+            f"{where}: found lists of different lengths, expected a flat list of labels"
+        ) from None
     if y.ndim != 1:
         raise ValueError(f"{where}: found {y.ndim} dimensions, expected a flat list of labels")
     mixed = _is_mixed(given, y)
