@@ -296,6 +296,14 @@ def test_pictures(capsys, tmp_path):
     (again, labels), cube = read_npz(path), np.array(X[:1])
     for one, other in zip([*X, *Y], [*again, *labels], strict=True):
         assert np.array_equal(one, other)
+    write_npz(path, X, [np.where(y == y.flat[0], 9, y) if y.size > 1 else y for y in Y])
+    model, counted = tmp_path / "v.structsolve", sum((y != y.flat[0]).sum() for y in Y)
+    counted += sum(y.size == 1 for y in Y)
+    own = StructuredSVM(structsolve.get_structure("grid", void=9), alpha=0.1).fit(*read_npz(path))
+    own.save(model)
+    report = json.loads(works(capsys, "score", model, path, "--json"))
+    assert report["support"] == counted and "9" not in report["per_class"]
+    assert report["accuracy"] == pytest.approx(own.score(*read_npz(path)))
     write_npz(path, cube)
     (picture,), nothing = read_npz(path)
     assert np.array_equal(picture, cube[0]) and nothing is None

@@ -210,6 +210,7 @@ def drop_nodes(
     -------
     Examples
     """
+    bounds: Any
     first, n = examples.offsets, examples.n
     before = np.concatenate([[0], np.cumsum(keep)])  # how many nodes are kept before each
     offsets = before[first]

@@ -259,7 +259,7 @@ class MRFSpace(NodeSpace):
 
     def __init__(
         self,
-        structure: Structure,
+        structure: Any,
         classes: np.ndarray,
         edges: np.ndarray | None,
         states: np.ndarray | None,

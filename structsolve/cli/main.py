@@ -366,6 +366,7 @@ def _score(args: argparse.Namespace) -> None:
         return
     whole = data.sequences or getattr(model.space_.structure, "label_rows", False)
     truth = output.as_lists(data.y if whole else data.split(data.y))
+    truth, guess = output.without_void(model, data, truth, guess)
     report = token_report(truth, guess)
     if whole or data.lengths:
         report["sequence_error"] = sequence_error(truth, guess)

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress, pairwise
 from typing import Any
 
 from structsolve.io._text import atomic_write
@@ -65,6 +66,35 @@ def as_matrix(model: Any, data: Any) -> Any:
     """
     examples = pack(model.space_, data.X, data.y)
     return model.space_.unpack(examples.labels, examples)
+
+
+def without_void(model: Any, data: Any, *labels: list[list[Any]]) -> list[list[list[Any]]]:
+    """Return lists of label sequences without the nodes that y calls void.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    data : Data
+    *labels : list of list
+        One list per example, a label for each node.
+
+    Returns
+    -------
+    list
+        One for each of ``labels``.
+    """
+    if getattr(model.space_.structure, "void", None) is None:
+        return [*labels]
+    examples = pack(model.space_, data.X, data.y, unseen="extra")
+    weights = examples.topology.get("node_weights")
+    if weights is None:
+        return [*labels]
+    bounds = [*pairwise(examples.offsets.tolist())]
+    return [
+        [[*compress(row, weights[a:b])] for row, (a, b) in zip(rows, bounds, strict=True)]
+        for rows in labels
+    ]
 
 
 def is_continuous(model: Any) -> bool:
