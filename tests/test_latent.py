@@ -15,7 +15,7 @@ from structsolve.estimators.latent.rounds import Completer
 from structsolve.estimators.latent.sets import Sets, sets_of, split
 from structsolve.plugins.mrf import MRFStructure, WeightedLabels
 from structsolve.potentials.calls import score
-from structsolve.solvers import BCFW, SGD, CuttingPlane
+from structsolve.solvers import BCFW, SGD, CuttingPlane, WeightBounds
 from structsolve.solvers.base import Start
 from structsolve.solvers.problem import Problem
 from structsolve.structure.ask import learn_space, make_layout
@@ -428,6 +428,16 @@ def test_all_solvers_learn_hidden_states(solver):
     model.fit(X, Y)
     assert model.score(*xor_chains(60, 1)) > 0.95
     assert (np.diff([record["objective"] for record in model.rounds_]) <= 0).all()
+
+
+@pytest.mark.parametrize("solver", [BCFW, CuttingPlane, SGD])
+def test_constraints_on_the_weights_hold_in_every_round(solver):
+    X, Y = xor_chains(20, 0)
+    solver = solver(constraints=[WeightBounds("transition", lower=0.5)])
+    model = LatentSVM("chain", n_hidden=2, solver=solver, alpha=0.01, tol=0.05).fit(X, Y)
+    assert model.coef_["transition"].min() >= 0.5 - 1e-9
+    assert (np.diff([record["objective"] for record in model.rounds_]) <= 0).all()
+    assert model.score(X, Y) > 0.9
 
 
 def test_inexact_oracles_bound_the_objective_and_say_what_they_may_miss():

@@ -92,8 +92,8 @@ class LatentSVM(StructuredSVM):
     max_iter : int, default=100
         Passes of each round at most.
     tol : float, default=1e-3
-        Share of the objective below which the gap of a round, and what a round gains, end training.
-        The first rounds are solved less exactly.
+        Relative gap of the last rounds; the first are solved less exactly. Rounds end when no state
+        moves, or when one lowers the objective by less than a tenth of it.
     fit_intercept : bool, default=True
         As there, per state.
     penalize_intercept : bool, default=True
@@ -131,7 +131,7 @@ class LatentSVM(StructuredSVM):
         changed), and ``"missed"`` where oracles are not exact: how much of it is their doubt.
     stop_reason_ : str
         "converged": no state moves, and the last problem is solved to ``tol``. "settled": states
-        move, but a round gained no more than ``tol``. Others as of :class:`StructuredSVM`.
+        move, but a round gained less than a tenth of ``tol``. Others as of :class:`StructuredSVM`.
 
     Notes
     -----
@@ -370,6 +370,7 @@ class LatentSVM(StructuredSVM):
             int(self.max_rounds),
             jobs,
             file,
+            bool(getattr(solver, "constraints", None)),
         )
         best = rounds.descend(first, seeds, w)
         self.memory_ = rounds.run.memory()

@@ -147,8 +147,11 @@ class Rounds:
         Regularisation, and the share of the objective below which gaps and gains end training.
     max_rounds : int
         From each start.
+    n_jobs : int
     checkpoint : Checkpoint, optional
         That ``drive`` reads and writes; where the rounds are is kept with it.
+    constrained : bool, default=False
+        The solver keeps weights within constraints.
 
     Attributes
     ----------
@@ -172,10 +175,11 @@ class Rounds:
         max_rounds: int,
         n_jobs: int,
         checkpoint: Checkpoint | None = None,
+        constrained: bool = False,
     ):
         self.problem, self.completer, self.begin, self.drive = problem, completer, begin, drive
         self.alpha, self.tol, self.max_rounds, self.n_jobs = alpha, tol, max_rounds, n_jobs
-        self.checkpoint = checkpoint
+        self.checkpoint, self.constrained = checkpoint, constrained
         self.objectives: list[float] = []
         self.run: Any = None
         assert problem.labels is not None
@@ -229,7 +233,9 @@ class Rounds:
         self.labels[:] = labels
         bounds, _ = problem.bounds(w, self.n_jobs)
         rough = self.tol if self.completer is None else max(self.tol, ROUGH)
-        return Descent(w, labels.copy(), bounds, self._objective(w, bounds), rough)
+        # Constraints on the weights may forbid these.
+        objective = np.inf if self.constrained else self._objective(w, bounds)
+        return Descent(w, labels.copy(), bounds, objective, rough)
 
     def _objective(self, w: np.ndarray, bounds: np.ndarray) -> float:
         problem = self.problem
@@ -329,7 +335,10 @@ class Rounds:
             k, seeds = int(meta["round"]), [int(seed) for seed in meta["seeds"]]
             self.objectives = [float(value) for value in meta["objectives"]]
             if not (1 <= k <= self.max_rounds and len(self.objectives) < len(seeds)):
-                raise ValueError(f"it is in round {k} of start {len(self.objectives)}")
+                raise ValueError(
+                    f"it is in round {k} of start {len(self.objectives) + 1}; max_rounds is "
+                    f"{self.max_rounds}"
+                )
             if self.objectives:
                 best = arrays["best_w"], arrays["best_labels"]
                 self.best = self._revived(meta["best"], *best)
@@ -346,7 +355,7 @@ class Rounds:
         self.labels[:] = labels
         bounds, _ = problem.bounds(w, self.n_jobs)
         objective, inner = float(meta["objective"]), float(meta["inner"])
-        if not (np.isfinite(objective) and 0 <= inner < np.inf):
+        if np.isnan(objective) or not 0 <= inner < np.inf:
             raise ValueError(f"an objective of {objective} with a tolerance of {inner}")
         history = check_records(meta["history"])
         return Descent(w, labels, bounds, objective, inner, history, str(meta["reason"]))
