@@ -1,6 +1,7 @@
 """LatentSVM against brute force: its objective, completions and rounds; what it learns."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from structsolve.estimators.latent.initial import first_states
 from structsolve.estimators.latent.losses import SetLoss
 from structsolve.estimators.latent.rounds import Completer
 from structsolve.estimators.latent.sets import Sets, sets_of, split
+from structsolve.estimators.latent.states import with_classes
 from structsolve.plugins.mrf import MRFStructure, WeightedLabels
 from structsolve.potentials.calls import score
 from structsolve.solvers import BCFW, SGD, CuttingPlane, WeightBounds
@@ -138,9 +140,10 @@ def test_objective_and_completions_are_those_of_brute_force(seed, name, n_hidden
 def test_completer_gives_the_best_allowed_label_at_any_weights(seed, name, partial):
     rng = np.random.default_rng(seed)
     X, Y = sampled(name, seed, partial=partial)
-    model = LatentSVM(name, n_hidden=2, alpha=1, max_iter=1, max_rounds=1).fit(X, Y)
-    exact = BruteForce(model, X, Y, [2, 2, 2], 1 - np.eye(3), np.ones(len(X)))
     plain, examples = learn_space(get_structure(name), X, split(Y, axes_of(name)).full)
+    space = with_classes(plain, np.repeat(plain.classes_, 2))
+    fitted = SimpleNamespace(space_=space)
+    exact = BruteForce(fitted, X, Y, [2, 2, 2], 1 - np.eye(3), np.ones(len(X)))
     given = split(Y, axes_of(name))
     sets = sets_of(given, X, plain, examples).lifted(np.repeat(np.arange(3), 2))
     problem = exact.problem
@@ -162,7 +165,7 @@ def names_of(model):
 @pytest.mark.parametrize("name", STRUCTURES[:4])
 @pytest.mark.parametrize("solver", [BCFW(), CuttingPlane()], ids=repr)
 def test_rounds_are_structured_svms_on_completed_labels(name, solver):
-    X, Y = sampled(name, 3, n=12, size=3)
+    X, Y = sampled(name, 3, n=7, size=2)
     settings = {"alpha": 0.05, "tol": 1e-5, "max_iter": 3000, "solver": solver}
     model = LatentSVM(name, n_hidden=2, max_rounds=200, **settings).fit(X, Y)
     assert model.stop_reason_ == "converged" and model.rounds_[-1]["moved"] == 0
@@ -254,7 +257,7 @@ def xor_chains(n, seed, noise=0.5):
 
 
 def test_xor_chains_need_hidden_states():
-    (X, Y), test = xor_chains(50, 0), xor_chains(100, 1)
+    (X, Y), test = xor_chains(40, 0), xor_chains(100, 1)
     settings = {"alpha": 0.01, "tol": 0.01}
     assert StructuredSVM("chain", **settings).fit(X, Y).score(*test) < 0.6
     assert LatentSVM("chain", n_hidden=2, **settings).fit(X, Y).score(*test) >= 0.95
@@ -414,7 +417,7 @@ def test_row_loss_is_its_definition(seed, normalised):
 @pytest.mark.parametrize("surrogate", ["slack", "crf", "sparsemap", "beta:0.5", "lp"])
 def test_other_surrogates_go_down_as_well(surrogate):
     X, Y = xor_chains(5, 0)
-    model = LatentSVM("chain", n_hidden=2, surrogate=surrogate, alpha=0.01, tol=0.01, init="random")
+    model = LatentSVM("chain", n_hidden=2, surrogate=surrogate, alpha=0.01, tol=0.1, init="random")
     model.fit(X, Y)
     objectives = [record["objective"] for record in model.rounds_]
     assert len(objectives) > 1 and (np.diff(objectives) <= 0).all()

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from ...examples.packed import Examples
 from .sets import Sets
@@ -91,8 +92,9 @@ def _clusters(nodes: Any, members: np.ndarray, k: int, rng: np.random.Generator)
     if len(members) > MOST_ROWS:
         some = np.sort(rng.choice(members, MOST_ROWS, replace=False))
     means = KMeans(k, n_init=3, random_state=int(rng.integers(2**31)))
-    with warnings.catch_warnings():
+    # Sums over rows would depend on the number of threads.
+    with warnings.catch_warnings(), threadpool_limits(1):
         # Fewer distinct rows than clusters: some stay empty.
         warnings.simplefilter("ignore", ConvergenceWarning)
         means.fit(nodes[some])
-    return np.asarray(means.predict(nodes[members]))
+        return np.asarray(means.predict(nodes[members]))
