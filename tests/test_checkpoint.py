@@ -308,6 +308,7 @@ FAULTS = [
     (BCFW(), "slack", put("surrogate_labels", 0, 77), "impossible labels"),
     (CuttingPlane(), "margin", put("cuts_group", 0, 7), "groups of the cuts"),
     (CuttingPlane(), "margin", put("cuts_G", 0, np.nan), "NaN"),
+    (CuttingPlane(), "margin", put("cuts_b", 0, 1e300), "b of the cuts is up to 1e\\+300"),
     (CuttingPlane(), "margin", lambda m, a: a.update(cuts_G=a["cuts_G"][:1]), "cuts have shape"),
     (CuttingPlane(), "margin", lambda m, a: a.update(w=a["w"][:3]), "w has shape"),
     (CuttingPlane(), "margin", say("groups", 10**6), "groups is 1000000"),

@@ -10,6 +10,7 @@ from ..utils.arrays import aligned_zeros, check_finite, check_numbers
 from ..utils.sparse import csr_of
 from ._nslack import violated_cuts
 from .passes import partial_sums, range_cuts, subgradient
+from .problem import HUGE
 from .weight_constraints import Rows
 
 
@@ -87,6 +88,9 @@ class Bundle:
                 raise ValueError(f"{name} of the cuts has shape {arrays[name].shape}")
         check_numbers(arrays["group"], len(self.caps), "groups of the cuts")
         check_finite({f"{name} of the cuts": array for name, array in arrays.items()})
+        # Programs with such numbers take minutes to fail.
+        if np.abs(arrays["b"]).max(initial=0) > HUGE:
+            raise ValueError(f"b of the cuts is up to {np.abs(arrays['b']).max():.2g}")
         self.b, self.idle, self.group = (arrays[k].copy() for k in ("b", "idle", "group"))
 
 

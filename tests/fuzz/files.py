@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import io
@@ -141,7 +142,9 @@ def _damage(rng: np.random.Generator, meta: Any, arrays: dict[str, np.ndarray]) 
         elif way == 3:
             arrays[name] = np.concatenate([array.ravel(), array.ravel()])
         elif way == 4:
-            arrays[name] = array.astype([np.float32, np.int64, np.int8, bool, str][rng.integers(5)])
+            kind = [np.float32, np.int64, np.int8, bool, str][rng.integers(5)]
+            with contextlib.suppress(OverflowError, ValueError):  # of words that are no numbers
+                arrays[name] = array.astype(kind)
         elif way == 5:
             arrays[name] = np.asarray(array)[..., None]
         elif way == 6:
