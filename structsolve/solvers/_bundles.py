@@ -89,8 +89,9 @@ class Bundle:
         check_numbers(arrays["group"], len(self.caps), "groups of the cuts")
         check_finite({f"{name} of the cuts": array for name, array in arrays.items()})
         # Programs with such numbers take minutes to fail.
-        if np.abs(arrays["b"]).max(initial=0) > HUGE:
-            raise ValueError(f"b of the cuts is up to {np.abs(arrays['b']).max():.2g}")
+        for name, array in arrays.items():
+            if array.dtype.kind == "f" and (largest := np.abs(array).max(initial=0)) > HUGE:
+                raise ValueError(f"{name} of the cuts is up to {largest:.2g}, expected {HUGE:g}")
         self.b, self.idle, self.group = (arrays[k].copy() for k in ("b", "idle", "group"))
 
 
