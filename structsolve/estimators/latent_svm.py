@@ -332,7 +332,7 @@ class LatentSVM(StructuredSVM):
             self.penalize_intercept,
             gram=getattr(solver, "uses_gram", True),
             dense=data.dense,
-            oracle=self.oracle,
+            oracle=self._training_oracle(),
         )
         states = sets.lifted(np.repeat(np.arange(len(n_hidden)), n_hidden))
         jobs = self.n_jobs or 1
