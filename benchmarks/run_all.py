@@ -39,6 +39,7 @@ SCRIPTS = {
     "learn_binary": [],
     "cuts": [],
     "uai": [],
+    "trws": [],
     "energy_time": [],
     "lp_backends": [],
     "assignment": [],

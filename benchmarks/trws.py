@@ -1,0 +1,196 @@
+"""TRW-S against alpha-expansion and against what the machine allows.
+
+Tsukuba stereo (110592 nodes, 16 states, Potts): time to a relative gap of 1e-4, beside the
+expansions of PyMaxflow and of gco on the same scores; ``decode`` beside its compiled part; memory.
+Time for each cell of a general table of 16 states beside a C program compiled here (trws_floor.c).
+Potts pictures of 256 x 256 pixels, 5 states: scores after the time that gco takes.
+
+    STRUCTSOLVE_DATA=... python benchmarks/trws.py
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from common import Clock, header, table
+
+from structsolve.plugins.mrf import decode, grid_edges
+from structsolve.plugins.mrf._direct import WeightedModel, ascend
+
+HERE = Path(__file__).resolve().parent
+FLOOR = ["-O3", "-march=native", str(HERE / "trws_floor.c"), "-lm", "-o"]
+
+
+def stereo() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Scores, edges, the Potts table and weights of tsukuba."""
+    data = np.load(Path(os.environ["STRUCTSOLVE_DATA"]) / "mrf-tsukuba" / "tsukuba.npz")
+    unary = -data["unary"].astype(np.float64)
+    weights = data["weights"].astype(np.float64)
+    return unary, data["edges"], np.eye(unary.shape[1]) - 1, weights
+
+
+def expansions(unary: np.ndarray, weight: float) -> dict[str, Callable[[], Any]]:
+    """Alpha-expansion of a picture of scores, until no move gains."""
+    import gco  # neither is in the process whose memory is measured
+    import maxflow
+
+    costs, pair = -unary, weight * (1 - np.eye(unary.shape[2]))
+    if (unary == np.round(unary)).all():  # gco takes large numbers as integers alone
+        costs, pair = costs.astype(np.int32), pair.astype(np.int32)
+    floats = -unary, 1.0 * pair
+    return {
+        "gco": lambda: gco.cut_grid_graph_simple(costs, pair, n_iter=-1),
+        "PyMaxflow": lambda: maxflow.fastmin.aexpansion_grid(*floats),
+    }
+
+
+def total(unary: np.ndarray, edges: np.ndarray, weight: float, label: Any) -> float:
+    """Score of a labeling under a Potts table."""
+    label = np.asarray(label).ravel()
+    apart = label[edges[:, 0]] != label[edges[:, 1]]
+    return float(unary[np.arange(len(label)), label].sum() - weight * apart.sum())
+
+
+def compare_stereo() -> None:
+    """Time to a gap, of decode and of its compiled part; expansions."""
+    unary, edges, potts, weights = stereo()
+    rows = []
+    for n_iter in (25, 50, 75, 100):
+        with Clock() as clock:
+            best = decode(unary, edges, potts, oracle="trws", max_iter=n_iter, weights=weights)
+        gap = (best.bound - best.value) / abs(best.value)
+        name = f"decode, {n_iter} iterations"
+        rows.append(
+            [name, f"{clock.cpu:.2f}", f"{best.value:.0f}", f"{best.bound:.1f}", f"{gap:.1e}"]
+        )
+    model = WeightedModel(np.full(len(unary), 16), edges, unary.ravel(), potts, weights)
+    with Clock() as clock:
+        _, value, bound, _ = ascend(model, 50, False)
+    gap = (bound - value) / abs(value)
+    rows.append(
+        ["its compiled part, 50", f"{clock.cpu:.2f}", f"{value:.0f}", f"{bound:.1f}", f"{gap:.1e}"]
+    )
+    weight = float(weights[0])
+    for name, call in expansions(unary.reshape(384, 288, 16), weight).items():
+        with Clock() as clock:
+            label = call()
+        value = total(unary, edges, weight, label)
+        gap = (best.bound - value) / abs(value)
+        rows.append([name, f"{clock.cpu:.2f}", f"{value:.0f}", "none", f"{gap:.1e}"])
+    print("\nTsukuba; gaps of expansions are to our last bound\n")
+    print(table(["", "s", "score", "bound", "gap"], rows))
+
+
+def peak() -> None:
+    """Print the memory of a process that decodes tsukuba."""
+    unary, edges, potts, weights = stereo()
+    before = _peak()
+    decode(unary, edges, potts, oracle="trws", max_iter=2, weights=weights)
+    print(before, _peak())
+
+
+def _peak() -> float:
+    """MB; getrusage() would tell the parent's."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1e3
+
+
+def cells() -> None:
+    """Nanoseconds for a cell of a general table and a Potts message, beside the floor."""
+    edges, rng, K = np.asarray(grid_edges(128, 128)), np.random.default_rng(0), 16
+    unary, states, ours = rng.random(128 * 128 * K), np.full(128 * 128, K), []
+    for pair, size in ((rng.random((K, K)), K * K), (np.eye(K) - 1, 1)):
+        model, seconds = WeightedModel(states, edges, unary, pair), {}
+        for n_iter in (2, 22):
+            seconds[n_iter] = min(_seconds(model, n_iter) for _ in range(3))
+        ours.append(1e9 * (seconds[22] - seconds[2]) / 20 / (2 * len(edges)) / size)
+    rows = [["structsolve, with labelings", f"{ours[0]:.3f}", f"{ours[1]:.1f}"]]
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler:
+        with tempfile.TemporaryDirectory() as folder:
+            program = f"{folder}/trws_floor"
+            subprocess.run([compiler, *FLOOR, program], check=True)
+            floor = subprocess.run([program], capture_output=True, text=True, check=True)
+        general, potts = map(float, floor.stdout.split())
+        rows.append(["floor: C, messages alone", f"{general:.3f}", f"{potts:.1f}"])
+    print(
+        "\nGrid of 128 x 128, 16 states: ns for a cell of a general table, ns for a Potts message\n"
+    )
+    print(table(["", "cell", "Potts message"], rows))
+
+
+def _seconds(model: Any, n_iter: int) -> float:
+    from structsolve.plugins.mrf._float_passes import float_tree_reweighted  # one call's passes
+
+    with Clock() as clock:
+        float_tree_reweighted(model, n_iter)
+    return clock.cpu
+
+
+def compare_pictures() -> None:
+    """Regions of five classes under noise; and noise alone under a strong Potts table."""
+    H, K, rng = 256, 5, np.random.default_rng(0)
+    edges = np.asarray(grid_edges(H, H))
+    truth = np.kron(rng.integers(0, K, (16, 16)), np.ones((16, 16), int))
+    seen = truth + rng.normal(size=(H, H))
+    pictures = {
+        "regions under noise": (-0.5 * (seen[..., None] - np.arange(K)) ** 2, 1.0),
+        "noise, weight 0.5": (rng.normal(size=(H, H, K)), 0.5),
+        "noise, weight 1": (rng.normal(size=(H, H, K)), 1.0),
+        "uniform noise, weight 0.5": (rng.random((H, H, K)), 0.5),
+    }
+    rows = []
+    for name, (unary, weight) in pictures.items():
+        flat = unary.reshape(-1, K)
+        spent = {}
+        for peer, call in expansions(unary, weight).items():
+            with Clock() as clock:
+                label = call()
+            spent[peer] = clock.cpu
+            score = total(flat, edges, weight, label)
+            rows.append([name, peer, f"{clock.cpu:.2f}", f"{score:.2f}", ""])
+        n_iter, last = 5, None
+        while n_iter < 400:
+            with Clock() as clock:
+                best = decode(flat, edges, weight * (np.eye(K) - 1), oracle="trws", max_iter=n_iter)
+            if clock.cpu > spent["gco"] and last:
+                break
+            last = [
+                "",
+                f"decode, {n_iter}",
+                f"{clock.cpu:.2f}",
+                f"{best.value:.2f}",
+                f"{best.bound:.2f}",
+            ]
+            n_iter = n_iter * 3 // 2
+        rows.append(last or [])
+    print("\nPotts, 256 x 256, 5 states; decode with the most iterations in the time of gco\n")
+    print(table(["picture", "", "s", "score", "bound"], rows))
+
+
+def main() -> None:
+    if sys.argv[1:] == ["--peak"]:
+        peak()
+        return
+    header("TRW-S and alpha-expansion")
+    compare_stereo()
+    command = [sys.executable, __file__, "--peak"]
+    before, after = subprocess.run(
+        command, capture_output=True, text=True, check=True
+    ).stdout.split()
+    print(f"\nA process that decodes tsukuba takes {float(after):.0f} MB;")
+    print(f"before the call it has {float(before):.0f}.\n")
+    cells()
+    compare_pictures()
+
+
+if __name__ == "__main__":
+    main()
