@@ -1,5 +1,4 @@
 # The best labeling of a super-modular model by one minimum cut.
-from libc.stdint cimport int64_t
 from structsolve.algorithms.minimum_cut cimport CutGraph
 
 from structsolve.plugins.mrf._shape cimport GraphShape

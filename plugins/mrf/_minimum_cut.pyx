@@ -13,7 +13,6 @@ goes to either end and ``- D/2 |x - x'|`` to a pair of arcs, so that D must not 
 import numpy as np
 
 from libc.math cimport INFINITY, fabs
-from libc.stdint cimport int64_t
 from libc.string cimport memcpy, memset
 from structsolve.algorithms.minimum_cut cimport (
     Cut, CutGraph, build_cut_graph, cut_bytes, cut_graph_bytes, cut_side, place_cut, solve_cut,

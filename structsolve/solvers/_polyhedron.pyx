@@ -46,13 +46,15 @@ cdef class Polyhedron:
     """
 
     def __init__(self, A, c, equal):
+        import scipy.sparse as sp  # heavy
         from scipy.sparse.csgraph import connected_components  # heavy
 
-        cdef Py_ssize_t k
         self.n_rows = r = A.shape[0]
         A = A.tocsr()
-        touching = abs(A) @ abs(A).T
-        count, owner = connected_components(touching, directed=False)
+        # Rows and coordinates as the nodes of one graph.
+        owner = connected_components(sp.bmat([[None, A != 0], [(A != 0).T, None]]), False)[1][:r]
+        owner = np.unique(owner, return_inverse=True)[1]
+        count = int(owner.max(initial=-1)) + 1
         order = np.argsort(owner, kind="stable")
         sizes = np.bincount(owner, minlength=count)
         if r and sizes.max() > MOST_ROWS:
@@ -64,21 +66,19 @@ cdef class Polyhedron:
         A = A[order]
         A.sort_indices()
         first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        grams = [np.zeros(1)]
-        for k in range(count):
-            if sizes[k] > 1:
-                rows = A[first[k]:first[k + 1]]
-                grams.append((rows @ rows.T).toarray().ravel())
-            else:
-                grams.append(np.ones(sizes[k]))
         self.first = first
-        self.gram_at = np.cumsum([0] + [len(g) for g in grams]).astype(np.int64)[1:]
-        self.gram = np.concatenate(grams)
+        # One dense matrix after the other.
+        blocks = np.concatenate([[0], np.cumsum(sizes**2)]).astype(np.int64)
+        products = (A @ A.T).tocoo()
+        k = owner[order][products.row]
+        gram = np.zeros(blocks[-1] + 1)
+        gram[blocks[k] + (products.row - first[k]) * sizes[k] + products.col - first[k]] = (
+            products.data)
+        self.gram_at, self.gram = blocks[:-1], gram
         self.indptr, self.indices = A.indptr.astype(np.int64), A.indices.astype(np.int64)
         self.data = np.append(A.data, 0.0)
         self.c = np.append(np.asarray(c, dtype=np.float64)[order], 0.0)
         self.equal = np.append(np.asarray(equal, dtype=bool)[order], False).view(np.int8)
-        self.multipliers = np.zeros(r)
         most = int(sizes.max(initial=0)) + 1
         self.mu, self.moved = np.zeros(r + 1), np.zeros(r + 1)
         self.multipliers = np.asarray(self.mu)[:r]
