@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,18 @@ def score(cost: np.ndarray, smooth: np.ndarray, label: np.ndarray) -> float:
     return -float(total)
 
 
+def fastest(call: Callable[..., Any], *given: Any, **named: Any) -> tuple[float, Any]:
+    """CPU seconds of a call, of the best of several where it is short; and what it returned."""
+    best = np.inf
+    for _ in range(5):
+        with Clock() as clock:
+            result = call(*given, **named)
+        best = min(best, clock.cpu)
+        if clock.cpu > 0.2:
+            break
+    return best, result
+
+
 def ours(cost: np.ndarray, smooth: np.ndarray, oracle: str, most: int) -> Iterator[Point]:
     from structsolve.plugins.mrf import decode, grid_edges
 
@@ -54,10 +66,9 @@ def ours(cost: np.ndarray, smooth: np.ndarray, oracle: str, most: int) -> Iterat
     edges, unary = grid_edges(height, width), -cost.reshape(-1, levels)
     iterations = 1
     while iterations <= most:
-        with Clock() as clock:
-            answer = decode(unary, edges, -smooth, oracle=oracle, max_iter=iterations)
+        seconds, answer = fastest(decode, unary, edges, -smooth, oracle=oracle, max_iter=iterations)
         value = score(cost, smooth, answer.label.reshape(height, width))
-        yield clock.cpu, value, answer.bound
+        yield seconds, value, answer.bound
         if answer.bound - value < 1e-6 * abs(value):
             return
         iterations *= 2
@@ -89,10 +100,11 @@ def gco(cost: np.ndarray, smooth: np.ndarray, most: int) -> Iterator[Point]:
     pair = np.rint(units * smooth).astype(np.int32)
     last = None
     for cycles in range(1, most + 1):
-        with Clock() as clock:
-            label = library.cut_grid_graph_simple(unary, pair, n_iter=cycles, connect=4)
+        seconds, label = fastest(
+            library.cut_grid_graph_simple, unary, pair, n_iter=cycles, connect=4
+        )
         label = label.reshape(cost.shape[:2])
-        yield clock.cpu, score(cost, smooth, label), None
+        yield seconds, score(cost, smooth, label), None
         if last is not None and (label == last).all():
             return
         last = label
@@ -123,12 +135,13 @@ def draw(panels: dict[str, dict[str, list[Point]]]) -> None:
         highest = min(b for points in curves.values() for _, _, b in points if b is not None)
         for k, (name, points) in enumerate(curves.items()):
             seconds, scores, bounds = zip(*points)
-            shown = np.maximum(seconds, 1e-3)
+            shown = np.maximum(seconds, 5e-4)  # the logarithm has no 0
             marker = "o" if len(points) < 20 else None
             axes.plot(shown, np.divide(highest, scores), f"C{k}", marker=marker, ms=3, label=name)
             if bounds[0] is not None:
                 axes.plot(shown, np.divide(highest, bounds), f"C{k}--", marker=marker, ms=3)
-        axes.set(xscale="log", ylim=(0.97, 1.01), xlabel="CPU seconds", title=title)
+        axes.set(xscale="log", ylim=(0.97, 1.01), xlabel="CPU seconds")
+        axes.set_title(title, size=10)
         axes.axhline(1, color="grey", lw=0.5)
         axes.legend(loc="lower right", fontsize=8)
     figure.axes[0].set_ylabel("score (bounds dashed)")
@@ -139,8 +152,8 @@ def draw(panels: dict[str, dict[str, list[Point]]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--large", type=int, nargs=3, default=(250, 370, 35))
-    parser.add_argument("--small", type=int, nargs=3, default=(25, 37, 5))
+    parser.add_argument("--large", type=int, nargs=3, default=(150, 222, 21))
+    parser.add_argument("--small", type=int, nargs=3, default=(32, 48, 6))
     args = parser.parse_args()
     header("Score and bound over time: decoders of stereo")
     panels = {}
