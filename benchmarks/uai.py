@@ -221,7 +221,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--node-limit", type=int, default=10_000_000)
     parser.add_argument("--largest-lp", type=int, default=30_000, help="pairs of states")
-    parser.add_argument("--seconds", type=int, default=20, help="toulbar2's, for each model")
+    parser.add_argument("--seconds", type=int, default=8, help="toulbar2's, for each model")
     parser.add_argument("--only", nargs="*", choices=SETS, default=SETS)
     args = parser.parse_args()
     header("Decoders of graphs on UAI models")
