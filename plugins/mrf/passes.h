@@ -9,6 +9,12 @@
 
 #include <string.h>
 
+#if defined(__GNUC__)
+#define MRF_INLINE inline __attribute__((always_inline))
+#else
+#define MRF_INLINE inline
+#endif
+
 /* What a padded state scores: far below all others, and sums of such numbers stay finite. */
 #define MRF_PADDING (-1e30f)
 

@@ -14,7 +14,7 @@
   } while (0)
 
 /* Scores of the states of w given the state of the other end of e, added to out. */
-static inline __attribute__((always_inline)) void NAME(add_row)(
+static MRF_INLINE void NAME(add_row)(
     const mrf_passes *p, const mrf_edge *e, int from, int w, ptrdiff_t width, float *out) {
   const mrf_table *table = p->tables + e->table;
   const int x = p->trial[from], K = p->states[w];
@@ -40,7 +40,7 @@ static inline __attribute__((always_inline)) void NAME(add_row)(
 
 /* Replace the message of e by that of v, whose shared scores are `sent` more than what v has
  * received; less its maximum, which is returned. */
-static inline __attribute__((always_inline)) float NAME(send)(
+static MRF_INLINE float NAME(send)(
     const int FIXED, const mrf_passes *p, const mrf_edge *e, int v, int w, const VEC *held) {
   const float *own = p->own;
   const mrf_table *table = p->tables + e->table;
@@ -124,7 +124,7 @@ static inline int NAME(first)(const float *row, ptrdiff_t width, float top) {
   return 0;
 }
 
-static inline __attribute__((always_inline)) double NAME(pass_rows)(const int FIXED,
+static MRF_INLINE double NAME(pass_rows)(const int FIXED,
                                                                     const mrf_passes *p,
                                                                     int forward) {
   double total = 0;
