@@ -65,6 +65,14 @@ def grids(kind: str, side: int, strength: float = 1.0) -> list[CutProblem]:
     return [binary(arcs, strength * capacities, rng.normal(size=side * side))]
 
 
+def across(height: int, width: int) -> list[CutProblem]:
+    """Source on the left and sink on the right alone: every path is long, bad for trees."""
+    rng = np.random.default_rng(width)
+    arcs, scores = grid(height, width), np.zeros((height, width))
+    scores[:, 0], scores[:, -1] = 1e3, -1e3
+    return [binary(arcs, rng.random((len(arcs), 2)), scores.ravel())]
+
+
 def ordered(costs: np.ndarray, edges: np.ndarray, weights: np.ndarray) -> CutProblem:
     """Costs of labels 0 to K - 1 and of |difference| on edges: n (K - 1) nodes, one cut.
 
@@ -199,6 +207,7 @@ def main() -> None:
             cases.append((f"{kind} grid {side} x {side}", partial(grids, kind, side)))
     cases += [
         ("random grid 256 x 256, arcs 3 times as strong", partial(grids, "random", 256, 3.0)),
+        ("random grid 50 x 150, from left to right", partial(across, 50, 150)),
         ("200 snakes, 11 labels", snakes),
         ("tsukuba, expansions of 16 labels", partial(expansions, list(range(16)))),
         ("part of tsukuba, 16 labels", tsukuba_part),
