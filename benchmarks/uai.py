@@ -99,7 +99,11 @@ def toulbar2(path: Path, seconds: int) -> tuple[np.ndarray, float, float] | None
                 network.Solve(timeLimit=seconds)
             spent, calls = spent + clock.cpu, calls + 1
     cost, label = network.GetSolutions()[-1]
-    return np.array(label), max(0.0, cost - network.GetDDualBound()), 1e3 * spent / calls
+    # Its costs are logarithms times a factor of its own.
+    problem = network.CFN.wcsp
+    one, two = (problem.Cost2LogProb(problem.DoubletoCost(x)) for x in (1.0, 2.0))
+    left = (one - two) * max(0.0, cost - network.GetDDualBound())
+    return np.array(label), left, 1e3 * spent / calls
 
 
 def completed(network: Any, label: np.ndarray) -> np.ndarray:
