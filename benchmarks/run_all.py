@@ -38,6 +38,7 @@ SCRIPTS = {
     "snakes": [],
     "learn_binary": [],
     "cuts": [],
+    "superpixels": [],
     "uai": [],
     "trws": [],
     "energy_time": [],
