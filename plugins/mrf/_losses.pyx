@@ -9,7 +9,7 @@ from structsolve.part_layout cimport PartLayout
 from structsolve.structure.node_losses cimport NodeCosts, check_states
 
 
-def _weights_of(PartLayout layout, weights):
+def _weights_of(PartLayout layout not None, weights):
     given = np.ascontiguousarray(weights, dtype=np.float64)
     nodes = layout.label_offsets[layout.n]
     if given.shape != (nodes,) or not np.isfinite(given).all() or np.min(given, initial=0) < 0:
@@ -20,7 +20,7 @@ def _weights_of(PartLayout layout, weights):
     return given
 
 
-def _sums(PartLayout layout, weights):
+def _sums(PartLayout layout not None, weights):
     offsets = np.asarray(layout.examples.label_offsets)
     return np.diff(np.concatenate([[0.0], np.cumsum(weights)])[offsets])
 
