@@ -10,6 +10,7 @@ from scipy.optimize import linprog
 from structsolve.lp import local_rows
 from structsolve.plugins.mrf import arc_consistent, decode, grid_edges, reparametrization_bound
 from structsolve.plugins.mrf import scores as graph_scores
+from structsolve.utils import memory
 
 ORACLES = ("auto", "exact", "trws", "lp")
 
@@ -176,10 +177,13 @@ def test_transformations_that_are_refused():
 
 def test_arrays_that_do_not_fit_the_memory(monkeypatch):
     graph = np.zeros((9, 3)), grid_edges(3, 3), np.eye(3)
-    assert 2**20 < graph_scores.memory_size() <= np.inf
-    monkeypatch.setattr(graph_scores, "memory_size", lambda: 1000.0)
-    with pytest.raises(MemoryError, match="arrays of 9 nodes and 12 edges: they take .* GB"):
-        decode(*graph)
-    monkeypatch.setattr(graph_scores, "memory_size", lambda: 50.0)
-    with pytest.raises(MemoryError, match="tables of all edges: they take"):
-        graph_scores.graph_scores(*graph, weights=np.ones(12)).tables()
+    monkeypatch.setattr(memory, "memory_limit", lambda: 1000)
+    refused("arrays of 9 nodes and 12 edges would take .* GB, more than the 1e-06 GB", decode,
+            *graph)  # fmt: skip
+    monkeypatch.setattr(memory, "memory_limit", lambda: 50)
+    refused("a table for each edge would take",
+            graph_scores.graph_scores(*graph, weights=np.ones(12)).tables)  # fmt: skip
+    fewer = [np.zeros(2), *np.zeros((8, 3))]
+    refused("a table for each edge would take", decode, fewer, *graph[1:])
+    monkeypatch.setattr(memory, "memory_limit", lambda: None)
+    assert decode(*graph).value == 12

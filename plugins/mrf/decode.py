@@ -12,9 +12,10 @@ from structsolve.plugins.mrf._direct import WeightedModel, ascend
 from structsolve.plugins.mrf._oracle import TRWSOracle
 from structsolve.plugins.mrf.decoders import make_oracle
 from structsolve.plugins.mrf.graph_operators import common_graphs
-from structsolve.plugins.mrf.scores import GraphScores, check_memory, graph_scores
+from structsolve.plugins.mrf.scores import GraphScores, graph_scores
 from structsolve.potentials.weight_layout import Block, WeightLayout
 from structsolve.structure.calls import argmax
+from structsolve.utils.memory import refuse_too_large
 
 
 class Decoding(NamedTuple):
@@ -80,10 +81,8 @@ def decode(
     Raises
     ------
     ValueError
-        When scores, edges or the decoder do not fit each other.
-    MemoryError
-        When the arrays would be larger than the memory of this machine, with their size, before
-        they are made.
+        When scores, edges or the decoder do not fit each other; when arrays would not fit the
+        memory, with their size, before they are made.
 
     Examples
     --------
@@ -102,7 +101,11 @@ def decode(
     blocks, chosen = _oracle_of(scores, oracle, int(max_iter))
     if isinstance(chosen, TRWSOracle):
         del chosen  # its arrays are as large as those of a model
-        answer = Decoding(*ascend(_model(scores), int(max_iter), False))
+        # Where something is forbidden, the transformation is that of other scores.
+        once = return_reparametrization and scores.finite() is scores
+        answer = Decoding(*ascend(_model(scores), int(max_iter), once))
+        if once:
+            return answer
     else:
         if scores.weights is not None:
             scores = scores._replace(pair=scores.tables(), weights=None)
@@ -124,7 +127,11 @@ def _check_size(scores: GraphScores, transform: bool) -> None:
     cells = scores.pair.size if not scores.shared else 0
     # Scores, their copies in single precision, local search; messages in both precisions; indices.
     size = (8 + 8 + 4 + 8) * scores.unary.size + (8 + 8) * cells + 12 * m * K + 80 * (n + m)
-    check_memory(size + 16 * m * K * transform, f"arrays of {n} nodes and {m} edges")
+    refuse_too_large(
+        size + 16.0 * m * K * transform,
+        f"arrays of {n} nodes and {m} edges",
+        "give a smaller graph or fewer states, or one table with weights in place of tables",
+    )
 
 
 def _oracle_of(scores: GraphScores, oracle: str, max_iter: int) -> tuple[WeightLayout, Any]:

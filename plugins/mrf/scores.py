@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from structsolve.plugins.mrf.graphs import check_edges
+from structsolve.utils.memory import refuse_too_large
+
+# What is refused where it does not fit the memory, and what to do.
+TABLES = (
+    "a table for each edge",
+    "give a smaller graph or fewer states; 'trws' takes one table with weights, where all nodes "
+    "have the same number of states",
+)
 
 
 class GraphScores(NamedTuple):
@@ -46,12 +53,12 @@ class GraphScores(NamedTuple):
 
         Raises
         ------
-        MemoryError
+        ValueError
             When they do not fit the memory.
         """
         if not self.shared:
             return self.pair
-        check_memory(8 * len(self.ends) * self.pair.size, "tables of all edges")
+        refuse_too_large(8.0 * len(self.ends) * self.pair.size, *TABLES)
         weights = np.ones(len(self.ends)) if self.weights is None else self.weights
         return (weights[:, None] * self.pair.ravel()).ravel()
 
@@ -73,42 +80,6 @@ class GraphScores(NamedTuple):
         )
 
 
-def check_memory(size: float, what: str) -> None:
-    """Refuse arrays that are larger than the memory of this machine.
-
-    Parameters
-    ----------
-    size : float
-        Bytes.
-    what : str
-        What the arrays are, for the message.
-
-    Raises
-    ------
-    MemoryError
-        With the size.
-    """
-    memory = memory_size()
-    if size > memory:
-        raise MemoryError(
-            f"{what}: they take {size / 1e9:.3g} GB, and this machine has {memory / 1e9:.3g}; give "
-            "a smaller graph or fewer states, or one table with weights in place of tables"
-        )
-
-
-def memory_size() -> float:
-    """Return the bytes of memory of this machine, infinity where it does not tell.
-
-    Returns
-    -------
-    float
-    """
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return float("inf")
-
-
 def graph_scores(
     unary: Any, edges: Any, pair: Any, directed: bool = False, weights: Any = None
 ) -> GraphScores:
@@ -126,7 +97,7 @@ def graph_scores(
     Raises
     ------
     ValueError
-        When they do not fit each other.
+        When they do not fit each other, or the memory.
     """
     states, flat = _nodes(unary)
     ends = check_edges(edges, len(states), "edges")
@@ -147,7 +118,7 @@ def graph_scores(
     # Nodes that have fewer states need parts of the table.
     if factors is None:
         factors = np.ones(len(ends))
-    check_memory(8.0 * len(ends) * table.size, "tables of all edges")
+    refuse_too_large(8.0 * len(ends) * table.size, *TABLES)
     parts = [x * table[: states[u], : states[v]].ravel() for x, (u, v) in zip(factors, ends)]
     return GraphScores(states, ends, flat, np.concatenate(parts), None)
 
