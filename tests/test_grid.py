@@ -11,7 +11,12 @@ from sklearn.model_selection import GridSearchCV
 import structsolve
 from structsolve import StructuredSVM
 from structsolve.plugins.grid import GridStructure
-from structsolve.plugins.grid.contrast import KINDS, edge_features, mean_squared_contrast, n_columns
+from structsolve.plugins.grid.contrast import (
+    CONTRASTS,
+    edge_features,
+    mean_squared_contrast,
+    n_columns,
+)
 from structsolve.plugins.grid.space import n_edges
 from structsolve.plugins.mrf import MRFStructure, WeightedLabels, grid_edges
 from structsolve.structure.ask import make_layout
@@ -80,7 +85,7 @@ def test_edges_join_all_cells_that_touch(height, width, neighbours):
 def test_edge_features_are_those_of_their_ends(data):
     height, width = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
     neighbours, by_direction = data.draw(st.sampled_from([4, 8])), data.draw(st.booleans())
-    names = data.draw(st.lists(st.sampled_from(KINDS), unique=True))
+    names = data.draw(st.lists(st.sampled_from(list(CONTRASTS)), unique=True))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
     x = rng.normal(size=(height, width, 2))
     if data.draw(st.booleans()):
@@ -287,6 +292,9 @@ def test_weights_of_pixels():
     assert scored == pytest.approx(np.mean(right))
     refused("y, example 0: weights have the shape", model.fit, X, [WeightedLabels(Y[0], [1.0])] * 6)
     refused("y, example 0: found the shape", model.fit, X, [WeightedLabels(Y[0][:1], weights)] * 6)
+    words = np.full(weights.shape, "a")
+    refused("y, example 0: weights are no numbers .*, expected one finite number", model.fit, X,
+            [WeightedLabels(Y[0], words)] * 6)  # fmt: skip
 
 
 # -- bad input ----------------------------------------------------------------------------------

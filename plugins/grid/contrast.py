@@ -3,13 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from structsolve.plugins.mrf.graphs import grid_directions
 
-KINDS = ("difference", "absolute", "gaussian", "ends")
+
+def _difference(a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray:
+    step: np.ndarray = np.subtract(b, a, dtype=np.float64)  # of bytes too
+    return step
+
+
+def _gaussian(a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray:
+    squared = np.square(_difference(a, b, scale)).sum(axis=2)
+    gaussian: np.ndarray = np.exp(-squared / (2 * scale))
+    return gaussian
+
+
+class Contrast(NamedTuple):
+    """One kind of contrast features.
+
+    Parameters
+    ----------
+    values : callable
+        Of the features at both ends of edges, and the scale.
+    columns : callable
+        How many there are, of the number of features of a pixel.
+    """
+
+    values: Callable[[np.ndarray, np.ndarray, float], np.ndarray]
+    columns: Callable[[int], int]
+
+
+CONTRASTS = {
+    "difference": Contrast(_difference, lambda n: n),
+    "absolute": Contrast(lambda a, b, scale: np.abs(_difference(a, b, scale)), lambda n: n),
+    "gaussian": Contrast(_gaussian, lambda n: 1),
+    "ends": Contrast(lambda a, b, scale: np.concatenate([a, b], axis=2), lambda n: 2 * n),
+}
 
 
 def contrast_names(contrast: Any) -> tuple[str, ...]:
@@ -23,7 +55,7 @@ def contrast_names(contrast: Any) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        Of ``KINDS``; empty for None.
+        Of ``CONTRASTS``; empty for None.
 
     Raises
     ------
@@ -38,12 +70,12 @@ def contrast_names(contrast: Any) -> tuple[str, ...]:
         return ()
     names = (contrast,) if isinstance(contrast, str) else contrast
     known = isinstance(names, (list, tuple)) and all(
-        isinstance(name, str) and name in KINDS for name in names
+        isinstance(name, str) and name in CONTRASTS for name in names
     )
     if not known or len(set(names)) < len(names):
         raise ValueError(
-            f"contrast is {contrast!r}, expected None, one of {list(KINDS)}, or a list of some of "
-            "them"
+            f"contrast is {contrast!r}, expected None, one of {list(CONTRASTS)}, or a list of some "
+            "of them"
         )
     return tuple(names)
 
@@ -70,9 +102,7 @@ def n_columns(names: Sequence[str], n_features: int, n_directions: int = 1) -> i
     >>> n_columns(["gaussian", "absolute"], 3)
     5
     """
-    columns = {"difference": n_features, "absolute": n_features, "gaussian": 1}
-    columns["ends"] = 2 * n_features
-    return n_directions * (1 + sum(columns[name] for name in names))
+    return n_directions * (1 + sum(CONTRASTS[name].columns(n_features) for name in names))
 
 
 def mean_squared_contrast(pictures: Sequence[np.ndarray], neighbours: int) -> float:
@@ -143,26 +173,9 @@ def edge_features(
         rows[:, column] = 1
         column += 1
         for name in names:
-            values = _CONTRASTS[name](a, b, scale).reshape(size, -1) if size else np.zeros((0, 0))
+            if not size:
+                continue
+            values = CONTRASTS[name].values(a, b, scale).reshape(size, -1)
             rows[:, column : column + values.shape[1]] = values
             column += values.shape[1]
         row += size
-
-
-def _difference(a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray:
-    step: np.ndarray = np.subtract(b, a, dtype=np.float64)  # of bytes too
-    return step
-
-
-def _gaussian(a: np.ndarray, b: np.ndarray, scale: float) -> np.ndarray:
-    squared = np.square(_difference(a, b, scale)).sum(axis=2)
-    gaussian: np.ndarray = np.exp(-squared / (2 * scale))
-    return gaussian
-
-
-_CONTRASTS: dict[str, Callable[[np.ndarray, np.ndarray, float], np.ndarray]] = {
-    "difference": _difference,
-    "absolute": lambda a, b, scale: np.abs(_difference(a, b, scale)),
-    "gaussian": _gaussian,
-    "ends": lambda a, b, scale: np.concatenate([a, b], axis=2),
-}

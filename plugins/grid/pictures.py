@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from structsolve.plugins.mrf import WeightedLabels
+from structsolve.plugins.mrf.node_labels import node_weights
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,6 @@ class Pictures:
     arrays: list[np.ndarray]
     shapes: np.ndarray
     stacked: bool
-
-    @property
-    def offsets(self) -> np.ndarray:
-        """First pixel of each picture, and the end."""
-        return np.concatenate([[0], np.cumsum(self.shapes.prod(axis=1))])
 
     @property
     def same_size(self) -> bool:
@@ -223,7 +219,7 @@ def _picture(x: Any, i: int) -> np.ndarray:
 
 def _flat(y: Any, shape: list[int], i: int) -> Any:
     if isinstance(y, WeightedLabels):
-        weights = np.asarray(y.weights, dtype=np.float64)
+        weights = node_weights(y, i)
         if weights.shape != tuple(shape):
             raise ValueError(
                 f"y, example {i}: weights have the shape {weights.shape}, expected {tuple(shape)} "

@@ -111,10 +111,6 @@ class GridStructure(Structure):
         check_decoding(self)
         grid_directions(self.neighbours)
         contrast_names(self.contrast)
-        for name in ("directed", "by_direction"):
-            switch = getattr(self, name)
-            if not isinstance(switch, (bool, np.bool_)):
-                raise ValueError(f"{name} is {switch!r}, expected True or False")
         scale = self.contrast_scale
         number = isinstance(scale, (int, float, np.integer, np.floating))
         if scale is not None and not (number and np.isfinite(scale) and scale > 0):

@@ -246,6 +246,34 @@ def _refuse_minus_one(flat: np.ndarray, offsets: np.ndarray, classes: Any, name:
     )
 
 
+def node_weights(y: WeightedLabels, i: int) -> np.ndarray:
+    """Return the weights of the nodes of one example as an array of numbers.
+
+    Parameters
+    ----------
+    y : WeightedLabels
+    i : int
+        The example, for messages.
+
+    Returns
+    -------
+    ndarray of float64
+        Of any shape.
+
+    Raises
+    ------
+    ValueError
+        When they are no numbers.
+    """
+    try:
+        return np.asarray(y.weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"y, example {i}: weights are no numbers ({error}), expected one finite number of at "
+            "least 0 per node"
+        ) from None
+
+
 def _split(Y: Any, offsets: np.ndarray) -> tuple[list[Any], np.ndarray]:
     """Labels, and the weights of all nodes."""
     parts, weights = [], []
@@ -255,7 +283,7 @@ def _split(Y: Any, offsets: np.ndarray) -> tuple[list[Any], np.ndarray]:
             parts.append(y)
             weights.append(np.ones(size))
             continue
-        given = np.asarray(y.weights, dtype=np.float64)
+        given = node_weights(y, i)
         if given.shape != (size,):
             raise ValueError(
                 f"y, example {i}: found weights of shape {given.shape}, expected ({size},): one "
