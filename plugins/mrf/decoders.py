@@ -121,7 +121,7 @@ def make_oracle(shape: Any, name: str, max_iter: int, layout: Any) -> Any:
         oracle = _oracle.RoofOracle(shape, layout)
     else:
         oracle = _oracle.TRWSOracle(max_iter, shape, layout)
-    if _cuts_first(shape, name, CUT_STATES):
+    if _tries_cut(shape, name, CUT_STATES):
         return _cut_oracle.CutFirstOracle(oracle, _networks(shape, layout), layout)
     return oracle
 
@@ -160,19 +160,19 @@ def make_power(shape: Any, name: str, power: str, layout: Any) -> Any:
         oracle, parts = partial(_oracle.ForestOracle, shape), partial(GraphParts, shape)
         return IntegralRelaxation(oracle, parts, layout)
     if shape.binary:
-        return _cut_first(_relaxation.RoofRelaxation(shape, layout), shape, name, layout)
+        return _with_cut(_relaxation.RoofRelaxation(shape, layout), shape, name, layout)
     finish = _relaxation.LinearRelaxation(linear, shape, layout)
-    return _cut_first(DualRelaxation(finish, RELAXED, shape, layout), shape, name, layout)
+    return _with_cut(DualRelaxation(finish, RELAXED, shape, layout), shape, name, layout)
 
 
-def _cut_first(relaxation: Any, shape: Any, name: str, layout: Any) -> Any:
+def _with_cut(relaxation: Any, shape: Any, name: str, layout: Any) -> Any:
     """The relaxation, with a minimum cut before it where that may do."""
-    if not _cuts_first(shape, name, CUT_STATES_RELAXED):
+    if not _tries_cut(shape, name, CUT_STATES_RELAXED):
         return relaxation
     return _cut_oracle.CutFirstRelaxation(relaxation, _networks(shape, layout), layout)
 
 
-def _cuts_first(shape: Any, name: str, most: int) -> bool:
+def _tries_cut(shape: Any, name: str, most: int) -> bool:
     """Tell whether a minimum cut is tried, which super-modular scores take."""
     pairs = shape.max_edges * (shape.max_states - 1) ** 2
     return name == "auto" and shape.max_states <= most and pairs <= CUT_PAIRS
