@@ -160,6 +160,18 @@ cdef class Relaxation(Operator):
     layout : PartLayout
     """
 
+    def allow(self, double gap):
+        """Let answers end once the bound exceeds the value by no more than this.
+
+        Training says so before a pass: what is small beside its own gap need not be found.  Here it
+        changes nothing; subclasses whose accuracy costs time override it.
+
+        Parameters
+        ----------
+        gap : float
+            In units of the scores; 0 for answers as accurate as ever.
+        """
+
     cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
                    double* value, double* bound, char* work) except -1 nogil:
         return _missing(self, "relax")

@@ -192,6 +192,55 @@ def test_answers_depend_on_the_scores_alone():
         assert a[2:] == b[2:] and (a[0] == b[0]).all()
 
 
+def test_answers_end_at_the_gap_that_is_allowed():
+    rng = np.random.default_rng(3)
+    graphs, layout, views = picture((12, 12), 5)
+    own = make_power(graphs, "auto", "relaxation", layout)  # a minimum cut first
+    program = make_power(graphs, "lp", "relaxation", layout)
+    wider = 0
+    for _ in range(4):
+        theta = scores_of_picture(rng, layout, views, "any")
+        best = calls.relax(program, 0, theta)[2]
+        tight = calls.relax(own, 0, theta)
+        for gap in (0.05 * best, 0.3 * best):
+            own.allow(gap)
+            mu, _, value, bound = calls.relax(own, 0, theta)
+            assert value <= best + 1e-9 * best and best <= bound + 1e-9 * best
+            assert bound - value <= gap
+            assert mu @ theta == pytest.approx(value, rel=1e-12)
+            wider += bound - value > 2 * (tight[3] - tight[2])
+        own.allow(0.0)
+        again = calls.relax(own, 0, theta)
+        assert again[2:] == tight[2:] and (again[0] == tight[0]).all()
+    assert wider >= 4
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_fit_that_is_resumed_allows_what_it_would_have(tmp_path):
+    """Gaps that are allowed follow from the records, which a checkpoint keeps."""
+    rng = np.random.default_rng(4)
+    edges = grid_edges(12, 12)
+    Y = [rng.integers(0, 5, 144) for _ in range(3)]
+    X = [np.eye(5)[y] + rng.normal(size=(144, 5)) for y in Y]
+
+    def fit(file, callbacks=None):
+        return StructuredSVM(
+            MRFStructure(edges, oracle="trws"),
+            surrogate=Margin(relaxed=True),
+            alpha=0.01,
+            tol=1e-6,
+            max_iter=4,
+            checkpoint=file,
+            random_state=0,
+            callbacks=callbacks,
+        ).fit(X, Y)
+
+    whole = fit(tmp_path / "whole")
+    assert fit(tmp_path / "parts", [lambda record: record["pass"] == 2]).n_iter_ == 2
+    parts = fit(tmp_path / "parts")
+    np.testing.assert_array_equal(parts.flat_weights(), whole.flat_weights())
+
+
 @pytest.mark.parametrize("tables", ["shared", "features"])
 def test_training_reaches_the_optimum_of_linear_programs(tables):
     rng = np.random.default_rng(2)

@@ -103,6 +103,10 @@ cdef class CutFirstRelaxation(Relaxation):
         self.networks, self.other, self.n_states = networks, other, other.n_states
         self.work_bytes = max(networks.work_bytes, other.work_bytes)
 
+    def allow(self, double gap):
+        """Tell the other relaxation; see the base."""
+        self.other.allow(gap)
+
     cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
                    double* value, double* bound, char* work) except -1 nogil:
         cdef Obstacle obstacle

@@ -48,7 +48,8 @@ cdef class DualRelaxation(Relaxation):
     are nearly best make a smaller linear program; a primal-dual method solves it roughly, its
     point is moved onto the local polytope, its messages go back to all states, and so on.
 
-    An answer depends on the scores alone: messages of earlier calls were hardly of use.
+    An answer depends on the scores, and on what :meth:`allow` was told, alone: messages of earlier
+    calls were hardly of use.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ cdef class DualRelaxation(Relaxation):
 
     cdef GraphShape shape
     cdef Relaxation finish
-    cdef double tol
+    cdef double tol, allowed
     cdef Py_ssize_t split_at, core_at, width, states, cells
 
     def __init__(self, Relaxation finish not None, double tol, GraphShape shape not None,
@@ -79,6 +80,10 @@ cdef class DualRelaxation(Relaxation):
             split_bytes(shape.max_nodes, shape.max_edges, self.width) + 127) // 64 * 64
         self.work_bytes = max(finish.work_bytes, 64 + self.core_at + core_bytes(
             shape.max_nodes, shape.max_edges, self.states, self.cells))
+
+    def allow(self, double gap):
+        """Stop at this gap where it is wider; see the base."""
+        self.allowed = gap
 
     cdef int relax(self, Py_ssize_t i, const double* theta, double* mu, int* label,
                    double* value, double* bound, char* work) except -1 nogil:
@@ -187,6 +192,7 @@ cdef class DualRelaxation(Relaxation):
             search.bound = min(search.bound, x + search.noise)
             search.tol = max(2 * search.noise, (SMALL_TOL if search.small else self.tol)
                              * max(fabs(x), 0.01 * search.rough))
+            search.tol = max(search.tol, self.allowed)
             x = split_score(split, split.trial)
             if x > value or value == -INFINITY:
                 value = x

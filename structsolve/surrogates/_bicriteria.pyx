@@ -109,6 +109,11 @@ cdef class BiCriteriaSurrogate(Surrogate):
         """Return the numbers of searches and of their oracle calls so far."""
         return int(self.searches.sum()), int(self.calls.sum())
 
+    def allow(self, double gap):
+        """Tell the relaxation, where one call of it is a search; see the base."""
+        if self.plane.relaxation is not None and self.search.max_calls == 1:
+            self.plane.relaxation.allow(gap)
+
     def shortfalls(self):
         """Return by how much known labels scored more than the oracle's bounds; see the base."""
         return self.plane.shortfalls

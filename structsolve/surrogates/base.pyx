@@ -39,6 +39,17 @@ cdef class Surrogate(Operator):
         """
         return None
 
+    def allow(self, double gap):
+        """Let the bound of a cut exceed its value by so much, from now on.
+
+        The truth of a cut and of its bound does not depend on it.  Here it changes nothing.
+
+        Parameters
+        ----------
+        gap : float
+            0 for answers as accurate as ever.
+        """
+
     def shortfalls(self):
         """Return by how much a label that is known scored more than the oracle's bound.
 
