@@ -384,3 +384,26 @@ def test_label_sets_by_cuts():
     first, second = (model.history_[-1]["primal"] for model in models)
     assert first == pytest.approx(second, rel=0.03)
     np.testing.assert_array_equal(models[0].predict(X), models[0].set_params().predict(X))
+
+
+def test_pairs_forbidden_to_nodes_of_one_state():
+    # Such edges have no second differences; what they forbid must not be lost.
+    unary = [[0.0], [0.0, 0.0, 0.0, 5.0], [0.17, 0.34, 0.2]]
+    pair = [[[0.0], [0.0], [-np.inf], [0.0]]]
+    with pytest.raises(ValueError, match="edge 0 between nodes 1 and 0: scores of -inf forbid"):
+        decode(unary, [[1, 0]], pair, oracle="mincut")
+    rng = np.random.default_rng(0)
+    edges, size = grid_edges(7, 7).tolist(), 49
+    ladder = -np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
+    for _ in range(20):
+        unary = [*rng.normal(size=(size, 3)), np.zeros(1)]
+        node = int(rng.integers(size))
+        pendant = np.where(rng.random((3, 1)) < 0.5, -np.inf, 0.0)
+        pendant[rng.integers(3)] = 0
+        tables = [ladder] * len(edges)
+        best = decode(unary, [*edges, [node, size]], [*tables, pendant])
+        banned = [*unary[:size]]
+        banned[node] = unary[node] + pendant[:, 0]
+        folded = decode(banned, edges, tables, oracle="mincut")
+        assert best.value <= folded.value + 1e-9 <= best.bound + 2e-9
+        assert pendant[best.label[node], 0] == 0

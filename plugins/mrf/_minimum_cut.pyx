@@ -307,6 +307,12 @@ cdef class CutNetworks:
             at_u, K = model.unary_at[v] - v - 1, model.states[v]
             v = model.ends[2 * e + 1]
             at_v, L = model.unary_at[v] - v - 1, model.states[v]
+            if K == 1 or L == 1:    # no second differences below to meet what is forbidden
+                for a in range(K):
+                    for b in range(L):
+                        if _entry(table, width, symmetric, a, b) == -INFINITY:
+                            obstacle.a, obstacle.b, obstacle.amount = a, b, INFINITY
+                            return False
             # One half of the first differences at either end of the other's states.
             for a in range(1, K):
                 terminal[at_u + a] += (
