@@ -187,3 +187,18 @@ def test_arrays_that_do_not_fit_the_memory(monkeypatch):
     refused("a table for each edge would take", decode, fewer, *graph[1:])
     monkeypatch.setattr(memory, "memory_limit", lambda: None)
     assert decode(*graph).value == 12
+
+
+def test_scores_whose_sums_overflow_are_refused():
+    edge, flat = [[0, 1]], np.zeros((2, 2))
+    for unary, pair, weights in (
+        ([[0, 1], [1, 0]], [[0, 0], [0, 1e308]], [1e10]),
+        ([[1.7e308, 0], [1.7e308, 0]], flat, None),
+        ([[-1.7e308, 0], [-1.7e308, 0]], flat, None),
+    ):
+        with pytest.raises(ValueError, match=r"scores of labelings may reach .* divide them all"):
+            decode(unary, edge, pair, weights=weights)
+    best = decode([[-np.inf, 1e-20], [0, 2e-20]], edge, flat, return_reparametrization=True)
+    assert best.value == best.bound == pytest.approx(3e-20, rel=1e-12)
+    proved = reparametrization_bound([[-np.inf, 1e-20], [0, 2e-20]], edge, flat, best.phi)
+    assert proved == pytest.approx(3e-20, rel=1e-6)

@@ -71,8 +71,11 @@ def decode(
         Factors of the one table, one per edge.  "trws" keeps the table once; other decoders take a
         table per edge.
     return_reparametrization : bool, default=False
-        Run "trws" in any case, and return the equivalent transformation that its bound comes from.
-        For it, -inf is a finite number, below what any allowed labeling can lose.
+        Run "trws" too, and return the equivalent transformation that its bound comes from.  For
+        it, -inf is a finite number, below what any allowed labeling can lose.  ``bound`` is the
+        lowest that is known: less than what ``phi`` proves, which
+        :func:`~structsolve.plugins.mrf.reparametrization_bound` tells, where another oracle or
+        scores of -inf allow it.
 
     Returns
     -------

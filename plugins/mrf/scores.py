@@ -16,6 +16,9 @@ TABLES = (
     "have the same number of states",
 )
 
+# Sums of scores stay below, and three times their size is still a number.
+MOST = float(np.finfo(np.float64).max) / 4
+
 
 class GraphScores(NamedTuple):
     """Scores of the states of nodes and of pairs of states of edges.
@@ -71,13 +74,23 @@ class GraphScores(NamedTuple):
         """
         if np.isfinite(self.unary).all() and np.isfinite(self.pair).all():
             return self
-        parts = [np.abs(x[np.isfinite(x)]).max(initial=0) for x in (self.unary, self.pair)]
-        weight = 1.0 if self.weights is None else float(np.abs(self.weights).max(initial=0))
-        floor = -1 - 2 * (len(self.states) * parts[0] + len(self.ends) * weight * parts[1])
+        floor = -3 * self.magnitude() or -1.0
         least = 1.0 if self.weights is None else float(self.weights.min(initial=1))
         return self._replace(
             unary=np.maximum(self.unary, floor), pair=np.maximum(self.pair, floor / min(least, 1))
         )
+
+    def magnitude(self) -> float:
+        """Return a bound of the sizes of finite scores of labelings.
+
+        Returns
+        -------
+        float
+        """
+        sizes = [max(x.max(initial=0), -x.min(initial=0, where=x > -np.inf)) for x in self[2:4]]
+        factor = 1.0 if self.weights is None else float(np.abs(self.weights).max(initial=0))
+        with np.errstate(over="ignore"):
+            return float(len(self.states) * sizes[0] + len(self.ends) * factor * sizes[1])
 
 
 def graph_scores(
@@ -97,8 +110,18 @@ def graph_scores(
     Raises
     ------
     ValueError
-        When they do not fit each other, or the memory.
+        When they do not fit each other, or the memory; when sums of them may overflow.
     """
+    scores = _read(unary, edges, pair, directed, weights)
+    if not scores.magnitude() < MOST:
+        raise ValueError(
+            f"unary, pair, weights: scores of labelings may reach {scores.magnitude():.3g}, "
+            f"expected less than {MOST:g}; divide them all by one number"
+        )
+    return scores
+
+
+def _read(unary: Any, edges: Any, pair: Any, directed: bool, weights: Any) -> GraphScores:
     states, flat = _nodes(unary)
     ends = check_edges(edges, len(states), "edges")
     shared = len(ends) > 0 and _is_table(pair)
