@@ -396,3 +396,14 @@ def test_huge_scores_do_no_harm():
 def test_examples_of_compiled_modules(module):
     results = doctest.testmod(module)
     assert results.attempted and not results.failed
+
+
+@pytest.mark.parametrize("seed", [49, 124, 131, 141, 144, 161])
+def test_linear_programs_rounded_to_what_is_forbidden(seed):
+    rng = np.random.default_rng(seed)
+    edges = list(itertools.combinations(range(6), 2))
+    unary = rng.normal(size=(6, 3))
+    pair = np.where(rng.random((15, 3, 3)) < 0.3, -np.inf, rng.integers(0, 3, (15, 3, 3)))
+    best = decode(unary, edges, pair, oracle="exact")
+    answer = decode(unary, edges, pair, oracle="lp")
+    assert -np.inf < answer.value <= best.value + 1e-9 <= answer.bound + 2e-9

@@ -29,6 +29,8 @@ from structsolve.plugins.mrf._shape cimport GraphShape
 # elimination does, one for so many of its sums.
 cdef long long PATIENCE = 3_000_000
 cdef double SUMS = 16
+# Of TRW-S, where a rounded answer of a linear program is forbidden.
+cdef int PASSES = 100
 # Up to so many sums elimination comes first.
 cdef double CHEAP = 2.0 ** 14
 
@@ -218,14 +220,23 @@ cdef class LinearOracle(GraphOracle):
     def __init__(self, program, GraphShape shape not None, PartLayout layout not None):
         super().__init__(shape, layout)
         self.exact, self.program = False, program
-        self.work_bytes = shape.scores_bytes + shape.largest(climb_bytes)
+        self.work_bytes = shape.scores_bytes + max(
+            shape.largest(climb_bytes), shape.largest(dual_ascent_bytes))
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
+        cdef char* rest = work + self.shape.scores_bytes
         cdef Model model = self.shape.gather(i, theta, <double*>work)
+        cdef double other
         with gil:
             self._ask(i, &model, label, bound)
-        value[0] = climb(&model, label, work + self.shape.scores_bytes)
+        value[0] = climb(&model, label, rest)
+        if value[0] == -INFINITY < bound[0]:    # rounded to what is forbidden
+            dual_ascent(&model, PASSES, 1e-12, label, value, &other, NULL, 0, NULL, rest)
+            if value[0] == -INFINITY:
+                memset(label, 0, model.n * sizeof(int))
+            value[0] = climb(&model, label, rest)
+            bound[0] = min(bound[0], other)
         bound[0] = max(bound[0], value[0])
         return 0
 
