@@ -9,7 +9,7 @@ import numpy as np
 from ._sgd import SGDLoop
 from .base import Run, Solver, Start, checked_weights, pieces, rng_state, set_rng_state
 from .problem import Problem
-from .weight_constraints import assemble
+from .weight_constraints import assemble, check_examples
 
 # Where the primal is so many times that of w = 0, hundreds of passes would only undo the first.
 EXPLODED = 10
@@ -138,14 +138,14 @@ class SGDRun(Run):
         if start.w is not None and start.w.any() and t0 == 0:
             t0 = 10.0 * problem.n
         self.loop = SGDLoop(problem.dim, free, start.alpha, t0, solver.free_step)
-        rows = assemble(solver.constraints, problem.space.layout)
+        rows = assemble(solver.constraints, problem.space.layout, problem.examples)
         self.feasible = rows.polyhedron()
         if self.feasible is not None:
             self.loop.constrain(self.feasible)
         if start.w is not None:
             self.loop.set_weights(start.w)
         self.passes = 0
-        self.move_to(problem)
+        self._bind(problem)
 
     def move_to(self, problem: Problem) -> None:
         """Go on with other examples; t and the average go on.
@@ -165,8 +165,10 @@ class SGDRun(Run):
                 f"the new examples have {problem.dim} weights, the run {self.loop.v.shape[0]}; "
                 "make them with the same space"
             )
-        if self.feasible is not None:
-            assemble(self.solver.constraints, problem.space.layout, problem.examples)
+        check_examples(self.solver.constraints, problem.space.layout, problem.examples)
+        self._bind(problem)
+
+    def _bind(self, problem: Problem) -> None:
         self.given.problem = problem
         self.loop.bind(problem.potentials, problem.surrogate, problem.labels, problem.weights)
         self.best_primal, self.best_w = np.inf, np.zeros(0)

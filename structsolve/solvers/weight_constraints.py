@@ -234,6 +234,32 @@ class Rows:
         return made
 
 
+def _listed(constraints: Any) -> Any:
+    if constraints is None or isinstance(constraints, (list, tuple)):
+        return constraints or ()
+    return [constraints]
+
+
+def check_examples(constraints: Any, layout: Any, examples: Any) -> None:
+    """Refuse examples on which rows of weights do not mean what they should.
+
+    Parameters
+    ----------
+    constraints : list or None
+        Those that have ``check_examples(layout, examples)`` are asked.
+    layout : WeightLayout
+    examples : Examples
+
+    Raises
+    ------
+    ValueError
+        When a constraint does.
+    """
+    for constraint in _listed(constraints):
+        if hasattr(constraint, "check_examples"):
+            constraint.check_examples(layout, examples)
+
+
 def assemble(constraints: Any, layout: Any, examples: Any = None) -> Rows:
     """Join constraints into one-sided rows over the flat w.
 
@@ -258,15 +284,12 @@ def assemble(constraints: Any, layout: Any, examples: Any = None) -> Rows:
     import scipy.sparse as sp  # heavy
 
     parts, ends, equal = [sp.csr_matrix((0, layout.dim))], [np.zeros(0)], [np.zeros(0, bool)]
-    if constraints is not None and not isinstance(constraints, (list, tuple)):
-        constraints = [constraints]
-    for constraint in constraints or ():
+    for constraint in _listed(constraints):
         if not hasattr(constraint, "rows"):
             raise TypeError(
-                f"constraints holds {constraint!r}, expected LinearConstraint or WeightBounds"
+                f"constraints holds {constraint!r}, expected LinearConstraint or WeightBounds, "
+                "or SuperModular"
             )
-        if examples is not None and hasattr(constraint, "check_examples"):
-            constraint.check_examples(layout, examples)
         rows, lower, upper = constraint.rows(layout)
         crossed = np.flatnonzero(lower > upper)
         if crossed.size:
@@ -280,6 +303,8 @@ def assemble(constraints: Any, layout: Any, examples: Any = None) -> Rows:
             parts.append(sign * rows[pick])
             ends.append(sign * end[pick])
             equal.append(same[pick])
+    if examples is not None:
+        check_examples(constraints, layout, examples)
     A, c, same = sp.vstack(parts, format="csr"), np.concatenate(ends), np.concatenate(equal)
     norm = np.sqrt(np.asarray(A.multiply(A).sum(axis=1)).ravel())
     empty = norm == 0
