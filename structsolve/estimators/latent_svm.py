@@ -301,7 +301,7 @@ class LatentSVM(StructuredSVM):
         self, X: Any, y: Any, sample_weight: Any, validation: Any, rng: np.random.Generator
     ) -> LatentData:
         structure = self._structure_for(y)
-        axes = 0 if structure.single_node else getattr(structure, "label_axes", 1)
+        axes = 0 if structure.single_node else structure.label_axes
         given = split(y, axes, getattr(structure, "void", None))
         classes = None
         if getattr(structure, "n_states", None) is None:  # which says what the classes are
@@ -431,11 +431,12 @@ class LatentSVM(StructuredSVM):
 
     def _mask(self, space: Any, examples: Examples, allowed: Any, forbidden: Any) -> dict[str, Any]:
         masks = of_classes(space).mask(examples, allowed, forbidden)
-        owner, K = owners(space), len(of_classes(space).classes_)
+        owner, blocks = owners(space), {block.name: block for block in space.layout.blocks}
         for name, mask in masks.items():
-            for axis, size in enumerate(mask.shape):
-                # Rows of the node block come first; all axes of classes come last.
-                if size == K and (axis or name != space.layout.node.name):
+            # The rows of nodes or edges come first; tables that do not say are those of classes.
+            axes = blocks[name].axes or ("class",) * len(blocks[name].shape)
+            for axis, meaning in enumerate(axes, mask.ndim - len(axes)):
+                if meaning == "class":
                     mask = np.take(mask, owner, axis)
             masks[name] = mask
         return masks
@@ -461,10 +462,10 @@ def _numbers_of(space: Space) -> Any:
 
 
 def _unpacked(space: Space, states: np.ndarray, examples: Examples) -> Any:
-    try:
-        return _numbers_of(space).unpack(states, examples)
-    except ValueError:  # pictures without their void pixels have no shape
-        return pieces(states, examples.offsets)
+    shapes = examples.topology.get("shapes")
+    if shapes is not None and len(states) != sum(height * width for height, width in shapes):
+        return pieces(states, examples.offsets)  # void pixels were left out: these have no shape
+    return _numbers_of(space).unpack(states, examples)
 
 
 def _given_states(hidden: Any, data: LatentData) -> np.ndarray:
