@@ -267,9 +267,7 @@ class Names:
             owner = next((m for m in self._declared(kind) if m[1] is wanted), None)
         else:
             owner = self._owner(kind, value)
-        if owner is None or owner[0].is_ours or not owner[0].distribution:
-            return ""
-        return f"{owner[0].distribution} {owner[0].version}"
+        return "" if owner is None else _distribution(owner[0])
 
     def source_of_name(self, kind: str, text: str) -> str:
         """Return the distribution that :meth:`source_of` gives, of losses known by name alone too.
@@ -289,9 +287,7 @@ class Names:
             return self.source_of(kind, text)
         owners = [p for p in self.plugins if text in p.declares.get("loss_names", ())]
         # Where several know the name, any of them may give the loss.
-        if len(owners) != 1 or owners[0].is_ours or not owners[0].distribution:
-            return ""
-        return f"{owners[0].distribution} {owners[0].version}"
+        return _distribution(owners[0]) if len(owners) == 1 else ""
 
     def require(self, kind: str, text: str, source: str) -> None:
         """Refuse a name whose distribution is missing.
@@ -497,6 +493,12 @@ def value_of(text: str) -> Any:
     # In small letters or as in Python: "NONE" may be the name of a solver.
     words = {"true": True, "false": False, "none": None}
     return text if text.isupper() else words.get(text.lower(), text)
+
+
+def _distribution(plugin: Plugin) -> str:
+    if plugin.is_ours or not plugin.distribution:
+        return ""
+    return f"{plugin.distribution} {plugin.version}"
 
 
 def _worker_note() -> str:
