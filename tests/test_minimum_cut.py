@@ -158,8 +158,8 @@ def test_grids_that_drift(seed, noise):
     kept = CutNetwork(n, arcs)
     for _ in range(3):
         expected = by_scipy(n, arcs, both, source, sink)
-        for restart in (True, False):
-            cut = kept.cut(both, source, sink, restart=restart)
+        for warm_start in (True, False):
+            cut = kept.cut(both, source, sink, warm_start=warm_start)
             assert cut.value == cut.flow == expected
         np.testing.assert_array_equal(cut.source_side & cut.sink_side, False)
         source = np.maximum(source + rng.integers(-9, 10, n), 0)

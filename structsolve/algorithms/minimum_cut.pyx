@@ -509,7 +509,7 @@ cdef class CutNetwork:
         self.graph = build_cut_graph(n, m, ends, rest)
         self.current = place_cut(&self.graph, rest + of_graph)
 
-    def cut(self, capacities, from_source, to_sink, bint restart=True):
+    def cut(self, capacities, from_source, to_sink, bint warm_start=True):
         """Return a minimum cut between source and sink.
 
         Parameters
@@ -519,7 +519,7 @@ cdef class CutNetwork:
             well; ``inf`` for any amount.
         from_source, to_sink : array of float of shape (n_nodes,)
             Capacity from the source to each node, and from each node to the sink.
-        restart : bool, default=True
+        warm_start : bool, default=True
             Start from the flow of the last call; the answer is the same but for rounding.
 
         Returns
@@ -536,7 +536,7 @@ cdef class CutNetwork:
         """
         cdef Py_ssize_t n = self.n_nodes, v
         cdef double constant = 0, value, source, sink
-        cdef bint warm = restart and self.solved
+        cdef bint warm = warm_start and self.solved
         if warm:
             save_flow(&self.current, self.capacity, self.flow)
         self.solved = False
