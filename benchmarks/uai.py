@@ -29,7 +29,7 @@ LEAST = 0.1  # seconds that a call is repeated for
 COLUMNS = [
     "model",
     "optimum",
-    "TRW-S bound",
+    "TRW-S, double: bound",
     "labeling",
     "ms",
     "local search after it",
