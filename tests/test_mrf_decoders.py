@@ -31,6 +31,7 @@ from structsolve.plugins.mrf import (
     _model,
     _roof_duality,
     _trws,
+    decode,
 )
 from structsolve.plugins.mrf._branch_and_bound import branch_and_bound
 from structsolve.plugins.mrf._elimination import best_labelings

@@ -43,7 +43,8 @@ class MultilabelStructure(Structure):
         pairs, as column numbers (or names, where y is a data frame).
     oracle : str, default="auto"
         How the best set is searched. "exact": always the best (trees by dynamic programming, else
-        all sets are looked through). "roof-duality": the linear relaxation by one maximum flow,
+        all sets are looked through). "mincut": the best by one minimum cut, where weights of pairs
+        are super-modular. "roof-duality": the linear relaxation by one maximum flow,
         rounded; it says how far from the best it may be. "auto": "exact" where that is cheap, else
         "roof-duality".
     predict_oracle : str, optional
