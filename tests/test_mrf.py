@@ -42,7 +42,9 @@ def test_conformance(params):
     check_structure(MRFStructure(**params, oracle="exact"), n_cases=2)
 
 
-@pytest.mark.parametrize("oracle", ["auto", "roof-duality", "trws", "lp", "cvxpy:CLARABEL"])
+@pytest.mark.parametrize(
+    "oracle", ["auto", "roof-duality", "trws", "expansion", "lp", "cvxpy:CLARABEL"]
+)
 def test_conformance_of_inexact_oracles(oracle):
     n_cases = {"lp": 2, "cvxpy:CLARABEL": 1}.get(oracle, 3)  # programs take their time
     variants = [{"n_states": 2}, {"edges": TRIANGLE, "tables": "per-edge", "n_states": 2}]

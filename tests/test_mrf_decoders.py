@@ -27,6 +27,7 @@ from structsolve.algorithms import minimum_cut
 from structsolve.plugins.mrf import (
     _branch_and_bound,
     _enumerated_cones,
+    _expansion,
     _local_search,
     _model,
     _roof_duality,
@@ -391,6 +392,7 @@ def test_huge_scores_do_no_harm():
         _local_search,
         _branch_and_bound,
         _enumerated_cones,
+        _expansion,
     ],
     ids=lambda m: m.__name__,
 )

@@ -250,7 +250,7 @@ def test_narrow_graphs_are_eliminated():
     assert none.value == none.bound == -np.inf and not none.label.any()
 
 
-@pytest.mark.parametrize("oracle", ["roof-duality", "trws", "lp"])
+@pytest.mark.parametrize("oracle", ["roof-duality", "trws", "expansion", "lp"])
 def test_bounds(oracle):
     rng = np.random.default_rng(1)
     states = (1, 2) if oracle == "roof-duality" else (1, 2, 3)

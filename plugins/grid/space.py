@@ -50,7 +50,7 @@ class GridStructure(Structure):
     predict_oracle : str, optional
         Another oracle for prediction; the same by default.
     max_iter : int, default=100
-        Iterations of "trws" at most.
+        Iterations of TRW-S at most, for "trws", "expansion" and "auto".
 
     Notes
     -----

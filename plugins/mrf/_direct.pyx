@@ -6,6 +6,7 @@ import numpy as np
 from libc.math cimport INFINITY
 from libc.string cimport memset
 
+from structsolve.plugins.mrf._expansion cimport expand, expand_bytes
 from structsolve.plugins.mrf._float_passes cimport dual_ascent, dual_ascent_bytes
 from structsolve.plugins.mrf._local_search cimport climb, climb_bytes
 from structsolve.plugins.mrf._model cimport GraphModel, Model, other_end, weight_of
@@ -49,13 +50,15 @@ cdef class WeightedModel(GraphModel):
         return np.concatenate([phi, np.zeros((1, 2, width))])
 
 
-def ascend(WeightedModel model not None, int max_iter, bint transform):
+def ascend(WeightedModel model not None, int max_iter, bint expands, bint transform):
     """Return a labeling by TRW-S and local search, and a bound.
 
     Parameters
     ----------
     model : WeightedModel
     max_iter : int
+    expands : bool
+        Alpha-expansions come before local search.
     transform : bool
         Return an equivalent transformation too; scores must be finite.
 
@@ -66,6 +69,8 @@ def ascend(WeightedModel model not None, int max_iter, bint transform):
     phi : ndarray of shape (m, 2, K) or None
     """
     cdef Py_ssize_t needed = max(dual_ascent_bytes(&model.model), climb_bytes(&model.model))
+    if expands:
+        needed = max(needed, expand_bytes(&model.model))
     cdef Py_ssize_t step = int(model.states.max())
     label = np.zeros(model.model.n, dtype=np.intc)
     cdef int[::1] label_view = label
@@ -84,6 +89,8 @@ def ascend(WeightedModel model not None, int max_iter, bint transform):
         if value == -INFINITY:
             memset(&label_view[0], 0, model.model.n * sizeof(int))
         if value < bound:
+            if expands:
+                expand(&model.model, &label_view[0], <char*>&work[0])
             value = climb(&model.model, &label_view[0], <char*>&work[0])
     return label, value, max(bound, value), spare[:-1] if transform else None
 

@@ -13,6 +13,7 @@ from structsolve.part_layout cimport PartLayout
 from structsolve.plugins.mrf._branch_and_bound cimport exact, exact_bytes
 from structsolve.plugins.mrf._elimination cimport eliminate, eliminate_kbest, largest_work
 from structsolve.plugins.mrf._elimination_plan cimport Plan, Plans
+from structsolve.plugins.mrf._expansion cimport expand, expand_bytes
 from structsolve.plugins.mrf._float_passes cimport dual_ascent, dual_ascent_bytes
 from structsolve.plugins.mrf._gray_code cimport (
     cube_argmax, cube_fits, gray_bytes, gray_kbest, gray_kbest_bytes, gray_marginals,
@@ -179,17 +180,22 @@ cdef class TRWSOracle(GraphOracle):
     Parameters
     ----------
     max_iter : int
+    expands : bool
+        Alpha-expansions come before local search.
     shape : GraphShape
     layout : PartLayout
     """
 
     cdef int max_iter
+    cdef readonly bint expands
 
-    def __init__(self, int max_iter, GraphShape shape not None, PartLayout layout not None):
+    def __init__(self, int max_iter, bint expands, GraphShape shape not None,
+                 PartLayout layout not None):
         super().__init__(shape, layout)
-        self.exact, self.max_iter = False, max_iter
+        self.exact, self.max_iter, self.expands = False, max_iter, expands
         self.work_bytes = shape.scores_bytes + max(
-            shape.largest(climb_bytes), shape.largest(dual_ascent_bytes))
+            shape.largest(climb_bytes), shape.largest(dual_ascent_bytes),
+            shape.largest(expand_bytes) if expands else 0)
 
     cdef int argmax(self, Py_ssize_t i, const double* theta, int* label, double* value,
                     double* bound, char* work) except -1 nogil:
@@ -199,6 +205,8 @@ cdef class TRWSOracle(GraphOracle):
         if value[0] == -INFINITY:
             memset(label, 0, model.n * sizeof(int))
         if value[0] < bound[0]:
+            if self.expands:
+                expand(&model, label, rest)
             value[0] = climb(&model, label, rest)
         bound[0] = max(bound[0], value[0])
         return 0

@@ -66,10 +66,10 @@ def decode(
     oracle : str, default="auto"
         As in :class:`~structsolve.plugins.mrf.MRFStructure`.
     max_iter : int, default=100
-        Iterations of "trws" at most.
+        Iterations of TRW-S at most, for "trws", "expansion" and "auto".
     weights : array of shape (m,), optional
-        Factors of the one table, one per edge.  "trws" keeps the table once; other decoders take a
-        table per edge.
+        Factors of the one table, one per edge.  "trws" and "expansion" keep the table once; other
+        decoders take a table per edge.
     return_reparametrization : bool, default=False
         Run "trws" too, and return the equivalent transformation that its bound comes from.  For
         it, -inf is a finite number, below what any allowed labeling can lose.  ``bound`` is the
@@ -103,10 +103,11 @@ def decode(
     _check_size(scores, return_reparametrization)
     blocks, chosen = _oracle_of(scores, oracle, int(max_iter))
     if isinstance(chosen, TRWSOracle):
+        expands = chosen.expands
         del chosen  # its arrays are as large as those of a model
         # Where something is forbidden, the transformation is that of other scores.
         once = return_reparametrization and scores.finite() is scores
-        answer = Decoding(*ascend(_model(scores), int(max_iter), once))
+        answer = Decoding(*ascend(_model(scores), int(max_iter), expands, once))
         if once:
             return answer
     else:
@@ -116,7 +117,7 @@ def decode(
         answer = Decoding(*argmax(chosen, 0, _theta(blocks, scores)))
     if not return_reparametrization:
         return answer
-    _, _, bound, phi = ascend(_model(scores.finite()), int(max_iter), True)
+    _, _, bound, phi = ascend(_model(scores.finite()), int(max_iter), False, True)
     return answer._replace(bound=max(min(answer.bound, bound), answer.value), phi=phi)
 
 

@@ -15,7 +15,7 @@ from structsolve.plugins.mrf._minimum_cut import CutNetworks
 from structsolve.plugins.mrf._shape import GraphParts
 from structsolve.plugins.mrf.programs import Programs
 
-NAMES = ("auto", "exact", "mincut", "roof-duality", "trws", "lp")
+NAMES = ("auto", "exact", "mincut", "roof-duality", "trws", "expansion", "lp")
 
 # Numbers of labelings: up to FEW "auto" is exact; up to CONSTRAINED cones are enumerated; up to
 # MANY max-marginals and the k best are.
@@ -73,7 +73,9 @@ def _algorithm(shape: Any, name: str, layout: Any) -> str:
         return "forest"
     if name == "exact" or (name == "auto" and _is_easy(shape, layout)):
         return "exact"
-    return "roof-duality" if shape.binary and name != "trws" else "trws"
+    if name in ("trws", "expansion"):
+        return name
+    return "roof-duality" if shape.binary else "expansion"
 
 
 def _is_easy(shape: Any, layout: Any) -> bool:
@@ -95,7 +97,7 @@ def make_oracle(shape: Any, name: str, max_iter: int, layout: Any) -> Any:
     name : str
         As users give it.
     max_iter : int
-        Iterations of "trws" at most.
+        Iterations of TRW-S at most.
     layout : PartLayout
 
     Returns
@@ -120,7 +122,7 @@ def make_oracle(shape: Any, name: str, max_iter: int, layout: Any) -> Any:
     if algorithm == "roof-duality":
         oracle = _oracle.RoofOracle(shape, layout)
     else:
-        oracle = _oracle.TRWSOracle(max_iter, shape, layout)
+        oracle = _oracle.TRWSOracle(max_iter, algorithm == "expansion", shape, layout)
     if _tries_cut(shape, name, CUT_STATES):
         return _cut_oracle.CutFirstOracle(oracle, _networks(shape, layout), layout)
     return oracle

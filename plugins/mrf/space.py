@@ -85,14 +85,14 @@ class MRFStructure(Structure):
         programs).  "mincut": super-modular tables (:class:`~structsolve.solvers.SuperModular`), the
         best labeling by one minimum cut; it refuses others.  "roof-duality": two states, the
         linear relaxation by one maximum flow; "trws": any number of states, dual block-coordinate
-        ascent; "lp": the linear relaxation by HiGHS; "cvxpy:SOLVER": the same by another solver.
-        These four round, search locally, and say how far from the best they may be.  "auto":
-        "exact" where that is cheap; else "mincut" where tables of at most 4 states are
-        super-modular; else "roof-duality" or "trws".
+        ascent; "expansion": the same, then alpha-expansions; "lp": the linear relaxation by HiGHS;
+        "cvxpy:SOLVER": the same by another solver.  These five round, search locally, and say how
+        far from the best they may be.  "auto": "exact" where that is cheap; else "mincut" where
+        tables of at most 4 states are super-modular; else "roof-duality" or "expansion".
     predict_oracle : str, optional
         Another oracle for prediction; the same by default.
     max_iter : int, default=100
-        Iterations of "trws" at most.
+        Iterations of TRW-S at most, for "trws", "expansion" and "auto".
     void : label or list of labels, optional
         Labels of nodes that count for nothing: training leaves these nodes and their edges out,
         scores do not count them, and predictions label them as any other.  A list may hold None
