@@ -18,7 +18,7 @@ from structsolve.plugins.mrf._shape cimport GraphShape
 # Passes forward and back before the primal-dual method, and between its rounds; it comes earlier
 # where STALL passes close less than SLOW of the gap.
 cdef int PASSES = 40, MORE = 3, STALL = 5
-cdef double SLOW = 0.1
+cdef double SLOW = 0.2
 # Active states are those with at most SLACK of the gap less than the best, twice as much in each
 # further round.
 cdef double SLACK = 0.03
@@ -166,7 +166,8 @@ cdef class DualRelaxation(Relaxation):
                 slack, fits = 0.7 * slack, fits - 1
             if not fits:        # too many states are best
                 break
-            solve_core(core, 0.3 * search.tol, SMALL_STEPS if search.small else STEPS)
+            solve_core(core, 0.3 * search.tol, search.bound - search.tol - core.base,
+                       SMALL_STEPS if search.small else STEPS)
             value = _round(split, core, value, label)
             if value > search.value:
                 search.value, search.fractional = value, False

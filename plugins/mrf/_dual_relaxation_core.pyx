@@ -274,7 +274,7 @@ cdef void _step(Core* core, double keep, double* moved) noexcept nogil:
         edge_step(&edge, core.weight, keep, moved)
 
 
-cdef int solve_core(Core* core, double tol, int max_iter) noexcept nogil:
+cdef int solve_core(Core* core, double tol, double enough, int max_iter) noexcept nogil:
     cdef Py_ssize_t size = core.states + core.cells
     cdef int done = 0, inner = 0
     cdef double first = 0, last = 0, residual
@@ -286,7 +286,8 @@ cdef int solve_core(Core* core, double tol, int max_iter) noexcept nogil:
         done += 1
         if done % LOOK == 0 or residual == 0:
             _look(core)
-            if core.bound - core.value <= tol or done >= max_iter or residual == 0:
+            if (core.bound - core.value <= tol or core.value >= enough or done >= max_iter
+                    or residual == 0):
                 return done
         if inner == 0:
             first = residual
