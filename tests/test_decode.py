@@ -10,6 +10,7 @@ from scipy.optimize import linprog
 from structsolve.lp import local_rows
 from structsolve.plugins.mrf import arc_consistent, decode, grid_edges, reparametrization_bound
 from structsolve.plugins.mrf import scores as graph_scores
+from structsolve.plugins.mrf._direct import WeightedModel
 from structsolve.utils import memory
 
 ORACLES = ("auto", "exact", "trws", "lp")
@@ -165,6 +166,12 @@ def test_weights_that_are_refused(weights, message):
     if weights == [-1.0]:
         message = "weights: found a table per edge, expected one table for all edges"
         refused(message, decode, np.zeros((2, 2)), [[0, 1]], [table], weights=weights)
+
+
+def test_weights_of_another_number_are_refused():
+    graph = [2, 2], [[0, 1]], np.zeros(4), np.eye(2)
+    refused("weights: found 0 numbers, expected 1, one per edge", WeightedModel, *graph, [])
+    refused("weights: found 2 numbers, expected 1", WeightedModel, *graph, np.ones(2))
 
 
 def test_transformations_that_are_refused():

@@ -6,6 +6,7 @@ import pytest
 from reference.graphs import KINDS, enumerate_labels, random_model, scores_of, size
 
 from structsolve.plugins.mrf import grid_edges
+from structsolve.plugins.mrf._direct import WeightedModel
 from structsolve.plugins.mrf._float_passes import float_tree_reweighted
 from structsolve.plugins.mrf._model import GraphModel
 from structsolve.plugins.mrf._table_kinds import recognize
@@ -91,11 +92,9 @@ def test_weights_are_those_of_a_table_per_edge(shared):
         table = rng.integers(-3, 4, (K, K)) * 1.0 if shared == "general" else None
         table = distances(K, shared, rng)[0] if table is None else table
         unary = rng.integers(-4, 5, n * K) * 1.0
-        model = GraphModel(np.full(n, K), ends, unary, table)
+        model = WeightedModel(np.full(n, K), ends, unary, table, weights)
         apart = GraphModel(np.full(n, K), ends, unary, [w * table for w in weights])
-        label, value, bound, _, phi = float_tree_reweighted(
-            model, weights=weights, reparametrize=True
-        )
+        label, value, bound, _, phi = float_tree_reweighted(model, reparametrize=True)
         assert value == pytest.approx(apart.score(label), abs=1e-12)
         expected = float_tree_reweighted(apart)
         assert bound == pytest.approx(expected[2], abs=1e-4)

@@ -109,6 +109,12 @@ def test_models_that_are_refused(place, bad, message):
     refused(message, GraphModel, *GOOD[:place], bad, *GOOD[place + 1 :])
 
 
+def test_arguments_of_other_models_are_refused():
+    for more, named in (((7,), {"strange": 3}), ((), {"weights": [1.0]})):
+        with pytest.raises(TypeError, match=r"takes states, ends, unary and pair; found . more"):
+            GraphModel(*GOOD, *more, **named)
+
+
 def test_arguments_that_are_refused():
     model = GraphModel(*GOOD)
     for bad, message in [

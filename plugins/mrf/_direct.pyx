@@ -1,4 +1,3 @@
-# build: glue
 """One graph whose scores are arrays: TRW-S, equivalent transformations and their certificate."""
 
 import numpy as np
@@ -15,7 +14,7 @@ from structsolve.plugins.mrf._model cimport GraphModel, Model, other_end, weight
 cdef class WeightedModel(GraphModel):
     """A model of a graph, with a factor for the table of each edge.
 
-    Only what is in this module takes it.
+    Only what is in this module, and float_tree_reweighted(), takes it.
 
     Parameters
     ----------
@@ -33,7 +32,9 @@ cdef class WeightedModel(GraphModel):
             self.weights = np.ascontiguousarray(weights, dtype=np.float64)
             view = self.weights
             if view.shape[0] != self.model.m:
-                raise ValueError(f"weights: found {len(view)}, expected {self.model.m}")
+                raise ValueError(
+                    f"weights: found {len(view)} numbers, expected {self.model.m}, one per edge"
+                )
             self.model.weight = &view[0]
 
     cdef const double[:, :, ::1] _phi(self, phi):

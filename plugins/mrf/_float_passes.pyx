@@ -12,7 +12,7 @@ from libc.math cimport INFINITY, fabs, frexp, ldexp
 from structsolve.simd.loops cimport ss_loops
 
 from structsolve.plugins.mrf._model cimport (
-    GraphModel, Model, breadth_first, magnitude, score, weight_of,
+    GraphModel, Model, breadth_first, magnitude, most_states, score, weight_of,
 )
 from structsolve.plugins.mrf._table_kinds cimport (
     MRF_GENERAL, MRF_LINEAR, MRF_POTTS, mrf_table, one_table, table_kind,
@@ -79,11 +79,7 @@ cdef inline Py_ssize_t _whole(Py_ssize_t size) noexcept nogil:
 
 
 cdef int _lanes(const Model* model) noexcept nogil:
-    cdef Py_ssize_t v
-    cdef int most = 1
-    for v in range(model.n):
-        most = max(most, model.states[v])
-    return mrf_lanes(ss_loops(8).name, most)
+    return mrf_lanes(ss_loops(8).name, most_states(model))
 
 
 cdef inline Py_ssize_t _padded(Py_ssize_t states, int lanes) noexcept nogil:
@@ -101,11 +97,16 @@ cdef inline Py_ssize_t _copy_size(const Model* model, Py_ssize_t e, int lanes) n
     return k * _padded(other, lanes) + other * _padded(k, lanes)
 
 
+# The arrays of a copy, in the order in which they lie.
+cdef enum:
+    EDGES, TABLES, ROW_AT, SHARE, UNARY, MESSAGE, OWN, TRIAL, PAIR, ARRAYS
+
+
 cdef Py_ssize_t _place(const Model* model, Copy* copy, char* work) noexcept nogil:
     # Where all arrays lie; returns their size.  A NULL copy has only that.
     cdef Py_ssize_t v, e, tables, rows = 0, messages = 0, cells = 0, widest = 0, total = 0, k
-    cdef Py_ssize_t size[9]
-    cdef char* place[9]
+    cdef Py_ssize_t size[ARRAYS]
+    cdef char* place[ARRAYS]
     cdef int lanes = _lanes(model)
     cdef bint shared = one_table(model)
     tables = min(model.m, 1) if shared else model.m
@@ -117,28 +118,28 @@ cdef Py_ssize_t _place(const Model* model, Copy* copy, char* work) noexcept nogi
         messages += _message_size(model, e, lanes)
     for e in range(tables):
         cells += _copy_size(model, e, lanes)
-    size[0] = model.m * sizeof(mrf_edge)
-    size[1] = tables * sizeof(mrf_table)
-    size[2] = (model.n + 1) * sizeof(Py_ssize_t)
-    size[3] = model.n * sizeof(float)
-    size[4] = rows * sizeof(float)
-    size[5] = messages * sizeof(float)
-    size[6] = 7 * widest * sizeof(float)
-    size[7] = model.n * sizeof(int)
-    size[8] = cells * sizeof(float)
-    for k in range(9):
+    size[EDGES] = model.m * sizeof(mrf_edge)
+    size[TABLES] = tables * sizeof(mrf_table)
+    size[ROW_AT] = (model.n + 1) * sizeof(Py_ssize_t)
+    size[SHARE] = model.n * sizeof(float)
+    size[UNARY] = rows * sizeof(float)
+    size[MESSAGE] = messages * sizeof(float)
+    size[OWN] = 5 * widest * sizeof(float)      # and `sent`, `guess`, and the two rows of `spare`
+    size[TRIAL] = model.n * sizeof(int)
+    size[PAIR] = cells * sizeof(float)
+    for k in range(ARRAYS):
         place[k] = work + total if copy != NULL else NULL
         total += _whole(size[k])
     if copy == NULL:
         return total
-    copy.passes.edges, copy.passes.tables = <mrf_edge*>place[0], <mrf_table*>place[1]
-    copy.passes.row_at, copy.passes.share = <Py_ssize_t*>place[2], <float*>place[3]
-    copy.passes.unary, copy.passes.message = <float*>place[4], <float*>place[5]
-    copy.passes.own = <float*>place[6]
+    copy.passes.edges, copy.passes.tables = <mrf_edge*>place[EDGES], <mrf_table*>place[TABLES]
+    copy.passes.row_at, copy.passes.share = <Py_ssize_t*>place[ROW_AT], <float*>place[SHARE]
+    copy.passes.unary, copy.passes.message = <float*>place[UNARY], <float*>place[MESSAGE]
+    copy.passes.own = <float*>place[OWN]
     copy.passes.sent = copy.passes.own + widest
     copy.passes.guess = copy.passes.sent + widest
     copy.passes.spare = copy.passes.guess + widest
-    copy.passes.trial, copy.passes.pair = <int*>place[7], <float*>place[8]
+    copy.passes.trial, copy.passes.pair = <int*>place[TRIAL], <float*>place[PAIR]
     copy.passes.n, copy.passes.states = model.n, model.states
     copy.passes.near_at, copy.passes.near = model.near_at, model.near
     copy.passes.width = widest if rows == widest * model.n else 0
@@ -332,18 +333,17 @@ cdef int dual_ascent(const Model* model, int max_iter, double tol, int* label, d
 
 
 def float_tree_reweighted(GraphModel model not None, int max_iter=1000, double tol=0.0,
-                          weights=None, bint reparametrize=False):
+                          bint reparametrize=False):
     """As :func:`~structsolve.plugins.mrf._trws.tree_reweighted`, with passes in single precision.
 
     Parameters
     ----------
     model : GraphModel
+        Or a :class:`~structsolve.plugins.mrf._direct.WeightedModel`.
     max_iter : int, default=1000
         Iterations at most.
     tol : float, default=0.0
         Stop once the bound exceeds the labeling's score by no more.
-    weights : array of shape (m,), optional
-        Factors of the edges' tables.
     reparametrize : bool, default=False
         Return an equivalent transformation too; scores must be finite.
 
@@ -365,15 +365,10 @@ def float_tree_reweighted(GraphModel model not None, int max_iter=1000, double t
     >>> label.tolist(), value, bound
     ([1, 1, 1], 4.0, 4.0)
     """
-    cdef Model weighted = model.model
-    cdef const double[::1] factors
     cdef double[:, :, ::1] phi
-    if weights is not None and model.model.m:
-        factors = np.ascontiguousarray(weights, dtype=np.float64)
-        weighted.weight = &factors[0]
     label = np.zeros(model.model.n, np.intc)
     cdef int[::1] view = label
-    cdef double[::1] work = np.zeros(dual_ascent_bytes(&weighted) // 8 + 1)
+    cdef double[::1] work = np.zeros(dual_ascent_bytes(&model.model) // 8 + 1)
     cdef double value = 0, bound = 0, phi_bound = 0
     cdef double* phi_p = NULL
     cdef Py_ssize_t step = int(model.states.max())
@@ -383,7 +378,7 @@ def float_tree_reweighted(GraphModel model not None, int max_iter=1000, double t
         phi = transformed
         phi_p = &phi[0, 0, 0]
     with nogil:
-        n_iter = dual_ascent(&weighted, max_iter, tol, &view[0], &value, &bound, phi_p, step,
+        n_iter = dual_ascent(&model.model, max_iter, tol, &view[0], &value, &bound, phi_p, step,
                              &phi_bound, <char*>&work[0])
     answer = label, value, bound, n_iter
     return (*answer, transformed) if reparametrize else answer

@@ -11,7 +11,7 @@ from libc.string cimport memcpy, memset
 
 from structsolve.plugins.mrf._max_product cimport forest_move, move_bytes
 from structsolve.plugins.mrf._model cimport (
-    GraphModel, Model, edge_scores, other_end, score, weight_of,
+    GraphModel, Model, another_table, edge_scores, most_states, other_end, score, weight_of,
 )
 
 # Gains below this, in units of the scores, may be rounding and are ignored.
@@ -46,16 +46,8 @@ cdef struct Search:
     char* locked
 
 
-cdef int _widest(const Model* model) noexcept nogil:
-    cdef Py_ssize_t v
-    cdef int most = 1
-    for v in range(model.n):
-        most = model.states[v] if model.states[v] > most else most
-    return most
-
-
 cdef Py_ssize_t climb_bytes(const Model* model) noexcept nogil:
-    return ((model.unary_at[model.n] + 2 * _widest(model) + model.n) * sizeof(double)
+    return ((model.unary_at[model.n] + 2 * most_states(model) + model.n) * sizeof(double)
             + (move_bytes(model) + 7) / 8 * 8 + (3 * model.n + 2 * LONGEST) * sizeof(int)
             + 5 * model.n)
 
@@ -166,7 +158,7 @@ cdef bint _pairs(const Model* model, Search* search, int* label) noexcept nogil:
     for e in range(model.m):
         u, v = model.ends[2 * e], model.ends[2 * e + 1]
         row = model.pair + model.pair_at[e]
-        if e == 0 or model.pair_at[e] != model.pair_at[e - 1]:
+        if another_table(model, e):
             largest = INFINITY
         if not (search.stale_pairs[u] or search.stale_pairs[v]):
             continue
@@ -266,7 +258,7 @@ cdef bint _forests(const Model* model, Search* search, int* label) noexcept nogi
 
 cdef double climb(const Model* model, int* label, char* work) noexcept nogil:
     cdef Search search
-    cdef Py_ssize_t v, j, width = _widest(model)
+    cdef Py_ssize_t v, j, width = most_states(model)
     cdef int _
     cdef double size = 0, before = score(model, label), after
     search.field = <double*>work

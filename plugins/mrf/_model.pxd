@@ -39,6 +39,13 @@ cdef inline const double* edge_scores(const Model* model, Py_ssize_t e, Py_ssize
     return model.pair + model.pair_at[e] + state * model.states[v]
 
 
+# Whether edge e has another table than the edge before it.
+cdef inline bint another_table(const Model* model, Py_ssize_t e) noexcept nogil:
+    return e == 0 or model.pair_at[e] != model.pair_at[e - 1]
+
+
+# Of any node, at least 1.
+cdef int most_states(const Model* model) noexcept nogil
 # <theta, mu(label)>; -INFINITY where the labeling is forbidden.
 cdef double score(const Model* model, const int* label) noexcept nogil
 # Sum over nodes and edges of the largest finite magnitude: rounding errors are relative to it.

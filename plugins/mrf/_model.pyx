@@ -8,6 +8,14 @@ from libc.math cimport INFINITY, fabs
 from libc.string cimport memcpy
 
 
+cdef int most_states(const Model* model) noexcept nogil:
+    cdef Py_ssize_t v
+    cdef int most = 1
+    for v in range(model.n):
+        most = model.states[v] if model.states[v] > most else most
+    return most
+
+
 cdef double score(const Model* model, const int* label) noexcept nogil:
     cdef double total = 0, x
     cdef Py_ssize_t v, e
@@ -31,7 +39,7 @@ cdef double magnitude(const Model* model) noexcept nogil:
                 most = fabs(model.unary[j])
         total += most
     for v in range(model.m):
-        if v == 0 or model.pair_at[v] != model.pair_at[v - 1]:      # another table
+        if another_table(model, v):
             most = 0
             for j in range(model.pair_at[v], model.pair_at[v] + model.cell_at[v + 1]
                            - model.cell_at[v]):
@@ -165,7 +173,13 @@ cdef class GraphModel:
     (3.5, 4.0)
     """
 
-    def __cinit__(self, states, ends, unary, pair, *_, **__):
+    def __cinit__(self, states, ends, unary, pair, *more, **named):
+        # What subclasses take besides.
+        if (more or named) and type(self) is GraphModel:
+            raise TypeError(
+                "GraphModel() takes states, ends, unary and pair; found "
+                f"{len(more) + len(named)} more: {[*more, *named]}"
+            )
         states = _integers("states", states)
         if states.ndim != 1 or states.size == 0:
             raise ValueError(

@@ -11,7 +11,8 @@ from libc.stdint cimport uint64_t
 from structsolve.simd.loops cimport ss_loop_table, ss_loops
 
 from structsolve.plugins.mrf._model cimport (
-    GraphModel, Model, breadth_first, edge_scores, magnitude, other_end, score, weight_of,
+    GraphModel, Model, another_table, breadth_first, edge_scores, magnitude, most_states, other_end,
+    score, weight_of,
 )
 from structsolve.plugins.mrf._table_kinds cimport (
     MRF_GENERAL, MRF_LINEAR, MRF_POTTS, mrf_linear_double, mrf_quadratic_double, mrf_table,
@@ -28,21 +29,13 @@ cdef int TURNS = 5
 cdef int FEW_STATES = 16
 
 
-cdef int _most_states(const Model* model) noexcept nogil:
-    cdef Py_ssize_t v
-    cdef int most = 1
-    for v in range(model.n):
-        most = model.states[v] if model.states[v] > most else most
-    return most
-
-
 cdef inline int _wider(const Model* model, Py_ssize_t e) noexcept nogil:
     cdef int k = model.states[model.ends[2 * e]], other = model.states[model.ends[2 * e + 1]]
     return k if k > other else other
 
 
 cdef Py_ssize_t trws_bytes(const Model* model) noexcept nogil:
-    cdef Py_ssize_t e, doubles = model.n + 5 * _most_states(model)
+    cdef Py_ssize_t e, doubles = model.n + 5 * most_states(model)
     for e in range(model.m):
         doubles += _wider(model, e)
     return (doubles + model.m + 1) * 8 + 4 * model.n * sizeof(int)
@@ -51,7 +44,7 @@ cdef Py_ssize_t trws_bytes(const Model* model) noexcept nogil:
 cdef Pass place_pass(const Model* model, char* work) noexcept nogil:
     cdef Pass state
     cdef Py_ssize_t e
-    cdef int most = _most_states(model)
+    cdef int most = most_states(model)
     state.message_at = <Py_ssize_t*>work
     state.message_at[0] = 0
     for e in range(model.m):
@@ -304,7 +297,7 @@ cdef bint forbids(const Model* model) noexcept nogil:
         if model.unary[k] == -INFINITY:
             return True
     for e in range(model.m):
-        if e and model.pair_at[e] == model.pair_at[e - 1]:
+        if not another_table(model, e):
             continue
         size = <Py_ssize_t>model.states[model.ends[2 * e]] * model.states[model.ends[2 * e + 1]]
         for k in range(size):

@@ -35,7 +35,7 @@ typedef struct {
   const ptrdiff_t *row_at;           /* of nodes in `unary`, rows of whole vectors */
   ptrdiff_t width;                   /* of all rows, 0 where they differ */
   float *message;                    /* one per edge, in the direction of the last pass */
-  float *own, *sent, *guess, *spare; /* of one node; spare: four rows */
+  float *own, *sent, *guess, *spare; /* of one node; spare: two rows */
   int *trial;                        /* the labeling of a pass forward */
 } mrf_passes;
 

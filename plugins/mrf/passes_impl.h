@@ -85,8 +85,7 @@ static MRF_INLINE float NAME(send)(
       STORE(message + c, x);
       best = MAXV(best, x);
     }
-    /* Padded entries are those of scores 0: no less than any other, and no matter where the
-     * receiver has fewer states; the largest real one is taken below. */
+    /* Padded entries repeat those of state 0, so the maximum is a real one. */
     top = TOP(best);
     for (ptrdiff_t c = 0; c < theirs; c += LANES)
       STORE(message + c, SUB(LOAD(message + c), SET1(top)));
@@ -124,9 +123,7 @@ static inline int NAME(first)(const float *row, ptrdiff_t width, float top) {
   return 0;
 }
 
-static MRF_INLINE double NAME(pass_rows)(const int FIXED,
-                                                                    const mrf_passes *p,
-                                                                    int forward) {
+static MRF_INLINE double NAME(pass_rows)(const int FIXED, const mrf_passes *p, int forward) {
   double total = 0;
   float *own = p->own, *guess = p->guess;
   VEC held[2];
