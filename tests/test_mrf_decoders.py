@@ -238,6 +238,21 @@ def test_branch_and_bound(seed, kind, most):
         assert not proven or value == best or value == pytest.approx(best, abs=close)
 
 
+def test_a_search_that_gives_up_keeps_what_the_first_one_met():
+    """From 10001 partial labelings on there are two searches; the second has met less here."""
+    more = 0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        ends = [e for e in itertools.combinations(range(20), 2) if rng.random() < 0.3]
+        pair = list(rng.normal(size=(len(ends), 5, 5)))
+        model = GraphModel([5] * 20, ends, rng.normal(size=100), pair)
+        _, once, once_bound, _ = branch_and_bound(model, 10_000)
+        label, value, bound, _ = branch_and_bound(model, 10_001)
+        assert once <= value == model.score(label) <= bound <= once_bound
+        more += value > once
+    assert more > 0
+
+
 @random_cases(800, kind=KINDS, most=range(1, 5))
 def test_elimination(seed, kind, most):
     model = random_model(np.random.default_rng(seed), 6, most, kind)

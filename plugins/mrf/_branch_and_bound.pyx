@@ -32,7 +32,7 @@ cdef Py_ssize_t exact_bytes(const Model* model) noexcept nogil:
     scratch = other if other > scratch else scratch
     return (_round_up(scratch) + _round_up(trws_bytes(model))
             + (4 * model.unary_at[model.n] + model.n + 1) * sizeof(double)
-            + _round_up(model.n * (sizeof(int) + 1) + model.m))
+            + _round_up(model.n * (2 * sizeof(int) + 1) + model.m))
 
 
 cdef struct Branches:
@@ -155,7 +155,8 @@ cdef bint exact(const Model* model, long long node_limit, int* label, double* va
     cdef double* unary = <double*>work
     cdef double* rest = unary + width
     cdef bint binary = True, proven
-    cdef double top = INFINITY, margin, count
+    cdef double top = INFINITY, margin, count, first
+    cdef int* kept
     cdef signed char* half
     cdef char* messages
     cdef char* scratch
@@ -164,9 +165,10 @@ cdef bint exact(const Model* model, long long node_limit, int* label, double* va
     tree.bound = tree.open + width
     tree.rest = rest
     tree.label = <int*>(tree.bound + width)
-    half = <signed char*>(tree.label + n)
+    kept = tree.label + n
+    half = <signed char*>(kept + n)
     messages = work + ((4 * width + n + 1) * sizeof(double)
-                       + _round_up(n * (sizeof(int) + 1) + model.m))
+                       + _round_up(n * (2 * sizeof(int) + 1) + model.m))
     scratch = messages + _round_up(trws_bytes(model))
     for v in range(n):
         label[v] = 0
@@ -191,11 +193,22 @@ cdef bint exact(const Model* model, long long node_limit, int* label, double* va
     if count <= FEW:
         return _branches(&reduced, &tree, FEW_ITERATIONS, node_limit, top, margin, label, value,
                          bound, messages, scratch)
-    if node_limit > FIRST_NODES and _branches(&reduced, &tree, FIRST_ITERATIONS, FIRST_NODES, top,
-                                              margin, label, value, bound, messages, scratch):
+    if node_limit <= FIRST_NODES:
+        return _branches(&reduced, &tree, ITERATIONS, node_limit, top, margin, label, value, bound,
+                         messages, scratch)
+    if _branches(&reduced, &tree, FIRST_ITERATIONS, FIRST_NODES, top, margin, label, value, bound,
+                 messages, scratch):
         return True
-    return _branches(&reduced, &tree, ITERATIONS, node_limit, top, margin, label, value, bound,
-                     messages, scratch)
+    # What the first search has reached stays where the second ends with less.
+    first = value[0]
+    memcpy(kept, label, n * sizeof(int))
+    proven = _branches(&reduced, &tree, ITERATIONS, node_limit, min(top, bound[0]), margin, label,
+                       value, bound, messages, scratch)
+    if first > value[0]:
+        value[0] = first
+        memcpy(label, kept, n * sizeof(int))
+        bound[0] = max(bound[0], first)
+    return proven
 
 
 def branch_and_bound(GraphModel model not None, long long node_limit=10_000_000):
