@@ -267,6 +267,9 @@ cdef class Loss(Operator):
     has_costs : bool
         ``L(y, y') = <mu(y), A mu(y')> + const`` for any prediction y and truth y', and ``costs``
         applies A.
+    sizes : ndarray of float64 of shape (n,), optional
+        How much of each example a score counts; without it the entries of its label, or 1 where
+        the loss is ``averaged``.
     """
 
     def check_truths(self, labels):
