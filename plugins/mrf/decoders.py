@@ -24,9 +24,8 @@ FEW, CONSTRAINED, MANY = 2.0**14, 2.0**16, 2.0**20
 # with tables of TABLE entries at most; the k best keep up to KEPT.
 MOST, TABLE, KEPT = 2.0**30, 2.0**22, 2.0**23
 # States up to which "auto" tries a minimum cut before TRW-S, and before a linear relaxation; pairs
-# of arcs at most, 64 bytes each.  Grids of 64 x 64, ms by cut and by TRW-S (to the optimum), for
-# linear and quadratic scores: K = 3: 1.7 and 7.7, 2.6 and 4.0; K = 4: 3.5 and 13, 6.5 and 5.0;
-# K = 5: 4.9 and 8.4, 14 and 6.7; K = 8: 8.8 and 8.6, 47 and 20; K = 16: 23 and 41, 446 and 124.
+# of arcs at most, 64 bytes each.  benchmarks/learn_binary.py tells ms of both by the number of
+# states: the more there are, the longer the cut takes, most of all under quadratic scores.
 CUT_STATES, CUT_STATES_RELAXED, CUT_PAIRS = 4, 8, 2**22
 # Gap, relative to the bound, at which the relaxation of large graphs stops.
 RELAXED = 1e-3
