@@ -60,6 +60,18 @@ def test_single_leaves(capsys, data):
     assert all(cell in out for cell in ("\towl:", "\tdog:"))
 
 
+def test_hidden_states_of_pixels(capsys, tmp_path):
+    rng = np.random.default_rng(0)
+    Y = [np.kron(rng.integers(0, 2, (3, 3)), np.ones((4, 4), int)) for _ in range(4)]
+    X = [y[..., None] + rng.normal(size=(12, 12, 1)) for y in Y]
+    write_npz(tmp_path / "pictures.npz", X, Y)
+    given = ("--structure", "grid", "--n-hidden", "2", "--alpha", "0.1", "--tol", "0.1")
+    _, report, model = run(capsys, tmp_path, "pictures.npz", *given)
+    own = LatentSVM("grid", n_hidden=2, alpha=0.1, tol=0.1).fit(X, Y)
+    assert len(own.rounds_) > 1 and isinstance(structsolve.load(model), LatentSVM)
+    assert report["accuracy"] == pytest.approx(own.score(X, Y))
+
+
 @pytest.mark.parametrize("rule", ["none", "rho:2", "maxmin", "learned"])
 def test_fair_regularisation(capsys, data, rule):
     folder, X, y = data

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...potentials import calls
 from ...solvers.problem import Problem
 from ...structure.calls import difference
 
@@ -18,9 +19,11 @@ def shifted_duals(
 ) -> dict[str, np.ndarray] | None:
     """Return the cuts of a run where other labels are taken for true.
 
-    A cut of margin rescaling is ``p = mu(truth) - mu(y)`` with the loss of y as its constant. The
-    loss is the same for all completions of a label, so the same weights on ``p + mu(after) -
-    mu(before)`` are a feasible point of the next dual; the truth has the rest of the weight.
+    A cut of margin rescaling is ``p = mu(truth) - mu(y)`` with the loss of y as its constant; of a
+    relaxation, mu(y) may be any of its marginals, and the loss is linear in them. The loss is the
+    same for all completions of a label, so the same weights on ``p + mu(after) - mu(before)`` are a
+    feasible point of the next dual; the truth has the rest of the weight. Cuts that are kept as
+    ``Phi' p`` are moved by ``Phi' (mu(after) - mu(before))``.
 
     Parameters
     ----------
@@ -47,16 +50,39 @@ def shifted_duals(
     moved = np.unique(np.searchsorted(offsets, np.flatnonzero(before != after), side="right") - 1)
     if not len(moved) or not len(duals["key"]):
         return duals
+    shifts = {}
+    for i in moved.tolist():
+        part = slice(offsets[i], offsets[i + 1])
+        shifts[i] = difference(problem.parts, i, after[part], before[part])
+    if loop.short:  # type: ignore[union-attr]
+        return {**duals, "value": _moved_short(problem, duals, shifts)}
+    return {**duals, **_moved(problem, duals, shifts)}
+
+
+def _moved_short(
+    problem: Problem, duals: dict[str, np.ndarray], shifts: dict[int, Any]
+) -> np.ndarray:
+    """Return the entries of cuts that are as long as w."""
+    value = duals["value"].reshape(-1, problem.dim).copy()
+    bounds = np.concatenate([[0], np.cumsum(duals["counts"])])
+    for i, (columns, values) in shifts.items():
+        move = np.zeros(problem.dim)
+        calls.add(problem.potentials, i, columns, values, 1.0, move)
+        value[bounds[i] : bounds[i + 1]] += move
+    flat: np.ndarray = value.ravel()
+    return flat
+
+
+def _moved(
+    problem: Problem, duals: dict[str, np.ndarray], shifts: dict[int, Any]
+) -> dict[str, np.ndarray]:
+    """Return the entries of cuts over the parts, and how many each has."""
     from scipy.sparse import csr_matrix  # heavy
 
     n, width = problem.n, problem.task.layout.max_theta
-    index, value, length = [], [], np.zeros(n, dtype=np.int64)
-    for i in moved.tolist():
-        part = slice(offsets[i], offsets[i + 1])
-        columns, values = difference(problem.parts, i, after[part], before[part])
-        index.append(columns)
-        value.append(values)
-        length[i] = len(columns)
+    length = np.zeros(n, dtype=np.int64)
+    length[list(shifts)] = [len(columns) for columns, _ in shifts.values()]
+    index, value = zip(*shifts.values())
     rows = np.concatenate([[0], np.cumsum(length)])
     shift = csr_matrix((np.concatenate(value), np.concatenate(index), rows), shape=(n, width))
     starts = np.concatenate([[0], np.cumsum(duals["nnz"], dtype=np.int64)])
@@ -65,7 +91,6 @@ def shifted_duals(
     cuts.data[np.abs(cuts.data) < ROUNDING] = 0
     cuts.eliminate_zeros()
     return {
-        **duals,
         "nnz": np.diff(cuts.indptr).astype(np.int32),
         "index": cuts.indices.astype(np.int32),
         "value": cuts.data.astype(np.float64),
