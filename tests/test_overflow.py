@@ -44,6 +44,15 @@ def test_huge_features_of_edges_and_kernels_are_refused():
     )
 
 
+@pytest.mark.filterwarnings("error")
+def test_features_of_single_precision_train_without_warnings():
+    ones = np.eye(3, dtype=np.float32)
+    model = StructuredSVM("multiclass").fit(ones, [0, 1, 2])
+    assert model.predict(ones).tolist() == [0, 1, 2]
+    ones[1, 1] = np.inf
+    refused("X: Input contains infinity .example 1", StructuredSVM("multiclass").fit, ones, [0] * 3)
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("alpha", [1e-300, 1e300])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

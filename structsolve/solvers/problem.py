@@ -348,9 +348,11 @@ def _refuse_huge(matrix: Any, offsets: Any, what: str) -> None:
     if matrix is None:
         return
     data = matrix.data if hasattr(matrix, "indptr") else matrix
-    if not data.size or (data.max() <= HUGE and data.min() >= -HUGE):
+    # Python's floats: a number of float32 casts HUGE, which overflows there.
+    if not data.size or (float(data.max()) <= HUGE and float(data.min()) >= -HUGE):
         return
-    huge = np.flatnonzero(np.isfinite(data) & (np.abs(data) > HUGE))
+    limit = np.float64(HUGE)
+    huge = np.flatnonzero(np.isfinite(data) & (np.abs(data) > limit))
     if not huge.size:  # NaN and infinity are refused where the features are read
         return
     first = int(huge[0])
