@@ -320,9 +320,10 @@ NAN = np.where(np.arange(6).reshape(2, 3, 1) == 4, np.nan, 0.0)
         ([OK, [[1, 2], [3]]], "example 1: no picture of real numbers"),
         ([OK, [[["a"]]]], "example 1: no picture of real numbers"),
         ([OK, OK * 1j], "example 1: no picture of real numbers"),
+        ([OK, None], "X, example 1 is None, expected a picture"),
         ([OK, {}], "example 1: no picture of real numbers|example 1: found the shape"),
     ],
-    ids=range(15),
+    ids=range(16),
 )
 def test_bad_pictures(X, message):
     Y = [np.zeros((2, 3), int)] * (0 if X is None else len(X))
@@ -346,8 +347,9 @@ def test_bad_pictures(X, message):
         ([[[0] * 3] * 2, [[0, 1, 1], [1, np.nan, 1]]], r"pixel \(1, 1\): Input y contains NaN"),
         ([[[0] * 3] * 2, [[0, 1, 1], [1, 0.5, 1]]], "Unknown label type|labels of types"),
         ([[["a"] * 3] * 2, [[0, 1, 1], [1, 0, 1]]], "y mixes strings and numbers"),
+        ([[[0] * 3] * 2, None], r"y, example 1 is None, expected a label picture of shape \(2, 3"),
     ],
-    ids=range(11),
+    ids=range(12),
 )
 def test_bad_label_pictures(y, message):
     refused(message, StructuredSVM("grid").fit, [OK, OK], y)
@@ -416,3 +418,19 @@ def test_arrays_larger_than_memory(monkeypatch):
     refused("scores of the largest graph.*would take", StructuredSVM(structure).fit, X, Y)
     monkeypatch.setattr(memory, "memory_limit", lambda: None)
     assert StructuredSVM("grid", max_iter=1, tol=9).fit(X, Y).score(X, Y) >= 0
+
+
+def test_sizes_are_known_before_memory_is_filled():
+    model = StructuredSVM("grid", tol=0.5).fit([OK], [np.zeros((2, 3), int)])
+    side = 10**7  # 800 TB, of one number
+    X, Y = (
+        [OK, np.broadcast_to(0.0, (side, side, 1))],
+        [OK[..., 0], np.broadcast_to(0, (side, side))],
+    )
+    message = (
+        r"X: 2 pictures, the largest of shape \(10000000, .*\(example 1\), would take 8e\+05 GB"
+    )
+    refused(message, model.fit, X, Y)
+    refused(message, model.predict, X)
+    for side in (10**7, 2**40, np.int64(2**40)):
+        refused(f"height {side}, width {side}: .* would take", grid_edges, side, side)

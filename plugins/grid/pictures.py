@@ -9,6 +9,7 @@ import numpy as np
 
 from structsolve.plugins.mrf import WeightedLabels
 from structsolve.plugins.mrf.node_labels import node_weights
+from structsolve.utils.memory import refuse_too_large
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,8 @@ def read_pictures(X: Any, n_features: int | None = None) -> Pictures:
     Raises
     ------
     ValueError
-        Naming the example, and the pixel where it is not finite.
+        Naming the example, and the pixel where it is not finite; and where pictures are larger
+        than memory.
     """
     stacked = isinstance(X, np.ndarray) and X.dtype != object
     if stacked and X.ndim != 4:
@@ -72,6 +74,14 @@ def read_pictures(X: Any, n_features: int | None = None) -> Pictures:
     if len(X) == 0:
         raise ValueError("X is empty: expected at least one picture")
     arrays = [_picture(x, i) for i, x in enumerate(X)]
+    # As numbers of 8 bytes; views that repeat pixels take less here.
+    largest = max(range(len(arrays)), key=lambda i: arrays[i].size)
+    refuse_too_large(
+        8.0 * sum(x.size for x in arrays),
+        f"X: {len(arrays)} pictures, the largest of shape {arrays[largest].shape} (example "
+        f"{largest}),",
+        "use smaller or fewer pictures",
+    )
     expected = arrays[0].shape[2] if n_features is None else n_features
     for i, x in enumerate(arrays):
         if x.shape[2] != expected:
@@ -192,6 +202,11 @@ def _is_row(given: Any, width: int) -> bool:
 
 
 def _picture(x: Any, i: int) -> np.ndarray:
+    if x is None:
+        raise ValueError(
+            f"X, example {i} is None, expected a picture, an array of shape (height, width, "
+            "features); leave the example out"
+        )
     try:
         picture = np.asarray(x)
         if picture.dtype.kind == "c":
@@ -226,6 +241,11 @@ def _flat(y: Any, shape: list[int], i: int) -> Any:
                 "as the picture in X"
             )
         return WeightedLabels(_flat(y.labels, shape, i), weights.ravel())
+    if y is None:
+        raise ValueError(
+            f"y, example {i} is None, expected a label picture of shape {tuple(shape)}; leave the "
+            "example out, or name its pixels void"
+        )
     # NumPy makes strings of numbers, and of None, that stand between strings.
     try:
         picture = y if isinstance(y, np.ndarray) else np.array(y, dtype=object)

@@ -9,6 +9,7 @@ import numpy as np
 
 from structsolve.examples import packing
 from structsolve.examples.packed import Examples
+from structsolve.utils.memory import refuse_too_large
 
 
 def check_edges(edges: Any, n_nodes: int, where: str, node: str = "node") -> np.ndarray:
@@ -118,7 +119,7 @@ def grid_edges(height: int, width: int, neighbours: int = 4) -> np.ndarray:
     Raises
     ------
     ValueError
-        For another number of neighbours.
+        For another number of neighbours, and a grid whose edges are larger than memory.
 
     Examples
     --------
@@ -128,10 +129,16 @@ def grid_edges(height: int, width: int, neighbours: int = 4) -> np.ndarray:
     >>> grid_edges(2, 2, neighbours=8)[4:].tolist()
     [[0, 3], [1, 2]]
     """
+    directions = grid_directions(neighbours)
+    # Numbers of cells, and of the ends of edges by direction and in one array: 8 bytes each.
+    refuse_too_large(
+        8.0 * (1 + 4 * len(directions)) * int(height) * int(width),
+        f"height {height}, width {width}: the edges of such a grid",
+        "use a smaller one",
+    )
     cell = np.arange(height * width).reshape(height, width)
     pairs = [
-        np.stack([cell[here], cell[there]], axis=-1).reshape(-1, 2)
-        for here, there in grid_directions(neighbours)
+        np.stack([cell[here], cell[there]], axis=-1).reshape(-1, 2) for here, there in directions
     ]
     return np.concatenate(pairs)
 
