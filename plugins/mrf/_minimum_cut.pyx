@@ -65,6 +65,7 @@ cdef struct Two:
 
 cdef inline bint _two(const double* t, Py_ssize_t row, bint symmetric, double rest, Two* edge,
                       double* slack, Obstacle* obstacle) noexcept nogil:
+    # pair_energy() takes less for rounding, 1e-15 where TOLERANCE is 1e-8, and bans states.
     cdef double low = t[0], right = t[1], down = t[1] if symmetric else t[row], both = t[row + 1]
     cdef double D = 0
     if low > -INFINITY and both > -INFINITY and (right == -INFINITY or down == -INFINITY):
