@@ -102,7 +102,7 @@ cdef class DualRelaxation(Relaxation):
             search.fractional, bound[0] = False, -INFINITY
         fractional = search.fractional
         if fractional:
-            value[0] = self._inner(i, &split, theta, mu)
+            value[0] = self._inner(i, theta, mu)
         else:
             value[0] = self._score(i, &split, theta, label)
             self.shape.indicate(i, label, mu)
@@ -116,7 +116,7 @@ cdef class DualRelaxation(Relaxation):
 
     cdef void _begin(self, Py_ssize_t i, const double* theta, char* room, Split* split,
                      Search* search) noexcept nogil:
-        # The graph, its scores without what is forbidden, and the messages that were kept.
+        # The graph, and its scores without what is forbidden.
         cdef Model graph = self.shape.graph(i)
         cdef Py_ssize_t e, j, size = self.shape.theta_size(i), parts
         cdef int s, t
@@ -215,8 +215,7 @@ cdef class DualRelaxation(Relaxation):
             total += table[e * self.shape.edge_step + self.shape.cell(label, split.ends + 2 * e)]
         return total
 
-    cdef double _inner(self, Py_ssize_t i, const Split* split, const double* theta,
-                       const double* mu) noexcept nogil:
+    cdef double _inner(self, Py_ssize_t i, const double* theta, const double* mu) noexcept nogil:
         # <theta, mu>; parts that mu leaves out may score -inf.
         cdef double total = 0
         cdef Py_ssize_t j

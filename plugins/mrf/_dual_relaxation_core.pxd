@@ -44,9 +44,8 @@ cdef void place_core(Core* core, Py_ssize_t n, Py_ssize_t m, Py_ssize_t states, 
                      char* work) noexcept nogil
 # Takes the states with at most this slack, and those of the labeling; returns whether they fit.
 cdef bint build_core(Core* core, const Split* split, const int* label, double slack) noexcept nogil
-# Stops when bound - value <= tol, when the value is `enough`, or after max_iter iterations; returns
-# how many it made.
-cdef int solve_core(Core* core, double tol, double enough, int max_iter) noexcept nogil
+# Stops when bound - value <= tol, when the value is `enough`, or after max_iter iterations.
+cdef void solve_core(Core* core, double tol, double enough, int max_iter) noexcept nogil
 # Adds the best messages to those of the graph.
 cdef void lift_core(const Core* core, Split* split) noexcept nogil
 # What an edge of the graph keeps of the score of a pair of states.

@@ -274,8 +274,7 @@ cdef void _step(Core* core, double keep, double* moved) noexcept nogil:
         edge_step(&edge, core.weight, keep, moved)
 
 
-cdef int solve_core(Core* core, double tol, double enough, int max_iter) noexcept nogil:
-    cdef Py_ssize_t size = core.states + core.cells
+cdef void solve_core(Core* core, double tol, double enough, int max_iter) noexcept nogil:
     cdef int done = 0, inner = 0
     cdef double first = 0, last = 0, residual
     cdef double[2] moved
@@ -288,7 +287,7 @@ cdef int solve_core(Core* core, double tol, double enough, int max_iter) noexcep
             _look(core)
             if (core.bound - core.value <= tol or core.value >= enough or done >= max_iter
                     or residual == 0):
-                return done
+                return
         if inner == 0:
             first = residual
         elif (residual <= ENOUGH * first or (residual <= LESS * first and residual > last)

@@ -38,5 +38,3 @@ cdef void clear_split(Split* split) noexcept nogil
 cdef double sweep(Split* split, bint forward) noexcept nogil
 # What a labeling scores.
 cdef double split_score(const Split* split, const int* label) noexcept nogil
-# The bound of any messages, up to rounding.
-cdef double split_bound(Split* split) noexcept nogil

@@ -151,34 +151,3 @@ cdef double split_score(const Split* split, const int* label) noexcept nogil:
         total += split.table[e * split.table_step + label[split.ends[2 * e]] * split.width
                              + label[split.ends[2 * e + 1]]]
     return total
-
-
-cdef double split_bound(Split* split) noexcept nogil:
-    cdef double total = 0, top, x
-    cdef Py_ssize_t v, e, j, width = split.width
-    cdef int s, k
-    cdef double* own = split.own
-    cdef const double* row
-    for v in range(split.n):
-        k = split.states[v]
-        memcpy(own, split.node + v * split.node_step, k * sizeof(double))
-        for j in range(split.near_at[v], split.near_at[v + 1]):
-            e = split.near[j]
-            row = split.taken + (2 * e + (split.ends[2 * e] != v)) * width
-            for s in range(k):
-                own[s] -= row[s]
-        top = own[0]
-        for s in range(1, k):
-            top = own[s] if own[s] > top else top
-        total += top
-    for e in range(split.m):
-        k = split.states[split.ends[2 * e]]
-        split.loops.maxdots(k, split.table + e * split.table_step, width, width,
-                            split.taken + (2 * e + 1) * width, split.fresh)
-        row = split.taken + 2 * e * width
-        top = -INFINITY
-        for s in range(k):
-            x = split.fresh[s] + row[s]
-            top = x if x > top else top
-        total += top
-    return total
