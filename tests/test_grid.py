@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import structsolve
-from structsolve import StructuredSVM
+from structsolve import LatentSVM, StructuredSVM
 from structsolve.plugins.grid import GridStructure
 from structsolve.plugins.grid.contrast import (
     CONTRASTS,
@@ -434,3 +434,26 @@ def test_sizes_are_known_before_memory_is_filled():
     refused(message, model.predict, X)
     for side in (10**7, 2**40, np.int64(2**40)):
         refused(f"height {side}, width {side}: .* would take", grid_edges, side, side)
+
+
+def test_masks_are_refused():
+    ones, y = np.ma.masked_equal([[[1.0], [2.0]]], 1.0), np.ma.masked_equal([[0, 9]], 9)
+    model = StructuredSVM(GridStructure(void=9), tol=0.5)
+    in_x = r"X, example 1: found a masked array with 1 masked entry.* x.filled\(0.0\)"
+    in_y = r"y, example 1: .* 1 masked entry.*y.filled\(255\), and name that label void"
+    refused(in_x, model.fit, [ones.filled(0.0), ones], [y.filled(9)] * 2)
+    refused(in_y, model.fit, [ones.data] * 2, [y.filled(9), y])
+    refused(in_y, model.fit, [ones.data] * 2, [y.data, WeightedLabels(y, np.ones((1, 2)))])
+    model.fit([ones.data], [y.filled(9)])
+    model.fit([np.ma.array(ones.data)], [np.ma.array(y.data)])  # nothing is masked
+    refused(in_x, model.predict, [ones.data, ones])
+    refused(in_y, model.score, [ones.data] * 2, [y.data, y])
+    rows = np.ma.masked_equal(np.eye(3), 1.0)
+    refused("X: .* 3 masked entries", StructuredSVM("multiclass").fit, rows, [0, 1, 2])
+    refused(
+        in_x, StructuredSVM("mrf").fit, [(p[0], [[0, 1]]) for p in (ones.data, ones)], [[0, 1]] * 2
+    )
+    for n_hidden in (1, 2):
+        latent = LatentSVM(GridStructure(void=9), n_hidden=n_hidden)
+        refused(in_x, latent.fit, [ones.data, ones], [y.filled(9)] * 2)
+        refused(in_y, latent.fit, [ones.data] * 2, [y.filled(9), y])

@@ -24,6 +24,7 @@ from ..operators import (
     Relaxation,
 )
 from ..part_layout import PartLayout
+from ..utils.masked import refuse_masked
 from ..utils.params import check_types
 from .base import Space
 from .losses import ClassWeights, CostMatrix
@@ -69,9 +70,10 @@ def learn_space(
     TypeError
         When ``make_space()`` returns anything but a space and packed examples.
     ValueError
-        When a weight is no finite number of at least 0, or none is above 0.
+        When a weight is no finite number of at least 0, or none is above 0; for masked entries.
     """
     check_types(structure, f"structure {structure.name!r}: ")
+    _refuse_masked(structure, X, Y)
     answer = structure.make_space(X, Y, classes, fit_intercept)
     if not (isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Examples)):
         kinds = [type(part).__name__ for part in answer] if isinstance(answer, tuple) else None
@@ -105,8 +107,9 @@ def pack(
     TypeError
         When the plugin's ``pack()`` returns anything else.
     ValueError
-        When X, Y or a weight is wrong, or ``pack()`` returns no labels for Y.
+        When X, Y or a weight is wrong or masked, or ``pack()`` returns no labels for Y.
     """
+    _refuse_masked(space.structure, X, Y)
     examples = space.pack(X, Y, unseen=unseen)
     name = space.structure.name
     if not isinstance(examples, Examples):
@@ -115,6 +118,12 @@ def pack(
         )
     weights = None if sample_weight is None else check_weights(sample_weight, examples.n)
     return _settled(name, examples, Y, weights)
+
+
+def _refuse_masked(structure: Any, X: Any, Y: Any) -> None:
+    refuse_masked(X, "X", "fill them in, x.filled(0.0)")
+    void = ", and name that label void, void=255" if hasattr(structure, "void") else ""
+    refuse_masked(Y, "y", f"give labels there, y.filled(255){void}")
 
 
 def _settled(name: str, given: Examples, Y: Any, weights: Any) -> Examples:
