@@ -570,3 +570,21 @@ def test_usage_errors(capsys, data, monkeypatch, options, message):
     (folder / "demand.json").write_text('{"demand": 3, "arcs": [["s", "t"]]}')
     (folder / "text.json").write_text('{"demand": {"s": "x"}, "arcs": [["s", "t"]]}')
     fails(capsys, "fit", "leaves.npz", "--model", "m.structsolve", *options, match=message)
+
+
+def test_pictures_that_are_rows_of_pixels_are_refused(capsys, tmp_path):
+    structure = structsolve.get_structure("grid")
+    write_npz(tmp_path / "pictures.npz", *structure.sample(3, n=6, size=3))
+    np.savez(tmp_path / "rows.npz", X=np.eye(4), y=np.array([0, 1, 1, 0]))
+    given = ("--structure", "grid", "--model", tmp_path / "m", "--tol", "0.5")
+    missing = "rows.npz: `shapes` is missing.*write_npz"
+    fails(capsys, "fit", tmp_path / "rows.npz", *given, match=missing)
+    works(capsys, "fit", tmp_path / "pictures.npz", *given)
+    fails(capsys, "predict", tmp_path / "m", tmp_path / "rows.npz", match=missing)
+
+
+def test_unknown_arguments_of_structures_list_what_there_is(capsys, tmp_path):
+    np.savez(tmp_path / "rows.npz", X=np.eye(4), y=np.array([0, 1, 1, 0]))
+    given = ("--structure", "grid:neighbors=8", "--model", tmp_path / "m")
+    message = r"'neighbors'; expected some of \['neighbours', 'directed', .*'max_iter'\]"
+    fails(capsys, "fit", tmp_path / "rows.npz", *given, match=message)

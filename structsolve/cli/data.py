@@ -103,6 +103,8 @@ class Recipe:
         Whether labels are names of a hierarchy's nodes.
     reader : dict, optional
         Parameters of the plugin's reader, of a format that a plugin reads.
+    pictures : bool
+        Whether examples are pictures.
     """
 
     format: str
@@ -121,6 +123,7 @@ class Recipe:
     featurizer: dict[str, Any] | None = None
     named: bool = False
     reader: dict[str, Any] | None = None
+    pictures: bool = False
 
     def metadata(self) -> dict[str, Any]:
         """Return the settings that are not at their defaults, for JSON.
@@ -166,6 +169,7 @@ class Recipe:
             recipe.flat = getattr(structure, "single_node", False)
             recipe.label_sets = getattr(structure, "label_sets", False)
             recipe.named = hasattr(structure, "hierarchy")
+            recipe.pictures = getattr(structure, "label_axes", 1) == 2
             recipe.n_labels = len(model.classes_) if recipe.label_sets else None
         if format is None and path.endswith(FORMATS["npz"] + FORMATS["svmlight"]):
             format = guess_format(path)
@@ -246,7 +250,13 @@ class Recipe:
             X, y, learned = read_with_plugin(self.format, self.reader, path, fit)
             self.reader = learned if fit else self.reader
             return Data(X, y)
-        return Data(*read_examples(path, self.format))
+        X, y = read_examples(path, self.format)
+        if self.pictures and self.format == "npz" and not isinstance(X, list):
+            raise ValueError(
+                f"{path}: `shapes` is missing, the height and width of each picture; write the "
+                "file by structsolve.io.npz.write_npz"
+            )
+        return Data(X, y)
 
     def _conllu(self, path: str, fit: bool) -> Data:
         """Read trees; the structure's own featurizer makes arcs of their words."""

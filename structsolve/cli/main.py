@@ -276,6 +276,7 @@ def _fit(args: argparse.Namespace) -> None:
         label_sets=getattr(chosen, "label_sets", False),
         structure=args.structure if format == "conllu" else None,
         named=args.hierarchy is not None,
+        pictures=getattr(chosen, "label_axes", 1) == 2,
     )
     start = time.perf_counter()
     data = recipe.fit(args.data)

@@ -392,12 +392,25 @@ def create(kind: str, text: str, factory: Any, /, *arguments: Any, **params: Any
     except ValueError:
         raise
     except TypeError as error:
-        raise ValueError(f"{what}: {error}") from error
+        raise ValueError(f"{what}: {error}{_takes(factory, arguments, params)}") from error
     except Exception as error:
         raise RuntimeError(f"{what}: {type(error).__name__}: {error}") from error
     if made is None:
         raise TypeError(f"{what}: its plugin made None, expected an object")
     return made
+
+
+def _takes(factory: Any, arguments: tuple[Any, ...], params: dict[str, Any]) -> str:
+    """Tell what a factory takes, where that is not what it was given."""
+    try:
+        signature = inspect.signature(factory)
+    except (TypeError, ValueError):
+        return ""
+    try:
+        signature.bind(*arguments, **params)
+    except TypeError:
+        return f"; expected some of {list(signature.parameters)}"
+    return ""
 
 
 def refuse_words(what: str, factory: Any, arguments: list[Any], params: dict[str, Any]) -> None:
