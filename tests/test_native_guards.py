@@ -13,9 +13,12 @@ from structsolve.estimators.hierarchy.sparse_tree import SparseTree, best_leaves
 from structsolve.lp import ask_oracle
 from structsolve.plugins.dag._closure import ClosureGraph
 from structsolve.plugins.dependency._shape import first_fault
+from structsolve.plugins.mrf import MRFStructure
 from structsolve.plugins.mrf._elimination_plan import Plans
 from structsolve.plugins.mrf._model import _scores
+from structsolve.plugins.mrf._oracle import ExactOracle, GraphKBest
 from structsolve.plugins.mrf._shape import GraphShape
+from structsolve.plugins.mrf._table_kinds import recognize
 from structsolve.potentials.calls import add, add_gram, dot
 from structsolve.potentials.features import FeatureRows, _check_values
 from structsolve.projections.double_oracle import DoubleOracle
@@ -237,3 +240,20 @@ def test_sparse_rows_beyond_the_features():
     M = sp.csr_matrix(np.eye(2))
     with pytest.raises(REFUSED):
         tree.run(M.indptr, ints(0, 9), M.data, ints(1, 2), longs(0, 1), 0.1)
+
+
+def test_plans_of_other_graphs_and_tables_without_states():
+    from_graphs = []
+    for size in (3, 5):
+        X = [(np.zeros((size, 1)), [[i, (i + 1) % size] for i in range(size)])] * (size - 2)
+        space, examples = MRFStructure(n_states=2).make_space(X, [[0] * size] * (size - 2))
+        layout = make_layout(space, examples)
+        from_graphs.append((space.graphs(layout), layout))
+    (small, _), (large, layout) = from_graphs
+    with pytest.raises(ValueError, match="plans: found those of other graphs"):
+        ExactOracle(None, Plans(small, 100, 100), large, layout)
+    with pytest.raises(ValueError, match="plans: made without keep=True"):
+        GraphKBest(Plans(large, 100, 100), large, layout)
+    for shape in ((0, 1), (1, 0)):
+        with pytest.raises(ValueError, match="table: found shape .* expected at least one state"):
+            recognize(np.zeros(shape))

@@ -15,4 +15,4 @@ cdef Py_ssize_t eliminate_kbest(const Model* model, const Plan* plan, Py_ssize_t
                                 double* values, char* work) noexcept nogil
 
 # Of the graph that needs most: for the k best, or where k is 0, the best.
-cdef Py_ssize_t largest_work(Plans plans, GraphShape shape, Py_ssize_t k) noexcept
+cdef Py_ssize_t largest_work(Plans plans, GraphShape shape, Py_ssize_t k) except -1

@@ -363,10 +363,14 @@ cdef inline void _add_row(double* rows, const double* table, int state, Py_ssize
         row[s] = row[K + s] if table == NULL else row[K + s] + table[state * K + s]
 
 
-cdef Py_ssize_t largest_work(Plans plans, GraphShape shape, Py_ssize_t k) noexcept:
+cdef Py_ssize_t largest_work(Plans plans, GraphShape shape, Py_ssize_t k) except -1:
     cdef Py_ssize_t g, size, most = 0
     cdef Plan plan
     cdef Model model
+    if plans.graphs is not shape:
+        raise ValueError("plans: found those of other graphs, expected those of `shape`")
+    if k and not plans.keep:
+        raise ValueError("plans: made without keep=True, expected it for the k best labelings")
     for g in range(shape.n_graphs):
         plan = plans.of(g)
         if plan.entries > 0:

@@ -19,6 +19,8 @@ cdef struct Plan:
 
 # Plans of all graphs of a shape.
 cdef class Plans:
+    cdef object graphs
+    cdef bint keep
     cdef Py_ssize_t count
     cdef const Py_ssize_t[:, ::1] rows
     cdef const double[::1] cost

@@ -288,6 +288,7 @@ cdef class Plans:
         cdef char* memory
         cdef int[::1] order, scope, position, trial, live
         cdef Py_ssize_t[::1] scope_at, table_at, choice_at, sizes
+        self.graphs, self.keep = graphs, keep
         self.count = 1 if shape is None else shape.n_graphs
         rows = np.zeros((self.count + 1, 3), dtype=np.intp)     # first node, first scope, doubles
         cost = np.zeros(self.count + 1)

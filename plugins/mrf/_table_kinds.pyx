@@ -70,6 +70,7 @@ def recognize(table):
     Parameters
     ----------
     table : array of shape (K, L)
+        K and L are at least 1.
 
     Returns
     -------
@@ -77,6 +78,10 @@ def recognize(table):
         States s, t score ``same - min(slope |s - t|^p, cut)``, p = 1 or 2, unless the table is
         general; Potts tables have ``slope = cut``.
     parameters : tuple of float
+
+    Raises
+    ------
+    ValueError
 
     Examples
     --------
@@ -87,6 +92,8 @@ def recognize(table):
     ('linear', (0.0, 1.0, 2.0))
     """
     cdef const double[:, ::1] view = np.ascontiguousarray(table, dtype=np.float64)
+    if not (view.shape[0] and view.shape[1]):
+        raise ValueError(f"table: found shape {np.shape(table)}, expected at least one state")
     cdef mrf_table kind = table_kind(&view[0, 0], view.shape[0], view.shape[1])
     name = ("general", "potts", "linear", "quadratic")[kind.kind]
     return name, (kind.same, kind.slope, kind.cut)
