@@ -19,8 +19,10 @@ from structsolve.plugins.mrf._model import _scores
 from structsolve.plugins.mrf._oracle import ExactOracle, GraphKBest
 from structsolve.plugins.mrf._shape import GraphShape
 from structsolve.plugins.mrf._table_kinds import recognize
-from structsolve.potentials.calls import add, add_gram, dot
+from structsolve.potentials.calls import add, add_gram, dot, row_dot, row_score
 from structsolve.potentials.features import FeatureRows, _check_values
+from structsolve.potentials.mercer import Kernel
+from structsolve.potentials.mercer_features import MercerRows
 from structsolve.projections.double_oracle import DoubleOracle
 from structsolve.search.exact import Counting
 from structsolve.search.plane import LabelPlane
@@ -257,3 +259,12 @@ def test_plans_of_other_graphs_and_tables_without_states():
     for shape in ((0, 1), (1, 0)):
         with pytest.raises(ValueError, match="table: found shape .* expected at least one state"):
             recognize(np.zeros(shape))
+
+
+def test_weights_of_kernel_rows_have_their_size():
+    X = np.arange(6.0).reshape(3, 2)
+    rows = MercerRows(X @ X.T, Kernel("precomputed"), np.arange(4), 4)
+    for function, rest in ((row_score, ()), (row_dot, (ints(0),))):
+        with pytest.raises(ValueError, match="W: found"):
+            function(rows, 1, *rest, np.zeros(0))
+        assert not np.any(function(rows, 1, *rest, np.zeros(rows.weights_size)))

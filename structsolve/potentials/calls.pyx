@@ -17,8 +17,7 @@ from .linear cimport LinearPotentials
 def _weights(FeatureRows rows not None, Py_ssize_t row, W, writable=False):
     if not 0 <= row < rows.n_rows:
         raise ValueError(f"row is {row}, expected 0 to {rows.n_rows - 1}")
-    size = (rows.n_cols + (rows.intercept != 0)) * rows.stride
-    return _array(W, np.float64, "W", size, writable)
+    return _array(W, np.float64, "W", rows.weights_size, writable)
 
 
 def _indices(array, str what, Py_ssize_t stop):

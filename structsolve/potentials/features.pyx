@@ -99,6 +99,11 @@ cdef class FeatureRows:
             self.f64 = _address64(data)
 
     @property
+    def weights_size(self):
+        """Doubles of the weights that rows are multiplied with."""
+        return (self.n_cols + (self.intercept != 0)) * self.stride
+
+    @property
     def nbytes(self):
         """Bytes of the features' arrays."""
         return sum(array.nbytes for array in self.owners)

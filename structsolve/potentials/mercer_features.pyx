@@ -70,6 +70,11 @@ cdef class MercerRows(FeatureRows):
         self.last_use = np.zeros(self.n_slots, dtype=np.int64)
 
     @property
+    def weights_size(self):
+        """Doubles of dual variables and of the scores that follow from them."""
+        return (self.n_rows + self.column_stride) * self.stride
+
+    @property
     def nbytes(self):
         """Bytes of the features, and of the cached kernel rows."""
         total = packed_bytes(self.X)
