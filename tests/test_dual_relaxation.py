@@ -157,6 +157,16 @@ def scores_of_picture(rng, layout, views, kind):
     return theta
 
 
+def on_average_in_polytope(marginals, shape):
+    """Pairs are added up over all edges; so are the nodes at either end."""
+    first, second = np.asarray(grid_edges(*shape)).T
+    node, pair = marginals["node"], marginals["pair"]
+    assert min(node.min(), pair.min()) >= 0
+    np.testing.assert_allclose(node.sum(axis=1), 1, atol=1e-9)
+    np.testing.assert_allclose(pair.sum(axis=1), node[first].sum(axis=0), atol=1e-8)
+    np.testing.assert_allclose(pair.sum(axis=0), node[second].sum(axis=0), atol=1e-8)
+
+
 @pytest.mark.parametrize("kind", ["attractive", "any", "forbidden", "nothing"])
 def test_pictures_close_to_the_linear_program(kind):
     rng = np.random.default_rng(0)
@@ -208,6 +218,7 @@ def test_answers_end_at_the_gap_that_is_allowed():
             assert value <= best + 1e-9 * best and best <= bound + 1e-9 * best
             assert bound - value <= gap
             assert mu @ theta == pytest.approx(value, rel=1e-12)
+            on_average_in_polytope(views(mu), (12, 12))
             wider += bound - value > 2 * (tight[3] - tight[2])
         own.allow(0.0)
         again = calls.relax(own, 0, theta)
