@@ -218,12 +218,29 @@ def test_answers_end_at_the_gap_that_is_allowed():
             assert value <= best + 1e-9 * best and best <= bound + 1e-9 * best
             assert bound - value <= gap
             assert mu @ theta == pytest.approx(value, rel=1e-12)
-            on_average_in_polytope(views(mu), (12, 12))
             wider += bound - value > 2 * (tight[3] - tight[2])
         own.allow(0.0)
         again = calls.relax(own, 0, theta)
         assert again[2:] == tight[2:] and (again[0] == tight[0]).all()
     assert wider >= 4
+
+
+def test_answers_that_end_early_lie_in_the_polytope():
+    rng = np.random.default_rng(3)
+    graphs, layout, views = picture((12, 12), 5)
+    own = make_power(graphs, "auto", "relaxation", layout)
+    fractional = 0
+    for _ in range(4):
+        theta = scores_of_picture(rng, layout, views, "any")
+        views(theta)["node"][...] *= 0.1  # weak, so that answers are no labelings
+        for gap in (0.0, 3.0):
+            own.allow(gap)
+            mu, label, value, bound = calls.relax(own, 0, theta)
+            on_average_in_polytope(views(mu), (12, 12))
+            assert mu @ theta == pytest.approx(value, rel=1e-12)
+            assert value <= bound
+            fractional += label is None
+    assert fractional >= 2
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
