@@ -1,0 +1,139 @@
+"""What solvers for very many classes take and give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from ..utils.params import Params
+
+if TYPE_CHECKING:
+    from ..solvers.checkpoint import Checkpoint
+    from .postings import Postings
+
+#: What a record of the history holds beside what a solver adds; None where there is no such bound.
+RECORD = ("pass", "primal", "dual", "gap", "mean_epsilon", "entries", "seconds")
+
+
+@dataclass
+class ExtremeProblem:
+    """Examples with one class each, and what their weights shall minimise.
+
+    The objective is ``alpha / 2 ||W||^2 + sum_i s_i H(W; x_i, y_i)`` with weights ``s_i`` that sum
+    to one (``penalty="l1"``: ``alpha / 2 ||W||_1``), MEMOIR's with lambda = alpha.
+
+    Parameters
+    ----------
+    X : csr_matrix of float32 of shape (n, n_features)
+        Columns sorted within rows, no duplicates, all finite; ``indices`` int32, ``indptr`` int64.
+    y : ndarray of int32 of shape (n,)
+        Classes, counted from 0.
+    n_classes : int
+        At least 2.
+    alpha : float
+        Regularisation constant.
+    surrogate : object, default="margin"
+        A name or an object of the package's surrogates, or "squared-hinge".
+    penalty : {"l2", "l1"}, default="l2"
+    rivals : RivalIndex or None
+        None leaves the choice to the solver.
+    sample_weight : ndarray of float64 of shape (n,), optional
+        Non-negative, of any sum above zero; by default all alike.
+    max_iter : int, default=20
+        Largest number of passes.
+    tol : float, default=1e-2
+        Relative gap at which a solver stops.
+    max_memory : float or None, default=None
+        Bytes that training may take beside the data.
+    n_jobs : int, default=1
+        Threads; the answer is the same for any number.
+    seed : int, default=0
+        Of all randomness.
+    start : Postings or None
+        Weights to go on from, where the solver can (``partial_fit``).
+    """
+
+    X: sparse.csr_matrix
+    y: np.ndarray
+    n_classes: int
+    alpha: float
+    surrogate: Any = "margin"
+    penalty: str = "l2"
+    rivals: Any = None
+    sample_weight: np.ndarray | None = None
+    max_iter: int = 20
+    tol: float = 1e-2
+    max_memory: float | None = None
+    n_jobs: int = 1
+    seed: int = 0
+    start: Postings | None = None
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Weights of the examples, which sum to one: float64 of shape (n,)."""
+        if self.sample_weight is None:
+            return np.full(len(self.y), 1 / len(self.y))
+        return self.sample_weight / self.sample_weight.sum()
+
+
+@dataclass
+class ExtremeResult:
+    """What a solver for very many classes returns.
+
+    Parameters
+    ----------
+    weights : Postings
+    history : list of dict
+        A record per pass, with the keys of `RECORD` and what the solver adds.
+    stop_reason : str
+        "tol", "max_iter", "callback" or "interrupted".
+    settings : dict of str to object, optional
+        What the solver chose by itself, by name.
+    """
+
+    weights: Postings
+    history: list[dict[str, Any]]
+    stop_reason: str
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+class ExtremeSolver(Params):
+    """A solver for very many classes; subclasses have a ``name`` and :meth:`fit`.
+
+    Constructor arguments are stored unmodified and checked in :meth:`fit`.
+    """
+
+    name: str
+
+    def fit(
+        self,
+        problem: ExtremeProblem,
+        after: Callable[[dict[str, Any]], bool] | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> ExtremeResult:
+        """Train.
+
+        Parameters
+        ----------
+        problem : ExtremeProblem
+        after : callable, optional
+            Called with each record; True ends the training with "callback".
+        checkpoint : Checkpoint, optional
+            Read at the start, written between passes; a run goes on from it bit for bit.
+
+        Returns
+        -------
+        ExtremeResult
+            After Ctrl-C, the best weights so far, with "interrupted".
+
+        Raises
+        ------
+        ValueError
+            When the solver does not know the problem's surrogate or penalty, or would take more
+            than ``max_memory``: with the estimate, before anything is allocated.
+        """
+        raise NotImplementedError
