@@ -1,0 +1,148 @@
+"""Very many classes: error, time and size of ExtremeSVM beside pecos, omikuji, napkinXC and others.
+
+    STRUCTSOLVE_DATA=../shared/data python benchmarks/extreme.py --sets small mid bibtex words
+
+Sets come from ``extreme_data.py``; peers live in an environment of their own below ``--folder``,
+made at the first run.  Every system has its own process and one thread, at its defaults; ours has
+one default for all sets, chosen without test labels.  Seconds are of the CPU, macro is
+1 - macro-F1, peak is memory in MB with the data in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from common import machine
+
+HERE = Path(__file__).resolve().parent
+# libpecos' own requirements bring torch, which its linear model does not use.
+PACKAGES = (
+    ("numpy==1.26.4", "scipy<1.14", "scikit-learn", "omikuji", "napkinxc", "vowpalwabbit"),
+    ("--no-deps", "libpecos"),
+)
+SETS = ("small", "mid", "lshtc", "words", "bibtex", "rcv1", "odp")
+PEERS = ("class means", "pecos", "omikuji", "omikuji, 3 trees", "napkinXC", "RecallTree")
+#: One-vs-rest keeps dense weights: 117 MB here, 17 GB on lshtc.
+DENSE = {"small": ("LinearSVC",)}
+COLUMNS = ("error", "error5", "macro", "fit", "ms", "mb", "peak")
+MOST = 20_000
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), "1"
+)
+
+
+def environment(folder: Path) -> Path:
+    """Return the Python of the peers, installed if it is not there."""
+    python = folder / "peers" / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(folder / "peers")], check=True)
+        for packages in PACKAGES:
+            call = [str(python), "-m", "pip", "install", "-q", *packages]
+            subprocess.run(call, check=True)
+    return python
+
+
+def data(folder: Path, name: str) -> Path:
+    path = folder / f"{name}.npz"
+    if not path.exists():
+        subprocess.run([sys.executable, str(HERE / "extreme_data.py"), name, str(path)], check=True)
+    return path
+
+
+def figures(command: list[str]) -> dict[str, float] | None:
+    """What a process printed last; None, with its complaint on stderr, where it failed."""
+    alone = os.environ | ONE_THREAD
+    done = subprocess.run(command, capture_output=True, text=True, env=alone)
+    if done.returncode:
+        print(done.stderr.strip().splitlines()[-1:], file=sys.stderr)
+        return None
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def ours(path: str, settings: dict[str, object]) -> None:
+    """Measure ExtremeSVM as the peers are: run in a process of its own."""
+    from extreme_peers import TOP, Peer, measure
+
+    from structsolve import ExtremeSVM
+
+    class Ours(Peer):
+        def fit(self, X, y, n_classes):
+            self.model = ExtremeSVM(random_state=0, n_jobs=1, **settings).fit(X, y)
+            self.model.save(f"{self.folder}/model", dtype="float16")
+
+        def predict(self, X):
+            labels, _ = self.model.predict_topk(X, TOP)
+            return labels
+
+    print(json.dumps(measure(Ours, path, MOST)))
+
+
+def row(name: str, told: dict[str, float] | None) -> str:
+    if told is None:
+        return f"| {name} | failed " + "| " * len(COLUMNS) + "|"
+    error = " | ".join(f"{told[key]:.4f}" for key in COLUMNS[:3])
+    return (
+        f"| {name} | {error} | {told['fit']:.1f} | {told['ms']:.3f} | {told['mb']:.1f} | "
+        f"{told['peak']:.0f} |"
+    )
+
+
+def compare(name: str, told: dict[str, dict[str, float] | None]) -> None:
+    """Print what ours is of the best, or the quickest, of the others."""
+    mine = told.pop("structsolve")
+    others = {peer: f for peer, f in told.items() if f is not None and peer not in ("class means",)}
+    if mine is None or not others:
+        return
+    words = []
+    for key, title in (("error", "top-1 error"), ("error5", "top-5 error")):
+        peer = min(others, key=lambda k: others[k][key])
+        words.append(f"{title} {mine[key] / others[peer][key]:.3f} of {peer}'s, the best")
+    peer = min(others, key=lambda k: others[k]["fit"])
+    words.append(f"fit {mine['fit'] / others[peer]['fit']:.2f} of {peer}'s, the quickest")
+    pecos = others.get("pecos")
+    if pecos:
+        part = {k: mine[k] / pecos[k] for k in ("error", "fit", "ms", "mb")}
+        words.append(
+            f"of pecos': error {part['error']:.3f}, fit {part['fit']:.2f}, prediction "
+            f"{part['ms']:.3f}, file {part['mb']:.2f}"
+        )
+    print(f"\n{name}: " + "; ".join(words) + "\n")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sets", nargs="*", choices=SETS, default=SETS[:-2])
+    parser.add_argument("--peers", nargs="*", default=list(PEERS), help="none: ours alone")
+    parser.add_argument("--folder", type=Path, default=HERE.parent / "build" / "extreme")
+    parser.add_argument("--settings", type=json.loads, default={}, help="of ExtremeSVM, as JSON")
+    parser.add_argument("--ours", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.ours:
+        ours(args.ours, args.settings)
+        return 0
+    args.folder.mkdir(parents=True, exist_ok=True)
+    python = str(environment(args.folder)) if args.peers else ""
+    print("## Very many classes\n")
+    print(machine())
+    for name in args.sets:
+        path = str(data(args.folder, name))
+        print(f"\n### {name}\n\n| system | top-1 | top-5 | macro | fit s | ms a row | MB | peak |")
+        print("|" + " --- |" * (len(COLUMNS) + 1))
+        told: dict[str, dict[str, float] | None] = {}
+        for peer in (*args.peers, *(DENSE.get(name, ()) if args.peers else ())):
+            told[peer] = figures([python, str(HERE / "extreme_peers.py"), peer, path])
+            print(row(peer, told[peer]), flush=True)
+        own = [sys.executable, __file__, "--ours", path, "--settings", json.dumps(args.settings)]
+        told["structsolve"] = figures(own)
+        print(row("structsolve", told["structsolve"]), flush=True)
+        compare(name, told)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,265 @@
+"""One peer on one set of very many classes, in its own process and one thread: a line of JSON.
+
+    OMP_NUM_THREADS=1 PEERS/bin/python benchmarks/extreme_peers.py PEER set.npz
+
+Runs in an environment of its own, which ``extreme.py`` makes, because libpecos needs an older
+NumPy.  Seconds are of this process' and its children's CPU; what a peer spends on reading our
+arrays from a text file, as omikuji and Vowpal Wabbit do, is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+TOP = 5
+
+
+def load(path: str) -> tuple[sp.csr_matrix, np.ndarray, sp.csr_matrix, np.ndarray]:
+    """X, y, X_test, y_test of a set that ``extreme_data.py`` made."""
+    with np.load(path) as arrays:
+        X, X_test = (
+            sp.csr_matrix(
+                (arrays[f"{part}_data"], arrays[f"{part}_indices"], arrays[f"{part}_indptr"]),
+                shape=(len(arrays[f"{part}_indptr"]) - 1, int(arrays["d"])),
+            )
+            for part in ("X", "Xt")
+        )
+        return X, arrays["y"], X_test, arrays["yt"]
+
+
+def cpu() -> float:
+    spent = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(use.ru_utime + use.ru_stime for use in spent)
+
+
+def peak_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+
+def size_mb(folder: str) -> float:
+    return sum(f.stat().st_size for f in Path(folder).rglob("*") if f.is_file()) / 1e6
+
+
+def errors(ids: np.ndarray, y: np.ndarray, n_classes: int) -> dict[str, float]:
+    """Top-1 and top-5 error, and 1 - macro-F1 over the classes of the test set."""
+    right = np.bincount(y[ids[:, 0] == y], minlength=n_classes)
+    true = np.bincount(y, minlength=n_classes)
+    told = np.bincount(ids[:, 0][ids[:, 0] >= 0], minlength=n_classes)
+    seen = true > 0
+    f1 = 2 * right[seen] / np.maximum(true + told, 1)[seen]
+    return {
+        "error": float(np.mean(ids[:, 0] != y)),
+        "error5": float(1 - (ids == y[:, None]).any(axis=1).mean()),
+        "macro": float(1 - f1.mean()),
+    }
+
+
+def one_hot(y: np.ndarray, n_classes: int) -> sp.csr_matrix:
+    ones = np.ones(len(y), np.float32)
+    return sp.csr_matrix((ones, y, np.arange(len(y) + 1)), (len(y), n_classes))
+
+
+def best(scores: sp.csr_matrix) -> np.ndarray:
+    """Ids of the five largest of each row, best first; -1 where a row has fewer."""
+    ids = np.full((scores.shape[0], TOP), -1)
+    for i in range(scores.shape[0]):
+        row = slice(scores.indptr[i], scores.indptr[i + 1])
+        order = np.argsort(-scores.data[row], kind="stable")[:TOP]
+        ids[i, : len(order)] = scores.indices[row][order]
+    return ids
+
+
+def words_of(X: sp.csr_matrix, i: int) -> list[tuple[int, float]]:
+    row = slice(X.indptr[i], X.indptr[i + 1])
+    return list(zip(X.indices[row].tolist(), X.data[row].tolist()))
+
+
+class Peer:
+    """Fits and saves into a folder; ``spared`` is time for files that is not counted."""
+
+    spared = 0.0
+
+    def __init__(self, folder: str):
+        self.folder = folder
+
+    def file(self, name: str, X: sp.csr_matrix, line: Callable[[int, str], str], form: str) -> str:
+        """Write rows as text, whose time is spared."""
+        begun, path = cpu(), f"{self.folder}/{name}"
+        with open(path, "w") as out:
+            for i in range(X.shape[0]):
+                pairs = " ".join(form.format(j, v) for j, v in words_of(X, i))
+                out.write(line(i, pairs) + "\n")
+        self.spared += cpu() - begun
+        return path
+
+
+class ClassMeans(Peer):
+    """Means of length one: the floor that anything must beat."""
+
+    def fit(self, X, y, n_classes):
+        means = one_hot(y, n_classes).T.tocsr() @ X
+        norms = np.sqrt(np.asarray(means.multiply(means).sum(axis=1)).ravel())
+        means = sp.diags(1 / np.where(norms > 0, norms, 1)).astype(np.float32) @ means
+        self.weights = means.T.tocsr()
+        sp.save_npz(f"{self.folder}/weights.npz", self.weights, compressed=False)
+
+    def predict(self, X):
+        parts = [X[i : i + 500] @ self.weights for i in range(0, X.shape[0], 500)]
+        return np.vstack([best(part.tocsr()) for part in parts])
+
+
+class Pecos(Peer):
+    def fit(self, X, y, n_classes):
+        from pecos.xmc import Indexer, LabelEmbeddingFactory
+        from pecos.xmc.xlinear.model import XLinearModel
+
+        Y = one_hot(y, n_classes)
+        tree = Indexer.gen(LabelEmbeddingFactory.create(Y, X, method="pifa"), threads=1)
+        self.model = XLinearModel.train(X, Y, C=tree, threads=1)
+        self.model.save(self.folder)
+
+    def predict(self, X):
+        return best(self.model.predict(X, only_topk=TOP, beam_size=10, threads=1).tocsr())
+
+
+class Napkin(Peer):
+    """Probabilistic label trees of napkinXC."""
+
+    def fit(self, X, y, n_classes):
+        from napkinxc.models import PLT
+
+        self.model = PLT(self.folder, threads=1, verbose=False)
+        self.model.fit(X, y.tolist())
+        self.model.load()
+
+    def predict(self, X):
+        told = self.model.predict(X, top_k=TOP)
+        return np.array([[*row, *[-1] * (TOP - len(row))] for row in told])
+
+
+class Omikuji(Peer):
+    trees = 3
+
+    def fit(self, X, y, n_classes):
+        import omikuji
+
+        path = self.file("train.txt", X, lambda i, pairs: f"{y[i]} {pairs}", "{}:{:.5g}")
+        begun = cpu()
+        text = Path(path).read_text()
+        Path(path).write_text(f"{X.shape[0]} {X.shape[1]} {n_classes}\n{text}")
+        self.spared += cpu() - begun
+        settings = omikuji.Model.default_hyper_param()
+        settings.n_trees = self.trees
+        self.model = omikuji.Model.train_on_data(path, settings, n_threads=1)
+        os.unlink(path)
+        self.model.save(f"{self.folder}/model")
+
+    def predict(self, X):
+        ids = np.full((X.shape[0], TOP), -1)
+        for i in range(X.shape[0]):
+            for k, (c, _) in enumerate(self.model.predict(words_of(X, i), top_k=TOP)):
+                ids[i, k] = c
+        return ids
+
+
+class OmikujiTree(Omikuji):
+    trees = 1
+
+
+class RecallTree(Peer):
+    """Vowpal Wabbit's RecallTree, whose labels count from one; it tells one class alone."""
+
+    def fit(self, X, y, n_classes):
+        from vowpalwabbit import Workspace
+
+        path = self.file("train.txt", X, lambda i, pairs: f"{y[i] + 1} | {pairs}", "{}:{:.5g}")
+        given = f"--recall_tree {n_classes} -b 28 --loss_function hinge --passes 5 -k"
+        Workspace(
+            f"{given} -d {path} --cache_file {path}.cache -f {self.folder}/model --quiet"
+        ).finish()
+        for leftover in (path, f"{path}.cache"):
+            Path(leftover).unlink(missing_ok=True)
+
+    def predict(self, X):
+        from vowpalwabbit import Workspace
+
+        path = self.file("test.txt", X, lambda i, pairs: f"1 | {pairs}", "{}:{:.5g}")
+        told = f"{self.folder}/told"
+        Workspace(f"-i {self.folder}/model -t -d {path} -p {told} --quiet").finish()
+        first = [int(float(line.split()[0])) - 1 for line in Path(told).read_text().splitlines()]
+        return np.column_stack([first, np.full((len(first), TOP - 1), -1)])
+
+
+class LinearSVC(Peer):
+    """One-vs-rest of scikit-learn's liblinear, C = 10."""
+
+    def fit(self, X, y, n_classes):
+        from sklearn.svm import LinearSVC
+
+        self.model = LinearSVC(C=10.0).fit(X, y)
+        np.save(f"{self.folder}/weights.npy", self.model.coef_.astype(np.float32))
+
+    def predict(self, X):
+        scores = self.model.decision_function(X)
+        ids = np.argpartition(-scores, TOP, axis=1)[:, :TOP]
+        order = np.argsort(-np.take_along_axis(scores, ids, 1), axis=1)
+        return self.model.classes_[np.take_along_axis(ids, order, 1)]
+
+
+PEERS: dict[str, type[Peer]] = {
+    "class means": ClassMeans,
+    "pecos": Pecos,
+    "omikuji": OmikujiTree,
+    "omikuji, 3 trees": Omikuji,
+    "napkinXC": Napkin,
+    "RecallTree": RecallTree,
+    "LinearSVC": LinearSVC,
+}
+
+
+def measure(make: Callable[[str], Peer], path: str, most: int) -> dict[str, float]:
+    """Fit, save and predict; figures by name."""
+    X, y, X_test, y_test = load(path)
+    X_test, y_test = X_test[:most], y_test[:most]
+    n_classes = int(max(y.max(), y_test.max())) + 1
+    with tempfile.TemporaryDirectory() as folder:
+        peer, before = make(folder), peak_mb()
+        begun = cpu()
+        peer.fit(X, y, n_classes)
+        fit, peer.spared = cpu() - begun - peer.spared, 0.0
+        peak, size = peak_mb(), size_mb(folder)
+        begun = cpu()
+        ids = np.asarray(peer.predict(X_test))
+        predict = cpu() - begun - peer.spared
+    return {
+        **errors(ids, y_test, n_classes),
+        "fit": fit,
+        "ms": 1e3 * predict / len(y_test),
+        "mb": size,
+        "peak": peak,
+        "data": before,
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("peer", choices=list(PEERS))
+    parser.add_argument("data")
+    parser.add_argument("--most", type=int, default=20_000, help="rows of the test set")
+    args = parser.parse_args()
+    print(json.dumps(measure(PEERS[args.peer], args.data, args.most)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
