@@ -1,0 +1,383 @@
+"""Scores of rows of features on weights kept by feature, and the best classes of each row."""
+
+from functools import partial
+
+import numpy as np
+import scipy.sparse as sp
+
+cimport cython
+from libc.math cimport INFINITY
+from libc.stdint cimport uint16_t, uint32_t
+from libc.string cimport memcpy, memset
+
+from ..utils.arrays import check_finite, check_numbers
+from ..utils.parallel import over_examples
+from ..utils.sparse import refuse_broken
+
+# Weights of a row that are worth a list of the classes they touch: one of so many classes.
+cdef enum:
+    SPARSE = 8
+    BLOCK = 64      # classes that are looked at together for one above the worst kept
+
+
+cdef float from_half(unsigned short bits) noexcept nogil:
+    # Float32 has all half-precision numbers: the exponent's bias differs, and small ones are
+    # multiples of 2^-24 there.
+    cdef uint32_t low = bits & 0x7FFF, sign = <uint32_t>(bits & 0x8000) << 16, whole
+    cdef float x
+    if low < 0x400:
+        x = low * <float>5.9604644775390625e-08
+        return -x if sign else x
+    whole = ((low << 13) + (<uint32_t>112 << 23)) | sign
+    memcpy(&x, &whole, 4)
+    return x
+
+
+cdef inline void add_floats(Py_ssize_t size, const int32_t* classes, const float* weights,
+                            float x, float* score) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(size):
+        score[classes[j]] += x * weights[j]
+
+
+cdef inline void add_dense(Py_ssize_t size, const float* weights, float x,
+                           float* score) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(size):
+        score[j] += x * weights[j]
+
+
+cdef inline void add_halves(Py_ssize_t size, const int32_t* classes, const uint16_t* weights,
+                            float x, float* score) noexcept nogil:
+    cdef Py_ssize_t j
+    for j in range(size):
+        score[classes[j]] += x * from_half(weights[j])
+
+
+cdef inline void add_list(const FeatureList* own, bint half, float x,
+                          float* score) noexcept nogil:
+    if own.classes == NULL:
+        add_dense(own.size, <const float*>own.weights, x, score)
+    elif half:
+        add_halves(own.size, own.classes, <const uint16_t*>own.weights, x, score)
+    else:
+        add_floats(own.size, own.classes, <const float*>own.weights, x, score)
+
+
+cdef inline bint better(float score, int32_t c, float other, int32_t d) noexcept nogil:
+    return score > other or (score == other and c < d)
+
+
+cdef inline void sink(float* best, int32_t* ids, Py_ssize_t size, Py_ssize_t j, float score,
+                      int32_t c) noexcept nogil:
+    # Put an entry at or below place j of a heap that has the worst at its root.
+    cdef Py_ssize_t child = 2 * j + 1
+    while child < size:
+        if child + 1 < size and better(best[child], ids[child], best[child + 1], ids[child + 1]):
+            child += 1
+        if not better(score, c, best[child], ids[child]):
+            break
+        best[j], ids[j] = best[child], ids[child]
+        j, child = child, 2 * child + 1
+    best[j], ids[j] = score, c
+
+
+cdef inline Py_ssize_t offer(float* best, int32_t* ids, Py_ssize_t size, Py_ssize_t k,
+                             float score, int32_t c) noexcept nogil:
+    """Keep a class if it is among the k best so far; return how many are kept."""
+    cdef Py_ssize_t j, up
+    if size == k:
+        if better(score, c, best[0], ids[0]):
+            sink(best, ids, size, 0, score, c)
+        return size
+    j = size
+    while j > 0:
+        up = (j - 1) // 2
+        if not better(best[up], ids[up], score, c):
+            break
+        best[j], ids[j] = best[up], ids[up]
+        j = up
+    best[j], ids[j] = score, c
+    return size + 1
+
+
+cdef Py_ssize_t best_of_all(const float* score, Py_ssize_t C, int32_t exclude, Py_ssize_t k,
+                            float* best, int32_t* ids) noexcept nogil:
+    cdef Py_ssize_t c, first, last = 0, size = 0
+    cdef int above
+    while last < C:
+        first, last = last, (last + BLOCK if last + BLOCK < C else C)
+        if size == k:
+            above = 0
+            for c in range(first, last):
+                above |= score[c] > best[0]
+            if not above:       # and none in a block that comes later wins a tie
+                continue
+        for c in range(first, last):
+            if c != exclude:
+                size = offer(best, ids, size, k, score[c], c)
+    return size
+
+
+cdef class Space:
+    """What a thread needs to score rows with some FeatureLists."""
+
+    def __init__(self, FeatureLists lists, Py_ssize_t k):
+        C = lists.n_classes
+        scores, marks = np.zeros(C + 1, np.float32), np.zeros(C, np.uint8)
+        touched, best, ids = np.zeros(C, np.int32), np.zeros(k, np.float32), np.zeros(k, np.int32)
+        if lists.intercept is not None:
+            scores[1:] = lists.intercept
+        self._kept = scores, marks, touched, best, ids
+        cdef float[::1] all_scores = scores, all_best = best
+        cdef unsigned char[::1] all_marks = marks
+        cdef int32_t[::1] all_touched = touched, all_ids = ids
+        self.score, self.mark = &all_scores[1], &all_marks[0]
+        self.touched, self.best, self.ids = &all_touched[0], &all_best[0], &all_ids[0]
+
+
+cdef class FeatureLists:
+    """Weights of classes, kept as a list for each feature.
+
+    Attributes
+    ----------
+    n_features, n_classes : int
+    intercept : ndarray of float32 of shape (n_classes,) or None
+        Scores of a row without features.
+    """
+
+    cdef int set_sizes(self, n_features, n_classes, intercept) except -1:
+        for name, size in (("n_features", n_features), ("n_classes", n_classes)):
+            if not isinstance(size, (int, np.integer)) or not 0 < size < 2**31 - 1:
+                raise ValueError(f"{name} is {size!r}, expected an integer from 1 to 2**31 - 2")
+        self.n_features, self.n_classes, self.factor = n_features, n_classes, 1
+        self._bias, self._order, self.intercept = NULL, NULL, None
+        if intercept is None:
+            return 0
+        intercept = flat(intercept, np.float32, "intercept")
+        if len(intercept) != n_classes:
+            raise ValueError(f"intercept has {len(intercept)} entries, expected {n_classes}")
+        check_finite({"intercept": intercept})
+        order = np.argsort(-intercept, kind="stable").astype(np.int32)
+        cdef const float[::1] bias = intercept
+        cdef const int32_t[::1] ranked = order
+        self.intercept, self._order_kept = intercept, order
+        self._bias, self._order = &bias[0], &ranked[0]
+        return 0
+
+    cdef FeatureList list_of(self, Py_ssize_t f) noexcept nogil:
+        cdef FeatureList none
+        memset(&none, 0, sizeof(FeatureList))
+        return none
+
+    cdef float weight_of(self, Py_ssize_t f, int32_t c) noexcept nogil:
+        return 0
+
+    cdef float score_of(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
+                        int32_t c) noexcept nogil:
+        cdef float s = self._bias[c] if self._bias != NULL else 0
+        cdef Py_ssize_t j
+        for j in range(nnz):
+            s += <float>(self.factor * values[j]) * self.weight_of(columns[j], c)
+        return s
+
+    cdef int64_t scan(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
+                      float* score) noexcept nogil:
+        cdef Py_ssize_t j
+        cdef int64_t entries = 0
+        cdef FeatureList own
+        for j in range(nnz):
+            own = self.list_of(columns[j])
+            add_list(&own, self.half, <float>(self.factor * values[j]), score)
+            entries += own.size
+        return entries
+
+    cdef int64_t best_of(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
+                         Py_ssize_t k, int32_t exclude, Space space, int32_t* ids,
+                         float* scores) noexcept nogil:
+        cdef Py_ssize_t C = self.n_classes, room = k if k < C else C, size, j, n_touched = 0, e
+        cdef int64_t entries = 0
+        cdef FeatureList own
+        cdef int32_t c
+        for j in range(nnz):
+            entries += self.list_of(columns[j]).size
+        self.scan(nnz, columns, values, space.score)
+        if SPARSE * entries >= C:
+            size = best_of_all(space.score, C, exclude, room, space.best, space.ids)
+            if self._bias == NULL:
+                memset(space.score, 0, C * sizeof(float))
+            else:
+                memcpy(space.score, self._bias, C * sizeof(float))
+        else:
+            # The classes of the lists, then the others in the order of the intercept.
+            size = 0
+            for j in range(nnz):
+                own = self.list_of(columns[j])
+                for e in range(own.size):
+                    c = own.classes[e]
+                    if c >= 0 and not space.mark[c]:
+                        space.mark[c] = 1
+                        space.touched[n_touched] = c
+                        n_touched += 1
+                        if c != exclude:
+                            size = offer(space.best, space.ids, size, room, space.score[c], c)
+            for j in range(C):
+                c = self._order[j] if self._order != NULL else <int32_t>j
+                if space.mark[c] or c == exclude:
+                    continue
+                if size == room and not better(space.score[c], c, space.best[0], space.ids[0]):
+                    break
+                size = offer(space.best, space.ids, size, room, space.score[c], c)
+            for j in range(n_touched):
+                c = space.touched[j]
+                space.mark[c] = 0
+                space.score[c] = self._bias[c] if self._bias != NULL else 0
+        for j in range(size, k):
+            ids[j], scores[j] = -1, -INFINITY
+        while size > 0:         # the worst leaves the heap first
+            size -= 1
+            ids[size], scores[size] = space.ids[0], space.best[0]
+            sink(space.best, space.ids, size, 0, space.best[size], space.ids[size])
+        return entries
+
+    def _top_range(self, rows, k, exclude, ids_out, scores_out, Py_ssize_t first,
+                   Py_ssize_t last, Space space):
+        cdef const int64_t[::1] start = rows[0]
+        cdef const int32_t[::1] column = rows[1]
+        cdef const float[::1] value = rows[2]
+        cdef const int32_t[::1] leave = exclude
+        cdef int32_t[:, ::1] ids = ids_out
+        cdef float[:, ::1] scores = scores_out
+        cdef bint all_classes = leave is None
+        cdef Py_ssize_t i, size = k
+        cdef int64_t entries = 0
+        with nogil:
+            for i in range(first, last):
+                entries += self.best_of(
+                    start[i + 1] - start[i], &column[0] + start[i], &value[0] + start[i], size,
+                    -1 if all_classes else leave[i], space, &ids[i, 0], &scores[i, 0])
+        return entries
+
+    def top(self, X, k, epsilon=0.0, exclude=None, n_jobs=1):
+        """Return the best classes of every row.
+
+        Parameters
+        ----------
+        X : csr_matrix of float32 of shape (n, n_features)
+            Finite, columns sorted within rows.
+        k : int
+            Number of classes, at least 1.
+        epsilon : float, default=0.0
+            Zero: exact.
+        exclude : ndarray of int32 of shape (n,), optional
+            A class of each row that is left out, -1 for none.
+        n_jobs : int, default=1
+            Threads; the answer is the same for any number.
+
+        Returns
+        -------
+        ids : ndarray of int32 of shape (n, k)
+            Best first, of equal scores the lowest class; -1 where there are fewer than k.
+        scores : ndarray of float32 of shape (n, k)
+            -inf where there are fewer than k.
+        bounds : ndarray of float64 of shape (n,)
+            Zeros.
+        entries : int
+            Weights read.
+
+        Raises
+        ------
+        ValueError
+            When an argument does not fit; it is named.
+        """
+        if not isinstance(k, (int, np.integer)) or k < 1:
+            raise ValueError(f"k is {k!r}, expected an integer of at least 1")
+        if epsilon != 0:
+            raise ValueError(f"epsilon is {epsilon!r}, expected 0")
+        rows = checked_rows(X, self.n_features)
+        n = X.shape[0]
+        if exclude is not None:
+            exclude = flat(exclude, np.int32, "exclude")
+            if len(exclude) != n:
+                raise ValueError(f"exclude has {len(exclude)} entries, expected {n}")
+            check_numbers(exclude + np.int64(1), self.n_classes + 1, "exclude plus 1")
+        ids, scores = np.empty((n, k), np.int32), np.empty((n, k), np.float32)
+        bounds, entries = np.zeros(n), 0
+        if n:
+            work = partial(self._top_range, rows, k, exclude, ids, scores)
+            entries = sum(over_examples(work, rows[0] + np.arange(n + 1), n_jobs,
+                                        partial(Space, self, min(k, self.n_classes))))
+        return ids, scores, bounds, entries
+
+    def scores(self, X, classes):
+        """Return the scores of chosen classes.
+
+        Parameters
+        ----------
+        X : csr_matrix of float32 of shape (n, n_features)
+        classes : ndarray of int32 of shape (n, m)
+            Classes of each row; -1 for none.
+
+        Returns
+        -------
+        ndarray of float32 of shape (n, m)
+            As :meth:`top` gives them; -inf for -1.
+
+        Raises
+        ------
+        ValueError
+            When an argument does not fit; it is named.
+        """
+        rows = checked_rows(X, self.n_features)
+        if not isinstance(classes, np.ndarray) or classes.dtype != np.int32 or classes.ndim != 2:
+            raise ValueError("classes: expected an ndarray of int32 of two dimensions")
+        if len(classes) != X.shape[0]:
+            raise ValueError(f"classes has {len(classes)} rows, expected {X.shape[0]} as X")
+        check_numbers(classes + np.int64(1), self.n_classes + 1, "classes plus 1")
+        scores_out = np.empty(classes.shape, np.float32)
+        cdef const int64_t[::1] start = rows[0]
+        cdef const int32_t[::1] column = rows[1]
+        cdef const float[::1] value = rows[2]
+        cdef const int32_t[:, :] chosen = classes
+        cdef float[:, ::1] scores = scores_out
+        cdef Py_ssize_t i, j
+        with nogil:
+            for i in range(scores.shape[0]):
+                for j in range(scores.shape[1]):
+                    if chosen[i, j] < 0:
+                        scores[i, j] = -INFINITY
+                    else:
+                        scores[i, j] = self.score_of(start[i + 1] - start[i], &column[0] + start[i],
+                                                     &value[0] + start[i], chosen[i, j])
+        return scores_out
+
+
+def flat(x, dtype, what):
+    """Return x, which must be a contiguous 1-D array of ``dtype``; it may be read-only."""
+    if not isinstance(x, np.ndarray) or x.dtype != dtype or x.ndim != 1:
+        kind = f"{x.dtype}, {x.ndim}-D" if isinstance(x, np.ndarray) else type(x).__name__
+        raise ValueError(f"{what}: found {kind}, expected a 1-D array of {np.dtype(dtype)}")
+    if not x.flags.c_contiguous or not x.flags.aligned:
+        raise ValueError(f"{what}: not contiguous; pass np.ascontiguousarray({what})")
+    return x
+
+
+def checked_rows(X, Py_ssize_t n_features):
+    """Return the arrays of rows of features as loops take them: int64, int32, float32.
+
+    Each has a spare entry where it would be empty.
+    """
+    if not sp.issparse(X) or X.format != "csr":
+        raise ValueError(f"X: found {type(X).__name__}, expected a sparse matrix in CSR format")
+    if X.data.dtype != np.float32:
+        raise ValueError(f"X: found values of {X.data.dtype}, expected float32")
+    if X.shape[1] != n_features:
+        raise ValueError(f"X has {X.shape[1]} features, expected {n_features}")
+    refuse_broken(X, "X")
+    end = X.indptr[X.shape[0]]
+    check_finite({"X": X.data[:end]})
+    spare = 1 if end == 0 else 0
+    start = np.ascontiguousarray(X.indptr, dtype=np.int64)
+    column = np.zeros(1, np.int32) if spare else np.ascontiguousarray(X.indices, dtype=np.int32)
+    value = np.zeros(1, np.float32) if spare else np.ascontiguousarray(X.data)
+    return start, column, value

@@ -1,0 +1,16 @@
+from libc.stdint cimport int32_t, int64_t
+
+from .feature_lists cimport FeatureList, FeatureLists
+
+
+cdef class Postings(FeatureLists):
+    cdef readonly object indptr, classes, weights
+    cdef const int64_t* _start
+    cdef const int32_t* _class
+    cdef const char* _weight
+    cdef Py_ssize_t _width      # bytes of a weight
+    cdef object _low_kept, _high_kept
+    cdef const float* _low
+    cdef const float* _high
+    cdef bint read(self, Py_ssize_t f, float* low, float* high) noexcept nogil
+    cdef float entry(self, Py_ssize_t j) noexcept nogil

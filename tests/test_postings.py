@@ -1,0 +1,261 @@
+"""Weights by feature: scores, best classes and their bounds beside dense arithmetic."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from structsolve.extreme.postings import Postings
+
+
+def rows_of(rng, n, d, density=0.4, integers=False):
+    """CSR rows of float32, some empty; small integers make ties and exact sums."""
+    X = sp.random(n, d, density, "csr", np.float32, rng)
+    if integers:
+        X.data[:] = rng.integers(-2, 3, X.nnz)
+    else:
+        X.data -= np.float32(0.4)
+    return X
+
+
+def weights_of(rng, d, C, density=0.3, integers=False, intercept=False):
+    W = rows_of(rng, d, C, density, integers)
+    W.eliminate_zeros()
+    b = None
+    if intercept:
+        b = rng.integers(-1, 2, C) if integers else rng.normal(size=C)
+        b = b.astype(np.float32)
+    return Postings.from_matrix(W, b)
+
+
+def sums(weights, X):
+    """Scores of all classes, added up in float32 in the order of the features."""
+    W, dense = weights.to_matrix().toarray(), X.toarray()
+    S = np.zeros((X.shape[0], weights.n_classes), np.float32)
+    if weights.intercept is not None:
+        S += weights.intercept
+    for f in range(X.shape[1]):
+        S += dense[:, f, None] * W[f]
+    return S
+
+
+def best(S, k, exclude=None):
+    """The k best columns of each row, lowest first among equals, and their values."""
+    S = S.copy()
+    if exclude is not None:
+        out = np.flatnonzero(exclude >= 0)
+        S[out, exclude[out]] = -np.inf
+    ids = np.argsort(-S, axis=1, kind="stable")[:, :k].astype(np.int32)
+    values = np.take_along_axis(S, ids, 1)
+    ids[values == -np.inf] = -1
+    room = ((0, 0), (0, k - ids.shape[1]))
+    return np.pad(ids, room, constant_values=-1), np.pad(values, room, constant_values=-np.inf)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("integers", [False, True])
+def test_top_is_that_of_all_scores(integers, dtype):
+    # Few postings beside many classes take a path of their own.
+    rng = np.random.default_rng(0)
+    for case in range(300):
+        n, d, C = rng.integers(1, 6), rng.integers(1, 12), rng.choice([1, 2, 7, 63, 64, 65, 400])
+        density = rng.choice([0.01, 0.1, 0.9])
+        weights = weights_of(rng, d, C, density, integers, case % 2).as_type(dtype)
+        X = rows_of(rng, n, d, rng.choice([0, 0.2, 0.8]), integers)
+        exclude = rng.integers(-1, C, n).astype(np.int32) if case % 3 else None
+        k = int(rng.choice([1, 2, 5, 70]))
+        ids, scores, bounds, entries = weights.top(X, k, exclude=exclude)
+        wanted = best(sums(weights, X), k, exclude)
+        np.testing.assert_array_equal(ids, wanted[0])
+        np.testing.assert_array_equal(scores, wanted[1])
+        assert (bounds == 0).all()
+        assert entries == np.diff(weights.indptr)[X.indices].sum()
+        assert ids.dtype == np.int32 and scores.dtype == np.float32 and bounds.dtype == np.float64
+        np.testing.assert_array_equal(weights.scores(X, ids), scores)
+
+
+def test_threads_give_the_same_answer():
+    rng = np.random.default_rng(1)
+    weights, X = weights_of(rng, 50, 200, 0.1, intercept=True), rows_of(rng, 900, 50)
+    one, four = weights.top(X, 7), weights.top(X, 7, n_jobs=4)
+    for a, b in zip(one, four):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_all_half_precision_numbers_are_read_exactly():
+    every = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    every = every[np.isfinite(every)]
+    n = len(every)
+    weights = Postings(np.array([0, n]), np.arange(n, dtype=np.int32), every, n)
+    X = sp.csr_matrix(np.ones((1, 1), np.float32))
+    np.testing.assert_array_equal(
+        weights.scores(X, np.arange(n, dtype=np.int32)[None])[0], every.astype(np.float32)
+    )
+    ids, scores, _, _ = weights.top(X, n)
+    np.testing.assert_array_equal(scores[0], np.sort(every.astype(np.float32))[::-1])
+    np.testing.assert_array_equal(np.sort(ids[0]), np.arange(n))
+
+
+def test_rows_without_known_features_have_the_scores_of_the_intercept():
+    b = np.array([1, 3, 3, -1], np.float32)
+    weights = Postings(np.array([0, 1, 1]), np.array([0], np.int32), np.ones(1, np.float32), 4, b)
+    X = sp.csr_matrix(np.array([[0, 5], [0, 0], [2, 0]], np.float32))
+    ids, scores, _, entries = weights.top(X, 3)
+    assert ids.tolist() == [[1, 2, 0], [1, 2, 0], [0, 1, 2]] and entries == 1
+    assert scores.tolist() == [[3, 3, 1], [3, 3, 1], [3, 3, 3]]
+    ids, scores, bounds, entries = weights.top(X[:0], 3)
+    assert ids.shape == scores.shape == (0, 3) and bounds.shape == (0,) and entries == 0
+
+
+def test_no_weights_at_all():
+    weights = Postings(np.zeros(3, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), 2)
+    ids, scores, _, entries = weights.top(sp.csr_matrix(np.ones((1, 2), np.float32)), 3)
+    assert ids.tolist() == [[0, 1, -1]] and entries == 0
+    assert scores.tolist() == [[0, 0, -np.inf]]
+    assert weights.pruned(0).nnz == 0 and weights.to_matrix().nnz == 0
+
+
+def test_matrices_and_back():
+    rng = np.random.default_rng(2)
+    for integers in (False, True):
+        W = rows_of(rng, 9, 14, 0.5, integers)
+        for matrix in (W, W.tocsc(), W.astype(np.float64)):
+            weights = Postings.from_matrix(matrix)
+            assert weights.nnz == (W.toarray() != 0).sum()
+            np.testing.assert_array_equal(weights.to_matrix().toarray(), W.toarray())
+    twice = sp.csr_matrix(
+        (np.ones(3, np.float32), np.array([1, 0, 1]), np.array([0, 3])), shape=(1, 2)
+    )
+    assert Postings.from_matrix(twice).to_matrix().toarray().tolist() == [[1, 2]]
+    assert twice.indices.tolist() == [1, 0, 1]  # not sorted in place
+
+
+def test_pruned_and_half_precision():
+    rng = np.random.default_rng(3)
+    weights = weights_of(rng, 30, 40, intercept=True)
+    W = weights.to_matrix().toarray()
+    for threshold in (0, 0.2, 5):
+        kept = weights.pruned(threshold)
+        np.testing.assert_array_equal(
+            kept.to_matrix().toarray(), np.where(abs(W) > threshold, W, 0)
+        )
+        assert kept.intercept is weights.intercept
+    half = weights.as_type(np.float16)
+    np.testing.assert_array_equal(
+        half.to_matrix().toarray(), W.astype(np.float16).astype(np.float32)
+    )
+    assert half.nbytes == weights.nbytes - 2 * weights.nnz
+    assert half.as_type(np.float32).weights.dtype == np.float32
+    assert half.pruned(0.2).weights.dtype == np.float16
+
+
+def test_arrays_may_be_read_only_memory_maps(tmp_path):
+    rng = np.random.default_rng(4)
+    weights, X = weights_of(rng, 8, 20), rows_of(rng, 5, 8)
+    arrays = []
+    for name in ("indptr", "classes", "weights"):
+        np.save(tmp_path / name, getattr(weights, name))
+        arrays.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
+    mapped = Postings(*arrays, 20)
+    assert mapped.weights is arrays[2] and mapped.indptr is arrays[0]
+    for a, b in zip(mapped.top(X, 3), weights.top(X, 3)):
+        np.testing.assert_array_equal(a, b)
+    again = pickle.loads(pickle.dumps(mapped))
+    np.testing.assert_array_equal(again.to_matrix().toarray(), weights.to_matrix().toarray())
+
+
+ARRAYS = {
+    "indptr": np.array([0, 2, 3]),
+    "classes": np.array([0, 2, 1], np.int32),
+    "weights": np.ones(3, np.float32),
+    "n_classes": 3,
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"indptr": np.array([0, 2, 3], np.int32)}, "indptr: found int32"),
+        ({"indptr": [0, 2, 3]}, "indptr: found list"),
+        ({"indptr": np.array([0, 3, 2])}, "indptr: found lists"),
+        ({"indptr": np.array([0, 2, 4])}, "indptr: found lists"),
+        ({"indptr": np.array([1, 2, 3])}, "indptr: found lists"),
+        ({"indptr": np.array([-1, 2, 3])}, "indptr: found lists"),
+        ({"indptr": np.zeros(0, np.int64)}, "n_features is -1"),
+        ({"classes": np.array([0, 2, 1])}, "classes: found int64"),
+        ({"classes": np.array([0, 3, 1], np.int32)}, "classes: those of feature 0"),
+        ({"classes": np.array([0, 2, -1], np.int32)}, "classes: those of feature 1"),
+        ({"classes": np.array([2, 0, 1], np.int32)}, "classes: those of feature 0"),
+        ({"classes": np.array([0, 0, 1], np.int32)}, "classes: those of feature 0"),
+        ({"weights": np.ones(3)}, "weights: found float64"),
+        ({"weights": np.ones(2, np.float32)}, "weights has 2 entries, expected 3"),
+        ({"weights": np.array([1, 1, np.nan], np.float32)}, "NaN or infinity for feature 1"),
+        ({"weights": np.array([-np.inf, 1, 1], np.float16)}, "NaN or infinity for feature 0"),
+        ({"weights": np.array([1, np.nan, 1], np.float16)}, "NaN or infinity for feature 0"),
+        ({"weights": np.ones(6, np.float32)[::2]}, "weights: not contiguous"),
+        ({"n_classes": 0}, "n_classes is 0"),
+        ({"n_classes": 2**31}, "n_classes is 2147483648"),
+        ({"n_classes": 3.0}, "n_classes is 3.0"),
+        ({"intercept": np.ones(2, np.float32)}, "intercept has 2 entries, expected 3"),
+        ({"intercept": np.ones(3)}, "intercept: found float64"),
+        ({"intercept": np.full(3, np.nan, np.float32)}, "intercept: found NaN"),
+    ],
+)
+def test_wrong_arrays_are_named(change, message):
+    Postings(**ARRAYS)
+    with pytest.raises(ValueError, match=message):
+        Postings(**{**ARRAYS, **change})
+
+
+def test_wrong_rows_and_arguments_are_named():
+    weights = Postings(**ARRAYS)
+    X = sp.csr_matrix(np.eye(2, dtype=np.float32))
+
+    def refused(message, call, *args, **kwargs):
+        with pytest.raises(ValueError, match=message):
+            call(*args, **kwargs)
+
+    def changed(**arrays):
+        other = X.copy()
+        for name, array in arrays.items():
+            setattr(other, name, np.array(array, getattr(other, name).dtype))
+        return other
+
+    for call in (weights.top, weights.scores):
+        second = 1 if call == weights.top else np.zeros((2, 1), np.int32)
+        refused("X: found ndarray, expected a sparse", call, X.toarray(), second)
+        refused("CSR", call, X.tocsc(), second)
+        refused("X: found values of float64", call, X.astype(np.float64), second)
+        refused("X has 3 features, expected 2", call, sp.csr_matrix((2, 3), dtype="f"), second)
+        refused("X: found NaN", call, changed(data=[1, np.inf]), second)
+        refused("X: the sparse matrix is broken", call, changed(indices=[0, 7]), second)
+        refused("X: the sparse matrix is broken", call, changed(indices=[0, -1]), second)
+        refused("X: the sparse matrix is broken", call, changed(indptr=[0, 2, 1]), second)
+        refused("X: the sparse matrix is broken", call, changed(indptr=[0, 1, 9]), second)
+    refused("k is 0", weights.top, X, 0)
+    refused("k is 1.0", weights.top, X, 1.0)
+    refused("exclude has 1 entries", weights.top, X, 1, exclude=np.zeros(1, np.int32))
+    refused("exclude: found int64", weights.top, X, 1, exclude=np.zeros(2, np.int64))
+    refused("exclude plus 1", weights.top, X, 1, exclude=np.array([0, 3], np.int32))
+    refused("exclude plus 1", weights.top, X, 1, exclude=np.array([0, -2], np.int32))
+    refused("n_jobs is 0", weights.top, X, 1, n_jobs=0)
+    refused("classes: expected", weights.scores, X, np.zeros((2, 1), np.int64))
+    refused("classes: expected", weights.scores, X, np.zeros(2, np.int32))
+    refused("classes has 1 rows", weights.scores, X, np.zeros((1, 1), np.int32))
+    refused("classes plus 1", weights.scores, X, np.full((2, 1), 3, np.int32))
+    refused("threshold is nan", weights.pruned, np.nan)
+    refused("threshold is -1", weights.pruned, -1)
+    refused("dtype is float64", weights.as_type, np.float64)
+    large = Postings(np.array([0, 1]), np.zeros(1, np.int32), np.full(1, 1e6, np.float32), 1)
+    refused("the largest weight is 1e", large.as_type, np.float16)
+    refused("NaN or infinity", Postings.from_matrix, sp.csr_matrix(np.array([[1e300]])))
+    refused("matrix: found ndarray", Postings.from_matrix, np.eye(2))
+
+
+def test_columns_that_do_not_rise_are_summed_up_all_the_same():
+    weights = weights_of(np.random.default_rng(5), 3, 20, 0.8)
+    X = sp.csr_matrix((np.ones(3, np.float32), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 3))
+    W = weights.to_matrix().toarray()
+    _, scores, _, _ = weights.top(X, 20)
+    np.testing.assert_allclose(np.sort(scores[0]), np.sort(W[0] + 2 * W[2]), rtol=1e-6)
