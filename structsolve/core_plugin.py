@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from . import surrogates
+from .extreme.rivals import CertifiedRivals, ExactRivals, RandomRivals
 from .hookspecs import Named, hookimpl
 from .lp import Cvxpy, Highs
 from .projections.choose import node_closed_form
@@ -146,4 +147,13 @@ def structsolve_solvers():
         Named("sdca", SDCA, "stochastic dual coordinate ascent for crf and sparsemap"),
         Named("cutting-plane", CuttingPlane, "one-slack or n-slack cutting planes (BMRM)"),
         Named("sgd", SGD, "stochastic subgradient (Pegasos) with averaging"),
+    ]
+
+
+@hookimpl
+def structsolve_rival_indexes():
+    return [
+        Named("exact", ExactRivals, "the best rivals, by a scan"),
+        Named("certified", CertifiedRivals, "certified:EPSILON, a scan that misses no more"),
+        Named("random", RandomRivals, "random:K, the best of K uniform draws"),
     ]

@@ -419,3 +419,24 @@ def structsolve_readers() -> Sequence[Named]:
             return [Named("arff", ArffReader, "Weka's files: --format arff")]
     """
     return []
+
+
+@hookspec
+def structsolve_rival_indexes() -> Sequence[Named]:
+    """Return indexes of rivals for very many classes, by name.
+
+    Returns
+    -------
+    sequence of Named
+        Factories take the arguments behind ``name:``, if any, and make a
+        ``structsolve.extreme.rivals.RivalIndex``.
+
+    Examples
+    --------
+    ::
+
+        @hookimpl
+        def structsolve_rival_indexes():
+            return [Named("my-index", MyIndex, "my-index:TREES, a forest of projections")]
+    """
+    return []

@@ -13,7 +13,16 @@ from structsolve.io._text import atomic_write
 from structsolve.io.conll import conll_block
 from structsolve.structure.ask import pack
 
-KINDS = ("structures", "surrogates", "searches", "solvers", "losses", "lp_backends", "readers")
+KINDS = (
+    "structures",
+    "surrogates",
+    "searches",
+    "solvers",
+    "losses",
+    "lp_backends",
+    "readers",
+    "rival_indexes",
+)
 GIVES = ("oracle", "power", "parts", "projection", "loss", "max_min")
 FIGURES = ("precision", "recall", "f1")
 

@@ -7,7 +7,18 @@ import types
 from dataclasses import dataclass, field
 from typing import Any
 
-LISTS = ("structures", "surrogates", "solvers", "lp_backends", "losses", "searches", "readers")
+LISTS = (
+    "structures",
+    "surrogates",
+    "solvers",
+    "lp_backends",
+    "losses",
+    "searches",
+    "readers",
+    "rival_indexes",
+)
+# Kinds whose one is not the plural without its last letter.
+_ONE = {"losses": "loss", "searches": "search", "rival_indexes": "rival index"}
 
 
 @dataclass
@@ -130,4 +141,4 @@ def one(kind: str) -> str:
     -------
     str
     """
-    return {"losses": "loss", "searches": "search"}.get(kind, kind[:-1]).replace("_", " ")
+    return _ONE.get(kind, kind[:-1]).replace("_", " ")

@@ -1,0 +1,338 @@
+"""Indexes of rivals: the classes that score best beside the true one, exactly or nearly.
+
+An index answers for a batch of rows at frozen weights, with a bound of what it may have missed.
+That bound keeps certificates of inexact margins: a rival within epsilon of the best gives an
+epsilon-subgradient, and ``(1 - mbar + epsilon)_+`` is at least the hinge of the exact margin.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import registry
+from ..utils.params import Params
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+Answer = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+class RivalIndex(Params):
+    """Finds rivals; subclasses have a ``name``, :meth:`rivals`, and perhaps the other methods.
+
+    Constructor arguments are stored unmodified and checked in :meth:`check`.
+
+    Attributes
+    ----------
+    name : str
+    exact : bool
+        Whether the first rival is always the best one.
+    entries : int
+        Weights read in scans since the last :meth:`start`; 0 where an index does not count.
+    """
+
+    name: str = ""
+    exact: bool = False
+    entries: int = 0
+
+    def check(self) -> None:
+        """Raise ValueError where an argument of the constructor makes no sense."""
+
+    def start(self, weights: Any, seed: int = 0, n_jobs: int = 1) -> None:
+        """Look at weights; later answers are for what they hold at the time of the call.
+
+        Parameters
+        ----------
+        weights : Postings or FeatureRows
+            With ``top``, ``scores``, ``n_features`` and ``n_classes``.
+        seed : int, default=0
+            Of all randomness.
+        n_jobs : int, default=1
+            Threads; answers are the same for any number.
+        """
+        self._weights, self._seed, self._n_jobs, self.entries = weights, seed, n_jobs, 0
+
+    def batch(self, number: int) -> None:
+        """Learn the number of the batch whose rivals are asked for next.
+
+        Parameters
+        ----------
+        number : int
+            What is drawn at random depends on it and the seed alone, whatever came before.
+        """
+
+    def rivals(
+        self, X: sparse.csr_matrix, exclude: np.ndarray, k: int, epsilon: float | None = None
+    ) -> Answer:
+        """Return rivals of rows.
+
+        Parameters
+        ----------
+        X : csr_matrix of float32 of shape (n, n_features)
+        exclude : ndarray of int32 of shape (n,)
+            The class of each row that is none of its rivals; -1 for none.
+        k : int
+            Rivals of a row, at most the number of other classes.
+        epsilon : float, optional
+            How far from the best the first one may be, where the index can choose; by default as
+            the index was made.
+
+        Returns
+        -------
+        ids : ndarray of int32 of shape (n, k)
+            Best first, -1 where there are no more.
+        scores : ndarray of float32 of shape (n, k)
+            Of these classes, exactly; -inf where there are no more.
+        bounds : ndarray of float64 of shape (n,)
+            The best rival's score is at most ``scores[:, 0] + bounds``; inf where nothing is known.
+        """
+        raise NotImplementedError
+
+    def changed(self, classes: np.ndarray) -> None:
+        """Learn that weights of some classes are no longer what they were.
+
+        Parameters
+        ----------
+        classes : ndarray of int32
+            Each once.  A factor on all weights is no change.
+        """
+
+    def memory(self, n_features: int, n_classes: int) -> int:
+        """Return the bytes that the index takes beside the weights, before it does.
+
+        Parameters
+        ----------
+        n_features, n_classes : int
+
+        Returns
+        -------
+        int
+        """
+        return 0
+
+
+class ExactRivals(RivalIndex):
+    """The best rivals, by a scan of all weights of a row's features.
+
+    Examples
+    --------
+    >>> from structsolve.extreme.rivals import ExactRivals
+    >>> ExactRivals().exact
+    True
+    """
+
+    name = "exact"
+    exact = True
+
+    def rivals(
+        self, X: sparse.csr_matrix, exclude: np.ndarray, k: int, epsilon: float | None = None
+    ) -> Answer:
+        """Return the best rivals of rows, with bounds of zero; see :meth:`RivalIndex.rivals`."""
+        ids, scores, bounds, entries = self._weights.top(X, k, exclude=exclude, n_jobs=self._n_jobs)
+        self.entries += entries
+        return ids, scores, bounds
+
+
+class CertifiedRivals(RivalIndex):
+    """Rivals by a scan that leaves out features, within a bound that is known.
+
+    Of each row the features with least ``|x_f| (max_c w_cf - min_c w_cf)`` for each weight they
+    cost are left out, until these spreads add up to epsilon: no difference of two scores is then
+    wrong by more.  The classes that the scan gives are scored exactly.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.05
+        Largest bound, in units of scores; at least 0.
+
+    Examples
+    --------
+    >>> from structsolve.extreme.rivals import make_rivals
+    >>> make_rivals("certified:.1")
+    CertifiedRivals(epsilon=0.1)
+    """
+
+    name = "certified"
+
+    def __init__(self, epsilon: float = 0.05):
+        self.epsilon = epsilon
+
+    def check(self) -> None:
+        """Raise ValueError unless epsilon is a finite number of at least 0."""
+        _check_epsilon(self.epsilon)
+
+    def rivals(
+        self, X: sparse.csr_matrix, exclude: np.ndarray, k: int, epsilon: float | None = None
+    ) -> Answer:
+        """Return rivals of rows with their bounds; see :meth:`RivalIndex.rivals`."""
+        epsilon = self.epsilon if epsilon is None else epsilon
+        ids, scores, bounds, entries = self._weights.top(
+            X, k, epsilon=epsilon, exclude=exclude, n_jobs=self._n_jobs
+        )
+        self.entries += entries
+        if epsilon > 0:
+            ids, scores = best_of(self._weights, X, ids, k)
+        return ids, scores, bounds
+
+
+class RandomRivals(RivalIndex):
+    """Classes drawn uniformly, the best of them first; k = 1 is equation (2) of MEMOIR.
+
+    What is drawn for a row depends on the seed, the batch and the row's place in it.
+
+    Parameters
+    ----------
+    k : int, default=1
+        Classes drawn for each row, without replacement; more where more rivals are asked for.
+
+    Examples
+    --------
+    >>> from structsolve.extreme.rivals import make_rivals
+    >>> make_rivals("random:64")
+    RandomRivals(k=64)
+    """
+
+    name = "random"
+
+    def __init__(self, k: int = 1):
+        self.k = k
+
+    def check(self) -> None:
+        """Raise ValueError unless k is an integer of at least 1."""
+        check_count("k", self.k)
+
+    def start(self, weights: Any, seed: int = 0, n_jobs: int = 1) -> None:
+        """Look at weights; see :meth:`RivalIndex.start`."""
+        super().start(weights, seed, n_jobs)
+        self._batch = 0
+
+    def batch(self, number: int) -> None:
+        """Learn the number of the next batch; see :meth:`RivalIndex.batch`."""
+        self._batch = number
+
+    def rivals(
+        self, X: sparse.csr_matrix, exclude: np.ndarray, k: int, epsilon: float | None = None
+    ) -> Answer:
+        """Return rivals drawn at random, with unknown bounds; see :meth:`RivalIndex.rivals`."""
+        draws = min(max(self.k, k), self._weights.n_classes - 1)
+        rng = np.random.default_rng([self._seed, self._batch])
+        ids = _draw(rng, self._weights.n_classes - (exclude >= 0), draws)
+        ids += (ids >= exclude[:, None]) & (exclude[:, None] >= 0)
+        ids, scores = best_of(self._weights, X, ids.astype(np.int32), k)
+        return ids, scores, np.full(len(ids), np.inf)
+
+
+def _draw(rng: np.random.Generator, numbers_of: np.ndarray, draws: int) -> np.ndarray:
+    """Draw different numbers below ``numbers_of[i]``, at least ``draws``, for each row (Floyd)."""
+    ids = np.empty((len(numbers_of), draws), np.int64)
+    for j in range(draws):
+        last = numbers_of - draws + j
+        ids[:, j] = rng.integers(0, last + 1)
+        again = (ids[:, :j] == ids[:, j : j + 1]).any(1)
+        ids[again, j] = last[again]
+    return ids
+
+
+def best_of(weights: Any, X: sparse.csr_matrix, ids: np.ndarray, k: int) -> tuple:
+    """Return the best k of candidates, scored exactly.
+
+    Parameters
+    ----------
+    weights : Postings or FeatureRows
+    X : csr_matrix of float32 of shape (n, n_features)
+    ids : ndarray of int32 of shape (n, m)
+        -1 for none; no class twice in a row.
+    k : int
+
+    Returns
+    -------
+    ids : ndarray of int32 of shape (n, k)
+        Best first, of ties the lowest class; -1 where there are no more.
+    scores : ndarray of float32 of shape (n, k)
+    """
+    n, m = ids.shape
+    scores = weights.scores(X, np.maximum(ids, 0))
+    scores[ids < 0] = -np.inf
+    order = np.lexsort((ids, -scores))[:, :k]
+    best = np.full((n, k), -1, np.int32)
+    best_scores = np.full((n, k), -np.inf, np.float32)
+    best[:, : min(k, m)] = np.take_along_axis(ids, order, 1)
+    best_scores[:, : min(k, m)] = np.take_along_axis(scores, order, 1)
+    return best, best_scores
+
+
+def make_rivals(spec: Any) -> RivalIndex:
+    """Return an index of rivals by name; an index passes through.
+
+    Parameters
+    ----------
+    spec : str or RivalIndex
+        "exact", "certified:EPSILON", "random:K", "lsh:BITS", "graph", or a name that a plugin
+        brings, with its arguments.
+
+    Returns
+    -------
+    RivalIndex
+
+    Raises
+    ------
+    ValueError
+        When the name is unknown or an argument makes no sense.
+    TypeError
+        For anything else than a name or an index.
+
+    Examples
+    --------
+    >>> from structsolve.extreme.rivals import make_rivals
+    >>> make_rivals("exact")
+    ExactRivals()
+    >>> make_rivals("certified:-1")
+    Traceback (most recent call last):
+        ...
+    ValueError: rivals 'certified:-1': epsilon is -1, expected a finite number of at least 0...
+    """
+    if isinstance(spec, RivalIndex):
+        made, what = spec, f"rivals {spec!r}"
+    elif isinstance(spec, str):
+        made, what = registry.default().make("rival_indexes", spec), f"rivals {spec!r}"
+        registry.default().check_answer("structsolve_rival_indexes", made, RivalIndex)
+    else:
+        raise TypeError(
+            f"rivals is {spec!r}, expected a name (known: "
+            f"{registry.default().names('rival_indexes')}), such as 'certified:.05', or a "
+            "RivalIndex"
+        )
+    try:
+        made.check()
+    except ValueError as error:
+        raise ValueError(f"{what}: {error}") from error
+    return made
+
+
+def check_count(name: str, value: Any, largest: int | None = None) -> None:
+    """Raise ValueError unless an argument is an integer of at least 1, and at most ``largest``.
+
+    Parameters
+    ----------
+    name : str
+    value : object
+    largest : int, optional
+    """
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or value < 1 or (largest is not None and value > largest):
+        bounds = "of at least 1" if largest is None else f"from 1 to {largest}"
+        raise ValueError(f"{name} is {value!r}, expected an integer {bounds}")
+
+
+def _check_epsilon(epsilon: Any) -> None:
+    number = isinstance(epsilon, numbers.Real) and not isinstance(epsilon, bool)
+    if not number or not (math.isfinite(epsilon) and epsilon >= 0):
+        raise ValueError(
+            f"epsilon is {epsilon!r}, expected a finite number of at least 0: what the score of "
+            "the best rival may be missed by"
+        )
