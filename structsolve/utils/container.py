@@ -6,7 +6,8 @@ new.  `read` trusts nothing: whatever is wrong with a file ends in one ``ValueEr
 Layout: a zip whose members are stored uncompressed (a reader can then never be made to allocate
 more than the file's own size): ``arrays/<i>.npy`` in the format of numpy, version 1.0, and last
 ``structsolve.json`` with format and library version, kind, meta, and for each array its name,
-shape, dtype and CRC-32.  The bytes depend on the content only.
+shape, dtype and CRC-32.  The bytes depend on the content only.  The data of large arrays begin at
+multiples of 64 bytes, so that `read` can map them into memory.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import json
 import math
 import os
 import stat
+import struct
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import IO, Any, Literal
 
 import numpy as np
@@ -33,6 +35,15 @@ _MANIFEST = "structsolve.json"
 _KINDS = ("model", "checkpoint")
 # Without 'O' (needs pickle) and 'V' (structured: no use here, and many ways to be malformed).
 _DTYPE_KINDS = "biufcSUmM"
+# Arrays from this size on begin at multiples of _ALIGNED bytes in the file; they can be mapped.
+_LARGE = 4096
+_ALIGNED = 64
+# From this size on members get the fields for files beyond 4 GB.
+_HUGE = 2**30
+# What the zip format puts before a member: a head with the lengths of name and extra field at its
+# end, then these; of files beyond 4 GB, 20 bytes of the extra field.  Ours is of zipalign's kind.
+_LOCAL_HEAD, _LENGTHS, _ZIP64 = 30, "<26x2H", 20
+_PADDING = 0xD935
 Kind = Literal["model", "checkpoint"]
 
 
@@ -84,7 +95,9 @@ def write(
         _write_zip(file, kind, meta, checked)
 
 
-def read(path: str | os.PathLike[str], kind: Kind) -> tuple[Any, dict[str, NDArray[Any]]]:
+def read(
+    path: str | os.PathLike[str], kind: Kind, mapped: Container[str] = ()
+) -> tuple[Any, dict[str, NDArray[Any]]]:
     """
     Read a file that `write` wrote.
 
@@ -94,13 +107,16 @@ def read(path: str | os.PathLike[str], kind: Kind) -> tuple[Any, dict[str, NDArr
         The file.
     kind : {"model", "checkpoint"}
         What it must be.
+    mapped : container of str, optional
+        Names of arrays that are mapped into memory, read-only, instead of copied, where they have
+        4096 bytes or more.  Their checksums are compared all the same.
 
     Returns
     -------
     meta : JSON-like
         As written; tuples come back as lists.
     arrays : dict of str to ndarray
-        As written, writable, in the same memory order.
+        As written, writable unless mapped, in the same memory order.
 
     Raises
     ------
@@ -122,7 +138,7 @@ def read(path: str | os.PathLike[str], kind: Kind) -> tuple[Any, dict[str, NDArr
             guess = " (a Python pickle, it seems, which is not opened)" if head[0] == 0x80 else ""
             raise ValueError(f"{shown} is not a structsolve file{guess}")
         try:
-            return _read_zip(file, size, kind, shown)
+            return _read_zip(file, size, kind, shown, mapped)
         except _Refused as error:
             raise ValueError(str(error)) from None
         except Exception as error:
@@ -148,8 +164,13 @@ def _write_zip(file: IO[bytes], kind: str, meta: Any, arrays: dict[str, NDArray[
     # ZipInfo made by hand has a fixed date: the same content gives the same bytes.
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for i, (name, array) in enumerate(arrays.items()):
-            member = zipfile.ZipInfo(_member(i))
-            with archive.open(member, "w", force_zip64=array.nbytes > 2**30) as out:
+            member, huge = zipfile.ZipInfo(_member(i)), array.nbytes > _HUGE
+            if array.nbytes >= _LARGE:
+                # The header of the array's own format fills multiples of 64 bytes.
+                head = file.tell() + _LOCAL_HEAD + len(_member(i)) + huge * _ZIP64 + 4
+                padding = bytes(-head % _ALIGNED)
+                member.extra = struct.pack("<2H", _PADDING, len(padding)) + padding
+            with archive.open(member, "w", force_zip64=huge) as out:
                 np.lib.format.write_array(out, array, version=(1, 0), allow_pickle=False)
             manifest["arrays"].append(
                 {
@@ -163,7 +184,7 @@ def _write_zip(file: IO[bytes], kind: str, meta: Any, arrays: dict[str, NDArray[
 
 
 def _read_zip(
-    file: IO[bytes], size: int, kind: str, shown: str
+    file: IO[bytes], size: int, kind: str, shown: str, mapped: Container[str]
 ) -> tuple[Any, dict[str, NDArray[Any]]]:
     with zipfile.ZipFile(file) as archive:
         members = {member.filename: member for member in archive.infolist()}
@@ -197,7 +218,9 @@ def _read_zip(
         ):
             raise ValueError("its parts do not match its contents list")
         arrays = {
-            entry["name"]: _read_array(archive, members[_member(i)], entry)
+            entry["name"]: _read_array(
+                archive, members[_member(i)], entry, file if entry["name"] in mapped else None
+            )
             for i, entry in enumerate(entries)
         }
         if len(arrays) != len(entries):
@@ -206,31 +229,51 @@ def _read_zip(
 
 
 def _read_array(
-    archive: zipfile.ZipFile, member: zipfile.ZipInfo, entry: dict[str, Any]
+    archive: zipfile.ZipFile,
+    member: zipfile.ZipInfo,
+    entry: dict[str, Any],
+    file: IO[bytes] | None,
 ) -> NDArray[Any]:
+    """Return an array of the file; a map of it where the file is given."""
     with archive.open(member) as stream:
         if np.lib.format.read_magic(stream) != (1, 0):
             raise ValueError(f"{member.filename} is not in the npy format 1.0")
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+        head, size = stream.tell(), math.prod(shape) * dtype.itemsize
         # Sizes first: a header may declare any shape, the member's size cannot lie.
-        if dtype.kind not in _DTYPE_KINDS or (
-            stream.tell() + math.prod(shape) * dtype.itemsize != member.file_size
-        ):
+        if dtype.kind not in _DTYPE_KINDS or head + size != member.file_size:
             raise ValueError(f"{member.filename} does not hold the {dtype} {shape} it declares")
         if [list(shape), dtype.str, member.CRC] != [entry["shape"], entry["dtype"], entry["crc32"]]:
             raise ValueError(f"{member.filename} is not the array of the contents list")
-        data = np.empty(math.prod(shape) * dtype.itemsize, dtype=np.uint8)
+        whole = file is None or size < _LARGE
+        data = np.empty(size if whole else 0, dtype=np.uint8)
         done = 0
-        while done < data.size:
-            piece = stream.read(min(2**20, data.size - done))
+        while done < size:
+            piece = stream.read(min(2**20, size - done))
             if not piece:
                 raise ValueError(f"{member.filename} ends early")
-            data[done : done + len(piece)] = np.frombuffer(piece, dtype=np.uint8)
+            if whole:
+                data[done : done + len(piece)] = np.frombuffer(piece, dtype=np.uint8)
             done += len(piece)
         # The end must be seen: that is where zipfile compares the checksum.
         if stream.read(1):
             raise ValueError(f"{member.filename} is too long")
-    return np.ndarray(shape, dtype, buffer=data, order="F" if fortran else "C")
+    order: Literal["F", "C"] = "F" if fortran else "C"
+    if file is not None and not whole:
+        start = _data_start(file, member) + head
+        map_ = np.memmap(file, dtype, "r", start, shape, order)
+        # A plain array that keeps the map alive: copies and pickles of it are plain as well.
+        view = map_.view(np.ndarray)
+        # Files of before the alignment.
+        return view if view.flags.aligned else view.copy(order)
+    return np.ndarray(shape, dtype, buffer=data, order=order)
+
+
+def _data_start(file: IO[bytes], member: zipfile.ZipInfo) -> int:
+    """Return where the bytes of a member begin, whose head zipfile has checked."""
+    file.seek(member.header_offset)
+    name, extra = struct.unpack(_LENGTHS, file.read(_LOCAL_HEAD))
+    return int(member.header_offset + _LOCAL_HEAD + name + extra)
 
 
 def _storable(name: str, array: ArrayLike) -> NDArray[Any]:
