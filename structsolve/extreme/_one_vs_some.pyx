@@ -1,0 +1,544 @@
+"""One machine per class on its own few rows: dual coordinate descent in a cache of its own.
+
+The machine of class c is, over its pairs t (an example, and the sign that tells whether it is of
+class c), ``min 1/2 (||w||^2 + b^2) + sum_t cost_t loss(sign_t (w . x_t + bias b + offset_t))`` with
+the squared hinge ``max(0, 1 - m)^2`` or the logistic loss ``log(1 + exp(-m))``.  Hsieh et al., A
+dual coordinate descent method for large-scale linear SVM, ICML 2008, algorithm 3; Yu et al., Dual
+coordinate descent for logistic regression, Machine Learning 2011, with the dual variable as
+``cost / (1 + exp(-t))``.
+
+The features of a class's rows are numbered anew, so that its weights and rows stay in the cache
+while they are read again and again.  The order of visits depends on the seed and the class alone.
+"""
+
+import numpy as np
+
+from libc.math cimport exp, fabs, INFINITY, log, log1p
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+LOSSES = ("squared-hinge", "logistic")
+
+
+cdef inline uint64_t mixed(uint64_t key) noexcept nogil:
+    """SplitMix64's last step: neighbouring keys give unrelated numbers."""
+    key = (key ^ (key >> 30)) * <uint64_t>0xBF58476D1CE4E5B9
+    key = (key ^ (key >> 27)) * <uint64_t>0x94D049BB133111EB
+    return key ^ (key >> 31)
+
+
+cdef inline uint64_t next_random(uint64_t* state) noexcept nogil:
+    state[0] += <uint64_t>0x9E3779B97F4A7C15
+    return mixed(state[0])
+
+
+cdef inline void shuffle(int32_t* order, int64_t n, uint64_t* state) noexcept nogil:
+    cdef int64_t t, other
+    cdef int32_t held
+    for t in range(n - 1, 0, -1):
+        other = <int64_t>(((next_random(state) >> 32) * <uint64_t>(t + 1)) >> 32)
+        held = order[t]
+        order[t] = order[other]
+        order[other] = held
+
+
+cdef inline double product(
+    const int32_t* index, const float* value, int64_t n, const double* w
+) noexcept nogil:
+    """Row times weights; four sums, which need not wait for each other."""
+    cdef double a = 0, b = 0, c = 0, d = 0
+    cdef int64_t k = 0
+    while k + 4 <= n:
+        a += value[k] * w[index[k]]
+        b += value[k + 1] * w[index[k + 1]]
+        c += value[k + 2] * w[index[k + 2]]
+        d += value[k + 3] * w[index[k + 3]]
+        k += 4
+    while k < n:
+        a += value[k] * w[index[k]]
+        k += 1
+    return (a + b) + (c + d)
+
+
+cdef inline void add_row(
+    const int32_t* index, const float* value, int64_t n, double factor, double* w
+) noexcept nogil:
+    cdef int64_t k
+    for k in range(n):
+        w[index[k]] += factor * value[k]
+
+
+cdef inline double log_loss(double margin) noexcept nogil:
+    """log(1 + exp(-margin)) without overflow."""
+    return log1p(exp(-margin)) if margin > 0 else log1p(exp(margin)) - margin
+
+
+cdef inline double sigmoid(double t) noexcept nogil:
+    return 1 / (1 + exp(-t)) if t > 0 else 1 - 1 / (1 + exp(t))
+
+
+cdef double log_odds(double start, double slope, double target) noexcept nogil:
+    """The t with ``t + slope sigmoid(t) = target``, to a hundredth of what `start` is off by.
+
+    Newton's method between bounds that enclose the answer: the left side grows by 1 at least and
+    ``1 + slope / 4`` at most.
+    """
+    cdef double low = target - slope, high = target, t = start, part, rest, goal = -1
+    cdef int trial
+    if t < low or t > high:
+        t = 0.5 * (low + high)
+    for trial in range(60):
+        part = sigmoid(t)
+        rest = t + slope * part - target
+        if goal < 0:
+            goal = 0.01 * fabs(rest)
+        if fabs(rest) <= goal or high - low < 1e-12:
+            break
+        if rest > 0:
+            high = t
+        else:
+            low = t
+        t -= rest / (1 + slope * part * (1 - part))
+        if t <= low or t >= high:
+            t = 0.5 * (low + high)
+    return t
+
+
+cdef class Space:
+    """What a thread needs for one class after the other.
+
+    Parameters
+    ----------
+    n_features : int
+    entries, pairs : int
+        Of the largest class: numbers of its rows' non-zeros, and of its rows.
+    """
+
+    # Number of a feature within the class, or -1; the features by number; their weights.
+    cdef int32_t[::1] number, feature
+    cdef double[::1] w
+    # Rows of the class by those numbers.
+    cdef int32_t[::1] index
+    cdef float[::1] value
+    cdef int64_t[::1] begin
+    cdef int32_t[::1] order
+    cdef double[::1] square, a
+
+    def __init__(self, Py_ssize_t n_features, Py_ssize_t entries, Py_ssize_t pairs):
+        self.number = np.full(n_features, -1, dtype=np.int32)
+        self.feature = np.empty(min(n_features, entries), dtype=np.int32)
+        self.w = np.zeros(min(n_features, entries))
+        self.index = np.empty(entries, dtype=np.int32)
+        self.value = np.empty(entries, dtype=np.float32)
+        self.begin = np.zeros(pairs + 1, dtype=np.int64)
+        self.order = np.empty(pairs, dtype=np.int32)
+        self.square, self.a = np.empty(pairs), np.empty(pairs)
+
+    @staticmethod
+    def size(n_features, entries, pairs):
+        """Bytes that a space takes.
+
+        Parameters
+        ----------
+        n_features, entries, pairs : int
+
+        Returns
+        -------
+        int
+        """
+        return 4 * n_features + 12 * min(n_features, entries) + 8 * entries + 28 * pairs
+
+
+cdef class Machines:
+    """The pairs of all classes, and the settings of their machines.
+
+    Parameters
+    ----------
+    X : csr_matrix of float32 of shape (n, n_features)
+        ``indices`` int32, ``indptr`` int64.
+    y : ndarray of int32 of shape (n,)
+    begin : ndarray of int64 of shape (C + 1,)
+        First pair of each class, and the end.
+    rows : ndarray of int32 of shape (pairs,)
+        Examples of the pairs.
+    cost : ndarray of float32 of shape (pairs,)
+        Positive.
+    offset : ndarray of float32 of shape (pairs,), optional
+        Added to the scores of the pairs.
+    dual : ndarray of float32 of shape (pairs,)
+        Dual variables to start from, at least 0; overwritten with those of the end.
+    loss : {"squared-hinge", "logistic"}
+    bias : float
+        Value of a constant feature; 0 for none.
+    passes : int
+        Visits of a class's pairs at most.
+    accuracy : float
+        A machine is done when no pair's gradient is further from what is optimal, in units of
+        scores.
+    seed : int
+
+    Raises
+    ------
+    ValueError
+        When shapes do not fit, or rows or classes lie outside of X.
+    """
+
+    cdef const int64_t[::1] indptr, begin
+    cdef const int32_t[::1] indices, y, rows
+    cdef const float[::1] data, cost, offset
+    cdef float[::1] dual
+    cdef bint logistic, shifted
+    cdef double bias, accuracy
+    cdef int64_t passes, n_features, n_classes
+    cdef uint64_t seed
+
+    def __init__(self, X, y, begin, rows, cost, offset, dual, loss, double bias, int64_t passes,
+                 double accuracy, uint64_t seed):
+        if loss not in LOSSES:
+            raise ValueError(f"loss is {loss!r}, expected one of {list(LOSSES)}")
+        pairs = len(rows)
+        if not (len(cost) == len(dual) == pairs and (offset is None or len(offset) == pairs)):
+            raise ValueError(
+                f"rows, cost, dual and offset have {pairs}, {len(cost)}, {len(dual)} and "
+                f"{'no' if offset is None else len(offset)} entries, expected as many each"
+            )
+        if len(begin) < 1 or begin[0] != 0 or begin[-1] != pairs or (np.diff(begin) < 0).any():
+            raise ValueError(f"begin does not divide {pairs} pairs into classes")
+        if len(y) != X.shape[0]:
+            raise ValueError(f"y has {len(y)} entries, expected {X.shape[0]}, one per row of X")
+        if pairs and (rows.min() < 0 or rows.max() >= X.shape[0]):
+            raise ValueError(f"rows has entries outside of 0 .. {X.shape[0] - 1}")
+        self.indptr, self.indices = X.indptr.astype(np.int64), X.indices.astype(np.int32)
+        self.data, self.y = X.data, y
+        self.begin, self.rows, self.cost, self.dual = begin, rows, cost, dual
+        self.shifted = offset is not None
+        self.offset = cost if offset is None else offset
+        self.logistic = loss == "logistic"
+        self.bias, self.accuracy, self.passes, self.seed = bias, accuracy, passes, seed
+        self.n_features, self.n_classes = X.shape[1], len(begin) - 1
+
+    def entries(self):
+        """Non-zeros in the rows of each class's pairs.
+
+        Returns
+        -------
+        ndarray of int64 of shape (C,)
+        """
+        counts = np.zeros(self.n_classes, dtype=np.int64)
+        cdef int64_t[::1] out = counts
+        cdef int64_t c, t, i
+        with nogil:
+            for c in range(self.n_classes):
+                for t in range(self.begin[c], self.begin[c + 1]):
+                    i = self.rows[t]
+                    out[c] += self.indptr[i + 1] - self.indptr[i]
+        return counts
+
+    def train(self, int64_t first, int64_t last, Space space, int64_t room, float keep):
+        """Solve the machines of the classes first .. last - 1.
+
+        Parameters
+        ----------
+        first, last : int
+        space : Space
+            Large enough for each of them.
+        room : int
+            Weights that these classes may have at most: the sum of their entries is enough.
+        keep : float
+            Weights of at most this size are left out.
+
+        Returns
+        -------
+        sizes : ndarray of int64 of shape (last - first,)
+            Kept weights of each class.
+        features : ndarray of int32
+        weights : ndarray of float32
+            Class after class, in no order of features.
+        intercepts : ndarray of float32 of shape (last - first,)
+        figures : ndarray of float64 of shape (last - first, 3)
+            Primal and dual value of the machine, and how many visits it took.
+        """
+        cdef int64_t c, size, used = 0
+        sizes, intercepts = np.zeros(last - first, np.int64), np.zeros(last - first, np.float32)
+        features, weights = np.empty(room, np.int32), np.empty(room, np.float32)
+        figures = np.zeros((last - first, 3))
+        cdef int64_t[::1] sizes_view = sizes
+        cdef float[::1] intercepts_view = intercepts, weights_view = weights
+        cdef int32_t[::1] features_view = features
+        cdef double[:, ::1] figures_view = figures
+        with nogil:
+            for c in range(first, last):
+                if self.begin[c + 1] > self.begin[c]:
+                    size = self.solve(
+                        c, space, keep, &features_view[0] + used, &weights_view[0] + used,
+                        &intercepts_view[c - first], &figures_view[c - first, 0],
+                    )
+                    sizes_view[c - first] = size
+                    used += size
+        return sizes, features[:used].copy(), weights[:used].copy(), intercepts, figures
+
+    cdef int64_t gather(self, int64_t c, Space space) noexcept nogil:
+        """Lay out the rows of a class by new numbers; return how many features they have."""
+        cdef int32_t* number = &space.number[0]
+        cdef int64_t t, k, i, m = self.begin[c + 1] - self.begin[c], used = 0, place = 0
+        cdef int32_t f
+        cdef double square
+        for t in range(m):
+            i = self.rows[self.begin[c] + t]
+            square = self.bias * self.bias
+            for k in range(self.indptr[i], self.indptr[i + 1]):
+                f = self.indices[k]
+                if number[f] < 0:
+                    number[f] = <int32_t>used
+                    space.feature[used] = f
+                    used += 1
+                space.index[place] = number[f]
+                space.value[place] = self.data[k]
+                square += <double>self.data[k] * self.data[k]
+                place += 1
+            space.begin[t + 1] = place
+            space.square[t] = square
+            space.order[t] = <int32_t>t
+        return used
+
+    cdef int64_t solve(
+        self, int64_t c, Space space, float keep, int32_t* features, float* weights,
+        float* intercept, double* figures,
+    ) noexcept nogil:
+        """Solve one machine; return the number of weights that it keeps."""
+        cdef int64_t base = self.begin[c], m = self.begin[c + 1] - base, t, j, kept = 0
+        cdef int64_t used = self.gather(c, space)
+        cdef double* w = &space.w[0] if used else NULL
+        cdef double* a = &space.a[0]
+        cdef const int32_t* index = &space.index[0] if used else NULL
+        cdef const float* value = &space.value[0] if used else NULL
+        cdef double b = 0, sign, z, cost, part, primal, dual
+        cdef int64_t start
+        for t in range(m):
+            a[t] = self.dual[base + t]
+            if a[t] > 0:
+                start = space.begin[t]
+                sign = 1 if self.y[self.rows[base + t]] == c else -1
+                add_row(index + start, value + start, space.begin[t + 1] - start, sign * a[t], w)
+                b += sign * a[t] * self.bias
+        if self.logistic:
+            b = self.descend_logistic(c, space, w, index, value, b, figures)
+        else:
+            b = self.descend_hinge(c, space, w, index, value, b, figures)
+        # The objectives with the weights as they are, before small ones are left out.
+        primal = 0.5 * b * b
+        for j in range(used):
+            primal += 0.5 * w[j] * w[j]
+        dual = -primal
+        for t in range(m):
+            start = space.begin[t]
+            cost = self.cost[base + t]
+            z = product(index + start, value + start, space.begin[t + 1] - start, w)
+            z += b * self.bias
+            sign = 1 if self.y[self.rows[base + t]] == c else -1
+            if self.shifted:
+                z += self.offset[base + t]
+                dual -= sign * a[t] * self.offset[base + t]
+            if self.logistic:
+                primal += cost * log_loss(sign * z)
+                part = a[t] / cost
+                if part > 0:
+                    dual -= a[t] * log(part)
+                if part < 1:
+                    dual -= (cost - a[t]) * log1p(-part)
+            else:
+                part = 1 - sign * z
+                if part > 0:
+                    primal += cost * part * part
+                dual += a[t] - a[t] * a[t] / (4 * cost)
+            self.dual[base + t] = <float>a[t]
+        figures[0], figures[1] = primal, dual
+        intercept[0] = <float>(b * self.bias)
+        for j in range(used):
+            if fabs(w[j]) > keep:
+                features[kept] = space.feature[j]
+                weights[kept] = <float>w[j]
+                kept += 1
+            w[j] = 0
+            space.number[space.feature[j]] = -1
+        return kept
+
+    cdef double descend_hinge(
+        self, int64_t c, Space space, double* w, const int32_t* index, const float* value,
+        double b, double* figures,
+    ) noexcept nogil:
+        """Squared hinge, with shrinking; return the weight of the constant feature."""
+        cdef int64_t base = self.begin[c], m = self.begin[c + 1] - base, active = m, u, turn
+        cdef int64_t start, size
+        cdef int32_t t
+        cdef int32_t* order = &space.order[0]
+        cdef double* a = &space.a[0]
+        cdef double sign, slack, gradient, projected, before, step
+        cdef double above = INFINITY, most, least
+        cdef uint64_t state = mixed(self.seed * <uint64_t>0x9E3779B97F4A7C15 + <uint64_t>c)
+        for turn in range(self.passes):
+            shuffle(order, active, &state)
+            most, least, u = -INFINITY, INFINITY, 0
+            while u < active:
+                t = order[u]
+                figures[2] += 1
+                start = space.begin[t]
+                size = space.begin[t + 1] - start
+                sign = 1 if self.y[self.rows[base + t]] == c else -1
+                slack = 0.5 / self.cost[base + t]
+                gradient = product(index + start, value + start, size, w) + b * self.bias
+                if self.shifted:
+                    gradient += self.offset[base + t]
+                gradient = sign * gradient - 1 + slack * a[t]
+                projected = gradient
+                if a[t] <= 0:
+                    if gradient > above:
+                        active -= 1
+                        order[u], order[active] = order[active], t
+                        continue
+                    projected = min(gradient, 0)
+                most, least = max(most, projected), min(least, projected)
+                if fabs(projected) > 1e-12:
+                    before = a[t]
+                    a[t] = max(0, before - gradient / (space.square[t] + slack))
+                    step = sign * (a[t] - before)
+                    b += step * self.bias
+                    add_row(index + start, value + start, size, step, w)
+                u += 1
+            if most - least <= self.accuracy:
+                if active == m:
+                    break
+                active, above = m, INFINITY
+            else:
+                above = most if most > 0 else INFINITY
+        return b
+
+    cdef double descend_logistic(
+        self, int64_t c, Space space, double* w, const int32_t* index, const float* value,
+        double b, double* figures,
+    ) noexcept nogil:
+        """Logistic loss; pairs that are right to a tenth rest until the others are right."""
+        cdef int64_t base = self.begin[c], m = self.begin[c + 1] - base, active = m, u, turn
+        cdef int64_t start, size
+        cdef int32_t t
+        cdef int32_t* order = &space.order[0]
+        cdef double* a = &space.a[0]
+        cdef double sign, cost, margin, wrong, odds, before, step, worst
+        cdef bint full
+        cdef uint64_t state = mixed(self.seed * <uint64_t>0x9E3779B97F4A7C15 + <uint64_t>c)
+        for turn in range(self.passes):
+            shuffle(order, active, &state)
+            worst, u, full = 0, 0, active == m
+            while u < active:
+                t = order[u]
+                figures[2] += 1
+                start = space.begin[t]
+                size = space.begin[t + 1] - start
+                sign = 1 if self.y[self.rows[base + t]] == c else -1
+                cost = self.cost[base + t]
+                margin = product(index + start, value + start, size, w) + b * self.bias
+                if self.shifted:
+                    margin += self.offset[base + t]
+                margin *= sign
+                # The slope of the probability is a quarter: four of it are one of the score.
+                wrong = 4 * fabs(a[t] / cost - sigmoid(-margin))
+                worst = max(worst, wrong)
+                if wrong > 1e-12:
+                    before = a[t]
+                    odds = -margin
+                    if 0 < before < cost:
+                        odds = log(before / (cost - before))
+                    odds = log_odds(
+                        odds, space.square[t] * cost, space.square[t] * before - margin
+                    )
+                    a[t] = cost * sigmoid(odds)
+                    step = sign * (a[t] - before)
+                    b += step * self.bias
+                    add_row(index + start, value + start, size, step, w)
+                if wrong <= 0.1 * self.accuracy:
+                    active -= 1
+                    order[u], order[active] = order[active], t
+                else:
+                    u += 1
+            if worst <= self.accuracy:
+                if full:
+                    break
+                active = m
+        return b
+
+
+def pair_lists(const int32_t[::1] y, const int32_t[:, ::1] rivals, Py_ssize_t n_classes,
+               const unsigned char[::1] wanted):
+    """Sort examples into the lists of their own and their rivals' classes.
+
+    Parameters
+    ----------
+    y : ndarray of int32 of shape (n,)
+    rivals : ndarray of int32 of shape (n, k)
+        Negative entries, an example's own class and repetitions are left out.
+    n_classes : int
+    wanted : ndarray of uint8 of shape (n,)
+        Which examples take part.
+
+    Returns
+    -------
+    begin : ndarray of int64 of shape (n_classes + 1,)
+    rows : ndarray of int32
+        Ascending within each class.
+
+    Raises
+    ------
+    ValueError
+        When a class is n_classes or more.
+    """
+    cdef int64_t i, j, c, n = y.shape[0], k = rivals.shape[1]
+    cdef bint counting
+    begin, last = np.zeros(n_classes + 1, np.int64), np.full(n_classes, -1, np.int64)
+    if n and (np.min(y) < 0 or np.max(y) >= n_classes):
+        raise ValueError(f"y has entries outside of 0 .. {n_classes - 1}")
+    if n and k and np.max(rivals) >= n_classes:
+        raise ValueError(f"rivals has entries of {n_classes} or more")
+    cdef int64_t[::1] begin_view = begin, last_view = last
+    cdef int32_t[::1] rows_view = np.empty(0, np.int32)
+    # Counted first, then filled; `last` tells what is in a class's list already.
+    for counting in (True, False):
+        if not counting:
+            np.cumsum(begin, out=begin)
+            rows = np.empty(begin[n_classes], np.int32)
+            rows_view = rows
+            last[:] = -1
+            begin[1:] = begin[:-1]
+            begin[0] = 0
+        with nogil:
+            for i in range(n):
+                if not wanted[i]:
+                    continue
+                for j in range(-1, k):
+                    c = y[i] if j < 0 else rivals[i, j]
+                    if c < 0 or last_view[c] == i:
+                        continue
+                    last_view[c] = i
+                    if not counting:
+                        rows_view[begin_view[c + 1]] = <int32_t>i
+                    begin_view[c + 1] += 1
+    return begin, rows
+
+
+def scatter(const int32_t[::1] features, const int32_t[::1] values, int64_t[::1] place,
+            int32_t[::1] out):
+    """Write ``out[place[f]] = value`` for entry after entry, and move the place of its feature on.
+
+    Parameters
+    ----------
+    features, values : ndarray of int32 of shape (m,)
+        Values may be any numbers of 4 bytes, seen as int32.
+    place : ndarray of int64 of shape (n_features,)
+        Overwritten.
+    out : ndarray of int32
+    """
+    cdef int64_t j
+    cdef int32_t f
+    with nogil:
+        for j in range(features.shape[0]):
+            f = features[j]
+            out[place[f]] = values[j]
+            place[f] += 1

@@ -1,0 +1,248 @@
+"""One machine per class on its own few rows: optima, lists of pairs, threads, what is refused."""
+
+import numpy as np
+import pytest
+from scipy import optimize, sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from structsolve.extreme._one_vs_some import Machines, Space, pair_lists
+from structsolve.extreme.base import RECORD, ExtremeProblem
+from structsolve.extreme.one_vs_some import OneVsSome, class_means
+
+
+def rows(rng, n, d, density=0.4):
+    """Sparse rows of rounded numbers: ties, repeated rows and empty ones are common."""
+    X = sparse.random(n, d, density, format="csr", dtype=np.float32, random_state=rng)
+    X.data = np.round(2 * X.data - 1, 1).astype(np.float32)
+    X.eliminate_zeros()
+    X = X[rng.integers(0, n, n)]
+    X.sort_indices()
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int64)
+    return X
+
+
+def problem(rng, n=60, d=12, n_classes=6, **more):
+    y = rng.integers(0, n_classes, n).astype(np.int32)
+    given = {"alpha": 1 / n, "surrogate": "squared-hinge", "max_iter": 20} | more
+    return ExtremeProblem(rows(rng, n, d), y, n_classes, **given)
+
+
+def solved(X, y, begin, listed, cost, loss, bias=0.0, offset=None, dual=None, passes=20_000):
+    """Weights (C, d), intercepts, figures and dual variables of all machines, to high accuracy."""
+    dual = np.zeros(len(listed), np.float32) if dual is None else dual
+    machines = Machines(X, y, begin, listed, cost, offset, dual, loss, bias, passes, 1e-9, 0)
+    entries, n_classes = machines.entries(), len(begin) - 1
+    space = Space(X.shape[1], int(entries.max()), int(np.diff(begin).max()))
+    sizes, features, weights, intercepts, figures = machines.train(
+        0, n_classes, space, int(entries.sum()), 0.0
+    )
+    W = np.zeros((n_classes, X.shape[1]))
+    W[np.repeat(np.arange(n_classes), sizes), features] = weights
+    return W, intercepts, figures, dual
+
+
+def lists(rng, y, n_classes, k=3):
+    rivals = rng.integers(-1, n_classes, (len(y), k)).astype(np.int32)
+    return rivals, *pair_lists(y, rivals, n_classes, np.ones(len(y), np.uint8))
+
+
+def objective(X, sign, cost, offset, loss, bias):
+    """Value and gradient of a machine in (w, b), by itself."""
+    dense = np.column_stack([X.toarray().astype(float), np.full(X.shape[0], bias)])
+
+    def value(w):
+        m = sign * (dense @ w + offset)
+        if loss == "logistic":
+            part, slope = np.logaddexp(0, -m), -1 / (1 + np.exp(m))
+        else:
+            part, slope = np.maximum(0, 1 - m) ** 2, -2 * np.maximum(0, 1 - m)
+        return w @ w / 2 + cost @ part, w + dense.T @ (cost * slope * sign)
+
+    return value
+
+
+def test_lists_hold_each_pair_once_and_in_order():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        n, n_classes, k = rng.integers(1, 12), rng.integers(1, 6), rng.integers(0, 5)
+        y = rng.integers(0, n_classes, n).astype(np.int32)
+        rivals = rng.integers(-2, n_classes, (n, k)).astype(np.int32)
+        wanted = rng.integers(0, 2, n).astype(np.uint8)
+        begin, listed = pair_lists(y, rivals, n_classes, wanted)
+        for c in range(n_classes):
+            own = [i for i in range(n) if wanted[i] and (y[i] == c or c in rivals[i])]
+            assert listed[begin[c] : begin[c + 1]].tolist() == own
+
+
+def test_lists_refuse_classes_that_are_not_there():
+    y, wanted = np.array([0, 2], np.int32), np.ones(2, np.uint8)
+    with pytest.raises(ValueError, match="y has entries outside of 0"):
+        pair_lists(y, np.zeros((2, 1), np.int32), 2, wanted)
+    with pytest.raises(ValueError, match="rivals has entries of 3 or more"):
+        pair_lists(y, np.full((2, 1), 3, np.int32), 3, wanted)
+
+
+@pytest.mark.parametrize("loss", ["squared-hinge", "logistic"])
+def test_machines_reach_the_optimum_that_another_optimiser_has(loss):
+    rng = np.random.default_rng(1)
+    for trial in range(40):
+        n, d, n_classes = int(rng.integers(2, 20)), int(rng.integers(1, 7)), 4
+        X, y = rows(rng, n, d), rng.integers(0, n_classes, n).astype(np.int32)
+        _, begin, listed = lists(rng, y, n_classes)
+        cost = rng.choice([0.01, 1, 7, 30], len(listed)).astype(np.float32)
+        bias = float(trial % 3)
+        offset = rng.normal(size=len(listed)).astype(np.float32) if trial % 2 else None
+        W, b, figures, _ = solved(X, y, begin, listed, cost, loss, bias, offset)
+        for c in range(n_classes):
+            own = slice(begin[c], begin[c + 1])
+            if begin[c] == begin[c + 1]:
+                assert not W[c].any()
+                assert figures[c].tolist() == [0, 0, 0]
+                continue
+            sign = np.where(y[listed[own]] == c, 1.0, -1.0)
+            shift = 0.0 if offset is None else offset[own].astype(float)
+            value = objective(X[listed[own]], sign, cost[own].astype(float), shift, loss, bias)
+            best = optimize.minimize(
+                value, np.zeros(d + 1), jac=True, method="BFGS", options={"gtol": 1e-9}
+            ).fun
+            primal, dual, _ = figures[c]
+            assert dual <= primal * (1 + 1e-9)
+            assert primal == pytest.approx(best, rel=1e-6, abs=1e-9)
+            assert dual == pytest.approx(best, rel=1e-6, abs=1e-9)
+            here = np.append(W[c], b[c] / bias if bias else 0)
+            assert value(here)[0] == pytest.approx(best, rel=1e-5, abs=1e-9)
+
+
+@pytest.mark.parametrize("bias", [0.0, 1.0])
+def test_machines_have_the_weights_of_liblinear(bias):
+    rng = np.random.default_rng(2)
+    for _ in range(10):
+        X, y = rows(rng, 40, 8), rng.integers(0, 3, 40).astype(np.int32)
+        _, begin, listed = lists(rng, y, 3, k=2)
+        one = np.ones(len(listed), np.float32)
+        for loss, C in (("squared-hinge", 1.0), ("logistic", 2.0)):
+            W, b, *_ = solved(X, y, begin, listed, one * np.float32(C), loss, bias)
+            for c in range(3):
+                own = listed[begin[c] : begin[c + 1]]
+                given = {"C": C, "tol": 1e-9, "max_iter": 100_000, "intercept_scaling": bias or 1}
+                if loss == "logistic":
+                    peer = LogisticRegression(solver="liblinear", fit_intercept=bias > 0, **given)
+                else:
+                    peer = LinearSVC(fit_intercept=bias > 0, random_state=0, **given)
+                peer.fit(X[own].astype(float), y[own] == c)
+                np.testing.assert_allclose(W[c], peer.coef_[0], atol=2e-4)
+                np.testing.assert_allclose(b[c], peer.intercept_, atol=2e-4)
+
+
+@pytest.mark.parametrize("loss", ["squared-hinge", "logistic"])
+def test_the_gap_closes_and_a_start_from_the_end_is_the_end(loss):
+    rng = np.random.default_rng(3)
+    X, y = rows(rng, 200, 30), rng.integers(0, 5, 200).astype(np.int32)
+    _, begin, listed = lists(rng, y, 5, k=4)
+    cost = np.full(len(listed), 5, np.float32)
+    gaps = []
+    for passes in (1, 4, 20, 5000):
+        *_, figures, dual = solved(X, y, begin, listed, cost, loss, 1.0, passes=passes)
+        gap = figures[:, 0] - figures[:, 1]
+        assert (gap >= -1e-9 * figures[:, 0]).all()
+        gaps.append(gap.sum())
+    assert gaps == sorted(gaps, reverse=True)
+    assert gaps[-1] < 1e-3 * figures[:, 0].sum() < gaps[0]
+    again = solved(X, y, begin, listed, cost, loss, 1.0, passes=1, dual=dual.copy())[2]
+    np.testing.assert_allclose(again[:, :2], figures[:, :2], rtol=1e-5)
+
+
+def test_the_answer_is_the_same_for_any_number_of_threads_and_another_for_another_seed():
+    rng = np.random.default_rng(4)
+    given = problem(rng, n=3000, d=300, n_classes=40, max_iter=2)
+    solver = OneVsSome(n_rivals=5)
+    one = solver.fit(given)
+    for n_jobs in (1, 2, 3):
+        given.n_jobs = n_jobs
+        other = solver.fit(given)
+        for name in ("indptr", "classes", "weights"):
+            np.testing.assert_array_equal(getattr(one.weights, name), getattr(other.weights, name))
+        assert one.history[0]["primal"] == other.history[0]["primal"]
+    given.seed = 1
+    assert (solver.fit(given).weights.weights[:50] != one.weights.weights[:50]).any()
+
+
+def test_weights_of_the_model_are_those_of_all_pairs_and_the_record_is_their_objective():
+    rng = np.random.default_rng(5)
+    for loss in ("squared-hinge", "logistic"):
+        share = rng.random(60)
+        given = problem(rng, surrogate=loss, max_iter=3000, sample_weight=share, alpha=0.01)
+        solver = OneVsSome(n_rivals=9, positive=2.0, bias=0.5, intercept=1.0, keep=0.0)
+        solved = solver.fit(given)
+        record, W = solved.history[0], solved.weights.to_matrix().toarray()
+        assert set(RECORD) <= set(record)
+        b = solved.weights.intercept
+        total = 0.0
+        # Rivals that share no feature with the example are left out.
+        means = class_means(given.X, given.y, 6, given.shares, 0.02)
+        seen = (given.X @ means).toarray() != 0
+        for c in range(6):
+            own = np.flatnonzero((given.y == c) | seen[:, c])
+            sign = np.where(given.y[own] == c, 1.0, -1.0)
+            cost = given.shares[own] / 0.01 * np.where(sign > 0, 2.0, 1.0)
+            value = objective(given.X[own], sign, cost, 0.0, loss, 0.5)
+            total += 0.01 * value(np.append(W[:, c], b[c] / 0.5))[0]
+        assert record["primal"] == pytest.approx(total, rel=1e-4)
+        assert 0 <= record["gap"] <= 0.02 * record["primal"]
+
+
+def test_whole_weights_are_repeated_rows():
+    rng = np.random.default_rng(6)
+    given = problem(rng, n=40, n_classes=4, max_iter=3000)
+    times = rng.integers(0, 4, 40)
+    given.sample_weight = times.astype(float)
+    again = np.repeat(np.arange(40), times)
+    X = given.X[again]
+    X.indptr = X.indptr.astype(np.int64)
+    repeated = ExtremeProblem(X, given.y[again], 4, given.alpha, "squared-hinge", max_iter=3000)
+    solver = OneVsSome(keep=0.0)
+    here, there = solver.fit(given), solver.fit(repeated)
+    assert here.history[0]["primal"] == pytest.approx(there.history[0]["primal"], rel=0.01)
+    assert here.history[0]["dual"] == pytest.approx(there.history[0]["dual"], rel=0.01)
+
+
+def test_class_means_have_length_one():
+    rng = np.random.default_rng(7)
+    X, y = rows(rng, 30, 8), rng.integers(0, 5, 30).astype(np.int32)
+    y[y == 3] = 2
+    share = rng.random(30)
+    means = class_means(X, y, 5, share, 0.0).toarray()
+    for c in range(5):
+        total = share[y == c] @ X[y == c].toarray() if (y == c).any() else np.zeros(8)
+        length = np.sqrt(total @ total)
+        np.testing.assert_allclose(means[:, c], total / length if length else total, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"loss": "hinge"}, "loss is 'hinge', expected one of"),
+        ({"n_rivals": 0}, "n_rivals is 0, expected at least 1"),
+        ({"epsilon": -0.1}, "epsilon is -0.1, expected at least 0"),
+        ({"positive": 0.0}, "positive is 0.0, expected a positive number"),
+        ({"keep": np.nan}, "keep is nan, expected at least 0"),
+        ({"n_rivals": "all"}, "n_rivals is 'all', expected an integer"),
+    ],
+)
+def test_settings_that_make_no_sense_are_named(settings, message):
+    with pytest.raises(ValueError, match=message):
+        OneVsSome(**settings).fit(problem(np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"penalty": "l1"}, "penalty is 'l1', expected 'l2' for one-vs-some"),
+        ({"surrogate": "margin"}, "surrogate is 'margin', expected one of"),
+        ({"alpha": 0.0}, "alpha is 0.0, expected a positive number"),
+    ],
+)
+def test_problems_of_other_solvers_are_named(more, message):
+    with pytest.raises(ValueError, match=message):
+        OneVsSome().fit(problem(np.random.default_rng(0), **more))
