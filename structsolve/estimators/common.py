@@ -1,7 +1,8 @@
-"""What all estimators share: feature names, scikit-learn's tags, the kernel, the score."""
+"""What all estimators share: settings, names of features, tags, the kernel, the score."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -10,22 +11,20 @@ from .. import registry
 from ..examples.packed import Examples
 from ..operators import Loss
 from ..potentials.mercer import PRECOMPUTED, Kernel
+from ..solvers.checkpoint import Checkpoint
 from ..structure.loss_values import losses
+from ..utils.parallel import effective_jobs
 from .operators import OperatorsMixin
 
 
-class EstimatorMixin(OperatorsMixin):
-    """Parts of an estimator with ``structure`` and ``kernel``; fitted, it has a ``space_``."""
+class CommonMixin:
+    """Plugins of a script, which go along with pickles, and names of features."""
 
-    structure: Any
-    kernel: Any
-    kernel_params: Any
-    cache_size: float = 200
     feature_names_in_: np.ndarray
 
     def __getstate__(self) -> dict[str, Any]:
         # Workers of GridSearchCV and joblib load installed plugins; those of a script go along.
-        state: dict[str, Any] = super().__getstate__()
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
         carried = registry.carried_plugins()
         return {**state, "_plugins": carried} if carried else state
 
@@ -34,30 +33,11 @@ class EstimatorMixin(OperatorsMixin):
         registry.adopt_plugins(state.pop("_plugins", []))
         super().__setstate__(state)  # type: ignore[misc]
 
-    def _kernel(self) -> Kernel | None:
-        if self.kernel is None:
-            if self.kernel_params is not None:
-                raise ValueError(
-                    f"kernel_params is {self.kernel_params!r}, but kernel is None: name a kernel, "
-                    "or leave them out"
-                )
-            return None
-        return Kernel(self.kernel, self.kernel_params, self.cache_size)
-
     def _require_fitted(self) -> None:
-        if "space_" not in self.__dict__:
+        if not self.__sklearn_is_fitted__():
             from sklearn.utils.validation import check_is_fitted  # heavy, and slow when all is well
 
-            check_is_fitted(self, "space_")
-
-    def _mask(self, space: Any, examples: Examples, allowed: Any, forbidden: Any) -> dict[str, Any]:
-        """Return the masks of scores that constraints on classes make."""
-        masks: dict[str, Any] = space.mask(examples, allowed, forbidden)
-        return masks
-
-    def _by_class(self, rows: np.ndarray, combine: np.ufunc) -> np.ndarray:
-        """Return rows of numbers per class from those per state of a node."""
-        return rows
+            check_is_fitted(self)
 
     def _remember_names(self, X: Any) -> None:
         from sklearn.utils.validation import _get_feature_names  # heavy
@@ -75,6 +55,37 @@ class EstimatorMixin(OperatorsMixin):
 
             frame = X if not isinstance(X, list) else (X[0] if X else X)
             _check_feature_names(self, frame, reset=False)
+
+
+class EstimatorMixin(CommonMixin, OperatorsMixin):
+    """Parts of an estimator with ``structure`` and ``kernel``; fitted, it has a ``space_``."""
+
+    structure: Any
+    kernel: Any
+    kernel_params: Any
+    cache_size: float = 200
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "space_" in self.__dict__
+
+    def _kernel(self) -> Kernel | None:
+        if self.kernel is None:
+            if self.kernel_params is not None:
+                raise ValueError(
+                    f"kernel_params is {self.kernel_params!r}, but kernel is None: name a kernel, "
+                    "or leave them out"
+                )
+            return None
+        return Kernel(self.kernel, self.kernel_params, self.cache_size)
+
+    def _mask(self, space: Any, examples: Examples, allowed: Any, forbidden: Any) -> dict[str, Any]:
+        """Return the masks of scores that constraints on classes make."""
+        masks: dict[str, Any] = space.mask(examples, allowed, forbidden)
+        return masks
+
+    def _by_class(self, rows: np.ndarray, combine: np.ufunc) -> np.ndarray:
+        """Return rows of numbers per class from those per state of a node."""
+        return rows
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import ClassifierTags  # heavy
@@ -121,3 +132,79 @@ def mean_score(loss: Loss, examples: Examples, labels: np.ndarray) -> float:
     if not total > 0:
         raise ValueError("y: every label is void or weighs nothing, expected some to score by")
     return float(1 - (weights @ values) / total)
+
+
+def check_number(name: str, value: Any, least: float, strict: bool, more: str = "") -> None:
+    """Raise ValueError unless an argument is a finite number of at least ``least``.
+
+    Parameters
+    ----------
+    name : str
+    value : object
+    least : float
+    strict : bool
+        Refuse ``least`` itself too.
+    more : str, default=""
+        What else is expected, for the message.
+    """
+    ok = isinstance(value, (int, float, np.integer, np.floating)) and np.isfinite(value)
+    if not ok or value < least or (strict and value == least):
+        sign = ">" if strict else ">="
+        raise ValueError(f"{name} is {value!r}, expected a finite number {sign} {least}{more}")
+
+
+def check_run_settings(estimator: Any) -> None:
+    """Check what every training run has: verbose, checkpoint, tol, n_jobs, max_iter, callbacks.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With these attributes.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the argument.
+    """
+    verbose, checkpoint, callbacks = estimator.verbose, estimator.checkpoint, estimator.callbacks
+    if not isinstance(verbose, (bool, np.bool_, int, np.integer)):
+        raise ValueError(f"verbose is {verbose!r}, expected an integer, True or False")
+    if not isinstance(checkpoint, (str, os.PathLike, Checkpoint, type(None))):
+        raise TypeError(f"checkpoint is {checkpoint!r}, expected None or a path")
+    check_number("tol", estimator.tol, 0, False)
+    effective_jobs(estimator.n_jobs)
+    if not isinstance(estimator.max_iter, (int, np.integer)) or estimator.max_iter < 1:
+        raise ValueError(f"max_iter is {estimator.max_iter!r}, expected an integer >= 1")
+    if not (
+        callbacks is None
+        or (isinstance(callbacks, (list, tuple)) and all(map(callable, callbacks)))
+    ):
+        raise TypeError(f"callbacks is {callbacks!r}, expected a list of functions")
+
+
+def generator_of(seed: Any) -> np.random.Generator:
+    """Return the generator that ``random_state`` means.
+
+    Parameters
+    ----------
+    seed : None, int, RandomState or Generator
+
+    Returns
+    -------
+    numpy.random.Generator
+
+    Raises
+    ------
+    ValueError
+        For anything else.
+    """
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if isinstance(seed, np.random.RandomState):
+        return np.random.default_rng(seed.randint(2**31))
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"random_state is {seed!r}, expected None, an integer >= 0 or a RandomState"
+        ) from None

@@ -24,9 +24,9 @@ from ..solvers.driver import Outcome, Validation, drive
 from ..solvers.problem import Problem
 from ..structure.ask import learn_space, pack
 from ..structure.base import Space
-from ..utils.parallel import effective_jobs
 from ..utils.params import check_types
 from . import saving
+from .common import check_number, check_run_settings, generator_of
 from .fitting import TrainingData, fingerprint_of, hold_out, packed_validation
 from .prediction import PredictionMixin
 
@@ -353,22 +353,9 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
     # -- parts of fit ---------------------------------------------------------------------------
 
     def _check_settings(self) -> None:
-        def number(name: str, value: Any, least: float, strict: bool) -> None:
-            ok = isinstance(value, (int, float, np.integer, np.floating)) and np.isfinite(value)
-            if not ok or value < least or (strict and value == least):
-                sign = ">" if strict else ">="
-                raise ValueError(f"{name} is {value!r}, expected a finite number {sign} {least}")
-
-        if not isinstance(self.verbose, (bool, np.bool_, int, np.integer)):
-            raise ValueError(f"verbose is {self.verbose!r}, expected an integer, True or False")
-        if not isinstance(self.checkpoint, (str, os.PathLike, Checkpoint, type(None))):
-            raise TypeError(f"checkpoint is {self.checkpoint!r}, expected None or a path")
-        number("alpha", self.alpha, 0, True)
-        number("tol", self.tol, 0, False)
-        number("cache_size", self.cache_size, 0, False)
-        effective_jobs(self.n_jobs)
-        if not isinstance(self.max_iter, (int, np.integer)) or self.max_iter < 1:
-            raise ValueError(f"max_iter is {self.max_iter!r}, expected an integer >= 1")
+        check_run_settings(self)
+        check_number("alpha", self.alpha, 0, True)
+        check_number("cache_size", self.cache_size, 0, False)
         fraction = self.validation_fraction
         if not isinstance(fraction, numbers.Real) or not 0 < fraction < 1:
             raise ValueError(
@@ -376,25 +363,10 @@ class StructuredSVM(PredictionMixin, BaseEstimator):
             )
         if not isinstance(self.n_iter_no_change, (int, np.integer)) or self.n_iter_no_change < 1:
             raise ValueError(f"n_iter_no_change is {self.n_iter_no_change!r}, expected >= 1")
-        if not (
-            self.callbacks is None
-            or (isinstance(self.callbacks, (list, tuple)) and all(map(callable, self.callbacks)))
-        ):
-            raise TypeError(f"callbacks is {self.callbacks!r}, expected a list of functions")
         check_types(self)
 
     def _generator(self, seed: Any = None) -> np.random.Generator:
-        seed = self.random_state if seed is None else seed
-        if isinstance(seed, np.random.Generator):
-            return seed
-        if isinstance(seed, np.random.RandomState):
-            return np.random.default_rng(seed.randint(2**31))
-        try:
-            return np.random.default_rng(seed)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"random_state is {seed!r}, expected None, an integer >= 0 or a RandomState"
-            ) from None
+        return generator_of(self.random_state if seed is None else seed)
 
     def _solver(self) -> Solver:
         if isinstance(self.solver, str):
