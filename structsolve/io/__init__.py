@@ -1,4 +1,4 @@
-"""Data files: CoNLL columns and trees, CRFsuite text, svmlight and NumPy archives.
+"""Data files: CoNLL columns and trees, CRFsuite text, svmlight in two ways and NumPy archives.
 
 `read_examples` finds the format by the file's ending.  Malformed files raise a ValueError that
 names the file and the line, what was found there and what was expected.
@@ -19,6 +19,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "svmlight": (".svmlight", ".svm", ".libsvm"),
     "npz": (".npz",),
     "conllu": (),
+    "extreme": (),
 }
 
 
@@ -64,7 +65,7 @@ def read_examples(
     ----------
     path : path-like
         The file; ``"-"`` is standard input (not for npz).
-    format : {"conll", "crfsuite", "svmlight", "npz", "conllu"}, optional
+    format : {"conll", "crfsuite", "svmlight", "npz", "conllu", "extreme"}, optional
         By default guessed from the ending.
     **options
         Passed on to the format's reader, e.g. ``label_column`` to
@@ -73,7 +74,8 @@ def read_examples(
     Returns
     -------
     X, y
-        As `read_conll`, `read_crfsuite`, `read_svmlight`, `read_npz` and `read_conllu` give them.
+        As `read_conll`, `read_crfsuite`, `read_svmlight`, `read_npz`, `read_conllu` and
+        `read_extreme` give them.
 
     Raises
     ------
