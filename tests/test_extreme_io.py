@@ -102,6 +102,14 @@ def test_lines_with_and_without_header(put):
     assert dense(put("1 2 9\n7 1:1\n"), n_features=3) == ([[0, 1, 0]], [7])
 
 
+def test_who_decides_whether_columns_count_from_0(put):
+    def told(text, **options):
+        return read_extreme(put(text), return_zero_based=True, **options)[2]
+
+    assert not told("1 1:1\n") and told("1 1:1\n", zero_based=True)
+    assert told("1 2 9\n1 1:1\n") and not told("1 2 9\n1 1:1\n", zero_based=False)
+
+
 def test_a_row_for_each_label_of_a_line(put):
     text = "4 3 9\n7,2 0:1\n 1:1\n\n5,1,0 2:1 0:2\n\n\n"
     assert dense(put(text)) == (

@@ -5,6 +5,7 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -92,11 +93,7 @@ def read_svmlight_chunks(
     """
     if not isinstance(rows, int | np.integer) or rows < 1:
         raise ValueError(f"rows: found {rows!r}; expected a whole number, at least 1")
-    if labels not in LABELS:
-        raise ValueError(f"labels: found {labels!r}; expected one of {', '.join(LABELS)}")
-    if n_features is not None and not 0 < n_features <= _LARGEST:
-        raise ValueError(f"n_features: found {n_features!r}; expected 1 to {_LARGEST}")
-    return _chunks(_Lines(path, n_features, zero_based), int(rows), labels)
+    return _chunks(_lines(path, n_features, zero_based, labels), int(rows), labels)
 
 
 def read_extreme(
@@ -104,7 +101,8 @@ def read_extreme(
     n_features: int | None = None,
     zero_based: bool | None = None,
     labels: str = "each",
-) -> tuple[sparse.csr_matrix, np.ndarray]:
+    return_zero_based: bool = False,
+) -> Any:
     """Read all rows of a file as `read_svmlight_chunks` does.
 
     Parameters
@@ -115,11 +113,15 @@ def read_extreme(
     zero_based : bool, optional
     labels : {"each", "one", "ignore"}, default="each"
         All as for `read_svmlight_chunks`.
+    return_zero_based : bool, default=False
+        Also return whether columns counted from 0, which a header decides.
 
     Returns
     -------
     X : csr_matrix of float32 of shape (n, n_features)
     y : ndarray of int64 of shape (n,)
+    zero_based : bool
+        With ``return_zero_based``.
 
     Raises
     ------
@@ -135,7 +137,8 @@ def read_extreme(
     >>> X.toarray().tolist(), y.tolist()
     ([[0.5, 0.0, 1.0], [0.0, 1.0, 0.0]], [12, 10])
     """
-    chunks = [*read_svmlight_chunks(path, 2**14, n_features, zero_based, labels)]
+    lines = _lines(path, n_features, zero_based, labels)
+    chunks = [*_chunks(lines, 2**14, labels)]
     if not sum(X.shape[0] for X, _ in chunks):
         raise no_examples(path, "lines 'label column:value ...'")
     y = np.concatenate([y for _, y in chunks])
@@ -146,8 +149,9 @@ def read_extreme(
     for X, _ in chunks:
         X.indices = X.indices[:0]
     data = np.concatenate([X.data for X, _ in chunks])
-    del chunks, X
-    return _csr(data, indices, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]), width), y
+    del chunks
+    X = _csr(data, indices, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]), width)
+    return (X, y, lines.least == 0) if return_zero_based else (X, y)
 
 
 @dataclass
@@ -300,6 +304,14 @@ class _Lines:
             HIGH_FAULT: f"at most {self.width_limit} columns",
         }[number]
         return bad_line(self.path, line, text, expected)
+
+
+def _lines(path: PathLike, n_features: int | None, zero_based: bool | None, labels: str) -> _Lines:
+    if labels not in LABELS:
+        raise ValueError(f"labels: found {labels!r}; expected one of {', '.join(LABELS)}")
+    if n_features is not None and not 0 < n_features <= _LARGEST:
+        raise ValueError(f"n_features: found {n_features!r}; expected 1 to {_LARGEST}")
+    return _Lines(path, n_features, zero_based)
 
 
 def _chunks(
