@@ -1,4 +1,4 @@
-# The shell: structsolve demo | fit | predict | score | plugins | bench.
+# The shell: structsolve demo | fit | predict | score | prune | plugins | bench.
 from __future__ import annotations
 
 import argparse
@@ -8,13 +8,14 @@ import time
 import traceback
 import warnings
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import structsolve
 from structsolve import registry
-from structsolve.cli import output
+from structsolve.cli import extreme, output
 from structsolve.cli.formats import check_format, guess
-from structsolve.cli.options import UsageError
+from structsolve.cli.options import UsageError, check_folder
 from structsolve.io import FORMATS
 from structsolve.io._text import atomic_write
 
@@ -50,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning  # type: ignore[assignment]
         try:
-            args = make_parser().parse_args(argv)
+            args = make_parser().parse_args(_joined(argv))
             for name in getattr(args, "without_plugin", ()):
                 registry.switch_off(name)
             args.run(args)
@@ -69,6 +70,14 @@ def main(argv: Sequence[str] | None = None) -> int:
                 traceback.print_exc()
             print(f"structsolve: error: {output.one_line(error)}", file=sys.stderr)
             return 2
+
+
+def _joined(argv: list[str]) -> list[str]:
+    """Make one word of the command's two in ``fit extreme``."""
+    for i, pair in enumerate(pairwise(argv)):
+        if pair == ("fit", "extreme"):
+            return [*argv[:i], "fit extreme", *argv[i + 2 :]]
+    return argv
 
 
 ORACLE = "lp, ilp or cvxpy:SOLVER in place of the structure's own decoder"
@@ -179,6 +188,8 @@ def make_parser() -> Parser:
     group.add_argument("--window", type=int, default=2, help="of the template")
     group.add_argument("--zero-based", action="store_true", help="svmlight columns count from 0")
 
+    extreme.add_commands(command)
+
     sub = command("predict", _predict, "Label a file with a saved model.")
     sub.add_argument("model")
     sub.add_argument("data", help="with or without labels; '-' is standard input")
@@ -186,6 +197,7 @@ def make_parser() -> Parser:
     what = sub.add_mutually_exclusive_group()
     what.add_argument("--marginals", action="store_true", help="add label:probability columns")
     what.add_argument("--kbest", type=int, metavar="K", help="the K best labelings and scores")
+    what.add_argument("--top", type=int, metavar="K", help="of very many classes: the K best")
     what.add_argument("--columns", action="store_true", help="repeat the columns of conll data")
     _data_options(sub)
     sub.add_argument("--oracle", help=ORACLE + "; default: that of training")
@@ -264,7 +276,7 @@ def _fit(args: argparse.Namespace) -> None:
         raise UsageError(f"--features is for conll data; found {format}")
     if args.history and not args.history.endswith((".csv", ".json")):
         raise UsageError(f"--history: found {args.history!r}; expected an ending .csv or .json")
-    _check_folder(args.model, args.history, args.checkpoint)
+    check_folder(args.model, args.history, args.checkpoint)
     recipe = Recipe(
         format,
         features=(args.features or "template") if format == "conll" else None,
@@ -284,7 +296,7 @@ def _fit(args: argparse.Namespace) -> None:
         chosen = "chain" if data.sequences else "multiclass"
     settle_labels(chosen, data.y, args)
     recipe.label_sets = getattr(chosen, "label_sets", False)
-    _say("read", output.size_text(data), start)
+    output.say("read", output.size_text(data), start)
 
     options: dict[str, Any] = {}
     if args.validation:
@@ -305,9 +317,9 @@ def _fit(args: argparse.Namespace) -> None:
     if args.estimator == "risk":
         losses = getattr(model, "cv_losses_", None)
         told = "" if losses is None else f", held-out loss {losses.min():.4g}"
-        _say("trained", f"{name}, conditional risk: alpha {model.alpha_:g}{told}", start)
+        output.say("trained", f"{name}, conditional risk: alpha {model.alpha_:g}{told}", start)
     else:
-        _say(
+        output.say(
             "trained",
             f"{name}, {args.surrogate}, {args.solver}: {output.passes_text(model.history_)}, "
             f"{model.stop_reason_}",
@@ -318,12 +330,19 @@ def _fit(args: argparse.Namespace) -> None:
     if args.history:
         output.write_history(args.history, model.history_)
     if args.validation:
-        _say("validated", f"score {model.score(*options['validation']):.4f} on {args.validation}")
-    _say("saved", args.model)
+        score = model.score(*options["validation"])
+        output.say("validated", f"score {score:.4f} on {args.validation}")
+    output.say("saved", args.model)
 
 
 def _predict(args: argparse.Namespace) -> None:
-    model, recipe = _load(args)
+    model = _load(args)
+    if extreme.is_extreme(model):
+        extreme.predict(model, args)
+        return
+    if args.top is not None:
+        raise UsageError(f"--top: a {type(model).__name__} has none; --kbest K gives the K best")
+    recipe = _recipe(model, args)
     for option, given, method in (
         ("--kbest", args.kbest is not None, "predict_kbest"),
         ("--marginals", args.marginals, "predict_marginals"),
@@ -349,8 +368,11 @@ def _predict(args: argparse.Namespace) -> None:
 def _score(args: argparse.Namespace) -> None:
     from structsolve.evaluation.metrics import sequence_error, span_f1, token_report  # heavy
 
-    model, recipe = _load(args)
-    data = recipe.read(args.data)
+    model = _load(args)
+    if extreme.is_extreme(model):
+        extreme.score(model, args)
+        return
+    data = _recipe(model, args).read(args.data)
     if data.y is None:
         raise ValueError(f"{args.data}: found no labels; expected some to compare with")
     if getattr(model.space_.structure, "label_sets", False):
@@ -381,33 +403,22 @@ def _plugins(args: argparse.Namespace) -> None:
     print(output.plugins_text(structsolve.list_plugins()))
 
 
-def _load(args: argparse.Namespace) -> tuple[Any, Any]:
-    from structsolve.cli.data import Recipe  # heavy
-
+def _load(args: argparse.Namespace) -> Any:
     check_format(args.format)
-    model = structsolve.load(args.model)
+    model = structsolve.load(args.model, mmap=True)
     if args.n_jobs is not None:
         model.set_params(n_jobs=args.n_jobs)
     if args.oracle is not None:
         if "oracle" not in model.get_params():
             raise UsageError(f"--oracle: a {type(model).__name__} has none")
         model.set_params(oracle=args.oracle)
-    return model, Recipe.of_model(model, args.data, args.format)
+    return model
 
 
-def _check_folder(*paths: str | None) -> None:
-    """Refuse outputs that cannot be written, before hours of training."""
-    for path in filter(None, paths):
-        folder = os.path.dirname(os.path.abspath(path))
-        if not os.path.isdir(folder):
-            raise ValueError(f"{path}: found no folder {folder}; expected one to write to")
-        if not os.access(folder, os.W_OK):
-            raise ValueError(f"{path}: the folder {folder} cannot be written to")
+def _recipe(model: Any, args: argparse.Namespace) -> Any:
+    from structsolve.cli.data import Recipe  # heavy
 
-
-def _say(what: str, text: str, start: float | None = None) -> None:
-    seconds = "" if start is None else f"  ({time.perf_counter() - start:.1f} s)"
-    print(f"{what:<10}{text}{seconds}", flush=True)
+    return Recipe.of_model(model, args.data, args.format)
 
 
 def _show_warning(message: Any, category: Any, *_: Any) -> None:

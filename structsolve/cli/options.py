@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,3 +40,23 @@ def kernel_params(given: Sequence[str] | None) -> dict[str, Any] | None:
             with contextlib.suppress(ValueError):
                 params[name] = kind(text)
     return params
+
+
+def check_folder(*paths: str | None) -> None:
+    """Refuse outputs that cannot be written, before hours of training.
+
+    Parameters
+    ----------
+    *paths : str or None
+
+    Raises
+    ------
+    ValueError
+        It names the folder.
+    """
+    for path in filter(None, paths):
+        folder = os.path.dirname(os.path.abspath(path))
+        if not os.path.isdir(folder):
+            raise ValueError(f"{path}: found no folder {folder}; expected one to write to")
+        if not os.access(folder, os.W_OK):
+            raise ValueError(f"{path}: the folder {folder} cannot be written to")

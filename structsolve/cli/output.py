@@ -5,6 +5,7 @@ import argparse
 import csv
 import json
 import math
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress, pairwise
 from typing import Any
@@ -398,6 +399,21 @@ def write_history(path: str, history: Sequence[Mapping[str, Any]]) -> None:
             writer = csv.DictWriter(handle, keys, lineterminator="\n")
             writer.writeheader()
             writer.writerows(history)
+
+
+def say(what: str, text: str, start: float | None = None) -> None:
+    """Print what was done, and the seconds since it began.
+
+    Parameters
+    ----------
+    what : str
+        A word.
+    text : str
+    start : float, optional
+        Of ``time.perf_counter``.
+    """
+    seconds = "" if start is None else f"  ({time.perf_counter() - start:.1f} s)"
+    print(f"{what:<10}{text}{seconds}", flush=True)
 
 
 def size_text(data: Any) -> str:
