@@ -1,0 +1,498 @@
+"""Stochastic gradients of softmax regression over very many classes: the loop and its weights.
+
+A row's gradient is taken over the most frequent classes and one random block of the others.
+Frequent features have a weight for each class; the others a table, which gets a rounded gradient
+so that few classes enter it.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
+
+from ..utils.arrays import check_numbers, check_offsets
+
+
+cdef extern from "math.h" nogil:
+    float logf(float x)
+
+cdef extern from "structsolve/extreme/softmax_loops.h" nogil:
+    ctypedef struct ss_barrier:
+        pass
+    enum: SS_LANES
+    void ss_add(Py_ssize_t n, float a, const float* w, float* out)
+    float ss_softmax(Py_ssize_t n, float* x)
+    float ss_clipped(const float* x, float most)
+    uint64_t ss_draw(uint64_t seed, uint64_t row, uint64_t purpose)
+    void ss_wait(ss_barrier* barrier, long threads)
+
+
+cdef struct Table:
+    # Of one feature.  classes NULL: a weight for each class, or none yet where room is 0.
+    int32_t* classes
+    float* weights
+    int32_t room, size
+
+
+cdef struct Slot:
+    # Gradient of one row of a batch, by the scores of its classes.
+    float* part         # of the head and the block, `width` entries; part[-1] is written and lost
+    int32_t* ids        # the classes of the rounded gradient
+    float* rounded
+    Py_ssize_t n_rounded
+    int32_t base, own   # first class of the block; the own class where it is in neither, or -1
+    float own_part, weight, loss
+    int64_t row, read
+
+
+cdef inline uint32_t home(int32_t c, int32_t room) noexcept nogil:
+    """The place where the search for a class begins."""
+    return <uint32_t>((<uint64_t>(<uint32_t>c * <uint32_t>2654435769) * <uint64_t>room) >> 32)
+
+
+cdef inline float* find(const Table* table, int32_t c) noexcept nogil:
+    """The weight of a class; NULL where it is zero and not kept."""
+    cdef int32_t j
+    if table.room == 0:
+        return NULL
+    if table.classes == NULL:
+        return table.weights + c
+    j = home(c, table.room)
+    while table.classes[j] != c:
+        if table.classes[j] < 0:
+            return NULL
+        j += 1
+        if j == table.room:
+            j = 0
+    return table.weights + j
+
+
+cdef bint grow(Table* table) noexcept nogil:
+    """Make room for another class; False where memory ends."""
+    cdef int32_t room = 4 if table.room == 0 else table.room + table.room // 2, j, k
+    cdef int32_t* classes = <int32_t*>malloc(room * sizeof(int32_t))
+    cdef float* weights = <float*>calloc(room, sizeof(float))
+    if classes == NULL or weights == NULL:
+        free(classes)
+        free(weights)
+        return False
+    memset(classes, 255, room * sizeof(int32_t))
+    for j in range(table.room):
+        if table.classes[j] < 0:
+            continue
+        k = home(table.classes[j], room)
+        while classes[k] >= 0:
+            k += 1
+            if k == room:
+                k = 0
+        classes[k], weights[k] = table.classes[j], table.weights[j]
+    free(table.classes)
+    free(table.weights)
+    table.classes, table.weights, table.room = classes, weights, room
+    return True
+
+
+cdef float* claim(Table* table, int32_t c) noexcept nogil:
+    """The weight of a class, made where there is none; NULL where memory ends."""
+    cdef float* weight = find(table, c)
+    cdef int32_t j
+    if weight != NULL:
+        return weight
+    # A free place always remains, at which a search ends.
+    if 20 * (table.size + 1) > 17 * table.room and not grow(table):
+        return NULL
+    j = home(c, table.room)
+    while table.classes[j] >= 0:
+        j += 1
+        if j == table.room:
+            j = 0
+    table.size += 1
+    table.classes[j] = c
+    return table.weights + j
+
+
+cdef class SoftmaxWeights:
+    """Weights of softmax regression, and the steps that move them.
+
+    Classes are numbered so that the ``head`` comes first and the others in blocks of ``block``.
+
+    Parameters
+    ----------
+    rows : tuple of indptr int64, indices int32, data float32
+        Rows of features, CSR.
+    labels : ndarray of int32 of shape (n,)
+    weights : ndarray of float32 of shape (n,)
+        Of the examples, about 1.
+    intercept : ndarray of float32 of shape (head + blocks * block,)
+        -inf for numbers that are no class.
+    head, block : int
+        ``block`` 0 where the head holds all classes.
+    dense : ndarray of bool of shape (n_features,)
+        Features that get a weight for each class.
+    batch : int
+        Rows whose gradients are taken at the same weights.
+    rounding : float
+        Parts of a gradient below it become it or 0 at random in tables, with the same mean; 0 keeps
+        them as they are.
+    seed : int
+
+    Raises
+    ------
+    ValueError
+        When sizes do not fit, or a number is out of range.
+    MemoryError
+        When the weights of dense features do not fit.
+    """
+
+    cdef readonly Py_ssize_t n_features, n_classes, head, block, blocks, width, batch
+    cdef readonly double scale
+    cdef double rounding
+    cdef uint64_t seed
+    cdef const int64_t[::1] indptr
+    cdef const int32_t[::1] indices, labels
+    cdef const float[::1] data, weights, intercept
+    cdef Table* tables
+    cdef Slot* slots
+    cdef float* parts
+    cdef float* rounded
+    cdef int32_t* ids
+    cdef ss_barrier barrier
+    cdef bint failed
+
+    def __cinit__(self, *args, **kwargs):
+        self.tables = NULL
+        self.slots = NULL
+        self.parts = self.rounded = NULL
+        self.ids = NULL
+
+    def __init__(self, rows, labels, weights, intercept, head, block, dense, batch, rounding, seed):
+        cdef Py_ssize_t f, s, stride
+        if self.tables != NULL:
+            raise ValueError("SoftmaxWeights: made already")
+        self.indptr, self.indices, self.data = np.asarray(rows[0], np.int64), rows[1], rows[2]
+        self.labels, self.weights, self.intercept = labels, weights, intercept
+        self.n_features, self.n_classes = len(dense), len(intercept)
+        self.head, self.block, self.batch = head, block, batch
+        n = len(labels)
+        check_offsets(rows[0], len(rows[1]), 0, "indptr")
+        check_numbers(rows[1], self.n_features, "indices")
+        check_numbers(labels, self.n_classes, "labels")
+        left = self.n_classes - self.head
+        if len(rows[0]) != n + 1 or len(rows[2]) != len(rows[1]) or len(weights) != n:
+            raise ValueError("rows, labels and weights: expected as many labels as rows")
+        if self.head < 1 or left < 0 or batch < 1 or left % max(self.block, 1) or (
+            self.block < 1 and left
+        ):
+            raise ValueError(
+                f"head is {head}, block {block}, batch {batch}: expected parts of "
+                f"{self.n_classes} classes"
+            )
+        self.blocks = left // self.block if self.block else 0
+        self.width = self.head + (self.block if self.blocks else 0)
+        self.width = (self.width + SS_LANES - 1) // SS_LANES * SS_LANES
+        self.rounding, self.seed, self.scale = rounding, seed, 1.0
+        self.tables = <Table*>calloc(max(self.n_features, 1), sizeof(Table))
+        self.slots = <Slot*>calloc(self.batch, sizeof(Slot))
+        stride = self.width + 2 * SS_LANES
+        self.parts = <float*>calloc(self.batch * stride, sizeof(float))
+        self.rounded = <float*>calloc(self.batch * stride, sizeof(float))
+        self.ids = <int32_t*>calloc(self.batch * stride, sizeof(int32_t))
+        if self.tables == NULL or self.slots == NULL or self.parts == NULL:
+            raise MemoryError("no memory is left for the weights")
+        if self.rounded == NULL or self.ids == NULL:
+            raise MemoryError("no memory is left for the weights")
+        for s in range(self.batch):
+            self.slots[s].part = self.parts + s * stride + SS_LANES
+            self.slots[s].rounded = self.rounded + s * stride
+            self.slots[s].ids = self.ids + s * stride
+        for f in np.flatnonzero(dense):
+            self.tables[f].weights = <float*>calloc(self.n_classes, sizeof(float))
+            if self.tables[f].weights == NULL:
+                raise MemoryError("no memory is left for the weights of frequent features")
+            self.tables[f].room = self.tables[f].size = self.n_classes
+
+    def __dealloc__(self):
+        cdef Py_ssize_t f
+        if self.tables != NULL:
+            for f in range(self.n_features):
+                free(self.tables[f].classes)
+                free(self.tables[f].weights)
+        free(self.tables)
+        free(self.slots)
+        free(self.parts)
+        free(self.rounded)
+        free(self.ids)
+
+    @property
+    def nbytes(self):
+        """Bytes of the weights, free places of tables as well."""
+        cdef Py_ssize_t f, total = self.n_features * sizeof(Table)
+        for f in range(self.n_features):
+            total += self.tables[f].room * (8 if self.tables[f].classes != NULL else 4)
+        return total
+
+    def begin(self):
+        """Forget that memory ended; call it before the threads of :meth:`steps`."""
+        self.failed = False
+
+    def steps(self, const int64_t[::1] order, Py_ssize_t first, Py_ssize_t last, uint64_t pass_,
+              rates, double alpha, double[::1] losses, int thread, int threads):
+        """Make steps on the rows ``order[first:last]``, as one of several threads.
+
+        All threads make the call with the same arguments but their own number.  Each row's
+        gradient is taken by one of them, each feature's weights are moved by one of them in the
+        order of the rows: the answer is the same for any number of threads.
+
+        Parameters
+        ----------
+        order : ndarray of int64
+            Numbers of rows.
+        first, last : int
+        pass_ : int
+            What is drawn at random depends on it, on the row and on the seed.
+        rates : tuple of two float
+            Of the steps on the first of all rows of `order` and after the last.
+        alpha : float
+            Weights shrink by ``rate * alpha`` for each row.
+        losses : ndarray of float64
+            Of all rows, as in `order`; those of this thread's are written.
+        thread, threads : int
+
+        Returns
+        -------
+        int
+            Weights read by this thread.
+        """
+        cdef Py_ssize_t b, s, many, n = order.shape[0]
+        cdef double rate = rates[0], fall = rates[1] - rate, eta, shrink
+        cdef int64_t read = 0
+        cdef uint64_t seed = ss_draw(self.seed, pass_, 7)
+        if not 0 <= first <= last <= n == losses.shape[0] or not 0 <= thread < threads:
+            raise ValueError(f"first is {first}, last {last}: expected a part of {n} rows")
+        check_numbers(order[first:last], self.labels.shape[0], "order")
+        with nogil:
+            b = first
+            while b < last:
+                many = min(self.batch, last - b)
+                eta = rate + fall * b / n
+                s = thread
+                while s < many:
+                    self.take(&self.slots[s], order[b + s], seed)
+                    losses[b + s] = self.slots[s].loss
+                    read += self.slots[s].read
+                    s += threads
+                ss_wait(&self.barrier, threads)
+                shrink = 1 - min(eta * alpha * many, 0.5)
+                self.move(many, eta / (self.scale * shrink), thread, threads)
+                ss_wait(&self.barrier, threads)
+                if thread == 0:
+                    self.scale *= shrink
+                ss_wait(&self.barrier, threads)
+                if self.failed:
+                    break
+                b += many
+            if self.scale < 1e-6:
+                self.settle(thread, threads)
+        if self.failed:
+            raise MemoryError("no memory is left for the weights; use fewer features or classes")
+        return read
+
+    cdef void settle(self, int thread, int threads) noexcept nogil:
+        """Multiply the common factor into the weights."""
+        cdef Py_ssize_t f, j
+        cdef float factor = self.scale
+        ss_wait(&self.barrier, threads)
+        f = thread
+        while f < self.n_features:
+            for j in range(self.tables[f].room):
+                self.tables[f].weights[j] *= factor
+            f += threads
+        ss_wait(&self.barrier, threads)
+        if thread == 0:
+            self.scale = 1.0
+        ss_wait(&self.barrier, threads)
+
+    cdef void take(self, Slot* slot, int64_t i, uint64_t seed) noexcept nogil:
+        """Take the gradient of a row by its scores."""
+        cdef Py_ssize_t k, j, width = self.width, head = self.head, block = self.block
+        cdef int32_t y = self.labels[i], c, base = <int32_t>head
+        cdef float* part = slot.part
+        cdef float a, scale = self.scale, more = 0, own = 0, log_sum, target
+        cdef const float* weight
+        cdef const Table* table
+        slot.row, slot.own, slot.read, slot.weight = i, -1, 0, self.weights[i]
+        memset(part - SS_LANES, 0, (width + 2 * SS_LANES) * sizeof(float))
+        if self.blocks:
+            base += <int32_t>((ss_draw(seed, i, 0) >> 11) % <uint64_t>self.blocks * block)
+            more = logf(<float>self.blocks)
+        slot.base = base
+        for k in range(self.indptr[i], self.indptr[i + 1]):
+            table, a = &self.tables[self.indices[k]], self.data[k]
+            if table.room == 0:
+                continue
+            if table.classes == NULL:
+                ss_add(head, a, table.weights, part)
+                if self.blocks:
+                    ss_add(block, a, table.weights + base, part + head)
+                slot.read += head + block
+                continue
+            slot.read += table.room
+            for j in range(table.room):
+                c = table.classes[j]
+                if c >= head:
+                    c = c - base + <int32_t>head if base <= c < base + block else -1
+                part[c] += a * table.weights[j]
+        for j in range(head):
+            part[j] = scale * part[j] + self.intercept[j]
+        for j in range(head, head + (block if self.blocks else 0)):
+            part[j] = scale * part[j] + self.intercept[base + j - head] + more
+        for j in range(head + (block if self.blocks else 0), width + SS_LANES):
+            part[j] = -INFINITY
+        if y < head:
+            j = y
+        elif base <= y < base + block:
+            j = y - base + head
+            part[j] -= more
+        else:                           # always counted, in the place behind the others
+            for k in range(self.indptr[i], self.indptr[i + 1]):
+                weight = find(&self.tables[self.indices[k]], y)
+                if weight != NULL:
+                    own += self.data[k] * weight[0]
+            j, slot.own = width, y
+            part[j] = scale * own + self.intercept[y]
+        target = part[j]
+        log_sum = ss_softmax(width + SS_LANES, part)
+        slot.loss = slot.weight * (log_sum - target)
+        part[j] -= 1
+        slot.own_part = part[width]
+        slot.n_rounded = self.round(slot, j, seed)
+
+    cdef Py_ssize_t round(self, Slot* slot, Py_ssize_t own, uint64_t seed) noexcept nogil:
+        """Draw the gradient of tables: the own class, and few of the others by systematic
+        sampling, each with its expectation."""
+        cdef Py_ssize_t group, first, j, n = 0, width = self.width, head = self.head
+        cdef float tau = self.rounding, passed = 0, step, part
+        cdef float next = tau * ((ss_draw(seed, slot.row, 1) >> 40) * <float>(1.0 / 16777216.0))
+        for group in range(width // SS_LANES):
+            first = group * SS_LANES
+            if tau > 0 and not first <= own < first + SS_LANES:
+                step = ss_clipped(slot.part + first, tau)
+                if passed + step < next:
+                    passed += step
+                    continue
+            for j in range(first, first + SS_LANES):
+                part = slot.part[j]
+                if j == own:
+                    pass
+                elif tau <= 0:
+                    if part == 0:
+                        continue
+                else:
+                    passed += min(part, tau)
+                    if passed >= next:
+                        next += tau
+                        part = max(part, tau)
+                    elif part < tau:
+                        continue
+                slot.ids[n] = <int32_t>(j if j < head else slot.base + j - head)
+                slot.rounded[n] = part
+                n += 1
+        if slot.own >= 0:
+            slot.ids[n], slot.rounded[n] = slot.own, slot.own_part
+            n += 1
+        return n
+
+    cdef void move(self, Py_ssize_t many, double step, int thread, int threads) noexcept nogil:
+        """Move the weights of this thread's features by the gradients of a batch."""
+        cdef Py_ssize_t s, k, j, head = self.head, block = self.block if self.blocks else 0
+        cdef int32_t f
+        cdef float a
+        cdef float* weight
+        cdef Slot* slot
+        cdef Table* table
+        for s in range(many):
+            slot = &self.slots[s]
+            for k in range(self.indptr[slot.row], self.indptr[slot.row + 1]):
+                f = self.indices[k]
+                if threads > 1 and (<uint32_t>f * <uint32_t>2654435769 >> 16) % threads != thread:
+                    continue
+                table, a = &self.tables[f], -step * slot.weight * self.data[k]
+                if table.classes == NULL and table.room:
+                    ss_add(head, a, slot.part, table.weights)
+                    ss_add(block, a, slot.part + head, table.weights + slot.base)
+                    if slot.own >= 0:
+                        table.weights[slot.own] += a * slot.own_part
+                    continue
+                for j in range(slot.n_rounded):
+                    weight = claim(table, slot.ids[j])
+                    if weight == NULL:
+                        self.failed = True
+                        return
+                    weight[0] += a * slot.rounded[j]
+
+    def entries(self, double least, bint scaled=True):
+        """Return the weights above a size.
+
+        Parameters
+        ----------
+        least : float
+            Negative for every weight that is kept, zeros as well.
+        scaled : bool, default=True
+            Whether the common factor `scale` is in them.
+
+        Returns
+        -------
+        indptr : ndarray of int64 of shape (n_features + 1,)
+        classes : ndarray of int32
+            As numbered here, in no order.
+        weights : ndarray of float32
+        """
+        cdef Py_ssize_t f, j, size = 0
+        cdef float scale = self.scale if scaled else 1.0
+        cdef const Table* table
+        starts = np.zeros(self.n_features + 1, np.int64)
+        cdef int64_t[::1] start = starts
+        for f in range(self.n_features):
+            table = &self.tables[f]
+            for j in range(table.room):
+                if table.classes == NULL or table.classes[j] >= 0:
+                    size += abs(scale * table.weights[j]) > least
+            start[f + 1] = size
+        numbers, values = np.empty(size, np.int32), np.empty(size, np.float32)
+        cdef int32_t[::1] number = numbers
+        cdef float[::1] value = values
+        size = 0
+        for f in range(self.n_features):
+            table = &self.tables[f]
+            for j in range(table.room):
+                if table.classes == NULL or table.classes[j] >= 0:
+                    if abs(scale * table.weights[j]) > least:
+                        number[size] = <int32_t>j if table.classes == NULL else table.classes[j]
+                        value[size] = scale * table.weights[j]
+                        size += 1
+        return starts, numbers, values
+
+    def load(self, const int64_t[::1] start, const int32_t[::1] number, const float[::1] value,
+             double scale=1.0):
+        """Take over weights of :meth:`entries`.
+
+        Raises
+        ------
+        ValueError
+            When they are of another shape.
+        """
+        cdef Py_ssize_t f, j
+        cdef float* weight
+        check_offsets(start, len(number), 0, "start")
+        check_numbers(number, self.n_classes, "classes")
+        if len(start) != self.n_features + 1 or len(value) != len(number) or not scale > 0:
+            raise ValueError("weights: found those of other features")
+        for f in range(self.n_features):
+            for j in range(start[f], start[f + 1]):
+                weight = claim(&self.tables[f], number[j])
+                if weight == NULL:
+                    raise MemoryError("no memory is left for the weights")
+                weight[0] = value[j]
+        self.scale = scale

@@ -1,0 +1,279 @@
+"""Softmax regression over very many classes by sampled stochastic gradients."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from ..utils.memory import refuse_too_large
+from ..utils.parallel import effective_jobs
+from ..utils.params import check_types
+from ._softmax import SoftmaxWeights
+from .base import ExtremeProblem, ExtremeResult, ExtremeSolver
+from .postings import Postings
+
+if TYPE_CHECKING:
+    from ..solvers.checkpoint import Checkpoint
+
+# Rows of one native call: an interrupt takes effect between calls.
+ROWS_PER_CALL = 4096
+# Bytes of a weight in a table, with its share of free places.
+TABLE_BYTES = 12
+
+
+class SampledSoftmax(ExtremeSolver):
+    """Multinomial logistic regression (the surrogate "crf") by stochastic gradients.
+
+    Scores are those of a linear model over all classes, with an intercept fixed at the logarithm of
+    the class frequencies.  The gradient of a row is taken over the ``head`` of most frequent
+    classes, one block of the others drawn at random, whose parts count as many times as there are
+    blocks, and the row's own class.  Features in at least ``dense_from`` rows keep a weight for
+    every class; rarer ones keep a table of the classes that their rows' gradients reached, after
+    rounding: parts below ``rounding`` become it or zero, with the same mean.
+
+    No bound of the optimum is known: records have the mean of the sampled losses as ``primal``,
+    no dual and no gap.  Few passes from zero weights regularise by themselves; ``alpha`` shrinks
+    the weights as in ``alpha / 2 ||W||^2``.
+
+    Parameters
+    ----------
+    passes : int or None, default=3
+        Over the examples; None for the problem's ``max_iter``.
+    rate, last_rate : float, default=3, 0.3
+        Of the first step and after the last; it falls linearly.  For rows of length one.
+    head : int, default=512
+    block : int, default=512
+    whole : int, default=1024
+        Up to so many classes, the head holds all.
+    dense_from : int, default=60
+    rounding : float, default=0.2
+        0 for gradients as they are: slower, and of much more memory.
+    batch : int, default=16
+        Rows whose gradients are taken at the same weights, so that threads can share them.
+    keep : float, default=0.01
+        Weights of at most this size are left out of the model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from structsolve.extreme.base import ExtremeProblem
+    >>> from structsolve.extreme.softmax import SampledSoftmax
+    >>> X = sparse.csr_matrix(np.eye(3, dtype=np.float32))
+    >>> problem = ExtremeProblem(X, np.arange(3, dtype=np.int32), 3, 1e-6, "crf")
+    >>> SampledSoftmax().fit(problem).weights.top(X, 1)[0].ravel()
+    array([0, 1, 2], dtype=int32)
+    """
+
+    name = "softmax"
+
+    def __init__(
+        self,
+        passes: int | None = 3,
+        rate: float = 3.0,
+        last_rate: float = 0.3,
+        head: int = 512,
+        block: int = 512,
+        whole: int = 1024,
+        dense_from: int = 60,
+        rounding: float = 0.2,
+        batch: int = 16,
+        keep: float = 0.01,
+    ):
+        self.passes = passes
+        self.rate = rate
+        self.last_rate = last_rate
+        self.head = head
+        self.block = block
+        self.whole = whole
+        self.dense_from = dense_from
+        self.rounding = rounding
+        self.batch = batch
+        self.keep = keep
+
+    def check(self, problem: ExtremeProblem) -> None:
+        """Raise ValueError where an argument, or the problem, is none of this solver's."""
+        check_types(self, "SampledSoftmax: ")
+        least = {"head": 1, "block": 1, "whole": 1, "dense_from": 1, "batch": 1, "keep": 0}
+        for name, low in {**least, "rounding": 0, "rate": 0, "last_rate": 0}.items():
+            if not low <= getattr(self, name) < np.inf:
+                raise ValueError(f"{name} is {getattr(self, name)!r}, expected at least {low}")
+        if self.passes is not None and self.passes < 1:
+            raise ValueError(f"passes is {self.passes!r}, expected at least 1, or None")
+        if problem.surrogate != "crf":
+            raise ValueError(
+                f"surrogate is {problem.surrogate!r}, expected 'crf' for the solver 'softmax'"
+            )
+        if problem.penalty != "l2":
+            raise ValueError(f"penalty is {problem.penalty!r}, expected 'l2' for 'softmax'")
+        if not 0 <= problem.alpha < np.inf:
+            raise ValueError(f"alpha is {problem.alpha!r}, expected a number of at least 0")
+
+    def fit(
+        self,
+        problem: ExtremeProblem,
+        after: Callable[[dict[str, Any]], bool] | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> ExtremeResult:
+        """Train; see :meth:`ExtremeSolver.fit`."""
+        self.check(problem)
+        run = Run(self, problem)
+        held = None if checkpoint is None else checkpoint.read()
+        if checkpoint is not None and held is not None:
+            with checkpoint.blame():
+                run.resume(*held)
+        reason = "max_iter"
+        try:
+            while len(run.history) < run.passes:
+                record = run.step()
+                if checkpoint is not None and checkpoint.due():
+                    checkpoint.write(run.state)
+                if after is not None and after(record):
+                    reason = "callback"
+                    break
+        except KeyboardInterrupt:
+            reason = "interrupted"
+        if checkpoint is not None:
+            if reason != "interrupted":
+                checkpoint.write(run.state)
+            checkpoint.close()
+        return ExtremeResult(run.postings(), run.history, reason, {"head": run.head})
+
+
+class Run:
+    """State of one training.
+
+    Parameters
+    ----------
+    solver : SampledSoftmax
+    problem : ExtremeProblem
+    """
+
+    def __init__(self, solver: SampledSoftmax, problem: ExtremeProblem):
+        self.solver, self.problem = solver, problem
+        self.begun, self.spent = time.perf_counter(), 0.0
+        self.history: list[dict[str, Any]] = []
+        self.passes = problem.max_iter if solver.passes is None else solver.passes
+        X, y = problem.X, problem.y
+        shares = problem.shares
+        self.share_of_class = np.bincount(y, weights=shares, minlength=problem.n_classes)
+        self._number(self.share_of_class)
+        rows = np.bincount(X.indices, minlength=X.shape[1])
+        dense = rows >= solver.dense_from
+        self._refuse_large(int(dense.sum()), int(rows[~dense].sum()))
+        n = len(y)
+        known = self.class_of >= 0
+        self.intercept = np.full(len(self.class_of), -np.inf, np.float32)
+        # Half an example more for each class: those of none can be told as well.
+        own = self.share_of_class[self.class_of[known]]
+        self.intercept[known] = np.log((own * n + 0.5) / n)
+        self.weights = SoftmaxWeights(
+            (X.indptr, X.indices, X.data),
+            self.number_of[y],
+            (shares * n).astype(np.float32),
+            self.intercept,
+            self.head,
+            self.block,
+            dense,
+            solver.batch,
+            solver.rounding,
+            problem.seed,
+        )
+        if problem.start is not None:
+            start = problem.start
+            classes = self.number_of[start.classes]
+            self.weights.load(start.indptr, classes, start.weights.astype(np.float32))
+
+    def _number(self, share: np.ndarray) -> None:
+        """Number classes by frequency; those behind the head are dealt out over the blocks."""
+        solver, C = self.solver, len(share)
+        order = np.argsort(-share, kind="stable")
+        self.head = C if solver.whole >= C else min(solver.head, C)
+        tail = C - self.head
+        self.block = min(solver.block, tail)
+        blocks = -(-tail // self.block) if tail else 0
+        self.number_of = np.empty(C, np.int32)
+        self.number_of[order[: self.head]] = np.arange(self.head)
+        place = np.arange(tail)
+        if tail:
+            self.number_of[order[self.head :]] = (
+                self.head + (place % blocks) * self.block + place // blocks
+            )
+        self.class_of = np.full(self.head + blocks * self.block, -1, np.int32)
+        self.class_of[self.number_of] = np.arange(C)
+
+    def _refuse_large(self, dense: int, rare: int) -> None:
+        """Refuse what would take more memory than allowed, with the estimate."""
+        problem, solver = self.problem, self.solver
+        reached = 2 + 1 / solver.rounding if solver.rounding else self.head + self.block
+        table = TABLE_BYTES * min(reached * self.passes, len(self.class_of)) * rare
+        size = 4.0 * dense * len(self.class_of) + table
+        advice = "raise dense_from, leave out rare features, or use solver='one-vs-some'"
+        refuse_too_large(size, "weights of softmax regression", advice)
+        if problem.max_memory is not None and size > problem.max_memory:
+            raise ValueError(
+                f"max_memory is {problem.max_memory:.3g} bytes, but weights of softmax regression "
+                f"would take up to {size:.3g}: {advice}"
+            )
+
+    def step(self) -> dict[str, Any]:
+        """Make one pass; return its record."""
+        problem, done = self.problem, len(self.history)
+        n, jobs = len(problem.y), effective_jobs(problem.n_jobs)
+        rng = np.random.default_rng([problem.seed, done])
+        order = rng.permutation(n)
+        solver = self.solver
+        fall = (solver.last_rate - solver.rate) / self.passes
+        rates = solver.rate + fall * done, solver.rate + fall * (done + 1)
+        losses, read = np.zeros(n), 0
+        with ThreadPoolExecutor(jobs) as pool:
+            for first in range(0, n, ROWS_PER_CALL):
+                piece = first, min(first + ROWS_PER_CALL, n), done, rates, problem.alpha, losses
+                self.weights.begin()
+                if jobs == 1:
+                    told = [self.weights.steps(order, *piece, 0, 1)]
+                else:
+                    tasks = [
+                        pool.submit(self.weights.steps, order, *piece, t, jobs) for t in range(jobs)
+                    ]
+                    told = [task.result() for task in tasks]
+                read += sum(told)
+        record = {
+            "pass": done + 1,
+            "primal": losses.sum() / n,
+            "dual": None,
+            "gap": None,
+            "mean_epsilon": None,
+            "entries": read,
+            "seconds": self.spent + time.perf_counter() - self.begun,
+        }
+        self.history.append(record)
+        return record
+
+    def postings(self) -> Postings:
+        """Return the weights that are kept, by the problem's classes."""
+        starts, numbers, values = self.weights.entries(self.solver.keep)
+        C, problem = self.problem.n_classes, self.problem
+        matrix = sparse.csr_matrix(
+            (values, self.class_of[numbers], starts), shape=(problem.X.shape[1], C)
+        )
+        matrix.sort_indices()
+        return Postings.from_matrix(matrix, self.intercept[self.number_of])
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what a checkpoint keeps."""
+        starts, numbers, values = self.weights.entries(-1.0, scaled=False)
+        seconds = self.spent + time.perf_counter() - self.begun
+        arrays = {"starts": starts, "numbers": numbers, "values": values}
+        meta = {"history": self.history, "seconds": seconds, "scale": self.weights.scale}
+        return meta, arrays
+
+    def resume(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Go on from what a checkpoint kept."""
+        self.history, self.spent = list(meta["history"]), float(meta["seconds"])
+        self.weights.load(arrays["starts"], arrays["numbers"], arrays["values"], meta["scale"])

@@ -1,0 +1,112 @@
+/* Float loops of softmax regression, and a barrier for threads that share its weights.
+ *
+ * Sums go over sixteen partial ones in a fixed order, so that every instruction set gives the same
+ * bits (the build forbids contraction). */
+#ifndef STRUCTSOLVE_SOFTMAX_LOOPS_H
+#define STRUCTSOLVE_SOFTMAX_LOOPS_H
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__ELF__)
+#define SS_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define SS_CLONES
+#endif
+
+enum { SS_LANES = 16 };
+
+/* out += a w */
+SS_CLONES static void ss_add(ptrdiff_t n, float a, const float *w, float *out) {
+  for (ptrdiff_t j = 0; j < n; j++) out[j] += a * w[j];
+}
+
+/* exp(x) for x <= 0, within 2 units in the last place; 0 below -87 */
+static inline float ss_exp(float x) {
+  const float bound = x < -87.0f ? -87.0f : x, whole = floorf(bound * 1.44269504f + 0.5f);
+  const float r = (bound - whole * 0.693359375f) - whole * -2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  const int32_t bits = ((int32_t)whole + 127) << 23;
+  float power;
+  memcpy(&power, &bits, 4);
+  return x < -87.0f ? 0.0f : p * power;
+}
+
+/* x := softmax(x) over n entries, n a multiple of SS_LANES (-inf in the padding); returns the
+ * logarithm of the sum of exponentials. */
+SS_CLONES static float ss_softmax(ptrdiff_t n, float *x) {
+  float top[SS_LANES], sum[SS_LANES];
+  for (int l = 0; l < SS_LANES; l++) top[l] = -INFINITY, sum[l] = 0;
+  for (ptrdiff_t j = 0; j < n; j += SS_LANES)
+    for (int l = 0; l < SS_LANES; l++) top[l] = x[j + l] > top[l] ? x[j + l] : top[l];
+  float most = top[0], total = 0;
+  for (int l = 1; l < SS_LANES; l++) most = top[l] > most ? top[l] : most;
+  for (ptrdiff_t j = 0; j < n; j += SS_LANES)
+    for (int l = 0; l < SS_LANES; l++) {
+      const float e = ss_exp(x[j + l] - most);
+      x[j + l] = e;
+      sum[l] += e;
+    }
+  for (int l = 0; l < SS_LANES; l++) total += sum[l];
+  const float inverse = 1.0f / total;
+  for (ptrdiff_t j = 0; j < n; j++) x[j] *= inverse;
+  return most + logf(total);
+}
+
+/* Sum of min(x, most) over SS_LANES entries. */
+static inline float ss_clipped(const float *x, float most) {
+  float sum = 0;
+  for (int l = 0; l < SS_LANES; l++) sum += x[l] < most ? x[l] : most;
+  return sum;
+}
+
+/* Counter-based random numbers: what is drawn depends on the three numbers alone. */
+static inline uint64_t ss_draw(uint64_t seed, uint64_t row, uint64_t purpose) {
+  uint64_t z = seed + 0x9e3779b97f4a7c15u * (2 * row + purpose + 1);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+/* Threads wait for each other; a waiting one gives its core away. */
+#ifdef _MSC_VER
+#include <windows.h>
+typedef volatile LONG ss_count;
+static inline long ss_load(ss_count *x) { return InterlockedCompareExchange(x, 0, 0); }
+static inline long ss_step(ss_count *x) { return InterlockedIncrement(x); }
+static inline void ss_store(ss_count *x, long value) { InterlockedExchange(x, value); }
+static inline void ss_rest(void) { SwitchToThread(); }
+#else
+#include <sched.h>
+typedef long ss_count;
+static inline long ss_load(ss_count *x) { return __atomic_load_n(x, __ATOMIC_ACQUIRE); }
+static inline long ss_step(ss_count *x) { return __atomic_add_fetch(x, 1, __ATOMIC_ACQ_REL); }
+static inline void ss_store(ss_count *x, long value) { __atomic_store_n(x, value, __ATOMIC_RELEASE); }
+static inline void ss_rest(void) { sched_yield(); }
+#endif
+
+typedef struct {
+  ss_count waiting, phase;
+} ss_barrier;
+
+static inline void ss_wait(ss_barrier *b, long threads) {
+  if (threads < 2) return;
+  const long phase = ss_load(&b->phase);
+  if (ss_step(&b->waiting) == threads) {
+    ss_store(&b->waiting, 0);
+    ss_step(&b->phase);
+    return;
+  }
+  for (long spins = 0; ss_load(&b->phase) == phase; spins++)
+    if (spins > 200) ss_rest();
+}
+
+#endif
