@@ -1,4 +1,4 @@
-"""Sampled softmax regression: every step against dense ones, threads, checkpoints, bad arguments."""
+"""Sampled softmax regression: each step against dense ones, threads, checkpoints, bad input."""
 
 import os
 
