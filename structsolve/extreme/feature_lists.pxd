@@ -5,9 +5,11 @@ from libc.stdint cimport int32_t, int64_t
 
 cdef struct FeatureList:
     const int32_t* classes  # -1 for free slots; NULL: a weight for each class
-    const void* weights     # float, or 16 bits each where the lists are of half precision
+    const void* weights     # float, or 16 bits each
+    bint half
     Py_ssize_t size         # slots, free ones as well
-    float low, high         # of all classes' weights, 0 for classes that are not in the list
+    Py_ssize_t kept         # weights
+    float low, high         # bounds of all classes' weights; those not in the list have 0
 
 
 cdef class Space:
@@ -16,32 +18,45 @@ cdef class Space:
     cdef float* score       # n_classes, and a slot in front for free slots
     cdef unsigned char* mark
     cdef int32_t* touched
-    cdef float* best        # a heap, the worst at the root
+    cdef float* best        # a heap of `room` classes, the worst at the root
     cdef int32_t* ids
+    # For scans that end early: candidates, and a heap of features by what they cost and may change.
+    cdef float* partial
+    cdef int32_t* candidates
+    cdef Py_ssize_t room, longest
+    cdef float* gain
+    cdef int32_t* queue
 
 
 cdef class FeatureLists:
     cdef readonly Py_ssize_t n_features, n_classes
     cdef readonly object intercept
-    cdef bint half
     cdef double factor      # of all stored weights
     cdef const float* _bias             # NULL: zeros
     cdef const int32_t* _order          # classes by intercept, best first; NULL: as numbered
-    cdef object _bias_kept, _order_kept
-    # The list of a feature, and one of its weights; the factor is not in them.
+    cdef object _order_kept
+    cdef double _bias_size              # largest absolute value
+    # The list of a feature; the factor is not in it.
     cdef FeatureList list_of(self, Py_ssize_t f) noexcept nogil
-    cdef float weight_of(self, Py_ssize_t f, int32_t c) noexcept nogil
+    # score[j] += x * weight of the feature for classes[j]; the factor is in x.
+    cdef void add_chosen(self, Py_ssize_t f, float x, Py_ssize_t n, const int32_t* classes,
+                         float* score) noexcept nogil
     cdef int set_sizes(self, n_features, n_classes, intercept) except -1
-    # Score of one class: the intercept, then the features in their order.
-    cdef float score_of(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
-                        int32_t c) noexcept nogil
+    # Scores of n classes: the intercept, then the features in their order.
+    cdef void score_chosen(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
+                           Py_ssize_t n, const int32_t* classes, float* score) noexcept nogil
     # Adds to `score`, which starts as the intercept; returns the weights read.
     cdef int64_t scan(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
                       float* score) noexcept nogil
     # The k best classes of a row but `exclude`, best first, -1 for missing ones; weights read.
+    # The space is one for at least k classes and nnz features.  See top() for epsilon and bound.
     cdef int64_t best_of(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
-                         Py_ssize_t k, int32_t exclude, Space space, int32_t* ids,
-                         float* scores) noexcept nogil
+                         Py_ssize_t k, int32_t exclude, double epsilon, Space space, int32_t* ids,
+                         float* scores, double* bound) noexcept nogil
+    cdef int64_t best_early(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
+                            Py_ssize_t k, int32_t exclude, double epsilon, Space space,
+                            int32_t* ids, float* scores, double* bound) noexcept nogil
+    cdef void clear(self, Space space) noexcept nogil
 
 
 # The half-precision number of these bits.

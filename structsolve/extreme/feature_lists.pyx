@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 cimport cython
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, fabs, fmax, fmin
 from libc.stdint cimport uint16_t, uint32_t
 from libc.string cimport memcpy, memset
 
@@ -18,6 +18,14 @@ from ..utils.sparse import refuse_broken
 cdef enum:
     SPARSE = 8
     BLOCK = 64      # classes that are looked at together for one above the worst kept
+    ENOUGH = 4      # weights of a row, by class, from which a scan that may end early is worth it
+    SPARE = 16      # candidates beside the k best
+    LOOK_UP = 16    # weights that are read in the time that one is looked up
+    TRIES = 4       # times that candidates are scored
+
+
+# Half of the distance from 1 to the next float32.
+cdef double UNIT = 5.9604644775390625e-08
 
 
 cdef float from_half(unsigned short bits) noexcept nogil:
@@ -54,11 +62,10 @@ cdef inline void add_halves(Py_ssize_t size, const int32_t* classes, const uint1
         score[classes[j]] += x * from_half(weights[j])
 
 
-cdef inline void add_list(const FeatureList* own, bint half, float x,
-                          float* score) noexcept nogil:
+cdef inline void add_list(const FeatureList* own, float x, float* score) noexcept nogil:
     if own.classes == NULL:
         add_dense(own.size, <const float*>own.weights, x, score)
-    elif half:
+    elif own.half:
         add_halves(own.size, own.classes, <const uint16_t*>own.weights, x, score)
     else:
         add_floats(own.size, own.classes, <const float*>own.weights, x, score)
@@ -119,21 +126,63 @@ cdef Py_ssize_t best_of_all(const float* score, Py_ssize_t C, int32_t exclude, P
     return size
 
 
-cdef class Space:
-    """What a thread needs to score rows with some FeatureLists."""
+cdef inline Py_ssize_t sorted_heap(float* best, int32_t* ids, Py_ssize_t size, float* scores,
+                                   int32_t* classes) noexcept nogil:
+    # Empty a heap, the worst first, into arrays that are not the heap's.
+    cdef Py_ssize_t left = size
+    while left > 0:
+        left -= 1
+        classes[left], scores[left] = ids[0], best[0]
+        sink(best, ids, left, 0, best[left], ids[left])
+    return size
 
-    def __init__(self, FeatureLists lists, Py_ssize_t k):
+
+cdef inline void settle(const float* gain, int32_t* queue, Py_ssize_t size,
+                        Py_ssize_t j) noexcept nogil:
+    # Entry j of a heap of features, the largest gain at the root, goes down to its place.
+    cdef int32_t own = queue[j]
+    cdef Py_ssize_t child = 2 * j + 1
+    while child < size:
+        if child + 1 < size and gain[queue[child + 1]] > gain[queue[child]]:
+            child += 1
+        if gain[queue[child]] <= gain[own]:
+            break
+        queue[j] = queue[child]
+        j, child = child, 2 * child + 1
+    queue[j] = own
+
+
+cdef class Space:
+    """What a thread needs to score rows with some FeatureLists.
+
+    Parameters
+    ----------
+    lists : FeatureLists
+    k : int
+        Most classes that are asked for.
+    longest : int
+        Most features of a row.
+    """
+
+    def __init__(self, FeatureLists lists, Py_ssize_t k, Py_ssize_t longest):
         C = lists.n_classes
-        scores, marks = np.zeros(C + 1, np.float32), np.zeros(C, np.uint8)
-        touched, best, ids = np.zeros(C, np.int32), np.zeros(k, np.float32), np.zeros(k, np.int32)
+        self.room, self.longest = min(k, C) + SPARE + 1, longest
+        self._kept = (
+            np.zeros(C + 1, np.float32), np.zeros(C, np.uint8), np.zeros(C, np.int32),
+            np.zeros((2, self.room), np.float32), np.zeros((2, self.room), np.int32),
+            np.zeros(longest + 1, np.float32), np.zeros(longest + 1, np.int32),
+        )
         if lists.intercept is not None:
-            scores[1:] = lists.intercept
-        self._kept = scores, marks, touched, best, ids
-        cdef float[::1] all_scores = scores, all_best = best
-        cdef unsigned char[::1] all_marks = marks
-        cdef int32_t[::1] all_touched = touched, all_ids = ids
-        self.score, self.mark = &all_scores[1], &all_marks[0]
-        self.touched, self.best, self.ids = &all_touched[0], &all_best[0], &all_ids[0]
+            self._kept[0][1:] = lists.intercept
+        cdef float[::1] score = self._kept[0], gain = self._kept[5]
+        cdef unsigned char[::1] mark = self._kept[1]
+        cdef int32_t[::1] touched = self._kept[2], queue = self._kept[6]
+        cdef float[:, ::1] best = self._kept[3]
+        cdef int32_t[:, ::1] ids = self._kept[4]
+        self.score, self.mark, self.touched = &score[1], &mark[0], &touched[0]
+        self.best, self.partial = &best[0, 0], &best[1, 0]
+        self.ids, self.candidates = &ids[0, 0], &ids[1, 0]
+        self.gain, self.queue = &gain[0], &queue[0]
 
 
 cdef class FeatureLists:
@@ -151,7 +200,7 @@ cdef class FeatureLists:
             if not isinstance(size, (int, np.integer)) or not 0 < size < 2**31 - 1:
                 raise ValueError(f"{name} is {size!r}, expected an integer from 1 to 2**31 - 2")
         self.n_features, self.n_classes, self.factor = n_features, n_classes, 1
-        self._bias, self._order, self.intercept = NULL, NULL, None
+        self._bias, self._order, self.intercept, self._bias_size = NULL, NULL, None, 0
         if intercept is None:
             return 0
         intercept = flat(intercept, np.float32, "intercept")
@@ -163,6 +212,7 @@ cdef class FeatureLists:
         cdef const int32_t[::1] ranked = order
         self.intercept, self._order_kept = intercept, order
         self._bias, self._order = &bias[0], &ranked[0]
+        self._bias_size = abs(intercept).max()
         return 0
 
     cdef FeatureList list_of(self, Py_ssize_t f) noexcept nogil:
@@ -170,16 +220,17 @@ cdef class FeatureLists:
         memset(&none, 0, sizeof(FeatureList))
         return none
 
-    cdef float weight_of(self, Py_ssize_t f, int32_t c) noexcept nogil:
-        return 0
+    cdef void add_chosen(self, Py_ssize_t f, float x, Py_ssize_t n, const int32_t* classes,
+                         float* score) noexcept nogil:
+        pass
 
-    cdef float score_of(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
-                        int32_t c) noexcept nogil:
-        cdef float s = self._bias[c] if self._bias != NULL else 0
+    cdef void score_chosen(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
+                           Py_ssize_t n, const int32_t* classes, float* score) noexcept nogil:
         cdef Py_ssize_t j
+        for j in range(n):
+            score[j] = self._bias[classes[j]] if self._bias != NULL else 0
         for j in range(nnz):
-            s += <float>(self.factor * values[j]) * self.weight_of(columns[j], c)
-        return s
+            self.add_chosen(columns[j], <float>(self.factor * values[j]), n, classes, score)
 
     cdef int64_t scan(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
                       float* score) noexcept nogil:
@@ -188,26 +239,36 @@ cdef class FeatureLists:
         cdef FeatureList own
         for j in range(nnz):
             own = self.list_of(columns[j])
-            add_list(&own, self.half, <float>(self.factor * values[j]), score)
+            add_list(&own, <float>(self.factor * values[j]), score)
             entries += own.size
         return entries
 
+    cdef void clear(self, Space space) noexcept nogil:
+        if self._bias == NULL:
+            memset(space.score, 0, self.n_classes * sizeof(float))
+        else:
+            memcpy(space.score, self._bias, self.n_classes * sizeof(float))
+
     cdef int64_t best_of(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
-                         Py_ssize_t k, int32_t exclude, Space space, int32_t* ids,
-                         float* scores) noexcept nogil:
+                         Py_ssize_t k, int32_t exclude, double epsilon, Space space, int32_t* ids,
+                         float* scores, double* bound) noexcept nogil:
         cdef Py_ssize_t C = self.n_classes, room = k if k < C else C, size, j, n_touched = 0, e
-        cdef int64_t entries = 0
+        cdef int64_t entries = 0, lost = 0
         cdef FeatureList own
         cdef int32_t c
         for j in range(nnz):
-            entries += self.list_of(columns[j]).size
+            entries += self.list_of(columns[j]).kept
+        bound[0] = 0
+        if entries >= ENOUGH * C and k + SPARE + 2 < C:
+            lost = self.best_early(nnz, columns, values, k, exclude, epsilon, space, ids, scores,
+                                   bound)
+            if bound[0] >= 0:
+                return lost
+            bound[0] = 0
         self.scan(nnz, columns, values, space.score)
         if SPARSE * entries >= C:
             size = best_of_all(space.score, C, exclude, room, space.best, space.ids)
-            if self._bias == NULL:
-                memset(space.score, 0, C * sizeof(float))
-            else:
-                memcpy(space.score, self._bias, C * sizeof(float))
+            self.clear(space)
         else:
             # The classes of the lists, then the others in the order of the intercept.
             size = 0
@@ -234,20 +295,90 @@ cdef class FeatureLists:
                 space.score[c] = self._bias[c] if self._bias != NULL else 0
         for j in range(size, k):
             ids[j], scores[j] = -1, -INFINITY
-        while size > 0:         # the worst leaves the heap first
-            size -= 1
-            ids[size], scores[size] = space.ids[0], space.best[0]
-            sink(space.best, space.ids, size, 0, space.best[size], space.ids[size])
-        return entries
+        sorted_heap(space.best, space.ids, size, scores, ids)
+        return entries + lost
 
-    def _top_range(self, rows, k, exclude, ids_out, scores_out, Py_ssize_t first,
-                   Py_ssize_t last, Space space):
+    cdef int64_t best_early(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
+                            Py_ssize_t k, int32_t exclude, double epsilon, Space space,
+                            int32_t* ids, float* scores, double* bound) noexcept nogil:
+        # Features go in by what they may change per weight.  `above` bounds what those that are
+        # left may add to the score of any class.  When the best class that is no candidate, that
+        # added, is behind the k-th best of the candidates, scored in full, or ahead by at most
+        # epsilon, the rest need not be read.  The bound is -1 where that never happened (ties).
+        cdef Py_ssize_t j, q, size = 0, n_candidates = k + SPARE, tries = 0, kept
+        cdef int64_t read = 0
+        cdef double above = 0, open = 0, rounding = self._bias_size, target, excess, width
+        cdef FeatureList own
+        cdef float x
+        for j in range(nnz):
+            own = self.list_of(columns[j])
+            x = <float>(self.factor * values[j])
+            rounding += fabs(x) * fmax(fabs(own.low), fabs(own.high))
+            if own.kept <= LOOK_UP * n_candidates:  # sooner read than looked up
+                add_list(&own, x, space.score)
+                read += own.kept
+                continue
+            above += fmax(x * <double>own.low, x * <double>own.high)
+            width = fabs(x) * (<double>own.high - own.low)
+            open += width
+            space.gain[j] = <float>(width / own.kept)
+            space.queue[size] = <int32_t>j
+            size += 1
+        # Two sums of float32 of these products, of whatever order, differ by at most that.
+        rounding *= 2 * (nnz + 3) * UNIT
+        for j in range(size // 2 - 1, -1, -1):
+            settle(space.gain, space.queue, size, j)
+        target = open / 2
+        bound[0] = -1
+        while size > 0 and tries < TRIES:
+            j = space.queue[0]
+            size -= 1
+            space.queue[0] = space.queue[size]
+            settle(space.gain, space.queue, size, 0)
+            own = self.list_of(columns[j])
+            x = <float>(self.factor * values[j])
+            add_list(&own, x, space.score)
+            read += own.kept
+            above -= fmax(x * <double>own.low, x * <double>own.high)
+            open -= fabs(x) * (<double>own.high - own.low)
+            if open > target and size > 0:
+                continue
+            kept = best_of_all(space.score, self.n_classes, exclude, n_candidates + 1, space.best,
+                               space.ids)
+            sorted_heap(space.best, space.ids, kept, space.partial, space.candidates)
+            excess = space.partial[n_candidates] + above + rounding
+            if size > 0 and excess > space.partial[k - 1] + epsilon:
+                # So much has to go, or the distance to grow.
+                target = fmin(fmax(open - (excess - space.partial[k - 1] - epsilon), open / 4),
+                              open * 0.8)
+                continue
+            tries += 1
+            read += n_candidates * size
+            for q in range(size):
+                j = space.queue[q]
+                self.add_chosen(columns[j], <float>(self.factor * values[j]), n_candidates,
+                                space.candidates, space.partial)
+            kept = 0
+            for j in range(n_candidates):
+                kept = offer(space.best, space.ids, kept, k, space.partial[j],
+                             space.candidates[j])
+            if excess < space.best[0] or excess - space.best[0] <= epsilon and epsilon > 0:
+                sorted_heap(space.best, space.ids, kept, scores, ids)
+                bound[0] = fmax(0, excess - scores[0])
+                break
+            target = open * 0.6
+        self.clear(space)
+        return read
+
+    def _top_range(self, rows, k, exclude, double epsilon, ids_out, scores_out, bounds_out,
+                   Py_ssize_t first, Py_ssize_t last, Space space):
         cdef const int64_t[::1] start = rows[0]
         cdef const int32_t[::1] column = rows[1]
         cdef const float[::1] value = rows[2]
         cdef const int32_t[::1] leave = exclude
         cdef int32_t[:, ::1] ids = ids_out
         cdef float[:, ::1] scores = scores_out
+        cdef double[::1] bounds = bounds_out
         cdef bint all_classes = leave is None
         cdef Py_ssize_t i, size = k
         cdef int64_t entries = 0
@@ -255,7 +386,8 @@ cdef class FeatureLists:
             for i in range(first, last):
                 entries += self.best_of(
                     start[i + 1] - start[i], &column[0] + start[i], &value[0] + start[i], size,
-                    -1 if all_classes else leave[i], space, &ids[i, 0], &scores[i, 0])
+                    -1 if all_classes else leave[i], epsilon, space, &ids[i, 0], &scores[i, 0],
+                    &bounds[i])
         return entries
 
     def top(self, X, k, epsilon=0.0, exclude=None, n_jobs=1):
@@ -268,7 +400,8 @@ cdef class FeatureLists:
         k : int
             Number of classes, at least 1.
         epsilon : float, default=0.0
-            Zero: exact.
+            How much a class that is not returned may be ahead of the k-th that is.  The scan of a
+            row ends early once that is certain; with 0, once the answer is that of a whole scan.
         exclude : ndarray of int32 of shape (n,), optional
             A class of each row that is left out, -1 for none.
         n_jobs : int, default=1
@@ -279,11 +412,14 @@ cdef class FeatureLists:
         ids : ndarray of int32 of shape (n, k)
             Best first, of equal scores the lowest class; -1 where there are fewer than k.
         scores : ndarray of float32 of shape (n, k)
-            -inf where there are fewer than k.
+            Sums of float32, in the order of the features where a row was read in full; -inf where
+            there are fewer than k.
         bounds : ndarray of float64 of shape (n,)
-            Zeros.
+            The score of any class is at most ``scores[i, 0] + bounds[i]``; from 0 to epsilon.  The
+            rounding of what was left out is in it, that of the scores that are returned is not:
+            with m features of a row, at most (m + 3) 2^-24 sum_f |x_f| max_c |w_cf|.
         entries : int
-            Weights read.
+            Weights read, and looked up.
 
         Raises
         ------
@@ -292,8 +428,8 @@ cdef class FeatureLists:
         """
         if not isinstance(k, (int, np.integer)) or k < 1:
             raise ValueError(f"k is {k!r}, expected an integer of at least 1")
-        if epsilon != 0:
-            raise ValueError(f"epsilon is {epsilon!r}, expected 0")
+        if not isinstance(epsilon, (int, float, np.number)) or not epsilon >= 0:
+            raise ValueError(f"epsilon is {epsilon!r}, expected a number of at least 0")
         rows = checked_rows(X, self.n_features)
         n = X.shape[0]
         if exclude is not None:
@@ -304,9 +440,9 @@ cdef class FeatureLists:
         ids, scores = np.empty((n, k), np.int32), np.empty((n, k), np.float32)
         bounds, entries = np.zeros(n), 0
         if n:
-            work = partial(self._top_range, rows, k, exclude, ids, scores)
-            entries = sum(over_examples(work, rows[0] + np.arange(n + 1), n_jobs,
-                                        partial(Space, self, min(k, self.n_classes))))
+            work = partial(self._top_range, rows, k, exclude, epsilon, ids, scores, bounds)
+            make = partial(Space, self, k, int(np.diff(rows[0]).max()))
+            entries = sum(over_examples(work, rows[0] + np.arange(n + 1), n_jobs, make))
         return ids, scores, bounds, entries
 
     def scores(self, X, classes):
@@ -321,7 +457,7 @@ cdef class FeatureLists:
         Returns
         -------
         ndarray of float32 of shape (n, m)
-            As :meth:`top` gives them; -inf for -1.
+            Sums of float32 in the order of the features; -inf for -1.
 
         Raises
         ------
@@ -338,17 +474,16 @@ cdef class FeatureLists:
         cdef const int64_t[::1] start = rows[0]
         cdef const int32_t[::1] column = rows[1]
         cdef const float[::1] value = rows[2]
-        cdef const int32_t[:, :] chosen = classes
+        cdef const int32_t[:, ::1] chosen = np.maximum(classes, 0)
         cdef float[:, ::1] scores = scores_out
-        cdef Py_ssize_t i, j
-        with nogil:
-            for i in range(scores.shape[0]):
-                for j in range(scores.shape[1]):
-                    if chosen[i, j] < 0:
-                        scores[i, j] = -INFINITY
-                    else:
-                        scores[i, j] = self.score_of(start[i + 1] - start[i], &column[0] + start[i],
-                                                     &value[0] + start[i], chosen[i, j])
+        cdef Py_ssize_t i
+        if scores_out.size:
+            with nogil:
+                for i in range(scores.shape[0]):
+                    self.score_chosen(start[i + 1] - start[i], &column[0] + start[i],
+                                      &value[0] + start[i], scores.shape[1], &chosen[i, 0],
+                                      &scores[i, 0])
+        scores_out[classes < 0] = -np.inf
         return scores_out
 
 

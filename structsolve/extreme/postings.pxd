@@ -9,7 +9,11 @@ cdef class Postings(FeatureLists):
     cdef const int32_t* _class
     cdef const char* _weight
     cdef Py_ssize_t _width      # bytes of a weight
-    cdef object _low_kept, _high_kept
+    cdef bint half
+    cdef object _low_kept, _high_kept, _place_kept, _dense_kept
+    # Rows of weights for all classes, and which of them is a feature's (-1: none).
+    cdef const int32_t* _place
+    cdef const float* _dense
     cdef const float* _low
     cdef const float* _high
     cdef bint read(self, Py_ssize_t f, float* low, float* high) noexcept nogil
