@@ -26,6 +26,7 @@ cdef extern from "structsolve/extreme/softmax_loops.h" nogil:
     float ss_softmax(Py_ssize_t n, float* x)
     float ss_clipped(const float* x, float most)
     uint64_t ss_draw(uint64_t seed, uint64_t row, uint64_t purpose)
+    void ss_fetch(const void* address)
     void ss_wait(ss_barrier* barrier, long threads)
 
 
@@ -329,6 +330,10 @@ cdef class SoftmaxWeights:
             more = logf(<float>self.blocks)
         slot.base = base
         for k in range(self.indptr[i], self.indptr[i + 1]):
+            if k + 3 < self.indptr[i + 1]:          # tables lie anywhere in memory
+                table = &self.tables[self.indices[k + 3]]
+                ss_fetch(table.classes)
+                ss_fetch(table.weights)
             table, a = &self.tables[self.indices[k]], self.data[k]
             if table.room == 0:
                 continue

@@ -55,7 +55,7 @@ class SampledSoftmax(ExtremeSolver):
         0 for gradients as they are: slower, and of much more memory.
     batch : int, default=16
         Rows whose gradients are taken at the same weights, so that threads can share them.
-    keep : float, default=0.01
+    keep : float, default=0.1
         Weights of at most this size are left out of the model.
 
     Examples
@@ -83,7 +83,7 @@ class SampledSoftmax(ExtremeSolver):
         dense_from: int = 60,
         rounding: float = 0.2,
         batch: int = 16,
-        keep: float = 0.01,
+        keep: float = 0.1,
     ):
         self.passes = passes
         self.rate = rate

@@ -16,6 +16,12 @@
 #define SS_CLONES
 #endif
 
+#ifdef __GNUC__
+#define ss_fetch(address) __builtin_prefetch(address)
+#else
+#define ss_fetch(address) (void)(address)
+#endif
+
 enum { SS_LANES = 16 };
 
 /* out += a w */
