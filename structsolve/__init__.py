@@ -21,6 +21,7 @@ _HOMES = {
     "HierarchicalSVM": "estimators.hierarchical_svm",
     "LatentSVM": "estimators.latent_svm",
     "ConditionalRiskMinimizer": "estimators.risk",
+    "ExtremeSVM": "estimators.extreme_svm",
     "Sequences": "examples.packed",
     "from_padded": "examples.packed",
     "SequenceVectorizer": "features.vectorizer",
@@ -51,6 +52,7 @@ __all__ = ["__version__", "get_include", *_HOMES]
 
 if TYPE_CHECKING:
     from .cli.demo import make_strips
+    from .estimators.extreme_svm import ExtremeSVM
     from .estimators.hierarchical_svm import HierarchicalSVM
     from .estimators.latent_svm import LatentSVM
     from .estimators.load import load

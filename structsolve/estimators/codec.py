@@ -17,7 +17,7 @@ from ..potentials.mercer import Kernel
 from ..solvers import LinearConstraint, SuperModular, WeightBounds
 from ..utils.params import Params, check_types
 
-_KINDS = ("structures", "surrogates", "solvers", "losses", "lp_backends")
+_KINDS = ("structures", "surrogates", "solvers", "losses", "lp_backends", "rival_indexes")
 #: Kinds of what parameters name.
 KIND_OF = {
     "structure": "structures",
@@ -33,6 +33,8 @@ TRANSIENT = ("callbacks", "checkpoint", "verbose", "n_jobs")
 #: plugins name those of spaces, and what labels keep per data set, as they like.
 ARRAY_TYPES: tuple[tuple[str, str], ...] = (
     ("coef_.*|fitted_.*", "float64"),
+    ("postings_(indptr|classes)", "integers"),
+    ("postings_.*", "floating-point numbers"),
     ("kernel_(support|n_nodes)", "integers"),
     ("kernel_(duals|rest_.*|vectors|vectors_data)", "floating-point numbers"),
     (".*_data", "numbers"),
@@ -44,7 +46,7 @@ ARRAY_TYPES: tuple[tuple[str, str], ...] = (
     ("targets_(offsets|label_offsets|edge_offsets)", "integers"),
     ("targets_.*", "numbers"),
     ("feature_names_in_?", "text"),
-    ("space_.*", "numbers, text, dates"),
+    ("space_.*|classes", "numbers, text, dates"),
 )
 _TYPES: dict[str, tuple[type[np.generic], ...]] = {
     "float64": (np.float64,),
@@ -121,8 +123,8 @@ def revive(value: Any, kind: str | None = None) -> Any:
     ----------
     value : JSON-able
         Objects are named in it, and made by the plugins that are installed.
-    kind : {"structures", "surrogates", "solvers", "losses", "lp_backends"}, optional
-        What an object must be; any of them by default.
+    kind : str, optional
+        What an object must be, such as "structures"; any of those that files hold by default.
 
     Returns
     -------

@@ -22,9 +22,12 @@ class CommonMixin:
 
     feature_names_in_: np.ndarray
 
+    def __sklearn_is_fitted__(self) -> bool:
+        raise NotImplementedError
+
     def __getstate__(self) -> dict[str, Any]:
         # Workers of GridSearchCV and joblib load installed plugins; those of a script go along.
-        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[misc]
         carried = registry.carried_plugins()
         return {**state, "_plugins": carried} if carried else state
 

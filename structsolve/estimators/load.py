@@ -12,6 +12,8 @@ from ..potentials.model import LinearModel, Model
 from ..utils import container
 from ..utils.arrays import check_finite
 from .codec import check_arrays, check_history, check_metadata, part_of, revive_params
+from .extreme import files as extreme_files
+from .extreme_svm import ExtremeSVM
 from .hierarchical_svm import HierarchicalSVM
 from .hierarchy.sparse_model import SparseModel
 from .latent_svm import LatentSVM
@@ -24,18 +26,22 @@ ESTIMATORS: dict[str, type[StructuredSVM]] = {
 MODELS: tuple[type[Model], ...] = (LinearModel, KernelModel, SparseModel)
 
 
-def load(path: str | os.PathLike[str], kernel: Any = None) -> Any:
-    """Load a model that :meth:`StructuredSVM.save` wrote.
+def load(path: str | os.PathLike[str], kernel: Any = None, mmap: bool = False) -> Any:
+    """Load a model that ``save`` of an estimator wrote.
 
     Parameters
     ----------
     path : path
     kernel : callable, optional
         The kernel of a model trained with a function of one's own: files hold its name only.
+    mmap : bool, default=False
+        Map the weights of an :class:`ExtremeSVM` into memory, read-only: processes share them, and
+        they take none but what the system can drop. The file is still read once, to compare its
+        checksums. Other estimators are read as ever.
 
     Returns
     -------
-    StructuredSVM
+    StructuredSVM, ConditionalRiskMinimizer, HierarchicalSVM, LatentSVM or ExtremeSVM
 
     Raises
     ------
@@ -52,7 +58,7 @@ def load(path: str | os.PathLike[str], kernel: Any = None) -> Any:
     ...     structsolve.load(os.path.join(folder, "m.structsolve")).predict([[1.0]]).tolist()
     ['yes']
     """
-    meta, arrays = container.read(path, "model")
+    meta, arrays = container.read(path, "model", extreme_files.MAPPED if mmap else ())
     try:
         return _revived(meta, arrays, kernel)
     # Whatever is raised is the file's fault, and says so with its name.
@@ -65,6 +71,8 @@ def _revived(meta: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -
     check_arrays(arrays)
     if meta["estimator"] == "ConditionalRiskMinimizer":
         return risk_files.load(meta, arrays, kernel)
+    if meta["estimator"] == "ExtremeSVM":
+        return extreme_files.load(ExtremeSVM, meta, arrays)
     if meta["estimator"] not in ESTIMATORS:
         raise ValueError(f"it holds a {meta['estimator']}, which this version does not know")
     made = ESTIMATORS[meta["estimator"]]

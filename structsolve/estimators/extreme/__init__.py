@@ -1,0 +1,1 @@
+"""Parts of ExtremeSVM: what it is given, its solvers, probabilities, smaller models, files."""

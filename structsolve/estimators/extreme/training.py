@@ -1,0 +1,247 @@
+"""How ExtremeSVM trains: the solver that "auto" stands for, and the calls while it runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ...extreme.base import ExtremeProblem, ExtremeResult, ExtremeSolver
+from ...extreme.dual import ExtremeDual
+from ...extreme.one_vs_some import OneVsSome
+from ...extreme.postings import Postings
+from ...extreme.softmax import SampledSoftmax
+from ...solvers.base import relative_gap
+from ...solvers.checkpoint import Checkpoint
+from ...utils.params import check_types
+from ...utils.progress import Progress
+
+logger = logging.getLogger("structsolve.solvers")
+
+#: Our solvers, by name.
+SOLVERS: dict[str, type[ExtremeSolver]] = {
+    made.name: made for made in (OneVsSome, SampledSoftmax, ExtremeDual)
+}
+# The surrogates that "auto" minimises, by solver; "margin" for others.
+_OWN_SURROGATE = {"one-vs-some": "squared-hinge", "softmax": "crf"}
+# The solver that "auto" stands for, by surrogate; "dual" for others.
+_OWN_SOLVER = {
+    "auto": "one-vs-some",
+    "squared-hinge": "one-vs-some",
+    "logistic": "one-vs-some",
+    "crf": "softmax",
+}
+
+
+def choose_solver(
+    solver: Any, surrogate: Any, penalty: str, incremental: bool
+) -> tuple[ExtremeSolver, Any]:
+    """Return the solver that runs, and the surrogate that it minimises.
+
+    Parameters
+    ----------
+    solver : str or ExtremeSolver
+        "auto", "one-vs-some", "softmax", "dual", "memoir" or an object.
+    surrogate : str or object
+        "auto", a name or an object.
+    penalty : {"l2", "l1"}
+    incremental : bool
+        Training goes on from weights (``partial_fit``).
+
+    Returns
+    -------
+    solver : ExtremeSolver
+    surrogate : str or object
+        Never "auto".
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, or an argument of the wrong type.
+    TypeError
+        For anything else than a name or a solver.
+
+    Examples
+    --------
+    >>> choose_solver("auto", "auto", "l2", False)[0].name
+    'one-vs-some'
+    >>> choose_solver("auto", "margin", "l2", False)[0].name
+    'dual'
+    """
+    name = getattr(surrogate, "name", surrogate)
+    if isinstance(solver, str):
+        if solver == "auto":
+            if incremental or penalty == "l1":
+                solver = "memoir"
+            else:
+                # An object has settings, which not every solver reads.
+                known = surrogate if isinstance(surrogate, str) else ""
+                solver = _OWN_SOLVER.get(known, "dual")
+        if solver not in SOLVERS:
+            raise ValueError(
+                f"solver is {solver!r}, expected 'auto', {', '.join(map(repr, SOLVERS))}, or an "
+                "ExtremeSolver object"
+            )
+        made = SOLVERS[solver]()
+    elif isinstance(solver, ExtremeSolver):
+        made = solver
+    else:
+        raise TypeError(
+            f"solver is {solver!r}, expected 'auto', {', '.join(map(repr, SOLVERS))}, or an "
+            "ExtremeSolver object"
+        )
+    check_types(made, f"{type(made).__name__}: ")
+    if name == "auto":
+        surrogate = getattr(made, "loss", None) or _OWN_SURROGATE.get(made.name, "margin")
+    return made, surrogate
+
+
+def own_alpha(solver: ExtremeSolver, total: float) -> float:
+    """Return the regularisation constant that "auto" stands for.
+
+    Parameters
+    ----------
+    solver : ExtremeSolver
+    total : float
+        Number of examples, or the sum of their weights.
+
+    Returns
+    -------
+    float
+        That of C = 1 in liblinear's terms; 0 for softmax regression in a few passes from zero.
+    """
+    return 0.0 if isinstance(solver, SampledSoftmax) else 1 / total
+
+
+def is_incremental(solver: Any) -> bool:
+    """Tell whether a solver can go on from weights.
+
+    Parameters
+    ----------
+    solver : str or ExtremeSolver
+
+    Returns
+    -------
+    bool
+    """
+    if isinstance(solver, str):
+        solver = SOLVERS.get("memoir" if solver == "auto" else solver)
+    return bool(getattr(solver, "incremental", False))
+
+
+def fingerprint_of(problem: ExtremeProblem, settings: dict[str, Any]) -> str:
+    """Return a digest of data and settings: what a checkpoint must share.
+
+    Parameters
+    ----------
+    problem : ExtremeProblem
+    settings : dict
+        JSON-able.
+
+    Returns
+    -------
+    str
+    """
+    digest = hashlib.sha256()
+    X = problem.X
+    for array in (X.data, X.indices, X.indptr, problem.y, problem.shares):
+        digest.update(np.ascontiguousarray(array).data)
+    sizes = {"classes": problem.n_classes, "features": X.shape[1], "alpha": problem.alpha}
+    digest.update(json.dumps({**sizes, **settings}, sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def train(
+    solver: ExtremeSolver,
+    problem: ExtremeProblem,
+    callbacks: Sequence[Callable[[dict[str, Any]], Any]] | None = None,
+    verbose: int = 0,
+    checkpoint: Checkpoint | None = None,
+) -> ExtremeResult:
+    """Run a solver with progress and callbacks, and check what it returns.
+
+    Parameters
+    ----------
+    solver : ExtremeSolver
+    problem : ExtremeProblem
+    callbacks : sequence of callable, optional
+        Each is called with a copy of every record; True ends training.
+    verbose : int, default=0
+    checkpoint : Checkpoint, optional
+
+    Returns
+    -------
+    ExtremeResult
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the solver, when it returns anything else, weights of other sizes, or such that are
+        not finite.
+    """
+    with Progress(int(verbose), int(problem.max_iter), solver.name) as progress:
+
+        def after(record: dict[str, Any]) -> bool:
+            # Passes of an earlier run count: training may go on from a checkpoint.
+            progress.done = int(record.get("pass", progress.done + 1)) - 1
+            progress.update(record)
+            with progress.aside():
+                answers = [call(dict(record)) for call in callbacks or ()]
+            return any(answer is True for answer in answers)
+
+        result = solver.fit(problem, after, checkpoint)
+    if checkpoint is not None:
+        checkpoint.close()
+    _check_result(solver, problem, result)
+    if result.stop_reason == "interrupted":
+        passes = len(result.history)
+        logger.warning("interrupted after %d passes: keeping the best model", passes)
+    return result
+
+
+def _check_result(solver: ExtremeSolver, problem: ExtremeProblem, result: Any) -> None:
+    if not isinstance(result, ExtremeResult) or not isinstance(result.weights, Postings):
+        given = getattr(result, "weights", result)
+        raise TypeError(
+            f"solver {solver.name!r} returned weights of type {type(given).__name__}, expected an "
+            "ExtremeResult with Postings"
+        )
+    expected = problem.X.shape[1], problem.n_classes
+    given = result.weights.n_features, result.weights.n_classes
+    if given != expected:
+        raise ValueError(
+            f"solver {solver.name!r} returned weights of {given[0]} features and {given[1]} "
+            f"classes, expected {expected[0]} and {expected[1]}"
+        )
+    if not np.isfinite(result.weights.weights).all():
+        raise ValueError(
+            f"solver {solver.name!r} came to weights that are not finite; scale the features to "
+            "values around 1, or use a larger alpha"
+        )
+
+
+def warn_unfinished(result: ExtremeResult, tol: float, max_iter: int) -> None:
+    """Warn where training ended before the gap was small enough.
+
+    Parameters
+    ----------
+    result : ExtremeResult
+    tol : float
+    max_iter : int
+    """
+    # Solvers in one pass have no use for more of them.
+    ended = result.stop_reason == "max_iter" and len(result.history) >= max_iter
+    gap = relative_gap(result.history[-1]) if ended else None
+    if gap is not None and gap > tol:
+        warnings.warn(
+            f"stopped after max_iter={max_iter} passes with a relative gap of {gap:.2g}, tol is "
+            f"{tol:g}; raise max_iter or tol",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

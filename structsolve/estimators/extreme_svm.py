@@ -1,0 +1,698 @@
+"""ExtremeSVM: a linear classifier for thousands to hundreds of thousands of classes."""
+
+from __future__ import annotations
+
+import numbers
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.metaestimators import available_if
+
+from ..examples.packing import check_weights
+from ..extreme.base import ExtremeProblem
+from ..extreme.postings import Postings
+from ..extreme.rivals import make_rivals
+from ..solvers.checkpoint import Checkpoint
+from ..utils.parallel import effective_jobs
+from ..utils.params import check_types
+from .common import CommonMixin, check_number, check_run_settings, generator_of
+from .extreme import files
+from .extreme.calibration import KEPT, Calibration, fit_calibration
+from .extreme.checks import (
+    check_epsilon,
+    check_k,
+    encode,
+    read_classes,
+    read_labels,
+    read_rows,
+    refuse_beyond,
+    refuse_unknown,
+    some_rows,
+)
+from .extreme.pruning import prune_to_error, prune_to_size
+from .extreme.training import (
+    choose_solver,
+    fingerprint_of,
+    is_incremental,
+    own_alpha,
+    train,
+    warn_unfinished,
+)
+
+# Scores of all classes are made for so many bytes of class numbers at a time.
+_BLOCK = 2**26
+# Chosen classes are scored one by one where they are fewer than one of so many.
+_SOME = 8
+_NO_PROBABILITIES = (
+    "scores of this surrogate are no probabilities: once fitted, call calibrate(X, y) with "
+    "held-out examples, or train with surrogate='crf'"
+)
+
+
+def _is_incremental(model: ExtremeSVM) -> bool:
+    if not is_incremental(model.solver):
+        raise AttributeError(
+            f"partial_fit needs a solver that goes on from weights, found solver={model.solver!r}: "
+            "use solver='memoir'"
+        )
+    return True
+
+
+class ExtremeSVM(ClassifierMixin, CommonMixin, BaseEstimator):
+    """Linear classifier for very many classes over sparse features.
+
+    Class c scores ``w_c . x``, plus an intercept where the solver learns one.  Minimises ``alpha/2
+    ||W||^2 + sum_i s_i H_i(W)`` (or ``alpha/2 ||W||_1``), with the shares ``s_i`` of the examples,
+    over a surrogate ``H`` of the true class and its strongest rivals.  Weights are kept by feature,
+    without zeros.
+
+    Parameters
+    ----------
+    surrogate : str or object, default="auto"
+        "squared-hinge", "logistic", "margin", "crf", "max-min", ...; see the table below. "auto":
+        the one that the solver does best.
+    penalty : {"l2", "l1"}, default="l2"
+        "l1" leaves out whole features of a class.
+    rivals : str or RivalIndex, default="auto"
+        How a solver finds the rivals of an example: "exact", "certified:EPS" (a scan that leaves
+        out what cannot change a difference of scores by more than EPS), "random:K", "lsh:BITS",
+        "graph", one that a plugin brings, or an object of
+        :class:`~structsolve.extreme.rivals.RivalIndex`. "auto": what the solver finds best.
+    solver : str or ExtremeSolver, default="auto"
+        "one-vs-some", "softmax", "dual", "memoir" or an object with settings of its own. "auto":
+        "memoir" for ``penalty="l1"`` and :meth:`partial_fit`, else by surrogate: "one-vs-some" for
+        "squared-hinge" and "logistic", "softmax" for "crf", "dual" for others and for objects.
+    alpha : float or "auto", default="auto"
+        Regularisation constant. "auto": 1 over the number of examples (the sum of their weights),
+        which is C = 1 in the terms of liblinear; 0 for solver "softmax", whose few passes
+        regularise.
+    tol : float, default=1e-2
+        Relative gap at which a solver with a certificate stops.
+    max_memory : float, optional
+        Bytes that training may take beside the data, and an answer of :meth:`decision_function`:
+        what would take more is refused with an estimate before it is allocated.
+    max_iter : int, default=20
+        Passes over the data at most.
+    callbacks : list of callable, optional
+        Each gets a copy of the record of a pass; returning True ends training.
+    checkpoint : path, optional
+        Training goes on from this file if it exists, and writes it.
+    n_jobs : int or None, default=1
+        Threads; -1 for all cores. Answers are the same for any number.
+    random_state : int, RandomState or None, default=0
+    verbose : int, default=0
+        1: progress; 2: a line per pass.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features,)
+        Where X was a data frame.
+    coef_ : csr_matrix of float32 of shape (n_classes, n_features)
+        Made anew at each use: the model keeps weights by feature.
+    intercept_ : ndarray of float32 of shape (n_classes,)
+        Zeros where the solver learns none.
+    history_ : list of dict
+        A record per pass: "primal" bound, "dual", "gap", "mean_epsilon" (what inexact rivals may
+        have missed), "entries" (weights read in scans), "seconds" since the fit began; None where
+        a solver has no such number. The gap holds with inexact rivals as well.
+    n_iter_ : int
+        Records in ``history_``.
+    stop_reason_ : str
+        "tol", "max_iter", "callback" or "interrupted" (Ctrl-C keeps the model).
+    solver_ : ExtremeSolver
+        What ran; not in files.
+    settings_ : dict
+        What "auto" stood for, and what the solver chose by itself.
+    metadata_ : dict
+        Of users; files hold it.
+
+    Notes
+    -----
+    Which solver knows what:
+
+    =============  ========================================  ========  ===========  =======
+    solver         surrogates                                penalty   partial_fit  gap
+    =============  ========================================  ========  ===========  =======
+    "one-vs-some"  "squared-hinge", "logistic"               l2        no           yes
+    "softmax"      "crf"                                     l2        no           no
+    "dual"         "margin", "crf", "max-min", "sparsemap",  l2        no           yes
+                   "squared-hinge"
+    "memoir"       "margin"                                  l2, l1    yes          no
+    =============  ========================================  ========  ===========  =======
+
+    Features should be scaled to lengths around 1, as :class:`~sklearn.preprocessing.Normalizer`
+    does.  Rows without any feature are scored by the intercept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from structsolve import ExtremeSVM
+    >>> X = sparse.csr_matrix(np.repeat(np.eye(4), 3, axis=0))
+    >>> y = np.repeat(["ape", "bee", "cat", "dog"], 3)
+    >>> model = ExtremeSVM().fit(X, y)
+    >>> model.predict(X[[0, 5, 9]]).tolist()
+    ['ape', 'bee', 'dog']
+    >>> classes, scores = model.predict_topk(X[:1] + 0.5 * X[3:4], k=2)
+    >>> classes.tolist(), bool(scores[0, 0] > scores[0, 1])
+    ([['ape', 'bee']], True)
+    """
+
+    classes_: np.ndarray
+    n_features_in_: int
+    _weights: Postings
+    _calibration: Calibration | None
+
+    def __init__(
+        self,
+        *,
+        surrogate: Any = "auto",
+        penalty: str = "l2",
+        rivals: Any = "auto",
+        solver: Any = "auto",
+        alpha: Any = "auto",
+        tol: float = 1e-2,
+        max_memory: float | None = None,
+        max_iter: int = 20,
+        callbacks: Any = None,
+        checkpoint: Any = None,
+        n_jobs: int | None = 1,
+        random_state: Any = 0,
+        verbose: int = 0,
+    ):
+        self.surrogate = surrogate
+        self.penalty = penalty
+        self.rivals = rivals
+        self.solver = solver
+        self.alpha = alpha
+        self.tol = tol
+        self.max_memory = max_memory
+        self.max_iter = max_iter
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # -- training -------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ExtremeSVM:
+        """Train.
+
+        Parameters
+        ----------
+        X : array, data frame or sparse matrix of shape (n, n_features)
+            Rows may be empty.
+        y : array of shape (n,)
+            Strings or integers, of at least two classes.
+        sample_weight : array of shape (n,), optional
+            Weight of each example in the mean.
+
+        Returns
+        -------
+        ExtremeSVM
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            For wrong data or settings, and where training would take more than ``max_memory``.
+        """
+        self._check_settings()
+        rows = read_rows(X, None, self.max_memory)
+        labels = read_labels(y, rows.shape[0])
+        classes = read_classes(labels)
+        weights = None if sample_weight is None else check_weights(sample_weight, rows.shape[0])
+        self._train(rows, encode(labels, classes), classes, weights)
+        self._remember_names(X)
+        return self
+
+    @available_if(_is_incremental)
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> ExtremeSVM:
+        """Make one pass over a batch of examples, from the present weights.
+
+        Parameters
+        ----------
+        X, y : a batch, as for :meth:`fit`
+        classes : sequence, optional
+            All classes, at the first call; those of the first batch by default.
+        sample_weight : array of shape (n,), optional
+
+        Returns
+        -------
+        ExtremeSVM
+            Itself.
+        """
+        self._check_settings()
+        begun = self.__sklearn_is_fitted__()
+        if begun:
+            self._check_names(X)
+        rows = read_rows(X, self.n_features_in_ if begun else None, self.max_memory)
+        labels = read_labels(y, rows.shape[0])
+        if begun:
+            known = self.classes_
+            if classes is not None and not np.array_equal(read_classes(classes), known):
+                raise ValueError(
+                    f"classes is not the same as in the first call, which had {len(known)}: leave "
+                    "it out, or train a new model"
+                )
+        else:
+            known = read_classes(labels if classes is None else classes)
+        numbers = encode(labels, known)
+        refuse_unknown(numbers, labels, "y", "name all classes in the first call, classes=")
+        weights = None if sample_weight is None else check_weights(sample_weight, rows.shape[0])
+        before = (self._weights, self.history_) if begun else None
+        self._train(rows, numbers, known, weights, incremental=True, before=before)
+        if not begun:
+            self._remember_names(X)
+        return self
+
+    def _train(
+        self,
+        X: sp.csr_matrix,
+        y: np.ndarray,
+        classes: np.ndarray,
+        sample_weight: np.ndarray | None,
+        incremental: bool = False,
+        before: Any = None,
+    ) -> None:
+        solver, surrogate = choose_solver(self.solver, self.surrogate, self.penalty, incremental)
+        # Indexes learn the weights: that of the user stays as it is.
+        rivals = None if self._is_auto("rivals") else clone(make_rivals(self.rivals), safe=False)
+        # An example of weight 2 counts like two of them, for alpha as well.
+        total = len(y) if sample_weight is None else float(sample_weight.sum())
+        alpha = own_alpha(solver, total) if self._is_auto("alpha") else float(self.alpha)
+        problem = ExtremeProblem(
+            X,
+            y,
+            len(classes),
+            alpha,
+            surrogate=surrogate,
+            penalty=self.penalty,
+            rivals=rivals,
+            sample_weight=sample_weight,
+            max_iter=1 if incremental else int(self.max_iter),
+            tol=float(self.tol),
+            max_memory=self.max_memory,
+            n_jobs=effective_jobs(self.n_jobs),
+            seed=int(generator_of(self.random_state).integers(2**31)),
+            start=None if before is None else before[0],
+        )
+        settings = {
+            "solver": [solver.name, repr(solver)],
+            "surrogate": repr(surrogate),
+            "rivals": repr(rivals),
+            "penalty": self.penalty,
+            "seed": problem.seed,
+        }
+        file = None
+        if self.checkpoint is not None and not incremental:
+            file = Checkpoint(self.checkpoint, fingerprint_of(problem, settings))
+        result = train(
+            solver, problem, self.callbacks, 0 if incremental else int(self.verbose), file
+        )
+        history = [] if before is None else list(before[1])
+        for record in result.history:
+            history.append({**record, "pass": len(history) + 1})
+        self._become_fitted(classes, result.weights)
+        self.history_, self.n_iter_ = history, len(history)
+        self.stop_reason_, self.solver_ = result.stop_reason, solver
+        self.metadata_: dict[str, Any] = getattr(self, "metadata_", {})
+        self.settings_ = {
+            "solver": solver.name,
+            "surrogate": getattr(surrogate, "name", surrogate),
+            "alpha": alpha,
+            **result.settings,
+        }
+        if self.settings_["surrogate"] == "crf":
+            # What it is trained for: a softmax over the scores as they are.
+            self._calibration = Calibration(1.0, -np.inf, len(classes))
+        if not incremental:
+            warn_unfinished(result, problem.tol, problem.max_iter)
+
+    def _is_auto(self, name: str) -> bool:
+        value = getattr(self, name)
+        return isinstance(value, str) and value == "auto"
+
+    def _check_settings(self) -> None:
+        check_run_settings(self)
+        if not self._is_auto("alpha"):
+            check_number("alpha", self.alpha, 0, True, " or 'auto'")
+        if self.max_memory is not None:
+            check_number("max_memory", self.max_memory, 0, True, " of bytes, or None")
+        if not isinstance(self.penalty, str) or self.penalty not in ("l2", "l1"):
+            raise ValueError(f"penalty is {self.penalty!r}, expected 'l2' or 'l1'")
+        for name in ("surrogate", "rivals", "solver"):
+            value = getattr(self, name)
+            if value is None or isinstance(value, (bool, numbers.Number, type)):
+                raise ValueError(f"{name} is {value!r}, expected 'auto', a name or an object")
+        check_types(self)
+
+    def _become_fitted(self, classes: np.ndarray, weights: Postings) -> None:
+        self.classes_, self._weights = classes, weights
+        self.n_features_in_ = weights.n_features
+        self._calibration = None
+        self._uncalibrated = _NO_PROBABILITIES
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_weights" in self.__dict__
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # -- weights --------------------------------------------------------------------------------
+
+    @property
+    def coef_(self) -> sp.csr_matrix:
+        """The weights, a row per class."""
+        self._require_fitted()
+        return self._weights.to_matrix().T.tocsr()
+
+    @property
+    def intercept_(self) -> np.ndarray:
+        """A number per class."""
+        self._require_fitted()
+        given = self._weights.intercept
+        return np.zeros(len(self.classes_), np.float32) if given is None else np.array(given)
+
+    # -- prediction -----------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the best class of every example, the first in ``classes_`` of equals.
+
+        Parameters
+        ----------
+        X : as for :meth:`fit`
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        best = self._top(self._read(X), 1)[0][:, 0]
+        return self.classes_[best]
+
+    def predict_topk(
+        self, X: Any, k: int = 5, epsilon: float = 0.0, return_bounds: bool = False
+    ) -> tuple[np.ndarray, ...]:
+        """Return the k best classes of every example with their scores, best first.
+
+        Parameters
+        ----------
+        X : as for :meth:`fit`
+        k : int, default=5
+            From 1 to the number of classes.
+        epsilon : float, default=0
+            Leave out features that cannot change the difference of two scores by more than this,
+            which is quicker; at least 0.
+        return_bounds : bool, default=False
+            Return for every example what the features left out add up to: no class that is missing
+            scores higher than the last one by more.
+
+        Returns
+        -------
+        classes : ndarray of shape (n, k)
+        scores : ndarray of float32 of shape (n, k)
+        bounds : ndarray of float64 of shape (n,)
+            With ``return_bounds``.
+
+        Examples
+        --------
+        >>> from structsolve import ExtremeSVM
+        >>> model = ExtremeSVM().fit([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]], [3, 5, 7])
+        >>> model.predict_topk([[1.0, 0.4]], k=2)[0].tolist()
+        [[3, 5]]
+        """
+        X = self._read(X)
+        k = check_k(k, len(self.classes_))
+        numbers, scores, bounds = self._top(X, k, check_epsilon(epsilon))
+        answer = self.classes_[numbers], scores
+        return (*answer, bounds) if return_bounds else answer
+
+    def decision_function(self, X: Any, classes: Any = None) -> np.ndarray:
+        """Return the scores of all classes, or of those that are named.
+
+        Parameters
+        ----------
+        X : as for :meth:`fit`
+        classes : sequence, optional
+            Names of m classes, in any order.
+
+        Returns
+        -------
+        ndarray of float32 of shape (n, n_classes), or (n, m)
+            Of shape (n,) for a model of two classes, where none are named: the difference of their
+            scores.
+
+        Raises
+        ------
+        ValueError
+            When a class is unknown, and when the answer would not fit in memory.
+        """
+        X = self._read(X)
+        if classes is None:
+            chosen = np.arange(len(self.classes_), dtype=np.int32)
+        else:
+            labels = read_labels(classes, len(classes))
+            chosen = encode(labels, self.classes_, "classes")
+            refuse_unknown(chosen, labels, "classes", "name those of classes_")
+        refuse_beyond(
+            4.0 * X.shape[0] * len(chosen),
+            f"scores of {X.shape[0]} examples and {len(chosen)} classes",
+            "call predict_topk(X, k) for the best, name classes=, or give fewer examples at a time",
+            self.max_memory,
+        )
+        scores = np.empty((X.shape[0], len(chosen)), np.float32)
+        # A scan of all classes is quicker than a search for each of many.
+        some = _SOME * len(chosen) < len(self.classes_)
+        for first, last in self._blocks(X.shape[0], 8 * len(chosen if some else self.classes_)):
+            rows, own = some_rows(X, first, last), scores[first:last]
+            if some:
+                own[:] = self._weights.scores(rows, np.tile(chosen, (last - first, 1)))
+                continue
+            numbers, sorted_scores, _ = self._top(rows, len(self.classes_))
+            every = np.empty(sorted_scores.shape, np.float32)
+            np.put_along_axis(every, numbers.astype(np.int64), sorted_scores, axis=1)
+            own[:] = every if classes is None else every[:, chosen]
+        if classes is None and len(chosen) == 2:
+            return scores[:, 1] - scores[:, 0]
+        return scores
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy; classes that were not there in training are errors.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as for :meth:`fit`
+
+        Returns
+        -------
+        float
+        """
+        X = self._read(X)
+        numbers = encode(read_labels(y, X.shape[0]), self.classes_)
+        weights = check_weights(sample_weight, X.shape[0])
+        return float(np.average(self._top(X, 1)[0][:, 0] == numbers, weights=weights))
+
+    def _read(self, X: Any) -> sp.csr_matrix:
+        self._require_fitted()
+        self._check_names(X)
+        return read_rows(X, self.n_features_in_, self.max_memory)
+
+    def _top(self, X: sp.csr_matrix, k: int, epsilon: float = 0.0) -> tuple[np.ndarray, ...]:
+        jobs = effective_jobs(self.n_jobs)
+        return self._weights.top(X, k, epsilon=epsilon, n_jobs=jobs)[:3]
+
+    @staticmethod
+    def _blocks(n: int, width: int) -> Iterator[tuple[int, int]]:
+        """Ranges of rows of ``width`` bytes that fill a block."""
+        size = max(1, _BLOCK // max(width, 1))
+        for first in range(0, n, size):
+            yield first, min(first + size, n)
+
+    # -- probabilities --------------------------------------------------------------------------
+
+    def calibrate(self, X: Any, y: Any, sample_weight: Any = None, kept: int = KEPT) -> ExtremeSVM:
+        """Fit probabilities to held-out examples: a softmax over the best classes of each.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as for :meth:`fit`
+            Not those of training, whose scores are too sure. Examples of classes that were not
+            there in training are left out.
+        kept : int, default=20
+            Classes of an example whose probabilities are told apart; at most all.
+
+        Returns
+        -------
+        ExtremeSVM
+            Itself.
+        """
+        X = self._read(X)
+        if isinstance(kept, (int, np.integer)):
+            kept = min(kept, len(self.classes_))
+        kept = check_k(kept, len(self.classes_), "kept")
+        labels = read_labels(y, X.shape[0])
+        numbers = encode(labels, self.classes_)
+        weights = check_weights(sample_weight, X.shape[0]) * (numbers >= 0)
+        if not weights.sum() > 0:
+            raise ValueError(
+                f"y: none of {len(numbers)} examples is of a class that was there in training"
+            )
+        ids, scores, _ = self._top(X, kept)
+        hits = ids == numbers[:, None]
+        places = np.where(hits.any(axis=1), hits.argmax(axis=1), kept)
+        used = weights > 0
+        self._calibration = fit_calibration(
+            scores[used], places[used], len(self.classes_), weights[used]
+        )
+        return self
+
+    @property
+    def predict_proba(self) -> Any:
+        """Probabilities of classes, once the model is calibrated or has ``surrogate="crf"``.
+
+        ``predict_proba(X)`` gives an array of shape (n, n_classes), where the classes beyond those
+        kept share what is left evenly; ``predict_proba(X, k)`` a CSR matrix of that shape with the
+        k best of every row alone, k at most the number that is kept: all of "crf", else that of
+        ``calibrate(kept=)``.
+        """
+        fitted = self.__sklearn_is_fitted__()
+        if fitted and self._calibration is None:
+            raise AttributeError(f"predict_proba is not there: {self._uncalibrated}")
+        if not fitted and getattr(self.surrogate, "name", self.surrogate) != "crf":
+            raise AttributeError(f"predict_proba is not there: {_NO_PROBABILITIES}")
+        return self._predict_proba
+
+    def _predict_proba(self, X: Any, k: int | None = None) -> Any:
+        X = self._read(X)
+        calibration = self._calibration
+        assert calibration is not None
+        n, n_classes, kept = X.shape[0], len(self.classes_), calibration.kept
+        if k is None:
+            refuse_beyond(
+                8.0 * n * n_classes,
+                f"probabilities of {n} examples and {n_classes} classes",
+                f"call predict_proba(X, k) with k up to {kept} for the best alone, or give fewer "
+                "examples at a time",
+                self.max_memory,
+            )
+        else:
+            k = check_k(k, kept)
+        whole = np.empty((n, n_classes) if k is None else (n, k))
+        columns = np.empty((n, k or 0), np.int32)
+        for first, last in self._blocks(n, 24 * kept):
+            ids, scores, _ = self._top(some_rows(X, first, last), kept)
+            shares, rest = calibration.probabilities(scores)
+            if k is None:
+                whole[first:last] = rest[:, None] / max(n_classes - kept, 1)
+                np.put_along_axis(whole[first:last], ids.astype(np.int64), shares, axis=1)
+            else:
+                columns[first:last], whole[first:last] = ids[:, :k], shares[:, :k]
+        if k is None:
+            return whole
+        starts = np.arange(0, n * k + 1, k)
+        answer = sp.csr_matrix((whole.ravel(), columns.ravel(), starts), shape=(n, n_classes))
+        answer.sort_indices()
+        return answer
+
+    # -- smaller models, files ------------------------------------------------------------------
+
+    def sparsify(
+        self,
+        mb: float | None = None,
+        error: float | None = None,
+        X: Any = None,
+        y: Any = None,
+        dtype: Any = None,
+    ) -> ExtremeSVM:
+        """Leave out small weights: to a size on disk, or to a loss of accuracy.
+
+        Without either the model stays as it is: its weights are sparse already.
+        Calibration is lost, but that of "crf": call :meth:`calibrate` afterwards.
+
+        Parameters
+        ----------
+        mb : float, optional
+            Megabytes that :meth:`save` may take.
+        error : float, optional
+            By how much the error on ``X, y`` may rise, such as .001.
+        X, y : examples, optional
+            For ``error``: held-out ones.
+        dtype : {"float32", "float16"}, optional
+            Keep weights in this type from now on; as they are by default.
+
+        Returns
+        -------
+        ExtremeSVM
+            Itself.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from structsolve import ExtremeSVM
+        >>> X = np.eye(3) + 0.01
+        >>> model = ExtremeSVM().fit(X, ["a", "b", "c"])
+        >>> before = model.coef_.nnz
+        >>> model.sparsify(error=0.0, X=X, y=["a", "b", "c"]).coef_.nnz < before
+        True
+        """
+        self._require_fitted()
+        if mb is not None and error is not None:
+            raise ValueError("sparsify takes mb= or error=, found both: leave one out")
+        if mb is None and error is None:
+            self._weights = files.as_type(self._weights, dtype)
+            return self
+        if error is None:
+            check_number("mb", mb, 0, True)
+            if X is not None or y is not None:
+                raise ValueError("X and y belong to error=; leave them out with mb=")
+            weights = files.as_type(self._weights, dtype)
+            weights = prune_to_size(weights, 1e6 * float(mb or 0), self.classes_.nbytes)
+        else:
+            check_number("error", error, 0, False)
+            if X is None or y is None:
+                raise ValueError("error= needs X and y, held-out examples to measure it on")
+            rows = self._read(X)
+            numbers = encode(read_labels(y, rows.shape[0]), self.classes_)
+            jobs = effective_jobs(self.n_jobs)
+
+            def error_of(tried: Postings) -> float:
+                return float(np.mean(tried.top(rows, 1, n_jobs=jobs)[0][:, 0] != numbers))
+
+            weights = prune_to_error(files.as_type(self._weights, dtype), error_of, float(error))
+        calibration = self._calibration
+        self._become_fitted(self.classes_, weights)
+        if self.settings_["surrogate"] == "crf":
+            self._calibration = calibration
+        elif calibration is not None:
+            self._uncalibrated = "sparsify() changed the scores: call calibrate(X, y) again"
+        return self
+
+    def save(self, path: str | os.PathLike[str], dtype: Any = None) -> None:
+        """Write the model to a file that :func:`structsolve.load` reads; no pickle inside.
+
+        ``structsolve.load(path, mmap=True)`` maps the weights into memory instead of reading them.
+
+        Parameters
+        ----------
+        path : path
+        dtype : {"float32", "float16"}, optional
+            Of the weights in the file; as they are by default.
+
+        Raises
+        ------
+        ValueError
+            Naming a parameter that only pickle could save, and for weights beyond float16.
+        """
+        self._require_fitted()
+        files.save(self, path, dtype)

@@ -1,0 +1,72 @@
+"""Data of many classes, and a solver from outside, for tests of ExtremeSVM."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from structsolve.extreme.base import ExtremeResult, ExtremeSolver
+from structsolve.extreme.postings import Postings
+
+
+def documents(n=120, n_classes=12, n_features=60, seed=0, noise=0.1):
+    """Rows of words, of length one: some of the class's own, some of any; CSR of float32."""
+    rng = np.random.default_rng(seed)
+    own = np.random.default_rng(1).permutation(n_features)[: 3 * n_classes].reshape(n_classes, 3)
+    y = np.concatenate([np.arange(n_classes), rng.integers(0, n_classes, n - n_classes)])
+    X = np.zeros((n, n_features), np.float32)
+    for i, c in enumerate(y):
+        X[i, rng.choice(own[c], 2)] += 1 + rng.random(2)
+        X[i, rng.integers(0, n_features, 3)] += rng.random(3)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    wrong = rng.random(n) < noise
+    wrong[:n_classes] = False
+    y[wrong] = rng.integers(0, n_classes, wrong.sum())
+    return sp.csr_matrix(X), y
+
+
+class Plain(ExtremeSolver):
+    """Gradient descent on dense weights, squared hinge of one class against the rest.
+
+    Written with what the base class says alone, as an outsider's solver would be.
+    """
+
+    name = "plain"
+    incremental = True
+
+    def __init__(self, steps: int = 30, intercept: bool = False):
+        self.steps = steps
+        self.intercept = intercept
+
+    def fit(self, problem, after=None, checkpoint=None):
+        X = problem.X.toarray().astype(np.float64)
+        X = np.hstack([X, np.full((len(X), 1), float(self.intercept))])
+        Y = np.where(problem.y[:, None] == np.arange(problem.n_classes), 1.0, -1.0)
+        share, alpha = problem.shares[:, None], problem.alpha
+        W, history = np.zeros((X.shape[1], problem.n_classes)), []
+        if problem.start is not None:
+            W[:-1] = problem.start.to_matrix().toarray()
+        content = None if checkpoint is None else checkpoint.read()
+        if content is not None:
+            history, W = content[0]["history"], content[1]["W"]
+        step = 1 / (2 * np.linalg.eigvalsh(X.T @ (share * X)).max() + alpha)
+        reason = "max_iter"
+        try:
+            while len(history) < problem.max_iter and reason == "max_iter":
+                for _ in range(self.steps):
+                    lack = np.maximum(0, 1 - Y * (X @ W))
+                    W = W - step * (alpha * W - 2 * X.T @ (share * Y * lack))
+                lack = np.maximum(0, 1 - Y * (X @ W))
+                primal = alpha / 2 * (W**2).sum() + (share * lack**2).sum()
+                record = dict.fromkeys(("dual", "gap"))
+                record |= {"pass": len(history) + 1, "primal": float(primal)}
+                record |= {"mean_epsilon": 0.0, "entries": 0, "seconds": 0.0}
+                history.append(record)
+                if after is not None and after(record):
+                    reason = "callback"
+                if checkpoint is not None:
+                    meta = {"history": list(history)}
+                    checkpoint.write(lambda meta=meta, W=W: (meta, {"W": W}))
+        except KeyboardInterrupt:
+            reason = "interrupted"
+        intercept = W[-1].astype(np.float32) if self.intercept else None
+        weights = Postings.from_matrix(sp.csr_matrix(W[:-1]), intercept)
+        return ExtremeResult(weights, history, reason, {"steps": self.steps})
