@@ -412,11 +412,11 @@ class ExtremeSVM(ClassifierMixin, CommonMixin, BaseEstimator):
         k : int, default=5
             From 1 to the number of classes.
         epsilon : float, default=0
-            Leave out features that cannot change the difference of two scores by more than this,
-            which is quicker; at least 0.
+            How far a class that is not returned may be ahead of the last one that is: scans end
+            earlier, and the bound is certain. 0: none is.
         return_bounds : bool, default=False
-            Return for every example what the features left out add up to: no class that is missing
-            scores higher than the last one by more.
+            Return for every example how far any class may be ahead of the first one: at most
+            ``epsilon``.
 
         Returns
         -------
