@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from . import surrogates
+from .extreme.graph import GraphRivals
+from .extreme.lsh import LSHRivals
 from .extreme.rivals import CertifiedRivals, ExactRivals, RandomRivals
 from .hookspecs import Named, hookimpl
 from .lp import Cvxpy, Highs
@@ -156,4 +158,6 @@ def structsolve_rival_indexes():
         Named("exact", ExactRivals, "the best rivals, by a scan"),
         Named("certified", CertifiedRivals, "certified:EPSILON, a scan that misses no more"),
         Named("random", RandomRivals, "random:K, the best of K uniform draws"),
+        Named("lsh", LSHRivals, "lsh:BITS,CANDIDATES, by SimpleLSH"),
+        Named("graph", GraphRivals, "graph:NEIGHBORS,WALK, a small-world graph by nmslib"),
     ]

@@ -1,5 +1,7 @@
 """Indexes of rivals against all scores; what they claim is checked, and who lies is named."""
 
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,6 +10,10 @@ from hypothesis import strategies as st
 from reference.dense_rows import DenseRows
 
 from structsolve import Named, hookimpl, registry
+from structsolve.extreme._lsh import nearest, packed
+from structsolve.extreme.graph import GraphRivals
+from structsolve.extreme.lsh import LSHRivals, class_rows
+from structsolve.extreme.postings import Postings
 from structsolve.extreme.rival_checks import ask_rivals, check_rivals
 from structsolve.extreme.rivals import (
     CertifiedRivals,
@@ -39,7 +45,9 @@ def best(rows, weights, y):
 @given(st.integers(0, 10**6), st.integers(1, 6), st.sampled_from([0.0, 0.3, 2.0, 50.0]))
 def test_bounds_hold_and_scores_are_exact(seed, k, epsilon):
     rows, weights, y = problem(seed)
-    for index in (ExactRivals(), CertifiedRivals(epsilon), RandomRivals(seed % 9 + 1)):
+    indexes = [ExactRivals(), CertifiedRivals(epsilon), RandomRivals(seed % 9 + 1)]
+    indexes.append(LSHRivals(bits=seed % 100 + 1, candidates=seed % 5 + 1))
+    for index in indexes:
         index.start(weights, seed)
         index.batch(seed)
         ids, scores, bounds = ask_rivals(index, weights, rows, y, k)
@@ -99,6 +107,10 @@ def test_random_rivals_are_uniform_and_depend_on_the_batch_alone():
         ("certified:nan", "epsilon is nan"),
         ("certified:inf", "epsilon is inf"),
         ("certified:true", "epsilon is True"),
+        ("lsh:0", "bits is 0, expected an integer from 1 to 1024"),
+        ("lsh:64,0", "candidates is 0"),
+        ("graph:0", "neighbors is 0"),
+        ("graph:rebuild=0", "rebuild is 0, expected a number above 0, at most 1"),
         ("random:0", "k is 0, expected an integer of at least 1"),
         ("random:1.5", "k is 1.5"),
         ("certifed", r"unknown rival index 'certifed'; known: \['certified', "),
@@ -220,3 +232,133 @@ def test_broken_answers(spoil, told):
     index.start(weights)
     with pytest.raises((ValueError, TypeError), match=f"rival index 'first'.*{told}"):
         ask_rivals(index, weights, rows, np.maximum(y, 0), 2)
+
+
+@pytest.mark.parametrize("bits", [1, 5, 64, 65, 130])
+def test_nearest_codes(bits):
+    """Against bits that NumPy counts, with many ties."""
+    rng = np.random.default_rng(bits)
+    values = rng.integers(-1, 2, (40, bits)).astype(np.float32)
+    codes = packed(values)
+    assert codes.shape == (40, -(-bits // 64))
+    queries = packed(values[::3].copy())
+    for m in (1, 7, 39, 45):
+        exclude = rng.integers(-1, 40, len(queries)).astype(np.int32)
+        ids = np.zeros((len(queries), m), np.int32)
+        nearest(queries, codes, exclude, ids)
+        for i in range(len(queries)):
+            distance = ((values > 0) != (values[3 * i] > 0)).sum(1)
+            order = [c for c in np.argsort(distance, kind="stable") if c != exclude[i]][:m]
+            assert [c for c in ids[i] if c >= 0] == sorted(order)
+
+
+def text_like(seed, n, d, classes):
+    """Rows of length one and class means: what an index has to find is among few of many."""
+    rng = np.random.default_rng(seed)
+    means = sp.random(classes, d, 0.1, "csr", np.float32, random_state=seed)
+    y = rng.integers(0, classes, n).astype(np.int32)
+    X = (means[y] + sp.random(n, d, 0.02, "csr", np.float32, random_state=seed + 1)).tocsr()
+    norms = np.sqrt(np.asarray(X.multiply(X).sum(1)).ravel())
+    X.data /= np.repeat(np.maximum(norms, 1e-9), np.diff(X.indptr)).astype(np.float32)
+    X.sort_indices()
+    return X, Postings.from_matrix(means.T.tocsr()), y
+
+
+def recall(index, X, weights, y, k=5):
+    index.start(weights)
+    best, _, _, _ = weights.top(X, k, exclude=y)
+    ids = ask_rivals(index, weights, X, y, k)[0]
+    return np.mean([len(set(a) & set(b)) / k for a, b in zip(best.tolist(), ids.tolist())])
+
+
+def test_hashes_find_more_by_more_bits_and_candidates():
+    X, weights, y = text_like(0, 60, 300, 400)
+    by_chance = recall(RandomRivals(40), X, weights, y)
+    some = recall(LSHRivals(64, 40), X, weights, y)
+    assert by_chance < 0.15 < 1.5 * by_chance < some
+    assert some < recall(LSHRivals(1024, 40), X, weights, y)
+    assert recall(LSHRivals(64, 399), X, weights, y) == 1
+
+
+def test_a_bit_agrees_as_often_as_the_angle_says():
+    """With probability 1 - arccos(S) / pi, S = w.x / (M |x|): equation (9) has cos there."""
+    rng = np.random.default_rng(0)
+    W = rng.normal(size=(6, 4)).astype(np.float32)
+    X = sp.csr_matrix(rng.normal(size=(5, 6)).astype(np.float32))
+    index = LSHRivals(1024)
+    agree = np.zeros((5, 4))
+    for seed in range(10):
+        index.start(DenseRows(W), seed)
+        index.rivals(X, np.full(5, -1, np.int32), 1)
+        queries = packed(np.ascontiguousarray(X @ index._directions[:-1], np.float32))
+        differ = queries[:, None] ^ index._codes[None]
+        agree += 1 - np.unpackbits(differ.view(np.uint8), axis=2).mean(2)
+    cosine = X @ W / np.linalg.norm(X.toarray(), axis=1)[:, None]
+    cosine /= np.linalg.norm(W, axis=0).max()
+    np.testing.assert_allclose(agree / 10, 1 - np.arccos(cosine) / np.pi, atol=0.02)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_hashes_of_changed_classes_are_those_of_a_new_index(seed):
+    rows, weights, y = problem(seed, n=20, classes=30)
+    rng = np.random.default_rng(seed)
+    index = LSHRivals(64, 3)
+    index.start(weights)
+    before = index.rivals(rows, y, 2)[0]
+    some = rng.choice(30, 10, replace=False)
+    weights.W[:, some] = rng.normal(size=(9, 10)) * 3
+    index.changed(some)
+    fresh = LSHRivals(64, 3)
+    fresh.start(weights)
+    after = index.rivals(rows, y, 2)[0]
+    np.testing.assert_array_equal(after, fresh.rivals(rows, y, 2)[0])
+    np.testing.assert_array_equal(index._codes, fresh._codes)
+    assert (after != before).any()
+
+
+def test_weights_of_classes():
+    X, weights, _ = text_like(1, 5, 40, 30)
+    classes = np.array([7, 3, 29])
+    expected = weights.to_matrix().toarray()[:, classes].T
+    np.testing.assert_array_equal(class_rows(weights, classes).toarray(), expected)
+
+
+def test_graphs_find_most():
+    pytest.importorskip("nmslib")
+    X, weights, y = text_like(0, 60, 300, 400)
+    assert recall(GraphRivals(), X, weights, y) > 0.8
+    index = GraphRivals(walk=3)
+    index.start(weights)
+    ids, scores, bounds = ask_rivals(index, weights, X[:0], y[:0], 5)
+    assert ids.shape == (0, 5)
+    empty = sp.csr_matrix((2, 300), dtype=np.float32)
+    ids, scores, bounds = ask_rivals(index, weights, empty, np.array([1, -1], np.int32), 3)
+    assert ids.tolist() == [[0, 2, 3], [0, 1, 2]] and not scores.any() and np.isinf(bounds).all()
+    nothing = Postings.from_matrix(sp.csr_matrix((300, 400), dtype=np.float32))
+    index.start(nothing)
+    assert ask_rivals(index, nothing, X, np.maximum(y, 1), 1)[0].max() == 0
+
+
+def test_graphs_score_by_the_weights_as_they_are():
+    pytest.importorskip("nmslib")
+    X, weights, y = text_like(2, 30, 60, 50)
+    rows = DenseRows(weights.to_matrix().toarray())
+    index = GraphRivals(walk=20)
+    index.start(rows)
+    rows.W[:, :10] *= 2
+    index.changed(np.arange(10))
+    answer = ask_rivals(index, rows, X, y, 3)
+    check_rivals(index, rows, X, y, answer, np.arange(30))
+    graph = index._graph
+    index.changed(np.arange(25))
+    ask_rivals(index, rows, X, y, 3)
+    assert index._graph is not graph
+
+
+def test_without_the_library(monkeypatch):
+    monkeypatch.setitem(sys.modules, "nmslib", None)
+    index = make_rivals("graph")
+    with pytest.raises(
+        ImportError, match=r"needs nmslib.*pip install 'structsolve-learn\[extreme\]'"
+    ):
+        index.start(problem(0)[1])

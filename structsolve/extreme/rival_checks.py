@@ -124,7 +124,7 @@ def check_rivals(
         not that of its class, or the best rival scores more than the bound allows.
     """
     ids, scores, bounds = answer
-    true_scores = weights.scores(X, np.maximum(ids, 0))
+    true_scores = weights.scores(X, ids)
     best_ids, best_scores, _, _ = weights.top(X, 1, exclude=exclude)
     slack = ROUNDING * np.maximum(1, np.abs(best_scores[:, 0]))
     for i in range(len(ids)):

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 Answer = tuple[np.ndarray, np.ndarray, np.ndarray]
 
+#: Tells this stream of random numbers from those that a solver draws with the same seed.
+DRAWS_OF_RIVALS = 1
+
 
 class RivalIndex(Params):
     """Finds rivals; subclasses have a ``name``, :meth:`rivals`, and perhaps the other methods.
@@ -141,9 +144,9 @@ class ExactRivals(RivalIndex):
 class CertifiedRivals(RivalIndex):
     """Rivals by a scan that leaves out features, within a bound that is known.
 
-    Of each row the features with least ``|x_f| (max_c w_cf - min_c w_cf)`` for each weight they
-    cost are left out, until these spreads add up to epsilon: no difference of two scores is then
-    wrong by more.  The classes that the scan gives are scored exactly.
+    The features whose weights differ most among the classes go in first.  What the others may
+    change is bounded by ``sum |x_f| (max_c w_cf - min_c w_cf)``: they are left out once they are
+    certain to raise no rival by more than epsilon.  The classes that it gives are scored in full.
 
     Parameters
     ----------
@@ -175,8 +178,6 @@ class CertifiedRivals(RivalIndex):
             X, k, epsilon=epsilon, exclude=exclude, n_jobs=self._n_jobs
         )
         self.entries += entries
-        if epsilon > 0:
-            ids, scores = best_of(self._weights, X, ids, k)
         return ids, scores, bounds
 
 
@@ -220,7 +221,7 @@ class RandomRivals(RivalIndex):
     ) -> Answer:
         """Return rivals drawn at random, with unknown bounds; see :meth:`RivalIndex.rivals`."""
         draws = min(max(self.k, k), self._weights.n_classes - 1)
-        rng = np.random.default_rng([self._seed, self._batch])
+        rng = np.random.default_rng([self._seed, self._batch, DRAWS_OF_RIVALS])
         ids = _draw(rng, self._weights.n_classes - (exclude >= 0), draws)
         ids += (ids >= exclude[:, None]) & (exclude[:, None] >= 0)
         ids, scores = best_of(self._weights, X, ids.astype(np.int32), k)
@@ -256,8 +257,7 @@ def best_of(weights: Any, X: sparse.csr_matrix, ids: np.ndarray, k: int) -> tupl
     scores : ndarray of float32 of shape (n, k)
     """
     n, m = ids.shape
-    scores = weights.scores(X, np.maximum(ids, 0))
-    scores[ids < 0] = -np.inf
+    scores = weights.scores(X, ids)  # -inf for -1
     order = np.lexsort((ids, -scores))[:, :k]
     best = np.full((n, k), -1, np.int32)
     best_scores = np.full((n, k), -np.inf, np.float32)
