@@ -1,0 +1,226 @@
+# Very many classes in the shell: fit extreme, predict --top, score, prune, and what is refused.
+import gzip
+import io
+import json
+import re
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import structsolve
+from structsolve.cli.extreme import macro_f1
+from structsolve.cli.main import main
+from structsolve.io.extreme import read_extreme
+
+
+def fails(capsys, *argv, match):
+    """Run, and expect one line on stderr that matches, and exit status 2."""
+    status = main([str(arg) for arg in argv])
+    lines = capsys.readouterr().err.splitlines()
+    assert status == 2 and len(lines) == 1, lines
+    assert lines[0].startswith("structsolve: error: ") and re.search(match, lines[0]), lines
+
+
+def works(capsys, *argv):
+    status = main([str(arg) for arg in argv])
+    out, err = capsys.readouterr()
+    assert status == 0, err
+    return out
+
+
+def write_rows(path, n, seed, header=True, labels=12):
+    """Rows of two words of their class, which counts in tens, and one of anybody's."""
+    rng = np.random.default_rng(seed)
+    first = int(not header)
+    lines = [f"{n} {2 * labels + 5} {10 * labels}"] if header else []
+    for k in rng.integers(0, labels, n).tolist():
+        noise = 2 * labels + int(rng.integers(5))
+        words = [2 * k, 2 * k + 1, noise]
+        lines.append(f"{10 * k} " + " ".join(f"{word + first}:0.57735" for word in words))
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A training and a test file, and a model of them."""
+    folder = tmp_path_factory.mktemp("extreme")
+    train = write_rows(folder / "train.txt", 300, 0)
+    test = write_rows(folder / "test.txt", 60, 1)
+    model = folder / "m.ss"
+    assert main(["fit", "extreme", str(train), "--model", str(model)]) == 0
+    return SimpleNamespace(folder=folder, train=train, test=test, model=model)
+
+
+def rows(text):
+    return [
+        [(int(label), float(score)) for label, score in (cell.split(":") for cell in line.split())]
+        for line in text.splitlines()
+    ]
+
+
+def test_fit_predict_score(files, tmp_path, capsys):
+    model = tmp_path / "m.ss"
+    out = works(capsys, "fit", "extreme", files.train, "--model", model, "--history",
+                tmp_path / "h.csv", "--n-jobs", 2, "--alpha", "0.01")  # fmt: skip
+    assert re.search(r"^read +300 rows, 29 features, 12 classes  \(", out)
+    assert re.search(r"\ntrained +[a-z-]+: \d+ passes.*\(", out)
+    assert re.search(r"\nsaved +\S*m.ss: 12 classes, 29 features, 0\.\d+ MB\n", out)
+    assert (tmp_path / "h.csv").read_text().startswith("pass,primal,dual,gap")
+    X, y = read_extreme(files.test)
+    ours = structsolve.ExtremeSVM(alpha=0.01).fit(*read_extreme(files.train))
+
+    assert works(capsys, "predict", model, files.test).split() == [
+        str(label) for label in ours.predict(X)
+    ]
+    labels, scores = ours.predict_topk(X, 3)
+    best = rows(works(capsys, "predict", model, files.test, "--top", 3))
+    assert [[label for label, _ in row] for row in best] == labels.tolist()
+    np.testing.assert_allclose([[score for _, score in row] for row in best], scores, rtol=1e-5)
+    assert works(capsys, "predict", model, files.test, "--top", 3, "--n-jobs", 2,
+                 "--output", tmp_path / "out.txt") == ""  # fmt: skip
+    assert rows((tmp_path / "out.txt").read_text()) == best
+    assert len(rows(works(capsys, "predict", model, files.test, "--top", 99))[0]) == 12
+
+    report = json.loads(works(capsys, "score", model, files.test, "--json"))
+    assert report == {
+        "error": 1 - ours.score(X, y),
+        "error_top5": 1 - (ours.predict_topk(X, 5)[0] == y[:, None]).any(axis=1).mean(),
+        "macro_f1": macro_f1(y, ours.predict(X)),
+        "rows": 60,
+    }
+    assert re.fullmatch(
+        r"error 0\.\d{4}, of the best 5 0\.\d{4}, macro-F1 [01]\.\d{4}, of 60 rows\n",
+        works(capsys, "score", model, files.test),
+    )
+
+
+def test_macro_f1_is_that_of_scikit_learn():
+    from sklearn.metrics import f1_score
+
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        y, guess = rng.integers(0, 9, (2, 20)) * 3
+        expected = f1_score(y, guess, labels=np.unique(y), average="macro", zero_division=0)
+        assert macro_f1(y, guess) == pytest.approx(expected)
+
+
+def test_lines_without_labels_and_with_several(files, tmp_path, capsys, monkeypatch):
+    plain = tmp_path / "plain.txt"
+    lines = files.test.read_text().splitlines()
+    plain.write_text("\n".join([lines[0], *(" " + line.split(" ", 1)[1] for line in lines[1:])]))
+    expected = works(capsys, "predict", files.model, files.test)
+    assert works(capsys, "predict", files.model, plain) == expected
+    fails(capsys, "score", files.model, plain, match="plain.txt: found no labels; expected some")
+    standard = SimpleNamespace(buffer=io.BufferedReader(io.BytesIO(plain.read_bytes())))
+    monkeypatch.setattr(sys, "stdin", standard)
+    assert works(capsys, "predict", files.model, "-") == expected
+
+    several = tmp_path / "several.txt"
+    several.write_text("2 29 120\n0,10 0:1 1:1\n20 4:1 5:1\n")
+    out = works(capsys, "fit", "extreme", several, "--model", tmp_path / "s.ss")
+    assert "3 rows, 29 features, 3 classes" in out
+    fails(capsys, "fit", "extreme", several, "--model", tmp_path / "s.ss", "--labels", "one",
+          match="several.txt, line 2: found 2 labels; expected one label")  # fmt: skip
+    assert "of 3 rows" in works(capsys, "score", files.model, several)
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_a_model_reads_columns_as_its_training_file_had_them(files, tmp_path, capsys, header):
+    train = write_rows(tmp_path / "train.svm", 300, 0, header)
+    test = write_rows(tmp_path / "test.svm", 60, 1, header)
+    model = tmp_path / "m.ss"
+    works(capsys, "fit", "extreme", train, "--model", model)
+    expected = works(capsys, "predict", files.model, files.test)
+    assert works(capsys, "predict", model, test) == expected
+    # A file with a header says of itself that it counts from 0, one without is like training.
+    assert works(capsys, "predict", model, files.test) == expected
+    if header:
+        test.write_text(test.read_text().split("\n", 1)[1])
+        assert works(capsys, "predict", model, test) == expected
+
+
+def test_svmlight_gzip_and_options(files, tmp_path, capsys):
+    text = write_rows(tmp_path / "a.svm", 300, 0, header=False).read_bytes()
+    packed = tmp_path / "a.svm.gz"
+    packed.write_bytes(gzip.compress(text))
+    model = tmp_path / "m.ss"
+    out = works(capsys, "fit", "extreme", packed, "--model", model, "--n-features", 40, "--float16",
+                "--solver", "dual", "--surrogate", "margin", "--alpha", "0.01", "--tol", "0.1",
+                "--rivals", "exact", "--random-state", 3, "--max-memory", 500)  # fmt: skip
+    assert "300 rows, 40 features" in out and "dual: " in out and "gap " in out
+    loaded = structsolve.load(model)
+    assert loaded.coef_.shape == (12, 40)
+    assert (loaded.surrogate, loaded.alpha, loaded.random_state) == ("margin", 0.01, 3)
+    assert (loaded.rivals, loaded.max_memory) == ("exact", 5e8)
+    assert loaded.metadata_["shell"] == {"format": "extreme", "zero_based": False}
+
+
+def test_models_from_python_with_names_for_classes(files, tmp_path, capsys):
+    X, y = read_extreme(files.train)
+    model = structsolve.ExtremeSVM().fit(X, y.astype(str))
+    model.save(tmp_path / "m.ss")
+    report = json.loads(works(capsys, "score", tmp_path / "m.ss", files.test, "--json"))
+    assert report["error"] < 0.2
+    works(capsys, "prune", tmp_path / "m.ss", "--error", 0, "--data", files.test,
+          "--out", tmp_path / "s.ss")  # fmt: skip
+
+
+def test_prune(files, tmp_path, capsys):
+    small = tmp_path / "small.ss"
+    size = files.model.stat().st_size
+    out = works(capsys, "prune", files.model, "--mb", 0.9 * size / 1e6, "--out", small)
+    assert re.fullmatch(r"read +\S+: 12 classes.* MB\nsaved +\S+small.ss: 12 classes.* MB\n", out)
+    assert small.stat().st_size <= 0.9 * size
+    works(capsys, "prune", files.model, "--error", 0, "--data", files.test, "--out", small)
+    kept = structsolve.load(small)
+    assert kept.coef_.nnz < structsolve.load(files.model).coef_.nnz
+    assert kept.score(*read_extreme(files.test)) >= structsolve.load(files.model).score(
+        *read_extreme(files.test)
+    )
+    assert works(capsys, "predict", small, files.test)  # the file's columns are known as before
+    works(capsys, "prune", files.model, "--float16", "--out", small)
+    assert small.stat().st_size < size
+
+
+def test_help_names_the_commands(capsys):
+    text = works(capsys, "--help")
+    assert "fit extreme" in text and "prune" in text
+    text = works(capsys, "fit", "extreme", "--help")
+    assert text.startswith("usage: structsolve fit extreme [-h]") and "--rivals" in text
+    assert "--kernel" in works(capsys, "fit", "--help")
+
+
+def test_what_is_refused(files, tmp_path, capsys):
+    model, out = files.model, tmp_path / "out.ss"
+    fit = ("fit", "extreme")
+    fails(capsys, *fit, files.train, "--model", tmp_path / "no/m.ss", match="no folder")
+    fails(capsys, *fit, files.train, "--model", out, "--history", "h.txt", match="--history")
+    fails(capsys, *fit, "none.svm", "--model", out, match="none.svm: No such file")
+    fails(capsys, *fit, files.train, match="required: --model .*structsolve fit extreme --help")
+    fails(capsys, *fit, files.train, "--model", out, "--solver", "x", match="'x'")
+    fails(capsys, *fit, files.train, "--model", out, "--rivals", "certified:-1", match="epsilon")
+    one = tmp_path / "one.svm"
+    one.write_text("1 1:1\n1 2:1\n")
+    fails(capsys, *fit, one, "--model", out, match="class")
+    one.write_text("1 1:1\nx 2:1\n")
+    fails(capsys, *fit, one, "--model", out, match="one.svm, line 2: found the label 'x'")
+    one.write_text("1 99:1\n")
+    fails(capsys, "predict", model, one, match="one.svm, line 1: found '99:1'; expected at most 29")
+    fails(capsys, "predict", model, files.test, "--top", 0, match="--top: found 0; expected")
+    fails(capsys, "predict", model, files.test, "--marginals", match="--marginals: an ExtremeSVM")
+    fails(capsys, "predict", model, files.test, "--kbest", 2, match="--kbest.*--top K")
+    fails(capsys, "predict", model, files.test, "--columns", match="--columns")
+    fails(capsys, "predict", model, files.test, "--oracle", "lp", match="--oracle")
+    fails(capsys, "predict", model, files.test, "--format", "conll", match="takes extreme or svm")
+    fails(capsys, "prune", model, "--out", out, match="expected --mb, --error or --float16")
+    fails(capsys, "prune", model, "--out", out, "--error", 0, match="--error and --data")
+    fails(capsys, "prune", model, "--out", out, "--mb", 1, "--data", files.test, match="--error an")
+    fails(capsys, "prune", model, "--out", out, "--mb", 1e-6, match="MB|mb")
+    other = tmp_path / "other.ss"
+    structsolve.StructuredSVM("multiclass").fit([[0.0], [1.0]], [0, 1]).save(other)
+    fails(capsys, "prune", other, "--out", out, "--mb", 1, match="found a StructuredSVM; expected")
+    fails(capsys, "predict", other, one, "--top", 2, match="--top: a StructuredSVM has none")
+    assert not out.exists()
