@@ -92,6 +92,12 @@ def test_example_of_matching(capsys):
     assert ours > evenly + 0.1
 
 
+def test_example_of_words_in_the_middle(capsys):
+    runpy.run_path(str(DOCS / "examples" / "middle_word.py"))
+    first, fifth, often = map(float, re.findall(r"0\.\d{3}", capsys.readouterr().out)[:3])
+    assert often + 0.01 < first < fifth
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "script", sorted((DOCS / "gallery").glob("*.py")), ids=lambda script: script.stem
