@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from ..solvers.checkpoint import check_state
 from ..utils.memory import refuse_too_large
 from ..utils.parallel import effective_jobs
 from ..utils.params import check_types
@@ -97,7 +98,17 @@ class SampledSoftmax(ExtremeSolver):
         self.keep = keep
 
     def check(self, problem: ExtremeProblem) -> None:
-        """Raise ValueError where an argument, or the problem, is none of this solver's."""
+        """Refuse arguments, and problems, that this solver does not know.
+
+        Parameters
+        ----------
+        problem : ExtremeProblem
+
+        Raises
+        ------
+        ValueError
+            Naming the argument, what was given and what is expected.
+        """
         check_types(self, "SampledSoftmax: ")
         least = {"head": 1, "block": 1, "whole": 1, "dense_from": 1, "batch": 1, "keep": 0}
         for name, low in {**least, "rounding": 0, "rate": 0, "last_rate": 0}.items():
@@ -120,12 +131,27 @@ class SampledSoftmax(ExtremeSolver):
         after: Callable[[dict[str, Any]], bool] | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> ExtremeResult:
-        """Train; see :meth:`ExtremeSolver.fit`."""
+        """Train.
+
+        Parameters
+        ----------
+        problem : ExtremeProblem
+            With the surrogate "crf" and the penalty "l2".
+        after : callable, optional
+            Called with each record; True ends the training.
+        checkpoint : Checkpoint, optional
+
+        Returns
+        -------
+        ExtremeResult
+            Its records have no dual and no gap.
+        """
         self.check(problem)
         run = Run(self, problem)
         held = None if checkpoint is None else checkpoint.read()
         if checkpoint is not None and held is not None:
             with checkpoint.blame():
+                check_state(held, run.state())
                 run.resume(*held)
         reason = "max_iter"
         try:
@@ -222,7 +248,13 @@ class Run:
             )
 
     def step(self) -> dict[str, Any]:
-        """Make one pass; return its record."""
+        """Make one pass.
+
+        Returns
+        -------
+        dict
+            Its record.
+        """
         problem, done = self.problem, len(self.history)
         n, jobs = len(problem.y), effective_jobs(problem.n_jobs)
         rng = np.random.default_rng([problem.seed, done])
@@ -256,7 +288,13 @@ class Run:
         return record
 
     def postings(self) -> Postings:
-        """Return the weights that are kept, by the problem's classes."""
+        """Return the weights that are kept.
+
+        Returns
+        -------
+        Postings
+            By the problem's classes.
+        """
         starts, numbers, values = self.weights.entries(self.solver.keep)
         C, problem = self.problem.n_classes, self.problem
         matrix = sparse.csr_matrix(
@@ -266,7 +304,12 @@ class Run:
         return Postings.from_matrix(matrix, self.intercept[self.number_of])
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what a checkpoint keeps."""
+        """Return what a checkpoint keeps.
+
+        Returns
+        -------
+        meta, arrays : dict
+        """
         starts, numbers, values = self.weights.entries(-1.0, scaled=False)
         seconds = self.spent + time.perf_counter() - self.begun
         arrays = {"starts": starts, "numbers": numbers, "values": values}
@@ -274,6 +317,17 @@ class Run:
         return meta, arrays
 
     def resume(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Go on from what a checkpoint kept."""
+        """Go on from what a checkpoint kept.
+
+        Parameters
+        ----------
+        meta, arrays : dict
+            Of :meth:`state`.
+
+        Raises
+        ------
+        ValueError
+            When they are those of another problem.
+        """
         self.history, self.spent = list(meta["history"]), float(meta["seconds"])
         self.weights.load(arrays["starts"], arrays["numbers"], arrays["values"], meta["scale"])
