@@ -55,6 +55,7 @@ SCRIPTS = {
     "flows": [],
     "large_hierarchy": [],
     "latent": [],
+    "extreme": [],
     "m4n_table": ["m4n.jsonl"],
 }
 PREFACE = """# Results
