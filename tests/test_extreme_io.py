@@ -240,6 +240,7 @@ def test_gzip_standard_input_and_the_format_by_name(put, monkeypatch):
         ("1 3 4\n1 0:1\n\n1 0:1\n", "line 4: found another row; expected the header's 1 rows"),
         ("1 0 4\n1\n", "line 1: found 0 features; expected 1 to"),
         ("1 99999999999 4\n1\n", "line 1: found 99999999999 features"),
+        ("1 2 " + "9" * 5000 + "\n1\n", "line 1: found a number of 5000 digits; expected sizes"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("block", [1, 2**22])

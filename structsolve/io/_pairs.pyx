@@ -1,6 +1,6 @@
 """Lines ``label,label column:value column:value ...`` as arrays, many of them in one call.
 
-Scikit-learn's parser makes Python numbers of every pair: it takes a microsecond for each, nine
+Scikit-learn's parser makes Python numbers of every pair: it takes a microsecond for each, five
 times as long as this, and names no line.
 """
 

@@ -236,6 +236,9 @@ class _Lines:
         cells = first.split()
         if len(cells) != 3 or not all(cell.isdigit() for cell in cells):
             return text
+        digits = max(map(len, cells))
+        if digits > 18:
+            raise bad_line(self.path, 1, f"a number of {digits} digits", "sizes of 18 at most")
         self.n_rows, features, self.n_labels = map(int, cells)
         if not 0 < features <= _LARGEST:
             raise bad_line(self.path, 1, f"{features} features", f"1 to {_LARGEST}")
