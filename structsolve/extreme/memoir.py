@@ -27,14 +27,14 @@ class Memoir(ExtremeSolver):
     ----------
     steps : {"mean", "printed"}, default="mean"
         "printed": each example of a batch makes a step of eta_t, as printed; with alpha = 1 each
-        batch then wipes out those before.  "mean": steps are divided by |b|.
+        batch then wipes out those before.  "mean": steps are divided by ``|b|``.
     batch : "auto", int or float, default="auto"
         Examples, or (float) times the root of the number of classes; "auto": 100.0, at most n.
     n_iter : int, optional
         T; by default as many as ``max_iter`` passes over the data take.
     eta0, eta_step : float or "auto"
         "auto", printed: .1 and .02 (Table 4).  Means, l2: 1 / alpha and 1, which are the steps
-        1 / (alpha (1 + t)) of Theorem 2.  Means, l1: .1 |b| and .02.
+        1 / (alpha (1 + t)) of Theorem 2.  Means, l1: ``.1 |b|`` and .02.
     ball : bool, default=True
         l2: project on ``||W|| <= 1 / sqrt(alpha)``, of other surrogates than "margin"
         ``sqrt(2 H(0) / alpha)``: the minimum is in it.
