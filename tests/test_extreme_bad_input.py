@@ -16,6 +16,7 @@ from structsolve.estimators.extreme.checks import (
 )
 from structsolve.extreme.base import ExtremeResult, ExtremeSolver
 from structsolve.extreme.postings import Postings
+from structsolve.extreme.rivals import RivalIndex
 
 
 @pytest.fixture(scope="module")
@@ -277,7 +278,7 @@ def test_answers_that_would_not_fit(model, data):
     message = "probabilities of 1000000 examples .* would take 0.096 GB.*k up to 3 for the best"
     refused(message, lambda: small.predict_proba(X))
     assert small.predict_proba(X[:1000], 2).nnz == 2000
-    refused("more than the .* GB of memory: less", refuse_beyond, 1e18, "it", "less")
+    refused("more than half of the .* GB of memory: less", refuse_beyond, 1e18, "it", "less")
 
 
 # -- solvers and indexes from outside ---------------------------------------------------------
@@ -317,3 +318,42 @@ def test_solvers_without_partial_fit_say_so(data):
         with pytest.raises(AttributeError) as told:
             model.partial_fit(*data)
         assert "use solver='memoir'" in str(told.value.__cause__)
+
+
+class Liar(RivalIndex):
+    """Gives the last class that is none of the example's own, and calls it the best."""
+
+    name = "liar"
+
+    def rivals(self, X, exclude, k, epsilon=None):
+        last = self._weights.n_classes - 1
+        ids = np.where(exclude == last, last - 1, last).astype(np.int32)[:, None]
+        return ids, self._weights.scores(X, ids), np.zeros(len(ids))
+
+
+class Honest(Liar):
+    """The same answers, with bounds that say that nothing is known."""
+
+    name = "honest"
+
+    def rivals(self, X, exclude, k, epsilon=None):
+        ids, scores, bounds = super().rivals(X, exclude, k, epsilon)
+        return ids, scores, bounds + np.inf
+
+
+def test_an_outsiders_index_that_lies_is_named(data):
+    settings = {"solver": "memoir", "alpha": 0.01, "max_iter": 5}
+    message = "rival index 'liar' .*lies about its bound: example"
+    refused(message, ExtremeSVM(rivals=Liar(), **settings).fit, *data)
+    given = Honest()
+    model = ExtremeSVM(rivals=given, **settings).fit(*data)
+    assert model.n_iter_ == 5 and not hasattr(given, "_weights")
+    assert model.settings_["rivals"] == "Honest()"
+
+
+def test_rivals_that_no_one_would_read(data):
+    refused(
+        "rivals is 'lsh:64', which solver 'softmax' does not take",
+        ExtremeSVM(surrogate="crf", rivals="lsh:64").fit,
+        *data,
+    )

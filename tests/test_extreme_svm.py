@@ -22,6 +22,7 @@ from structsolve import ExtremeSVM
 from structsolve.estimators.extreme.training import choose_solver, is_incremental
 from structsolve.extreme.base import RECORD
 from structsolve.extreme.dual import ExtremeDual
+from structsolve.extreme.memoir import Memoir
 from structsolve.extreme.one_vs_some import OneVsSome
 
 NAMES = np.array([f"class {c:02}" for c in range(12)])
@@ -367,6 +368,8 @@ def test_unfitted():
         ("auto", "crf", "l2", False, ("softmax", "crf")),
         ("auto", "max-min", "l2", False, ("dual", "max-min")),
         ("softmax", "auto", "l2", False, ("softmax", "crf")),
+        ("auto", "auto", "l1", False, ("memoir", "margin")),
+        ("auto", "auto", "l2", True, ("memoir", "margin")),
         ("dual", "auto", "l2", False, ("dual", "margin")),
     ],
 )
@@ -376,8 +379,25 @@ def test_what_auto_stands_for(solver, surrogate, penalty, incremental, expected)
 
 
 def test_which_solvers_go_on():
-    assert [is_incremental(s) for s in ("dual", "one-vs-some", Plain())] == [False, False, True]
+    given = ("auto", "memoir", Memoir(), Plain(), "dual", "one-vs-some", "softmax")
+    assert [is_incremental(one) for one in given] == [True] * 4 + [False] * 3
+    assert hasattr(ExtremeSVM(), "partial_fit")
     assert not hasattr(ExtremeSVM(solver="dual"), "partial_fit")
+
+
+def test_batches_go_on_with_falling_steps(data):
+    X, y = data
+    model = ExtremeSVM(alpha=1e-3, random_state=0)
+    steps, scores = [], []
+    for _ in range(60):
+        model.partial_fit(X, y, classes=NAMES)
+        settings = model.settings_
+        steps.append(settings["eta0"] / (1 + settings["eta_step"]))
+        scores.append(model.score(X, y))
+    assert model.solver_.name == "memoir" and model.n_iter_ == 60
+    # 1 / (alpha (1 + t)), a step in each call.
+    np.testing.assert_allclose(steps, 1 / (1e-3 * (2 + np.arange(60))))
+    assert scores[-1] > 0.85
 
 
 def test_an_outsiders_solver_in_a_file(model, data, tmp_path):
@@ -401,6 +421,7 @@ def test_an_outsiders_solver_in_a_file(model, data, tmp_path):
         {"solver": "dual", "surrogate": "crf"},
         {"solver": "dual", "surrogate": "max-min"},
         {"solver": OneVsSome(n_rivals=5)},
+        {"solver": "memoir", "rivals": "lsh:32", "max_iter": 100},
         {"solver": ExtremeDual(epsilon=0.0)},
     ],
     ids=str,
@@ -413,7 +434,7 @@ def test_our_solvers(data, tmp_path, settings):
     assert model.score(X, NAMES[y]) > 0.65
     last = model.history_[-1]
     assert set(RECORD) <= set(last)
-    assert model.solver_.name == "softmax" or last["primal"] >= last["dual"]
+    assert last["dual"] is None or last["primal"] >= last["dual"]
     same(clone(model).set_params(n_jobs=2).fit(*data).coef_.toarray(), model.coef_.toarray())
     again = reloaded(model, tmp_path)
     assert repr(again) == repr(model)

@@ -36,9 +36,11 @@ from .extreme.checks import (
 from .extreme.pruning import prune_to_error, prune_to_size
 from .extreme.training import (
     choose_solver,
+    continued,
     fingerprint_of,
     is_incremental,
     own_alpha,
+    refuse_unread_rivals,
     train,
     warn_unfinished,
 )
@@ -239,6 +241,9 @@ class ExtremeSVM(ClassifierMixin, CommonMixin, BaseEstimator):
     ) -> ExtremeSVM:
         """Make one pass over a batch of examples, from the present weights.
 
+        Name ``alpha`` where batches are parts of a whole: 1 over the number of all examples is what
+        "auto" stands for in :meth:`fit`; here it is 1 over the size of the first batch.
+
         Parameters
         ----------
         X, y : a batch, as for :meth:`fit`
@@ -286,10 +291,16 @@ class ExtremeSVM(ClassifierMixin, CommonMixin, BaseEstimator):
     ) -> None:
         solver, surrogate = choose_solver(self.solver, self.surrogate, self.penalty, incremental)
         # Indexes learn the weights: that of the user stays as it is.
-        rivals = None if self._is_auto("rivals") else clone(make_rivals(self.rivals), safe=False)
+        rivals = None
+        if not self._is_auto("rivals"):
+            refuse_unread_rivals(solver, self.rivals)
+            rivals = clone(make_rivals(self.rivals), safe=False)
         # An example of weight 2 counts like two of them, for alpha as well.
         total = len(y) if sample_weight is None else float(sample_weight.sum())
         alpha = own_alpha(solver, total) if self._is_auto("alpha") else float(self.alpha)
+        if before is not None and incremental and "eta0" in self.settings_:
+            solver = continued(solver, self.settings_)
+            alpha = self.settings_["alpha"] if self._is_auto("alpha") else alpha
         problem = ExtremeProblem(
             X,
             y,

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from ...examples.labels import flatten_rows
 from ...examples.packing import is_sparse, refuse_infinite, single_rows
 from ...utils.masked import refuse_masked
-from ...utils.memory import refuse_too_large
+from ...utils.memory import memory_limit
 
 #: Features and classes are numbered by 32-bit integers.
 MOST = 2**31 - 1
@@ -295,7 +295,7 @@ def check_epsilon(epsilon: Any) -> float:
 
 
 def refuse_beyond(size: float, what: str, advice: str, max_memory: float | None = None) -> None:
-    """Refuse arrays that are larger than ``max_memory`` or the machine's memory.
+    """Refuse arrays that are larger than ``max_memory`` or half of the machine's memory.
 
     Parameters
     ----------
@@ -323,4 +323,9 @@ def refuse_beyond(size: float, what: str, advice: str, max_memory: float | None 
             f"{what} would take {size / 1e9:.3g} GB, more than max_memory of "
             f"{max_memory / 1e9:.3g} GB: {advice}"
         )
-    refuse_too_large(size, what, advice)
+    limit = memory_limit()
+    if limit is not None and size > limit / 2:
+        raise ValueError(
+            f"{what} would take {size / 1e9:.3g} GB, more than half of the {limit / 1e9:.3g} GB of "
+            f"memory: {advice}"
+        )

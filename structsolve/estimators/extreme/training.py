@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ...extreme.base import ExtremeProblem, ExtremeResult, ExtremeSolver
 from ...extreme.dual import ExtremeDual
+from ...extreme.memoir import Memoir
 from ...extreme.one_vs_some import OneVsSome
 from ...extreme.postings import Postings
 from ...extreme.softmax import SampledSoftmax
@@ -26,7 +27,7 @@ logger = logging.getLogger("structsolve.solvers")
 
 #: Our solvers, by name.
 SOLVERS: dict[str, type[ExtremeSolver]] = {
-    made.name: made for made in (OneVsSome, SampledSoftmax, ExtremeDual)
+    made.name: made for made in (OneVsSome, SampledSoftmax, ExtremeDual, Memoir)
 }
 # The surrogates that "auto" minimises, by solver; "margin" for others.
 _OWN_SURROGATE = {"one-vs-some": "squared-hinge", "softmax": "crf"}
@@ -131,8 +132,51 @@ def is_incremental(solver: Any) -> bool:
     bool
     """
     if isinstance(solver, str):
-        solver = SOLVERS.get("memoir" if solver == "auto" else solver)
-    return bool(getattr(solver, "incremental", False))
+        return solver in ("auto", Memoir.name)
+    return isinstance(solver, Memoir) or bool(getattr(solver, "incremental", False))
+
+
+def continued(solver: ExtremeSolver, settings: dict[str, Any]) -> ExtremeSolver:
+    """Return a solver whose steps go on falling from where the last call left them.
+
+    Parameters
+    ----------
+    solver : ExtremeSolver
+    settings : dict of str to object
+        Of the last call.
+
+    Returns
+    -------
+    ExtremeSolver
+        Memoir with ``eta0 / (1 + eta_step (T + t))`` as its t-th step; others as they are.
+    """
+    if not isinstance(solver, Memoir):
+        return solver
+    eta0, eta_step = settings["eta0"], settings["eta_step"]
+    factor = 1 + eta_step * settings["n_iter"]
+    params = {**solver.get_params(deep=False), "eta0": eta0 / factor, "eta_step": eta_step / factor}
+    return Memoir(**params)
+
+
+def refuse_unread_rivals(solver: ExtremeSolver, rivals: Any) -> None:
+    """Refuse an index of rivals with a solver that asks none.
+
+    Parameters
+    ----------
+    solver : ExtremeSolver
+    rivals : str or RivalIndex
+        As users gave it.
+
+    Raises
+    ------
+    ValueError
+        Naming both.
+    """
+    if isinstance(solver, SampledSoftmax):
+        raise ValueError(
+            f"rivals is {rivals!r}, which solver {solver.name!r} does not take: it draws classes at "
+            "random; leave rivals at 'auto', or use solver 'dual' or 'memoir'"
+        )
 
 
 def fingerprint_of(problem: ExtremeProblem, settings: dict[str, Any]) -> str:
