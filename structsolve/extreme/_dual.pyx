@@ -1,4 +1,4 @@
-"""Dual coordinate ascent over cached rivals: tables of weights, scans for rivals, and the passes.
+"""Dual coordinate ascent over cached rivals: a table of weights, and the passes.
 
 Everything is in units of the regularisation constant: the problem is ``1/2 ||W||^2 +
 sum_i c_i H_i(W)`` with ``c_i = s_i / alpha``.  Example i has a dual variable ``b_ij >= 0`` for each
@@ -9,13 +9,13 @@ an example share its features (Crammer, Singer 2001; Keerthi et al. 2008).
 
 import numpy as np
 
-cimport cython
-from libc.math cimport INFINITY, exp, fabs, log
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.math cimport INFINITY, fabs
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy, memset
+from ._block_steps cimport CRF, SQUARED_HINGE, block_step, dual_term, value_bounds
 
-from ..algorithms.simplex_projection cimport simplex_threshold
+from ..utils.arrays import check_numbers, check_offsets
+from ._block_steps import KINDS
 
 cdef extern from *:
     """
@@ -28,329 +28,102 @@ cdef extern from *:
     void SS_PREFETCH(const void* address) noexcept nogil
 
 cdef enum:
-    MARGIN = 0
-    SQUARED_HINGE = 1
-    SPARSEMAP = 2
-    CRF = 3
-    MAX_MIN = 4
+    MOST = 64           # rivals of an example
+    AHEAD = 4           # features whose weights are fetched ahead of their use
 
-KINDS = {"margin": MARGIN, "squared-hinge": SQUARED_HINGE, "sparsemap": SPARSEMAP, "crf": CRF,
-         "max-min": MAX_MIN}
+MOST_RIVALS = MOST
 
-# A visit that moves no dual variable by this share of c_i is none; nor one that changes no score by
-# as much.
+# A visit that moves no dual variable by this share of c_i is none.
 cdef double STILL = 1e-7
 # Visits that an example may miss after visits that moved nothing, at most.
 cdef int MOST_IDLE = 3
-
-
-# ---- block steps: m <- argmax G(m) + <theta, m> - kappa / 2 |m - m0|^2 over the simplex ----------
-
-cdef void hinge_step(Py_ssize_t n, const double* theta, double* m, double kappa, bint squared,
-                     double* p, double* sorted_p) noexcept nogil:
-    """Margin, or its square: entries 1 .. n of m, whose sum is at most 1, or free if squared.
-
-    Entry 0 is the truth's: the rest to 1.
-    """
-    cdef Py_ssize_t j, k
-    cdef double total = 0, tau = 0, t, held = 0
-    for j in range(1, n + 1):
-        held += m[j]
-    for j in range(1, n + 1):
-        p[j] = (1 + theta[j] - theta[0]) / kappa + m[j] + held
-        k = j
-        while k > 1 and sorted_p[k - 1] < p[j]:
-            sorted_p[k] = sorted_p[k - 1]
-            k -= 1
-        sorted_p[k] = p[j]
-    # The sum of the entries is tau; squared: tau / (1 + 1 / (2 kappa)).
-    for j in range(1, n + 1):
-        t = (total + sorted_p[j]) / (j + (1 / (1 + 0.5 / kappa) if squared else 1.0))
-        if sorted_p[j] <= t:
-            break
-        total += sorted_p[j]
-        tau = t
-    if tau > 1 and not squared:
-        total = 0
-        for j in range(1, n + 1):
-            t = (total + sorted_p[j] - 1) / j
-            if sorted_p[j] <= t:
-                break
-            total += sorted_p[j]
-            tau = t
-    held = 0
-    for j in range(1, n + 1):
-        m[j] = p[j] - tau if p[j] > tau else 0.0
-        held += m[j]
-    m[0] = 1 - held
-
-
-cdef void square_step(Py_ssize_t n, const double* theta, double* m, double kappa,
-                      double* p) noexcept nogil:
-    """SparseMAP: G = (1 - |m|^2) / 2."""
-    cdef Py_ssize_t j
-    cdef double tau
-    for j in range(n + 1):
-        p[j] = (theta[j] - theta[0] + kappa * m[j]) / (1 + kappa)
-    tau = simplex_threshold(n + 1, p)
-    for j in range(n + 1):
-        m[j] = p[j] - tau if p[j] > tau else 0.0
-
-
-cdef double log_share(double t, double kappa) noexcept nogil:
-    """The u with u + kappa e^u = t: Newton's method, from the right of the root, is monotone."""
-    cdef double u = t, step
-    cdef int k
-    if t > 1 and kappa > 0:
-        u = log(t / kappa)
-        u = t if u > t else u
-    for k in range(30):
-        step = kappa * exp(u)
-        step = (u + step - t) / (1 + step)
-        u -= step
-        if fabs(step) < 1e-12 * (1 + fabs(u)):
-            break
-    return u
-
-
-cdef void entropy_step(Py_ssize_t n, const double* theta, double* m, double kappa,
-                       double* t, double* fresh) noexcept nogil:
-    """CRF: log m_j + kappa m_j = theta_j + kappa m0_j - nu, with the nu at which m sums to 1."""
-    cdef Py_ssize_t j
-    cdef int k
-    cdef double low, high, nu, total, slope, top = -INFINITY
-    for j in range(n + 1):
-        t[j] = theta[j] + kappa * m[j]
-        top = t[j] if t[j] > top else top
-    # At nu = top - kappa the largest entry is 1; at top - kappa / (n + 1) + log(n + 1) none is
-    # above 1 / (n + 1).
-    low, high = top - kappa, top - kappa / (n + 1) + log(n + 1.0)
-    nu = low
-    for k in range(60):
-        total = slope = 0
-        for j in range(n + 1):
-            fresh[j] = exp(log_share(t[j] - nu, kappa))
-            total += fresh[j]
-            slope += fresh[j] / (1 + kappa * fresh[j])
-        if fabs(total - 1) < 1e-10:
-            break
-        if total > 1:
-            low = nu
-        else:
-            high = nu
-        nu += (total - 1) / slope
-        if not low <= nu <= high:
-            nu = 0.5 * (low + high)
-    for j in range(n + 1):
-        m[j] = fresh[j] / total
-
-
-cdef void max_min_step(Py_ssize_t n, const double* theta, double* m, double kappa,
-                       double* p) noexcept nogil:
-    """Max-min margin of the 0-1 loss: G = 1 - max_j m_j.
-
-    m_j = min(u_j, t) with u the projection onto the simplex of sum 1 + 1 / kappa, of which
-    sum_j max(u_j - t, 0) = 1 / kappa lies above the largest entry t.
-    """
-    cdef Py_ssize_t j
-    cdef double tau, whole = 1 + 1 / kappa
-    for j in range(n + 1):
-        p[j] = ((theta[j] - theta[0]) / kappa + m[j]) / whole
-    tau = simplex_threshold(n + 1, p)
-    for j in range(n + 1):
-        m[j] = whole * (p[j] - tau) if p[j] > tau else 0.0
-        p[j] = m[j] * kappa
-    tau = simplex_threshold(n + 1, p) / kappa
-    for j in range(n + 1):
-        m[j] = m[j] if m[j] < tau else tau
-
-
-cdef double entropy_of(Py_ssize_t n, const double* m) noexcept nogil:
-    cdef double total = 0
-    cdef Py_ssize_t j
-    for j in range(n):
-        if m[j] > 0:
-            total -= m[j] * log(m[j])
-    return total
-
-
-# ---- values: H on the classes that are known, and the most it can be with the others ------------
-
-cdef void squares_value(Py_ssize_t n, const double* z, double rest, double count,
-                        double* value) noexcept nogil:
-    """max_m (1 - |m|^2) / 2 + <z, m>; z falls, and `count` further numbers are `rest`."""
-    cdef Py_ssize_t j = 0
-    cdef double mass = 0, total = 0, squares = 0, tau = -INFINITY
-    cdef bint left = count > 0 and rest > -INFINITY
-    while j < n or left:
-        if left and (j == n or rest >= z[j]):
-            if rest <= tau:
-                break
-            mass += count
-            total += count * rest
-            squares += count * rest * rest
-            left = False
-        else:
-            if z[j] <= tau:
-                break
-            mass += 1
-            total += z[j]
-            squares += z[j] * z[j]
-            j += 1
-        tau = (total - 1) / mass
-    value[0] = 0.5 * (squares - mass * tau * tau) + 0.5
-
-
-cdef void max_min_value(Py_ssize_t n, const double* z, double rest, double count,
-                        double* value) noexcept nogil:
-    """max_m (z_(1) + ... + z_(m) + m - 1) / m; z falls, and `count` further numbers are `rest`."""
-    cdef Py_ssize_t j = 0
-    cdef double mass = 0, total = 0, best = -INFINITY, mean
-    cdef bint left = count > 0 and rest > -INFINITY
-    while j < n or left:
-        if left and (j == n or rest >= z[j]):
-            # Along equal numbers the mean goes one way: none of them, or all.
-            mass += count
-            total += count * (rest + 1)
-            left = False
-        else:
-            mass += 1
-            total += z[j] + 1
-            j += 1
-        mean = (total - 1) / mass
-        best = mean if mean > best else best
-    value[0] = best
-
-
-cdef void entropy_value(Py_ssize_t n, const double* z, double rest, double count,
-                        double* value) noexcept nogil:
-    """log sum exp z; `count` further numbers are `rest`."""
-    cdef Py_ssize_t j
-    cdef double top = z[0], total = 0
-    if count > 0 and rest > top:
-        top = rest
-    for j in range(n):
-        total += exp(z[j] - top)
-    if count > 0:
-        total += count * exp(rest - top)
-    value[0] = top + log(total)
-
-
-cdef int value_bounds(int kind, Py_ssize_t n, double* z, double rest, double count,
-                      double* known, double* upper) noexcept nogil:
-    """known <- H on scores z (less the truth's, which is among them as 0); upper <- at most H.
-
-    The other `count` classes score at most `rest` each.  H grows with every score, so this many
-    classes at `rest` have at least the H of the real ones.  z is sorted, falling.
-    """
-    cdef Py_ssize_t j, k
-    cdef double t
-    if rest == INFINITY:
-        upper[0] = INFINITY
-    if kind == MARGIN or kind == SQUARED_HINGE:
-        known[0] = 0
-        for j in range(1, n):
-            known[0] = 1 + z[j] if 1 + z[j] > known[0] else known[0]
-        t = 1 + rest if count > 0 and 1 + rest > known[0] else known[0]
-        if kind == SQUARED_HINGE:
-            known[0] *= known[0]
-            t *= t
-        upper[0] = t
-        return 0
-    for j in range(1, n):
-        t = z[j]
-        k = j
-        while k > 0 and z[k - 1] < t:
-            z[k] = z[k - 1]
-            k -= 1
-        z[k] = t
-    if kind == CRF:
-        entropy_value(n, z, 0, 0, known)
-        if rest < INFINITY:
-            entropy_value(n, z, rest, count, upper)
-    elif kind == SPARSEMAP:
-        squares_value(n, z, 0, 0, known)
-        if rest < INFINITY:
-            squares_value(n, z, rest, count, upper)
-    else:
-        max_min_value(n, z, 0, 0, known)
-        if rest < INFINITY:
-            max_min_value(n, z, rest, count, upper)
-    return 0
+# Squares are summed in so many parts of the largest of a feature: 2^42, room for 2^21 classes.
+cdef double UNITS = 4398046511104
 
 
 # ---- weights by feature ---------------------------------------------------------------------------
 
+cdef struct Slot:
+    int32_t c               # -1 is free
+    float w
+
 cdef struct Row:
+    Slot* slots             # open addressing; NULL where dense
+    float* dense            # a weight for every class, or NULL
     int32_t capacity, size
-    int32_t* classes        # open addressing, -1 is free; NULL: a weight for every class
-    float* weights
-    float low, high         # of the weights, 0 among them
 
 
-cdef inline float* find(const Row* row, int32_t c) noexcept nogil:
+cdef inline uint32_t hashed(int32_t c) noexcept nogil:
+    return <uint32_t>c * <uint32_t>2654435769
+
+
+cdef inline uint32_t place_of(uint32_t code, int32_t capacity) noexcept nogil:
+    return <uint32_t>((<uint64_t>code * <uint64_t>capacity) >> 32)
+
+
+cdef inline float* find(const Row* row, int32_t c, uint32_t code) noexcept nogil:
     """Where the weight of class c is; NULL where none is kept."""
-    cdef uint32_t mask, j
-    if row.capacity == 0:
-        return NULL
-    if row.classes == NULL:
-        return row.weights + c
-    mask = <uint32_t>row.capacity - 1
-    j = ((<uint32_t>c * <uint32_t>2654435769) >> 7) & mask
-    while row.classes[j] != c:
-        if row.classes[j] < 0:
+    cdef int32_t j
+    cdef Slot* slots = row.slots
+    if slots == NULL:
+        return row.dense + c if row.dense != NULL else NULL
+    j = place_of(code, row.capacity)
+    while slots[j].c != c:
+        if slots[j].c < 0:
             return NULL
-        j = (j + 1) & mask
-    return row.weights + j
+        j = j + 1 if j + 1 < row.capacity else 0
+    return &slots[j].w
 
 
-cdef int grow(Row* row, int32_t n_classes) except -1 nogil:
-    cdef int32_t capacity = 2 * row.capacity if row.capacity else 4, j
-    cdef int32_t* classes = NULL
-    cdef float* weights
-    cdef bint dense = capacity > n_classes // 2
-    cdef float* place
-    cdef Row old = row[0]
-    if dense:
-        capacity = n_classes
-    else:
-        classes = <int32_t*>malloc(capacity * sizeof(int32_t))
-        if classes == NULL:
-            with gil:
-                raise MemoryError("no memory for weights")
-        memset(classes, 255, capacity * sizeof(int32_t))
-    weights = <float*>calloc(capacity, sizeof(float))
-    if weights == NULL:
-        free(classes)
-        with gil:
-            raise MemoryError("no memory for weights")
-    row.classes, row.weights, row.capacity = classes, weights, capacity
-    for j in range(old.capacity):
-        if old.classes != NULL and old.classes[j] >= 0:
-            place = claim(row, old.classes[j])
-            place[0] = old.weights[j]
-    free(old.classes)
-    free(old.weights)
-    return 0
+cdef inline void prefetch(const Row* row, int32_t c, uint32_t code) noexcept nogil:
+    if row.slots != NULL:
+        SS_PREFETCH(row.slots + place_of(code, row.capacity))
+    elif row.dense != NULL:
+        SS_PREFETCH(row.dense + c)
 
 
 cdef float* claim(Row* row, int32_t c) noexcept nogil:
     """The place of class c, which is not kept yet; there is room."""
-    cdef uint32_t mask, j
-    if row.classes == NULL:
-        return row.weights + c
-    mask = <uint32_t>row.capacity - 1
-    j = ((<uint32_t>c * <uint32_t>2654435769) >> 7) & mask
-    while row.classes[j] >= 0:
-        j = (j + 1) & mask
-    row.classes[j] = c
-    return row.weights + j
+    cdef int32_t j
+    if row.dense != NULL:
+        return row.dense + c
+    j = place_of(hashed(c), row.capacity)
+    while row.slots[j].c >= 0:
+        j = j + 1 if j + 1 < row.capacity else 0
+    row.slots[j].c = c
+    return &row.slots[j].w
+
+
+cdef int grow(Row* row, int32_t n_classes) except -1 nogil:
+    cdef int32_t capacity = row.capacity + row.capacity // 3 + 2, j
+    cdef float* place
+    cdef Row old = row[0]
+    row.slots = NULL
+    if 2 * capacity > n_classes:
+        capacity = n_classes
+        row.dense = <float*>calloc(capacity, sizeof(float))
+    else:
+        row.slots = <Slot*>malloc(capacity * sizeof(Slot))
+        if row.slots != NULL:
+            for j in range(capacity):
+                row.slots[j].c, row.slots[j].w = -1, 0
+    if row.slots == NULL and row.dense == NULL:
+        row[0] = old
+        with gil:
+            raise MemoryError("no memory for weights; use fewer rivals, or a larger alpha")
+    row.capacity = capacity
+    for j in range(old.capacity):
+        if old.slots[j].c >= 0:
+            place = claim(row, old.slots[j].c)
+            place[0] = old.slots[j].w
+    free(old.slots)
+    return 0
 
 
 cdef int add(Row* row, int32_t c, float v, int32_t n_classes) except -1 nogil:
-    cdef float* place = find(row, c)
+    cdef float* place = find(row, c, hashed(c))
     if place == NULL:
-        if 4 * (row.size + 1) > 3 * row.capacity:
+        if 5 * (row.size + 1) > 4 * row.capacity:
             grow(row, n_classes)
         row.size += 1
         place = claim(row, c)
@@ -375,147 +148,96 @@ cdef class Table:
         cdef Py_ssize_t f
         if self.rows != NULL:
             for f in range(self.n_features):
-                free(self.rows[f].classes)
-                free(self.rows[f].weights)
+                free(self.rows[f].slots)
+                free(self.rows[f].dense)
             free(self.rows)
 
     def fill(self, const int64_t[::1] indptr, const int32_t[::1] classes, const float[::1] weights):
-        """Take over a matrix by feature."""
+        """Take over a matrix by feature; ValueError where it does not fit."""
         cdef Py_ssize_t f
         cdef int64_t k
+        if indptr.shape[0] != self.n_features + 1 or classes.shape[0] != weights.shape[0]:
+            raise ValueError("the weights kept are not of these features")
+        check_offsets(np.asarray(indptr), classes.shape[0], 0, "indptr")
+        check_numbers(classes, self.n_classes, "classes")
         with nogil:
             for f in range(self.n_features):
                 for k in range(indptr[f], indptr[f + 1]):
                     add(&self.rows[f], classes[k], weights[k], self.n_classes)
 
-    def matrix(self):
-        """Return the weights that are not zero as arrays of a CSR matrix, classes ascending."""
+    def freeze(self, float cut):
+        """Copy the weights above a size.
+
+        Parameters
+        ----------
+        cut : float
+            Those of at most this size are left out.
+
+        Returns
+        -------
+        indptr, classes, weights : ndarray
+            Of the others, by feature; classes in no order.
+        low, high : ndarray of float32 of shape (n_features,)
+            Range of what is left out, 0 in it.
+        squares : float
+            Sum over all weights; the same whatever the order in which they came.
+        kept : int
+            Weights that are not zero.
+        """
         cdef Py_ssize_t f, k = 0
-        cdef int32_t j, c
+        cdef int32_t j
+        cdef Row* row
+        cdef float w, top
+        cdef double scale, squares = 0
+        cdef int64_t units, kept = 0
         indptr = np.zeros(self.n_features + 1, np.int64)
-        cdef int64_t[::1] ptr = indptr
-        for f in range(self.n_features):
-            for j in range(self.rows[f].capacity):
-                k += self.rows[f].weights[j] != 0
-            ptr[f + 1] = k
-        indices, data = np.empty(k, np.int32), np.empty(k, np.float32)
-        cdef int32_t[::1] index = indices
-        cdef float[::1] value = data
+        lows, highs = np.zeros(self.n_features, np.float32), np.zeros(self.n_features, np.float32)
+        cdef int64_t[::1] start = indptr
+        cdef float[::1] low = lows, high = highs
+        with nogil:
+            for f in range(self.n_features):
+                row = &self.rows[f]
+                top = 0
+                for j in range(row.capacity):
+                    w = row.slots[j].w if row.dense == NULL else row.dense[j]
+                    top = <float>fabs(w) if fabs(w) > top else top
+                    kept += w != 0
+                    if fabs(w) > cut:
+                        k += 1
+                    else:
+                        low[f] = w if w < low[f] else low[f]
+                        high[f] = w if w > high[f] else high[f]
+                start[f + 1] = k
+                if top == 0:
+                    continue
+                # Sums of integers do not depend on their order.
+                scale, units = UNITS / (<double>top * top), 0
+                for j in range(row.capacity):
+                    w = row.slots[j].w if row.dense == NULL else row.dense[j]
+                    units += <int64_t>(scale * (<double>w * w))
+                squares += units / scale
+        classes, weights = np.empty(k, np.int32), np.empty(k, np.float32)
+        cdef int32_t[::1] index = classes
+        cdef float[::1] value = weights
         k = 0
-        for f in range(self.n_features):
-            for j in range(self.rows[f].capacity):
-                if self.rows[f].weights[j] != 0:
-                    index[k] = j if self.rows[f].classes == NULL else self.rows[f].classes[j]
-                    value[k] = self.rows[f].weights[j]
-                    k += 1
-        return indptr, indices, data
+        with nogil:
+            for f in range(self.n_features):
+                row = &self.rows[f]
+                for j in range(row.capacity):
+                    w = row.slots[j].w if row.dense == NULL else row.dense[j]
+                    if fabs(w) > cut:
+                        index[k] = j if row.slots == NULL else row.slots[j].c
+                        value[k] = w
+                        k += 1
+        return indptr, classes, weights, lows, highs, squares, kept
 
     @property
     def nbytes(self):
         """Bytes taken."""
         cdef Py_ssize_t f, total = self.n_features * sizeof(Row)
         for f in range(self.n_features):
-            total += self.rows[f].capacity * (4 if self.rows[f].classes == NULL else 8)
+            total += self.rows[f].capacity * (4 if self.rows[f].slots == NULL else 8)
         return total
-
-    def measure(self):
-        """Set the ranges of the weights; return the sum of their squares, as matrix() has them."""
-        cdef Py_ssize_t f
-        cdef int32_t j
-        cdef Row* row
-        with nogil:
-            for f in range(self.n_features):
-                row = &self.rows[f]
-                row.low = row.high = 0
-                for j in range(row.capacity):
-                    row.low = row.weights[j] if row.weights[j] < row.low else row.low
-                    row.high = row.weights[j] if row.weights[j] > row.high else row.high
-        data = self.matrix()[2].astype(np.float64)
-        return float(np.sum(data * data))
-
-    def top(self, const int64_t[::1] indptr, const int32_t[::1] indices, const float[::1] data,
-            const int32_t[::1] exclude, Py_ssize_t first, Py_ssize_t last, double epsilon,
-            int32_t[:, ::1] ids, float[:, ::1] scores, double[::1] bounds):
-        """The k best classes of the rows first .. last - 1; return the weights read."""
-        cdef Py_ssize_t i, most = 0, k = ids.shape[1]
-        cdef int64_t entries = 0
-        for i in range(first, last):
-            most = max(most, indptr[i + 1] - indptr[i])
-        cdef float[::1] row = np.empty(self.n_classes + 1, np.float32)
-        cdef double[::1] gain = np.empty(most + 1)
-        cdef int32_t[::1] order = np.empty(most + 1, np.int32)
-        with nogil:
-            for i in range(first, last):
-                bounds[i] = self.score(indptr[i + 1] - indptr[i], &indices[0] + indptr[i],
-                                       &data[0] + indptr[i], epsilon, &row[0], &gain[0],
-                                       &order[0], &entries)
-                self.best(&row[0], exclude[i], k, &ids[i, 0], &scores[i, 0])
-        return entries
-
-    cdef double score(self, Py_ssize_t m, const int32_t* x, const float* v, double epsilon,
-                      float* score, double* gain, int32_t* order, int64_t* entries) noexcept nogil:
-        cdef Py_ssize_t k, j, q
-        cdef int32_t c
-        cdef double used = 0, whole
-        cdef Row* row
-        cdef int32_t n_classes = self.n_classes
-        memset(score, 0, (n_classes + 1) * sizeof(float))
-        if epsilon > 0:
-            for k in range(m):
-                row = &self.rows[x[k]]
-                gain[k] = 0
-                if row.capacity:
-                    gain[k] = fabs(v[k]) * (row.high - row.low) / row.capacity
-                j = k
-                while j > 0 and gain[order[j - 1]] > gain[k]:
-                    order[j] = order[j - 1]
-                    j -= 1
-                order[j] = <int32_t>k
-            for j in range(m):
-                q = order[j]
-                whole = gain[q] * self.rows[x[q]].capacity
-                if used + whole > epsilon:
-                    break
-                used += whole
-                gain[q] = -1
-        for k in range(m):
-            row = &self.rows[x[k]]
-            if epsilon > 0 and gain[k] < 0:
-                continue
-            entries[0] += row.capacity
-            if row.classes == NULL:
-                for j in range(row.capacity):
-                    score[j] += v[k] * row.weights[j]
-            else:
-                for j in range(row.capacity):
-                    c = row.classes[j]
-                    score[c if c >= 0 else n_classes] += v[k] * row.weights[j]
-        return used
-
-    cdef void best(self, const float* score, int32_t without, Py_ssize_t k, int32_t* ids,
-                   float* scores) noexcept nogil:
-        """The k best but one; of equal ones the first."""
-        cdef Py_ssize_t c, first, last, j, n = 0
-        cdef float least = -INFINITY, top
-        for first in range(0, self.n_classes, 64):
-            last = min(first + 64, <Py_ssize_t>self.n_classes)
-            top = -INFINITY
-            for c in range(first, last):
-                top = score[c] if score[c] > top else top
-            if n == k and not top > least:
-                continue
-            for c in range(first, last):
-                if c == without or (n == k and not score[c] > least):
-                    continue
-                j = n if n < k else k - 1
-                n = min(n + 1, k)
-                while j > 0 and scores[j - 1] < score[c]:
-                    scores[j], ids[j] = scores[j - 1], ids[j - 1]
-                    j -= 1
-                scores[j], ids[j] = score[c], <int32_t>c
-                least = scores[n - 1]
-        for j in range(n, k):
-            ids[j], scores[j] = -1, -INFINITY
 
 
 # ---- the ascent ------------------------------------------------------------------------------------
@@ -585,7 +307,28 @@ cdef class DualAscent:
         free(self.places)
 
     def keep(self, starts, rivals, variables):
-        """Take these caches."""
+        """Take these caches.
+
+        Parameters
+        ----------
+        starts : ndarray of int64 of shape (n + 1,)
+        rivals : ndarray of int32
+            Of example i: rivals[starts[i] : starts[i + 1]].
+        variables : ndarray of float32
+            At least 0.
+
+        Raises
+        ------
+        ValueError
+            When they do not fit the examples.
+        """
+        sizes = np.diff(starts)
+        if (len(starts) != self.n + 1 or starts[0] != 0 or starts[self.n] != len(rivals)
+                or len(rivals) != len(variables) or (sizes < 0).any() or (sizes > self.most).any()):
+            raise ValueError("the rivals kept are not those of these examples")
+        check_numbers(rivals, self.table.n_classes, "rivals")
+        if not (np.isfinite(variables) & (variables >= 0)).all():
+            raise ValueError("variables: found a negative number or NaN")
         self.starts, self.rivals, self.variables = starts, rivals, variables
         self.starts_view = starts
         # A view needs an element to point to.
@@ -646,8 +389,12 @@ cdef class DualAscent:
                 return True
         return False
 
-    def run(self, const int64_t[::1] order not None, Py_ssize_t first, Py_ssize_t last):
-        """Visit the examples order[first .. last - 1]; return how many moved."""
+    def run(self, const int64_t[::1] order not None, Py_ssize_t first, Py_ssize_t last,
+            double still):
+        """Visit the examples order[first .. last - 1]; return how many moved.
+
+        Those whose shares and scores would change by no more than `still` do not.
+        """
         cdef Py_ssize_t t, moved = 0
         cdef int64_t i
         cdef double[:, ::1] work = np.zeros((4, self.most + 16))
@@ -656,7 +403,8 @@ cdef class DualAscent:
                 i = order[t]
                 if self.wait[i] > 0:
                     self.wait[i] -= 1
-                elif self.visit(i, &work[0, 0], &work[1, 0], &work[2, 0], &work[3, 0]):
+                elif self.visit(i, still, &work[0, 0], &work[1, 0], &work[2, 0],
+                                &work[3, 0]):
                     moved += 1
                     self.idle[i] = 0
                 else:
@@ -664,7 +412,7 @@ cdef class DualAscent:
                     self.wait[i] = self.idle[i]
         return moved
 
-    cdef bint visit(self, int64_t i, double* theta, double* m, double* p,
+    cdef bint visit(self, int64_t i, double still, double* theta, double* m, double* p,
                     double* q) except -1 nogil:
         cdef Py_ssize_t n = self.starts_view[i + 1] - self.starts_view[i], j, k
         cdef int64_t start = self.starts_view[i]
@@ -678,25 +426,30 @@ cdef class DualAscent:
         cdef float* place
         cdef Row* row
         cdef bint missing
+        cdef uint32_t[MOST + 1] codes
         if n == 0 or not c > 0:
             return False
         kappa = kappa if kappa > 1e-9 else 1e-9
         for j in range(n + 1):
             theta[j] = 0
-        for k in range(length):
-            if k + 8 < length:
-                row = &self.table.rows[x[k + 8]]
-                if row.classes != NULL:
-                    SS_PREFETCH(row.classes)
-                    SS_PREFETCH(row.weights)
-                elif row.capacity:
-                    SS_PREFETCH(row.weights + self.y[i])
-            row = &self.table.rows[x[k]]
+        codes[0] = hashed(self.y[i])
+        for j in range(n):
+            codes[j + 1] = hashed(rivals[j])
+        for k in range(length + AHEAD):
+            if k + AHEAD < length:
+                SS_PREFETCH(&self.table.rows[x[k + AHEAD]])
+            if k < length:
+                row = &self.table.rows[x[k]]
+                for j in range(n + 1):
+                    prefetch(row, rivals[j - 1] if j else self.y[i], codes[j])
+            if k < AHEAD:
+                continue
+            row = &self.table.rows[x[k - AHEAD]]
             for j in range(n + 1):
-                place = find(row, rivals[j - 1] if j else self.y[i])
+                place = find(row, rivals[j - 1] if j else self.y[i], codes[j])
                 places[j] = place
                 if place != NULL:
-                    theta[j] += <double>v[k] * place[0]
+                    theta[j] += <double>v[k - AHEAD] * place[0]
             places += n + 1
         m[0] = 1
         for j in range(n):
@@ -704,19 +457,12 @@ cdef class DualAscent:
             m[0] -= m[j + 1]
         if m[0] < 0 and self.kind != SQUARED_HINGE:
             m[0] = 0        # by rounding
-        if self.kind == MARGIN or self.kind == SQUARED_HINGE:
-            hinge_step(n, theta, m, kappa, self.kind == SQUARED_HINGE, p, q)
-        elif self.kind == SPARSEMAP:
-            square_step(n, theta, m, kappa, p)
-        elif self.kind == CRF:
-            entropy_step(n, theta, m, kappa, p, q)
-        else:
-            max_min_step(n, theta, m, kappa, p)
+        block_step(self.kind, n, theta, m, kappa, p, q)
         for j in range(n):
             p[j] = <double><float>(c * m[j + 1]) - b[j]
             largest = fabs(p[j]) if fabs(p[j]) > largest else largest
             up += p[j]
-        if largest <= STILL * c or largest * self.norms[i] <= STILL and self.norms[i] > 0:
+        if largest <= STILL * c or (largest <= still * c and largest * self.norms[i] <= still):
             return False
         for j in range(n):
             b[j] = <float>(c * m[j + 1])
@@ -740,84 +486,100 @@ cdef class DualAscent:
             places += n + 1
         return True
 
+    def fill_table(self):
+        """Add up the weights that the dual variables say; the table is empty."""
+        cdef Py_ssize_t i, j
+        cdef int64_t k
+        cdef float b
+        with nogil:
+            for i in range(self.n):
+                for k in range(self.indptr[i], self.indptr[i + 1]):
+                    for j in range(self.starts_view[i], self.starts_view[i + 1]):
+                        b = self.variables_view[j] * self.data[k]
+                        if b != 0:
+                            add(&self.table.rows[self.indices[k]], self.y[i], b,
+                                self.table.n_classes)
+                            add(&self.table.rows[self.indices[k]], self.rivals_view[j], -b,
+                                self.table.n_classes)
+
     def terms(self):
         """Return the sum of c_i G_i at the dual variables."""
         cdef Py_ssize_t i, j, n
-        cdef double total = 0, held, c, squares, top, term
-        cdef double[::1] m = np.zeros(self.most + 16)
+        cdef double total = 0, c
+        cdef double[::1] m = np.zeros(self.most + 1)
         with nogil:
             for i in range(self.n):
                 c = self.shares[i]
                 n = self.starts_view[i + 1] - self.starts_view[i]
                 if n == 0 or not c > 0:
                     continue
-                held = squares = 0
+                m[0] = 1
                 for j in range(n):
                     m[j + 1] = self.variables_view[self.starts_view[i] + j] / c
-                    held += m[j + 1]
-                    squares += m[j + 1] * m[j + 1]
-                if self.kind == MARGIN:
-                    total += c * held
-                    continue
-                if self.kind == SQUARED_HINGE:
-                    total += c * (held - 0.25 * held * held)
-                    continue
-                m[0] = 1 - held if held < 1 else 0.0
-                if self.kind == SPARSEMAP:
-                    term = 0.5 * (1 - squares - m[0] * m[0])
-                elif self.kind == CRF:
-                    term = entropy_of(n + 1, &m[0])
-                else:
-                    top = 0
-                    for j in range(n + 1):
-                        top = m[j] if m[j] > top else top
-                    term = 1 - top
-                total += c * term
+                    m[0] -= m[j + 1]
+                m[0] = m[0] if m[0] > 0 else 0.0
+                total += c * dual_term(self.kind, n, &m[0])
         return total
 
     def certify(self, Py_ssize_t first, Py_ssize_t last, const int32_t[:, ::1] ids not None,
-                const float[:, ::1] scores not None, const double[::1] bounds not None,
-                double[::1] known not None, double[::1] upper not None,
+                const float[:, ::1] scores not None, const double[::1] slack not None,
+                bint of_best, double[::1] known not None, double[::1] upper not None,
                 signed char[:, ::1] wanted not None):
         """Bound H of the examples first .. last - 1 by what a scan gave.
 
         Parameters
         ----------
+        first, last : int
         ids, scores : ndarray of shape (n, k)
-            The best rivals of each example, best first, and their scores, which may be inexact.
-        bounds : ndarray of shape (n,)
-            No rival scores more than so much above its score here; those that are not here, above
-            the last of these.
+            Rivals, best first, -1 for none, and their scores.
+        slack : ndarray of shape (n,)
+            A class scores at most so much more than its score here; one that is not here, than the
+            last score here.
+        of_best : bool
+            The scores are exact instead, and no class scores more than the best one plus slack.
         known, upper : ndarray of shape (n,)
             Take H on these rivals, with exact scores, and the most that it can be.
         wanted : ndarray of int8 of shape (n, k)
             Takes which of the rivals would gain a dual variable.
         """
-        cdef Py_ssize_t i, j, k, K = ids.shape[1], n
-        cdef double[::1] theta = np.empty(K + 1)
-        cdef double rest, count
-        cdef const float* place
-        cdef const Row* row
+        cdef Py_ssize_t i, j, k = ids.shape[1], n
+        cdef double[::1] theta = np.empty(k + 1)
+        cdef double rest, count, own, extra
         with nogil:
             for i in range(first, last):
-                n = K
-                while n > 0 and ids[i, n - 1] < 0:
-                    n -= 1
-                for j in range(n + 1):
-                    theta[j] = 0
-                for k in range(self.indptr[i], self.indptr[i + 1]):
-                    row = &self.table.rows[self.indices[k]]
-                    for j in range(n + 1):
-                        place = find(row, ids[i, j - 1] if j else self.y[i])
-                        if place != NULL:
-                            theta[j] += <double>self.data[k] * place[0]
-                count = self.table.n_classes - 1 - n
-                rest = scores[i, n - 1] + bounds[i] - theta[0] if n else INFINITY
-                for j in range(1, n + 1):
-                    theta[j] -= theta[0]
-                    wanted[i, j - 1] = self.kind == CRF or 1 + theta[j] > 0
-                for j in range(n, K):
+                self.scores_of(i, 1, &self.y[i], &own)
+                extra = 0 if of_best else slack[i]
+                n = 0
+                # Below the truth by 1 or more, a class has no part in H, but for the softmax.
+                while n < k and ids[i, n] >= 0 and (
+                        self.kind == CRF or 1 + scores[i, n] + extra - own > 0):
+                    n += 1
+                for j in range(k):
                     wanted[i, j] = 0
+                self.scores_of(i, n, &ids[i, 0], &theta[1])
+                for j in range(1, n + 1):
+                    theta[j] -= own
+                    wanted[i, j - 1] = self.kind == CRF or 1 + theta[j] > 0
                 theta[0] = 0
-                value_bounds(self.kind, n + 1, &theta[0], rest if count > 0 else -INFINITY, count,
-                             &known[i], &upper[i])
+                count, rest = self.table.n_classes - 1 - n, -INFINITY
+                if of_best:
+                    rest = scores[i, 0] + slack[i] - own
+                elif count > 0:
+                    rest = scores[i, n if n < k else k - 1] + slack[i] - own
+                value_bounds(self.kind, n + 1, &theta[0], rest, count, &known[i], &upper[i])
+
+    cdef void scores_of(self, Py_ssize_t i, Py_ssize_t n, const int32_t* classes,
+                        double* out) noexcept nogil:
+        """Scores of classes for example i."""
+        cdef Py_ssize_t j
+        cdef int64_t k
+        cdef const float* place
+        cdef const Row* row
+        for j in range(n):
+            out[j] = 0
+        for k in range(self.indptr[i], self.indptr[i + 1]):
+            row = &self.table.rows[self.indices[k]]
+            for j in range(n):
+                place = find(row, classes[j], hashed(classes[j]))
+                if place != NULL:
+                    out[j] += <double>self.data[k] * place[0]
