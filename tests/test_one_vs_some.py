@@ -9,6 +9,8 @@ from sklearn.svm import LinearSVC
 from structsolve.extreme._one_vs_some import Machines, Space, pair_lists
 from structsolve.extreme.base import RECORD, ExtremeProblem
 from structsolve.extreme.one_vs_some import OneVsSome, class_means
+from structsolve.extreme.rivals import make_rivals
+from structsolve.solvers.checkpoint import Checkpoint
 
 
 def rows(rng, n, d, density=0.4):
@@ -28,10 +30,14 @@ def problem(rng, n=60, d=12, n_classes=6, **more):
     return ExtremeProblem(rows(rng, n, d), y, n_classes, **given)
 
 
-def solved(X, y, begin, listed, cost, loss, bias=0.0, offset=None, dual=None, passes=20_000):
+def solved(
+    X, y, begin, listed, cost, loss, bias=0.0, offset=None, dual=None, centres=None, passes=20_000
+):
     """Weights (C, d), intercepts, figures and dual variables of all machines, to high accuracy."""
     dual = np.zeros(len(listed), np.float32) if dual is None else dual
-    machines = Machines(X, y, begin, listed, cost, offset, dual, loss, bias, passes, 1e-9, 0)
+    machines = Machines(
+        X, y, begin, listed, cost, offset, dual, centres, loss, bias, passes, 1e-9, 0
+    )
     entries, n_classes = machines.entries(), len(begin) - 1
     space = Space(X.shape[1], int(entries.max()), int(np.diff(begin).max()))
     sizes, features, weights, intercepts, figures = machines.train(
@@ -47,8 +53,9 @@ def lists(rng, y, n_classes, k=3):
     return rivals, *pair_lists(y, rivals, n_classes, np.ones(len(y), np.uint8))
 
 
-def objective(X, sign, cost, offset, loss, bias):
-    """Value and gradient of a machine in (w, b), by itself."""
+def objective(X, sign, cost, offset, loss, bias, centre=0.0):
+    """Value and gradient of a machine in (w - centre, b), by itself."""
+    offset = offset + X @ (np.zeros(X.shape[1]) + centre)
     dense = np.column_stack([X.toarray().astype(float), np.full(X.shape[0], bias)])
 
     def value(w):
@@ -93,7 +100,13 @@ def test_machines_reach_the_optimum_that_another_optimiser_has(loss):
         cost = rng.choice([0.01, 1, 7, 30], len(listed)).astype(np.float32)
         bias = float(trial % 3)
         offset = rng.normal(size=len(listed)).astype(np.float32) if trial % 2 else None
-        W, b, figures, _ = solved(X, y, begin, listed, cost, loss, bias, offset)
+        # Where weights are drawn to; of features that no row of the class has, nothing is kept.
+        centres = rng.normal(size=(n_classes, d)).astype(np.float32) * (trial % 4 > 1)
+        for c in range(n_classes):
+            own = listed[begin[c] : begin[c + 1]]
+            centres[c, ~np.asarray((X[own] != 0).sum(axis=0), bool).ravel()] = 0
+        drawn = sparse.csr_matrix(centres) if trial % 4 > 1 else None
+        W, b, figures, _ = solved(X, y, begin, listed, cost, loss, bias, offset, None, drawn)
         for c in range(n_classes):
             own = slice(begin[c], begin[c + 1])
             if begin[c] == begin[c + 1]:
@@ -102,7 +115,9 @@ def test_machines_reach_the_optimum_that_another_optimiser_has(loss):
                 continue
             sign = np.where(y[listed[own]] == c, 1.0, -1.0)
             shift = 0.0 if offset is None else offset[own].astype(float)
-            value = objective(X[listed[own]], sign, cost[own].astype(float), shift, loss, bias)
+            value = objective(
+                X[listed[own]], sign, cost[own].astype(float), shift, loss, bias, centres[c]
+            )
             best = optimize.minimize(
                 value, np.zeros(d + 1), jac=True, method="BFGS", options={"gtol": 1e-9}
             ).fun
@@ -110,7 +125,7 @@ def test_machines_reach_the_optimum_that_another_optimiser_has(loss):
             assert dual <= primal * (1 + 1e-9)
             assert primal == pytest.approx(best, rel=1e-6, abs=1e-9)
             assert dual == pytest.approx(best, rel=1e-6, abs=1e-9)
-            here = np.append(W[c], b[c] / bias if bias else 0)
+            here = np.append(W[c] - centres[c], b[c] / bias if bias else 0)
             assert value(here)[0] == pytest.approx(best, rel=1e-5, abs=1e-9)
 
 
@@ -173,7 +188,9 @@ def test_weights_of_the_model_are_those_of_all_pairs_and_the_record_is_their_obj
     for loss in ("squared-hinge", "logistic"):
         share = rng.random(60)
         given = problem(rng, surrogate=loss, max_iter=3000, sample_weight=share, alpha=0.01)
-        solver = OneVsSome(n_rivals=9, positive=2.0, bias=0.5, intercept=1.0, keep=0.0)
+        solver = OneVsSome(
+            n_rivals=9, prior=3.0, positive=2.0, negative=1.0, bias=0.5, intercept=1.0, keep=0.0
+        )
         solved = solver.fit(given)
         record, W = solved.history[0], solved.weights.to_matrix().toarray()
         assert set(RECORD) <= set(record)
@@ -181,13 +198,14 @@ def test_weights_of_the_model_are_those_of_all_pairs_and_the_record_is_their_obj
         total = 0.0
         # Rivals that share no feature with the example are left out.
         means = class_means(given.X, given.y, 6, given.shares, 0.02)
-        seen = (given.X @ means).toarray() != 0
+        seen = (given.X @ means.T).toarray() != 0
         for c in range(6):
             own = np.flatnonzero((given.y == c) | seen[:, c])
             sign = np.where(given.y[own] == c, 1.0, -1.0)
             cost = given.shares[own] / 0.01 * np.where(sign > 0, 2.0, 1.0)
-            value = objective(given.X[own], sign, cost, 0.0, loss, 0.5)
-            total += 0.01 * value(np.append(W[:, c], b[c] / 0.5))[0]
+            centre = 3 * means[c].toarray().ravel()
+            value = objective(given.X[own], sign, cost, 0.0, loss, 0.5, centre)
+            total += 0.01 * value(np.append(W[:, c] - centre, b[c] / 0.5))[0]
         assert record["primal"] == pytest.approx(total, rel=1e-4)
         assert 0 <= record["gap"] <= 0.02 * record["primal"]
 
@@ -212,11 +230,95 @@ def test_class_means_have_length_one():
     X, y = rows(rng, 30, 8), rng.integers(0, 5, 30).astype(np.int32)
     y[y == 3] = 2
     share = rng.random(30)
-    means = class_means(X, y, 5, share, 0.0).toarray()
+    means = class_means(X, y, 5, share, 0.0).toarray().T
     for c in range(5):
         total = share[y == c] @ X[y == c].toarray() if (y == c).any() else np.zeros(8)
         length = np.sqrt(total @ total)
         np.testing.assert_allclose(means[:, c], total / length if length else total, atol=1e-6)
+
+
+def test_later_rounds_add_the_mistakes_of_the_model_and_classes_drawn_by_size():
+    rng = np.random.default_rng(8)
+    given = problem(rng, n=300, d=60, n_classes=20)
+    few = OneVsSome(n_rivals=2, n_sampled=1, rounds=3, n_mistakes=2).fit(given)
+    pairs = [record["pairs"] for record in few.history]
+    assert len(pairs) == 3
+    assert 300 * 2 < pairs[0] < pairs[1] < pairs[2] <= 300 * 8
+    assert [record["pass"] for record in few.history] == [1, 2, 3]
+
+
+class Stop:
+    """Ctrl-C at some time: a checkpoint that is always due, and interrupts after some writes."""
+
+    def __init__(self, path, writes):
+        self.file, self.writes = Checkpoint(path, "same"), writes
+        self.file.due = lambda: True
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+    def write(self, state):
+        self.file.write(state)
+        self.writes -= 1
+        if self.writes == 0:
+            raise KeyboardInterrupt
+
+
+def same(one, other):
+    for name in ("indptr", "classes", "weights", "intercept"):
+        np.testing.assert_array_equal(getattr(one.weights, name), getattr(other.weights, name))
+    for mine, theirs in zip(one.history, other.history, strict=True):
+        assert mine.pop("seconds") > 0 < theirs.pop("seconds")
+        assert mine == theirs
+
+
+@pytest.mark.parametrize("writes", [1, 7, 16, 20])
+def test_a_run_goes_on_from_its_checkpoint_bit_for_bit(tmp_path, writes):
+    given = problem(np.random.default_rng(9), n=600, d=200, n_classes=60)
+    solver = OneVsSome(n_rivals=4, rounds=2, n_sampled=1, intercept=1.0)
+    path = tmp_path / "run.checkpoint"
+    cut = solver.fit(given, checkpoint=Stop(path, writes))
+    assert cut.stop_reason == "interrupted"
+    assert len(cut.history) == (writes >= 16)
+    again = solver.fit(given, checkpoint=Checkpoint(path, "same"))
+    same(again, solver.fit(given))
+    same(solver.fit(given, checkpoint=Checkpoint(path, "same")), solver.fit(given))
+
+
+def test_a_checkpoint_of_other_rows_is_refused(tmp_path):
+    rng, path = np.random.default_rng(10), tmp_path / "run.checkpoint"
+    OneVsSome().fit(problem(rng), checkpoint=Checkpoint(path, "same"))
+    with pytest.raises(ValueError, match="its arrays are not those of its round"):
+        OneVsSome().fit(problem(rng, n=50), checkpoint=Checkpoint(path, "same"))
+
+
+def test_an_interrupt_in_the_first_round_leaves_class_means(tmp_path):
+    given = problem(np.random.default_rng(11), n=600, d=200, n_classes=60)
+    cut = OneVsSome().fit(given, checkpoint=Stop(tmp_path / "run.checkpoint", 1))
+    means = class_means(given.X, given.y, 60, given.shares, 0.02)
+    np.testing.assert_array_equal(cut.weights.to_matrix().toarray(), means.T.toarray())
+
+
+def test_a_callback_ends_the_run_and_a_small_gap_is_told():
+    given = problem(np.random.default_rng(12), max_iter=3000)
+    solver = OneVsSome(rounds=3)
+    assert solver.fit(given, after=lambda record: record["pass"] == 2).stop_reason == "callback"
+    assert solver.fit(given).stop_reason == "tol"
+    given.tol = 0.0
+    assert solver.fit(given).stop_reason == "max_iter"
+
+
+def test_more_memory_than_allowed_is_refused_with_the_estimate():
+    with pytest.raises(ValueError, match=r"max_memory is 1e\+03 bytes, but .* take about \d"):
+        OneVsSome().fit(problem(np.random.default_rng(0), max_memory=1000.0))
+
+
+@pytest.mark.parametrize("rivals", ["exact", "random:3"])
+def test_rivals_of_an_index_take_the_place_of_the_scan(rivals):
+    given = problem(np.random.default_rng(13), rivals=make_rivals(rivals))
+    record = OneVsSome(n_rivals=3).fit(given).history[0]
+    assert record["mean_epsilon"] == (0.0 if rivals == "exact" else np.inf)
+    assert 60 < record["pairs"] <= 240
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """One machine per class on its own few rows: dual coordinate descent in a cache of its own.
 
 The machine of class c is, over its pairs t (an example, and the sign that tells whether it is of
-class c), ``min 1/2 (||w||^2 + b^2) + sum_t cost_t loss(sign_t (w . x_t + bias b + offset_t))`` with
-the squared hinge ``max(0, 1 - m)^2`` or the logistic loss ``log(1 + exp(-m))``.  Hsieh et al., A
+class c), ``min 1/2 (||w - centre||^2 + b^2) + sum_t cost_t loss(sign_t (w . x_t + bias b +
+offset_t))`` with the squared hinge ``max(0, 1 - m)^2`` or the logistic loss ``log(1 + exp(-m))``.  Hsieh et al., A
 dual coordinate descent method for large-scale linear SVM, ICML 2008, algorithm 3; Yu et al., Dual
 coordinate descent for logistic regression, Machine Learning 2011, with the dual variable as
 ``cost / (1 + exp(-t))``.
@@ -115,7 +115,7 @@ cdef class Space:
 
     # Number of a feature within the class, or -1; the features by number; their weights.
     cdef int32_t[::1] number, feature
-    cdef double[::1] w
+    cdef double[::1] w, centre
     # Rows of the class by those numbers.
     cdef int32_t[::1] index
     cdef float[::1] value
@@ -127,6 +127,7 @@ cdef class Space:
         self.number = np.full(n_features, -1, dtype=np.int32)
         self.feature = np.empty(min(n_features, entries), dtype=np.int32)
         self.w = np.zeros(min(n_features, entries))
+        self.centre = np.zeros(min(n_features, entries))
         self.index = np.empty(entries, dtype=np.int32)
         self.value = np.empty(entries, dtype=np.float32)
         self.begin = np.zeros(pairs + 1, dtype=np.int64)
@@ -145,7 +146,7 @@ cdef class Space:
         -------
         int
         """
-        return 4 * n_features + 12 * min(n_features, entries) + 8 * entries + 28 * pairs
+        return 4 * n_features + 20 * min(n_features, entries) + 8 * entries + 28 * pairs
 
 
 cdef class Machines:
@@ -166,6 +167,9 @@ cdef class Machines:
         Added to the scores of the pairs.
     dual : ndarray of float32 of shape (pairs,)
         Dual variables to start from, at least 0; overwritten with those of the end.
+    centres : csr_matrix of float32 of shape (C, n_features), optional
+        Where the regularisation draws the weights of each class; features that its rows lack are
+        left out.
     loss : {"squared-hinge", "logistic"}
     bias : float
         Value of a constant feature; 0 for none.
@@ -186,12 +190,15 @@ cdef class Machines:
     cdef const int32_t[::1] indices, y, rows
     cdef const float[::1] data, cost, offset
     cdef float[::1] dual
-    cdef bint logistic, shifted
+    cdef bint logistic, shifted, centred
+    cdef const int64_t[::1] centre_start
+    cdef const int32_t[::1] centre_feature
+    cdef const float[::1] centre_value
     cdef double bias, accuracy
     cdef int64_t passes, n_features, n_classes
     cdef uint64_t seed
 
-    def __init__(self, X, y, begin, rows, cost, offset, dual, loss, double bias, int64_t passes,
+    def __init__(self, X, y, begin, rows, cost, offset, dual, centres, loss, double bias, int64_t passes,
                  double accuracy, uint64_t seed):
         if loss not in LOSSES:
             raise ValueError(f"loss is {loss!r}, expected one of {list(LOSSES)}")
@@ -212,6 +219,15 @@ cdef class Machines:
         self.begin, self.rows, self.cost, self.dual = begin, rows, cost, dual
         self.shifted = offset is not None
         self.offset = cost if offset is None else offset
+        self.centred = centres is not None
+        if self.centred:
+            if centres.shape != (len(begin) - 1, X.shape[1]):
+                raise ValueError(
+                    f"centres has shape {centres.shape}, expected {(len(begin) - 1, X.shape[1])}"
+                )
+            self.centre_start = centres.indptr.astype(np.int64)
+            self.centre_feature = centres.indices.astype(np.int32, copy=False)
+            self.centre_value = centres.data
         self.logistic = loss == "logistic"
         self.bias, self.accuracy, self.passes, self.seed = bias, accuracy, passes, seed
         self.n_features, self.n_classes = X.shape[1], len(begin) - 1
@@ -308,11 +324,17 @@ cdef class Machines:
         cdef int64_t base = self.begin[c], m = self.begin[c + 1] - base, t, j, kept = 0
         cdef int64_t used = self.gather(c, space)
         cdef double* w = &space.w[0] if used else NULL
+        cdef double* centre = &space.centre[0] if used else NULL
         cdef double* a = &space.a[0]
         cdef const int32_t* index = &space.index[0] if used else NULL
         cdef const float* value = &space.value[0] if used else NULL
         cdef double b = 0, sign, z, cost, part, primal, dual
         cdef int64_t start
+        if self.centred:
+            for j in range(self.centre_start[c], self.centre_start[c + 1]):
+                t = space.number[self.centre_feature[j]]
+                if t >= 0:
+                    w[t] = centre[t] = self.centre_value[j]
         for t in range(m):
             a[t] = self.dual[base + t]
             if a[t] > 0:
@@ -326,9 +348,11 @@ cdef class Machines:
             b = self.descend_hinge(c, space, w, index, value, b, figures)
         # The objectives with the weights as they are, before small ones are left out.
         primal = 0.5 * b * b
-        for j in range(used):
-            primal += 0.5 * w[j] * w[j]
         dual = -primal
+        for j in range(used):
+            part = w[j] - centre[j]
+            primal += 0.5 * part * part
+            dual -= part * (0.5 * part + centre[j])
         for t in range(m):
             start = space.begin[t]
             cost = self.cost[base + t]
@@ -358,7 +382,7 @@ cdef class Machines:
                 features[kept] = space.feature[j]
                 weights[kept] = <float>w[j]
                 kept += 1
-            w[j] = 0
+            w[j] = centre[j] = 0
             space.number[space.feature[j]] = -1
         return kept
 

@@ -1,0 +1,163 @@
+"""The solver that chooses between solvers by what they miss on a held-out part of a few rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..utils.params import check_types
+from .base import ExtremeProblem, ExtremeResult, ExtremeSolver
+from .one_vs_some import OneVsSome
+from .postings import Postings
+from .softmax import SampledSoftmax
+
+if TYPE_CHECKING:
+    from ..solvers.checkpoint import Checkpoint
+
+
+class SelfChoice(ExtremeSolver):
+    """Trains with one-vs-some or softmax regression, whichever errs less on held-out rows.
+
+    Both are trained on rows drawn at random, with the classes and features that these have, and
+    judged by the sum of their errors (of the best class, and of the five best) on further rows.
+    The one with less then trains on all rows.  No other rows than the problem's are looked at, and
+    the choice depends on the problem's seed alone.
+
+    Parameters
+    ----------
+    n_train, n_held_out : int, default=1000, 3000
+        Rows of the trial; of smaller problems at most a third is held out.
+    machines : OneVsSome or None
+        None for its defaults.
+    softmax : SampledSoftmax or None
+        None for its defaults.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from structsolve.extreme.base import ExtremeProblem
+    >>> from structsolve.extreme.choice import SelfChoice
+    >>> X = sparse.csr_matrix(np.tile(np.eye(3, dtype=np.float32), (9, 1)))
+    >>> y = np.tile(np.arange(3, dtype=np.int32), 9)
+    >>> result = SelfChoice().fit(ExtremeProblem(X, y, 3, 1 / 27, "auto"))
+    >>> result.settings["solver"], result.settings["trial_errors"]["one-vs-some"]
+    ('one-vs-some', 0.0)
+    """
+
+    name = "choice"
+
+    def __init__(
+        self,
+        n_train: int = 1000,
+        n_held_out: int = 3000,
+        machines: Any = None,
+        softmax: Any = None,
+    ):
+        self.n_train = n_train
+        self.n_held_out = n_held_out
+        self.machines = machines
+        self.softmax = softmax
+
+    def fit(
+        self,
+        problem: ExtremeProblem,
+        after: Callable[[dict[str, Any]], bool] | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> ExtremeResult:
+        """Train; see :meth:`ExtremeSolver.fit`.  A checkpoint is that of the chosen solver."""
+        check_types(self, "SelfChoice: ")
+        for name in ("n_train", "n_held_out"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)!r}, expected at least 1")
+        if problem.surrogate != "auto":
+            raise ValueError(
+                f"surrogate is {problem.surrogate!r}, expected 'auto' for the solver 'choice'; "
+                "name a solver that knows it"
+            )
+        begun = time.perf_counter()
+        errors = self._errors(problem)
+        # Of equal ones machines: they have a certificate.
+        chosen = min(errors, key=lambda name: errors[name])
+        solver, given = self._candidates(problem)[chosen]
+        spent = time.perf_counter() - begun
+
+        def later(record: dict[str, Any]) -> bool:
+            record["seconds"] += spent
+            return after is not None and after(record)
+
+        result = solver.fit(given, later, checkpoint)
+        told = {"solver": chosen, "surrogate": given.surrogate, "trial_errors": errors}
+        result.settings = {**result.settings, **told}
+        return result
+
+    def _candidates(
+        self, problem: ExtremeProblem
+    ) -> dict[str, tuple[ExtremeSolver, ExtremeProblem]]:
+        """Solvers by name, each with the problem as it takes it."""
+        machines = OneVsSome() if self.machines is None else self.machines
+        softmax = SampledSoftmax() if self.softmax is None else self.softmax
+        # Few passes from zero regularise softmax regression by themselves.
+        return {
+            machines.name: (machines, replace(problem, surrogate=machines.loss)),
+            softmax.name: (softmax, replace(problem, surrogate="crf", alpha=0.0)),
+        }
+
+    def _errors(self, problem: ExtremeProblem) -> dict[str, float]:
+        """Held-out error of the best class and of the five best, summed, by solver."""
+        trial, X, y = self._trial(problem)
+        return {
+            name: missed(solver.fit(given).weights, X, y)
+            for name, (solver, given) in self._candidates(trial).items()
+        }
+
+    def _trial(self, problem: ExtremeProblem) -> tuple[ExtremeProblem, Any, np.ndarray]:
+        """A small problem, and the rows and classes that are held out; -1 for unknown classes."""
+        known = np.flatnonzero(problem.shares > 0)
+        rows = np.random.default_rng(problem.seed).permutation(known)
+        held = min(self.n_held_out, max(1, len(rows) // 3))
+        train, rest = rows[held : held + self.n_train], rows[:held]
+        if not len(train):
+            train = rest
+        classes = np.unique(problem.y[train])
+        number = np.full(problem.n_classes, -1, np.int32)
+        number[classes] = np.arange(len(classes))
+        X = problem.X[train]
+        features = np.unique(X.indices)
+        weight = problem.sample_weight
+        trial = replace(
+            problem,
+            X=X[:, features],
+            y=number[problem.y[train]],
+            n_classes=max(2, len(classes)),
+            # The same weight of each example against the regulariser.
+            alpha=problem.alpha * len(problem.y) / len(train),
+            sample_weight=None if weight is None else weight[train],
+            rivals=None,
+            start=None,
+            max_memory=None,
+        )
+        return trial, problem.X[rest][:, features], number[problem.y[rest]]
+
+
+def missed(weights: Postings, X: Any, y: np.ndarray) -> float:
+    """Return the errors of the best class and of the five best, summed.
+
+    Parameters
+    ----------
+    weights : Postings
+    X : csr_matrix of float32 of shape (n, n_features)
+    y : ndarray of int32 of shape (n,)
+
+    Returns
+    -------
+    float
+        From 0 to 2.
+    """
+    best = weights.top(X, min(5, weights.n_classes))[0]
+    right = best == y[:, None]
+    return float(2 - right[:, 0].mean() - right.any(axis=1).mean())

@@ -1,0 +1,86 @@
+"""The choice between solvers on held-out rows."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from structsolve.extreme.base import ExtremeProblem
+from structsolve.extreme.choice import SelfChoice, missed
+from structsolve.extreme.one_vs_some import OneVsSome
+from structsolve.extreme.postings import Postings
+from structsolve.extreme.softmax import SampledSoftmax
+
+
+def words(rng, n=900, n_classes=30, d=300, own=0.5):
+    """Rows of ten words, a share of them the class's own."""
+    y = rng.integers(0, n_classes, n).astype(np.int32)
+    topic = rng.integers(0, d, (n_classes, 8))
+    columns = np.where(
+        rng.random((n, 10)) < own,
+        topic[y[:, None], rng.integers(0, 8, (n, 10))],
+        rng.integers(0, d, (n, 10)),
+    )
+    X = sparse.csr_matrix(
+        (np.full(n * 10, 0.3, np.float32), columns.ravel(), np.arange(0, n * 10 + 1, 10)), (n, d)
+    )
+    X.sum_duplicates()
+    X.indptr = X.indptr.astype(np.int64)
+    return ExtremeProblem(X, y, n_classes, 1 / n, "auto")
+
+
+def test_the_better_solver_is_chosen_and_trains_on_all_rows():
+    given = words(np.random.default_rng(0))
+    # One candidate is spoilt: a single step size so small that nothing is learnt, or no rivals.
+    spoilt = SelfChoice(softmax=SampledSoftmax(rate=1e-9, last_rate=1e-9))
+    result = spoilt.fit(given)
+    assert result.settings["solver"] == "one-vs-some"
+    assert result.settings["surrogate"] == "squared-hinge"
+    alone = OneVsSome().fit(replace(given, surrogate="squared-hinge"))
+    np.testing.assert_array_equal(result.weights.weights, alone.weights.weights)
+    result = SelfChoice(machines=OneVsSome(keep=100.0)).fit(given)
+    assert result.settings["solver"] == "softmax"
+    assert result.settings["surrogate"] == "crf"
+    alone = SampledSoftmax().fit(replace(given, surrogate="crf", alpha=0.0))
+    np.testing.assert_array_equal(result.weights.weights, alone.weights.weights)
+    errors = result.settings["trial_errors"]
+    assert errors["softmax"] < errors["one-vs-some"] <= 2
+
+
+def test_the_choice_is_the_same_for_any_number_of_threads():
+    given = words(np.random.default_rng(1))
+    one, two = (SelfChoice().fit(replace(given, n_jobs=jobs)) for jobs in (1, 2))
+    assert one.settings == two.settings
+    np.testing.assert_array_equal(one.weights.weights, two.weights.weights)
+
+
+@pytest.mark.parametrize(("n", "n_classes"), [(1, 2), (2, 2), (3, 3), (7, 5)])
+def test_a_handful_of_rows_is_enough(n, n_classes):
+    given = words(np.random.default_rng(2), n=n, n_classes=n_classes)
+    given.y[:] = np.arange(n) % n_classes
+    for weight in (None, np.arange(1.0, n + 1), (np.arange(n) == 0).astype(float)):
+        result = SelfChoice().fit(replace(given, sample_weight=weight))
+        assert result.weights.n_classes == n_classes
+
+
+def test_errors_are_those_of_the_best_and_of_the_five_best():
+    W = sparse.csr_matrix(np.diag(np.arange(1.0, 8)).astype(np.float32))
+    X = sparse.csr_matrix(np.ones((4, 7), np.float32))
+    # Best first: 6, 5, 4, 3, 2.
+    assert missed(Postings.from_matrix(W), X, np.array([6, 3, 0, -1])) == 0.75 + 0.5
+
+
+def test_seconds_of_the_trial_count_and_callbacks_are_heard():
+    given, told = words(np.random.default_rng(3)), []
+    result = SelfChoice().fit(given, after=lambda record: told.append(record) or True)
+    assert result.stop_reason == "callback"
+    assert told == result.history
+
+
+def test_what_makes_no_sense_is_named():
+    given = words(np.random.default_rng(4))
+    with pytest.raises(ValueError, match="n_train is 0, expected at least 1"):
+        SelfChoice(n_train=0).fit(given)
+    with pytest.raises(ValueError, match="surrogate is 'margin', expected 'auto'"):
+        SelfChoice().fit(replace(given, surrogate="margin"))
