@@ -115,9 +115,10 @@ def test_scans_that_end_early_keep_to_their_bounds(integers):
         read += entries
         whole += np.diff(weights.indptr)[X.indices].sum()
         loose += (true[:, 0] > own[:, 0] + slack).sum()
-        again = weights.top(X, k, epsilon=epsilon, exclude=exclude, n_jobs=3)
-        for one, other in zip((ids, scores, bounds), again):
-            np.testing.assert_array_equal(one, other)
+        if case % 10 == 0:
+            again = weights.top(X, k, epsilon=epsilon, exclude=exclude, n_jobs=3)
+            for one, other in zip((ids, scores, bounds), again):
+                np.testing.assert_array_equal(one, other)
     assert read < whole and loose > 0  # otherwise these cases show nothing
 
 

@@ -4,18 +4,18 @@ from libc.stdint cimport int32_t, int64_t
 
 
 cdef struct FeatureList:
-    const int32_t* classes  # -1 for free slots; NULL: a weight for each class
+    const int32_t* classes  # rising; NULL: a weight for each class
     const void* weights     # float, or 16 bits each
     bint half
-    Py_ssize_t size         # slots, free ones as well
-    Py_ssize_t kept         # weights
+    Py_ssize_t size         # weights that are read
+    Py_ssize_t kept         # weights that are not left at zero
     float low, high         # bounds of all classes' weights; those not in the list have 0
 
 
 cdef class Space:
     # Of one thread.  Scores are those of the intercept, and marks zero, between two rows.
     cdef object _kept
-    cdef float* score       # n_classes, and a slot in front for free slots
+    cdef float* score
     cdef unsigned char* mark
     cdef int32_t* touched
     cdef float* best        # a heap of `room` classes, the worst at the root
@@ -38,9 +38,6 @@ cdef class FeatureLists:
     cdef double _bias_size              # largest absolute value
     # The list of a feature; the factor is not in it.
     cdef FeatureList list_of(self, Py_ssize_t f) noexcept nogil
-    # score[j] += x * weight of the feature for classes[j]; the factor is in x.
-    cdef void add_chosen(self, Py_ssize_t f, float x, Py_ssize_t n, const int32_t* classes,
-                         float* score) noexcept nogil
     cdef int set_sizes(self, n_features, n_classes, intercept) except -1
     # Scores of n classes: the intercept, then the features in their order.
     cdef void score_chosen(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
@@ -61,3 +58,6 @@ cdef class FeatureLists:
 
 # The half-precision number of these bits.
 cdef float from_half(unsigned short bits) noexcept nogil
+# score[j] += x * weight for classes[j], by a search in the list.
+cdef void add_chosen(const FeatureList* own, float x, Py_ssize_t n, const int32_t* classes,
+                     float* score) noexcept nogil

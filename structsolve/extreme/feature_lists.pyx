@@ -71,6 +71,26 @@ cdef inline void add_list(const FeatureList* own, float x, float* score) noexcep
         add_floats(own.size, own.classes, <const float*>own.weights, x, score)
 
 
+cdef void add_chosen(const FeatureList* own, float x, Py_ssize_t n, const int32_t* classes,
+                     float* score) noexcept nogil:
+    cdef Py_ssize_t j, first, left, middle
+    if own.size == 0:
+        return
+    if own.classes == NULL:
+        for j in range(n):
+            score[j] += x * (<const float*>own.weights)[classes[j]]
+        return
+    for j in range(n):
+        first, left = 0, own.size
+        while left > 1:         # without a branch to foretell: searches of several classes overlap
+            middle = left // 2
+            first += middle if own.classes[first + middle] <= classes[j] else 0
+            left -= middle
+        if own.classes[first] == classes[j]:
+            score[j] += x * (from_half((<const uint16_t*>own.weights)[first]) if own.half
+                             else (<const float*>own.weights)[first])
+
+
 cdef inline bint better(float score, int32_t c, float other, int32_t d) noexcept nogil:
     return score > other or (score == other and c < d)
 
@@ -168,18 +188,18 @@ cdef class Space:
         C = lists.n_classes
         self.room, self.longest = min(k, C) + SPARE + 1, longest
         self._kept = (
-            np.zeros(C + 1, np.float32), np.zeros(C, np.uint8), np.zeros(C, np.int32),
+            np.zeros(C, np.float32), np.zeros(C, np.uint8), np.zeros(C, np.int32),
             np.zeros((2, self.room), np.float32), np.zeros((2, self.room), np.int32),
             np.zeros(longest + 1, np.float32), np.zeros(longest + 1, np.int32),
         )
         if lists.intercept is not None:
-            self._kept[0][1:] = lists.intercept
+            self._kept[0][:] = lists.intercept
         cdef float[::1] score = self._kept[0], gain = self._kept[5]
         cdef unsigned char[::1] mark = self._kept[1]
         cdef int32_t[::1] touched = self._kept[2], queue = self._kept[6]
         cdef float[:, ::1] best = self._kept[3]
         cdef int32_t[:, ::1] ids = self._kept[4]
-        self.score, self.mark, self.touched = &score[1], &mark[0], &touched[0]
+        self.score, self.mark, self.touched = &score[0], &mark[0], &touched[0]
         self.best, self.partial = &best[0, 0], &best[1, 0]
         self.ids, self.candidates = &ids[0, 0], &ids[1, 0]
         self.gain, self.queue = &gain[0], &queue[0]
@@ -220,17 +240,15 @@ cdef class FeatureLists:
         memset(&none, 0, sizeof(FeatureList))
         return none
 
-    cdef void add_chosen(self, Py_ssize_t f, float x, Py_ssize_t n, const int32_t* classes,
-                         float* score) noexcept nogil:
-        pass
-
     cdef void score_chosen(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
                            Py_ssize_t n, const int32_t* classes, float* score) noexcept nogil:
         cdef Py_ssize_t j
+        cdef FeatureList own
         for j in range(n):
             score[j] = self._bias[classes[j]] if self._bias != NULL else 0
         for j in range(nnz):
-            self.add_chosen(columns[j], <float>(self.factor * values[j]), n, classes, score)
+            own = self.list_of(columns[j])
+            add_chosen(&own, <float>(self.factor * values[j]), n, classes, score)
 
     cdef int64_t scan(self, Py_ssize_t nnz, const int32_t* columns, const float* values,
                       float* score) noexcept nogil:
@@ -276,7 +294,7 @@ cdef class FeatureLists:
                 own = self.list_of(columns[j])
                 for e in range(own.size):
                     c = own.classes[e]
-                    if c >= 0 and not space.mark[c]:
+                    if not space.mark[c]:
                         space.mark[c] = 1
                         space.touched[n_touched] = c
                         n_touched += 1
@@ -356,8 +374,9 @@ cdef class FeatureLists:
             read += n_candidates * size
             for q in range(size):
                 j = space.queue[q]
-                self.add_chosen(columns[j], <float>(self.factor * values[j]), n_candidates,
-                                space.candidates, space.partial)
+                own = self.list_of(columns[j])
+                add_chosen(&own, <float>(self.factor * values[j]), n_candidates,
+                           space.candidates, space.partial)
             kept = 0
             for j in range(n_candidates):
                 kept = offer(space.best, space.ids, kept, k, space.partial[j],

@@ -150,27 +150,6 @@ cdef class Postings(FeatureLists):
             own.weights = self._weight + self._start[f] * self._width
         return own
 
-    cdef void add_chosen(self, Py_ssize_t f, float x, Py_ssize_t n, const int32_t* classes,
-                         float* score) noexcept nogil:
-        cdef Py_ssize_t j, first, left, middle, size = self._start[f + 1] - self._start[f]
-        cdef const int32_t* own = self._class + self._start[f]
-        cdef const float* dense
-        if self._place != NULL and self._place[f] >= 0:
-            dense = self._dense + self._place[f] * self.n_classes
-            for j in range(n):
-                score[j] += x * dense[classes[j]]
-            return
-        if size == 0:
-            return
-        for j in range(n):
-            first, left = 0, size
-            while left > 1:     # without a branch to foretell: searches of several classes overlap
-                middle = left // 2
-                first += middle if own[first + middle] <= classes[j] else 0
-                left -= middle
-            if own[first] == classes[j]:
-                score[j] += x * self.entry(self._start[f] + first)
-
     @property
     def nnz(self):
         return len(self.classes)

@@ -1,0 +1,28 @@
+# Weights that grow in training; not part of the C interface.
+from libc.stdint cimport int32_t
+
+from .feature_lists cimport FeatureList, FeatureLists
+
+
+cdef struct Row:
+    char* block             # room_for(size) classes, then as many weights; NULL where empty
+    int32_t size, updates   # weights; updates that wait for this feature
+    float low, high         # bounds of the weights, and 0
+
+
+cdef class FeatureRows(FeatureLists):
+    cdef Row* _rows
+    cdef double _squares    # sum of the squared weights, the factor not in it
+    cdef readonly Py_ssize_t nnz
+    # Adds values (the factor divided out) to the weights of a feature for n rising classes; both
+    # arrays are used up.  -1 and MemoryError where there is no room for them.
+    cdef int add_list(self, Py_ssize_t f, Py_ssize_t n, int32_t* classes,
+                      float* values) except -1 nogil
+    cdef int resize(self, Row* row, Py_ssize_t size) except -1 nogil
+    cdef void measure(self, Row* row) noexcept nogil
+    cdef void free_all(self) noexcept nogil
+    cdef void fold(self) noexcept nogil
+
+
+# Weights that a list of so many has room for.
+cdef Py_ssize_t room_for(Py_ssize_t size) noexcept nogil
