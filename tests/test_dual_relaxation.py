@@ -1,6 +1,7 @@
 """The native relaxation of graphs of three and more states, against linear programs."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -133,10 +134,10 @@ def test_many_points_are_fractional():
     assert 0.05 < np.mean(fractional) < 0.7
 
 
-def picture(shape, n_states, n=1):
+def picture(shape, n_states, n=1, directed=True):
     """Operators of grids that have more parts than are solved to the end, and views of theta."""
     edges, nodes = np.asarray(grid_edges(*shape)), shape[0] * shape[1]
-    structure = MRFStructure(edges, n_states=n_states, directed=True, oracle="trws")
+    structure = MRFStructure(edges, n_states=n_states, directed=directed, oracle="trws")
     truths = [np.arange(nodes) % n_states] * n
     space, examples = structure.make_space([np.zeros((nodes, 1))] * n, truths)
     layout = make_layout(space, examples)
@@ -188,6 +189,63 @@ def test_pictures_close_to_the_linear_program(kind):
         np.testing.assert_allclose(mu[used] @ theta[used], value, rtol=1e-12)
         loose += label is None
     assert loose or kind != "any"
+
+
+def dense(states):
+    """Operators of a complete graph with a table for every edge, views of theta, edges."""
+    edges = np.array(list(itertools.combinations(range(len(states)), 2)))
+    structure = MRFStructure(
+        edges, tables="features", directed=True, n_states=tuple(states), oracle="trws"
+    )
+    X = [(np.zeros((len(states), 1)), np.zeros((len(edges), 1)))]
+    space, examples = structure.make_space(X, [np.zeros(len(states), int)])
+    layout = make_layout(space, examples)
+
+    def views(theta):
+        return space.layout.theta_views(theta, len(states), len(edges))
+
+    return space.graphs(layout), layout, views, edges
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e25, 1e150])
+def test_passes_in_single_precision_leave_the_bound_a_bound(scale):
+    """Frustrated graphs, nodes of 10 to 17 states; some scores fit no float."""
+    rng = np.random.default_rng(5)
+    states = rng.permutation(np.arange(10, 18))
+    graphs, layout, views, edges = dense(states)
+    theta, used = np.zeros((2, layout.sizes(0)[0]))
+    for v, k in enumerate(states):
+        views(used)["node"][v, :k] = 1
+        views(theta)["node"][v, :k] = 0.1 * rng.normal(size=k)
+    for e, (u, v) in enumerate(edges):
+        views(used)["pair"][e, : states[u], : states[v]] = 1
+        views(theta)["pair"][e, : states[u], : states[v]] = rng.normal(size=(states[u], states[v]))
+    expected = calls.relax(make_power(graphs, "lp", "relaxation", layout), 0, theta)[2]
+    own = make_power(graphs, "trws", "relaxation", layout)
+    mu, label, value, bound = calls.relax(own, 0, scale * theta)
+    in_polytope(SimpleNamespace(views=views, edges=edges, unused=used == 0), mu)
+    np.testing.assert_allclose(mu @ theta, value / scale, rtol=1e-12)
+    assert value / scale <= expected * (1 + 1e-9)
+    assert bound / scale >= expected * (1 - 1e-9)
+    assert label is None and bound - value <= 0.1 * bound
+
+
+@pytest.mark.parametrize(("directed", "n_states"), [(False, 7), (False, 20), (True, 18)])
+def test_shared_tables_in_single_precision(directed, n_states):
+    """One table of either kind, in vectors of 8 and of 16 floats and not whole ones."""
+    rng = np.random.default_rng(6)
+    shape = (10, 10) if n_states < 9 else (4, 5)
+    graphs, layout, views = picture(shape, n_states, directed=directed)
+    own = make_power(graphs, "trws", "relaxation", layout)
+    program = make_power(graphs, "lp", "relaxation", layout)
+    theta = scores_of_picture(rng, layout, views, "any")
+    if not directed:
+        views(theta)["pair"][...] = np.triu(views(theta)["pair"])
+    expected = calls.relax(program, 0, theta)[2]
+    mu, _, value, bound = calls.relax(own, 0, theta)
+    assert value <= expected * (1 + 1e-9) and bound >= expected * (1 - 1e-9)
+    assert bound - value <= 2e-3 * bound
+    np.testing.assert_allclose(mu @ theta, value, rtol=1e-12)
 
 
 def test_answers_depend_on_the_scores_alone():

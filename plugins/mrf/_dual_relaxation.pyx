@@ -9,16 +9,23 @@ from structsolve.utils.alignment cimport align
 from structsolve.plugins.mrf._dual_relaxation_core cimport (
     Core, build_core, core_bytes, lift_core, place_core, solve_core,
 )
+from structsolve.plugins.mrf._dual_relaxation_float cimport (
+    lift_singles, place_singles, set_messages, singles_bytes, sweep_singles,
+)
 from structsolve.plugins.mrf._dual_relaxation_passes cimport (
     Split, clear_split, place_split, split_bytes, split_score, sweep,
 )
 from structsolve.plugins.mrf._model cimport Model
 from structsolve.plugins.mrf._shape cimport GraphShape
 
-# Passes forward and back before the primal-dual method, and between its rounds; it comes earlier
-# where STALL passes close less than SLOW of the gap.
+# Passes forward and back before the primal-dual method, and between its rounds on small graphs; it
+# comes earlier where STALL passes close less than SLOW of the gap.
 cdef int PASSES = 40, MORE = 3, STALL = 5
 cdef double SLOW = 0.2
+# Larger graphs pass in single precision, between passes in double precision, where the largest
+# score is less than LARGE and more than its inverse; these passes end when the gap is ENOUGH of the
+# one at which to stop.
+cdef double LARGE = 1e30, ENOUGH = 0.95
 # Active states are those with at most SLACK of the gap less than the best, twice as much in each
 # further round.
 cdef double SLACK = 0.03
@@ -35,18 +42,21 @@ cdef double NOISE = 1e-14
 
 # What is known of one answer.
 cdef struct Search:
-    bint small, fractional      # few parts; the best point is in mu, and no labeling
+    bint small, single          # few parts; whether passes in single precision are of use
+    bint fractional             # the best point is in mu, and no labeling
     double tol, noise           # gap at which to stop; rounding of the bound
-    double rough, floor, never  # see _measure()
+    double largest, rough, floor, never     # see _measure()
     double value, bound
+    char* room                  # of passes in single precision
 
 
 cdef class DualRelaxation(Relaxation):
     """The best point of the local polytope, up to a gap that the bound tells.
 
-    Sequential dual ascent (TRW-S) comes first.  Where labeling and bound do not meet, states that
-    are nearly best make a smaller linear program; a primal-dual method solves it roughly, its
-    point is moved onto the local polytope, its messages go back to all states, and so on.
+    Sequential dual ascent (TRW-S) comes first, mostly in single precision where a graph is not
+    small.  Where labeling and bound do not meet, states that are nearly best make a smaller linear
+    program; a primal-dual method solves it roughly from the last one's point, its point is moved
+    onto the local polytope, its messages go back to all states, and so on.
 
     An answer depends on the scores, and on what :meth:`allow` was told, alone: messages of earlier
     calls were hardly of use.
@@ -65,7 +75,7 @@ cdef class DualRelaxation(Relaxation):
     cdef GraphShape shape
     cdef Relaxation finish
     cdef double tol, allowed
-    cdef Py_ssize_t split_at, core_at, width, states, cells
+    cdef Py_ssize_t split_at, core_at, singles_at, width, states, cells
 
     def __init__(self, Relaxation finish not None, double tol, GraphShape shape not None,
                  PartLayout layout not None):
@@ -78,8 +88,11 @@ cdef class DualRelaxation(Relaxation):
         self.split_at = (8 * layout.max_theta + 127) // 64 * 64
         self.core_at = self.split_at + (
             split_bytes(shape.max_nodes, shape.max_edges, self.width) + 127) // 64 * 64
-        self.work_bytes = max(finish.work_bytes, 64 + self.core_at + core_bytes(
-            shape.max_nodes, shape.max_edges, self.states, self.cells))
+        self.singles_at = self.core_at + (core_bytes(
+            shape.max_nodes, shape.max_edges, self.width, self.states,
+            self.cells) + 127) // 64 * 64
+        self.work_bytes = max(finish.work_bytes, 64 + self.singles_at + singles_bytes(
+            shape.max_nodes, shape.max_edges, self.width, shape.edge_step != 0, shape.symmetric))
 
     def allow(self, double gap):
         """Stop at this gap where it is wider; see the base."""
@@ -94,7 +107,8 @@ cdef class DualRelaxation(Relaxation):
         cdef bint fractional
         cdef double least
         self._begin(i, theta, room, &split, &search)
-        place_core(&core, split.n, split.m, self.states, self.cells, room + self.core_at)
+        place_core(&core, split.n, split.m, self.width, self.states, self.cells,
+                   room + self.core_at)
         self._solve(i, &split, &core, &search, mu, label)
         bound[0] = search.bound
         if search.bound < search.floor:     # whatever is allowed scores more: nothing is
@@ -120,6 +134,7 @@ cdef class DualRelaxation(Relaxation):
         cdef Model graph = self.shape.graph(i)
         cdef Py_ssize_t e, j, size = self.shape.theta_size(i), parts
         cdef int s, t
+        cdef bint forbidden
         cdef double* scores = <double*>room
         cdef double* row
         split.n, split.m, split.width = graph.n, graph.m, self.width
@@ -137,7 +152,8 @@ cdef class DualRelaxation(Relaxation):
             split.node = scores + self.shape.node_start
             split.table = scores + self.shape.pairs_of(i)
         place_split(split, room + self.split_at)
-        if _measure(split, search):
+        forbidden = _measure(split, search)
+        if forbidden:
             if not self.shape.symmetric:
                 memcpy(scores, theta, size * sizeof(double))
                 split.node = scores + self.shape.node_start
@@ -149,6 +165,9 @@ cdef class DualRelaxation(Relaxation):
         for e in range(graph.m):
             parts += graph.states[graph.ends[2 * e]] * graph.states[graph.ends[2 * e + 1]]
         search.small = parts <= SMALL
+        search.single = (not (search.small or forbidden)
+                         and 1 / LARGE < search.largest < LARGE)
+        search.room = room + self.singles_at
         clear_split(split)
 
     cdef void _solve(self, Py_ssize_t i, Split* split, Core* core, Search* search, double* mu,
@@ -157,7 +176,10 @@ cdef class DualRelaxation(Relaxation):
         cdef double slack, value = -INFINITY, x
         search.bound, search.value, search.fractional = INFINITY, -INFINITY, False
         for r in range(rounds + 1):
-            value = self._ascend(split, search, MORE if r else PASSES, value, label)
+            if search.single:
+                value = self._ascend_in_singles(split, search, r == 0, value, label)
+            else:
+                value = self._ascend(split, search, MORE if r else PASSES, value, label)
             if search.bound - search.value <= search.tol or r == rounds:
                 break
             slack = SLACK * (search.bound - search.value) * (1 << r)
@@ -203,6 +225,35 @@ cdef class DualRelaxation(Relaxation):
             if search.bound - search.value <= search.tol:
                 break
         return value
+
+    cdef double _ascend_in_singles(self, Split* split, Search* search, bint first, double value,
+                                   int* label) noexcept nogil:
+        # As _ascend(), with passes in single precision before the last one.
+        cdef int k
+        cdef double x, bound, before = INFINITY
+        if first:
+            value = self._ascend(split, search, 1, value, label)
+            if search.bound - search.value <= search.tol:
+                return value
+            place_singles(split, search.largest, self.shape.symmetric, search.room)
+        else:
+            set_messages(split, search.room)
+        for k in range(PASSES):
+            bound = sweep_singles(search.room, split, split.trial)
+            x = split_score(split, split.trial)
+            if x > value:
+                value = x
+                memcpy(label, split.trial, split.n * sizeof(int))
+            if bound - max(value, search.value) <= ENOUGH * search.tol:
+                break
+            if k % STALL == 0:
+                if before - bound < SLOW * (bound - max(value, search.value)):
+                    break
+                before = bound
+        lift_singles(search.room, split)
+        if value > search.value:
+            search.value, search.fractional = value, False
+        return self._ascend(split, search, 1, value, label)
 
     cdef double _score(self, Py_ssize_t i, const Split* split, const double* theta,
                        const int* label) noexcept nogil:
@@ -267,16 +318,17 @@ cdef class DualRelaxation(Relaxation):
 
 
 cdef bint _measure(const Split* split, Search* search) noexcept nogil:
-    # Sums of ranges and of smallest scores, and a score that no allowed state or pair can make up
-    # for; returns whether something is forbidden.
+    # The largest magnitude, sums of ranges and of smallest scores, and a score that no allowed state
+    # or pair can make up for; returns whether something is forbidden.
     cdef Py_ssize_t v
     cdef double least = 0, low, top
     cdef bint forbidden = False
-    search.rough = search.floor = 0
+    search.rough = search.floor = search.largest = 0
     for v in range(split.n):
         _range(split, 1, split.node + v * split.node_step, split.states[v], &low, &top, &forbidden)
         search.rough += top - low
         search.floor += low
+        search.largest = max(search.largest, max(fabs(low), fabs(top)))
         least = min(least, low)
     for v in range(split.m):
         if v == 0 or split.table_step or _unlike(split, v):
@@ -284,6 +336,7 @@ cdef bint _measure(const Split* split, Search* search) noexcept nogil:
                    split.states[split.ends[2 * v + 1]], &low, &top, &forbidden)
         search.rough += top - low
         search.floor += low
+        search.largest = max(search.largest, max(fabs(low), fabs(top)))
         least = min(least, low)
     search.never = least - 2 * search.rough - 1
     return forbidden

@@ -32,18 +32,23 @@ cdef struct Core:
     double* beyond              # (states,) nodes of the point beyond a step
     double* rest                # (states,) what rows and columns of an edge miss
     double* degree              # (n,)
+    Py_ssize_t nodes, width     # the graph's n; doubles of a row of `point`
+    double* point               # (nodes, width) the nodes of the best point of the last program
+    bint pointed                # whether there was one
     double weight               # of primal steps against dual ones
     double base                 # what the rest of the graph scores
     double value, bound         # of `best` and of `give`, without `base`
 
 
-# Bytes for a graph of n nodes and m edges, so many active states, padded, and parts of edges.
-cdef Py_ssize_t core_bytes(Py_ssize_t n, Py_ssize_t m, Py_ssize_t states,
+# Bytes for a graph of n nodes and m edges, rows of `width` states, so many active ones, padded, and
+# parts of edges.
+cdef Py_ssize_t core_bytes(Py_ssize_t n, Py_ssize_t m, Py_ssize_t width, Py_ssize_t states,
                            Py_ssize_t cells) noexcept nogil
-cdef void place_core(Core* core, Py_ssize_t n, Py_ssize_t m, Py_ssize_t states, Py_ssize_t cells,
-                     char* work) noexcept nogil
+cdef void place_core(Core* core, Py_ssize_t n, Py_ssize_t m, Py_ssize_t width, Py_ssize_t states,
+                     Py_ssize_t cells, char* work) noexcept nogil
 # Takes the states with at most this slack, and those of the labeling; returns whether they fit.
 cdef bint build_core(Core* core, const Split* split, const int* label, double slack) noexcept nogil
+# Begins at the best point of the last program, if there was one.
 # Stops when bound - value <= tol, when the value is `enough`, or after max_iter iterations.
 cdef void solve_core(Core* core, double tol, double enough, int max_iter) noexcept nogil
 # Adds the best messages to those of the graph.

@@ -14,7 +14,7 @@ from structsolve.plugins.mrf._dual_relaxation_passes cimport Split
 cdef extern from "dual_relaxation_edge.h" nogil:
     ctypedef struct ss_edge:
         Py_ssize_t rows, columns, used
-        double* column
+        double* total
         const double* cost
         double* x
         double* next
@@ -33,7 +33,7 @@ cdef extern from "dual_relaxation_edge.h" nogil:
 cdef ss_edge_step edge_step = ss_pick_edge_step()
 
 # Iterations between looks at the gap.
-cdef int LOOK = 20
+cdef int LOOK = 40
 # A round ends when the residual has fallen to ENOUGH of what it was at its start, to LESS of it
 # and rises again, or when the round has taken LONG of all iterations.
 cdef double ENOUGH = 0.2
@@ -47,18 +47,19 @@ cdef inline Py_ssize_t _padded(Py_ssize_t count) noexcept nogil:
     return (count + 3) // 4 * 4
 
 
-cdef Py_ssize_t core_bytes(Py_ssize_t n, Py_ssize_t m, Py_ssize_t states,
+cdef Py_ssize_t core_bytes(Py_ssize_t n, Py_ssize_t m, Py_ssize_t width, Py_ssize_t states,
                            Py_ssize_t cells) noexcept nogil:
     # An edge of a >= 2 by b states, b a multiple of four, has at most a b messages.
-    return (8 * (9 * states + 10 * cells + 2 * n + 2 * m + 3)
+    return (8 * (n * width + 9 * states + 10 * cells + 2 * n + 2 * m + 3)
             + 4 * (4 * n + 3 * m + states) + 64)
 
 
-cdef void place_core(Core* core, Py_ssize_t n, Py_ssize_t m, Py_ssize_t states, Py_ssize_t cells,
-                     char* work) noexcept nogil:
+cdef void place_core(Core* core, Py_ssize_t n, Py_ssize_t m, Py_ssize_t width, Py_ssize_t states,
+                     Py_ssize_t cells, char* work) noexcept nogil:
     cdef Py_ssize_t size = states + cells
     core.most_states, core.most_cells = states, cells
-    core.cost = <double*>work
+    core.point, core.nodes, core.width, core.pointed = <double*>work, n, width, False
+    core.cost = core.point + n * width
     core.x = core.cost + size
     core.x_next = core.x + size
     core.x_first = core.x_next + size
@@ -258,7 +259,7 @@ cdef void _step(Core* core, double keep, double* moved) noexcept nogil:
             core.beyond[first + a] = x
             old[a] = keep * x + (1 - keep) * core.x_first[first + a]
     memcpy(core.gain, core.cost, core.states * sizeof(double))
-    edge.column = core.rest
+    edge.total = core.rest
     for f in range(core.m):
         a = core.states + core.cell_at[f]
         edge.cost, edge.x, edge.next = core.cost + a, core.x + a, core.x_next + a
@@ -287,6 +288,7 @@ cdef void solve_core(Core* core, double tol, double enough, int max_iter) noexce
             _look(core)
             if (core.bound - core.value <= tol or core.value >= enough or done >= max_iter
                     or residual == 0):
+                _keep_point(core)
                 return
         if inner == 0:
             first = residual
@@ -318,14 +320,53 @@ cdef void _begin(Core* core) noexcept nogil:
     for a in range(size):
         spread += fabs(core.cost[a]) if core.cost[a] > 0.5 * NEVER else 0
     core.weight = spread / size if spread > 1e-300 * size else 1
-    memcpy(core.x_next, core.x, size * sizeof(double))
-    memcpy(core.x_first, core.x, size * sizeof(double))
     memset(core.y_next, 0, core.sums * sizeof(double))
     memset(core.y_first, 0, core.sums * sizeof(double))
     memset(core.beyond, 0, core.states * sizeof(double))
     memcpy(core.gain, core.cost, core.states * sizeof(double))
     core.value, core.bound = -INFINITY, INFINITY
+    if core.pointed:
+        _begin_at_point(core)
+    memcpy(core.x_next, core.x, size * sizeof(double))
+    memcpy(core.x_first, core.x, size * sizeof(double))
     _look(core)
+
+
+cdef void _begin_at_point(Core* core) noexcept nogil:
+    # x <- the nodes of the last best point, but those that had other states than there are now, and
+    # the pairs that score most with these.
+    cdef Py_ssize_t i, f, a
+    cdef double total
+    cdef double* x
+    cdef const double* point
+    memset(core.trial, 0, (core.states + core.cells) * sizeof(double))
+    for i in range(core.n):
+        x, point = core.trial + core.state_at[i], core.point + core.node[i] * core.width
+        total = 0
+        for a in range(core.count[i]):
+            x[a] = point[core.state[core.state_at[i] + a]]
+            total += x[a]
+        if total < 0.5:
+            memcpy(x, core.x + core.state_at[i], core.count[i] * sizeof(double))
+            continue
+        for a in range(core.count[i]):
+            x[a] /= total
+    for f in range(core.m):
+        _move(core, f)
+    memcpy(core.x, core.trial, (core.states + core.cells) * sizeof(double))
+
+
+cdef void _keep_point(Core* core) noexcept nogil:
+    cdef Py_ssize_t i, v, a
+    core.pointed = True
+    memset(core.point, 0, core.nodes * core.width * sizeof(double))
+    for v in range(core.nodes):
+        i = core.slot[v]
+        if i < 0:
+            core.point[v * core.width + core.label[v]] = 1
+            continue
+        for a in range(core.state_at[i], core.state_at[i] + core.count[i]):
+            core.point[v * core.width + core.state[a]] = core.best[a]
 
 
 cdef void _begin_again(Core* core) noexcept nogil:

@@ -25,6 +25,8 @@ cdef struct Split:
     double* fresh                   # (width,)
     const double* zeros             # (width,)
     int* trial                      # (n,) the labeling of the last forward pass
+    int* order                      # (n,) nodes as passes forward meet them
+    int* rank                       # (n,) where
     const ss_loop_table* loops
 
 
@@ -33,7 +35,7 @@ cdef Py_ssize_t split_bytes(Py_ssize_t n, Py_ssize_t m, Py_ssize_t width) noexce
 cdef void place_split(Split* split, char* work) noexcept nogil
 # No messages yet.
 cdef void clear_split(Split* split) noexcept nogil
-# One pass over the nodes as they are numbered, or back; forward also with a labeling and slacks.
+# One pass over the nodes in their order, or back; forward also with a labeling and slacks.
 # Returns a bound, up to rounding.
 cdef double sweep(Split* split, bint forward) noexcept nogil
 # What a labeling scores.

@@ -13,7 +13,7 @@ from structsolve.simd.loops cimport ss_loops
 
 cdef Py_ssize_t split_bytes(Py_ssize_t n, Py_ssize_t m, Py_ssize_t width) noexcept nogil:
     # Rows are whole vectors from four states on; one line of a cache is left for alignment.
-    return 8 * ((2 * m + n + 3) * width + n + 8) + 4 * (n + 16) + 64
+    return 8 * ((2 * m + n + 3) * width + n + 8) + 4 * (3 * n + 16) + 64
 
 
 cdef void place_split(Split* split, char* work) noexcept nogil:
@@ -26,18 +26,49 @@ cdef void place_split(Split* split, char* work) noexcept nogil:
     split.zeros = split.fresh + width
     split.share = split.fresh + 2 * width
     split.trial = <int*>(split.share + split.n)
+    split.order = split.trial + split.n
+    split.rank = split.order + split.n
     split.loops = ss_loops(width)
+    _order(split)
     cdef Py_ssize_t v, j
     cdef int ahead, behind
     for v in range(split.n):
         ahead = behind = 0
         for j in range(split.near_at[v], split.near_at[v + 1]):
-            if _other(split, split.near[j], v) > v:
+            if split.rank[_other(split, split.near[j], v)] > split.rank[v]:
                 ahead += 1
             else:
                 behind += 1
         ahead = behind if behind > ahead else ahead
         split.share[v] = 1.0 / ahead if ahead else 1
+
+
+cdef void _order(Split* split) noexcept nogil:
+    # Breadth first from a node that is far out: messages then cross the whole graph in a pass.
+    cdef Py_ssize_t i, j, head, tail, v
+    cdef int turn, w
+    cdef int* roots = split.trial
+    for i in range(split.n):
+        roots[i] = <int>i
+    for turn in range(2):
+        for i in range(split.n):
+            split.rank[i] = -1
+        head = tail = 0
+        for i in range(split.n):
+            if split.rank[roots[i]] >= 0:
+                continue
+            split.order[tail], split.rank[roots[i]] = roots[i], <int>tail
+            tail += 1
+            while head < tail:
+                v = split.order[head]
+                head += 1
+                for j in range(split.near_at[v], split.near_at[v + 1]):
+                    w = _other(split, split.near[j], v)
+                    if split.rank[w] < 0:
+                        split.order[tail], split.rank[w] = w, <int>tail
+                        tail += 1
+        for i in range(split.n):
+            roots[i] = split.order[split.n - 1 - i]
 
 
 cdef void clear_split(Split* split) noexcept nogil:
@@ -79,7 +110,7 @@ cdef void _choose(Split* split, Py_ssize_t v) noexcept nogil:
     for j in range(split.near_at[v], split.near_at[v + 1]):
         e = split.near[j]
         w = _other(split, e, v)
-        if w > v:
+        if split.rank[w] > split.rank[v]:
             row = split.taken + (2 * e + (split.ends[2 * e] != v)) * width
             for s in range(k):
                 scores[s] -= row[s]
@@ -107,7 +138,7 @@ cdef double sweep(Split* split, bint forward) noexcept nogil:
     cdef double* own = split.own
     cdef double* row
     for i in range(split.n):
-        v = i if forward else split.n - 1 - i
+        v = split.order[i if forward else split.n - 1 - i]
         k = split.states[v]
         if forward:
             _choose(split, v)
@@ -116,7 +147,7 @@ cdef double sweep(Split* split, bint forward) noexcept nogil:
         for j in range(split.near_at[v], split.near_at[v + 1]):
             e = split.near[j]
             side = split.ends[2 * e] != v
-            later = (_other(split, e, v) > v) == forward
+            later = (split.rank[_other(split, e, v)] > split.rank[v]) == forward
             given += later
             if not later:
                 _collect(split, e, side)
@@ -135,7 +166,7 @@ cdef double sweep(Split* split, bint forward) noexcept nogil:
         bound += top * (1 - given * share) if given * share < 1 - 1e-12 else 0
         for j in range(split.near_at[v], split.near_at[v + 1]):
             e = split.near[j]
-            if (_other(split, e, v) > v) == forward:
+            if (split.rank[_other(split, e, v)] > split.rank[v]) == forward:
                 row = split.taken + (2 * e + (split.ends[2 * e] != v)) * width
                 for s in range(k):
                     row[s] += share * own[s]

@@ -29,6 +29,7 @@ typedef long long ss_four_bits __attribute__((vector_size(32), aligned(8)));
 #define MUL(a, b) ((a) * (b))
 #define POSITIVE(a) ((ss_four)((ss_four_bits)(a) & ((a) > SET(0))))
 #define TOTAL(a) (((a)[0] + (a)[1]) + ((a)[2] + (a)[3]))
+#define TOTALS(a) ((ss_four){TOTAL((a)[0]), TOTAL((a)[1]), TOTAL((a)[2]), TOTAL((a)[3])})
 #else
 typedef struct {
   double lane[4];
@@ -53,12 +54,16 @@ static ss_four SET(double value) {
 }
 static void STORE(double *p, ss_four a) { memcpy(p, &a, sizeof a); }
 static double TOTAL(ss_four a) { return (a.lane[0] + a.lane[1]) + (a.lane[2] + a.lane[3]); }
+static ss_four TOTALS(const ss_four *a) {
+  const double four[4] = {TOTAL(a[0]), TOTAL(a[1]), TOTAL(a[2]), TOTAL(a[3])};
+  return LOAD(four);
+}
 #define POSITIVE(a) SS_POSITIVE(a, a)
 #endif
 
 typedef struct {
   ptrdiff_t rows, columns, used; /* columns that are states */
-  double *column;                /* room for a row */
+  double *total; /* room for the sums of columns and of rows */
   const double *cost;
   /* parts: at the point, at the step from it, where the round began */
   double *x, *next;
@@ -75,59 +80,79 @@ typedef struct {
  * first.  moved[0], moved[1] += squares of what the step changed in parts and in messages. */
 typedef void (*ss_edge_step)(const ss_edge *edge, double weight, double keep, double *moved);
 
-static SS_INLINE void ss_one_edge(const ptrdiff_t columns, const ss_edge *edge, double weight,
+/* Messages to the states of one end, `count` a multiple of four, whose parts sum up to `total`. */
+static SS_INLINE ss_four ss_one_end(ptrdiff_t count, double weight, double keep, const double *node,
+                                    const double *total, double *y, double *y_next,
+                                    const double *y_first, double *sum) {
+  const ss_four step = SET(weight), kept = SET(keep), left = SET(1 - keep);
+  ss_four changes = SET(0);
+  for (ptrdiff_t b = 0; b < count; b += 4) {
+    const ss_four old = LOAD(y + b);
+    const ss_four new = SUB(old, MUL(step, SUB(LOAD(node + b), LOAD(total + b))));
+    const ss_four d = SUB(new, old);
+    const ss_four next = ADD(MUL(kept, ADD(new, d)), MUL(left, LOAD(y_first + b)));
+    changes = ADD(changes, MUL(d, d));
+    STORE(y_next + b, new);
+    STORE(y + b, next);
+    STORE(sum + b, ADD(LOAD(sum + b), next));
+  }
+  return changes;
+}
+
+/* `vectors` of a row, or 0: any number. */
+static SS_INLINE void ss_one_edge(const int vectors, const ss_edge *edge, double weight,
                                   double keep, double *moved) {
   const ptrdiff_t rows = edge->rows, behind = (rows + 3) / 4 * 4;
-  const double rest = 1 - keep, by_row = weight / (1 + edge->used);
-  const ss_four step = SET(0.5 / weight), kept = SET(keep), left = SET(rest);
-  const double *cost = edge->cost, *first = edge->first;
-  double *x = edge->x, *next = edge->next, *column = edge->column;
-  double *y_u = edge->y, *y_v = edge->y + behind;
-  double change = 0;
-  ss_four part = SET(0), changes = SET(0);
+  const ptrdiff_t columns = vectors ? 4 * vectors : edge->columns;
+  const ss_four step = SET(0.5 / weight), kept = SET(keep), left = SET(1 - keep);
+  const double *cost = edge->cost, *first = edge->first, *y_v = edge->y + behind;
+  double *x = edge->x, *next = edge->next, *column = edge->total, *row = column + columns;
+  ss_four part = SET(0), held[2], sums[4], changes;
   for (ptrdiff_t b = 0; b < columns; b += 4) STORE(column + b, SET(0));
-  for (ptrdiff_t a = 0; a < rows; a++) {
-    const ss_four shift = SET(y_u[a]);
-    ss_four sum = SET(0);
-    for (ptrdiff_t b = 0; b < columns; b += 4) {
-      const ss_four old = LOAD(x + b);
-      const ss_four slope = SUB(SUB(LOAD(cost + b), shift), LOAD(y_v + b));
-      const ss_four new = POSITIVE(ADD(old, MUL(step, slope)));
-      const ss_four d = SUB(new, old), beyond = ADD(new, d);
-      part = ADD(part, MUL(d, d));
-      sum = ADD(sum, beyond);
-      STORE(column + b, ADD(LOAD(column + b), beyond));
-      STORE(next + b, new);
-      STORE(x + b, ADD(MUL(kept, beyond), MUL(left, LOAD(first + b))));
+  held[0] = held[1] = SET(0);
+  for (ptrdiff_t a = 0; a < rows;) {
+    const ptrdiff_t begun = a;
+    sums[1] = sums[2] = sums[3] = SET(0);
+    for (; a < rows && a < begun + 4; a++) {
+      const ss_four shift = SET(edge->y[a]);
+      ss_four sum = SET(0);
+      for (ptrdiff_t b = 0; b < columns; b += 4) {
+        const ss_four old = LOAD(x + b);
+        const ss_four slope = SUB(SUB(LOAD(cost + b), shift), LOAD(y_v + b));
+        const ss_four new = POSITIVE(ADD(old, MUL(step, slope)));
+        const ss_four d = SUB(new, old), beyond = ADD(new, d);
+        part = ADD(part, MUL(d, d));
+        sum = ADD(sum, beyond);
+        if (vectors)
+          held[b / 4] = ADD(held[b / 4], beyond);
+        else
+          STORE(column + b, ADD(LOAD(column + b), beyond));
+        STORE(next + b, new);
+        STORE(x + b, ADD(MUL(kept, beyond), MUL(left, LOAD(first + b))));
+      }
+      sums[a - begun] = sum;
+      x += columns, next += columns, cost += columns, first += columns;
     }
-    const double old = y_u[a], new = old - by_row * (edge->u[a] - TOTAL(sum)), d = new - old;
-    change += d * d;
-    edge->y_next[a] = new;
-    y_u[a] = keep * (new + d) + rest * edge->y_first[a];
-    edge->sum_u[a] += y_u[a];
-    x += columns, next += columns, cost += columns, first += columns;
+    /* Whole vectors: the processor waits for four numbers that were written one by one. */
+    STORE(row + begun, TOTALS(sums));
   }
-  const ss_four by_column = SET(weight / (1 + rows));
-  for (ptrdiff_t b = 0; b < columns; b += 4) {
-    const ss_four old = LOAD(y_v + b);
-    const ss_four new = SUB(old, MUL(by_column, SUB(LOAD(edge->v + b), LOAD(column + b))));
-    const ss_four d = SUB(new, old);
-    const ss_four y = ADD(MUL(kept, ADD(new, d)), MUL(left, LOAD(edge->y_first + behind + b)));
-    changes = ADD(changes, MUL(d, d));
-    STORE(edge->y_next + behind + b, new);
-    STORE(y_v + b, y);
-    STORE(edge->sum_v + b, ADD(LOAD(edge->sum_v + b), y));
-  }
+  if (vectors)
+    for (ptrdiff_t b = 0; b < columns; b += 4) STORE(column + b, held[b / 4]);
+  changes = ss_one_end(behind, weight / (double)(1 + edge->used), keep, edge->u, row, edge->y,
+                       edge->y_next, edge->y_first, edge->sum_u);
+  changes = ADD(changes, ss_one_end(columns, weight / (double)(1 + rows), keep, edge->v, column,
+                                    edge->y + behind, edge->y_next + behind,
+                                    edge->y_first + behind, edge->sum_v));
   moved[0] += TOTAL(part);
-  moved[1] += change + TOTAL(changes);
+  moved[1] += TOTAL(changes);
 }
 
 #define SS_EDGE_STEP(name, target)                                                                 \
   target static void name(const ss_edge *edge, double weight, double keep, double *moved) {        \
     switch (edge->columns) {                                                                       \
-      case 4: ss_one_edge(4, edge, weight, keep, moved); break;                                    \
-      case 8: ss_one_edge(8, edge, weight, keep, moved); break;                                    \
-      default: ss_one_edge(edge->columns, edge, weight, keep, moved);                              \
+      case 4: ss_one_edge(1, edge, weight, keep, moved); break;                                    \
+      case 8: ss_one_edge(2, edge, weight, keep, moved); break;                                    \
+      default: ss_one_edge(0, edge, weight, keep, moved);                                          \
     }                                                                                              \
   }
 
