@@ -141,6 +141,15 @@ def test_the_same_again_for_any_number_of_jobs_and_from_a_file(problem, tmp_path
     assert model.history_[-1]["nonzeros"] > 0 and model.memory_["weights"] > 0
 
 
+def test_the_default_solver_is_one_that_works(problem):
+    tree, X, y = problem
+    default = HierarchicalSVM(tree, sparse=True, alpha=0.1, max_iter=2).fit(X, y)
+    named = HierarchicalSVM(tree, sparse=True, solver="sgd", alpha=0.1, max_iter=2).fit(X, y)
+    assert (default.coef_["node"] != named.coef_["node"]).nnz == 0
+    dense = HierarchicalSVM(tree, alpha=0.1, max_iter=2).fit(X, y)
+    assert type(dense.solver_).__name__ == "BCFW"
+
+
 def test_callbacks_and_weights_of_examples(problem):
     tree, X, y = problem
     seen = []

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .. import registry
 from ..potentials.mercer import Kernel
-from ..solvers.base import Start
+from ..solvers.base import Solver, Start
 from ..solvers.checkpoint import Checkpoint
 from ..solvers.choose import choose_solver
 from ..solvers.driver import Outcome
@@ -58,8 +58,8 @@ class HierarchicalSVM(SparseFitting):
         sets it is "hamming" without normalization and "leaf" otherwise.
     surrogate : str or object, default="margin"
         As of :class:`StructuredSVM`, like all further ones that say no more.
-    solver : str or Solver, default="bcfw"
-        As there.
+    solver : str or Solver, default="auto"
+        As there; "auto" is "sgd" with ``sparse=True`` and else "bcfw".
     oracle : str or structsolve.lp.Backend, optional
         As there.
     alpha : float, default=1e-3
@@ -149,7 +149,7 @@ class HierarchicalSVM(SparseFitting):
         structure_name: str | None = None,
         loss: Any = "auto",
         surrogate: Any = "margin",
-        solver: Any = "bcfw",
+        solver: Any = "auto",
         oracle: Any = None,
         alpha: float = 1e-3,
         max_iter: int = 100,
@@ -262,6 +262,12 @@ class HierarchicalSVM(SparseFitting):
         elif self._learns_node_weights():
             self._check_learned(validated)
         super()._check_combination(validated)
+
+    def _solver(self) -> Solver:
+        if isinstance(self.solver, str) and self.solver == "auto":
+            name = "sgd" if self.sparse else "bcfw"
+            return registry.default().find("solvers", name).factory()
+        return super()._solver()
 
     def _learns_node_weights(self) -> bool:
         return parse(self.normalization)[0] == "learned"

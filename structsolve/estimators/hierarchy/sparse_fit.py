@@ -94,7 +94,7 @@ class SparseFitting(StructuredSVM):
                     f"{name} is {getattr(self, name, 'given')!r}, which sparse=True does not take: "
                     "leave it out, or use sparse=False"
                 )
-        if getattr(self.solver, "name", self.solver) != "sgd":
+        if getattr(self.solver, "name", self.solver) not in ("auto", "sgd"):
             raise ValueError(
                 f"solver is {self.solver!r}, expected 'sgd': dual variables would fill the memory "
                 "that sparse=True saves"
