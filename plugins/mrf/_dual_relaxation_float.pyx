@@ -95,7 +95,7 @@ cdef Py_ssize_t _copy_table(const Split* split, Py_ssize_t e, int most, Py_ssize
 
 cdef void place_singles(const Split* split, double largest, bint symmetric,
                         char* work) noexcept nogil:
-    cdef Py_ssize_t n = split.n, m = split.m, i, j, v, e, at, row
+    cdef Py_ssize_t n = split.n, m = split.m, i, j, v, e, size, row
     cdef Py_ssize_t tables = m if split.table_step else min(m, 1)
     cdef int s, lanes, most = 1, exponent = 0
     cdef double scale
@@ -134,14 +134,14 @@ cdef void place_singles(const Split* split, double largest, bint symmetric,
     p.spare, work = <float*>work, work + _whole(8 * row)
     p.n, p.width, p.states, p.edges, p.tables = n, row, states, edges, table
     p.near_at, p.near, p.share, p.row_at, p.pair = near_at, near, share, row_at, <float*>work
-    near_at[0] = at = 0
+    near_at[0] = size = 0
     for i in range(n):
         v = split.order[i]
         states[i], share[i] = split.states[v], <float>split.share[v]
         for j in range(split.near_at[v], split.near_at[v + 1]):
-            near[at] = split.near[j]
-            at += 1
-        near_at[i + 1], row_at[i] = at, i * row
+            near[size] = split.near[j]
+            size += 1
+        near_at[i + 1], row_at[i] = size, i * row
         to, x = <float*>p.unary + i * row, split.node + v * split.node_step
         for s in range(states[i]):
             to[s] = <float>(scale * x[s])
@@ -152,13 +152,13 @@ cdef void place_singles(const Split* split, double largest, bint symmetric,
         edges[e].u, edges[e].v = split.rank[split.ends[2 * e]], split.rank[split.ends[2 * e + 1]]
         edges[e].table, edges[e].weight = <int>(e if split.table_step else 0), 1
         edges[e].message = e * row
-    at = 0
+    size = 0
     for i in range(n):      # tables lie as passes forward read them
         for j in range(near_at[i], near_at[i + 1]):
             e = near[j]
-            if edges[e].u + edges[e].v - i > i and (split.table_step or at == 0):
-                at += _copy_table(split, e, most, row, scale, symmetric, at, table + edges[e].table,
-                                  <float*>p.pair)
+            if edges[e].u + edges[e].v - i > i and (split.table_step or size == 0):
+                size += _copy_table(split, e, most, row, scale, symmetric, size,
+                                    table + edges[e].table, <float*>p.pair)
     set_messages(split, <char*>singles)
 
 
