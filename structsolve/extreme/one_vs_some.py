@@ -25,9 +25,9 @@ ENTRIES_PER_UNIT = 16
 # Between two of so many blocks of classes a checkpoint may be written.
 BLOCKS = 16
 # Entries of class means, which have length one, that are left out.
-PRUNE = 0.02
-# A machine is done when its gradient is this near to what is optimal.
-ACCURACY = 0.1
+PRUNE = 0.03
+# A machine is done when its gradient, in units of scores, is optimal to this many times tol.
+ACCURACY = 30
 # Bytes of a pair, of an example's rival (number and score), and of a kept weight.
 PAIR_BYTES, RIVAL_BYTES, WEIGHT_BYTES = 24, 8, 12
 # What a piece of trained classes holds: `Machines.train` returns these.
@@ -277,7 +277,7 @@ class Run:
             self.settings["surrogate"],
             solver.bias,
             problem.max_iter,
-            ACCURACY,
+            ACCURACY * problem.tol,
             problem.seed,
         )
         self.n_pairs, self.most = len(rows), int(np.diff(begin).max())
