@@ -60,11 +60,11 @@ class ExtremeDual(ExtremeSolver):
 
     Parameters
     ----------
-    rivals_per_scan : int, default=8
+    rivals_per_scan : int, default=16
         Rivals of an example that a scan looks for.
-    max_rivals : int, default=24
+    max_rivals : int, default=32
         Rivals that an example keeps.
-    inner : int, default=5
+    inner : int, default=3
         Visits of each example between two scans.
     epsilon : float, optional
         What a scan may miss in a score, in the mean over the examples; 0 scans exactly.  By default
@@ -103,9 +103,9 @@ class ExtremeDual(ExtremeSolver):
 
     def __init__(
         self,
-        rivals_per_scan: int = 8,
-        max_rivals: int = 24,
-        inner: int = 5,
+        rivals_per_scan: int = 16,
+        max_rivals: int = 32,
+        inner: int = 3,
         epsilon: float | None = None,
     ):
         self.rivals_per_scan = rivals_per_scan
