@@ -41,6 +41,8 @@ def liblinear(X, y, n_classes, limit):
     """One run for each tolerance, since it does not tell what it does."""
     from sklearn.svm import LinearSVC
 
+    X = X.copy()
+    X.indptr = X.indptr.astype(np.int32)  # it takes no others
     trace, begun = [], time.perf_counter()
     for tol in (1.0, 0.1, 0.01):
         clock = time.perf_counter()
