@@ -269,7 +269,7 @@ class Run:
     def begin(self) -> None:
         """Find the first rivals, under class means."""
         X, y, C = self.problem.X, self.problem.y, self.problem.n_classes
-        means = Postings.from_matrix(class_means(X, y, C, self.shares, PRUNE))
+        means = Postings.from_matrix(class_means(X, y, C, self.shares, PRUNE).T)
         ids, scores, _, _ = means.top(X, self.k, exclude=y, n_jobs=self.problem.n_jobs)
         # Classes that share nothing with the example are no rivals of it.
         self.ascent.renew(ids, (scores != 0).astype(np.int8))
