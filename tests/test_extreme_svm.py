@@ -205,6 +205,35 @@ def test_a_checkpoint_goes_on(data, tmp_path):
     refused("cut short or damaged", plain(**settings).fit, *data)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"solver": "softmax"},
+        {"solver": "memoir", "alpha": 0.01},
+        {"solver": "memoir", "penalty": "l1", "alpha": 1e-4},
+    ],
+    ids=str,
+)
+def test_our_solvers_go_on_from_checkpoints_and_keep_the_model(data, tmp_path, settings):
+    def stop(error):
+        def after_two(record):
+            if record["pass"] == 2:
+                raise error
+
+        return after_two
+
+    settings = {**settings, "max_iter": 3}
+    whole = ExtremeSVM(**settings).fit(*data)
+    path = tmp_path / "run.checkpoint"
+    crashed = ExtremeSVM(**settings, checkpoint=path, callbacks=[stop(RuntimeError("killed"))])
+    refused("killed", crashed.fit, *data, error=RuntimeError)
+    again = ExtremeSVM(**settings, checkpoint=path).fit(*data)
+    same(again.coef_.toarray(), whole.coef_.toarray())
+    kept = ExtremeSVM(**settings, callbacks=[stop(KeyboardInterrupt)]).fit(*data)
+    assert kept.stop_reason_ == "interrupted" and kept.n_iter_ == 2
+    assert kept.score(*data) > 0.5
+
+
 def test_progress_is_told(data, capsys):
     plain(verbose=2, max_iter=2).fit(*data)
     lines = capsys.readouterr().err.splitlines()
@@ -361,7 +390,8 @@ def test_unfitted():
 @pytest.mark.parametrize(
     "solver, surrogate, penalty, incremental, expected",
     [
-        ("auto", "auto", "l2", False, ("one-vs-some", "squared-hinge")),
+        ("auto", "auto", "l2", False, ("choice", "auto")),
+        ("one-vs-some", "auto", "l2", False, ("one-vs-some", "squared-hinge")),
         ("auto", "squared-hinge", "l2", False, ("one-vs-some", "squared-hinge")),
         ("auto", "logistic", "l2", False, ("one-vs-some", "logistic")),
         ("auto", "margin", "l2", False, ("dual", "margin")),
@@ -376,6 +406,11 @@ def test_unfitted():
 def test_what_auto_stands_for(solver, surrogate, penalty, incremental, expected):
     made, chosen = choose_solver(solver, surrogate, penalty, incremental)
     assert (made.name, chosen) == expected
+
+
+def test_rivals_leave_the_choice_to_solvers_that_ask_them():
+    assert choose_solver("auto", "auto", "l2", False, True)[0].name == "one-vs-some"
+    assert choose_solver("auto", "margin", "l2", False, True)[0].name == "dual"
 
 
 def test_which_solvers_go_on():
@@ -404,7 +439,7 @@ def test_an_outsiders_solver_in_a_file(model, data, tmp_path):
     again = reloaded(model, tmp_path)
     assert again.solver == "plain"
     same(again.predict(data[0]), model.predict(data[0]))
-    refused("solver is 'plain', expected 'auto', 'one-vs-some'", again.fit, *data)
+    refused("solver is 'plain', expected 'auto', 'choice'", again.fit, *data)
     same(again.set_params(solver=Plain()).fit(*data).coef_.toarray(), model.coef_.toarray())
 
 
@@ -440,7 +475,7 @@ def test_our_solvers(data, tmp_path, settings):
     assert repr(again) == repr(model)
     same(again.predict(X), model.predict(X))
     same(again.fit(*data).coef_.toarray(), model.coef_.toarray())
-    assert hasattr(model, "predict_proba") == (settings.get("surrogate") == "crf")
+    assert hasattr(model, "predict_proba") == (model.settings_["surrogate"] == "crf")
 
 
 def test_defaults_warn_of_nothing(data):
@@ -448,4 +483,4 @@ def test_defaults_warn_of_nothing(data):
         warnings.simplefilter("error")
         ExtremeSVM().fit(*data)
     with pytest.warns(ConvergenceWarning, match="stopped after max_iter=1 passes with a relative"):
-        ExtremeSVM(surrogate="margin", max_iter=1, tol=1e-6).fit(*data)
+        ExtremeSVM(solver="dual", surrogate="crf", max_iter=1).fit(*data)

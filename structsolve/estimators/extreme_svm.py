@@ -85,8 +85,10 @@ class ExtremeSVM(ClassifierMixin, CommonMixin, BaseEstimator):
         "graph", one that a plugin brings, or an object of
         :class:`~structsolve.extreme.rivals.RivalIndex`. "auto": what the solver finds best.
     solver : str or ExtremeSolver, default="auto"
-        "one-vs-some", "softmax", "dual", "memoir" or an object with settings of its own. "auto":
-        "memoir" for ``penalty="l1"`` and :meth:`partial_fit`, else by surrogate: "one-vs-some" for
+        "choice", "one-vs-some", "softmax", "dual", "memoir" or an object with settings of its own.
+        "choice" trains with "one-vs-some" or "softmax", whichever errs less on a few held-out rows
+        of the training set. "auto": "memoir" for ``penalty="l1"`` and :meth:`partial_fit`, else by
+        surrogate: "choice" where none is named ("one-vs-some" with rivals), "one-vs-some" for
         "squared-hinge" and "logistic", "softmax" for "crf", "dual" for others and for objects.
     alpha : float or "auto", default="auto"
         Regularisation constant. "auto": 1 over the number of examples (the sum of their weights),
@@ -141,6 +143,7 @@ class ExtremeSVM(ClassifierMixin, CommonMixin, BaseEstimator):
     =============  ========================================  ========  ===========  =======
     solver         surrogates                                penalty   partial_fit  gap
     =============  ========================================  ========  ===========  =======
+    "choice"       "auto": either of the next two's          l2        no           no
     "one-vs-some"  "squared-hinge", "logistic"               l2        no           yes
     "softmax"      "crf"                                     l2        no           no
     "dual"         "margin", "crf", "max-min", "sparsemap",  l2        no           yes
@@ -168,6 +171,7 @@ class ExtremeSVM(ClassifierMixin, CommonMixin, BaseEstimator):
 
     classes_: np.ndarray
     n_features_in_: int
+    settings_: dict[str, Any]
     _weights: Postings
     _calibration: Calibration | None
 
@@ -289,7 +293,9 @@ class ExtremeSVM(ClassifierMixin, CommonMixin, BaseEstimator):
         incremental: bool = False,
         before: Any = None,
     ) -> None:
-        solver, surrogate = choose_solver(self.solver, self.surrogate, self.penalty, incremental)
+        solver, surrogate = choose_solver(
+            self.solver, self.surrogate, self.penalty, incremental, not self._is_auto("rivals")
+        )
         # Indexes learn the weights: that of the user stays as it is.
         rivals = None
         if not self._is_auto("rivals"):

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ...extreme.base import ExtremeProblem, ExtremeResult, ExtremeSolver
+from ...extreme.choice import SelfChoice
 from ...extreme.dual import ExtremeDual
 from ...extreme.memoir import Memoir
 from ...extreme.one_vs_some import OneVsSome
@@ -27,13 +28,13 @@ logger = logging.getLogger("structsolve.solvers")
 
 #: Our solvers, by name.
 SOLVERS: dict[str, type[ExtremeSolver]] = {
-    made.name: made for made in (OneVsSome, SampledSoftmax, ExtremeDual, Memoir)
+    made.name: made for made in (SelfChoice, OneVsSome, SampledSoftmax, ExtremeDual, Memoir)
 }
 # The surrogates that "auto" minimises, by solver; "margin" for others.
-_OWN_SURROGATE = {"one-vs-some": "squared-hinge", "softmax": "crf"}
+_OWN_SURROGATE = {"choice": "auto", "one-vs-some": "squared-hinge", "softmax": "crf"}
 # The solver that "auto" stands for, by surrogate; "dual" for others.
 _OWN_SOLVER = {
-    "auto": "one-vs-some",
+    "auto": "choice",
     "squared-hinge": "one-vs-some",
     "logistic": "one-vs-some",
     "crf": "softmax",
@@ -41,25 +42,27 @@ _OWN_SOLVER = {
 
 
 def choose_solver(
-    solver: Any, surrogate: Any, penalty: str, incremental: bool
+    solver: Any, surrogate: Any, penalty: str, incremental: bool, rivals: bool = False
 ) -> tuple[ExtremeSolver, Any]:
     """Return the solver that runs, and the surrogate that it minimises.
 
     Parameters
     ----------
     solver : str or ExtremeSolver
-        "auto", "one-vs-some", "softmax", "dual", "memoir" or an object.
+        "auto", "choice", "one-vs-some", "softmax", "dual", "memoir" or an object.
     surrogate : str or object
         "auto", a name or an object.
     penalty : {"l2", "l1"}
     incremental : bool
         Training goes on from weights (``partial_fit``).
+    rivals : bool, default=False
+        An index of rivals is given, which softmax regression does not ask.
 
     Returns
     -------
     solver : ExtremeSolver
     surrogate : str or object
-        Never "auto".
+        "auto" for the solver "choice" alone.
 
     Raises
     ------
@@ -71,7 +74,7 @@ def choose_solver(
     Examples
     --------
     >>> choose_solver("auto", "auto", "l2", False)[0].name
-    'one-vs-some'
+    'choice'
     >>> choose_solver("auto", "margin", "l2", False)[0].name
     'dual'
     """
@@ -84,6 +87,8 @@ def choose_solver(
                 # An object has settings, which not every solver reads.
                 known = surrogate if isinstance(surrogate, str) else ""
                 solver = _OWN_SOLVER.get(known, "dual")
+                if rivals and solver == "choice":
+                    solver = "one-vs-some"
         if solver not in SOLVERS:
             raise ValueError(
                 f"solver is {solver!r}, expected 'auto', {', '.join(map(repr, SOLVERS))}, or an "
@@ -174,8 +179,8 @@ def refuse_unread_rivals(solver: ExtremeSolver, rivals: Any) -> None:
     """
     if isinstance(solver, SampledSoftmax):
         raise ValueError(
-            f"rivals is {rivals!r}, which solver {solver.name!r} does not take: it draws classes at "
-            "random; leave rivals at 'auto', or use solver 'dual' or 'memoir'"
+            f"rivals is {rivals!r}, which solver {solver.name!r} does not take: it draws classes "
+            "at random; leave rivals at 'auto', or use solver 'dual' or 'memoir'"
         )
 
 
