@@ -226,7 +226,7 @@ def test_weights_that_are_none(model, data, weights, message):
         ({"penalty": "l3"}, "penalty is 'l3', expected 'l2' or 'l1'"),
         ({"penalty": None}, "penalty is None, expected 'l2' or 'l1'"),
         ({"surrogate": None}, "surrogate is None, expected 'auto', a name or an object"),
-        ({"solver": "liblinear"}, "solver is 'liblinear', expected 'auto', 'one-vs-some'"),
+        ({"solver": "liblinear"}, "solver is 'liblinear', expected 'auto', 'choice'"),
         ({"solver": Plain}, "solver is <class .*, expected 'auto', a name or an object"),
         ({"solver": None}, "solver is None"),
         ({"solver": Plain(steps="many")}, "Plain: steps is 'many', expected an integer"),

@@ -674,7 +674,7 @@ class ExtremeSVM(ClassifierMixin, CommonMixin, BaseEstimator):
             if X is not None or y is not None:
                 raise ValueError("X and y belong to error=; leave them out with mb=")
             weights = files.as_type(self._weights, dtype)
-            weights = prune_to_size(weights, 1e6 * float(mb or 0), self.classes_.nbytes)
+            weights = prune_to_size(weights, 1e6 * float(mb or 0), files.empty_bytes(self))
         else:
             check_number("error", error, 0, False)
             if X is None or y is None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,6 +70,28 @@ def save(model: ExtremeSVM, path: str | os.PathLike[str], dtype: Any) -> None:
     if hasattr(model, "feature_names_in_"):
         arrays["feature_names_in"] = np.asarray(model.feature_names_in_, dtype=str)
     container.write(path, "model", meta, arrays)
+
+
+def empty_bytes(model: ExtremeSVM) -> int:
+    """Return the bytes that a file of the model would take without any weight.
+
+    Parameters
+    ----------
+    model : ExtremeSVM
+
+    Returns
+    -------
+    int
+    """
+    own = model._weights
+    none = np.zeros(0, np.int32), np.zeros(0, own.weights.dtype)
+    starts = np.zeros_like(own.indptr)
+    bare = copy.copy(model)
+    bare._weights = Postings(starts, *none, own.n_classes, own.intercept)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "bare")
+        save(bare, path, None)
+        return os.path.getsize(path)
 
 
 def as_type(postings: Postings, dtype: Any) -> Postings:

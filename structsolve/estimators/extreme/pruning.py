@@ -8,26 +8,10 @@ import numpy as np
 
 from ...extreme.postings import Postings
 
-# Bytes of a file beside those of the arrays that grow with the model, per array and in all.
-_HEADS = 4096
+# Bytes by which weights that are moved in a file can change its size, to begin at multiples of 64.
+_MOVED = 256
 # Halvings of the range of thresholds that a loss of accuracy allows.
 _STEPS = 12
-
-
-def file_bytes(n_weights: int, n_features: int, n_classes: int, width: int) -> int:
-    """Return about how many bytes a model takes on disk.
-
-    Parameters
-    ----------
-    n_weights, n_features, n_classes : int
-    width : int
-        Bytes of a weight: 4 or 2.
-
-    Returns
-    -------
-    int
-    """
-    return n_weights * (4 + width) + 8 * (n_features + 1) + 4 * n_classes + _HEADS
 
 
 def threshold_keeping(postings: Postings, number: int) -> float:
@@ -49,7 +33,7 @@ def threshold_keeping(postings: Postings, number: int) -> float:
     return float(np.partition(sizes, len(sizes) - number - 1)[len(sizes) - number - 1])
 
 
-def prune_to_size(postings: Postings, most: float, overhead: int) -> Postings:
+def prune_to_size(postings: Postings, most: float, empty: int) -> Postings:
     """Leave out the smallest weights so that a file of the rest takes at most so many bytes.
 
     Parameters
@@ -57,8 +41,8 @@ def prune_to_size(postings: Postings, most: float, overhead: int) -> Postings:
     postings : Postings
     most : float
         Bytes.
-    overhead : int
-        Bytes of the file beside the weights.
+    empty : int
+        Bytes of a file without any weight.
 
     Returns
     -------
@@ -70,7 +54,7 @@ def prune_to_size(postings: Postings, most: float, overhead: int) -> Postings:
         When a model without any weight would take more.
     """
     width = postings.weights.dtype.itemsize
-    fixed = overhead + file_bytes(0, postings.n_features, postings.n_classes, width)
+    fixed = empty + _MOVED
     if most < fixed:
         raise ValueError(
             f"mb is {most / 1e6:.3g}, but without any weight {postings.n_features} features and "
