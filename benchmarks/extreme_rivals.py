@@ -39,8 +39,8 @@ def class_means(X, y, n_classes: int) -> Postings:
     return Postings.from_matrix(means.T.tocsr())
 
 
-def recall(found: np.ndarray, best: np.ndarray) -> float:
-    return float(np.mean((found[:, :, None] == best[:, None, :]).any(1)))
+def recall(told: np.ndarray, best: np.ndarray) -> float:
+    return float(np.mean((told[:, :, None] == best[:, None, :]).any(1)))
 
 
 def compare(X, y, weights: Postings, specs: list[str]) -> list[dict[str, object]]:

@@ -1,6 +1,7 @@
 """Sampled softmax regression: each step against dense ones, threads, checkpoints, bad input."""
 
 import os
+import threading
 
 import numpy as np
 import pytest
@@ -103,6 +104,21 @@ def test_threads_change_no_bit(jobs):
         return result.weights.to_matrix().toarray().tobytes(), result.history[-1]["primal"]
 
     assert weights(jobs) == weights(1) == weights(1)
+
+
+def test_a_thread_that_cannot_start_is_told(monkeypatch):
+    started, start = [], threading.Thread.start
+
+    def refuse(thread):
+        if len(started) == 2:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    problem = random_problem(np.random.default_rng(4), n_jobs=4)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        SampledSoftmax().fit(problem)
 
 
 def test_weights_that_shrink_much_are_settled():

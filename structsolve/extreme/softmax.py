@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -171,6 +173,20 @@ class SampledSoftmax(ExtremeSolver):
         return ExtremeResult(run.postings(), run.history, reason, {"head": run.head})
 
 
+def _start_threads(pool: ThreadPoolExecutor, jobs: int) -> None:
+    """Start all threads of a pool: they wait for each other in every batch, so none may be missing.
+
+    Raises RuntimeError where the system refuses one.
+    """
+    gate = threading.Barrier(jobs)
+    try:
+        for waiting in [pool.submit(gate.wait) for _ in range(jobs)]:
+            waiting.result()
+    except RuntimeError:
+        gate.abort()
+        raise
+
+
 class Run:
     """State of one training.
 
@@ -264,17 +280,18 @@ class Run:
         rates = solver.rate + fall * done, solver.rate + fall * (done + 1)
         losses, read = np.zeros(n), 0
         with ThreadPoolExecutor(jobs) as pool:
+            _start_threads(pool, jobs)
             for first in range(0, n, ROWS_PER_CALL):
-                piece = first, min(first + ROWS_PER_CALL, n), done, rates, problem.alpha, losses
+                last = min(first + ROWS_PER_CALL, n)
+                steps = partial(
+                    self.weights.steps, order, first, last, done, rates, problem.alpha, losses
+                )
                 self.weights.begin()
                 if jobs == 1:
-                    told = [self.weights.steps(order, *piece, 0, 1)]
+                    read += steps(0, 1)
                 else:
-                    tasks = [
-                        pool.submit(self.weights.steps, order, *piece, t, jobs) for t in range(jobs)
-                    ]
-                    told = [task.result() for task in tasks]
-                read += sum(told)
+                    tasks = [pool.submit(steps, thread, jobs) for thread in range(jobs)]
+                    read += sum(task.result() for task in tasks)
         record = {
             "pass": done + 1,
             "primal": losses.sum() / n,
