@@ -146,7 +146,7 @@ def main() -> int:
         ours(args.ours, args.settings)
         return 0
     args.folder.mkdir(parents=True, exist_ok=True)
-    python = str(environment(args.folder)) if args.peers else ""
+    python = str(environment(args.folder)) if args.peers and not args.jobs else ""
     print("## Very many classes\n")
     print(machine())
     for name in args.sets:
