@@ -139,6 +139,11 @@ cdef class Table:
     cdef readonly int32_t n_classes
 
     def __cinit__(self, Py_ssize_t n_features, int32_t n_classes):
+        if not 0 <= n_features < 2**31 or n_classes < 1:
+            raise ValueError(
+                f"n_features is {n_features}, n_classes {n_classes}: expected numbers of 32 bits, "
+                "and a class"
+            )
         self.n_features, self.n_classes = n_features, n_classes
         self.rows = <Row*>calloc(n_features + 1, sizeof(Row))
         if self.rows == NULL:
@@ -152,7 +157,8 @@ cdef class Table:
                 free(self.rows[f].dense)
             free(self.rows)
 
-    def fill(self, const int64_t[::1] indptr, const int32_t[::1] classes, const float[::1] weights):
+    def fill(self, const int64_t[::1] indptr not None, const int32_t[::1] classes not None,
+             const float[::1] weights not None):
         """Take over a matrix by feature; ValueError where it does not fit."""
         cdef Py_ssize_t f
         cdef int64_t k
@@ -190,6 +196,8 @@ cdef class Table:
         cdef float w, top
         cdef double scale, squares = 0
         cdef int64_t units, kept = 0
+        if not cut >= 0:
+            raise ValueError(f"cut is {cut}, expected a number of at least 0")
         indptr = np.zeros(self.n_features + 1, np.int64)
         lows, highs = np.zeros(self.n_features, np.float32), np.zeros(self.n_features, np.float32)
         cdef int64_t[::1] start = indptr
@@ -258,7 +266,12 @@ cdef class DualAscent:
     kind : str
         A key of ``KINDS``.
     most : int
-        Rivals that an example keeps at most.
+        Rivals that an example keeps at most; up to ``MOST_RIVALS``.
+
+    Raises
+    ------
+    ValueError
+        When sizes do not fit, or a number is out of range.
     """
 
     cdef readonly Table table
@@ -287,6 +300,24 @@ cdef class DualAscent:
                  Py_ssize_t most):
         cdef Py_ssize_t i, k
         cdef double total
+        if self.places != NULL:
+            raise ValueError("DualAscent: made already")
+        if kind not in KINDS or not 0 <= most <= MOST:
+            raise ValueError(
+                f"kind is {kind!r}, most {most}: expected one of {list(KINDS)}, and 0 to {MOST}"
+            )
+        if len(indptr) != len(y) + 1 or len(shares) != len(y):
+            raise ValueError(
+                f"indptr, y and shares have {len(indptr)}, {len(y)} and {len(shares)} entries, "
+                "expected those of the same examples"
+            )
+        # What lies behind the last row is not read.
+        k = indptr[len(y)]
+        check_offsets(indptr, k, 0, "indptr")
+        if k > len(indices) or k > len(data):
+            raise ValueError(f"indices and data: expected {k} entries, as indptr says")
+        check_numbers(indices[:k], table.n_features, "indices")
+        check_numbers(y, table.n_classes, "y")
         self.table, self.indptr, self.indices, self.data = table, indptr, indices, data
         self.y, self.shares, self.kind = y, shares, KINDS[kind]
         self.n, self.most = y.shape[0], most
@@ -306,6 +337,17 @@ cdef class DualAscent:
     def __dealloc__(self):
         free(self.places)
 
+    cdef int check_made(self) except -1:
+        if self.places == NULL:
+            raise ValueError("DualAscent: not made yet, or its making failed")
+        return 0
+
+    cdef int check_range(self, Py_ssize_t first, Py_ssize_t last) except -1:
+        self.check_made()
+        if not 0 <= first <= last <= self.n:
+            raise ValueError(f"first is {first}, last {last}: expected a range of {self.n} examples")
+        return 0
+
     def keep(self, starts, rivals, variables):
         """Take these caches.
 
@@ -322,10 +364,17 @@ cdef class DualAscent:
         ValueError
             When they do not fit the examples.
         """
+        self.check_made()
+        cdef const int32_t[::1] classes = rivals        # these three refuse other types
+        cdef const float[::1] values = variables
+        cdef const int64_t[::1] offsets = starts
         sizes = np.diff(starts)
         if (len(starts) != self.n + 1 or starts[0] != 0 or starts[self.n] != len(rivals)
                 or len(rivals) != len(variables) or (sizes < 0).any() or (sizes > self.most).any()):
             raise ValueError("the rivals kept are not those of these examples")
+        starts, rivals, variables = (
+            np.require(a, requirements=["C", "W"]) for a in (starts, rivals, variables)
+        )
         check_numbers(rivals, self.table.n_classes, "rivals")
         if not (np.isfinite(variables) & (variables >= 0)).all():
             raise ValueError("variables: found a negative number or NaN")
@@ -341,6 +390,8 @@ cdef class DualAscent:
         """Forget rivals without dual variables; add the wanted ones, as far as there is room."""
         cdef Py_ssize_t i, j, k
         cdef int64_t total = 0
+        self.check_made()
+        self.check_rows(ids, wanted)
         starts = np.zeros(self.n + 1, np.int64)
         cdef int64_t[::1] start = starts
         cdef int32_t[::1] rivals
@@ -374,6 +425,11 @@ cdef class DualAscent:
                 start[self.n] = total
         self.keep(starts, new_rivals, new_variables)
 
+    cdef int check_rows(self, ids, wanted) except -1:
+        if len(ids) != self.n or ids.shape[1] != wanted.shape[1] or len(wanted) != self.n:
+            raise ValueError(f"ids and wanted: expected as many columns, and {self.n} rows")
+        return 0
+
     cdef bint is_wanted(self, int32_t c, Py_ssize_t n, const int32_t* ids,
                         const signed char* wanted) noexcept nogil:
         cdef Py_ssize_t k
@@ -397,6 +453,10 @@ cdef class DualAscent:
         """
         cdef Py_ssize_t t, moved = 0
         cdef int64_t i
+        self.check_range(first, last)
+        if order.shape[0] < last:
+            raise ValueError(f"order has {order.shape[0]} entries, expected {last} at least")
+        check_numbers(order[first:last], self.n, "order")
         cdef double[:, ::1] work = np.zeros((4, self.most + 16))
         with nogil:
             for t in range(first, last):
@@ -491,6 +551,7 @@ cdef class DualAscent:
         cdef Py_ssize_t i, j
         cdef int64_t k
         cdef float b
+        self.check_made()
         with nogil:
             for i in range(self.n):
                 for k in range(self.indptr[i], self.indptr[i + 1]):
@@ -506,6 +567,7 @@ cdef class DualAscent:
         """Return the sum of c_i G_i at the dual variables."""
         cdef Py_ssize_t i, j, n
         cdef double total = 0, c
+        self.check_made()
         cdef double[::1] m = np.zeros(self.most + 1)
         with nogil:
             for i in range(self.n):
@@ -543,6 +605,15 @@ cdef class DualAscent:
             Takes which of the rivals would gain a dual variable.
         """
         cdef Py_ssize_t i, j, k = ids.shape[1], n
+        self.check_range(first, last)
+        self.check_rows(ids, wanted)
+        if (
+            k < 1 or scores.shape[1] != k or scores.shape[0] != self.n or slack.shape[0] != self.n
+            or known.shape[0] != self.n or upper.shape[0] != self.n
+        ):
+            raise ValueError(f"expected arrays of {self.n} rows, of {max(k, 1)} classes each")
+        if first < last and np.max(ids[first:last]) >= self.table.n_classes:
+            raise ValueError(f"ids has entries of {self.table.n_classes} or more")
         cdef double[::1] theta = np.empty(k + 1)
         cdef double rest, count, own, extra
         with nogil:

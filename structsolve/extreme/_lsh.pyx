@@ -14,7 +14,7 @@ cdef inline int ones(uint64_t x) noexcept nogil:
     return <int>((x * <uint64_t>0x0101010101010101ULL) >> 56)
 
 
-def packed(const float[:, ::1] values):
+def packed(const float[:, ::1] values not None):
     """Return the signs of numbers as words of 64 bits.
 
     Parameters
@@ -37,8 +37,8 @@ def packed(const float[:, ::1] values):
     return codes
 
 
-def nearest(const uint64_t[:, ::1] queries, const uint64_t[:, ::1] codes,
-            const int32_t[::1] exclude, int32_t[:, ::1] ids):
+def nearest(const uint64_t[:, ::1] queries not None, const uint64_t[:, ::1] codes not None,
+            const int32_t[::1] exclude not None, int32_t[:, ::1] ids not None):
     """Find for each query the codes that differ in the fewest bits.
 
     Parameters
@@ -50,9 +50,21 @@ def nearest(const uint64_t[:, ::1] queries, const uint64_t[:, ::1] codes,
     ids : ndarray of int32 of shape (n, m)
         Is overwritten with numbers of codes, ascending; of codes at the same distance the first.
         -1 where there are fewer.
+
+    Raises
+    ------
+    ValueError
+        When sizes do not fit, or a code is left out that does not exist.
     """
     cdef Py_ssize_t n = queries.shape[0], words = queries.shape[1], C = codes.shape[0]
     cdef Py_ssize_t m = ids.shape[1], i, c, w, size
+    if codes.shape[1] != words or exclude.shape[0] != n or ids.shape[0] != n or words > 2**20:
+        raise ValueError(
+            f"queries: found {n} of {words} words; codes have {codes.shape[1]}, exclude and ids are "
+            f"of {exclude.shape[0]} and {ids.shape[0]}: expected the same sizes"
+        )
+    if n and np.max(exclude) >= C:
+        raise ValueError(f"exclude has entries of {C} or more, the number of codes")
     cdef int most = 64 * <int>words, d, last
     cdef Py_ssize_t kept, room
     counts_of, distances = np.zeros(most + 1, np.int32), np.zeros(max(C, 1), np.int32)

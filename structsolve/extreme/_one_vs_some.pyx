@@ -16,6 +16,9 @@ import numpy as np
 from libc.math cimport exp, fabs, INFINITY, log, log1p
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
+from ..utils.arrays import check_numbers, check_offsets
+from .feature_lists import checked_rows, flat
+
 LOSSES = ("squared-hinge", "logistic")
 
 
@@ -202,35 +205,35 @@ cdef class Machines:
                  double accuracy, uint64_t seed):
         if loss not in LOSSES:
             raise ValueError(f"loss is {loss!r}, expected one of {list(LOSSES)}")
+        n, d = X.shape
+        arrays = checked_rows(X, d)
+        y, rows, cost = flat(y, np.int32, "y"), flat(rows, np.int32, "rows"), flat(cost, np.float32, "cost")
+        begin, dual = flat(begin, np.int64, "begin"), flat(dual, np.float32, "dual")
+        shifted = offset is not None
+        offset = flat(offset, np.float32, "offset") if shifted else cost
         pairs = len(rows)
-        if not (len(cost) == len(dual) == pairs and (offset is None or len(offset) == pairs)):
+        if not len(cost) == len(dual) == len(offset) == pairs:
             raise ValueError(
                 f"rows, cost, dual and offset have {pairs}, {len(cost)}, {len(dual)} and "
-                f"{'no' if offset is None else len(offset)} entries, expected as many each"
+                f"{len(offset) if shifted else 'no'} entries, expected as many each"
             )
-        if len(begin) < 1 or begin[0] != 0 or begin[-1] != pairs or (np.diff(begin) < 0).any():
-            raise ValueError(f"begin does not divide {pairs} pairs into classes")
-        if len(y) != X.shape[0]:
-            raise ValueError(f"y has {len(y)} entries, expected {X.shape[0]}, one per row of X")
-        if pairs and (rows.min() < 0 or rows.max() >= X.shape[0]):
-            raise ValueError(f"rows has entries outside of 0 .. {X.shape[0] - 1}")
-        self.indptr, self.indices = X.indptr.astype(np.int64), X.indices.astype(np.int32)
-        self.data, self.y = X.data, y
-        self.begin, self.rows, self.cost, self.dual = begin, rows, cost, dual
-        self.shifted = offset is not None
-        self.offset = cost if offset is None else offset
-        self.centred = centres is not None
-        if self.centred:
-            if centres.shape != (len(begin) - 1, X.shape[1]):
-                raise ValueError(
-                    f"centres has shape {centres.shape}, expected {(len(begin) - 1, X.shape[1])}"
-                )
-            self.centre_start = centres.indptr.astype(np.int64)
-            self.centre_feature = centres.indices.astype(np.int32, copy=False)
-            self.centre_value = centres.data
+        check_offsets(begin, pairs, 0, "begin of the classes' pairs")
+        if len(y) != n:
+            raise ValueError(f"y has {len(y)} entries, expected {n}, one per row of X")
+        check_numbers(rows, n, "rows")
+        if not (np.isfinite(cost) & (cost > 0)).all():
+            raise ValueError("cost: expected finite numbers above 0")
+        cdef float[::1] variables = dual        # before anything changes: it may be read-only
+        if centres is not None:
+            if centres.shape != (len(begin) - 1, d):
+                raise ValueError(f"centres has shape {centres.shape}, expected {(len(begin) - 1, d)}")
+            self.centre_start, self.centre_feature, self.centre_value = checked_rows(centres, d)
+        self.indptr, self.indices, self.data = arrays
+        self.y, self.begin, self.rows, self.cost, self.dual = y, begin, rows, cost, variables
+        self.shifted, self.offset, self.centred = shifted, offset, centres is not None
         self.logistic = loss == "logistic"
         self.bias, self.accuracy, self.passes, self.seed = bias, accuracy, passes, seed
-        self.n_features, self.n_classes = X.shape[1], len(begin) - 1
+        self.n_features, self.n_classes = d, len(begin) - 1
 
     def entries(self):
         """Non-zeros in the rows of each class's pairs.
@@ -249,7 +252,7 @@ cdef class Machines:
                     out[c] += self.indptr[i + 1] - self.indptr[i]
         return counts
 
-    def train(self, int64_t first, int64_t last, Space space, int64_t room, float keep):
+    def train(self, int64_t first, int64_t last, Space space not None, int64_t room, float keep):
         """Solve the machines of the classes first .. last - 1.
 
         Parameters
@@ -272,8 +275,16 @@ cdef class Machines:
         intercepts : ndarray of float32 of shape (last - first,)
         figures : ndarray of float64 of shape (last - first, 3)
             Primal and dual value of the machine, and how many visits it took.
+
+        Raises
+        ------
+        ValueError
+            When there are no such classes, or a space or room too small for them.
         """
         cdef int64_t c, size, used = 0
+        if not 0 <= first <= last <= self.n_classes:
+            raise ValueError(f"first is {first}, last {last}: expected a range of {self.n_classes}")
+        self.check_room(first, last, space, room)
         sizes, intercepts = np.zeros(last - first, np.int64), np.zeros(last - first, np.float32)
         features, weights = np.empty(room, np.int32), np.empty(room, np.float32)
         figures = np.zeros((last - first, 3))
@@ -291,6 +302,28 @@ cdef class Machines:
                     sizes_view[c - first] = size
                     used += size
         return sizes, features[:used].copy(), weights[:used].copy(), intercepts, figures
+
+    cdef int check_room(self, int64_t first, int64_t last, Space space, int64_t room) except -1:
+        cdef int64_t c, t, i, size, entries = 0, pairs = 0, needed = 0
+        with nogil:
+            for c in range(first, last):
+                size = 0
+                for t in range(self.begin[c], self.begin[c + 1]):
+                    i = self.rows[t]
+                    size += self.indptr[i + 1] - self.indptr[i]
+                entries, pairs = max(entries, size), max(pairs, self.begin[c + 1] - self.begin[c])
+                needed += min(size, self.n_features)
+        if (
+            pairs and space.number.shape[0] != self.n_features or space.order.shape[0] < pairs
+            or space.index.shape[0] < entries or space.w.shape[0] < min(self.n_features, entries)
+        ):
+            raise ValueError(
+                f"space: expected one for {self.n_features} features, {entries} entries and "
+                f"{pairs} pairs"
+            )
+        if room < needed:
+            raise ValueError(f"room is {room}, expected at least {needed}")
+        return 0
 
     cdef int64_t gather(self, int64_t c, Space space) noexcept nogil:
         """Lay out the rows of a class by new numbers; return how many features they have."""
@@ -490,8 +523,8 @@ cdef class Machines:
         return b
 
 
-def pair_lists(const int32_t[::1] y, const int32_t[:, ::1] rivals, Py_ssize_t n_classes,
-               const unsigned char[::1] wanted):
+def pair_lists(const int32_t[::1] y not None, const int32_t[:, ::1] rivals not None,
+               Py_ssize_t n_classes, const unsigned char[::1] wanted not None):
     """Sort examples into the lists of their own and their rivals' classes.
 
     Parameters
@@ -512,10 +545,15 @@ def pair_lists(const int32_t[::1] y, const int32_t[:, ::1] rivals, Py_ssize_t n_
     Raises
     ------
     ValueError
-        When a class is n_classes or more.
+        When a class is n_classes or more, or there are not as many rivals and wanted as y.
     """
     cdef int64_t i, j, c, n = y.shape[0], k = rivals.shape[1]
     cdef bint counting
+    if rivals.shape[0] != n or wanted.shape[0] != n or not 0 <= n_classes < 2**31:
+        raise ValueError(
+            f"rivals and wanted are of {rivals.shape[0]} and {wanted.shape[0]} examples, n_classes "
+            f"is {n_classes}: expected {n} examples, and classes that 32 bits can number"
+        )
     begin, last = np.zeros(n_classes + 1, np.int64), np.full(n_classes, -1, np.int64)
     if n and (np.min(y) < 0 or np.max(y) >= n_classes):
         raise ValueError(f"y has entries outside of 0 .. {n_classes - 1}")
@@ -547,8 +585,8 @@ def pair_lists(const int32_t[::1] y, const int32_t[:, ::1] rivals, Py_ssize_t n_
     return begin, rows
 
 
-def scatter(const int32_t[::1] features, const int32_t[::1] values, int64_t[::1] place,
-            int32_t[::1] out):
+def scatter(const int32_t[::1] features not None, const int32_t[::1] values not None,
+            int64_t[::1] place not None, int32_t[::1] out not None):
     """Write ``out[place[f]] = value`` for entry after entry, and move the place of its feature on.
 
     Parameters
@@ -558,11 +596,21 @@ def scatter(const int32_t[::1] features, const int32_t[::1] values, int64_t[::1]
     place : ndarray of int64 of shape (n_features,)
         Overwritten.
     out : ndarray of int32
+
+    Raises
+    ------
+    ValueError
+        When a feature or its place does not exist; entries before it are written.
     """
-    cdef int64_t j
+    cdef int64_t j, m = features.shape[0]
     cdef int32_t f
+    if values.shape[0] != m:
+        raise ValueError(f"values has {values.shape[0]} entries, expected {m} as features")
     with nogil:
-        for j in range(features.shape[0]):
+        for j in range(m):
             f = features[j]
+            if not (0 <= f < place.shape[0] and 0 <= place[f] < out.shape[0]):
+                with gil:
+                    raise ValueError(f"features, entry {j}: found {f}, which has no place in out")
             out[place[f]] = values[j]
             place[f] += 1

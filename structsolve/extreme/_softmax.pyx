@@ -13,6 +13,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from ..utils.arrays import check_numbers, check_offsets
+from .feature_lists import flat
 
 
 cdef extern from "math.h" nogil:
@@ -160,31 +161,38 @@ cdef class SoftmaxWeights:
     cdef float* rounded
     cdef int32_t* ids
     cdef ss_barrier barrier
-    cdef bint failed
+    cdef bint failed, made
 
     def __cinit__(self, *args, **kwargs):
         self.tables = NULL
         self.slots = NULL
         self.parts = self.rounded = NULL
         self.ids = NULL
+        self.made = False
 
     def __init__(self, rows, labels, weights, intercept, head, block, dense, batch, rounding, seed):
         cdef Py_ssize_t f, s, stride
         if self.tables != NULL:
             raise ValueError("SoftmaxWeights: made already")
-        self.indptr, self.indices, self.data = np.asarray(rows[0], np.int64), rows[1], rows[2]
+        indptr, indices, data = rows
+        indptr = np.asarray(indptr, np.int64)
+        indices, data = flat(indices, np.int32, "indices"), flat(data, np.float32, "data")
+        self.indptr, self.indices, self.data = indptr, indices, data
         self.labels, self.weights, self.intercept = labels, weights, intercept
-        self.n_features, self.n_classes = len(dense), len(intercept)
+        dense = flat(dense, np.bool_, "dense")
         self.head, self.block, self.batch = head, block, batch
+        self.n_features, self.n_classes = len(dense), len(intercept)
         n = len(labels)
-        check_offsets(rows[0], len(rows[1]), 0, "indptr")
-        check_numbers(rows[1], self.n_features, "indices")
+        check_offsets(indptr, len(indices), 0, "indptr")
+        check_numbers(indices, self.n_features, "indices")
         check_numbers(labels, self.n_classes, "labels")
         left = self.n_classes - self.head
-        if len(rows[0]) != n + 1 or len(rows[2]) != len(rows[1]) or len(weights) != n:
+        if len(indptr) != n + 1 or len(data) != len(indices) or len(weights) != n:
             raise ValueError("rows, labels and weights: expected as many labels as rows")
-        if self.head < 1 or left < 0 or batch < 1 or left % max(self.block, 1) or (
-            self.block < 1 and left
+        if not 0 <= rounding < np.inf:
+            raise ValueError(f"rounding is {rounding}, expected a finite number of at least 0")
+        if self.n_classes >= 2**31 or self.head < 1 or self.block < 0 or left < 0 or batch < 1 or (
+            left % max(self.block, 1) or (self.block < 1 and left)
         ):
             raise ValueError(
                 f"head is {head}, block {block}, batch {batch}: expected parts of "
@@ -197,9 +205,9 @@ cdef class SoftmaxWeights:
         self.tables = <Table*>calloc(max(self.n_features, 1), sizeof(Table))
         self.slots = <Slot*>calloc(self.batch, sizeof(Slot))
         stride = self.width + 2 * SS_LANES
-        self.parts = <float*>calloc(self.batch * stride, sizeof(float))
-        self.rounded = <float*>calloc(self.batch * stride, sizeof(float))
-        self.ids = <int32_t*>calloc(self.batch * stride, sizeof(int32_t))
+        self.parts = <float*>calloc(self.batch, stride * sizeof(float))
+        self.rounded = <float*>calloc(self.batch, stride * sizeof(float))
+        self.ids = <int32_t*>calloc(self.batch, stride * sizeof(int32_t))
         if self.tables == NULL or self.slots == NULL or self.parts == NULL:
             raise MemoryError("no memory is left for the weights")
         if self.rounded == NULL or self.ids == NULL:
@@ -213,6 +221,12 @@ cdef class SoftmaxWeights:
             if self.tables[f].weights == NULL:
                 raise MemoryError("no memory is left for the weights of frequent features")
             self.tables[f].room = self.tables[f].size = self.n_classes
+        self.made = True
+
+    cdef int check_made(self) except -1:
+        if not self.made:
+            raise ValueError("SoftmaxWeights: not made yet, or its making failed")
+        return 0
 
     def __dealloc__(self):
         cdef Py_ssize_t f
@@ -230,6 +244,7 @@ cdef class SoftmaxWeights:
     def nbytes(self):
         """Bytes of the weights, free places of tables as well."""
         cdef Py_ssize_t f, total = self.n_features * sizeof(Table)
+        self.check_made()
         for f in range(self.n_features):
             total += self.tables[f].room * (8 if self.tables[f].classes != NULL else 4)
         return total
@@ -238,8 +253,9 @@ cdef class SoftmaxWeights:
         """Forget that memory ended; call it before the threads of :meth:`steps`."""
         self.failed = False
 
-    def steps(self, const int64_t[::1] order, Py_ssize_t first, Py_ssize_t last, uint64_t pass_,
-              rates, double alpha, double[::1] losses, int thread, int threads):
+    def steps(self, const int64_t[::1] order not None, Py_ssize_t first, Py_ssize_t last,
+              uint64_t pass_, rates, double alpha, double[::1] losses not None, int thread,
+              int threads):
         """Make steps on the rows ``order[first:last]``, as one of several threads.
 
         All threads make the call with the same arguments but their own number.  Each row's
@@ -267,9 +283,11 @@ cdef class SoftmaxWeights:
             Weights read by this thread.
         """
         cdef Py_ssize_t b, s, many, n = order.shape[0]
-        cdef double rate = rates[0], fall = rates[1] - rate, eta, shrink
+        rate_of_first, rate_after = rates
+        cdef double rate = rate_of_first, fall = rate_after - rate, eta, shrink
         cdef int64_t read = 0
         cdef uint64_t seed = ss_draw(self.seed, pass_, 7)
+        self.check_made()
         if not 0 <= first <= last <= n == losses.shape[0] or not 0 <= thread < threads:
             raise ValueError(f"first is {first}, last {last}: expected a part of {n} rows")
         check_numbers(order[first:last], self.labels.shape[0], "order")
@@ -457,6 +475,7 @@ cdef class SoftmaxWeights:
         cdef Py_ssize_t f, j, size = 0
         cdef float scale = self.scale if scaled else 1.0
         cdef const Table* table
+        self.check_made()
         starts = np.zeros(self.n_features + 1, np.int64)
         cdef int64_t[::1] start = starts
         for f in range(self.n_features):
@@ -479,8 +498,8 @@ cdef class SoftmaxWeights:
                         size += 1
         return starts, numbers, values
 
-    def load(self, const int64_t[::1] start, const int32_t[::1] number, const float[::1] value,
-             double scale=1.0):
+    def load(self, const int64_t[::1] start not None, const int32_t[::1] number not None,
+             const float[::1] value not None, double scale=1.0):
         """Take over weights of :meth:`entries`.
 
         Raises
@@ -490,6 +509,7 @@ cdef class SoftmaxWeights:
         """
         cdef Py_ssize_t f, j
         cdef float* weight
+        self.check_made()
         check_offsets(start, len(number), 0, "start")
         check_numbers(number, self.n_classes, "classes")
         if len(start) != self.n_features + 1 or len(value) != len(number) or not scale > 0:

@@ -184,7 +184,7 @@ cdef class Space:
         Most features of a row.
     """
 
-    def __init__(self, FeatureLists lists, Py_ssize_t k, Py_ssize_t longest):
+    def __init__(self, FeatureLists lists not None, Py_ssize_t k, Py_ssize_t longest):
         C = lists.n_classes
         self.room, self.longest = min(k, C) + SPARE + 1, longest
         self._kept = (
@@ -390,7 +390,7 @@ cdef class FeatureLists:
         return read
 
     def _top_range(self, rows, k, exclude, double epsilon, ids_out, scores_out, bounds_out,
-                   Py_ssize_t first, Py_ssize_t last, Space space):
+                   Py_ssize_t first, Py_ssize_t last, Space space not None):
         cdef const int64_t[::1] start = rows[0]
         cdef const int32_t[::1] column = rows[1]
         cdef const float[::1] value = rows[2]
@@ -525,9 +525,9 @@ def checked_rows(X, Py_ssize_t n_features):
         raise ValueError(f"X: found {type(X).__name__}, expected a sparse matrix in CSR format")
     if X.data.dtype != np.float32:
         raise ValueError(f"X: found values of {X.data.dtype}, expected float32")
+    refuse_broken(X, "X")               # of one dimension as well
     if X.shape[1] != n_features:
         raise ValueError(f"X has {X.shape[1]} features, expected {n_features}")
-    refuse_broken(X, "X")
     end = X.indptr[X.shape[0]]
     check_finite({"X": X.data[:end]})
     spare = 1 if end == 0 else 0

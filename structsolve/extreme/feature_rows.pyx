@@ -10,7 +10,7 @@ from libc.string cimport memmove
 from ..utils.arrays import check_numbers
 from .feature_lists cimport FeatureList, FeatureLists
 from .feature_lists import checked_rows, flat
-from .postings import Postings
+from .postings cimport Postings
 
 # Entries of rows that are sorted by feature at a time, by add_rows: 16 MB.
 cdef enum:
@@ -77,10 +77,15 @@ cdef class FeatureRows(FeatureLists):
 
     def __init__(self, n_features, n_classes, intercept=None):
         self.free_all()
-        self.set_sizes(n_features, n_classes, intercept)
         self._squares, self.nnz = 0, 0
+        try:
+            self.set_sizes(n_features, n_classes, intercept)
+        except BaseException:
+            self.n_features = 0
+            raise
         self._rows = <Row*>calloc(self.n_features, sizeof(Row))
         if self._rows == NULL:
+            self.n_features = 0
             raise MemoryError(f"no memory for the weights of {n_features} features")
 
     def __dealloc__(self):
@@ -93,6 +98,7 @@ cdef class FeatureRows(FeatureLists):
                 free(self._rows[f].block)
             free(self._rows)
             self._rows = NULL
+        self.n_features = 0
 
     def __reduce__(self):
         return FeatureRows.from_postings, (self.freeze(),)
@@ -396,7 +402,7 @@ cdef class FeatureRows(FeatureLists):
         return Postings(starts, classes, weights, self.n_classes, self.intercept)
 
     @staticmethod
-    def from_postings(postings):
+    def from_postings(Postings postings not None):
         """Return weights that begin as others are.
 
         Parameters

@@ -51,6 +51,15 @@ cdef class Postings(FeatureLists):
     """
 
     def __init__(self, indptr, classes, weights, n_classes, intercept=None):
+        if self._start != NULL:
+            raise ValueError("Postings: made already")
+        try:
+            self._take(indptr, classes, weights, n_classes, intercept)
+        except BaseException:
+            self.n_features, self._start = 0, NULL      # rows of no features read nothing
+            raise
+
+    def _take(self, indptr, classes, weights, n_classes, intercept):
         indptr, classes = flat(indptr, np.int64, "indptr"), flat(classes, np.int32, "classes")
         half = getattr(weights, "dtype", None) == np.float16
         weights = flat(weights, np.float16 if half else np.float32, "weights")
@@ -223,6 +232,8 @@ cdef class Postings(FeatureLists):
         """
         if not threshold >= 0:
             raise ValueError(f"threshold is {threshold}, expected a number of at least 0")
+        if self._start == NULL:
+            raise ValueError("Postings: not made yet, or its making failed")
         starts = np.zeros(self.n_features + 1, np.int64)
         cdef int64_t[::1] start = starts
         cdef Py_ssize_t f, j, size = 0

@@ -210,6 +210,10 @@ def parse(
     """
     if not text.endswith(b"\n"):
         raise ValueError("text: expected a line feed at its end")
+    if least not in (0, 1) or not 0 <= n_columns < 2**31:
+        raise ValueError(
+            f"least is {least}, n_columns {n_columns}: expected 0 or 1, and less than 2**31"
+        )
     cdef Py_ssize_t most = text.count(b"\n"), pairs = text.count(b":")
     row_ends = np.empty(most, np.int64)
     lines = np.empty(most, np.int64)
@@ -236,7 +240,7 @@ def parse(
                     start = p
                     while True:
                         p = read_number(s, start, &number, &exact)
-                        if not exact:
+                        if p > start and not exact:
                             number = slow_number(s, start, p)
                         if (
                             p == start or not (s[p] == b"," or ends_field(s[p]))

@@ -23,6 +23,8 @@ from structsolve.lp import ask_cones, ask_oracle
 from structsolve.solvers import BCFW, GBCFW, SDCA, SGD, CuttingPlane
 from structsolve.structure.ask import POWERS, ask_parts, ask_power, ask_projection, make_layout
 
+from . import extreme
+
 TREE = [("r", "a"), ("r", "b"), ("a", "c"), ("a", "d")]
 
 
@@ -126,12 +128,13 @@ def is_native(value: Any) -> bool:
 
 @functools.cache
 def live() -> dict[str, list[Any]]:
-    """Compiled objects that small models hold, by the name of each of their classes."""
+    """Compiled objects that small models hold, by the names of each of their classes."""
     own = {m.__name__ for m in compiled()}
     seen: set[int] = set()
     objects: list[Any] = []
     stack: list[Any] = [operator for model, X, Y in fitted() for operator in _operators(model, X)]
     stack += [model for model, _, _ in fitted()]
+    stack += extreme.objects()
     skipped = (str, bytes, int, float, types.ModuleType, types.FunctionType, type)
     while stack and len(seen) < 200_000:
         value = stack.pop()
@@ -150,7 +153,9 @@ def live() -> dict[str, list[Any]]:
     for value in objects:
         for kind in inspect.getmro(type(value)):
             if kind is not object:
-                by_class.setdefault(kind.__name__, []).append(value)
+                # Some names are those of two classes.
+                for name in (kind.__name__, f"{kind.__module__}.{kind.__name__}"):
+                    by_class.setdefault(name, []).append(value)
     return by_class
 
 
