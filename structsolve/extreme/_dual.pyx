@@ -33,8 +33,6 @@ cdef enum:
 
 MOST_RIVALS = MOST
 
-# A visit that moves no dual variable by this share of c_i is none.
-cdef double STILL = 1e-7
 # Visits that an example may miss after visits that moved nothing, at most.
 cdef int MOST_IDLE = 3
 # Squares are summed in so many parts of the largest of a feature: 2^42, room for 2^21 classes.
@@ -522,7 +520,8 @@ cdef class DualAscent:
             p[j] = <double><float>(c * m[j + 1]) - b[j]
             largest = fabs(p[j]) if fabs(p[j]) > largest else largest
             up += p[j]
-        if largest <= STILL * c or (largest <= still * c and largest * self.norms[i] <= still):
+        # Both in shares of c_i, which is large where alpha is small, and in scores.
+        if largest == 0 or (largest <= still * c and largest * self.norms[i] <= still):
             return False
         for j in range(n):
             b[j] = <float>(c * m[j + 1])

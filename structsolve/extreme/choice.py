@@ -110,10 +110,13 @@ class SelfChoice(ExtremeSolver):
     def _errors(self, problem: ExtremeProblem) -> dict[str, float]:
         """Held-out error of the best class and of the five best, summed, by solver."""
         trial, X, y = self._trial(problem)
-        return {
-            name: missed(solver.fit(given).weights, X, y)
-            for name, (solver, given) in self._candidates(trial).items()
-        }
+        errors = {}
+        for name, (solver, given) in self._candidates(trial).items():
+            result = solver.fit(given)
+            if result.stop_reason == "interrupted":
+                raise KeyboardInterrupt  # a trial is no model of all classes: there is none to keep
+            errors[name] = missed(result.weights, X, y)
+        return errors
 
     def _trial(self, problem: ExtremeProblem) -> tuple[ExtremeProblem, Any, np.ndarray]:
         """A small problem, and the rows and classes that are held out; -1 for unknown classes."""

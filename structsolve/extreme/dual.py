@@ -36,6 +36,8 @@ EPSILON_OF_GAP, STILL_OF_GAP = 0.5, 0.05
 # Bytes of a weight in a table that grows by a third where it is four fifths full; of its copy in a
 # scan; and, for each example, of what is kept beside its rivals.
 TABLE_BYTES, SCAN_BYTES, EXAMPLE_BYTES = 14, 8, 100
+# Of alpha, the share of the example of most weight: all of its dual variables together.
+LEAST_SHARE, MOST_SHARE = 1e-30, 1e14
 # Answers of an index of rivals that are compared with a full scan, in each pass.
 CHECKED = 5
 
@@ -172,6 +174,13 @@ class ExtremeDual(ExtremeSolver):
             )
         if not 0 < problem.alpha < np.inf:
             raise ValueError(f"alpha is {problem.alpha!r}, expected a positive number")
+        largest = float(problem.shares.max()) / problem.alpha
+        if not LEAST_SHARE <= largest <= MOST_SHARE:
+            raise ValueError(
+                f"alpha is {problem.alpha!r}: an example has a share of {largest:g} times it, "
+                f"expected {LEAST_SHARE:g} to {MOST_SHARE:g}, beyond which dual variables have no "
+                "digits left; take another alpha, or scale sample_weight"
+            )
 
 
 def surrogate_name(surrogate: Any) -> str:
@@ -217,9 +226,9 @@ class Run:
         self.k = min(solver.rivals_per_scan, problem.n_classes - 1)
         self.most = self._affordable()
         self.index, epsilon = problem.rivals, solver.epsilon
-        if isinstance(self.index, CertifiedRivals):
+        if type(self.index) is CertifiedRivals:  # others may answer as they like
             self.index, epsilon = None, self.index.epsilon
-        elif isinstance(self.index, ExactRivals):
+        elif type(self.index) is ExactRivals:
             self.index, epsilon = None, 0.0
         self.given = epsilon
         self.epsilon = FIRST_EPSILON if epsilon is None else float(epsilon)

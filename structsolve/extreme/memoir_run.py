@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Bytes of a weight in training, and of its frozen copy between passes.
 BYTES_GROWING, BYTES_FROZEN = 12, 8
+# Of the first step: weights of float32 have some room above it.
+MOST_STEP = 1e30
 
 
 class MemoirRun:
@@ -90,6 +92,12 @@ class MemoirRun:
             default = (0.1 * self.batch, 0.02)
         self.eta0 = _number("eta0", solver.eta0, default[0])
         self.eta_step = _number("eta_step", solver.eta_step, default[1])
+        if not self.eta(1) <= MOST_STEP:
+            raise ValueError(
+                f"Memoir: the first step is {self.eta(1):g} (1 / alpha by default), expected at "
+                f"most {MOST_STEP:g}, which float32 weights bear; take a larger alpha, or scale "
+                "sample_weight"
+            )
         if not self.l1 and alpha * self.eta(1) >= 1:
             raise ValueError(
                 f"Memoir: alpha * eta0 / (1 + eta_step) is {alpha * self.eta(1):g}, expected less "

@@ -16,6 +16,8 @@ from ..utils.params import check_types
 from ._one_vs_some import LOSSES, Machines, Space, pair_lists, scatter
 from .base import ExtremeProblem, ExtremeResult, ExtremeSolver
 from .postings import Postings
+from .rival_checks import ask_rivals, check_rivals
+from .rivals import RivalIndex
 
 if TYPE_CHECKING:
     from ..solvers.checkpoint import Checkpoint
@@ -30,6 +32,10 @@ PRUNE = 0.03
 ACCURACY = 30
 # Bytes of a pair, of an example's rival (number and score), and of a kept weight.
 PAIR_BYTES, RIVAL_BYTES, WEIGHT_BYTES = 24, 8, 12
+# Answers of an index of rivals that are compared with a full scan, in each round.
+CHECKED = 5
+# Costs of examples that float32 has numbers for.
+TINY, HUGE = 1e-38, 1e38
 # What a piece of trained classes holds: `Machines.train` returns these.
 PIECE = ("sizes", "features", "weights", "intercepts", "figures")
 
@@ -180,6 +186,14 @@ class OneVsSome(ExtremeSolver):
             )
         if not problem.alpha > 0:
             raise ValueError(f"alpha is {problem.alpha!r}, expected a positive number")
+        largest = float(problem.shares.max()) / problem.alpha
+        factors = self.positive, self.negative
+        if not TINY <= largest * min(factors) <= largest * max(factors) <= HUGE:
+            raise ValueError(
+                f"alpha is {problem.alpha!r}: an example has a share of {largest:g} times it, "
+                f"expected {TINY:g} to {HUGE:g}, what float32 bears; take another alpha, or scale "
+                "sample_weight"
+            )
 
     def _refuse_large(self, problem: ExtremeProblem) -> None:
         """Refuse what would take more memory than allowed, with the estimate."""
@@ -212,7 +226,8 @@ class Run:
         self.begun, self.spent = time.perf_counter(), 0.0
         self.history: list[dict[str, Any]] = []
         self.rivals = np.empty((len(problem.y), 0), np.int32)
-        self.mean_epsilon, self.entries = 0.0, 0
+        self.entries = 0
+        self.mean_epsilon: float | None = 0.0
         self.pieces: list[Any] = []
         self.trained = 0
         self.machines: Machines | None = None
@@ -248,19 +263,32 @@ class Run:
                 problem.X, k, epsilon, exclude=problem.y, n_jobs=problem.n_jobs
             )
         else:
-            problem.rivals.start(self.weights, problem.seed, problem.n_jobs)
-            rivals, scores, bounds = problem.rivals.rivals(problem.X, problem.y, k)
+            rivals, scores, bounds = self._ask(problem.rivals, k)
             self.entries = problem.rivals.entries
         # Classes that share nothing with the example are no rivals of it.
         rivals[scores == 0] = -1
-        self.mean_epsilon = float(bounds.mean())
+        missed = float(bounds.mean())
+        self.mean_epsilon = missed if np.isfinite(missed) else None
         return rivals
+
+    def _ask(self, index: RivalIndex, k: int) -> Any:
+        """Ask an index for rivals; a few answers are compared with a full scan."""
+        X, y, seed = self.problem.X, self.problem.y, self.problem.seed
+        index.start(self.weights, seed, self.problem.n_jobs)
+        index.batch(len(self.history))
+        answer = ask_rivals(index, self.weights, X, y, k)
+        few = np.random.default_rng([seed, len(self.history)]).permutation(len(y))[:CHECKED]
+        claims = (answer[0][few], answer[1][few], answer[2][few])
+        check_rivals(index, self.weights, X[few], y[few], claims, few)
+        return np.array(answer[0]), *answer[1:]
 
     def _pair(self) -> None:
         """Make the machines of the rivals that are known."""
         problem, solver = self.problem, self.solver
         shares, C = problem.shares, problem.n_classes
-        begin, rows = pair_lists(problem.y, self.rivals, C, (shares > 0).view(np.uint8))
+        # Examples of so little weight that float32 has no number for it take no part.
+        part = shares / problem.alpha * min(solver.positive, solver.negative) >= TINY
+        begin, rows = pair_lists(problem.y, self.rivals, C, part.view(np.uint8))
         cost = (shares / problem.alpha).astype(np.float32)[rows]
         own = problem.y[rows] == np.repeat(np.arange(C, dtype=np.int32), np.diff(begin))
         cost *= np.where(own, np.float32(solver.positive), np.float32(solver.negative))

@@ -46,7 +46,7 @@ class SampledSoftmax(ExtremeSolver):
     Parameters
     ----------
     passes : int or None, default=3
-        Over the examples; None for the problem's ``max_iter``.
+        Over the examples, at most the problem's ``max_iter``; None for as many.
     rate, last_rate : float, default=3, 0.3
         Of the first step and after the last; it falls linearly.  For rows of length one.
     head : int, default=512
@@ -200,7 +200,8 @@ class Run:
         self.solver, self.problem = solver, problem
         self.begun, self.spent = time.perf_counter(), 0.0
         self.history: list[dict[str, Any]] = []
-        self.passes = problem.max_iter if solver.passes is None else solver.passes
+        most = problem.max_iter
+        self.passes = most if solver.passes is None else min(solver.passes, most)
         X, y = problem.X, problem.y
         shares = problem.shares
         self.share_of_class = np.bincount(y, weights=shares, minlength=problem.n_classes)

@@ -177,6 +177,11 @@ def refuse_unread_rivals(solver: ExtremeSolver, rivals: Any) -> None:
     ValueError
         Naming both.
     """
+    if isinstance(solver, SelfChoice):
+        raise ValueError(
+            f"rivals is {rivals!r}, which solver {solver.name!r} does not take: one of those it "
+            "chooses from asks none; leave rivals at 'auto', or use solver 'one-vs-some'"
+        )
     if isinstance(solver, SampledSoftmax):
         raise ValueError(
             f"rivals is {rivals!r}, which solver {solver.name!r} does not take: it draws classes "
