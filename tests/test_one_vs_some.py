@@ -189,7 +189,14 @@ def test_weights_of_the_model_are_those_of_all_pairs_and_the_record_is_their_obj
         share = rng.random(60)
         given = problem(rng, surrogate=loss, max_iter=3000, sample_weight=share, alpha=0.01)
         solver = OneVsSome(
-            n_rivals=9, prior=3.0, positive=2.0, negative=1.0, bias=0.5, intercept=1.0, keep=0.0
+            n_rivals=9,
+            prior=3.0,
+            positive=2.0,
+            negative=1.0,
+            bias=0.5,
+            intercept=1.0,
+            keep=0.0,
+            means=0.0,
         )
         solved = solver.fit(given)
         record, W = solved.history[0], solved.weights.to_matrix().toarray()
@@ -237,6 +244,43 @@ def test_class_means_have_length_one():
         total = share[y == c] @ X[y == c].toarray() if (y == c).any() else np.zeros(8)
         length = np.sqrt(total @ total)
         np.testing.assert_allclose(means[:, c], total / length if length else total, atol=1e-6)
+
+
+@pytest.mark.parametrize("prior", [0.0, 2.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_class_means_are_added_before_small_weights_are_left_out(prior, weighted):
+    rng = np.random.default_rng(14)
+    for keep in (0.0, 0.3):
+        # Class 6 has no example, and some examples may have no weight.
+        weight = rng.integers(0, 4, 60).astype(float) if weighted else None
+        given = problem(rng, sample_weight=weight, n_classes=6)
+        given.n_classes = 7
+        settings = {"n_rivals": 3, "prior": prior}
+        bare = OneVsSome(keep=0.0, means=0.0, **settings).fit(given)
+        more = OneVsSome(keep=keep, means=1.5, **settings).fit(given)
+        means = class_means(given.X, given.y, 7, given.shares, 0.03).toarray().T
+        counts = np.zeros(7)
+        np.add.at(counts, given.y, 60 * given.shares)
+        expected = bare.weights.to_matrix().toarray() + 1.5 / np.sqrt(1 + 2 * counts) * means
+        assert (abs(abs(expected) - keep) > 1e-6)[expected != 0].all()
+        expected[abs(expected) <= keep] = 0
+        np.testing.assert_allclose(more.weights.to_matrix().toarray(), expected, atol=1e-6)
+        assert not expected[:, 6].any()
+        for name in ("primal", "dual", "gap", "pairs", "visits"):
+            assert more.history[0][name] == bare.history[0][name]
+
+
+def test_amounts_of_class_means_need_class_means_and_one_for_each_class():
+    rng = np.random.default_rng(15)
+    given = problem(rng)
+    _, begin, listed = lists(rng, given.y, 6)
+    one = np.ones(len(listed), np.float32)
+    rest = (begin, listed, one, None, one.copy())
+    end = ("squared-hinge", 0.0, 5, 0.1, 0, 1.0)
+    means = class_means(given.X, given.y, 6, given.shares, 0.0)
+    for centres, later in ((None, np.ones(6, np.float32)), (means, np.ones(5, np.float32))):
+        with pytest.raises(ValueError, match=f"later has {len(later)} entries, expected centres"):
+            Machines(given.X, given.y, *rest, centres, *end, later)
 
 
 def test_later_rounds_add_the_mistakes_of_the_model_and_classes_drawn_by_size():

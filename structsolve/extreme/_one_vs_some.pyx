@@ -171,8 +171,7 @@ cdef class Machines:
     dual : ndarray of float32 of shape (pairs,)
         Dual variables to start from, at least 0; overwritten with those of the end.
     centres : csr_matrix of float32 of shape (C, n_features), optional
-        Where the regularisation draws the weights of each class; features that its rows lack are
-        left out.
+        A direction for each class; features that its rows lack are left out.
     loss : {"squared-hinge", "logistic"}
     bias : float
         Value of a constant feature; 0 for none.
@@ -182,6 +181,11 @@ cdef class Machines:
         A machine is done when no pair's gradient is further from what is optimal, in units of
         scores.
     seed : int
+    prior : float, default=1
+        The regularisation draws the weights of each class to so many times its centre.
+    later : ndarray of float32 of shape (C,), optional
+        So many times its centre is added to the weights of a class when its machine is solved:
+        before small ones are left out, and not in its primal and dual value.
 
     Raises
     ------
@@ -196,13 +200,14 @@ cdef class Machines:
     cdef bint logistic, shifted, centred
     cdef const int64_t[::1] centre_start
     cdef const int32_t[::1] centre_feature
-    cdef const float[::1] centre_value
-    cdef double bias, accuracy
+    cdef const float[::1] centre_value, later
+    cdef double bias, accuracy, prior
+    cdef bint added
     cdef int64_t passes, n_features, n_classes
     cdef uint64_t seed
 
     def __init__(self, X, y, begin, rows, cost, offset, dual, centres, loss, double bias, int64_t passes,
-                 double accuracy, uint64_t seed):
+                 double accuracy, uint64_t seed, double prior=1.0, later=None):
         if loss not in LOSSES:
             raise ValueError(f"loss is {loss!r}, expected one of {list(LOSSES)}")
         n, d = X.shape
@@ -228,12 +233,21 @@ cdef class Machines:
             if centres.shape != (len(begin) - 1, d):
                 raise ValueError(f"centres has shape {centres.shape}, expected {(len(begin) - 1, d)}")
             self.centre_start, self.centre_feature, self.centre_value = checked_rows(centres, d)
+        if later is not None:
+            later = flat(later, np.float32, "later")
+            if centres is None or len(later) != len(begin) - 1:
+                raise ValueError(
+                    f"later has {len(later)} entries, expected centres and {len(begin) - 1}, one "
+                    "per class"
+                )
+            self.later = later
         self.indptr, self.indices, self.data = arrays
         self.y, self.begin, self.rows, self.cost, self.dual = y, begin, rows, cost, variables
         self.shifted, self.offset, self.centred = shifted, offset, centres is not None
         self.logistic = loss == "logistic"
         self.bias, self.accuracy, self.passes, self.seed = bias, accuracy, passes, seed
         self.n_features, self.n_classes = d, len(begin) - 1
+        self.prior, self.added = prior, later is not None
 
     def entries(self):
         """Non-zeros in the rows of each class's pairs.
@@ -367,7 +381,7 @@ cdef class Machines:
             for j in range(self.centre_start[c], self.centre_start[c + 1]):
                 t = space.number[self.centre_feature[j]]
                 if t >= 0:
-                    w[t] = centre[t] = self.centre_value[j]
+                    w[t] = centre[t] = self.prior * self.centre_value[j]
         for t in range(m):
             a[t] = self.dual[base + t]
             if a[t] > 0:
@@ -410,6 +424,11 @@ cdef class Machines:
             self.dual[base + t] = <float>a[t]
         figures[0], figures[1] = primal, dual
         intercept[0] = <float>(b * self.bias)
+        if self.added:
+            for j in range(self.centre_start[c], self.centre_start[c + 1]):
+                t = space.number[self.centre_feature[j]]
+                if t >= 0:
+                    w[t] += <double>self.later[c] * self.centre_value[j]
         for j in range(used):
             if fabs(w[j]) > keep:
                 features[kept] = space.feature[j]

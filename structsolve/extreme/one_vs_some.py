@@ -30,6 +30,8 @@ BLOCKS = 16
 PRUNE = 0.03
 # A machine is done when its gradient, in units of scores, is optimal to this many times tol.
 ACCURACY = 30
+# Settings that may be 0.
+FREE = ("prior", "bias", "intercept", "keep", "means")
 # Bytes of a pair, of an example's rival (number and score), and of a kept weight.
 PAIR_BYTES, RIVAL_BYTES, WEIGHT_BYTES = 24, 8, 12
 # Answers of an index of rivals that are compared with a full scan, in each round.
@@ -49,14 +51,23 @@ class OneVsSome(ExtremeSolver):
     class means ``m_c``, the shares ``s_i`` of the examples and the weight ``v_ic`` of positives or
     negatives: divided by alpha, each class is a machine with ``C_i = s_i v / alpha``.
 
+    Machines know their rivals alone, and those of few examples hardly more than these say.  So when
+    they are solved, ``means / sqrt(1 + 2 n_c) m_c`` is added to the weights of each class, with its
+    number of examples ``n_c``: to those of large classes little.  With sample weights ``n_c`` is
+    the class's share of them times n.
+
     Each round's record has the primal and dual value of all kept pairs' machines together, with
-    ``pairs`` and ``visits``, the steps that were tried.
+    ``pairs`` and ``visits``, the steps that were tried.  The values are those of the machines
+    before class means are added and small weights left out: the gap is not that of the model.
+
+    A class without an example, as ``partial_fit`` may name them, has no class mean.  It is no
+    rival of anyone, so it has no weights: it scores 0 for every row.
 
     Parameters
     ----------
     loss : {"squared-hinge", "logistic"}, default="squared-hinge"
         Where the problem's surrogate is "auto"; else that is the loss.
-    n_rivals : int, default=20
+    n_rivals : int, default=25
         Negatives of each example that class means find.
     epsilon : float, default=0.1
         What the scan for them may miss in each score, of rows of length one.
@@ -75,8 +86,10 @@ class OneVsSome(ExtremeSolver):
     intercept : float, default=0
         Share of those weights that the model keeps.  Machines meet strong rivals alone in training,
         all classes in prediction: without the constant they compare better.
-    keep : float, default=0.1
+    keep : float, default=0.13
         Weights of at most this size are left out of the model.
+    means : float, default=2
+        How much of the class means is added to the weights in the end; 0 for none.
 
     Examples
     --------
@@ -95,7 +108,7 @@ class OneVsSome(ExtremeSolver):
     def __init__(
         self,
         loss: str = "squared-hinge",
-        n_rivals: int = 20,
+        n_rivals: int = 25,
         epsilon: float = 0.1,
         n_sampled: int = 0,
         rounds: int = 1,
@@ -105,7 +118,8 @@ class OneVsSome(ExtremeSolver):
         negative: float = 10.0,
         bias: float = 0.5,
         intercept: float = 0.0,
-        keep: float = 0.1,
+        keep: float = 0.13,
+        means: float = 2.0,
     ):
         self.loss = loss
         self.n_rivals = n_rivals
@@ -119,6 +133,7 @@ class OneVsSome(ExtremeSolver):
         self.bias = bias
         self.intercept = intercept
         self.keep = keep
+        self.means = means
 
     def fit(
         self,
@@ -168,7 +183,7 @@ class OneVsSome(ExtremeSolver):
         if self.loss not in LOSSES:
             raise ValueError(f"loss is {self.loss!r}, expected one of {list(LOSSES)}")
         least = {"n_rivals": 1, "rounds": 1, "n_mistakes": 1, "n_sampled": 0, "epsilon": 0}
-        for name, low in {**least, "prior": 0, "bias": 0, "intercept": 0, "keep": 0}.items():
+        for name, low in {**least, **dict.fromkeys(FREE, 0)}.items():
             if not low <= getattr(self, name) < np.inf:
                 raise ValueError(f"{name} is {getattr(self, name)!r}, expected at least {low}")
         for name in ("positive", "negative"):
@@ -202,7 +217,7 @@ class OneVsSome(ExtremeSolver):
         k += self.n_sampled + self.n_mistakes * (self.rounds - 1)
         # About a weight is kept for each number of X, and class means have one at most.
         size = float(n * (k + 1) * (PAIR_BYTES + RIVAL_BYTES) + 2 * WEIGHT_BYTES * nnz)
-        size += 4.0 * effective_jobs(problem.n_jobs) * problem.X.shape[1]
+        size += effective_jobs(problem.n_jobs) * self._space(problem, k)
         advice = "use fewer n_rivals, or fewer features"
         refuse_too_large(size, "one-vs-some", advice)
         if problem.max_memory is not None and size > problem.max_memory:
@@ -210,6 +225,17 @@ class OneVsSome(ExtremeSolver):
                 f"max_memory is {problem.max_memory:.3g} bytes, but one-vs-some would take about "
                 f"{size:.3g}: {advice}"
             )
+
+    def _space(self, problem: ExtremeProblem, k: int) -> float:
+        """Bytes that a thread takes for the rows of the largest class.
+
+        Its negatives are known after the scan alone.  Taken as k times its own examples, the mean
+        over classes, but no more than there are rows.
+        """
+        n, d = problem.X.shape
+        pairs = int(min(n, (k + 1) * np.bincount(problem.y).max()))
+        entries = int(np.sort(np.diff(problem.X.indptr))[n - pairs :].sum())
+        return float(Space.size(d, entries, pairs))
 
 
 class Run:
@@ -292,7 +318,8 @@ class Run:
         cost = (shares / problem.alpha).astype(np.float32)[rows]
         own = problem.y[rows] == np.repeat(np.arange(C, dtype=np.int32), np.diff(begin))
         cost *= np.where(own, np.float32(solver.positive), np.float32(solver.negative))
-        centres = self.means * np.float32(solver.prior) if solver.prior else None
+        counts = np.bincount(problem.y, shares, minlength=C) * len(problem.y)
+        later = (solver.means / np.sqrt(1 + 2 * counts)).astype(np.float32)
         self.machines = Machines(
             problem.X,
             problem.y,
@@ -301,12 +328,14 @@ class Run:
             cost,
             None,
             np.zeros(len(rows), np.float32),
-            centres,
+            self.means,
             self.settings["surrogate"],
             solver.bias,
             problem.max_iter,
             ACCURACY * problem.tol,
             problem.seed,
+            solver.prior,
+            later if solver.means else None,
         )
         self.n_pairs, self.most = len(rows), int(np.diff(begin).max())
         self.work = self.machines.entries()
