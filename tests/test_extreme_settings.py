@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from checks import refused
 from extreme_cases import documents
 
@@ -134,3 +135,25 @@ def test_sources_of_randomness(data, solver):
     ]
     assert models[0].settings_["alpha"] == models[1].settings_["alpha"]
     assert (models[0].coef_ != models[1].coef_).nnz == 0
+
+
+class Interrupted(SampledSoftmax):
+    """Trains as ever, and says that Ctrl-C ended it."""
+
+    def fit(self, problem, after=None, checkpoint=None):
+        result = super().fit(problem)
+        result.stop_reason = "interrupted"
+        return result
+
+
+def test_an_interrupted_trial_is_no_choice(data):
+    """It was taken for a trial like any, and training on all rows began."""
+    with pytest.raises(KeyboardInterrupt):
+        ExtremeSVM(solver=SelfChoice(softmax=Interrupted())).fit(*data)
+
+
+def test_a_trial_on_rows_without_features():
+    X = sp.csr_matrix((np.ones(2, np.float32), [0, 1], [0, 1, 2, *[2] * 38]), shape=(40, 3))
+    for seed in range(10):
+        model = ExtremeSVM(solver=SelfChoice(n_train=2), random_state=seed)
+        assert model.fit(X, np.arange(40) % 4).n_iter_ >= 1

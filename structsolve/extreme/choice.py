@@ -130,7 +130,7 @@ class SelfChoice(ExtremeSolver):
         number = np.full(problem.n_classes, -1, np.int32)
         number[classes] = np.arange(len(classes))
         X = problem.X[train]
-        features = np.unique(X.indices)
+        features = np.unique(X.indices) if X.nnz else np.zeros(1, np.int32)
         weight = problem.sample_weight
         trial = replace(
             problem,
