@@ -47,7 +47,7 @@ class SampledSoftmax(ExtremeSolver):
     ----------
     passes : int or None, default=3
         Over the examples, at most the problem's ``max_iter``; None for as many.
-    rate, last_rate : float, default=3, 0.3
+    rate, last_rate : float, default=4, 0.3
         Of the first step and after the last; it falls linearly.  For rows of length one.
     head : int, default=512
     block : int, default=512
@@ -78,7 +78,7 @@ class SampledSoftmax(ExtremeSolver):
     def __init__(
         self,
         passes: int | None = 3,
-        rate: float = 3.0,
+        rate: float = 4.0,
         last_rate: float = 0.3,
         head: int = 512,
         block: int = 512,
