@@ -6,11 +6,15 @@ Sets come from ``extreme_data.py``; peers live in an environment of their own be
 made at the first run.  Every system has its own process and one thread, at its defaults; ours has
 one default for all sets, chosen without test labels.  Seconds are of the CPU, macro is
 1 - macro-F1, peak is memory in MB with the data in it.
+
+``--keep FILE`` writes rows of peers as JSON lines and does not measure those that are there again,
+so that a long table can be made in parts; each kept row is printed with machine and time.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import os
 import subprocess
@@ -21,6 +25,7 @@ from pathlib import Path
 from common import machine
 
 HERE = Path(__file__).resolve().parent
+FOLDER = HERE.parent / "build" / "extreme"
 # libpecos' own requirements bring torch, which its linear model does not use.
 PACKAGES = (
     ("numpy==1.26.4", "scipy<1.14", "scikit-learn", "omikuji", "napkinxc", "vowpalwabbit"),
@@ -101,6 +106,13 @@ def threads(path: str, jobs: list[int], settings: dict[str, object]) -> None:
         print(f"| {n_jobs} | {spent:.1f} | {alone[0] / spent:.2f} | {same} |", flush=True)
 
 
+def kept(path: Path | None, name: str, peer: str) -> dict[str, object] | None:
+    """The last line of `path` about that set and peer."""
+    lines = path.read_text().splitlines() if path is not None and path.exists() else []
+    same = [r for r in map(json.loads, lines) if (r["set"], r["system"]) == (name, peer)]
+    return same[-1] if same else None
+
+
 def row(name: str, told: dict[str, float] | None) -> str:
     if told is None:
         return f"| {name} | failed " + "| " * len(COLUMNS) + "|"
@@ -137,8 +149,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", nargs="*", choices=SETS, default=SETS[:-1])
     parser.add_argument("--peers", nargs="*", default=list(PEERS), help="none: ours alone")
-    parser.add_argument("--folder", type=Path, default=HERE.parent / "build" / "extreme")
+    parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("--settings", type=json.loads, default={}, help="of ExtremeSVM, as JSON")
+    parser.add_argument("--keep", type=Path, help="file of peers' rows, read and added to")
     parser.add_argument("--jobs", type=int, nargs="*", help="wall seconds of ours, no peers")
     parser.add_argument("--ours", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -158,13 +171,31 @@ def main() -> int:
         print("\n| system | top-1 | top-5 | macro | fit s | ms a row | MB | peak |")
         print("|" + " --- |" * (len(COLUMNS) + 1))
         told: dict[str, dict[str, float] | None] = {}
+        notes: list[str] = []
         for peer in (*args.peers, *(DENSE.get(name, ()) if args.peers else ())):
-            told[peer] = figures([python, str(HERE / "extreme_peers.py"), peer, path])
+            old = kept(args.keep, name, peer)
+            if old is not None:
+                told[peer] = old["figures"]
+                notes.append(f"{peer}: measured {old['when']}, {old['machine']}")
+            else:
+                told[peer] = figures([python, str(HERE / "extreme_peers.py"), peer, path])
+                if args.keep is not None and told[peer] is not None:
+                    line = {
+                        "set": name,
+                        "system": peer,
+                        "when": datetime.datetime.now().strftime("%Y-%m-%d %H:%M"),
+                        "machine": machine(),
+                        "figures": told[peer],
+                    }
+                    with open(args.keep, "a") as out:
+                        out.write(json.dumps(line) + "\n")
             print(row(peer, told[peer]), flush=True)
         own = [sys.executable, __file__, "--ours", path, "--settings", json.dumps(args.settings)]
         told["structsolve"] = figures(own)
         print(row("structsolve", told["structsolve"]), flush=True)
         compare(name, told)
+        if notes:
+            print("\nNot of this run: " + "; ".join(notes) + "\n")
     return 0
 
 

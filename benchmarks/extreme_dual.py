@@ -11,14 +11,13 @@ scans, in millions.
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
 import warnings
 from pathlib import Path
 
 import numpy as np
 from common import machine
-from extreme import MOST, data
+from extreme import FOLDER, MOST, data
 from extreme_data import ExtremeSet
 
 GOALS = (0.1, 0.01, 1e-3)
@@ -106,7 +105,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="+", default=["small"])
     parser.add_argument("--systems", nargs="+", default=SYSTEMS, choices=SYSTEMS)
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "extreme")
+    parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("--limit", type=float, default=100.0, help="seconds of a system at most")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)

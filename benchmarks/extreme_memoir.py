@@ -1,6 +1,6 @@
 """MEMOIR as its paper has it: Table 2 (batches), Figure 1 (l1), the rows of Table 3, mended too.
 
-    python benchmarks/extreme_memoir.py --folder ../sets --sets mid --parts table3 batches l1
+    python benchmarks/extreme_memoir.py --sets mid --parts table3 batches l1
 
 Prints error, 1 - macro-F1, CPU seconds of training, MB (6 bytes a weight: float16 and a class
 number) and the share of steps within the margin.  "printed" is alpha = 1 (l2) and 1e-6 (l1), steps
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from common import Clock, machine
-from extreme import data
+from extreme import FOLDER, data
 from extreme_peers import errors, load
 
 from structsolve.extreme.base import ExtremeProblem
@@ -54,10 +54,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--folder", type=Path, required=True, help="where sets are, or are made")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where sets are, or are made")
     parser.add_argument("--sets", nargs="+", default=["mid"])
     parser.add_argument("--parts", nargs="+", default=["table3", "batches", "l1"])
     options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
     print(machine())
     for name in options.sets:
         X, y, X_test, y_test = load(str(data(options.folder, name)))

@@ -1,7 +1,7 @@
 """Indexes of rivals: recall of the five best classes against time, on class means of a set.
 
-    python benchmarks/extreme_rivals.py --folder ../sets --sets lshtc
-    python benchmarks/extreme_rivals.py --folder ../sets --model trained.npz --sets lshtc
+    python benchmarks/extreme_rivals.py --sets lshtc
+    python benchmarks/extreme_rivals.py --model trained.npz --sets lshtc
 
 Sets come from ``extreme_data.py``.  Weights are class means of length one, or those of
 ``--model``: a CSR matrix of features by classes, as ``scipy.sparse.save_npz`` writes it.  Every
@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 from common import PICTURES, Clock, machine
-from extreme import data
+from extreme import FOLDER, data
 from extreme_peers import load, one_hot
 
 from structsolve.extreme.postings import Postings
@@ -105,12 +105,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--folder", type=Path, required=True, help="where sets are, or are made")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where sets are, or are made")
     parser.add_argument("--sets", nargs="+", default=["lshtc"])
     parser.add_argument("--model", help="weights to scan in place of class means")
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--specs", nargs="+", default=SPECS)
     options = parser.parse_args()
+    options.folder.mkdir(parents=True, exist_ok=True)
     print(machine())
     for name in options.sets:
         X, y, _, _ = load(str(data(options.folder, name)))

@@ -56,6 +56,9 @@ SCRIPTS = {
     "large_hierarchy": [],
     "latent": [],
     "extreme": [],
+    "extreme_dual": [],
+    "extreme_memoir": [],
+    "extreme_rivals": [],
     "m4n_table": ["m4n.jsonl"],
 }
 PREFACE = """# Results
