@@ -105,6 +105,8 @@ def test_the_core_names_structures_only_as_defaults():
         "cli/main.py": {"chain", "multiclass"},
         "cli/demo.py": {"chain", "multiclass"},
         "cli/bench.py": {"chain"},
+        # A class among its rivals: what surrogates for several classes are evaluated on.
+        "extreme/k_rivals.py": {"multiclass"},
         # Orders of examples.
         "solvers/bcfw.py": {"permutation"},
         "solvers/gbcfw.py": {"permutation"},
