@@ -76,7 +76,8 @@ def test_formats_that_nobody_reads(table, tmp_path, capsys):
     fit = ("fit", table, "--model", tmp_path / "m.structsolve", "--format")
     status, _, err = shell(capsys, *fit, "tabel")
     assert status == 2
-    assert "--format: conll, crfsuite, svmlight, npz, conllu, extreme, or a plugin's; unknown read" in err
+    known = "conll, crfsuite, svmlight, npz, conllu, extreme, or a plugin's"
+    assert f"--format: {known}; unknown read" in err
     assert "known: ['table']" in err
     registry.default().unregister(registry.default().plugins[-1].module)
     status, _, err = shell(capsys, *fit, "table")
