@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import structsolve.estimators.extreme_svm as module
+import structsolve.estimators.extreme.prediction as module
 from structsolve import ExtremeSVM
 from structsolve.estimators.extreme.training import choose_solver, is_incremental
 from structsolve.extreme.base import RECORD

@@ -1,0 +1,272 @@
+"""What ExtremeSVM predicts: best classes with scores, scores of chosen classes, probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from ...examples.packing import check_weights
+from ...extreme.postings import Postings
+from ...utils.parallel import effective_jobs
+from ..common import CommonMixin
+from .calibration import KEPT, Calibration, fit_calibration
+from .checks import (
+    check_epsilon,
+    check_k,
+    encode,
+    read_labels,
+    read_rows,
+    refuse_beyond,
+    refuse_unknown,
+    some_rows,
+)
+
+# Scores of all classes are made for so many bytes of class numbers at a time.
+_BLOCK = 2**26
+# Chosen classes are scored one by one where they are fewer than one of so many.
+_SOME = 8
+NO_PROBABILITIES = (
+    "scores of this surrogate are no probabilities: once fitted, call calibrate(X, y) with "
+    "held-out examples, or train with surrogate='crf'"
+)
+
+
+Model = TypeVar("Model", bound="ExtremePredictionMixin")
+
+
+class ExtremePredictionMixin(CommonMixin):
+    """Scores and probabilities of a fitted model's classes."""
+
+    classes_: np.ndarray
+    n_features_in_: int
+    surrogate: Any
+    max_memory: float | None
+    n_jobs: int | None
+    _weights: Postings
+    _calibration: Calibration | None
+    _uncalibrated: str
+
+    # -- prediction -----------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the best class of every example, the first in ``classes_`` of equals.
+
+        Parameters
+        ----------
+        X : as for :meth:`fit`
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        best = self._top(self._read(X), 1)[0][:, 0]
+        return self.classes_[best]
+
+    def predict_topk(
+        self, X: Any, k: int = 5, epsilon: float = 0.0, return_bounds: bool = False
+    ) -> tuple[np.ndarray, ...]:
+        """Return the k best classes of every example with their scores, best first.
+
+        Parameters
+        ----------
+        X : as for :meth:`fit`
+        k : int, default=5
+            From 1 to the number of classes.
+        epsilon : float, default=0
+            How far a class that is not returned may be ahead of the last one that is: scans end
+            earlier, and the bound is certain. 0: none is.
+        return_bounds : bool, default=False
+            Return for every example how far any class may be ahead of the first one: at most
+            ``epsilon``.
+
+        Returns
+        -------
+        classes : ndarray of shape (n, k)
+        scores : ndarray of float32 of shape (n, k)
+        bounds : ndarray of float64 of shape (n,)
+            With ``return_bounds``.
+
+        Examples
+        --------
+        >>> from structsolve import ExtremeSVM
+        >>> model = ExtremeSVM().fit([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]], [3, 5, 7])
+        >>> model.predict_topk([[1.0, 0.4]], k=2)[0].tolist()
+        [[3, 5]]
+        """
+        X = self._read(X)
+        k = check_k(k, len(self.classes_))
+        numbers, scores, bounds = self._top(X, k, check_epsilon(epsilon))
+        answer = self.classes_[numbers], scores
+        return (*answer, bounds) if return_bounds else answer
+
+    def decision_function(self, X: Any, classes: Any = None) -> np.ndarray:
+        """Return the scores of all classes, or of those that are named.
+
+        Parameters
+        ----------
+        X : as for :meth:`fit`
+        classes : sequence, optional
+            Names of m classes, in any order.
+
+        Returns
+        -------
+        ndarray of float32 of shape (n, n_classes), or (n, m)
+            Of shape (n,) for a model of two classes, where none are named: the difference of their
+            scores.
+
+        Raises
+        ------
+        ValueError
+            When a class is unknown, and when the answer would not fit in memory.
+        """
+        X = self._read(X)
+        if classes is None:
+            chosen = np.arange(len(self.classes_), dtype=np.int32)
+        else:
+            labels = read_labels(classes, len(classes))
+            chosen = encode(labels, self.classes_, "classes")
+            refuse_unknown(chosen, labels, "classes", "name those of classes_")
+        refuse_beyond(
+            4.0 * X.shape[0] * len(chosen),
+            f"scores of {X.shape[0]} examples and {len(chosen)} classes",
+            "call predict_topk(X, k) for the best, name classes=, or give fewer examples at a time",
+            self.max_memory,
+        )
+        scores = np.empty((X.shape[0], len(chosen)), np.float32)
+        # A scan of all classes is quicker than a search for each of many.
+        some = _SOME * len(chosen) < len(self.classes_)
+        for first, last in self._blocks(X.shape[0], 8 * len(chosen if some else self.classes_)):
+            rows, own = some_rows(X, first, last), scores[first:last]
+            if some:
+                own[:] = self._weights.scores(rows, np.tile(chosen, (last - first, 1)))
+                continue
+            numbers, sorted_scores, _ = self._top(rows, len(self.classes_))
+            every = np.empty(sorted_scores.shape, np.float32)
+            np.put_along_axis(every, numbers.astype(np.int64), sorted_scores, axis=1)
+            own[:] = every if classes is None else every[:, chosen]
+        if classes is None and len(chosen) == 2:
+            return scores[:, 1] - scores[:, 0]
+        return scores
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy; classes that were not there in training are errors.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as for :meth:`fit`
+
+        Returns
+        -------
+        float
+        """
+        X = self._read(X)
+        numbers = encode(read_labels(y, X.shape[0]), self.classes_)
+        weights = check_weights(sample_weight, X.shape[0])
+        return float(np.average(self._top(X, 1)[0][:, 0] == numbers, weights=weights))
+
+    def _read(self, X: Any) -> sp.csr_matrix:
+        self._require_fitted()
+        self._check_names(X)
+        return read_rows(X, self.n_features_in_, self.max_memory)
+
+    def _top(self, X: sp.csr_matrix, k: int, epsilon: float = 0.0) -> tuple[np.ndarray, ...]:
+        jobs = effective_jobs(self.n_jobs)
+        return self._weights.top(X, k, epsilon=epsilon, n_jobs=jobs)[:3]
+
+    @staticmethod
+    def _blocks(n: int, width: int) -> Iterator[tuple[int, int]]:
+        """Ranges of rows of ``width`` bytes that fill a block."""
+        size = max(1, _BLOCK // max(width, 1))
+        for first in range(0, n, size):
+            yield first, min(first + size, n)
+
+    # -- probabilities --------------------------------------------------------------------------
+
+    def calibrate(
+        self: Model, X: Any, y: Any, sample_weight: Any = None, kept: int = KEPT
+    ) -> Model:
+        """Fit probabilities to held-out examples: a softmax over the best classes of each.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as for :meth:`fit`
+            Not those of training, whose scores are too sure. Examples of classes that were not
+            there in training are left out.
+        kept : int, default=20
+            Classes of an example whose probabilities are told apart; at most all.
+
+        Returns
+        -------
+        ExtremeSVM
+            Itself.
+        """
+        X = self._read(X)
+        if isinstance(kept, (int, np.integer)):
+            kept = min(kept, len(self.classes_))
+        kept = check_k(kept, len(self.classes_), "kept")
+        labels = read_labels(y, X.shape[0])
+        numbers = encode(labels, self.classes_)
+        weights = check_weights(sample_weight, X.shape[0]) * (numbers >= 0)
+        if not weights.sum() > 0:
+            raise ValueError(
+                f"y: none of {len(numbers)} examples is of a class that was there in training"
+            )
+        ids, scores, _ = self._top(X, kept)
+        hits = ids == numbers[:, None]
+        places = np.where(hits.any(axis=1), hits.argmax(axis=1), kept)
+        used = weights > 0
+        self._calibration = fit_calibration(
+            scores[used], places[used], len(self.classes_), weights[used]
+        )
+        return self
+
+    @property
+    def predict_proba(self) -> Any:
+        """Probabilities of classes, once the model is calibrated or has ``surrogate="crf"``.
+
+        ``predict_proba(X)`` gives an array of shape (n, n_classes), where the classes beyond those
+        kept share what is left evenly; ``predict_proba(X, k)`` a CSR matrix of that shape with the
+        k best of every row alone, k at most the number that is kept: all of "crf", else that of
+        ``calibrate(kept=)``.
+        """
+        fitted = self.__sklearn_is_fitted__()
+        if fitted and self._calibration is None:
+            raise AttributeError(f"predict_proba is not there: {self._uncalibrated}")
+        if not fitted and getattr(self.surrogate, "name", self.surrogate) != "crf":
+            raise AttributeError(f"predict_proba is not there: {NO_PROBABILITIES}")
+        return self._predict_proba
+
+    def _predict_proba(self, X: Any, k: int | None = None) -> Any:
+        X = self._read(X)
+        calibration = self._calibration
+        assert calibration is not None
+        n, n_classes, kept = X.shape[0], len(self.classes_), calibration.kept
+        if k is None:
+            refuse_beyond(
+                8.0 * n * n_classes,
+                f"probabilities of {n} examples and {n_classes} classes",
+                f"call predict_proba(X, k) with k up to {kept} for the best alone, or give fewer "
+                "examples at a time",
+                self.max_memory,
+            )
+        else:
+            k = check_k(k, kept)
+        whole = np.empty((n, n_classes) if k is None else (n, k))
+        columns = np.empty((n, k or 0), np.int32)
+        for first, last in self._blocks(n, 24 * kept):
+            ids, scores, _ = self._top(some_rows(X, first, last), kept)
+            shares, rest = calibration.probabilities(scores)
+            if k is None:
+                whole[first:last] = rest[:, None] / max(n_classes - kept, 1)
+                np.put_along_axis(whole[first:last], ids.astype(np.int64), shares, axis=1)
+            else:
+                columns[first:last], whole[first:last] = ids[:, :k], shares[:, :k]
+        if k is None:
+            return whole
+        starts = np.arange(0, n * k + 1, k)
+        answer = sp.csr_matrix((whole.ravel(), columns.ravel(), starts), shape=(n, n_classes))
+        answer.sort_indices()
+        return answer
